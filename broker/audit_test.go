@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// trail returns the audit log, one line for each entry, the oldest first.
+// trail returns the audit log as lines, oldest first.
 func (b *fixture) trail() []string {
 	b.Helper()
 
@@ -41,7 +41,7 @@ func (b *fixture) trail() []string {
 	return lines
 }
 
-// later lets time pass, so that entries have an order.
+// later advances the clock, so that entries have an order.
 func (b *fixture) later() { b.clock.SetTime(b.clock.Now().Add(time.Second)) }
 
 const bert = "cloudfoundry eyJ1c2VyX2lkIjoiYmVydCJ9"
@@ -136,7 +136,7 @@ func TestAuditLogRecordsChangesWithoutSecrets(t *testing.T) {
 	}
 }
 
-// TestAuditLogRecordsChangedIssuer: with the issuer of its identities a cluster can be taken over.
+// TestAuditLogRecordsChangedIssuer: whoever controls the issuer controls the cluster.
 func TestAuditLogRecordsChangedIssuer(t *testing.T) {
 	b := newFixture(t)
 	b.provisioned(instanceID)
@@ -206,7 +206,7 @@ func TestUncheckedCredentialsAreRetried(t *testing.T) {
 	}
 }
 
-// away is a mechanism that cannot check anybody.
+// away is a mechanism that cannot check credentials.
 type away struct{}
 
 func (away) Authenticate(*http.Request) (auth.Identity, error) {

@@ -335,7 +335,7 @@ func TestG22ExpiredBindingsGo(t *testing.T) {
 
 		b.clock.SetTime(b.clock.Now().Add(10 * time.Minute))
 
-		for range 3 { // as many replicas
+		for range 3 { // three replicas
 			b.expires()
 		}
 
@@ -359,7 +359,7 @@ func TestFailedRemovalIsRetriedLater(t *testing.T) {
 
 		var got []int
 
-		for range 4 { // the first look, those of the next hour, the first one after it
+		for range 4 { // the first run, two within an hour, one after it
 			for range 3 {
 				b.expires()
 
@@ -485,8 +485,7 @@ func TestH1H5H7RequestsToUnbind(t *testing.T) {
 	})
 }
 
-// TestRemovalAfterCanceledRemoval has a platform ask again for a removal that an operator has canceled and that has not yet come to its
-// safe point.
+// TestRemovalAfterCanceledRemoval repeats a removal that an operator has canceled but that has not yet reached its safe point.
 func TestRemovalAfterCanceledRemoval(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		b.want("a binding", b.bind("one", ""), 201)
@@ -500,7 +499,7 @@ func TestRemovalAfterCanceledRemoval(t *testing.T) {
 			b.Errorf("the response names the canceled removal %s again", first)
 		}
 
-		b.carries() // the one that ends as canceled
+		b.carries() // ends the canceled removal
 		b.carries()
 		b.want("the second removal is done", b.pollBinding("one", second), 410)
 	})

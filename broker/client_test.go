@@ -11,14 +11,14 @@ import (
 	"unicode/utf8"
 )
 
-// call is a request. It carries what every request needs unless the headers say otherwise; an empty header is left out.
+// call is a request with the usual headers, unless it overrides them; an empty header is omitted.
 type call struct {
 	method, path, body string
 	header             map[string]string
 	user, password     string
 }
 
-// reply is an answer.
+// reply is a response.
 type reply struct {
 	Status int
 	Header http.Header
@@ -26,14 +26,14 @@ type reply struct {
 	Raw    string
 }
 
-// text returns a field of the body that is a string.
+// text returns a string field of the body.
 func (r reply) text(field string) string {
 	text, _ := r.Body[field].(string)
 
 	return text
 }
 
-// do sends the request and checks what holds for every answer.
+// do sends the request and checks the rows that apply to every response.
 func (b *fixture) do(call call) reply {
 	b.Helper()
 
@@ -95,7 +95,7 @@ func (b *fixture) send(call call) reply {
 	return got
 }
 
-// checkAnswer holds every answer of every test against the rows that concern them all.
+// checkAnswer checks the rows that apply to every response, in every test.
 func (b *fixture) checkAnswer(call call, got reply) {
 	b.Helper()
 
@@ -129,7 +129,7 @@ func (b *fixture) checkAnswer(call call, got reply) {
 		known = append(known, "instance_usable", "update_repeatable")
 	}
 
-	if strings.HasSuffix(call.path, "/validate") { // our extension
+	if strings.HasSuffix(call.path, "/validate") { // an extension of the protocol
 		known = append(known, "valid", "errors", "resolved", "quota")
 	}
 
@@ -148,7 +148,7 @@ func (b *fixture) checkAnswer(call call, got reply) {
 	}
 }
 
-// want fails the test unless the answer has the status and, if one is given, the code.
+// want fails the test unless the response has the status and, if given, the code.
 func (b *fixture) want(reason string, got reply, status int, code ...string) reply {
 	b.Helper()
 
@@ -159,7 +159,7 @@ func (b *fixture) want(reason string, got reply, status int, code ...string) rep
 	return got
 }
 
-// bindOf is the body of a request for a binding, with more fields.
+// bindOf returns the body of a bind request with more fields.
 func bindOf(more string) string {
 	return `{"service_id":"` + serviceID + `","plan_id":"` + planAWS + `"` + more + `}`
 }
@@ -168,14 +168,14 @@ const role = `,"parameters":{"role":"view","expiration_seconds":1200}`
 
 func bindingOf(id, binding string) string { return path(id) + "/service_bindings/" + binding }
 
-// bind sends a request for a binding of the instance, of a platform that waits.
+// bind sends a synchronous bind request.
 func (b *fixture) bind(binding, more string) reply {
 	b.Helper()
 
 	return b.do(call{method: "PUT", path: bindingOf(instanceID, binding), body: bindOf(more)})
 }
 
-// bindLater sends one of a platform that polls.
+// bindLater sends an asynchronous bind request.
 func (b *fixture) bindLater(binding, more string) reply {
 	b.Helper()
 
@@ -200,7 +200,7 @@ func (b *fixture) pollBinding(binding, operation string) reply {
 	return b.do(call{method: "GET", path: bindingOf(instanceID, binding) + "/last_operation?operation=" + operation})
 }
 
-// order is the body of a provision that succeeds, with fields replaced or, by nil, taken away.
+// order returns the body of a valid provision request, with fields replaced or, by nil, removed.
 func order(changes ...map[string]any) string {
 	fields := map[string]any{
 		"service_id": serviceID, "plan_id": planAWS, "organization_guid": "org-1", "space_guid": "space-1",
@@ -225,7 +225,7 @@ func order(changes ...map[string]any) string {
 	return string(encoded)
 }
 
-// with is a change of order.
+// with returns fields for order.
 func with(name string, value any) map[string]any { return map[string]any{name: value} }
 
 func path(id string) string { return "/v2/service_instances/" + id }
@@ -259,7 +259,7 @@ func (b *fixture) poll(id, operation string) reply {
 	return b.do(call{method: "GET", path: path(id) + "/last_operation" + query})
 }
 
-// patch sends an update of the fields; the service is named unless the fields say otherwise.
+// patch sends an update with the fields, and service_id unless they override it.
 func (b *fixture) patch(id string, fields map[string]any) reply {
 	b.Helper()
 

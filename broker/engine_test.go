@@ -21,12 +21,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// accounts are those of all runtimes, by the bindings that they belong to.
+// accounts are the service accounts in all runtimes, by binding.
 type accounts struct {
 	clock  *clocktesting.FakePassiveClock
 	roles  map[string]environment.Role
 	issued int
-	// fault, if set, is what every runtime answers.
+	// fault, if set, is the error of every call.
 	fault error
 }
 
@@ -54,7 +54,7 @@ func (a *accounts) Revoke(_ context.Context, _ environment.Instance, removed env
 	return nil
 }
 
-// carry runs the due operations of bindings as the engine does. Synchronous requests call it while they wait.
+// carry runs the due operations of bindings like the engine. Synchronous requests call it while they wait.
 func (b *fixture) carry(ctx context.Context) error {
 	options := binding.Options{
 		Runtimes: b.accounts, Bindings: service.NewRows(b.options.DB, b.operations, b.instances, b.bindings, b.clock),
@@ -62,7 +62,7 @@ func (b *fixture) carry(ctx context.Context) error {
 	processes := map[string]process.Process[environment.Data]{
 		environment.KindBind: binding.Bind(options), environment.KindUnbind: binding.Unbind(options),
 	}
-	now := b.clock.Now().Add(time.Hour) // leases are over, and what waits is due
+	now := b.clock.Now().Add(time.Hour) // leases have expired, and waiting operations are due
 	claimed := storagetest.Claim(b, b.operations, process.Claim{Owner: "test", Limit: 100, Now: now, Until: now.Add(time.Minute)},
 		environment.KindBind, environment.KindUnbind)
 
@@ -80,7 +80,7 @@ func (b *fixture) carry(ctx context.Context) error {
 	}
 
 	if !ended {
-		return context.DeadlineExceeded // nothing will come of waiting longer
+		return context.DeadlineExceeded // more attempts would fail, too
 	}
 
 	return nil
@@ -116,7 +116,7 @@ func (b *fixture) run(ctx context.Context, carried process.Process[environment.D
 	return record
 }
 
-// runs makes an instance that has a runtime.
+// runs creates an instance with a runtime.
 func (b *fixture) runs(id string) {
 	b.Helper()
 	b.provisioned(id)
@@ -124,7 +124,7 @@ func (b *fixture) runs(id string) {
 	b.ranOn(id, "runtime-of-"+id)
 }
 
-// carries has the engine take its turn.
+// carries runs the due operations of bindings.
 func (b *fixture) carries() {
 	b.Helper()
 
@@ -133,7 +133,7 @@ func (b *fixture) carries() {
 	}
 }
 
-// expires starts the removal of expired bindings and runs it.
+// expires starts the removal of expired bindings.
 func (b *fixture) expires() {
 	b.Helper()
 
@@ -142,7 +142,7 @@ func (b *fixture) expires() {
 	}
 }
 
-// provisioned makes an instance that is ready and returns its operation.
+// provisioned creates an instance that is ready and returns its operation.
 func (b *fixture) provisioned(id string) string {
 	b.Helper()
 
@@ -152,13 +152,13 @@ func (b *fixture) provisioned(id string) string {
 	return operation
 }
 
-// move carries an operation to a state as the engine does, with the changes to its record. InProgress keeps it under way.
+// move moves an operation to a state like the engine, with the changes to its record. InProgress keeps it running.
 func (b *fixture) move(operation string, state process.State, changes ...func(*process.Record)) {
 	b.Helper()
 
 	const lease = time.Minute
 
-	now := b.clock.Now().Add(24 * time.Hour) // whatever it waits for has come by then
+	now := b.clock.Now().Add(24 * time.Hour) // waiting operations are due
 
 	claimed := storagetest.Claim(b, b.operations, process.Claim{
 		Owner: "test", Limit: 100, Now: now, Until: now.Add(lease),
@@ -186,7 +186,7 @@ func (b *fixture) move(operation string, state process.State, changes ...func(*p
 	}
 }
 
-// succeed lets an update, a suspension or a resumption succeed: what it makes of the instance is recorded, then it ends.
+// succeed lets an update, a suspension or a resumption succeed: it updates the instance, then ends the operation.
 func (b *fixture) succeed(operation string) {
 	b.Helper()
 
@@ -212,7 +212,7 @@ func (b *fixture) succeed(operation string) {
 	b.move(operation, process.Succeeded)
 }
 
-// rewrite changes the row of an instance.
+// rewrite updates the row of an instance.
 func (b *fixture) rewrite(id string, change func(*environment.Instance)) {
 	b.Helper()
 
@@ -226,7 +226,7 @@ func (b *fixture) rewrite(id string, change func(*environment.Instance)) {
 	}
 }
 
-// change is what an operation is to make of its instance.
+// change returns the update of an operation.
 func (b *fixture) change(operation string) environment.Update {
 	b.Helper()
 
@@ -238,7 +238,7 @@ func (b *fixture) change(operation string) environment.Update {
 	return *data.Update
 }
 
-// waiting leaves a line in the timeline: an attempt that came back with a message.
+// waiting adds a waiting attempt with a message to the timeline.
 func (b *fixture) waiting(operation, message string) {
 	b.Helper()
 
@@ -262,7 +262,7 @@ func (b *fixture) waiting(operation, message string) {
 	}
 }
 
-// deleted makes an instance go: its row first, then its operation ends.
+// deleted deletes an instance: first its row, then its operation succeeds.
 func (b *fixture) deleted(id string) {
 	b.Helper()
 
@@ -272,7 +272,7 @@ func (b *fixture) deleted(id string) {
 	b.move(operation, process.Succeeded)
 }
 
-// cancelOne has an operator cancel an operation.
+// cancelOne cancels an operation like an operator.
 func (b *fixture) cancelOne(operation string) {
 	b.Helper()
 
@@ -286,7 +286,7 @@ func (b *fixture) cancelOne(operation string) {
 	}
 }
 
-// forget is the last step of a deletion.
+// forget deletes the row of an instance, like the last step of a deletion.
 func (b *fixture) forget(id string) {
 	b.Helper()
 
@@ -301,7 +301,7 @@ func (b *fixture) delete(ctx context.Context, id string) error {
 	return err
 }
 
-// ranOn has the instance have a runtime, or none.
+// ranOn sets the runtime of the instance; empty for none.
 func (b *fixture) ranOn(id, runtimeID string) {
 	b.Helper()
 
@@ -310,7 +310,7 @@ func (b *fixture) ranOn(id, runtimeID string) {
 	}
 }
 
-// stored returns the instance as it is stored.
+// stored returns the stored instance.
 func (b *fixture) stored(id string) environment.Instance {
 	b.Helper()
 
@@ -322,7 +322,7 @@ func (b *fixture) stored(id string) environment.Instance {
 	return instance
 }
 
-// carried returns the operations of an instance, the newest first.
+// carried returns the operations of an instance, newest first.
 func (b *fixture) carried(id string) []process.Record {
 	b.Helper()
 
@@ -334,7 +334,7 @@ func (b *fixture) carried(id string) []process.Record {
 	return records
 }
 
-// payload is the data of an operation.
+// payload returns the data of an operation.
 func (b *fixture) payload(id string) json.RawMessage {
 	b.Helper()
 

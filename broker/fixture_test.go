@@ -44,7 +44,7 @@ const (
 	ids        = "&service_id=" + serviceID + "&plan_id=" + planAWS
 )
 
-// fixture is a broker over HTTP whose operations are carried by the test.
+// fixture is a broker over HTTP whose operations the test runs.
 type fixture struct {
 	*testing.T
 
@@ -58,18 +58,18 @@ type fixture struct {
 	clock      *clocktesting.FakePassiveClock
 	log        *logtest.Hook
 	wakes      atomic.Int64
-	// faulty allows answers of 500 and more.
+	// faulty allows responses of 500 and above.
 	faulty bool
 }
 
-// newFixture starts a broker on a new SQLite file. The change, if any, is made to its options.
+// newFixture starts a broker on a new SQLite file, with changed options if given.
 func newFixture(t *testing.T, change ...func(*broker.Options)) *fixture {
 	t.Helper()
 
 	return newFixtureOn(t, storagetest.SQLite(t), change...)
 }
 
-// onEach runs the test with a broker on SQLite and with one on PostgreSQL.
+// onEach runs the test on SQLite and on PostgreSQL.
 func onEach(t *testing.T, test func(b *fixture)) {
 	t.Helper()
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) { test(newFixtureOn(t, db)) })
@@ -133,7 +133,7 @@ func newFixtureOn(t *testing.T, db *storage.DB, change ...func(*broker.Options))
 	return b
 }
 
-// restart serves what the options are now.
+// restart applies the current options.
 func (b *fixture) restart() {
 	b.Helper()
 
@@ -166,7 +166,7 @@ func onRunning(t *testing.T, test func(b *fixture)) {
 
 func TestMain(m *testing.M) { postgrestest.Main(leakless{m}) }
 
-// leakless fails when the tests leave goroutines behind.
+// leakless fails if the tests leak goroutines.
 type leakless struct{ *testing.M }
 
 func (l leakless) Run() int {

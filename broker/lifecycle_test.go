@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// gate is a step that continues when the test opens it.
+// gate is a step that ends when the test opens it.
 type gate struct {
 	name  string
 	open  chan struct{}
@@ -36,7 +36,7 @@ func (g gate) Run(ctx context.Context, operation process.Operation[environment.D
 	return operation, 0, g.after(ctx, operation.Data.Instance.ID)
 }
 
-// passing is a process of one gate.
+// passing returns a process with one gate.
 func passing(kind string, gate gate) process.Process[environment.Data] {
 	return process.Process[environment.Data]{Kind: kind, Limit: time.Hour, Stages: []process.Stage[environment.Data]{{
 		Name: "only", Retry: process.DefaultRetry(), Steps: process.Steps[environment.Data](gate),
@@ -58,7 +58,7 @@ func TestLifecycleWithEngine(t *testing.T) {
 		}}
 
 		config := process.DefaultConfig()
-		config.Poll = time.Hour // only a wake-up makes it look
+		config.Poll = time.Hour // only a wake-up makes it poll
 
 		engine, err := process.NewEngine(b.operations, config, clock.RealClock{}, logging.Discard(),
 			passing(environment.KindProvision, made), passing(environment.KindDeprovision, gone))
@@ -94,7 +94,7 @@ func TestLifecycleWithEngine(t *testing.T) {
 	})
 }
 
-// until polls the operation, as a platform that has no patience, until it is answered with the state and the status.
+// until polls the operation without pauses until the response has the state and the status.
 func (b *fixture) until(state, operation string, status int) {
 	b.Helper()
 

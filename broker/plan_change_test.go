@@ -14,7 +14,7 @@ import (
 
 const planLarge = "11111111-2222-4333-8444-555555555555"
 
-// withLargePlan offers a plan to which aws may be changed. It has a version of its own.
+// withLargePlan adds a plan with another version, to which aws can be changed.
 func withLargePlan(t *testing.T) func(*broker.Options) {
 	t.Helper()
 

@@ -8,7 +8,7 @@ import (
 
 func TestM1CloudFoundryRepeatsRequests(t *testing.T) {
 	onEach(t, func(b *fixture) {
-		// No context, no parameters, and PUT again and again until it is ready; then DELETE again and again until it is gone.
+		// No context, no parameters. It repeats PUT until the instance is ready, and DELETE until it is gone.
 		body := order(with("context", nil), with("parameters", nil))
 		operation := b.want("the first request", b.put(instanceID, body), 202).text("operation")
 

@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// offering has the broker offer the product's catalog with other options.
+// offering returns the product's catalog with other options.
 func offering(t *testing.T, change func(*catalog.Options)) func(*broker.Options) {
 	t.Helper()
 
@@ -30,7 +30,7 @@ func offering(t *testing.T, change func(*catalog.Options)) func(*broker.Options)
 	return func(options *broker.Options) { options.Catalog = offer }
 }
 
-// oneTrial is the rule of one trial for each account.
+// oneTrial limits accounts to one trial.
 func oneTrial(options *catalog.Options) { options.OnePerAccount = []string{"trial"} }
 
 // trialOf orders a trial for the account.
@@ -95,7 +95,7 @@ func TestConcurrentTrials(t *testing.T) {
 	})
 }
 
-// TestConcurrentMoves sends more of them than there are connections to the database: none may need a second one.
+// TestConcurrentMoves sends more updates than the database has connections: none may need a second connection.
 func TestConcurrentMoves(t *testing.T) {
 	const times = 60
 

@@ -41,7 +41,7 @@ func TestA18A19Bodies(t *testing.T) {
 
 	kinds := map[string]int{
 		"": 202, "application/json": 202, "application/json; charset=utf-8": 202, "APPLICATION/JSON": 202,
-		"application/x-www-form-urlencoded": 202, // the default of curl
+		"application/x-www-form-urlencoded": 202, // curl's default
 		"text/plain":                        400, "application/xml": 400, "nonsense/": 400,
 	}
 	for kind, status := range kinds {

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
-// routes are all routes with the methods that they know.
+// routes returns all routes with their methods.
 func routes() map[string][]string {
 	instance := path(instanceID)
 
@@ -30,29 +30,29 @@ func routes() map[string][]string {
 func TestA1A2A3Authentication(t *testing.T) {
 	b := newFixture(t)
 
-	strangers := map[string]call{
+	callers := map[string]call{
 		"nobody":         {user: "nobody"},
 		"wrong user":     {user: "somebody", password: password},
 		"wrong password": {user: user, password: "guess"},
 		"other scheme":   {user: "nobody", header: map[string]string{"Authorization": "Bearer " + password}},
 	}
 
-	for who, stranger := range strangers {
+	for who, caller := range callers {
 		for route, methods := range routes() {
 			for _, method := range append(methods, "POST") {
 				for _, form := range []string{"", "/oauth", "/oauth/cf-eu10"} {
-					stranger.method, stranger.path, stranger.body = method, form+route+"?accepts_incomplete=true"+ids, order()
+					caller.method, caller.path, caller.body = method, form+route+"?accepts_incomplete=true"+ids, order()
 
-					got := b.want("A2: "+who+" is unauthenticated", b.do(stranger), 401)
+					got := b.want("A2: "+who+" is unauthenticated", b.do(caller), 401)
 					if got.Header.Get("WWW-Authenticate") == "" {
-						b.Errorf("A2: %s %s has no challenge", method, stranger.path)
+						b.Errorf("A2: %s %s has no challenge", method, caller.path)
 					}
 				}
 			}
 		}
 
-		stranger.method, stranger.path = "GET", "/v2/unknown"
-		b.want("A2: unknown paths require authentication, too", b.do(stranger), 401)
+		caller.method, caller.path = "GET", "/v2/unknown"
+		b.want("A2: unknown paths require authentication, too", b.do(caller), 401)
 	}
 
 	b.want("A3: no instance was created", b.poll(instanceID, ""), 404)
@@ -114,7 +114,7 @@ func TestM5EmptyVersionHeaderCountsAsMissing(t *testing.T) {
 }
 
 func TestA7RequestIdentity(t *testing.T) {
-	b := newFixture(t) // every answer of every test is checked for it; these are those that no endpoint gives
+	b := newFixture(t) // every response of every test is checked; these have no endpoint
 
 	b.want("404", b.do(call{method: "GET", path: "/v2/nothing"}), 404)
 	b.want("405", b.do(call{method: "POST", path: "/v2/catalog"}), 405)
@@ -157,7 +157,7 @@ func TestA8A24LogLine(t *testing.T) {
 func TestA22IDs(t *testing.T) {
 	b := newFixture(t)
 
-	same := map[string]string{ // as it is sent first, as it is sent then
+	same := map[string]string{ // first form, second form
 		"a-b": "a%2Db", "a.b": "a%2eb", "a_b~": "a%5Fb%7E", "x": "%78", "with%20space": "with%20space", "a%2Fb": "a%2fb",
 		"%C3%BC": "ü", strings.Repeat("i", 255): strings.Repeat("%69", 255), "..%2Fup": "%2e%2e%2Fup",
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// active is an update that suspends or resumes.
+// active returns the fields of an update that suspends or resumes.
 func active(value bool) map[string]any { return with("context", with("active", value)) }
 
-// trial makes an instance of plan trial that is ready.
+// trial creates an instance of plan trial.
 func (b *fixture) trial(id string) {
 	b.Helper()
 
@@ -22,7 +22,7 @@ func (b *fixture) trial(id string) {
 	b.move(operation, process.Succeeded)
 }
 
-// suspended makes an instance of plan trial that is suspended.
+// suspended creates and suspends an instance of plan trial.
 func (b *fixture) suspended(id string) {
 	b.Helper()
 	b.trial(id)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// unlike returns so many characters that no database makes shorter.
+// unlike returns n characters that no database can compress.
 func unlike(characters int) string {
 	random := rand.New(rand.NewPCG(1, 2))
 
@@ -21,7 +21,7 @@ func unlike(characters int) string {
 	return text.String()
 }
 
-// TestA18TextsThatPostgreSQLRejects sends what PostgreSQL stores in no column, or in no index.
+// TestA18TextsThatPostgreSQLRejects sends texts that PostgreSQL cannot store or index.
 func TestA18TextsThatPostgreSQLRejects(t *testing.T) {
 	quoted := func(text string) string {
 		encoded, err := json.Marshal(text)

@@ -21,7 +21,7 @@ func troubledCalls() []call {
 	}
 }
 
-// patient fails the test unless every request is answered with 503 and when to come back, within the limit.
+// patient fails the test unless every request is answered with 503 and Retry-After, within the limit.
 func (b *fixture) patient(reason string, limit time.Duration) {
 	b.Helper()
 
@@ -54,7 +54,7 @@ func TestA16A21DatabaseIsDown(t *testing.T) {
 	b.faulty = true
 
 	line.Cut()
-	b.patient("the database does not answer", 9*time.Second) // and not only when the time of a request is over
+	b.patient("the database does not answer", 9*time.Second) // less than the limit of a request
 	b.want("the catalog needs no database", b.do(call{method: "GET", path: "/v2/catalog"}), 200)
 
 	line.Mend()
@@ -77,7 +77,7 @@ func TestSilentDatabaseDoesNotBlockRequests(t *testing.T) {
 }
 
 func TestFullDatabaseRejectsOrders(t *testing.T) {
-	const most = 500 // far more than fit into the pages that are there
+	const most = 500 // far more than the database has room for
 
 	db := storagetest.SQLite(t)
 	b := newFixtureOn(t, db)

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker"
 )
 
-// validate asks what a creation would say.
+// validate sends a validation of an order.
 func (b *fixture) validate(id, body string) reply {
 	b.Helper()
 
@@ -26,7 +26,7 @@ func TestValidate(t *testing.T) {
 		id     string
 		body   string
 		want   []wrong
-		left   any // of the quota, nil without one
+		left   any // the remaining quota, nil without a limit
 	}{
 		"Fine":       {"an order without parameters", "new", order(), nil, nil},
 		"Quota":      {"the account already has a trial", "new", trialOf("ga-1"), []wrong{{"plan_id", "quota"}}, 0.0},

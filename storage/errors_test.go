@@ -88,7 +88,7 @@ func TestBusySQLiteIsUnavailable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	db := storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: path})
 
-	// A connection that does not wait like a DB.
+	// A connection without the busy timeout of a DB.
 	impatient, err := sqlx.Open(storage.DriverSQLite, "file:"+path+"?_pragma=busy_timeout(1)&_txlock=immediate")
 	if err != nil {
 		t.Fatal(err)

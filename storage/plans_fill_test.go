@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// manyInstances exist, goneInstances were deleted. Each has the operation that created it, the deleted ones have another.
+	// manyInstances exist, goneInstances were deleted. Each has a provisioning, the deleted ones also a deprovisioning.
 	manyInstances = 100_000
 	goneInstances = 10_000
 )

@@ -188,7 +188,7 @@ func (p planner) readWhole(t *testing.T, statement storage.PreparedQuery) []stri
 	return slices.Compact(tables)
 }
 
-// prepare prepares a statement and returns what executes it.
+// prepare prepares a statement and returns a function that executes it.
 func (p planner) prepare(t *testing.T, statement storage.PreparedQuery) string {
 	t.Helper()
 
@@ -241,7 +241,7 @@ type node struct {
 	Index string `json:"Index Name"`
 	Plans []node
 
-	// The rows that it has read if it was run: each loop returned Rows and discarded the others.
+	// The rows that it has read: each loop returned Rows and discarded the others.
 	Rows      float64 `json:"Actual Rows"`
 	Removed   float64 `json:"Rows Removed by Filter"`
 	Rechecked float64 `json:"Rows Removed by Index Recheck"`

@@ -42,7 +42,7 @@ func TestConnectionsAreGivenInOrder(t *testing.T) {
 
 			go func() {
 				if err := db.InTx(t.Context(), func(storage.Tx) error {
-					order = append(order, number) // nobody else has the connection
+					order = append(order, number) // the caller holds the only connection
 
 					return nil
 				}); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// TestBindingParametersFollowTheirSchema has the schema that platforms are shown and the broker take the same.
+// TestBindingParametersFollowTheirSchema checks that the published schema and the broker accept the same parameters.
 func TestBindingParametersFollowTheirSchema(t *testing.T) {
 	t.Parallel()
 

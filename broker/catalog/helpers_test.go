@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/resources"
 )
 
-// The public ids, which platforms have stored.
+// The public ids. Platforms have stored them, so they never change.
 const (
 	serviceID = "47c9dcbf-ff30-448e-ab36-d3bad66ba281"
 	planAWS   = "361c511f-f939-4621-b228-d0fb79a1fe15"
@@ -32,7 +32,7 @@ func options() catalog.Options {
 	return catalog.Options{KubernetesVersion: "1.34", OperationTimeout: 24 * time.Hour}
 }
 
-// order has the fields of an instance that its plan resolves.
+// order has the inputs of Plan.Resolve.
 type order struct {
 	InstanceID, InstanceName, PlatformRegion, User string
 	Parameters                                     json.RawMessage
@@ -45,7 +45,7 @@ func (o order) instance() environment.Instance {
 	}
 }
 
-// resolved has the fields that the plan sets.
+// resolved has the outputs of Plan.Resolve.
 type resolved struct {
 	Provider, Region, Name string
 	Cluster                environment.Cluster
@@ -60,7 +60,7 @@ func resolve(plan *catalog.Plan, order order) (resolved, error) {
 	return resolved{got.Provider, got.Region, got.Name, got.Request.Cluster}, nil
 }
 
-// loaded reads the product's files once.
+// loaded returns the product's catalog, read once.
 var loaded = sync.OnceValues(func() (*catalog.Catalog, error) { return catalog.Load(resources.Catalog(), options()) })
 
 func load(tb testing.TB) *catalog.Catalog {
@@ -85,7 +85,7 @@ func plan(tb testing.TB, id string) *catalog.Plan {
 	return found
 }
 
-// shipped returns the files of the product with some of them replaced.
+// shipped returns the product's files with some of them replaced.
 func shipped(tb testing.TB, replaced map[string]string) fs.FS {
 	tb.Helper()
 
@@ -112,7 +112,7 @@ func shipped(tb testing.TB, replaced map[string]string) fs.FS {
 	return files
 }
 
-// file returns a file of the product.
+// file returns one of the product's files.
 func file(tb testing.TB, name string) []byte {
 	tb.Helper()
 

@@ -19,7 +19,7 @@ func TestLocation(t *testing.T) {
 		plan       string
 		platform   string
 		parameters string
-		want       string // provider, region, and EU where access is restricted
+		want       string // provider, region, and EU if access is restricted
 	}{
 		"Default":          {"the plan's default", planAWS, "", `{}`, "aws eu-central-1"},
 		"Platform":         {"the platform region's default", planAWS, "cf-us10", `{}`, "aws us-east-1"},
@@ -98,7 +98,7 @@ func TestLocationRejected(t *testing.T) {
 	}
 }
 
-// TestLimitedMachines has a machine type in some zones of some regions only.
+// TestLimitedMachines limits a machine type to some zones of some regions.
 func TestLimitedMachines(t *testing.T) {
 	t.Parallel()
 

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// made is a cluster that plan aws has made.
+// made returns a cluster of plan aws.
 func made() environment.Cluster {
 	return environment.Cluster{
 		KubernetesVersion: "1.33", MachineType: "m5.xlarge", VolumeType: "gp3", VolumeSizeGB: 80, AutoScalerMin: 4, AutoScalerMax: 9,

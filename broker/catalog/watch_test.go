@@ -19,10 +19,10 @@ import (
 	"github.com/environment-broker/environment-broker/broker/catalog"
 )
 
-// look is longer than two checks of the files.
+// look is longer than two intervals of the watch.
 const look = 11 * time.Second
 
-// folder is the product's catalog on disk.
+// folder writes the product's catalog to disk.
 func folder(t *testing.T) string {
 	t.Helper()
 
@@ -42,13 +42,13 @@ func write(t *testing.T, dir, name, content string) {
 	}
 }
 
-// watched runs the test beside a watch of the folder.
+// watched runs the test while the folder is watched.
 func watched(t *testing.T, dir string, test func(t *testing.T, offer *catalog.Catalog, log *logtest.Hook)) {
 	t.Helper()
 	recorded(t, dir, func(context.Context, catalog.Reload) error { return nil }, test)
 }
 
-// recorded is watched with a record of the changes.
+// recorded is watched with an event function.
 func recorded(t *testing.T, dir string, record func(context.Context, catalog.Reload) error,
 	test func(t *testing.T, offer *catalog.Catalog, log *logtest.Hook),
 ) {
@@ -164,7 +164,7 @@ func TestPartlyWrittenFilesAreNotUsed(t *testing.T) {
 	watched(t, dir, func(t *testing.T, offer *catalog.Catalog, log *logtest.Hook) {
 		for i := range 10 {
 			write(t, dir, "plans/aws.yaml", good[:i*len(good)/10])
-			time.Sleep(4 * time.Second) // less than lies between two looks
+			time.Sleep(4 * time.Second) // less than an interval of the watch
 		}
 
 		write(t, dir, "plans/aws.yaml", good+"# the end\n")

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// certificate returns the base64 of a certificate that ends at the moment.
+// certificate returns a certificate that expires at the given time, as base64 of PEM.
 func certificate(tb testing.TB, end time.Time) string {
 	tb.Helper()
 

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// suspend is the last step of a suspension.
+// suspend marks an instance as suspended, like the last step of a suspension.
 func (b *bench) suspend(id string) {
 	b.Helper()
 

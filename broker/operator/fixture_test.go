@@ -46,7 +46,7 @@ func (f *fakeKubeconfigs) AdminKubeconfig(_ context.Context, instance environmen
 	return f.make(instance)
 }
 
-// bench is an operator API over HTTP, with stores for the test to fill.
+// bench is an operator API over HTTP, with its stores.
 type bench struct {
 	*testing.T
 
@@ -148,14 +148,14 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 	return b
 }
 
-// reply is an answer.
+// reply is a response.
 type reply struct {
 	Status int
 	Header http.Header
 	Raw    string
 }
 
-// do sends a request as a user whose password is the first letter of the name, or as nobody.
+// do sends a request as the user, whose password is the first letter of the name; an empty user is unauthenticated.
 func (b *bench) do(user, method, path string) reply {
 	b.Helper()
 
@@ -204,7 +204,7 @@ func (b *bench) send(user, method, path string, body io.Reader) reply {
 	return got
 }
 
-// want fails the test unless the answer has the status.
+// want fails the test unless the response has the status.
 func (b *bench) want(reason string, got reply, status int) reply {
 	b.Helper()
 
@@ -215,7 +215,7 @@ func (b *bench) want(reason string, got reply, status int) reply {
 	return got
 }
 
-// read decodes an answer, strictly.
+// read decodes a response and rejects unknown fields.
 func read[Body any](b *bench, got reply) Body {
 	b.Helper()
 
@@ -231,14 +231,14 @@ func read[Body any](b *bench, got reply) Body {
 	return body
 }
 
-// list gets a list as the viewer.
+// list reads a list as the viewer.
 func list[Body any](b *bench, path string) Body {
 	b.Helper()
 
 	return read[Body](b, b.want("a list", b.do("viewer", "GET", path), http.StatusOK))
 }
 
-// instance stores an instance whose creation came to the state, a second after the one before.
+// instance stores an instance whose creation is in the state, a second after the one before.
 func (b *bench) instance(id string, state process.State, changes ...func(*environment.Instance)) string {
 	b.Helper()
 	b.clock.SetTime(b.clock.Now().Add(time.Second))
@@ -261,7 +261,7 @@ func (b *bench) instance(id string, state process.State, changes ...func(*enviro
 	return b.operation(id, environment.KindProvision, state)
 }
 
-// operation stores an operation on an instance that came to the state.
+// operation stores an operation of an instance in the state.
 func (b *bench) operation(instanceID, kind string, state process.State, changes ...func(*process.Progress)) string {
 	b.Helper()
 

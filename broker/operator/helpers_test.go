@@ -21,7 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// named is a step that is never run here.
+// named is a step that these tests do not run.
 type named string
 
 func (n named) Name() string { return string(n) }
@@ -31,7 +31,7 @@ func (named) Run(_ context.Context, operation process.Operation[environment.Data
 	return operation, 0, nil
 }
 
-// engineOn is an engine that carries nothing. It has the processes whose operations the tests store; step Probe may be skipped.
+// engineOn returns an engine without workers. It has the processes of the stored operations; step Probe is skippable.
 func engineOn(t *testing.T, store process.Store) *process.Engine[environment.Data] {
 	t.Helper()
 
@@ -77,18 +77,18 @@ func onEach(t *testing.T, test func(b *bench)) {
 	})
 }
 
-// intervene asks as the operator for something to be done about an operation.
+// intervene sends an intervention of the operator.
 func (b *bench) intervene(verb, id, body string) reply {
 	b.Helper()
 
-	// Without its length the body is only found too long when it is read.
+	// Without Content-Length the limit applies while the body is read.
 	return b.send("operator", "POST", "/operations/"+id+"/"+verb, io.MultiReader(strings.NewReader(body)))
 }
 
-// because is a body that says why, and no more.
+// because is a body with a reason only.
 const because = `{"reason": "the quota was raised"}`
 
-// at has an operation in progress stand at a step, its lease given back or not, with the stages before it finished.
+// at sets the current step of an operation, whether its lease is returned, and its finished stages.
 func at(stage, step string, released bool, finished ...string) func(*process.Progress) {
 	return func(progress *process.Progress) {
 		progress.Record.Stage, progress.Record.Step, progress.Record.FinishedStages = stage, step, finished
@@ -96,7 +96,7 @@ func at(stage, step string, released bool, finished ...string) func(*process.Pro
 	}
 }
 
-// everything is all that the database has of operations and instances, to be compared.
+// everything returns all rows of operations and instances, for comparisons.
 func (b *bench) everything() map[string][]string {
 	b.Helper()
 
@@ -135,7 +135,7 @@ func (b *bench) timeline(id string) []string {
 	return lines
 }
 
-// wantTimeline compares the timeline of an operation.
+// wantTimeline checks the timeline of an operation.
 func (b *bench) wantTimeline(reason, id string, want ...string) {
 	b.Helper()
 
@@ -174,14 +174,14 @@ func (b *bench) audited() []auditLine {
 	return lines
 }
 
-// answered decodes an operation that an intervention answers with.
+// answered decodes the response to an accepted intervention.
 func (b *bench) answered(reason string, got reply) operatorapi.Operation {
 	b.Helper()
 
 	return read[operatorapi.Operation](b, b.want(reason, got, http.StatusAccepted))
 }
 
-// payload is what an operation knows.
+// payload returns the decrypted data of an operation.
 func (b *bench) payload(id string) json.RawMessage {
 	b.Helper()
 
@@ -202,7 +202,7 @@ func (b *bench) inTx(work func(tx storage.Tx) error) {
 	}
 }
 
-// drop removes the row of an instance.
+// drop deletes the row of an instance.
 func (b *bench) drop(id string) {
 	b.Helper()
 	b.inTx(func(tx storage.Tx) error {
@@ -212,7 +212,7 @@ func (b *bench) drop(id string) {
 	})
 }
 
-// spoil seals what an operation knows with a key that nobody has any more.
+// spoil makes the data of an operation name a key that is not configured.
 func (b *bench) spoil(id string) {
 	b.Helper()
 	b.inTx(func(tx storage.Tx) error {

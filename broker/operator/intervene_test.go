@@ -44,7 +44,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// TestCancelAffectsOneOperation has a pending operation behind another one: only that is canceled.
+// TestCancelAffectsOneOperation cancels a pending operation behind a running one.
 func TestCancelAffectsOneOperation(t *testing.T) {
 	onEach(t, func(b *bench) {
 		running := b.instance("one", process.InProgress)
@@ -98,7 +98,7 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// TestRetrySkipsTheFailedStep is for a step that fails at once: it could never be skipped while it runs.
+// TestRetrySkipsTheFailedStep: a step that fails at once cannot be skipped while it runs.
 func TestRetrySkipsTheFailedStep(t *testing.T) {
 	onEach(t, func(b *bench) {
 		former := failedAt(at("post_actions", "Probe", true, "start", "create_runtime", "check_runtime"))(b)
@@ -114,7 +114,8 @@ func TestRetrySkipsTheFailedStep(t *testing.T) {
 	})
 }
 
-// TestRetryKeepsSkips checks that a retry skips the same steps and that its first entry names them. Naming the step again changes nothing.
+// TestRetryKeepsSkips checks that a retry skips the same steps and that its first entry names them. Naming the step again changes
+// nothing.
 func TestRetryKeepsSkips(t *testing.T) {
 	cases := map[string]string{"a retry": because, "a retry without the step": `{"reason": "the quota was raised", "step": "Probe"}`}
 

@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// kubeconfig is an admin kubeconfig with a token, and with a client certificate where one is given, base64 of PEM.
+// kubeconfig returns an admin kubeconfig with a token and, if given, a client certificate as base64 of PEM.
 func kubeconfig(server, certificate string) secret.String {
 	return secret.String(`apiVersion: v1
 kind: Config

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(leakless{m}) }
 
-// leakless fails when the tests leave goroutines behind.
+// leakless fails if the tests leak goroutines.
 type leakless struct{ *testing.M }
 
 func (l leakless) Run() int {

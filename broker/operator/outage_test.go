@@ -18,14 +18,14 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// there is a transport of an available system.
-type there struct{}
+// available is a transport of an available system.
+type available struct{}
 
-func (there) RoundTrip(*http.Request) (*http.Response, error) {
+func (available) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
 
-// calling is a step that calls the system with the name of the instance.
+// calling is a step that calls the system named like the instance.
 type calling map[string]http.Client
 
 func (calling) Name() string { return "Call" }
@@ -47,19 +47,19 @@ func (c calling) Run(ctx context.Context, operation process.Operation[environmen
 	return operation, 0, response.Body.Close()
 }
 
-// TestOutageOfTwoSystems has three operations, each of which needs one system. Two of the systems are away: each of their operations reports
-// its own, and the third one is done.
+// TestOutageOfTwoSystems runs three operations that call one system each. The operations of the two unavailable systems report
+// their own system, the third one succeeds.
 func TestOutageOfTwoSystems(t *testing.T) {
 	upstreams := map[string]*upstream.System{"garden": unavailableSystem(t, "garden"), "shop": unavailableSystem(t, "shop"), "well": newSystem("well")}
 	clients, systems := calling{}, []*upstream.System{}
 
 	for name, called := range upstreams {
-		var road http.RoundTripper = broken(name)
+		var transport http.RoundTripper = broken(name)
 		if name == "well" {
-			road = there{}
+			transport = available{}
 		}
 
-		clients[name], systems = http.Client{Transport: called.Transport(road)}, append(systems, called)
+		clients[name], systems = http.Client{Transport: called.Transport(transport)}, append(systems, called)
 	}
 
 	b := newBench(t, func(options *operator.Options) { options.Systems = systems })
@@ -93,7 +93,7 @@ func TestOutageOfTwoSystems(t *testing.T) {
 	}
 }
 
-// run has an engine carry the operations until the test ends.
+// run runs an engine with the processes until the test ends.
 func (b *bench) run(processes ...process.Process[environment.Data]) {
 	b.Helper()
 

@@ -16,7 +16,7 @@ func TestRoles(t *testing.T) {
 		reason string
 		method string
 		path   string
-		want   map[string]int // by user; the rest of the way is open
+		want   map[string]int // the status by user
 	}{
 		"Runtimes":    {"viewers look", "GET", "/runtimes", map[string]int{"": unknown, "platform": refused, "viewer": 200, "operator": 200, "admin": 200}},
 		"Bindings":    {"viewers look", "GET", "/runtimes/x/bindings", map[string]int{"": unknown, "platform": refused, "viewer": 404, "operator": 404, "admin": 404}},

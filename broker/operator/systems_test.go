@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// broken is the road to a system that is away. Its name is the component that errors name.
+// broken is a transport that fails. Its name is the component of the errors.
 type broken string
 
 func (b broken) RoundTrip(*http.Request) (*http.Response, error) {
@@ -81,7 +81,7 @@ func TestSystemOfAWaitingOperation(t *testing.T) {
 			})
 
 			got := read[operatorapi.Operation](b, b.want(test.reason, b.do("viewer", "GET", "/operations/"+id), http.StatusOK)).System
-			if got.State == "half-open" { // the pause is over already
+			if got.State == "half-open" { // the pause is already over
 				got.State, got.NextTry = away.State, away.NextTry
 			}
 

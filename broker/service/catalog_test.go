@@ -37,7 +37,7 @@ func TestChangedCatalogFilesAreAudited(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// change writes the file and returns the entry that follows.
+		// change writes the file and returns the resulting audit entry.
 		change := func(content string, number int) auditlog.Entry {
 			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 				t.Fatal(err)

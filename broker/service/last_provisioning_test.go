@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestLastProvisioning: what a removal takes over decides whether a runtime is left behind.
+// TestLastProvisioning: a deletion with the wrong data would leave a runtime behind.
 func TestLastProvisioning(t *testing.T) {
 	ordered := func(key string) environment.Data {
 		return environment.Data{Provisioning: key, Ordered: true, Instance: environment.Instance{ShootName: "c-one"}}
@@ -35,7 +35,7 @@ func TestLastProvisioning(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		runtime string
-		past    []past // the oldest first
+		past    []past // oldest first
 		want    environment.Data
 	}{
 		"made":             {"a single provisioning", "r", []past{made}, withRuntime(ordered("p"), "r")},
@@ -104,7 +104,7 @@ func withRuntime(data environment.Data, id string) environment.Data {
 	return data
 }
 
-// ended adds an operation that has ended.
+// ended stores an ended operation.
 func ended(t *testing.T, db *storage.DB, ops *operations.Store, id, kind string, state process.State, data environment.Data) {
 	t.Helper()
 

@@ -21,7 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// lines passes on what a service logs.
+// lines receives the log of a service.
 type lines chan *logrus.Entry
 
 func (lines) Levels() []logrus.Level { return logrus.AllLevels }
@@ -32,7 +32,7 @@ func (l lines) Fire(entry *logrus.Entry) error {
 	return nil
 }
 
-// running runs a broker during the test, and passes its address and log.
+// running runs the test with a broker, its address and its log.
 func running(t *testing.T, config service.Config, test func(address string, log lines)) {
 	t.Helper()
 
@@ -58,7 +58,7 @@ func running(t *testing.T, config service.Config, test func(address string, log 
 	}
 }
 
-// TestKeyRotation follows docs/operator/keys.md with a broker that is restarted.
+// TestKeyRotation follows docs/operator/keys.md and restarts the broker for each step.
 func TestKeyRotation(t *testing.T) {
 	old, next := secret.NewKey("k1"), secret.NewKey("k2")
 	config := usable(t)
@@ -92,7 +92,7 @@ func TestKeyRotation(t *testing.T) {
 	})
 }
 
-// stored puts an instance with its operation into the broker's database.
+// stored inserts an instance with its operation.
 func stored(t *testing.T, config service.Config, key secret.String) {
 	t.Helper()
 
@@ -134,7 +134,7 @@ func stored(t *testing.T, config service.Config, key secret.String) {
 	}
 }
 
-// waitFor returns once the service has said it.
+// waitFor returns when the service has logged the text.
 func waitFor(t *testing.T, log lines, text string) {
 	t.Helper()
 

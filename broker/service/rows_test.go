@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestQuotaTakenDuringUpdate: an update that moves an instance to another account is recorded at its end.
+// TestQuotaTakenDuringUpdate: a move to another account is recorded when the update ends, when the quota may be used up.
 func TestQuotaTakenDuringUpdate(t *testing.T) {
 	db, keys := storagetest.SQLite(t), storagetest.Keys(t)
 
@@ -58,8 +58,8 @@ func TestQuotaTakenDuringUpdate(t *testing.T) {
 	}
 }
 
-// TestLateWriteOfFrozenReplicaChangesNothing has each write to an instance's row arrive when the operation has ended and others have
-// made something else of the instance: it would take away a runtime that there is, or bring back one that is gone.
+// TestLateWriteOfFrozenReplicaChangesNothing delays each write to an instance's row until the operation has ended and others have
+// changed the instance: a late write would drop an existing runtime, or restore a removed one.
 func TestLateWriteOfFrozenReplicaChangesNothing(t *testing.T) {
 	writes := map[string]func(ctx context.Context, rows service.Rows, by process.Record, instance environment.Instance) error{
 		"SetRuntime": func(ctx context.Context, rows service.Rows, by process.Record, instance environment.Instance) error {

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// usable is a configuration that a broker starts with.
+// usable returns a valid configuration.
 func usable(t *testing.T) service.Config {
 	t.Helper()
 
@@ -37,7 +37,7 @@ func TestUsableConfiguration(t *testing.T) {
 	}
 }
 
-// TestInvalidConfiguration also shows, by TestMain, that a broker that does not start gives back what it has taken.
+// TestInvalidConfiguration also checks, by TestMain, that a broker that fails to start releases its resources.
 func TestInvalidConfiguration(t *testing.T) {
 	cases := map[string]struct {
 		reason string

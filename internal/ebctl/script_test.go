@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 // TestScripts runs the tool as a process against a broker that plays a scenario. Besides the commands of testscript there are
 //
 //	broker SCENARIO       starts a broker and points EBCTL_ADDRESS at it
-//	requests FILE         writes what the broker was asked so far
-//	exits CODE COMMAND…   runs the command and insists on its exit code
+//	requests FILE         writes the requests so far
+//	exits CODE COMMAND…   runs the command and checks its exit code
 func TestScripts(t *testing.T) {
 	t.Parallel()
 
@@ -41,7 +41,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Values[brokerKey{}] = new(*fakeBroker)
 
-			// A process with the race detector would stay for a second after its end.
+			// The race detector would delay the exit by a second.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 
 			return nil
@@ -54,7 +54,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// brokerKey leads from a script to the place of its broker.
+// brokerKey is the key of a script's broker.
 type brokerKey struct{}
 
 func startBroker(ts *testscript.TestScript, _ bool, args []string) {
@@ -104,7 +104,7 @@ func runAndExpect(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// run is the tool with a clock that nobody waits for, ids that can be foreseen, and a terminal if EBCTL_TEST_TERMINAL is set.
+// run runs the tool with a fake clock, predictable ids, and a terminal if EBCTL_TEST_TERMINAL is set.
 func run() {
 	ids := 0
 

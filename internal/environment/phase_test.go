@@ -19,7 +19,7 @@ func TestPhaseOf(t *testing.T) {
 
 	cases := map[string]struct {
 		reason     string
-		operations []process.Record // the newest first
+		operations []process.Record // newest first
 		want       environment.Phase
 		unfinished int
 	}{

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 )
 
-// request is what a server got.
+// request is a received request.
 type request struct {
 	Query     string         `json:"query"`
 	Variables map[string]any `json:"variables"`
@@ -38,7 +38,7 @@ func playProvisioner(t *testing.T, status int, answer string) (*provisionerclien
 	return client, got
 }
 
-// clientOf starts a server and returns a client of it with a time-out that a test need not wait for when all is well.
+// clientOf starts a server and returns a client of it, with a timeout that a passing test does not reach.
 func clientOf(t *testing.T, handler http.HandlerFunc) *provisionerclient.Client {
 	t.Helper()
 

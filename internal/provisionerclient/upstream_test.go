@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 )
 
-// refusing lets no request through.
+// refusing rejects every request.
 type refusing struct{ err error }
 
 func (r refusing) RoundTrip(*http.Request) (*http.Response, error) { return nil, r.err }

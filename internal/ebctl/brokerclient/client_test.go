@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 )
 
-// serve returns a client of a broker with one handler for all requests.
+// serve returns a client of a broker with the handler.
 func serve(t *testing.T, handler http.HandlerFunc) *brokerclient.Client {
 	t.Helper()
 

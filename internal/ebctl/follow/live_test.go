@@ -14,7 +14,7 @@ import (
 
 var errUnavailable = errors.New("the broker does not answer")
 
-// at returns the time so many seconds after the operation was accepted.
+// at returns the time the given seconds after the acceptance of the operation.
 func at(seconds int) time.Time {
 	return time.Date(2026, 5, 1, 10, 0, 0, 0, time.UTC).Add(time.Duration(seconds) * time.Second)
 }
