@@ -77,6 +77,8 @@ func (a *api) bind(r *http.Request) (httpserver.Answer, error) {
 	return bindingAnswer(r, http.StatusCreated, ready)
 }
 
+// readBindRequest reads and checks the request. It fails with a description for the platform; ids of the catalog are checked later,
+// against the instance, because a request with a predecessor may omit them.
 func readBindRequest(r *http.Request) (bindRequest, error) {
 	var request bindRequest
 

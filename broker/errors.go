@@ -51,10 +51,13 @@ func notFound(description string) error { return httpserver.Refuse(http.StatusNo
 
 func gone(description string) error { return httpserver.Refuse(http.StatusGone, description) }
 
+// asyncRequired rejects a synchronous request for work that takes minutes.
 func asyncRequired() error { return unprocessable(codeAsyncRequired, textAsyncRequired) }
 
+// concurrent rejects a request during another operation. Platforms repeat it later.
 func concurrent() error { return unprocessable(codeConcurrency, textConcurrency) }
 
+// unprocessable returns a 422: the request is valid, but the state of the instance does not allow it. The code may be empty.
 func unprocessable(code, description string) error {
 	return &httpserver.Refusal{Status: http.StatusUnprocessableEntity, Code: code, Description: description}
 }

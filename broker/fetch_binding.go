@@ -82,6 +82,7 @@ type fetchedBinding struct {
 	Parameters bindingParameters `json:"parameters"`
 }
 
+// credentials is the object that platforms pass to the application.
 type credentials struct {
 	Kubeconfig string `json:"kubeconfig"`
 }
@@ -91,12 +92,14 @@ type bindingParameters struct {
 	ExpirationSeconds int              `json:"expiration_seconds"`
 }
 
+// bindingEndpoint is an address that the application has to reach. Platforms may open their network for it.
 type bindingEndpoint struct {
 	Host     string   `json:"host"`
 	Ports    []string `json:"ports"`
 	Protocol string   `json:"protocol"`
 }
 
+// bindingMetadata has the times in the protocol's format, from which platforms schedule rotations.
 type bindingMetadata struct {
 	ExpiresAt   string `json:"expires_at"`
 	RenewBefore string `json:"renew_before"`

@@ -25,6 +25,8 @@ type provisionRequest struct {
 	unavailable error
 }
 
+// readProvisionRequest reads the request and resolves it with the plan. Malformed requests are errors; violations of the plan's rules are
+// kept in the result, because a repeated request is answered in spite of them.
 func (a *api) readProvisionRequest(r *http.Request) (provisionRequest, error) {
 	id, err := instanceID(r)
 	if err != nil {

@@ -47,6 +47,7 @@ func (a *api) checkQuota(ctx context.Context, tx storage.Tx, plan *catalog.Plan,
 	return failure.New(failure.Quota, "%s", quotaText(plan, holder))
 }
 
+// quotaText names the instance that uses up the quota, so that its owner can delete it.
 func quotaText(plan *catalog.Plan, holder string) string {
 	return fmt.Sprintf("An account may have one instance of plan %s, and this account has %s. Delete that one first.", plan.Name, holder)
 }

@@ -161,6 +161,7 @@ func ExpireBindings(ctx context.Context, options Options) error {
 	return errors.Join(failures...)
 }
 
+// expireBinding removes one binding in a transaction of its own, so that a failure does not affect the others.
 func (o Options) expireBinding(ctx context.Context, binding environment.Binding) error {
 	err := o.DB.InTx(ctx, func(tx storage.Tx) error {
 		instance, err := o.Instances.Get(ctx, tx, binding.InstanceID)

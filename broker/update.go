@@ -55,6 +55,7 @@ func (a *api) update(r *http.Request) (httpserver.Answer, error) {
 	}, nil
 }
 
+// readUpdateRequest reads the request. previous_values are ignored: the broker knows the instance better than the platform.
 func readUpdateRequest(r *http.Request) (updateRequest, error) {
 	id, err := instanceID(r)
 	if err != nil {

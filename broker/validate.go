@@ -26,6 +26,7 @@ type validation struct {
 	Quota *quota `json:"quota,omitempty"`
 }
 
+// quota is the number of instances of the plan that the account may have, and how many more it may create.
 type quota struct {
 	Limit int `json:"limit"`
 	Left  int `json:"left"`
@@ -51,6 +52,7 @@ type resolved struct {
 	EUAccess          bool              `json:"euAccess,omitempty"`
 }
 
+// resolvedNetworks are ranges in CIDR notation. Those that Gardener chooses are absent.
 type resolvedNetworks struct {
 	Nodes    string `json:"nodes"`
 	Pods     string `json:"pods,omitempty"`
@@ -75,6 +77,8 @@ func (a *api) validate(r *http.Request) (httpserver.Answer, error) {
 	return httpserver.OK(result), nil
 }
 
+// validationOf checks the order like a creation, without storing anything. Failures of the database are errors; rejections of the order
+// are part of the result.
 func (a *api) validationOf(ctx context.Context, request provisionRequest) (validation, error) {
 	result := validation{Errors: []catalog.Violation{}}
 
@@ -110,6 +114,7 @@ func (a *api) validationOf(ctx context.Context, request provisionRequest) (valid
 	return result, nil
 }
 
+// validateQuota adds the quota of the account to the result, and an error if it is used up.
 func (a *api) validateQuota(ctx context.Context, request provisionRequest, result *validation) error {
 	if !request.plan.OnePerAccount() {
 		return nil

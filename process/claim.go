@@ -30,6 +30,7 @@ func (e *Engine[D]) claimWork(ctx, runs context.Context) bool {
 	return false
 }
 
+// startDue claims work in the order of the schedule, which rotates by one at each call, and reports whether a claim used all free workers.
 func (e *Engine[D]) startDue(ctx, runs context.Context) (more bool, err error) {
 	due, err := e.findDue(ctx)
 	if err != nil {
@@ -67,6 +68,7 @@ func (e *Engine[D]) findDue(ctx context.Context) ([]Due, error) {
 	return e.store.Due(deadline, e.kinds, e.clock.Now())
 }
 
+// claim claims at most limit operations and fences all earlier runs of them.
 func (e *Engine[D]) claim(ctx context.Context, due Due, limit int) ([]Claimed, error) {
 	// A claim in flight finishes even when the engine stops: the claimed operations are then handed back at once, instead of when
 	// their leases expire.
@@ -117,6 +119,7 @@ type backoff struct {
 // backoffSteps is the longest pause in polls, which also bounds how long a recovered store goes unnoticed.
 const backoffSteps = 5
 
+// newBackoff returns a backoff whose pauses grow from a fifth of the poll interval to five times it.
 func newBackoff(poll time.Duration) backoff {
 	return backoff{first: poll / backoffSteps, longest: poll * backoffSteps}
 }
@@ -161,6 +164,7 @@ func (e *Engine[D]) expirePending(ctx context.Context) {
 	}
 }
 
+// expireSome fails one batch of pending operations and returns its size.
 func (e *Engine[D]) expireSome(ctx context.Context) int {
 	deadline, cancel := context.WithTimeout(ctx, e.config.Lease)
 	defer cancel()

@@ -29,6 +29,7 @@ func (p RetryPolicy) Interval(attempt int) time.Duration {
 	return time.Duration(interval * (1 + p.Jitter*rand.Float64()))
 }
 
+// validate rejects policies that would retry without a pause or never end.
 func (p RetryPolicy) validate() error {
 	if p.First <= 0 || p.Cap < p.First || p.Factor < 1 || p.Jitter < 0 || p.Window <= 0 {
 		return fmt.Errorf("retry policy %+v: needs 0 < First <= Cap, Factor >= 1, Jitter >= 0, Window > 0", p)

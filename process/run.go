@@ -31,6 +31,7 @@ type run[D any] struct {
 	uncertain   bool // a write has failed: nothing more is written
 }
 
+// newRun returns the run of a claimed operation. Its log lines name the operation.
 func (e *Engine[D]) newRun(work Claimed, held *lease) *run[D] {
 	attempts := make(map[string]Attempt, len(work.Attempts))
 	for _, attempt := range work.Attempts {
@@ -181,6 +182,7 @@ func (r *run[D]) mayContinue(ctx context.Context, process Process[D]) bool {
 	return false
 }
 
+// overdue reports whether the operation has used up its limit, which counts from the first claim and includes waits.
 func (r *run[D]) overdue(process Process[D], now time.Time) bool {
 	return !r.operation.StartedAt.IsZero() && now.Sub(r.operation.StartedAt) >= process.Limit
 }

@@ -93,6 +93,7 @@ func (r *run[D]) write(ctx context.Context) bool {
 	return false
 }
 
+// store writes the progress under the lease. It takes over the stored state, because a cancellation may have arrived meanwhile.
 func (r *run[D]) store(ctx context.Context) error {
 	if r.uncertain {
 		return errUncertain

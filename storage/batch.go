@@ -75,6 +75,7 @@ func ApplyAfter(ctx context.Context, tx Tx, value string, other Statement) error
 	})
 }
 
+// cte returns one statement that executes the others as common table expressions, with the value of the first as table first.
 func cte(first Statement, others []Statement) string {
 	var text strings.Builder
 
@@ -89,6 +90,7 @@ func cte(first Statement, others []Statement) string {
 	return text.String()
 }
 
+// cteArgs returns the arguments in the order of cte.
 func cteArgs(first Statement, others []Statement) []any {
 	args := slices.Clone(first.Args)
 	for _, other := range others {
@@ -98,6 +100,7 @@ func cteArgs(first Statement, others []Statement) []any {
 	return args
 }
 
+// one returns the only value, and false if the statement returned no row.
 func one(values []string, err error) (value string, found bool, _ error) {
 	if err != nil || len(values) == 0 {
 		return "", false, err

@@ -128,6 +128,7 @@ func (c *guardedConnection) ResetSession(ctx context.Context) error {
 // IsValid implements driver.Validator.
 func (c *guardedConnection) IsValid() bool { return !c.broken.Load() && c.connection.IsValid() }
 
+// guardedTx is a transaction that stops watching its context when it ends.
 type guardedTx struct {
 	driver.Tx
 
@@ -146,6 +147,7 @@ func (t guardedTx) Rollback() error {
 	return t.Tx.Rollback() //nolint:wrapcheck // as above
 }
 
+// guardedRows are rows that stop watching their context when they are closed.
 type guardedRows struct {
 	driver.Rows
 

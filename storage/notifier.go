@@ -74,6 +74,7 @@ func (n *Notifier) Run(ctx context.Context, wake func()) error {
 	}
 }
 
+// send notifies the other replicas. A failure is logged only: they poll, so a lost notification delays work but loses none.
 func (n *Notifier) send(ctx context.Context) {
 	select {
 	case <-ctx.Done():

@@ -132,6 +132,7 @@ func (c *preparedConnection) ExecContext(ctx context.Context, query string, args
 	return result, c.checked(query, err)
 }
 
+// prepare returns the prepared statement of the query from the connection's cache, or prepares it.
 func (c *preparedConnection) prepare(ctx context.Context, query string) (statement, error) {
 	if known, found := c.prepared.Get(query); found {
 		return known, nil

@@ -42,6 +42,7 @@ func (p *problems) name(place, name string) {
 	p.unless(fine, "%s: name %q may hold only letters, digits, dots, dashes and underscores, and needs a letter or a digit", place, name)
 }
 
+// network checks a range of addresses in CIDR notation, without bits after the prefix.
 func (p *problems) network(place, cidr string) {
 	prefix, err := netip.ParsePrefix(cidr)
 	p.unless(err == nil && prefix == prefix.Masked(), "%s: %q is not a network", place, cidr)
@@ -96,6 +97,7 @@ func (c *content) check(providers map[string]providerFile, options Options) erro
 	return errors.Join(found...)
 }
 
+// checkID checks that an id is a GUID and unique among services and plans: platforms store ids and find instances by them.
 func (c *content) checkID(found *problems, ids map[string]bool, place, id string) {
 	_, err := uuid.Parse(id)
 	found.unless(err == nil, "%s: id %q is not a GUID", place, id)
@@ -104,6 +106,7 @@ func (c *content) checkID(found *problems, ids map[string]bool, place, id string
 	ids[id] = true
 }
 
+// check reports the errors of one plan. A plan for clusters of tenants has no offers, so the rules of clusters do not apply to it.
 func (p *Plan) check(found *problems, place string) {
 	found.name(place, p.Name)
 	found.text(place+": description", p.Description)
@@ -138,6 +141,7 @@ func (p *Plan) check(found *problems, place string) {
 	p.checkOffers(found, place)
 }
 
+// checkParameters checks that the plan's parameters exist, and that those of updates can change in a running cluster.
 func (p *Plan) checkParameters(found *problems, place string) {
 	for _, parameter := range slices.Concat(p.Parameters, p.Updates, p.Required) {
 		_, known := parameterSchemas()[parameter]
@@ -150,6 +154,7 @@ func (p *Plan) checkParameters(found *problems, place string) {
 	}
 }
 
+// checkBounds checks that each default lies within the bounds that orders of the plan must respect.
 func (p *Plan) checkBounds(found *problems, place string) {
 	if p.takes(paramAutoScalerMin) || p.takes(paramAutoScalerMax) {
 		found.unless(0 < p.Nodes.Lowest && p.Nodes.Lowest <= p.Nodes.Min && p.Nodes.Max <= p.Nodes.Highest,
@@ -180,10 +185,13 @@ func (p *Plan) checkTarget(found *problems, name string, plans []*Plan) {
 	}
 }
 
+// containsAll reports whether the names include all wanted ones.
 func containsAll(names, wanted []string) bool {
 	return !slices.ContainsFunc(wanted, func(name string) bool { return !slices.Contains(names, name) })
 }
 
+// checkOffers checks that each offer refers to regions and machine types of its provider, and that every order without parameters has a
+// provider and a region.
 func (p *Plan) checkOffers(found *problems, place string) {
 	found.unless(len(p.Offers) > 0, "%s: it has no offers", place)
 	found.unless(len(p.Offers) < 2 || p.takes(paramProvider) != p.ProviderByPlatform,
@@ -225,6 +233,7 @@ func (p *Plan) checkOffers(found *problems, place string) {
 	}
 }
 
+// check reports the errors of a provider's file.
 func (p providerFile) check(found *problems, place, name string) {
 	found.unless(p.Name == name, "%s: its name %q is not that of the file", place, p.Name)
 	found.text(place+": displayName", p.DisplayName)
@@ -251,6 +260,7 @@ func (p providerFile) check(found *problems, place, name string) {
 	}
 }
 
+// check reports regions and providers that do not exist. A wrong region would otherwise surface only in an order from that platform.
 func (p platformsFile) check(found *problems, providers map[string]providerFile) {
 	known := func(name, provider, region string) {
 		found.unless(len(providers[provider].Regions[region].Zones) > 0, "platform region %s: %s has no region %q", name, provider, region)

@@ -126,6 +126,7 @@ type providerFile struct {
 	OpenStack *environment.OpenStack `json:"openStack"`
 }
 
+// region is a region of a provider. Zones are the suffixes that ZoneFormat completes to names.
 type region struct {
 	DisplayName string   `json:"displayName"`
 	Zones       []string `json:"zones"`

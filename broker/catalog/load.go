@@ -67,6 +67,7 @@ func (c *Catalog) Reload(files fs.FS) error {
 	return err
 }
 
+// load reads, checks and renders the files. It returns an error instead of a partial catalog.
 func load(files fs.FS, options Options) (*content, error) {
 	loader := &loader{files: files, providers: map[string]providerFile{}}
 	read := &content{sum: fingerprint(files)}
@@ -153,6 +154,7 @@ type loader struct {
 	errs      []error
 }
 
+// read decodes a YAML file strictly, so that a misspelled field is an error. Errors are collected in errs.
 func (l *loader) read(name string, into any) {
 	content, err := fs.ReadFile(l.files, name)
 	if err != nil {

@@ -16,6 +16,7 @@ type networking struct {
 	Services string `json:"services"`
 }
 
+// networkingSchema returns the schema of the address ranges, with the defaults of the plan's first provider.
 func networkingSchema(p *Plan) map[string]any {
 	standard := p.providers[p.Offers[0].Provider].Networking
 	network := func(description, standard string) map[string]any {

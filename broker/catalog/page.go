@@ -30,6 +30,7 @@ func (c *Catalog) Page() []byte {
 	return page.Bytes()
 }
 
+// describe writes the section of a plan with a table of its parameters.
 func (p *Plan) describe(page *bytes.Buffer) {
 	fmt.Fprintf(page, "\n## %s\n\n%s\n\n", p.Name, p.Description)
 
@@ -123,6 +124,7 @@ func code(value any) string {
 	return "`" + string(encoded) + "`"
 }
 
+// describe writes the tables of the provider's regions and machine types.
 func (p providerFile) describe(page *bytes.Buffer) {
 	fmt.Fprintf(page, "\n### %s\n\n| region | where | zones |\n| --- | --- | --- |\n", p.DisplayName)
 
@@ -137,6 +139,7 @@ func (p providerFile) describe(page *bytes.Buffer) {
 	}
 }
 
+// describe writes the table of platform regions with their defaults and restrictions.
 func (p platformsFile) describe(page *bytes.Buffer, providers map[string]providerFile) {
 	fmt.Fprint(page, "\n## Regions of the platform\n\nThe region in the path of the request decides the defaults of an order, and which regions are allowed.\n\n"+
 		"| platform region | default | allowed | access |\n| --- | --- | --- | --- |\n")

@@ -173,6 +173,7 @@ func providerSchema(p *Plan) map[string]any {
 	return property("string", "The infrastructure provider of the cluster.", map[string]any{"enum": names, "default": names[0]})
 }
 
+// regionSchema lists the areas of a plan that is offered by area, else the regions of all its offers.
 func regionSchema(p *Plan) map[string]any {
 	if p.byArea() {
 		return property("string", "The part of the world where the cluster runs.", map[string]any{"enum": p.areaNames()})
@@ -193,6 +194,7 @@ func regionSchema(p *Plan) map[string]any {
 	return property("string", description, map[string]any{"enum": names, "_enumDisplayName": display})
 }
 
+// machineSchema lists the machine types of the plan's only provider. Plans with several providers cannot have the parameter.
 func machineSchema(p *Plan) map[string]any {
 	offer := p.Offers[0]
 	display := map[string]any{}
@@ -206,12 +208,14 @@ func machineSchema(p *Plan) map[string]any {
 	})
 }
 
+// property returns the schema of a parameter: its type, its description for users, and more keywords, which it changes.
 func property(kind, description string, more map[string]any) map[string]any {
 	more["type"], more["description"] = kind, description
 
 	return more
 }
 
+// integer returns the schema of an integer with bounds and a default.
 func integer(description string, lowest, highest, standard int) map[string]any {
 	return property("integer", description, map[string]any{"minimum": lowest, "maximum": highest, "default": standard})
 }

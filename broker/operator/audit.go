@@ -14,6 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
+// listAudit returns a page of the audit log, newest first. since is inclusive and until exclusive.
 func (a *api) listAudit(r *http.Request, query query) (httpserver.Answer, error) {
 	filter := auditlog.Filter{
 		InstanceID: query.Get("instance_id"), OrderedBy: query.Get("user"), Action: query.Get("action"),
@@ -46,6 +47,7 @@ func (a *api) listAudit(r *http.Request, query query) (httpserver.Answer, error)
 	return httpserver.OK(list), nil
 }
 
+// auditEntry converts an entry. Before and After have only the changed fields of an update.
 func auditEntry(entry auditlog.Entry) operatorapi.AuditEntry {
 	return operatorapi.AuditEntry{
 		ID: entry.ID, At: entry.At, Action: entry.Action, InstanceID: entry.InstanceID, OperationID: entry.OperationID,

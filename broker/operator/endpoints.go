@@ -36,6 +36,7 @@ type cachedEndpoints struct {
 	cache map[string]cachedEndpoint
 }
 
+// cachedEndpoint is an endpoint and the time until which it may be used.
 type cachedEndpoint struct {
 	endpoint Endpoint
 	until    time.Time

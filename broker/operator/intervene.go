@@ -89,6 +89,8 @@ func (a *api) intervene(r *http.Request, name, done string, do action) (httpserv
 	return httpserver.Answer{Status: http.StatusAccepted, Body: a.operation(record)}, nil
 }
 
+// carryOut runs the action and records it in the audit log, both in one transaction, and returns the operation to show. It maps the
+// errors of the stores to responses.
 func (a *api) carryOut(ctx context.Context, name string, do action, wanted intervention) (process.Record, error) {
 	var record process.Record
 

@@ -24,6 +24,7 @@ const (
 	textPending = "Queued behind the earlier operations of this instance, if any."
 )
 
+// listOperations returns a page of operations, newest first, without their timelines. The total is counted only on request.
 func (a *api) listOperations(r *http.Request, query query) (httpserver.Answer, error) {
 	key := query.Get("instance_id")
 	if bindingID := query.Get("binding_id"); bindingID != "" {

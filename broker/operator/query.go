@@ -49,6 +49,7 @@ func withQuery(endpoint func(*http.Request, query) (httpserver.Answer, error), k
 	}
 }
 
+// readQuery parses the query and rejects unknown, repeated and unstorable parameters.
 func readQuery(raw string, known []string) (query, error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
@@ -70,6 +71,7 @@ func readQuery(raw string, known []string) (query, error) {
 	return query{Values: values, page: page}, err
 }
 
+// readPage reads page_size, page, cursor and total. A cursor stays valid while entries are added; page numbers shift.
 func readPage(values url.Values) (page, error) {
 	size, err := number(values, "page_size", defaultPageSize)
 	if err != nil || size > maxPageSize {
@@ -134,6 +136,7 @@ func cursorAt(created time.Time, id string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(created.UTC().Format(time.RFC3339Nano) + " " + id))
 }
 
+// readCursor decodes a cursor of cursorAt. Clients must not depend on its form.
 func readCursor(cursor string) (created time.Time, id string, err error) {
 	decoded, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil {

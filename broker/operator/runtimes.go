@@ -83,6 +83,7 @@ func inState(filter instances.Filter, state operatorapi.RuntimeState) (instances
 	return filter, invalid(fmt.Sprintf("The state %q is unknown. Use %s.", state, strings.Join(known, ", ")))
 }
 
+// listRuntimes returns a page of runtimes with their newest operations, newest first. It does not decrypt the requests of instances.
 func (a *api) listRuntimes(r *http.Request, query query) (httpserver.Answer, error) {
 	var err error
 

@@ -25,6 +25,7 @@ func catalogFiles(config Config) fs.FS {
 	return resources.Catalog()
 }
 
+// loadCatalog loads the catalog with the settings of the configuration. An invalid catalog keeps the broker from starting.
 func loadCatalog(config Config) (*catalog.Catalog, error) {
 	options := catalog.Options{
 		KubernetesVersion: config.KubernetesVersion, OperationTimeout: config.Engine.OperationTimeout,

@@ -184,6 +184,7 @@ func removed(operation process.Record) bool {
 		(operation.Kind == environment.KindSuspend || operation.Kind == environment.KindDeprovision)
 }
 
+// dataOf returns the decrypted data of an operation.
 func (r rows) dataOf(ctx context.Context, operationID string) (environment.Data, error) {
 	var data environment.Data
 

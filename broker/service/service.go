@@ -82,6 +82,7 @@ type stores struct {
 	entries    *auditlog.Store
 }
 
+// openStores opens the stores, which migrates their tables.
 func (s *Service) openStores(ctx context.Context, retention time.Duration) (stores, error) {
 	operationStore, err := operations.Open(ctx, s.DB, s.Keys)
 	if err != nil {

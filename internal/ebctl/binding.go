@@ -11,6 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 )
 
+// newBindingCreateCommand creates a binding and prints its kubeconfig. It prints a generated ID first, so that an interrupted command can
+// be repeated with --id.
 func newBindingCreateCommand(session *session) *cobra.Command {
 	var (
 		order    brokerclient.BindingOrder
@@ -80,6 +82,7 @@ func newBindingGetCommand(session *session) *cobra.Command {
 	return command
 }
 
+// newBindingListCommand uses the operator API: the Open Service Broker API has no lists.
 func newBindingListCommand(session *session) *cobra.Command {
 	return session.onInstance(&cobra.Command{
 		Use:   "list INSTANCE",

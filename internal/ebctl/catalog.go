@@ -42,6 +42,7 @@ func newCatalogCommand(session *session) *cobra.Command {
 	return command
 }
 
+// catalogText shows one line per plan.
 func catalogText(catalog apiresponses.CatalogResponse) output.Text {
 	rows := output.Rows{Head: []string{"SERVICE", "PLAN", "ID", "FREE", "DESCRIPTION"}, None: "The catalog is empty."}
 

@@ -37,6 +37,7 @@ type usageError struct{ cause error }
 func (e *usageError) Error() string { return e.cause.Error() }
 func (e *usageError) Unwrap() error { return e.cause }
 
+// usage returns a usageError, whose hint is the help of the command.
 func usage(format string, args ...any) error { return &usageError{cause: fmt.Errorf(format, args...)} }
 
 // notFoundError is a search by ebctl without a result.
@@ -93,6 +94,7 @@ func ends() []end {
 	}
 }
 
+// endOf returns the exit code and the hint for an error.
 func endOf(err error) end {
 	for _, end := range ends() {
 		if end.applies(err) {
@@ -103,6 +105,7 @@ func endOf(err error) end {
 	return end{code: ExitError}
 }
 
+// hintFor returns the hint with the names of the command and the operation, or an empty text.
 func (e end) hintFor(command *cobra.Command, err error) string {
 	var operation string
 
@@ -127,8 +130,10 @@ func is[E error](err error) bool {
 	return errors.As(err, &target)
 }
 
+// isInterrupted matches Ctrl-C: the user knows why the command ended, so there is no hint.
 func isInterrupted(err error) bool { return errors.Is(err, context.Canceled) }
 
+// answered matches responses of the broker with one of the statuses.
 func answered(wanted ...int) func(error) bool {
 	return func(err error) bool {
 		var answer *brokerclient.AnswerError
@@ -137,10 +142,12 @@ func answered(wanted ...int) func(error) bool {
 	}
 }
 
+// isRefusedIntervention matches an intervention that the state of the operation does not allow.
 func isRefusedIntervention(err error) bool {
 	return is[*interventionError](err) && answered(http.StatusConflict)(err)
 }
 
+// isConcurrency matches a request that was rejected because another operation of the instance runs.
 func isConcurrency(err error) bool {
 	var answer *brokerclient.AnswerError
 

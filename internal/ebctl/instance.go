@@ -49,6 +49,7 @@ func newInstanceGetCommand(session *session) *cobra.Command {
 	return command
 }
 
+// instanceText shows an instance as fields; empty ones are omitted.
 func instanceText(shown instance) output.Text {
 	status, last := shown.Status, shown.Status.LastOperation
 
@@ -157,6 +158,8 @@ func (s *session) newChangeCommand(command *cobra.Command, doing string,
 	return command
 }
 
+// newInstanceUpdateCommand sends only the fields that the flags name. --maintenance reads the version from the catalog, because the broker
+// rejects any other.
 func newInstanceUpdateCommand(session *session) *cobra.Command {
 	var (
 		plan, flag  string
@@ -208,6 +211,7 @@ func newInstanceUpdateCommand(session *session) *cobra.Command {
 	return command
 }
 
+// newInstanceSuspendCommand sends an update of the context with active false, as platforms do.
 func newInstanceSuspendCommand(session *session) *cobra.Command {
 	return session.newChangeCommand(&cobra.Command{
 		Use:   "suspend ID_OR_NAME",
@@ -217,6 +221,7 @@ func newInstanceSuspendCommand(session *session) *cobra.Command {
 	}, "suspending", sendActive(false))
 }
 
+// newInstanceResumeCommand sends an update of the context with active true.
 func newInstanceResumeCommand(session *session) *cobra.Command {
 	return session.newChangeCommand(&cobra.Command{
 		Use:   "resume ID_OR_NAME",
@@ -234,6 +239,7 @@ func sendActive(active bool) func(ctx context.Context, instance target) (brokerc
 	}
 }
 
+// newInstanceExpireCommand calls the operator API: platforms cannot expire instances.
 func newInstanceExpireCommand(session *session) *cobra.Command {
 	return session.newChangeCommand(&cobra.Command{
 		Use:   "expire ID_OR_NAME",

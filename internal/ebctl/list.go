@@ -63,6 +63,7 @@ func (l lister[L, E]) command(session *session, short string, withTotal bool) *c
 	return command
 }
 
+// list reads one page, or all pages as one list.
 func (l lister[L, E]) list(ctx context.Context, session *session, all, total bool) (L, error) {
 	var list L
 
@@ -214,6 +215,7 @@ func (s *session) operationsText(list operatorapi.OperationList) output.Text {
 	return rows
 }
 
+// newAuditListCommand lists the audit log, which needs the role admin.
 func newAuditListCommand(session *session) *cobra.Command {
 	var filter operatorapi.ListAuditParams
 

@@ -53,6 +53,7 @@ func NewBindingOperation(kind, id string, instance Instance, binding Binding, at
 	}, Data{Instance: instance, Binding: binding})
 }
 
+// newOperation adds the encoded data to an operation. The data is stored encrypted.
 func newOperation(operation process.New, data Data) (process.New, error) {
 	payload, err := json.Marshal(data)
 	if err != nil {

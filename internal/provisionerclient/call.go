@@ -130,6 +130,7 @@ func encode(request *graphql.Request) ([]byte, error) {
 	return text, nil
 }
 
+// dropNulls removes null fields of objects at any depth, and keeps nulls in lists.
 func dropNulls(value any) {
 	switch value := value.(type) {
 	case map[string]any:

@@ -130,6 +130,7 @@ func (p *Proxy) checkAlive() error {
 	}
 }
 
+// freeze delays the calls of the replica, like a stopped process whose leases expire.
 func (p *Proxy) freeze(pause time.Duration) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -137,6 +138,7 @@ func (p *Proxy) freeze(pause time.Duration) {
 	p.thaws = time.Now().Add(pause)
 }
 
+// die makes all further calls of the replica fail, like a crash.
 func (p *Proxy) die() {
 	p.mutex.Lock()
 	p.dead = true

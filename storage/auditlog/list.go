@@ -80,6 +80,7 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]Entry, error) {
 	return entries(rows[:min(len(rows), filter.Limit)])
 }
 
+// entries decodes rows. An undecodable entry fails the list, because an audit log must not omit entries silently.
 func entries(rows []row) ([]Entry, error) {
 	entries := make([]Entry, 0, len(rows))
 

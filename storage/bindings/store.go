@@ -130,6 +130,7 @@ type sealedAccess struct {
 	Server     string `json:"server"`
 }
 
+// seal encrypts the access. The id of the row is authenticated, so that a copied envelope cannot be opened in another row.
 func (s *Store) seal(id string, access environment.Access) (string, error) {
 	plain, err := json.Marshal(sealedAccess{Kubeconfig: access.Kubeconfig.Reveal(), Server: access.Server})
 	if err != nil {

@@ -22,6 +22,7 @@ func (s *Store) CancelOne(ctx context.Context, tx storage.Tx, id, why string, no
 	return len(canceled) == 1, err
 }
 
+// cancel cancels the selected operations: pending ones at once, running ones at their next safe point. It returns the ids.
 func (s *Store) cancel(ctx context.Context, tx storage.Tx, column, value, why string, now time.Time) ([]string, error) {
 	at := storage.At(now)
 

@@ -147,11 +147,13 @@ func timeline(entries []operatorapi.TimelineEntry) output.Rows {
 	return rows
 }
 
+// same reports whether two timeline entries can share a row: they differ only in attempt and time.
 func same(one, other operatorapi.TimelineEntry) bool {
 	return one.Step != "" && one.Stage == other.Stage && one.Step == other.Step && one.Outcome == other.Outcome &&
 		one.Message == other.Message && one.Attempt < other.Attempt
 }
 
+// row shows consecutive equal entries as one, from the start of the first to the end of the last.
 func row(first, last operatorapi.TimelineEntry) []string {
 	var took, attempt string
 

@@ -156,6 +156,7 @@ func (f Follower) pause(ctx context.Context, wait time.Duration) error {
 	}
 }
 
+// temporary reports whether the same call may succeed later. Other errors end the wait.
 func temporary(err error) bool {
 	var marked interface{ Temporary() bool }
 
