@@ -25,7 +25,7 @@ run: ## Build and start the sandbox: broker, provisioner, a garden in memory, SQ
 	@$(GO_BUILD) -o bin/sandbox ./cmd/sandbox && exec bin/sandbox
 
 .PHONY: run-garden
-run-garden: garden ## The same with the local garden: etcd, kube-apiserver and gardener-apiserver as processes.
+run-garden: garden ## Like run, with the local garden: etcd, kube-apiserver and gardener-apiserver as processes.
 	@$(GO_BUILD) -o bin/sandbox ./cmd/sandbox && exec bin/sandbox --garden=.bin/garden
 
 .PHONY: build
@@ -33,15 +33,15 @@ build: ## Put the binaries into bin/.
 	$(GO_BUILD) -o bin/ $(addprefix ./cmd/,$(BINARIES))
 
 .PHONY: garden
-garden: ## Build the parts of the local garden into .bin/ (some minutes the first time).
+garden: ## Build the parts of the local garden into .bin/ (takes minutes the first time).
 	@$(GARDEN)/build.sh
 
-# Those that take longest begin first. They wait for much, so more of them run at a time than the smallest machine has cores: three
-# packages, and four tests in each.
+# The slowest packages start first. Their tests mostly wait, so more of them run concurrently than the smallest machine has cores: three
+# packages, with four tests each.
 LONG_TESTS    := ./test/e2e ./test/crash ./test/osb ./broker
 TEST_PACKAGES ?= 3
 TEST_PARALLEL ?= 4
-# A fifth of the tests' time is garbage collection; memory is there.
+# A fifth of the tests' time is garbage collection; memory is sufficient.
 test test-unit test-garden: export GOGC ?= 300
 
 .PHONY: test
@@ -56,8 +56,8 @@ test-unit: postgres ## Run the fast tests: everything but the local garden.
 test-garden: postgres garden ## Run the end-to-end tests, on the local garden and over real processes.
 	@$(MAKE) --no-print-directory --jobs=2 test-e2e test-garden-module
 
-# What runs side by side. go test prints a package's lines together, when it has ended, so these do not mix; a failure of either is one of
-# both, after both have ended.
+# Targets that run concurrently. go test prints the output of a package when it has ended, so outputs do not mix. If either target fails,
+# make fails after both have ended.
 .PHONY: test-project test-e2e test-garden-module
 test-project:
 	go test -tags garden -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) -timeout 20m $(LONG_TESTS) ./...
@@ -80,12 +80,12 @@ soak: postgres garden ## Run the replica scenarios and the model of the OSB API 
 	@$(MAKE) --no-print-directory fuzz
 
 .PHONY: fuzz
-fuzz: ## Send what no platform sends: each fuzz target for FUZZ_DURATION (150s, which makes ten minutes).
+fuzz: ## Run each fuzz target for FUZZ_DURATION (150s, ten minutes in total).
 	@for target in $(FUZZ_TARGETS); do \
 		go test -timeout 0 -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_DURATION) -fuzzminimizetime 1x ./test/osb || exit 1; done
 
 .PHONY: postgres
-postgres: ## Make sure that the tests find a PostgreSQL.
+postgres: ## Find or install PostgreSQL for the tests.
 	@test/postgres.sh
 
 .PHONY: lint
@@ -124,5 +124,5 @@ $(GORELEASER):
 	GOBIN=$(CURDIR)/.bin go install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
 
 .PHONY: clean
-clean: ## Remove what was built and the sandbox's data.
+clean: ## Remove build results and the sandbox's data.
 	rm -rf bin .bin dist .sandbox

@@ -46,7 +46,7 @@ func newConnected(t *testing.T, api client.WithWatch) connected {
 	return c
 }
 
-// runAgent has an agent work in the cluster.
+// runAgent runs an agent for the cluster.
 func (c connected) runAgent(shootName string) dynamic.Interface {
 	c.Helper()
 
@@ -81,7 +81,7 @@ func (c connected) reconnect(runtimeID string) (operationID string) {
 	return operationID
 }
 
-// until waits for the status of the agent's connection.
+// until waits for the status and the errors of the agent's connection.
 func (c connected) until(runtimeID, status string, errors ...string) {
 	c.Helper()
 
@@ -90,7 +90,7 @@ func (c connected) until(runtimeID, status string, errors ...string) {
 	var got string
 
 	if !harness.Within(harness.Patience, func() bool {
-		var told struct {
+		var decoded struct {
 			RuntimeConnectionStatus struct {
 				Status string
 				Errors []struct{ Message string }
@@ -98,25 +98,25 @@ func (c connected) until(runtimeID, status string, errors ...string) {
 		}
 
 		if refused := c.ask(`query ($id: String!) { result: runtimeStatus(id: $id) { runtimeConnectionStatus { status errors { message } } } }`,
-			map[string]any{"id": runtimeID}, &told); refused != "" {
+			map[string]any{"id": runtimeID}, &decoded); refused != "" {
 			c.Fatal(refused)
 		}
 
 		var problems []string
-		for _, each := range told.RuntimeConnectionStatus.Errors {
+		for _, each := range decoded.RuntimeConnectionStatus.Errors {
 			problems = append(problems, each.Message)
 		}
 
-		got = told.RuntimeConnectionStatus.Status + " " + strings.Join(problems, ", ")
+		got = decoded.RuntimeConnectionStatus.Status + " " + strings.Join(problems, ", ")
 
 		return got == want
 	}) {
-		c.Fatalf("the agent is reported as %q, want %q", got, want)
+		c.Fatalf("the status of the agent is %q, want %q", got, want)
 	}
 }
 
-// testAgent follows one runtime with Kyma and its agent: Kyma is installed, the agent connects, Kyma is upgraded, the agent reconnects, is
-// refused, and goes with its runtime.
+// testAgent follows one runtime with Kyma and its agent: the agent connects, Kyma is upgraded, the agent reconnects, is rejected, and is
+// removed with the runtime.
 func testAgent(t *testing.T, api client.WithWatch) {
 	t.Helper()
 
@@ -129,30 +129,30 @@ func testAgent(t *testing.T, api client.WithWatch) {
 	made := c.order(provisionRuntime, map[string]any{"config": map[string]any{
 		"runtimeInput": map[string]any{"name": "c-kyma"}, "clusterConfig": map[string]any{"gardenerConfig": order}, "kymaConfig": kymaOf("1.0.0"),
 	}})
-	c.says(made.ID, "the runtime agent has not started to connect")
+	c.waitForMessage(made.ID, "the runtime agent has not started to connect")
 	c.until(made.RuntimeID, "Pending")
 
 	cluster := c.runAgent("c-kyma")
-	c.succeeded(made.ID)
+	c.wantSucceeded(made.ID)
 
 	first := c.connection(made.RuntimeID, cluster)
 
 	upgrade := c.order(upgradeRuntime, map[string]any{"id": made.RuntimeID, "config": map[string]any{"kymaConfig": kymaOf("1.1.0")}})
-	c.succeeded(upgrade.ID)
+	c.wantSucceeded(upgrade.ID)
 
 	if upgraded := c.connection(made.RuntimeID, cluster); upgraded != first {
-		t.Errorf("an upgrade of Kyma makes the agent reconnect: %s, %s", first, upgraded)
+		t.Errorf("an upgrade of Kyma made the agent reconnect: %s, %s", first, upgraded)
 	}
 
-	c.succeeded(c.reconnect(made.RuntimeID))
+	c.wantSucceeded(c.reconnect(made.RuntimeID))
 
 	if second := c.connection(made.RuntimeID, cluster); second == first {
-		t.Error("the agent does not reconnect on request")
+		t.Error("the agent did not reconnect after the request")
 	}
 
 	known := c.registered(made.RuntimeID)
 	if len(spent(known)) != 2 || known.Condition != "CONNECTED" {
-		t.Errorf("Director knows the runtime as %s, with tokens %+v, want two spent ones", known.Condition, known.OneTimeTokens)
+		t.Errorf("the runtime in Director is %s with tokens %+v, want two used tokens", known.Condition, known.OneTimeTokens)
 	}
 
 	c.connector.refuse(errors.New("the account is locked"))
@@ -160,7 +160,7 @@ func testAgent(t *testing.T, api client.WithWatch) {
 	id := c.reconnect(made.RuntimeID)
 	c.until(made.RuntimeID, "Disconnected", "the account is locked")
 
-	c.says(id, "the runtime agent could not connect (ConnectionFailed): the account is locked; it has got another token")
+	c.waitForMessage(id, "the runtime agent could not connect (ConnectionFailed): the account is locked; it has got another token")
 
 	c.remove(made.RuntimeID)
 	c.until(made.RuntimeID, "Pending")
@@ -173,7 +173,7 @@ func (c connected) hasNoAgent() {
 	made := c.order(provisionRuntime, map[string]any{"config": map[string]any{
 		"runtimeInput": map[string]any{"name": "c-gcp"}, "clusterConfig": map[string]any{"gardenerConfig": clusterOf("gcp")},
 	}})
-	c.succeeded(made.ID)
+	c.wantSucceeded(made.ID)
 	c.until(made.RuntimeID, "Pending")
 
 	var refused string
@@ -184,7 +184,7 @@ func (c connected) hasNoAgent() {
 	c.remove(made.RuntimeID)
 }
 
-// connection waits until the agent is reported as connected, and returns the ID of its connection.
+// connection waits until the agent has connected, and returns the ID of its connection.
 func (c connected) connection(runtimeID string, cluster dynamic.Interface) string {
 	c.Helper()
 	c.until(runtimeID, "Connected")
@@ -199,7 +199,7 @@ func (c connected) connection(runtimeID string, cluster dynamic.Interface) strin
 	return string(found.GetUID())
 }
 
-// registered is the runtime in Director.
+// registered returns the runtime in Director.
 func (c connected) registered(runtimeID string) fakedirector.Runtime {
 	c.Helper()
 
@@ -207,7 +207,7 @@ func (c connected) registered(runtimeID string) fakedirector.Runtime {
 
 	found := slices.IndexFunc(all, func(each fakedirector.Runtime) bool { return each.ID == runtimeID })
 	if found < 0 {
-		c.Fatalf("Director does not know runtime %s", runtimeID)
+		c.Fatalf("runtime %s is not in Director", runtimeID)
 	}
 
 	return all[found]
@@ -221,7 +221,7 @@ func (c connected) remove(runtimeID string) {
 		c.Fatal(got)
 	}
 
-	c.succeeded(removal)
+	c.wantSucceeded(removal)
 }
 
 func TestAgentConnects(t *testing.T) {

@@ -51,13 +51,13 @@ func TestBindingsOnLocalGarden(t *testing.T) {
 	w.WantGone("bound")
 }
 
-// aggregateRoles fills the roles view and edit, as the controller-manager does in every cluster; this garden has none.
+// aggregateRoles fills the roles view and edit. In real clusters the controller-manager does this; the local garden has none.
 func aggregateRoles(t *testing.T, runtime *kubernetes.Clientset) {
 	t.Helper()
 
 	roles := runtime.RbacV1().ClusterRoles()
 
-	for _, name := range []string{"view", "edit"} { // who edits may view
+	for _, name := range []string{"view", "edit"} { // editors may also view
 		role, err := roles.Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -80,7 +80,7 @@ func aggregateRoles(t *testing.T, runtime *kubernetes.Clientset) {
 	}
 }
 
-// runtimeOf returns a client of the runtime's administrator.
+// runtimeOf returns a client with an administrator's access to the runtime.
 func runtimeOf(w *programs) *kubernetes.Clientset {
 	w.Helper()
 

@@ -14,15 +14,15 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// revokedWithin is how long removed credentials may work: an API server caches a valid token for ten seconds.
+// revokedWithin limits how long revoked credentials may work. An API server caches a valid token for ten seconds.
 const revokedWithin = 15 * time.Second
 
 func bindingOf(planID, role string) map[string]any {
 	return map[string]any{"service_id": harness.ServiceID, "plan_id": planID, "parameters": map[string]any{"role": role}}
 }
 
-// atOnce sends a request for a synchronous operation. If that takes too long it is repeated, as the broker asks for, and
-// may then find it done already.
+// atOnce sends a request for a synchronous operation. If the operation takes too long, it repeats the request, as the broker asks, and
+// may then find the operation done.
 func (p platform) atOnce(method, path string, body any, want, done int) harness.Reply {
 	p.Helper()
 
@@ -43,7 +43,7 @@ func (p platform) atOnce(method, path string, body any, want, done int) harness.
 	})
 
 	if got.Status != want && (!again || got.Status != done) {
-		p.Fatalf("%s %s answered %d %v, want %d", method, path, got.Status, got.Body, want)
+		p.Fatalf("%s %s returned %d %v, want %d", method, path, got.Status, got.Body, want)
 	}
 
 	return got
@@ -101,7 +101,7 @@ func testBindings(t *testing.T, p platform, instance, planID string) {
 
 	viewer := bindingClient(t, p.Send(http.MethodGet, harness.BindingPath(instance, "viewer"), nil, http.StatusOK))
 
-	// An API server notices new rights within moments, not at once.
+	// An API server notices new rights after a moment.
 	p.Until("the rights of the editor", func() bool { return reads(t, editor) == nil })
 	p.Until("the rights of the viewer", func() bool { return reads(t, viewer) == nil })
 
@@ -110,18 +110,18 @@ func testBindings(t *testing.T, p platform, instance, planID string) {
 	}
 
 	if err := writes(t, viewer, "by-viewer"); !apierrors.IsForbidden(err) {
-		t.Errorf("the viewer writes: %v", err)
+		t.Errorf("the viewer can write: %v", err)
 	}
 
 	if _, err := editor.RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
-		t.Errorf("the editor reads role bindings: %v", err)
+		t.Errorf("the editor can read role bindings: %v", err)
 	}
 
 	p.atOnce(http.MethodDelete, harness.BindingPath(instance, "editor")+"?service_id="+harness.ServiceID+"&plan_id="+planID, nil, http.StatusOK, http.StatusGone)
 
 	removed, lastGood := time.Now(), time.Time{}
 
-	p.Until("removed credentials to be refused", func() bool {
+	p.Until("revoked credentials to be rejected", func() bool {
 		asked := time.Now()
 
 		err := reads(t, editor)
@@ -133,13 +133,13 @@ func testBindings(t *testing.T, p platform, instance, planID string) {
 	})
 
 	if took := lastGood.Sub(removed); took > revokedWithin {
-		t.Errorf("removed credentials worked for another %s", took)
+		t.Errorf("revoked credentials worked for another %s", took)
 	}
 
 	p.Send(http.MethodGet, harness.BindingPath(instance, "editor"), nil, http.StatusNotFound)
 
 	if err := reads(t, viewer); err != nil {
-		t.Errorf("the remaining binding does not work: %v", err)
+		t.Errorf("the credentials of the remaining binding do not work: %v", err)
 	}
 }
 

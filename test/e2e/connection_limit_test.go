@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestDatabaseWithoutFreeConnections takes all connections of the PostgreSQL that both services use, while an operation is under
-// way. Requests are answered with Retry-After, the engines wait, and everything resumes once there are connections again.
+// TestDatabaseWithoutFreeConnections takes all connections of the PostgreSQL that both services use, during an operation.
+// Responses have a Retry-After header, the engines wait, and work resumes when connections are available again.
 func TestDatabaseWithoutFreeConnections(t *testing.T) {
 	t.Parallel()
 
@@ -34,7 +34,7 @@ func TestDatabaseWithoutFreeConnections(t *testing.T) {
 		}
 
 		if got.Status != http.StatusServiceUnavailable || got.Header.Get("Retry-After") == "" {
-			t.Errorf("%s %s gives %d, Retry-After %q", method, path, got.Status, got.Header.Get("Retry-After"))
+			t.Errorf("%s %s returned %d, Retry-After %q", method, path, got.Status, got.Header.Get("Retry-After"))
 		}
 	}
 
@@ -47,11 +47,11 @@ func TestDatabaseWithoutFreeConnections(t *testing.T) {
 	l.WantSucceeded("during")
 
 	if shoots := l.shoots(); len(shoots) != 2 {
-		t.Errorf("there are %d Shoots, want one for each instance", len(shoots))
+		t.Errorf("want one Shoot for each instance, got %d", len(shoots))
 	}
 }
 
-// metric is what a counter of the broker has come to, over all its labels.
+// metric returns the value of a counter of the broker, summed over its labels.
 func (e env) metric(name string) float64 {
 	e.Helper()
 

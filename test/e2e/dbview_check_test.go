@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// TestTimelineViolations checks that the replica tests would notice an invalid timeline.
+// TestTimelineViolations checks that violations detects invalid timelines.
 func TestTimelineViolations(t *testing.T) {
 	accepted := process.Entry{Outcome: process.Accepted}
 	ended := process.Entry{Outcome: process.OperationSucceeded}
@@ -24,8 +24,8 @@ func TestTimelineViolations(t *testing.T) {
 		timeline []process.Entry
 		want     []string
 	}{
-		"as it should be": {
-			"a stage starts again until it is done, also on another replica",
+		"valid": {
+			"a stage repeats until it is done, also on another replica",
 			[]process.Entry{accepted, in("a", process.Retrying), {Outcome: process.TakenOver}, in("a", process.Done), in("b", process.Done), ended},
 			nil,
 		},
@@ -34,20 +34,20 @@ func TestTimelineViolations(t *testing.T) {
 			[]process.Entry{accepted, in("a", process.Done), in("b", process.Waiting), in("a", process.Done), in("b", process.Done), ended},
 			[]string{"runs a again", "enters a again"},
 		},
-		"finished stage repeated at once": {
+		"finished stage repeated directly": {
 			"a finished stage never runs again, not even directly",
 			[]process.Entry{accepted, in("a", process.Done), in("a", process.Done), in("b", process.Done), ended},
 			[]string{"runs a again"},
 		},
-		"no begin": {"every operation has one acceptance", []process.Entry{in("a", process.Done), ended}, []string{"does not begin with its acceptance"}},
+		"no start": {"every operation has one acceptance", []process.Entry{in("a", process.Done), ended}, []string{"does not start with its acceptance"}},
 		"no end":   {"the timeline ends with the end of the operation", []process.Entry{accepted, in("a", process.Done)}, []string{"is succeeded and ends with done"}},
-		"two begins": {
+		"two starts": {
 			"a repeated request returns the existing operation",
 			[]process.Entry{accepted, accepted, ended},
 			[]string{"is accepted twice"},
 		},
 		"after the end": {
-			"a late write was accepted",
+			"nothing follows the end",
 			[]process.Entry{accepted, ended, in("a", process.Done), ended},
 			[]string{"continues after its end"},
 		},
@@ -76,6 +76,6 @@ func TestDelay(t *testing.T) {
 	}
 
 	if got := delay(timeline); got != 3*time.Second {
-		t.Errorf("the operation was delayed by %s, want 3s: planned waits are no delay", got)
+		t.Errorf("the operation was delayed by %s, want 3s: planned waits do not count", got)
 	}
 }

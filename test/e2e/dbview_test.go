@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// dbView reads the rows of a running service.
+// dbView reads the database of a running service.
 type dbView struct {
 	*testing.T
 
@@ -57,7 +57,7 @@ func openDBView(t *testing.T, service string, settings replica.Database) dbView 
 	return b
 }
 
-// count returns the number that a query counts.
+// count returns the result of a counting query.
 func (b dbView) count(query string, arguments ...any) int {
 	b.Helper()
 
@@ -76,7 +76,7 @@ func (b dbView) unfinished() int {
 	return b.count(`SELECT count(*) FROM operations WHERE state IN ('pending', 'in progress', 'canceling')`)
 }
 
-// takenOver counts how often operations were taken over.
+// takenOver counts the takeovers of operations.
 func (b dbView) takenOver() int {
 	b.Helper()
 
@@ -96,8 +96,7 @@ func (b dbView) outcomes() string {
 	return strings.Join(lines, ", ")
 }
 
-// troubles are the five most frequent reasons for retries, without IDs, with the longest
-// wait for the next attempt.
+// troubles returns the five most frequent reasons for retries, without IDs, with the longest wait before the next attempt.
 func (b dbView) troubles() string {
 	b.Helper()
 
@@ -120,7 +119,7 @@ func (b dbView) carriers() int {
 	return b.count(`SELECT count(DISTINCT lease_owner) FROM operations WHERE lease_until > now()`)
 }
 
-// lapsed counts the operations whose lease has expired and that nobody has taken over.
+// lapsed counts the operations whose lease has expired and that no replica has taken over.
 func (b dbView) lapsed() int {
 	b.Helper()
 
@@ -166,7 +165,7 @@ func (b dbView) check(records map[string]process.Record) {
 	}
 }
 
-// explain logs the operations that have not ended, if the test has failed.
+// explain logs the unfinished operations if the test has failed.
 func (b dbView) explain() {
 	b.Helper()
 
@@ -188,7 +187,7 @@ func (b dbView) explain() {
 	}
 }
 
-// ends are the last outcomes of timelines, by the state of the operation.
+// ends maps the state of an ended operation to the last outcome in its timeline.
 func ends() map[process.State]process.Outcome {
 	return map[process.State]process.Outcome{
 		process.Succeeded: process.OperationSucceeded,
@@ -203,7 +202,7 @@ func violations(record process.Record, timeline []process.Entry) []string {
 	var found []string
 
 	if len(timeline) == 0 || timeline[0].Outcome != process.Accepted {
-		return []string{"does not begin with its acceptance"}
+		return []string{"does not start with its acceptance"}
 	}
 
 	if end := timeline[len(timeline)-1].Outcome; end != ends()[record.State] {
@@ -260,8 +259,8 @@ func ranAgain(stage string, timeline []process.Entry) bool {
 	return done > 1
 }
 
-// delay is the longest time that an operation waited although an attempt was due: after its acceptance, after the end of an
-// attempt, or after the time of the next attempt.
+// delay returns the longest time that an operation waited although an attempt was due: after its acceptance, after the end of an
+// attempt, or after the scheduled time of the next attempt.
 func delay(timeline []process.Entry) time.Duration {
 	var longest time.Duration
 

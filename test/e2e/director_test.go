@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 )
 
-// connector is Director's, until refuse is called.
+// connector is the connector of the fake Director. It rejects connections after refuse.
 type connector struct {
 	*fakedirector.Director
 

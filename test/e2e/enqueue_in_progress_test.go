@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// standalone is a Provisioner without a broker.
+// standalone is a Provisioner without a broker, called through its GraphQL API.
 type standalone struct {
 	*testing.T
 
@@ -77,7 +77,7 @@ func (l standalone) state(operationID string) provisionerclient.State {
 func (l standalone) until(operationID string, want provisionerclient.State) {
 	l.Helper()
 
-	harness.Until(l, "operation "+operationID+" is "+string(want), func() bool { return l.state(operationID) == want })
+	harness.Until(l, "operation "+operationID+" to be "+string(want), func() bool { return l.state(operationID) == want })
 }
 
 // TestOperationsOfPreviousProcessAreNotResumed restarts the Provisioner with APP_ENQUEUE_IN_PROGRESS_OPERATIONS=false.
@@ -113,7 +113,7 @@ func TestOperationsOfPreviousProcessAreNotResumed(t *testing.T) {
 
 		next := startStandalone(t, memory.Client(), careful)
 
-		// Two operations of its own, one after another: by their end the others' clusters are ready, and their operations due.
+		// Run two own operations in sequence. At their end the other clusters are ready, and the other operations due.
 		for _, name := range []string{"c-own", "c-own-too"} {
 			next.until(next.order(name).ID, provisionerclient.StateSucceeded)
 		}

@@ -50,7 +50,7 @@ func (f *fleet) plan(random *rand.Rand, toDo int) []fault {
 
 	random.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
 
-	// The last ones come while there is enough load left.
+	// The last faults happen while enough load remains.
 	const lastAt = 0.7
 
 	for i := range faults {
@@ -85,13 +85,13 @@ func (f *fleet) inject(b fault) {
 }
 
 const (
-	// stopLimit is how long a replica may take to stop without a shutdown delay, as docs/operator/running.md promises.
+	// stopLimit is the maximum time in which a replica without a shutdown delay stops, as docs/operator/running.md promises.
 	stopLimit = 25 * time.Second
-	// takeOver is how long others may take to claim the operations of a frozen replica, and the replica to notice it.
+	// takeOver limits the time until other replicas have claimed the operations of a frozen replica, and until it notices that.
 	takeOver = 30 * time.Second
 	// freezes limits the attempts to freeze a replica while it holds operations.
 	freezes = 5
-	// refused is in the log of a replica whose write came after its lease.
+	// refused is the log text of a replica whose write came after its lease.
 	refused = "lease lost, another replica continues the operation"
 )
 
@@ -109,7 +109,7 @@ func (f *fleet) freeze(m *member) {
 	for range freezes {
 		before, refusedBefore := rows.takenOver(), strings.Count(m.running.said(), refused)
 
-		// While the upstream does not answer, every replica soon holds operations.
+		// While the upstream is silent, every replica soon holds operations.
 		release := hold()
 		atWork := harness.Within(3*time.Second, func() bool { return rows.carriers() >= others })
 		m.running.signal(syscall.SIGSTOP)
@@ -125,14 +125,14 @@ func (f *fleet) freeze(m *member) {
 		m.running.signal(syscall.SIGCONT)
 
 		if caught && harness.Within(takeOver, func() bool { return strings.Count(m.running.said(), refused) > refusedBefore }) {
-			f.Logf("%s was frozen for %s; its late writes were refused", m.name, time.Since(stopped).Round(time.Millisecond))
+			f.Logf("%s was frozen for %s; its late writes were rejected", m.name, time.Since(stopped).Round(time.Millisecond))
 			f.allReady()
 
 			return
 		}
 	}
 
-	f.Errorf("%s was frozen %d times and its late writes never refused", m.name, freezes)
+	f.Errorf("%s was frozen %d times, but no late write was rejected", m.name, freezes)
 }
 
 // restartDatabase stops PostgreSQL until every replica reports that it is not ready.

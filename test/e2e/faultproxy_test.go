@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// tcpProxy forwards TCP connections, for a server whose clients use TLS. Blocked, it cuts connections and refuses new ones. Held, it
-// keeps connections open and delivers nothing.
+// tcpProxy forwards TCP connections, for a server whose clients use TLS. A blocked proxy cuts connections and refuses new ones. A held
+// proxy keeps connections open and delivers nothing.
 type tcpProxy struct {
 	listener net.Listener
 	target   string
@@ -21,7 +21,7 @@ type tcpProxy struct {
 	open    map[net.Conn]bool
 }
 
-// newTCPProxy runs a proxy before the target until the test ends.
+// newTCPProxy runs a proxy in front of the target until the test ends.
 func newTCPProxy(t *testing.T, target string) *tcpProxy {
 	t.Helper()
 
@@ -53,14 +53,14 @@ func newTCPProxy(t *testing.T, target string) *tcpProxy {
 
 func (p *tcpProxy) address() string { return p.listener.Addr().String() }
 
-// hold delivers nothing until it is lifted.
+// hold stops all delivery until lift is called.
 func (p *tcpProxy) hold() (lift func()) {
 	p.gate.Lock()
 
 	return p.gate.Unlock
 }
 
-// gated is a connection that delivers while the gate is open.
+// gated is a connection that delivers only while the gate is open.
 type gated struct {
 	net.Conn
 

@@ -61,7 +61,7 @@ func (f *fleet) checkFinalStates(scenarios []*scenario) {
 	}
 }
 
-// finalState is what the systems have to report.
+// finalState returns the state that all systems must report.
 func (s runtimeState) finalState() finalState {
 	wanted := finalState{
 		Reported: s.clusterState, Kyma: s.Kyma, Shoot: s.clusterState, Director: "PROVISIONING",
@@ -79,7 +79,7 @@ func (s runtimeState) finalState() finalState {
 	return wanted
 }
 
-// connection is the status of the agent: Kyma has one, and it is not asked while the cluster is hibernated.
+// connection returns the expected status of the agent. Only Kyma has an agent, and the Provisioner does not query a hibernated cluster.
 func (s runtimeState) connection() string {
 	if s.Kyma.Version != "" && !s.Asleep {
 		return "Connected"
@@ -153,7 +153,7 @@ func (f *fleet) report(w *scenario) (runtimeReport, error) {
 		}
 
 		if want, got := w.last().want.connection(), status.RuntimeConnectionStatus.Status; got != want {
-			return true, fmt.Errorf("its agent is reported as %s, want %s", got, want)
+			return true, fmt.Errorf("the status of its agent is %s, want %s", got, want)
 		}
 
 		return false, nil
@@ -213,7 +213,7 @@ func inside(ctx context.Context, cluster dynamic.Interface) (administrators, ins
 	return administrators, installed, nil
 }
 
-// subjects are the names in a role binding.
+// subjects returns the names in a role binding.
 func subjects(binding unstructured.Unstructured) []string {
 	var names []string
 
@@ -227,7 +227,7 @@ func subjects(binding unstructured.Unstructured) []string {
 	return names
 }
 
-// described names an object with the values that differ between releases and orders.
+// described formats an object: its kind, its name, and the values that differ between releases and orders.
 func described(resource string, object unstructured.Unstructured) string {
 	parts := []string{resource, object.GetNamespace(), object.GetName()}
 
@@ -239,7 +239,7 @@ func described(resource string, object unstructured.Unstructured) string {
 	return strings.Join(parts, " ")
 }
 
-// objects are those of the sample releases, as described.
+// objects returns the installed objects of the sample releases, formatted by described.
 func (k kymaState) objects() []string {
 	if k.Version == "" {
 		return nil

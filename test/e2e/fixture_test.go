@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(m) }
 
-// platform orders instances, and calls the operator API too.
+// platform orders instances, and also calls the operator API.
 type platform struct{ harness.Client }
 
 func newPlatform(tb testing.TB, url string) platform {
@@ -25,14 +25,14 @@ func newPlatform(tb testing.TB, url string) platform {
 	}}
 }
 
-// env is an environment and a platform that uses its broker.
+// env is an environment with a platform that calls its broker.
 type env struct {
 	platform
 
 	services *harness.Environment
 }
 
-// start runs an environment whose clusters take that long to create.
+// start runs an environment. Creation is the time in which its garden creates a cluster.
 func start(t *testing.T, database harness.Database, creation time.Duration, configure ...func(*broker.Config, *provisioner.Config)) env {
 	t.Helper()
 
@@ -68,7 +68,7 @@ func (e env) in(t *testing.T) env {
 	return env{platform: newPlatform(t, e.URL), services: e.services}
 }
 
-// shoots are the Shoots in the garden.
+// shoots returns the Shoots in the garden.
 func (e env) shoots() []gardencorev1beta1.Shoot {
 	e.Helper()
 

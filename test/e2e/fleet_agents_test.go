@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
 
-// agentPause is the agent's interval: short enough to be connected at the Provisioner's first look.
+// agentPause is the agent's interval, short enough that the agent has connected at the Provisioner's first check.
 const agentPause = time.Second
 
 // runAgent runs an agent and a service catalog in the cluster of a scenario until w.stopAgent is called.
@@ -51,7 +51,8 @@ func (f *fleet) runAgent(w *scenario) {
 	f.Cleanup(w.stopAgent)
 }
 
-// connect returns a function that waits for a cluster and opens it once: Gardener issues about five kubeconfigs a second.
+// connect returns a function that waits for a cluster and connects to it once, because Gardener issues only about five kubeconfigs a
+// second.
 func (f *fleet) connect(shootName string) func(ctx context.Context) (dynamic.Interface, error) {
 	var (
 		mutex   sync.Mutex
@@ -73,7 +74,7 @@ func (f *fleet) connect(shootName string) func(ctx context.Context) (dynamic.Int
 			}
 
 			if len(shoot.Status.AdvertisedAddresses) == 0 {
-				return true, errors.New("it has no address yet")
+				return true, errors.New("the cluster has no address yet")
 			}
 
 			config, disconnect, err := clusteraccess.New(gardener.New(f.garden, "garden-local")).Connect(ctx, shootName)
@@ -95,7 +96,7 @@ func (f *fleet) connect(shootName string) func(ctx context.Context) (dynamic.Int
 	}
 }
 
-// condition is the condition of a runtime in Director.
+// condition returns the condition of a runtime in Director.
 func (f *fleet) condition(runtimeID string) string {
 	all := f.director.Runtimes()
 

@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// checkRegistered compares the runtimes in Director with those of the Provisioner. Whatever a fault left behind must have a row by which
-// it is removed an hour later.
+// checkRegistered compares the runtimes in Director with those of the Provisioner. Every registration that a fault left behind must have a
+// row, with which the Provisioner removes it an hour later.
 func (f *fleet) checkRegistered(runtimeIDs []string) {
 	f.Helper()
 

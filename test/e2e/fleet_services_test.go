@@ -40,7 +40,7 @@ func createServices(ctx context.Context, w *scenario) error {
 	return nil
 }
 
-// release plays the service catalog: it releases the service when that is deleted.
+// release simulates the service catalog: it releases the service after its deletion.
 func release(ctx context.Context, w *scenario, cluster dynamic.Interface) {
 	services := cluster.Resource(ofCatalog("serviceinstances")).Namespace("default")
 

@@ -30,7 +30,7 @@ type fleet struct {
 	postgres *postgrestest.Server
 
 	brokers, provisioners *replicas
-	// toProvisioner forwards the brokers' calls to a Provisioner that is ready, toGarden the Provisioners' connections to the garden.
+	// toProvisioner forwards the brokers' calls to a ready Provisioner, toGarden the Provisioners' connections to the garden.
 	toProvisioner *harness.FaultProxy
 	toGarden      *tcpProxy
 	// Views of the services' databases.
@@ -117,11 +117,11 @@ func (f *fleet) kill(m *member) {
 func (f *fleet) terminate(m *member) time.Duration {
 	f.Helper()
 
-	told := time.Now()
+	signaled := time.Now()
 
 	m.running.terminate()
 
-	took := time.Since(told)
+	took := time.Since(signaled)
 
 	if code := m.running.command.ProcessState.ExitCode(); code != 0 {
 		f.Errorf("%s exited with %d after SIGTERM", m.name, code)
@@ -132,7 +132,7 @@ func (f *fleet) terminate(m *member) time.Duration {
 	return took
 }
 
-// begin starts a replica that has ended and waits until all are ready.
+// begin starts an ended replica and waits until all are ready.
 func (f *fleet) begin(m *member) {
 	f.Helper()
 	f.until(m.name+" to become unready", func() bool { return !m.ready.Load() })
@@ -148,6 +148,6 @@ func (p *program) terminate() {
 	select {
 	case <-p.ended:
 	case <-time.After(harness.Patience):
-		p.Fatalf("the program does not stop within %s", harness.Patience)
+		p.Fatalf("the program has not stopped within %s", harness.Patience)
 	}
 }

@@ -28,13 +28,13 @@ func TestParallelRuntimesLimitGardenerCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	var told atomic.Int64
+	var reported atomic.Int64
 
 	harness.Run(t, func(ctx context.Context) error {
 		context.AfterFunc(ctx, changes.Stop)
 
 		for range changes.ResultChan() {
-			told.Add(1)
+			reported.Add(1)
 		}
 
 		return nil
@@ -56,17 +56,17 @@ func TestParallelRuntimesLimitGardenerCalls(t *testing.T) {
 	}
 
 	got := calls.Counts()
-	t.Logf("%d runtimes, %d changes: %v", runtimes, told.Load(), got)
+	t.Logf("%d runtimes, %d changes: %v", runtimes, reported.Load(), got)
 
 	for verb, limit := range map[string]struct {
 		reason string
 		most   int
 	}{
 		"patch":  {"one apply of the Shoot, and one of its ConfigMap", 2 * runtimes},
-		"get":    {"one for each reported change, and few others for each runtime: before it is ordered, when it is done", int(told.Load()) + 5*runtimes},
-		"create": {"a kubeconfig to see that the cluster answers", runtimes},
-		"list":   {"the watch starts with one; the search for orphans and their ConfigMaps needs others", 10},
-		"watch":  {"one for all", 2},
+		"get":    {"one for each reported change, and a few more for each runtime, before its order and after its creation", int(reported.Load()) + 5*runtimes},
+		"create": {"a kubeconfig to check that the cluster responds", runtimes},
+		"list":   {"the watch starts with one; the search for orphans and their ConfigMaps needs more", 10},
+		"watch":  {"one for all runtimes", 2},
 		"update": {"nothing is updated", 0},
 		"delete": {"nothing is deleted", 0},
 	} {

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestGardenerOutage cuts the Provisioner off from Gardener. The broker explains why operations wait, and they continue when Gardener is
-// back.
+// TestGardenerOutage cuts the Provisioner off from Gardener. The broker explains why operations wait. They continue when Gardener is
+// available again.
 func TestGardenerOutage(t *testing.T) {
 	t.Parallel()
 
@@ -44,10 +44,10 @@ func TestGardenerOutage(t *testing.T) {
 		w.WantSucceeded(id)
 	}
 
-	t.Logf("ready after %s, all explained after %s; all done %s after Gardener was back",
+	t.Logf("ready after %s, all explained after %s, all done %s after Gardener was available again",
 		cut.Sub(began).Round(time.Millisecond), repaired.Sub(cut).Round(time.Millisecond), time.Since(repaired).Round(time.Millisecond))
 
 	if shoots := w.shoots(); len(shoots) != instances {
-		t.Errorf("there are %d Shoots, want %d", len(shoots), instances)
+		t.Errorf("got %d Shoots, want %d", len(shoots), instances)
 	}
 }

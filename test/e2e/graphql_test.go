@@ -11,11 +11,11 @@ import (
 // caller calls a Provisioner's GraphQL API on behalf of a tenant.
 type caller struct {
 	url, tenant string
-	// key is the idempotency key of a mutation; empty for none.
+	// key is the idempotency key of a mutation. It may be empty.
 	key string
 }
 
-// refusal is a GraphQL error.
+// refusal is a GraphQL error of the Provisioner.
 type refusal struct {
 	Message    string
 	Extensions struct {
@@ -23,7 +23,7 @@ type refusal struct {
 	}
 }
 
-// ask sends a request and decodes the field result, unless it is refused. An error means that there is no answer.
+// ask sends a request and decodes the field result, or returns the GraphQL error. A Go error means that the response is missing.
 func (c caller) ask(ctx context.Context, query string, variables map[string]any, result any) (*refusal, error) {
 	body, err := json.Marshal(map[string]any{"query": query, "variables": variables})
 	if err != nil {
@@ -53,7 +53,7 @@ func (c caller) ask(ctx context.Context, query string, variables map[string]any,
 		Errors []refusal
 	}{}
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		return nil, fmt.Errorf("decoding the answer: %w", err)
+		return nil, fmt.Errorf("decoding the response: %w", err)
 	}
 
 	if len(answer.Errors) > 0 {

@@ -20,8 +20,8 @@ import (
 // holding is a finalizer that blocks the deletion of a Shoot.
 const holding = "example.com/held"
 
-// TestFailedCreationIsRetried has Gardener give up a cluster for good. Once the cause is gone, an operator's retry creates that same
-// cluster.
+// TestFailedCreationIsRetried lets Gardener fail to create a cluster permanently. After the cause is removed, an operator's retry creates
+// the same cluster.
 func TestFailedCreationIsRetried(t *testing.T) {
 	t.Parallel()
 
@@ -34,22 +34,22 @@ func TestFailedCreationIsRetried(t *testing.T) {
 
 		runtime, shoot := l.runtime("retried"), l.shoots()[0]
 
-		if told := l.ebctl("operation", "explain", failed); !strings.Contains(told, "ebctl operation retry "+failed) {
-			t.Errorf("the explanation does not suggest a retry:\n%s", told)
+		if text := l.ebctl("operation", "explain", failed); !strings.Contains(text, "ebctl operation retry "+failed) {
+			t.Errorf("the explanation does not suggest a retry:\n%s", text)
 		}
 
-		// While the cause is there, a retry fails like the first try.
+		// While the cause remains, a retry fails like the first attempt.
 		l.Send(http.MethodPost, "/operations/"+failed+"/retry", reason("too early"), http.StatusAccepted)
 		l.WantFailed("retried", "quota")
 
 		l.faults(nil)
-		l.Send(http.MethodPost, "/operations/"+failed+"/retry", reason("not the last one"), http.StatusConflict)
+		l.Send(http.MethodPost, "/operations/"+failed+"/retry", reason("not the latest operation"), http.StatusConflict)
 
 		again := l.lastOperation("retried")
-		retry := l.intervened("retry", again, "the quota was raised")
+		retry := l.interveneAndWait("retry", again, "the quota was raised")
 
 		if retry.PredecessorID != again || retry.State != "succeeded" {
-			t.Errorf("%s retries %s and ended as %s", retry.ID, retry.PredecessorID, retry.State)
+			t.Errorf("%s retries %s and is %s", retry.ID, retry.PredecessorID, retry.State)
 		}
 
 		l.WantSucceeded("retried")
@@ -66,7 +66,7 @@ func TestFailedCreationIsRetried(t *testing.T) {
 		l.WantGone("retried")
 
 		if shoots := l.shoots(); len(shoots) != 0 {
-			t.Errorf("%d Shoots are left", len(shoots))
+			t.Errorf("%d Shoots remain", len(shoots))
 		}
 	})
 }
@@ -80,15 +80,15 @@ func TestCanceledCreationIsRetried(t *testing.T) {
 
 	operation := l.Create("canceled", harness.PlanAWS)
 	l.Until("the Shoot", func() bool { return len(l.shoots()) == 1 })
-	l.intervene("cancel", operation, "nobody knows who wants it")
+	l.intervene("cancel", operation, "the owner is unknown")
 	l.WantFailed("canceled", "canceled")
 
-	retry := l.intervene("retry", operation, "somebody wants it")
+	retry := l.intervene("retry", operation, "the owner was found")
 	l.faults(nil)
 	l.WantSucceeded("canceled")
 
 	if shoots := l.shoots(); len(shoots) != 1 || l.lastOperation("canceled") != retry.ID {
-		t.Errorf("the retry %s is not the last operation, or there are %d Shoots", retry.ID, len(shoots))
+		t.Errorf("the retry %s is not the latest operation, or %d Shoots exist instead of one", retry.ID, len(shoots))
 	}
 
 	l.Delete("canceled", harness.PlanAWS)
@@ -112,15 +112,15 @@ func TestDeletionDuringARetry(t *testing.T) {
 	l.WantGone("unwanted")
 
 	if shoots := l.shoots(); len(shoots) != 0 {
-		t.Errorf("%d Shoots are left", len(shoots))
+		t.Errorf("%d Shoots remain", len(shoots))
 	}
 
-	if told := l.ebctl("operation", "get", retry.ID); !strings.Contains(told, "canceled") {
-		t.Errorf("the retry was not canceled:\n%s", told)
+	if text := l.ebctl("operation", "get", retry.ID); !strings.Contains(text, "canceled") {
+		t.Errorf("the retry was not canceled:\n%s", text)
 	}
 }
 
-// TestFailedDeletionIsRetried has a cluster that Gardener does not delete in time. The retry waits for it again.
+// TestFailedDeletionIsRetried deletes a cluster that Gardener does not delete in time. The retry waits for it again.
 func TestFailedDeletionIsRetried(t *testing.T) {
 	t.Parallel()
 
@@ -139,23 +139,23 @@ func TestFailedDeletionIsRetried(t *testing.T) {
 	l.changeShoot(func(shoot *gardencorev1beta1.Shoot) {
 		shoot.Finalizers = slices.DeleteFunc(shoot.Finalizers, func(each string) bool { return each == holding })
 	})
-	l.Until("the Shoot to go", func() bool { return len(l.shoots()) == 0 }) // the retry waits no longer than the first try
+	l.Until("the Shoot to be deleted", func() bool { return len(l.shoots()) == 0 }) // the retry has the same time limit as the first attempt
 
-	if retry := l.intervened("retry", operation, "the volume that held it is gone"); retry.State != "succeeded" {
-		t.Errorf("the retry ended as %s: %+v", retry.State, retry.Problem)
+	if retry := l.interveneAndWait("retry", operation, "the volume was deleted"); retry.State != "succeeded" {
+		t.Errorf("the retry is %s: %+v", retry.State, retry.Problem)
 	}
 
 	l.WantGone("kept")
 
 	if shoots := l.shoots(); len(shoots) != 0 {
-		t.Errorf("%d Shoots are left", len(shoots))
+		t.Errorf("%d Shoots remain", len(shoots))
 	}
 
 	l.Send(http.MethodPost, "/operations/"+operation+"/retry", reason("once more"), http.StatusConflict)
 }
 
-// TestStuckDeletionEndsWithSkippedStep has a deletion wait for an unavailable Provisioner. Its cluster is removed by hand, and the step
-// skipped.
+// TestStuckDeletionEndsWithSkippedStep deletes an instance while the Provisioner is unavailable. An operator deletes the cluster manually
+// and skips the step.
 func TestStuckDeletionEndsWithSkippedStep(t *testing.T) {
 	t.Parallel()
 
@@ -180,23 +180,23 @@ func TestStuckDeletionEndsWithSkippedStep(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	skipped := l.intervened("skip", operation, "the cluster was removed by hand")
+	skipped := l.interveneAndWait("skip", operation, "the cluster was deleted manually")
 	if !slices.Equal(skipped.SkippedSteps, []string{"Remove_Runtime"}) || skipped.State != "succeeded" {
-		t.Errorf("it ended as %s, without the steps %v", skipped.State, skipped.SkippedSteps)
+		t.Errorf("the deletion is %s, with the skipped steps %v", skipped.State, skipped.SkippedSteps)
 	}
 
 	l.WantGone("stuck")
 	l.Send(http.MethodGet, harness.InstancePath("stuck"), nil, http.StatusNotFound)
 }
 
-// TestOperationsCanceledWhilePendingAreCounted has a broker that never starts its operations.
+// TestOperationsCanceledWhilePendingAreCounted cancels an operation of a broker that never starts its operations.
 func TestOperationsCanceledWhilePendingAreCounted(t *testing.T) {
 	t.Parallel()
 
 	l := start(t, harness.SQLite, 0, func(settings *broker.Config, _ *provisioner.Config) { settings.Engine.Workers = 0 })
 	l.Create("deleted", harness.PlanAWS)
 	l.Delete("deleted", harness.PlanAWS)
-	l.Send(http.MethodPost, "/operations/"+l.Create("canceled", harness.PlanAWS)+"/cancel", reason("nobody wants it"), http.StatusAccepted)
+	l.Send(http.MethodPost, "/operations/"+l.Create("canceled", harness.PlanAWS)+"/cancel", reason("not needed"), http.StatusAccepted)
 
 	const ended = "environment_broker_engine_operations_ended_total"
 

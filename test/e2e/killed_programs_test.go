@@ -26,9 +26,9 @@ type programs struct {
 	platform
 
 	garden client.Client
-	// toGarden is how the Provisioner reaches the garden.
+	// toGarden forwards the Provisioner's connections to the garden.
 	toGarden *tcpProxy
-	// broker and provisioner are what runs at present.
+	// broker and provisioner are the running programs.
 	broker, provisioner *program
 	begin               map[string]func() *program
 }
@@ -53,7 +53,7 @@ func localGarden(t *testing.T, arguments ...string) string {
 
 	kubeconfig, found := strings.CutPrefix(line, "garden ready kubeconfig=")
 	if !found {
-		t.Fatalf("the garden announced %q", line)
+		t.Fatalf("the first line of the garden is %q", line)
 	}
 
 	return kubeconfig
@@ -100,7 +100,7 @@ func startProgramsOn(t *testing.T, kubeconfig string, fresh harness.Database) *p
 	return w
 }
 
-// proxyGarden runs a proxy before the garden of a kubeconfig. It returns the path of a kubeconfig that uses the proxy.
+// proxyGarden runs a proxy in front of the garden of a kubeconfig. It returns the path of a kubeconfig that uses the proxy.
 func proxyGarden(t *testing.T, kubeconfig string) (proxy *tcpProxy, path string) {
 	t.Helper()
 
@@ -127,7 +127,7 @@ func proxyGarden(t *testing.T, kubeconfig string) (proxy *tcpProxy, path string)
 	return proxy, path
 }
 
-// variables are the environment variables of a database.
+// variables returns the environment variables that configure a database.
 func variables(database replica.Database) []string {
 	return []string{
 		"APP_DATABASE_DRIVER=" + database.Driver,
@@ -150,7 +150,7 @@ func (w *programs) shoots() []gardencorev1beta1.Shoot {
 // shootIs waits for a Shoot whose last operation has the state.
 func (w *programs) shootIs(state gardencorev1beta1.LastOperationState) {
 	w.Helper()
-	w.Until("a Shoot that is "+string(state), func() bool {
+	w.Until("a Shoot whose last operation is "+string(state), func() bool {
 		for _, shoot := range w.shoots() {
 			if last := shoot.Status.LastOperation; last != nil && last.State == state {
 				return true
@@ -161,7 +161,7 @@ func (w *programs) shootIs(state gardencorev1beta1.LastOperationState) {
 	})
 }
 
-// The programs that are killed.
+// Names of the programs that the test kills.
 const (
 	killBroker      = "broker"
 	killProvisioner = "provisioner"
@@ -184,7 +184,7 @@ func (w *programs) killAndRestart(victim string) {
 func (w *programs) restart(victim string) { *w.of(victim) = w.begin[victim]() }
 
 // TestKilledPrograms kills broker and Provisioner at three points of a provisioning: the operation succeeds with exactly
-// one Shoot; after the deletion there is none.
+// one Shoot, and the deletion leaves none.
 func TestKilledPrograms(t *testing.T) {
 	t.Parallel()
 
@@ -195,7 +195,7 @@ func TestKilledPrograms(t *testing.T) {
 		kill   func(id, victim string)
 	}{
 		"before the Shoot": {
-			reason: "the instance and its runtime are accepted, but Gardener was not reached",
+			reason: "the instance and its runtime are accepted, but Gardener is unavailable",
 			kill: func(id, victim string) {
 				w.toGarden.block(true)
 				w.Create(id, harness.PlanAWS)
@@ -210,7 +210,7 @@ func TestKilledPrograms(t *testing.T) {
 				}
 
 				if shoots := w.shoots(); len(shoots) != 0 {
-					w.Errorf("there are %d Shoots already", len(shoots))
+					w.Errorf("want no Shoot yet, got %d", len(shoots))
 				}
 
 				(*w.of(victim)).kill()
@@ -218,7 +218,7 @@ func TestKilledPrograms(t *testing.T) {
 				w.restart(victim)
 			},
 		},
-		"while it is created": {
+		"during the creation": {
 			reason: "Gardener is creating the cluster",
 			kill: func(id, victim string) {
 				injectClusterFaults(w.T, w.garden, stuck())
@@ -251,14 +251,14 @@ func TestKilledPrograms(t *testing.T) {
 				w.WantSucceeded(id)
 
 				if shoots := w.shoots(); len(shoots) != 1 {
-					t.Errorf("%s: there are %d Shoots, want one", point.reason, len(shoots))
+					t.Errorf("%s: want one Shoot, got %d", point.reason, len(shoots))
 				}
 
 				w.Delete(id, harness.PlanAWS)
 				w.WantGone(id)
 
 				if shoots := w.shoots(); len(shoots) != 0 {
-					t.Errorf("%s: %d Shoots are left", point.reason, len(shoots))
+					t.Errorf("%s: %d Shoots remain", point.reason, len(shoots))
 				}
 			})
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
 
-// TestRuntimesWithKymaOnLocalGarden installs Kyma on runtimes with API servers of their own.
+// TestRuntimesWithKymaOnLocalGarden installs Kyma on runtimes with real API servers.
 func TestRuntimesWithKymaOnLocalGarden(t *testing.T) {
 	t.Parallel()
 

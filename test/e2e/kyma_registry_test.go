@@ -62,7 +62,7 @@ func newRestarted(t *testing.T) *restarted {
 			options ...client.SubResourceCreateOption,
 		) error {
 			if r.locked.Load() {
-				return errors.New("no kubeconfigs today")
+				return errors.New("kubeconfigs are unavailable")
 			}
 
 			return c.SubResource(name).Create(ctx, object, sub, options...)
@@ -72,7 +72,7 @@ func newRestarted(t *testing.T) *restarted {
 	return r
 }
 
-// with runs a Provisioner with these releases while use runs.
+// with runs a Provisioner with the releases until use returns.
 func (r *restarted) with(kyma provisioner.Kyma, use func(c clusters)) {
 	r.Helper()
 
@@ -120,16 +120,16 @@ func TestKymaFromARegistry(t *testing.T) {
 			"clusterConfig": map[string]any{"gardenerConfig": clusterOf("gcp"), "administrators": []string{"jane@example.com"}},
 		}})
 		runtimeID = made.RuntimeID
-		c.succeeded(made.ID)
-		c.same("a release that was pushed is installed", now("1.0.0"), c.installed(runtimeID))
+		c.wantSucceeded(made.ID)
+		c.same("a pushed release is installed", now("1.0.0"), c.installed(runtimeID))
 
 		if got := c.ask(upgradeRuntime, upgrade(runtimeID, "1.1.0"), &operationStatus{}); !strings.Contains(got, `there is no release "1.1.0"; there are 1.0.0`) {
-			t.Errorf("upgrading to a release that is not pushed: %q", got)
+			t.Errorf("upgrading to an unknown release: %q", got)
 		}
 
 		releases.push("1.1.0")
-		c.succeeded(c.order(upgradeRuntime, upgrade(runtimeID, "1.1.0")).ID)
-		c.same("a release that was pushed later needs no restart", now("1.1.0"), c.installed(runtimeID))
+		c.wantSucceeded(c.order(upgradeRuntime, upgrade(runtimeID, "1.1.0")).ID)
+		c.same("a release pushed later needs no restart", now("1.1.0"), c.installed(runtimeID))
 	})
 
 	releases.away.Store(true)
@@ -137,7 +137,7 @@ func TestKymaFromARegistry(t *testing.T) {
 	before := releases.calls.Load()
 
 	r.with(releases.kyma(first, registryPassword), func(c clusters) {
-		c.succeeded(c.order(upgradeRuntime, upgrade(runtimeID, "1.0.0")).ID)
+		c.wantSucceeded(c.order(upgradeRuntime, upgrade(runtimeID, "1.0.0")).ID)
 		c.same("a cached release needs no registry", now("1.0.0"), c.installed(runtimeID))
 
 		if calls := releases.calls.Load() - before; calls > 0 {
@@ -147,23 +147,23 @@ func TestKymaFromARegistry(t *testing.T) {
 		r.locked.Store(true)
 
 		waiting = c.order(upgradeRuntime, upgrade(runtimeID, "1.1.0")).ID
-		c.says(waiting, "the kubeconfig")
+		c.waitForMessage(waiting, "the kubeconfig")
 	})
 
 	r.locked.Store(false)
 	releases.away.Store(false)
 
 	r.with(releases.kyma(second, wrong), func(c clusters) {
-		c.says(waiting, "release 1.1.0 cannot be fetched: "+refused)
+		c.waitForMessage(waiting, "release 1.1.0 cannot be fetched: "+refused)
 	})
 
 	releases.away.Store(true)
 
 	r.with(releases.kyma(second, registryPassword), func(c clusters) {
-		c.says(waiting, "release 1.1.0 cannot be fetched: "+away)
+		c.waitForMessage(waiting, "release 1.1.0 cannot be fetched: "+away)
 		releases.away.Store(false)
-		c.succeeded(waiting)
-		c.same("an upgrade continues when the registry is back", now("1.1.0"), c.installed(runtimeID))
+		c.wantSucceeded(waiting)
+		c.same("an upgrade continues when the registry is available again", now("1.1.0"), c.installed(runtimeID))
 	})
 
 	r.with(releases.kyma(filepath.Join(t.TempDir(), "third"), wrong), func(c clusters) {
@@ -174,7 +174,7 @@ func TestKymaFromARegistry(t *testing.T) {
 
 	for _, hidden := range []string{registryPassword, string(wrong)} {
 		if strings.Contains(r.log.String(), hidden) {
-			t.Errorf("the log holds the password %q", hidden)
+			t.Errorf("the log contains the password %q", hidden)
 		}
 	}
 }

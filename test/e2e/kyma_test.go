@@ -67,13 +67,13 @@ func (c clusters) installed(runtimeID string) installed {
 
 	found.Retention, found.Password = monitoring.Data["retention"], string(admin.Data["password"])
 	if found.Password == "" {
-		found.Password = admin.StringData["password"] // a simulated runtime keeps what it was given
+		found.Password = admin.StringData["password"] // a simulated runtime stores StringData unchanged
 	}
 
 	return found
 }
 
-// same compares installations.
+// same fails the test if the installations differ.
 func (c clusters) same(reason string, want, got installed) {
 	c.Helper()
 
@@ -82,7 +82,7 @@ func (c clusters) same(reason string, want, got installed) {
 	}
 }
 
-// testKyma provisions, upgrades, rolls back, hibernates and removes a runtime with Kyma. It calls begun once the runtime exists.
+// testKyma provisions, upgrades, rolls back, hibernates and removes a runtime with Kyma. It calls begun after the creation of the runtime.
 func testKyma(t *testing.T, api client.WithWatch, begun func(c clusters, runtimeID string)) {
 	t.Helper()
 
@@ -108,7 +108,7 @@ func testKyma(t *testing.T, api client.WithWatch, begun func(c clusters, runtime
 	}
 
 	made := c.order(provisionRuntime, order(kymaOf("1.0.0", monitoring)))
-	c.succeeded(made.ID)
+	c.wantSucceeded(made.ID)
 	begun(c, made.RuntimeID)
 
 	poolUnchanged := c.addPoolManually("c-gcp")
@@ -120,21 +120,21 @@ func testKyma(t *testing.T, api client.WithWatch, begun func(c clusters, runtime
 	upgrade := c.order(upgradeRuntime, map[string]any{"id": made.RuntimeID, "config": map[string]any{
 		"kymaConfig": kymaOf("1.1.0", component("monitoring", "kyma-system", "retention", "9d")),
 	}})
-	c.succeeded(upgrade.ID)
+	c.wantSucceeded(upgrade.ID)
 	poolUnchanged("an upgrade of Kyma")
 	c.same("an upgrade merges with the order", installed{Told: "1.1.0", Essentials: "1.1.0", Retention: "9d", Password: "hush"},
 		c.installed(made.RuntimeID))
 
 	c.rollsBack(made.RuntimeID)
-	poolUnchanged("a roll back of Kyma")
+	poolUnchanged("a rollback of Kyma")
 	c.same("the previous installation is restored", first, c.installed(made.RuntimeID))
 
 	smaller := c.order(upgradeRuntime, map[string]any{"id": made.RuntimeID, "config": map[string]any{"kymaConfig": kymaOf("1.1.0")}})
-	c.succeeded(smaller.ID)
+	c.wantSucceeded(smaller.ID)
 	c.same("components that are no longer ordered are removed", installed{Told: "1.1.0", Essentials: "1.1.0"}, c.installed(made.RuntimeID))
 
 	asleep := c.order(`mutation ($id: String!) { result: hibernateRuntime(id: $id) { id } }`, map[string]any{"id": made.RuntimeID})
-	c.succeeded(asleep.ID)
+	c.wantSucceeded(asleep.ID)
 
 	refused := c.ask(upgradeRuntime, map[string]any{"id": made.RuntimeID, "config": map[string]any{"kymaConfig": kymaOf("1.0.0")}}, &operationStatus{})
 	if !strings.Contains(refused, "is hibernated: wake it up first") {
@@ -142,7 +142,7 @@ func testKyma(t *testing.T, api client.WithWatch, begun func(c clusters, runtime
 	}
 
 	awake := c.order(`mutation ($id: String!) { result: wakeUpRuntime(id: $id) { id } }`, map[string]any{"id": made.RuntimeID})
-	c.succeeded(awake.ID)
+	c.wantSucceeded(awake.ID)
 
 	services := c.ordersServices(made.RuntimeID)
 
@@ -155,7 +155,7 @@ func testKyma(t *testing.T, api client.WithWatch, begun func(c clusters, runtime
 
 	var last struct{ Operation string }
 	if c.ask(`query ($id: String!) { result: runtimeOperationStatus(id: $id) { operation } }`, map[string]any{"id": removal}, &last); last.Operation != "Deprovision" {
-		t.Errorf("its last operation is %s", last.Operation)
+		t.Errorf("the last operation is %s, want Deprovision", last.Operation)
 	}
 }
 
@@ -177,7 +177,7 @@ func (c clusters) keepsSecrets(runtimeID string) {
 	}
 }
 
-// rollsBack rolls the last upgrade back; a second time is refused.
+// rollsBack rolls back the last upgrade. A second rollback must be rejected.
 func (c clusters) rollsBack(runtimeID string) {
 	c.Helper()
 
@@ -194,10 +194,10 @@ func (c clusters) rollsBack(runtimeID string) {
 	}
 
 	if last := answer.LastOperationStatus; last.Operation != "Upgrade" || answer.RuntimeConfiguration.KymaConfig.Version != "1.1.0" {
-		c.Errorf("rolled back as %+v, want an Upgrade that has not changed the runtime's status yet", answer)
+		c.Errorf("the rollback returned %+v, want an operation Upgrade and the unchanged version", answer)
 	}
 
-	c.succeeded(answer.LastOperationStatus.ID)
+	c.wantSucceeded(answer.LastOperationStatus.ID)
 
 	if refused := c.ask(rollBack, map[string]any{"id": runtimeID}, &answer); !strings.Contains(refused, "there is nothing to roll back") {
 		c.Errorf("rolling back again: %q", refused)

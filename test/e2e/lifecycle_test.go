@@ -33,7 +33,7 @@ func TestInstanceFromCreateToDelete(t *testing.T) {
 
 				operation := l.Create(id, plan)
 				if again := l.Create(id, plan); again != operation {
-					t.Errorf("the repeated order is operation %s, want %s", again, operation)
+					t.Errorf("the repeated order returned operation %s, want %s", again, operation)
 				}
 
 				l.faults(nil)
@@ -41,11 +41,11 @@ func TestInstanceFromCreateToDelete(t *testing.T) {
 				l.Send(http.MethodPut, harness.InstancePath(id)+harness.Incomplete, harness.Order(plan), http.StatusOK)
 
 				if found := l.Send(http.MethodGet, harness.InstancePath(id), nil, http.StatusOK); found.Text("plan_id") != plan {
-					t.Errorf("fetched %v", found.Body)
+					t.Errorf("the fetch returned %v", found.Body)
 				}
 
 				if shoots := l.shoots(); len(shoots) != 1 {
-					t.Errorf("there are %d Shoots, want one", len(shoots))
+					t.Errorf("want one Shoot, got %d", len(shoots))
 				}
 
 				wantRuntimeAnswers(t, l.kubeconfig(id))
@@ -53,14 +53,14 @@ func TestInstanceFromCreateToDelete(t *testing.T) {
 				l.WantGone(id)
 
 				if shoots := l.shoots(); len(shoots) != 0 {
-					t.Errorf("%d Shoots are left", len(shoots))
+					t.Errorf("%d Shoots remain", len(shoots))
 				}
 			})
 		}
 	})
 }
 
-// TestOwnCluster uses the runtime of one instance as the own cluster of another.
+// TestOwnCluster creates an instance of plan own_cluster with the runtime of another instance.
 func TestOwnCluster(t *testing.T) {
 	t.Parallel()
 
@@ -84,7 +84,7 @@ func TestOwnCluster(t *testing.T) {
 	}
 
 	if shoots := l.shoots(); len(shoots) != 1 {
-		t.Errorf("there are %d Shoots, want that of the first instance", len(shoots))
+		t.Errorf("want only the Shoot of the first instance, got %d", len(shoots))
 	}
 
 	l.Delete("own", harness.PlanOwnCluster)
@@ -95,7 +95,7 @@ func TestOwnCluster(t *testing.T) {
 	l.WantGone("made")
 }
 
-// wantRuntimeAnswers checks that the runtime of a kubeconfig answers.
+// wantRuntimeAnswers checks that the runtime of a kubeconfig responds.
 func wantRuntimeAnswers(t *testing.T, kubeconfig []byte) {
 	t.Helper()
 
@@ -106,7 +106,7 @@ func wantRuntimeAnswers(t *testing.T, kubeconfig []byte) {
 
 	version, err := discovery.NewDiscoveryClientForConfigOrDie(config).ServerVersion()
 	if err != nil || !strings.HasPrefix(version.GitVersion, "v1.") {
-		t.Errorf("the runtime answers %v, %v", version, err)
+		t.Errorf("the runtime returned version %v, error %v", version, err)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestDeleteDuringCreate(t *testing.T) {
 		}
 
 		if shoots := l.shoots(); len(shoots) != 0 {
-			t.Errorf("%d Shoots are left", len(shoots))
+			t.Errorf("%d Shoots remain", len(shoots))
 		}
 	})
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestInstanceOnLocalGarden orders a runtime with a real API server, and its administrator creates a namespace. It is ordered over the Open
-// Service Broker API.
+// TestInstanceOnLocalGarden orders a runtime with a real API server, through the Open Service Broker API. Its
+// administrator creates a namespace.
 func TestInstanceOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
@@ -43,7 +43,7 @@ func TestInstanceOnLocalGarden(t *testing.T) {
 	w.WantGone("real")
 
 	if shoots := w.shoots(); len(shoots) != 0 {
-		t.Errorf("%d Shoots are left", len(shoots))
+		t.Errorf("%d Shoots remain", len(shoots))
 	}
 }
 

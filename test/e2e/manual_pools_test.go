@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// pools are the worker pools of the Shoot by name.
+// pools returns the worker pools of the Shoot by name.
 func (c clusters) pools(name string) map[string]gardencorev1beta1.Worker {
 	c.Helper()
 
@@ -21,8 +21,7 @@ func (c clusters) pools(name string) map[string]gardencorev1beta1.Worker {
 	return found
 }
 
-// addPoolManually adds a pool to the Shoot in Gardener, without the Provisioner. It returns a check that
-// the pool is unchanged.
+// addPoolManually adds a pool to the Shoot directly in Gardener. It returns a check that the pool is unchanged.
 func (c clusters) addPoolManually(name string) (isUnchanged func(after string)) {
 	c.Helper()
 

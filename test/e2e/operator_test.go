@@ -20,13 +20,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
-// faults injects faults into the garden's clusters, in place of those before.
+// faults replaces the faults in the garden's clusters.
 func (e env) faults(faults map[string]string) {
 	e.Helper()
 	injectClusterFaults(e.TB, e.services.Garden.Client(), faults)
 }
 
-// injectClusterFaults injects faults into the clusters of a garden, in place of those before.
+// injectClusterFaults replaces the faults in the clusters of a garden.
 func injectClusterFaults(tb testing.TB, api client.Client, faults map[string]string) {
 	tb.Helper()
 
@@ -43,12 +43,12 @@ func injectClusterFaults(tb testing.TB, api client.Client, faults map[string]str
 	}
 }
 
-// stuck keeps clusters from finishing, so that an operation is still running when the test has looked at it.
+// stuck keeps clusters from becoming ready, so that their operations are still running when the test checks them.
 func stuck() map[string]string {
 	return map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultStuck)}
 }
 
-// changeShoot changes the only Shoot, again after a conflict.
+// changeShoot changes the only Shoot, and retries after conflicts.
 func (e env) changeShoot(change func(*gardencorev1beta1.Shoot)) {
 	e.Helper()
 
@@ -60,7 +60,7 @@ func (e env) changeShoot(change func(*gardencorev1beta1.Shoot)) {
 	})
 }
 
-// runtime is an instance in the operator API.
+// runtime returns an instance from the operator API.
 func (p platform) runtime(id string) operatorapi.Runtime {
 	p.Helper()
 
@@ -74,7 +74,7 @@ func (p platform) runtime(id string) operatorapi.Runtime {
 		}
 	}
 
-	p.Fatalf("there is no instance %s", id)
+	p.Fatalf("the operator API has no instance %s", id)
 
 	return operatorapi.Runtime{}
 }
@@ -87,19 +87,19 @@ func (p platform) lastOperation(id string) string {
 
 func reason(why string) operatorapi.Intervention { return operatorapi.Intervention{Reason: why} }
 
-// intervene is `ebctl operation cancel`, retry or skip.
+// intervene runs `ebctl operation cancel`, retry or skip.
 func (p platform) intervene(verb, operation, why string, flags ...string) operatorapi.Operation {
 	p.Helper()
 
-	var told operatorapi.Operation
+	var operated operatorapi.Operation
 
-	p.decode(p.ebctl(append([]string{"operation", verb, operation, "--reason", why, "-o", "json"}, flags...)...), &told)
+	p.decode(p.ebctl(append([]string{"operation", verb, operation, "--reason", why, "-o", "json"}, flags...)...), &operated)
 
-	return told
+	return operated
 }
 
-// intervened is intervene with --wait.
-func (p platform) intervened(verb, operation, why string) operatorapi.Operation {
+// interveneAndWait runs intervene with --wait.
+func (p platform) interveneAndWait(verb, operation, why string) operatorapi.Operation {
 	p.Helper()
 
 	return p.intervene(verb, operation, why, "--wait")
@@ -113,7 +113,7 @@ func (p platform) decode(text string, into any) {
 	}
 }
 
-// explain is `ebctl operation explain`.
+// explain runs `ebctl operation explain`.
 func (p platform) explain(operation string) string {
 	p.Helper()
 
@@ -127,7 +127,7 @@ func (p platform) kubeconfig(id string) []byte {
 	return []byte(p.Send(http.MethodPost, "/runtimes/"+id+"/adminkubeconfig", nil, http.StatusOK).Text("kubeconfig"))
 }
 
-// ebctl runs the tool and returns what it prints.
+// ebctl runs ebctl and returns its output.
 func (p platform) ebctl(args ...string) string {
 	p.Helper()
 
@@ -138,7 +138,7 @@ func (p platform) ebctl(args ...string) string {
 		Terminal: func() (follow.Size, bool) { return follow.Size{}, false }, PollInterval: 100 * time.Millisecond,
 	}.Run(p.Context(), append(args, "--address", p.URL, "--username", p.User, "--password", p.Password))
 	if code != 0 {
-		p.Fatalf("ebctl %v ended with %d: %s", args, code, problems.String())
+		p.Fatalf("ebctl %v exited with %d: %s", args, code, problems.String())
 	}
 
 	return output.String()

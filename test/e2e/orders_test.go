@@ -15,14 +15,14 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// fate is what becomes of an instance.
+// fate is the planned end of an instance.
 type fate string
 
 const (
-	stays           fate = "stays"
-	deletedAtOnce   fate = "deleted at once"
-	deletedMidway   fate = "deleted while it is created"
-	deletedInTheEnd fate = "deleted once it is there"
+	stays                 fate = "stays"
+	deletedImmediately    fate = "deleted immediately"
+	deletedDuringCreation fate = "deleted during its creation"
+	deletedWhenReady      fate = "deleted when ready"
 )
 
 // pollPause is the interval at which a customer polls.
@@ -32,15 +32,15 @@ const pollPause = 300 * time.Millisecond
 type order struct {
 	id   string
 	fate fate
-	// polls is the number of polls before it is deleted midway.
+	// polls is the number of polls before a deletion during the creation.
 	polls int
-	// accepted are the operations of the responses with 202.
+	// accepted lists the operations that the broker accepted with 202.
 	accepted []string
 }
 
 // newOrders draws orders with random fates.
 func newOrders(random *rand.Rand, prefix string, count int) []*order {
-	fates := []fate{stays, stays, deletedAtOnce, deletedMidway, deletedMidway, deletedInTheEnd}
+	fates := []fate{stays, stays, deletedImmediately, deletedDuringCreation, deletedDuringCreation, deletedWhenReady}
 	orders := make([]*order, 0, count)
 
 	for i := range count {
@@ -52,7 +52,7 @@ func newOrders(random *rand.Rand, prefix string, count int) []*order {
 	return orders
 }
 
-// load is a number of concurrent customers; each carries out one order after another.
+// load is a group of concurrent customers, each of which executes its orders in sequence.
 type load struct {
 	done      atomic.Int64
 	customers sync.WaitGroup
@@ -84,7 +84,7 @@ func (f *fleet) order(ctx context.Context, customers int, orders []*order) *load
 	return l
 }
 
-// carryOut creates an instance and lets its fate happen.
+// carryOut creates an instance and executes its fate.
 func (f *fleet) carryOut(ctx context.Context, o *order) error {
 	created, err := f.insist(ctx, http.MethodPut, harness.InstancePath(o.id)+harness.Incomplete, harness.Order(harness.PlanAWS),
 		http.StatusAccepted, http.StatusOK)
@@ -95,12 +95,12 @@ func (f *fleet) carryOut(ctx context.Context, o *order) error {
 	o.note(created)
 
 	switch o.fate {
-	case deletedAtOnce:
-	case deletedMidway:
+	case deletedImmediately:
+	case deletedDuringCreation:
 		if err := f.watch(ctx, o, o.polls); err != nil {
 			return err
 		}
-	case stays, deletedInTheEnd:
+	case stays, deletedWhenReady:
 		if err := f.watch(ctx, o, 0); err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (f *fleet) delete(ctx context.Context, o *order) error {
 	}
 }
 
-// watch polls until the creation has succeeded, or that many times; 0 means no limit.
+// watch polls until the creation has succeeded, but at most the given number of times; 0 means no limit.
 func (f *fleet) watch(ctx context.Context, o *order, polls int) error {
 	for poll := 1; ; poll++ {
 		got, err := f.insist(ctx, http.MethodGet, harness.InstancePath(o.id)+"/last_operation", nil, http.StatusOK)
@@ -177,8 +177,8 @@ func rest(ctx context.Context) error {
 	}
 }
 
-// insist repeats a request until it is answered; all requests here are idempotent. If a replica or its database is down, the
-// next replica is asked. Any status but the wanted ones is an error.
+// insist repeats an idempotent request until it gets a response. If a replica or its database is down, it sends the request to the next
+// replica. Any status but the wanted ones is an error.
 func (f *fleet) insist(ctx context.Context, method, path string, body any, want ...int) (harness.Reply, error) {
 	var got harness.Reply
 
@@ -188,13 +188,13 @@ func (f *fleet) insist(ctx context.Context, method, path string, body any, want 
 			return err != nil, err
 		}
 
-		return got.Status == http.StatusServiceUnavailable, fmt.Errorf("%s %s answered %d %v", method, path, got.Status, got.Body)
+		return got.Status == http.StatusServiceUnavailable, fmt.Errorf("%s %s returned %d %v", method, path, got.Status, got.Body)
 	})
 
 	return got, err
 }
 
-// persist repeats try until it succeeds or reports a final error.
+// persist repeats try until it succeeds or returns a permanent error.
 func persist(ctx context.Context, try func() (again bool, err error)) error {
 	for deadline := time.Now().Add(harness.Patience); ; {
 		again, err := try()
@@ -203,7 +203,7 @@ func persist(ctx context.Context, try func() (again bool, err error)) error {
 		case err == nil || !again:
 			return err
 		case time.Now().After(deadline):
-			return fmt.Errorf("no other answer within %s: %w", harness.Patience, err)
+			return fmt.Errorf("still failing after %s: %w", harness.Patience, err)
 		}
 
 		if err := rest(ctx); err != nil {

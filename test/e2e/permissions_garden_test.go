@@ -24,8 +24,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestDocumentedPermissionsSuffice provisions, changes and removes runtimes with a service account that has the rights of the page about
-// Gardener and no others, authenticated by a short-lived token in a file.
+// TestDocumentedPermissionsSuffice provisions, changes and removes runtimes with a service account that has exactly the documented rights,
+// authenticated by a short-lived token in a file.
 func TestDocumentedPermissionsSuffice(t *testing.T) {
 	t.Parallel()
 
@@ -37,7 +37,7 @@ func TestDocumentedPermissionsSuffice(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// An API server notices new rights within moments, not at once. It also caches refusals.
+	// An API server notices new rights after a moment. It also caches rejections.
 	for what, list := range map[string]client.ObjectList{
 		"Shoots": &gardencorev1beta1.ShootList{}, "their ConfigMaps": &corev1.ConfigMapList{},
 	} {
@@ -111,7 +111,7 @@ func limited(t *testing.T, admin string) string {
 	return path
 }
 
-// documentedRole reads the role from the page.
+// documentedRole reads the role from docs/operator/gardener.md.
 func documentedRole(t *testing.T) *rbacv1.Role {
 	t.Helper()
 
@@ -125,7 +125,7 @@ func documentedRole(t *testing.T) *rbacv1.Role {
 
 	role := &rbacv1.Role{}
 	if err := yaml.UnmarshalStrict([]byte("apiVersion: rbac.authorization.k8s.io/v1\n"+manifest), role); err != nil || !found || len(role.Rules) == 0 {
-		t.Fatalf("the page has no role that can be read: %v", err)
+		t.Fatalf("the page has no valid role: %v", err)
 	}
 
 	return role

@@ -16,11 +16,11 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// root is the project's folder, seen from the tests.
+// root is the repository's folder, relative to the tests.
 const root = "../.."
 
-// binaries builds the programs of the tests, once per run. They stay in .bin, because checking that one is up to date takes a second and
-// linking takes five.
+// binaries builds the programs of the tests, once per run. They stay in .bin, because an up-to-date check takes one second and linking takes
+// five.
 var binaries = map[string]func() (string, error){
 	"broker":      sync.OnceValues(func() (string, error) { return compile("broker") }),
 	"provisioner": sync.OnceValues(func() (string, error) { return compile("provisioner") }),
@@ -65,7 +65,7 @@ type program struct {
 	ended   chan struct{}
 }
 
-// launch starts a program with additional environment variables. When the test ends it is stopped, and its log shown if the test failed.
+// launch starts a program with additional environment variables. The program stops when the test ends; a failed test shows its log.
 func launch(t *testing.T, variables []string, path string, arguments ...string) *program {
 	t.Helper()
 
@@ -109,7 +109,7 @@ func launch(t *testing.T, variables []string, path string, arguments ...string) 
 		select {
 		case <-p.ended:
 		case <-time.After(harness.Patience):
-			t.Errorf("%s does not stop", path)
+			t.Errorf("%s has not stopped", path)
 			p.kill()
 		}
 
@@ -121,7 +121,7 @@ func launch(t *testing.T, variables []string, path string, arguments ...string) 
 	return p
 }
 
-// line waits for the first line of output.
+// line waits for the first line of output and returns it.
 func (p *program) line() string {
 	p.Helper()
 
@@ -157,7 +157,7 @@ func (p *program) kill() {
 	<-p.ended
 }
 
-// tail is the end of a log.
+// tail returns the end of a log.
 func tail(log string) string {
 	const lines = 60
 
@@ -166,7 +166,7 @@ func tail(log string) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// freeAddress is an unused address of the loopback interface.
+// freeAddress returns an unused address of the loopback interface.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestProvisionerFaults has the Provisioner disconnect, hang, or answer with garbage. The operation is delayed, `ebctl operation explain`
-// names the cause, and nothing is lost.
+// TestProvisionerFaults makes the Provisioner disconnect, hang, or return garbage. The operation is delayed, `ebctl operation explain`
+// names the cause, and the operation succeeds.
 func TestProvisionerFaults(t *testing.T) {
 	t.Parallel()
 
@@ -20,9 +20,9 @@ func TestProvisionerFaults(t *testing.T) {
 		fault  harness.Fault
 		want   string
 	}{
-		"disconnect": {"the connection breaks", harness.Disconnect, "provisioner cannot be reached"},
-		"no answer":  {"the answer never comes", harness.NoAnswer, "provisioner did not answer within"},
-		"garbage":    {"the answer is not GraphQL", harness.Garbage, "no GraphQL"},
+		"disconnect":  {"the connection breaks", harness.Disconnect, "provisioner cannot be reached"},
+		"no response": {"the response never arrives", harness.NoAnswer, "provisioner did not answer within"},
+		"garbage":     {"the response is not GraphQL", harness.Garbage, "no GraphQL"},
 	}
 
 	for name, c := range cases {
@@ -35,23 +35,23 @@ func TestProvisionerFaults(t *testing.T) {
 
 			operation := l.Create("troubled", harness.PlanAWS)
 
-			var told string
+			var text string
 
 			l.Until("an explanation", func() bool {
-				told = l.explain(operation)
+				text = l.explain(operation)
 
-				return strings.Contains(told, c.want)
+				return strings.Contains(text, c.want)
 			})
 
-			if !strings.Contains(told, "Create_Runtime_Without_Kyma") {
-				t.Errorf("%s: the step is not named:\n%s", c.reason, told)
+			if !strings.Contains(text, "Create_Runtime_Without_Kyma") {
+				t.Errorf("%s: the explanation does not name the step:\n%s", c.reason, text)
 			}
 
 			repair()
 			l.WantSucceeded("troubled")
 
 			if shoots := l.shoots(); len(shoots) != 1 {
-				t.Errorf("%s: there are %d Shoots, want one", c.reason, len(shoots))
+				t.Errorf("%s: want one Shoot, got %d", c.reason, len(shoots))
 			}
 
 			l.Delete("troubled", harness.PlanAWS)

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// crowd is how many operations wait while the Provisioner is unavailable.
+	// crowd is the number of operations that wait while the Provisioner is unavailable.
 	crowd = 30
 	// trialPause is the minimum time between two probes of the broker's circuit breaker.
 	trialPause = 2 * time.Second
@@ -34,8 +34,8 @@ func countedDisconnect(calls *atomic.Int64) harness.Fault {
 	}
 }
 
-// TestProvisionerOutage makes many operations wait for an unavailable Provisioner: it is hardly called, every operation names the cause,
-// and when it is back all operations end, without waiting for their next attempt.
+// TestProvisionerOutage makes many operations wait for an unavailable Provisioner. The broker hardly calls it, and every operation names
+// the cause. When it is available again, all operations end without waiting for their next attempt.
 func TestProvisionerOutage(t *testing.T) {
 	t.Parallel()
 
@@ -60,7 +60,7 @@ func TestProvisionerOutage(t *testing.T) {
 		return true
 	})
 
-	// From here on there are only probes.
+	// From here on, the broker sends only probes.
 	began, made := time.Now(), calls.Load()
 	l.Until("a probe of the circuit breaker", func() bool { return calls.Load() > made })
 
@@ -75,7 +75,7 @@ func TestProvisionerOutage(t *testing.T) {
 	got := l.explain(last.operation)
 	for _, want := range []string{"the Provisioner is unavailable", "calls in a row have failed since", "provisioner is available"} {
 		if !strings.Contains(got, want) {
-			t.Errorf("%q is not in the explanation:\n%s", want, got)
+			t.Errorf("the explanation lacks %q:\n%s", want, got)
 		}
 	}
 
@@ -87,7 +87,7 @@ func TestProvisionerOutage(t *testing.T) {
 		l.WantSucceeded(id)
 	}
 
-	t.Logf("%d calls until all knew, %d probes in %s; all done %s after the Provisioner was back, the last had its next attempt after %s",
+	t.Logf("%d calls until all operations named the cause, %d probes in %s; all done %s after the outage, although the last next attempt was due after %s",
 		made, trials, repaired.Sub(began).Round(time.Millisecond), time.Since(repaired).Round(time.Millisecond),
 		last.nextRun.Sub(repaired).Round(time.Millisecond))
 
@@ -96,18 +96,18 @@ func TestProvisionerOutage(t *testing.T) {
 	}
 
 	if shoots := l.shoots(); len(shoots) != crowd {
-		t.Errorf("there are %d Shoots, want %d", len(shoots), crowd)
+		t.Errorf("got %d Shoots, want %d", len(shoots), crowd)
 	}
 }
 
-// operation is an operation in the operator API.
+// operation returns an operation from the operator API.
 func (p platform) operation(id string) map[string]any {
 	p.Helper()
 
 	return p.Send(http.MethodGet, "/operations/"+id, nil, http.StatusOK).Body
 }
 
-// progressed is when the operation first progressed after that time: the end of the first attempt that is not retried.
+// progressed returns the time of the operation's first progress after the given time: the end of the first attempt that is not retried.
 func (p platform) progressed(operation string, after time.Time) time.Time {
 	p.Helper()
 
@@ -131,7 +131,7 @@ type delayed struct {
 	nextRun   time.Time
 }
 
-// farthest waits for an operation whose next attempt is distant.
+// farthest waits until an operation has a distant next attempt, and returns the one with the most distant.
 func (p platform) farthest(operations map[string]string) delayed {
 	p.Helper()
 

@@ -22,8 +22,8 @@ import (
 const scenarioCount = 20
 
 // TestProvisionerReplicas runs operations of all kinds on runtimes while the replicas of the Provisioner are killed,
-// frozen and stopped, PostgreSQL is restarted and answers of Director are lost. Every accepted operation has to succeed, and each runtime
-// has to match its last operation: in the Provisioner's rows, in Gardener, in its cluster and in Director.
+// frozen and stopped, PostgreSQL is restarted and responses of Director are lost. Every accepted operation must succeed, and each runtime
+// must match its last operation: in the Provisioner's rows, in Gardener, in its cluster and in Director.
 //
 // TEST_SEED repeats a run; SOAK_DURATION adds rounds with new plans for that long.
 func TestProvisionerReplicas(t *testing.T) {
@@ -52,7 +52,7 @@ func TestProvisionerReplicas(t *testing.T) {
 	}
 }
 
-// kinds are the kinds of all operations of the Provisioner.
+// kinds returns the kinds of all operations of the Provisioner.
 func kinds() []string {
 	var all []string
 	for _, each := range service.Processes(service.DefaultConfig(), service.Parts{}) {
@@ -62,8 +62,8 @@ func kinds() []string {
 	return all
 }
 
-// scenarios removes the runtimes of the round before, runs new scenarios, injects faults meanwhile, checks the results, and returns the
-// scenarios whose runtimes remain.
+// scenarios runs a round: it removes the runtimes of the round before, runs new scenarios under faults, checks the results, and returns
+// the scenarios whose runtimes remain.
 func (f *fleet) scenarios(seed uint64, before []*scenario) (left []*scenario) {
 	f.Helper()
 
@@ -119,7 +119,7 @@ func (f *fleet) scenarios(seed uint64, before []*scenario) (left []*scenario) {
 	}
 
 	load.customers.Wait()
-	f.Logf("%d operations of %d runtimes were carried out within %s", toDo, len(scenarios), time.Since(began).Round(time.Millisecond))
+	f.Logf("%d operations of %d runtimes ended within %s", toDo, len(scenarios), time.Since(began).Round(time.Millisecond))
 
 	return f.finish(scenarios)
 }
@@ -141,7 +141,7 @@ func (f *fleet) start(ctx context.Context, scenarios []*scenario) *load {
 				f.Errorf("%s, runtime %s: %v", w.name, w.runtimeID, err)
 			}
 
-			l.done.Add(toDo) // nobody waits for those any more
+			l.done.Add(toDo) // the remaining actions will not happen
 		})
 	}
 
@@ -159,12 +159,12 @@ func (f *fleet) finish(scenarios []*scenario) []*scenario {
 	records := f.provisionerDB.all()
 	f.provisionerDB.check(records)
 
-	played := map[string]bool{}
+	covered := map[string]bool{}
 	for _, record := range records {
-		played[record.Kind] = true
+		covered[record.Kind] = true
 	}
 
-	f.same("kinds of operations", kinds(), slices.Collect(maps.Keys(played)))
+	f.same("kinds of operations", kinds(), slices.Collect(maps.Keys(covered)))
 
 	left := slices.DeleteFunc(slices.Clone(scenarios), func(w *scenario) bool { return !w.stays() })
 	live := make([]string, 0, len(left))
@@ -190,7 +190,7 @@ func (f *fleet) finish(scenarios []*scenario) []*scenario {
 
 	f.checkRuntimes(live)
 
-	if !f.Failed() { // else there may be none to compare
+	if !f.Failed() { // a failed round may lack some kinds
 		f.checkFinalStates(left)
 	}
 

@@ -36,7 +36,7 @@ type ociRegistry struct {
 
 	content http.Handler
 	away    atomic.Bool
-	// calls counts requests, answered or not.
+	// calls counts all requests, also unanswered ones.
 	calls atomic.Int64
 }
 
@@ -128,7 +128,7 @@ func (r *ociRegistry) push(version string) {
 	}
 }
 
-// kyma returns settings of a Provisioner that takes its releases from the registry.
+// kyma returns settings of a Provisioner that fetches its releases from the registry.
 func (r *ociRegistry) kyma(cache string, password secret.String) provisioner.Kyma {
 	return provisioner.Kyma{
 		ReleasesRepository: r.repository(), ReleasesCachePath: cache,

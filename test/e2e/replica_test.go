@@ -32,13 +32,13 @@ type member struct {
 // restart starts the program again, without waiting until it is ready.
 func (m *member) restart() { m.running = m.begin() }
 
-// replicas are the members of a service. Requests go to those that are ready, in turn, as a load balancer sends them.
+// replicas are the members of a service. Requests go to the ready members in turn, as with a load balancer.
 type replicas struct {
 	members []*member
 	turn    atomic.Uint32
 }
 
-// newReplicas starts replicas of a program. The variables are those that they have in common.
+// newReplicas starts replicas of a program. All of them get the variables.
 func newReplicas(t *testing.T, service string, count int, variables ...string) *replicas {
 	t.Helper()
 
@@ -72,7 +72,7 @@ func (r *replicas) probe(t *testing.T) {
 			defer ticker.Stop()
 
 			for ctx.Err() == nil {
-				m.ready.Store(saysReady(ctx, m.status))
+				m.ready.Store(isReady(ctx, m.status))
 
 				select {
 				case <-ctx.Done():
@@ -88,8 +88,8 @@ func (r *replicas) probe(t *testing.T) {
 	})
 }
 
-// saysReady probes the readiness of a replica.
-func saysReady(ctx context.Context, status string) bool {
+// isReady probes the readiness of a replica.
+func isReady(ctx context.Context, status string) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 
@@ -107,7 +107,7 @@ func saysReady(ctx context.Context, status string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// pick returns the next member that is ready, or nil.
+// pick returns the next ready member, or nil.
 func (r *replicas) pick() *member {
 	for range r.members {
 		m := r.members[int(r.turn.Add(1))%len(r.members)]
@@ -119,7 +119,7 @@ func (r *replicas) pick() *member {
 	return nil
 }
 
-// await waits for the next member that is ready. It returns nil if the context ends first.
+// await waits for the next ready member. It returns nil if the context ends first.
 func (r *replicas) await(ctx context.Context) *member {
 	for {
 		if m := r.pick(); m != nil || rest(ctx) != nil {
@@ -128,7 +128,7 @@ func (r *replicas) await(ctx context.Context) *member {
 	}
 }
 
-// address is the address of the next member that is ready, or empty.
+// address returns the address of the next ready member, or "".
 func (r *replicas) address() string {
 	if m := r.pick(); m != nil {
 		return m.address
@@ -137,7 +137,7 @@ func (r *replicas) address() string {
 	return ""
 }
 
-// count counts the members that are ready.
+// count counts the ready members.
 func (r *replicas) count() int {
 	ready := 0
 

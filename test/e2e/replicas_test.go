@@ -21,13 +21,13 @@ import (
 const (
 	// lease is short, so that freezes are short.
 	lease = 2 * time.Second
-	// orderCount is the number of instances per round, customerCount how many of them are ordered concurrently.
+	// orderCount is the number of instances per round, customerCount the number of concurrent customers.
 	orderCount    = 250
 	customerCount = 40
 )
 
 // TestReplicas orders and deletes hundreds of instances while replicas are killed, frozen and stopped and PostgreSQL is
-// restarted. Every accepted operation has to end, with one Shoot for each remaining instance and no other Shoots.
+// restarted. Every accepted operation must end, with one Shoot for each remaining instance and no other Shoots.
 //
 // TEST_SEED repeats a run; SOAK_DURATION adds rounds with new plans for that long.
 func TestReplicas(t *testing.T) {
@@ -47,8 +47,8 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// round deletes the instances of the round before, orders new ones, injects faults meanwhile, checks the results, and returns the
-// orders whose instances remain.
+// round deletes the instances of the round before, orders new ones under faults, checks the results, and returns the orders whose instances
+// remain.
 func (f *fleet) round(seed uint64, before []*order) (left []*order) {
 	f.Helper()
 
@@ -63,7 +63,7 @@ func (f *fleet) round(seed uint64, before []*order) (left []*order) {
 	}
 
 	for _, o := range before {
-		o.fate = deletedAtOnce
+		o.fate = deletedImmediately
 	}
 
 	orders = append(before, orders...)
@@ -83,7 +83,7 @@ func (f *fleet) round(seed uint64, before []*order) (left []*order) {
 	}
 
 	load.customers.Wait()
-	f.Logf("%d orders were carried out within %s", len(orders), time.Since(began).Round(time.Millisecond))
+	f.Logf("%d orders ended within %s", len(orders), time.Since(began).Round(time.Millisecond))
 
 	f.settle(orders)
 
@@ -155,8 +155,8 @@ func (f *fleet) checkClusters(live []string) {
 	f.checkRuntimes(wanted)
 }
 
-// tidyUp restarts the Provisioners, which look for orphans at their start: a replica that was frozen may have ordered a cluster
-// too late.
+// tidyUp restarts the Provisioners, which search for orphans at their start, because a frozen replica may have ordered a
+// cluster too late.
 func (f *fleet) tidyUp() {
 	f.Helper()
 

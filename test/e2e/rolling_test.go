@@ -19,15 +19,15 @@ const (
 	rollingLease = 30 * time.Second
 	// longestDelay is the default of APP_LEASE_DURATION.
 	longestDelay = 6 * time.Second
-	// shutdownDelay is much longer than a client takes to notice that a replica drains, even on a slow machine.
+	// shutdownDelay is much longer than clients need to notice that a replica drains, even on a slow machine.
 	shutdownDelay = 50 * probeInterval
-	// noneReady is how long all brokers may look unready to a client on a slow machine.
-	noneReady = shutdownDelay
+	// unreadyLimit limits the time in which all brokers look unready to a client on a slow machine.
+	unreadyLimit = shutdownDelay
 )
 
-// TestRollingRestart restarts three brokers under load, one after another. Every request is answered, given a client that asks ten times a
-// second which replicas are ready. Operations are handed back, so none has to be taken over, and none is delayed by more than the lease of
-// a replica with the usual settings.
+// TestRollingRestart restarts three brokers under load, one after another. Every request gets a response if the client checks the readiness of the
+// replicas ten times a second. Replicas hand back their operations, so none is taken over, and none is delayed by more than the default
+// lease.
 func TestRollingRestart(t *testing.T) {
 	f := newFleet(t, "APP_SHUTDOWN_DELAY="+shutdownDelay.String(), "APP_LEASE_DURATION="+rollingLease.String())
 
@@ -47,7 +47,7 @@ func TestRollingRestart(t *testing.T) {
 			t.Errorf("%s took %s to stop, want at most %s", m.name, took, limit)
 		}
 
-		t.Logf("%s stopped within %s; %d requests were answered until it was back",
+		t.Logf("%s stopped within %s; %d requests got responses until it was ready again",
 			m.name, took.Round(time.Millisecond), load.requests.Load()-before)
 	}
 
@@ -79,7 +79,7 @@ func TestRollingRestart(t *testing.T) {
 		}
 	}
 
-	t.Logf("%d requests, all answered; %d operations, delayed by at most %s", load.requests.Load(), len(records), longest)
+	t.Logf("%d requests, all with responses; %d operations, delayed by at most %s", load.requests.Load(), len(records), longest)
 }
 
 // steady is a load that lasts until its context ends.
@@ -105,13 +105,13 @@ func (f *fleet) steadyLoad(ctx context.Context) *steady {
 	load := &steady{}
 
 	once := func(method, path string, body any, want int) harness.Reply {
-		limited, cancel := context.WithTimeout(ctx, noneReady)
+		limited, cancel := context.WithTimeout(ctx, unreadyLimit)
 		defer cancel()
 
 		m := f.brokers.await(limited)
 		if m == nil {
 			if ctx.Err() == nil {
-				f.Errorf("%s %s: no broker is ready for %s, and only one at a time is restarted", method, path, noneReady)
+				f.Errorf("%s %s: no broker was ready for %s, although only one at a time restarts", method, path, unreadyLimit)
 			}
 
 			return harness.Reply{}
@@ -121,7 +121,7 @@ func (f *fleet) steadyLoad(ctx context.Context) *steady {
 		load.requests.Add(1)
 
 		if err != nil || got.Status != want {
-			f.Errorf("%s %s answered %d %v, %v, want %d", method, path, got.Status, got.Body, err, want)
+			f.Errorf("%s %s returned %d %v, %v, want %d", method, path, got.Status, got.Body, err, want)
 		}
 
 		return got
@@ -136,7 +136,7 @@ func (f *fleet) steadyLoad(ctx context.Context) *steady {
 				for ctx.Err() == nil && once(http.MethodGet, path+"/last_operation", nil, http.StatusOK).Text("state") == "in progress" {
 					once(http.MethodGet, "/v2/catalog", nil, http.StatusOK)
 
-					_ = rest(ctx) // the loop sees it
+					_ = rest(ctx) // the loop condition checks the context
 				}
 
 				load.created.Add(1)

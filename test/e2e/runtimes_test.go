@@ -48,7 +48,7 @@ func newClusters(t *testing.T, api client.WithWatch, configure ...func(*provisio
 	return clusters{T: t, url: url, garden: api}
 }
 
-// operationStatus is an operation in answers of the GraphQL API.
+// operationStatus is an operation in responses of the GraphQL API.
 type operationStatus struct {
 	ID        string
 	RuntimeID string
@@ -85,8 +85,8 @@ func (c clusters) order(query string, variables map[string]any) operationStatus 
 	return accepted
 }
 
-// succeeded waits until the operation has.
-func (c clusters) succeeded(operationID string) {
+// wantSucceeded waits for the end of the operation, which must succeed.
+func (c clusters) wantSucceeded(operationID string) {
 	c.Helper()
 
 	var now operationStatus
@@ -100,16 +100,16 @@ func (c clusters) succeeded(operationID string) {
 	})
 }
 
-// says waits until the message of a running operation contains the text.
-func (c clusters) says(operationID, want string) {
+// waitForMessage waits until the message of a running operation contains the text.
+func (c clusters) waitForMessage(operationID, want string) {
 	c.Helper()
 
-	harness.Until(c, fmt.Sprintf("operation %s to say %q", operationID, want), func() bool {
+	harness.Until(c, fmt.Sprintf("the message of operation %s to contain %q", operationID, want), func() bool {
 		now := c.operation(operationID)
 		found := strings.Contains(now.Message, want)
 
 		if !found && now.State != "InProgress" && now.State != "Pending" {
-			c.Fatalf("operation %s is %+v, want it to say %q", operationID, now, want)
+			c.Fatalf("operation %s is %+v, want a message with %q", operationID, now, want)
 		}
 
 		return found
@@ -141,7 +141,7 @@ func (c clusters) shoot(name string) *gardencorev1beta1.Shoot {
 	return found
 }
 
-// configMaps are the ConfigMaps of the runtime's Shoot.
+// configMaps returns the ConfigMaps of the runtime's Shoot.
 func (c clusters) configMaps(runtimeID string) []corev1.ConfigMap {
 	c.Helper()
 
@@ -187,7 +187,7 @@ func (c clusters) status(runtimeID, fields string) runtimeStatus {
 	return status
 }
 
-// inside is a client of the runtime.
+// inside returns a client of the runtime.
 func (c clusters) inside(runtimeID string) *kubernetes.Clientset {
 	c.Helper()
 
@@ -204,7 +204,7 @@ func (c clusters) inside(runtimeID string) *kubernetes.Clientset {
 	return inside
 }
 
-// administrators are the users with all rights in the runtime.
+// administrators returns the users with all rights in the runtime.
 func (c clusters) administrators(runtimeID string) []string {
 	c.Helper()
 
@@ -234,7 +234,7 @@ func oidc(issuer string) map[string]any {
 	}
 }
 
-// clusterOf is a complete cluster order for a provider.
+// clusterOf returns a complete order of a cluster of a provider.
 func clusterOf(provider string) map[string]any {
 	order := map[string]any{
 		"name": "c-" + provider[:3], "provider": provider, "targetSecret": provider, "kubernetesVersion": "1.34.5",
@@ -288,7 +288,7 @@ func testRuntimeChanges(t *testing.T, api client.WithWatch) {
 				"runtimeInput":  map[string]any{"name": name},
 				"clusterConfig": map[string]any{"gardenerConfig": order, "administrators": []string{"jane@example.com", "joe@example.com"}},
 			}})
-			c.succeeded(made.ID)
+			c.wantSucceeded(made.ID)
 
 			if diff := cmp.Diff([]string{"jane@example.com", "joe@example.com"}, c.administrators(made.RuntimeID)); diff != "" {
 				t.Errorf("administrators of the new runtime, -want +got:\n%s", diff)
@@ -298,9 +298,9 @@ func testRuntimeChanges(t *testing.T, api client.WithWatch) {
 
 			c.upgraded(made.RuntimeID, name)
 			poolUnchanged("an upgrade")
-			c.growsAPool(made.RuntimeID, name)
+			c.addsAndRemovesPool(made.RuntimeID, name)
 			poolUnchanged("changes of the other pools")
-			c.leavesToOthers(made.RuntimeID, name)
+			c.keepsForeignFields(made.RuntimeID, name)
 			c.refusals(made.RuntimeID)
 			c.sleeps(made.RuntimeID, name, poolUnchanged)
 
@@ -310,10 +310,10 @@ func testRuntimeChanges(t *testing.T, api client.WithWatch) {
 				t.Fatal(refused)
 			}
 
-			c.succeeded(removal)
+			c.wantSucceeded(removal)
 
 			if left := c.configMaps(made.RuntimeID); len(left) != 0 {
-				t.Errorf("the runtime has left %d ConfigMaps behind", len(left))
+				t.Errorf("the runtime left %d ConfigMaps behind", len(left))
 			}
 		})
 	}
@@ -335,19 +335,19 @@ func (c clusters) upgraded(runtimeID, name string) {
 	}})
 
 	if first := c.status(runtimeID, "clusterConfig { autoScalerMax }"); first.RuntimeConfiguration.ClusterConfig.AutoScalerMax == 5 {
-		c.Error("the status shows the change before it is done")
+		c.Error("the status shows the change before the upgrade has ended")
 	}
 
 	injectClusterFaults(c.T, c.garden, nil)
-	c.succeeded(upgrade.ID)
+	c.wantSucceeded(upgrade.ID)
 
 	after := c.shoot(name)
 	if after.Spec.Kubernetes.Version != "1.34.7" || after.Spec.Provider.Workers[0].Maximum != 5 || *after.Spec.Purpose != "production" {
-		c.Errorf("the Shoot is Kubernetes %s, %d machines, %s", after.Spec.Kubernetes.Version, after.Spec.Provider.Workers[0].Maximum, *after.Spec.Purpose)
+		c.Errorf("the Shoot has Kubernetes %s, %d machines, purpose %s", after.Spec.Kubernetes.Version, after.Spec.Provider.Workers[0].Maximum, *after.Spec.Purpose)
 	}
 
 	if after.Status.ObservedGeneration != after.Generation || after.Generation == before.Generation {
-		c.Errorf("generation %d of %d is done, before the upgrade it was %d", after.Status.ObservedGeneration, after.Generation, before.Generation)
+		c.Errorf("Gardener observed generation %d of %d, and %d before the upgrade", after.Status.ObservedGeneration, after.Generation, before.Generation)
 	}
 
 	beside := c.configMaps(runtimeID)
@@ -366,8 +366,9 @@ func (c clusters) upgraded(runtimeID, name string) {
 	}
 }
 
-// leavesToOthers changes the Shoot by hand, and then upgrades the cluster: fields that the order does not set keep their values.
-func (c clusters) leavesToOthers(runtimeID, name string) {
+// keepsForeignFields changes the Shoot directly in Gardener, and then upgrades the cluster. Fields that the order does not set must keep
+// their values.
+func (c clusters) keepsForeignFields(runtimeID, name string) {
 	c.Helper()
 
 	theirs := c.shoot(name)
@@ -385,13 +386,13 @@ func (c clusters) leavesToOthers(runtimeID, name string) {
 		c.Fatal(err)
 	}
 
-	c.succeeded(c.order(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{
+	c.wantSucceeded(c.order(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{
 		"gardenerConfig": map[string]any{"autoScalerMax": 4},
 	}}).ID)
 
 	after := c.shoot(name)
 	if after.Spec.Provider.Workers[0].Maximum != 4 {
-		c.Errorf("the upgrade gives at most %d machines", after.Spec.Provider.Workers[0].Maximum)
+		c.Errorf("after the upgrade the maximum is %d machines", after.Spec.Provider.Workers[0].Maximum)
 	}
 
 	for part, values := range map[string][2]any{
@@ -410,12 +411,12 @@ func (c clusters) leavesToOthers(runtimeID, name string) {
 	}
 }
 
-// growsAPool adds a second worker pool and removes it again.
-func (c clusters) growsAPool(runtimeID, name string) {
+// addsAndRemovesPool adds a second worker pool and removes it again.
+func (c clusters) addsAndRemovesPool(runtimeID, name string) {
 	c.Helper()
 
 	upgrade := func(pools ...any) map[string]gardencorev1beta1.Worker {
-		c.succeeded(c.order(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{
+		c.wantSucceeded(c.order(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{
 			"gardenerConfig": map[string]any{"additionalWorkers": append([]any{}, pools...)},
 		}}).ID)
 
@@ -429,7 +430,7 @@ func (c clusters) growsAPool(runtimeID, name string) {
 		"name": "batch", "machineType": first.Machine.Type, "autoScalerMin": 0, "autoScalerMax": 2, "maxSurge": 1, "maxUnavailable": 0,
 	})
 	if second := with["batch"]; len(with) != len(before)+1 || second.Maximum != 2 || !cmp.Equal(second.Zones, first.Zones) {
-		c.Errorf("with a second pool there are %+v", with)
+		c.Errorf("with a second pool the pools are %+v", with)
 	}
 
 	if diff := cmp.Diff(before, upgrade()); diff != "" {
@@ -437,13 +438,13 @@ func (c clusters) growsAPool(runtimeID, name string) {
 	}
 }
 
-// sleeps hibernates the cluster, changes it meanwhile and wakes it up.
+// sleeps hibernates the cluster, changes it during hibernation and wakes it up.
 func (c clusters) sleeps(runtimeID, name string, poolUnchanged func(after string)) {
 	c.Helper()
 
 	order := func(mutation string) {
 		c.Helper()
-		c.succeeded(c.order(`mutation ($id: String!) { result: `+mutation+`(id: $id) { id } }`, map[string]any{"id": runtimeID}).ID)
+		c.wantSucceeded(c.order(`mutation ($id: String!) { result: `+mutation+`(id: $id) { id } }`, map[string]any{"id": runtimeID}).ID)
 	}
 	hibernated := func() bool {
 		var status struct{ HibernationStatus struct{ Hibernated bool } }
@@ -461,9 +462,9 @@ func (c clusters) sleeps(runtimeID, name string, poolUnchanged func(after string
 		c.Error("the cluster is not hibernated")
 	}
 
-	poolUnchanged("falling asleep")
+	poolUnchanged("hibernation")
 
-	c.succeeded(c.order(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{
+	c.wantSucceeded(c.order(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{
 		"gardenerConfig": map[string]any{"autoScalerMax": 6}, "administrators": []string{"eve@example.com"},
 	}}).ID)
 
@@ -477,14 +478,14 @@ func (c clusters) sleeps(runtimeID, name string, poolUnchanged func(after string
 		c.Error("the cluster is still hibernated")
 	}
 
-	poolUnchanged("an upgrade of the cluster that slept, and waking")
+	poolUnchanged("an upgrade during hibernation, and waking up")
 
 	if diff := cmp.Diff([]string{"eve@example.com"}, c.administrators(runtimeID)); diff != "" {
 		c.Errorf("administrators after waking up, -want +got:\n%s", diff)
 	}
 }
 
-// refusals checks changes that are refused.
+// refusals checks that invalid changes are rejected.
 func (c clusters) refusals(runtimeID string) {
 	c.Helper()
 
@@ -501,7 +502,7 @@ func (c clusters) refusals(runtimeID string) {
 
 		got := c.ask(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{"gardenerConfig": refusal.config}}, &accepted)
 		if !strings.Contains(got, refusal.want) {
-			c.Errorf("%v gives %q, want %q", refusal.config, got, refusal.want)
+			c.Errorf("%v returned %q, want %q", refusal.config, got, refusal.want)
 		}
 	}
 }

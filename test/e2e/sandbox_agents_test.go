@@ -46,17 +46,17 @@ func inSandbox(t *testing.T, config sandbox.Config, gardenProgram string, do fun
 	lines := bufio.NewReader(output)
 	line, _ := lines.ReadString('\n')
 
-	go func() { _, _ = io.Copy(io.Discard, lines) }() // the first steps follow; a pipe blocks its writer until they are read
+	go func() { _, _ = io.Copy(io.Discard, lines) }() // read the rest, because a full pipe would block the sandbox
 
 	url := regexp.MustCompile(`http://\S+/graphql`).FindString(line)
 	if url == "" {
-		t.Fatalf("the sandbox announced %q", line)
+		t.Fatalf("the first line of the sandbox is %q", line)
 	}
 
 	do(connected{clusters: clusters{T: t, url: url}})
 }
 
-// freshSandbox is the default configuration of a sandbox in a new folder.
+// freshSandbox returns the default configuration of a sandbox in a new folder.
 func freshSandbox(t *testing.T) sandbox.Config {
 	t.Helper()
 
@@ -76,7 +76,7 @@ func (c connected) connects() string {
 		"runtimeInput": map[string]any{"name": "with-kyma"}, "kymaConfig": kymaOf("1.0.0"),
 		"clusterConfig": map[string]any{"gardenerConfig": clusterOf("gcp")},
 	}})
-	c.succeeded(made.ID)
+	c.wantSucceeded(made.ID)
 	c.until(made.RuntimeID, "Connected")
 
 	return made.RuntimeID
@@ -86,12 +86,12 @@ func (c connected) connects() string {
 func (c connected) reconnects(runtimeID string) {
 	c.Helper()
 	c.until(runtimeID, "Connected")
-	c.succeeded(c.reconnect(runtimeID))
+	c.wantSucceeded(c.reconnect(runtimeID))
 	c.until(runtimeID, "Connected")
 	c.remove(runtimeID)
 }
 
-// TestSandboxAgents connects an agent, and reconnects it after restarts.
+// TestSandboxAgents connects an agent, and reconnects it after restarts of the sandbox.
 func TestSandboxAgents(t *testing.T) {
 	t.Parallel()
 
@@ -112,23 +112,23 @@ func TestSandboxAgents(t *testing.T) {
 	})
 
 	inSandbox(t, config, "", func(c connected) {
-		c.succeeded(c.reconnect(runtimeID))
+		c.wantSucceeded(c.reconnect(runtimeID))
 		connections(t, config.Dir, 2)
 		c.reconnects(runtimeID)
 	})
 	forgotten(t, config.Dir)
 }
 
-// forgotten checks that Director knows no runtime.
+// forgotten checks that Director has no runtime.
 func forgotten(t *testing.T, folder string) {
 	t.Helper()
 
 	if left := inDirector(t, folder); len(left) > 0 {
-		t.Errorf("Director still knows %+v", left)
+		t.Errorf("Director still has %+v", left)
 	}
 }
 
-// spent are the tokens with which the agent has connected. There may be others: a step that runs again requests another.
+// spent returns the tokens with which the agent has connected. Unused tokens may exist, because a repeated step requests another one.
 func spent(runtime fakedirector.Runtime) (tokens []string) {
 	for _, each := range runtime.OneTimeTokens {
 		if each.Spent {
@@ -144,11 +144,11 @@ func connections(t *testing.T, folder string, want int) {
 	t.Helper()
 
 	if known := inDirector(t, folder); len(known) != 1 || len(spent(known[0])) != want {
-		t.Errorf("Director knows %+v, want one runtime with %d spent tokens", known, want)
+		t.Errorf("Director has %+v, want one runtime with %d used tokens", known, want)
 	}
 }
 
-// inDirector are the runtimes in the file of the sandbox's fake Director.
+// inDirector returns the runtimes in the file of the sandbox's fake Director.
 func inDirector(t *testing.T, folder string) []fakedirector.Runtime {
 	t.Helper()
 

@@ -16,7 +16,7 @@ import (
 func TestSandboxSurvivesSIGKILL(t *testing.T) {
 	t.Parallel()
 
-	path := build(t, "sandbox") // first, because addresses do not stay free for long
+	path := build(t, "sandbox") // before freeAddress, because addresses do not stay free for long
 	folder, address := t.TempDir(), freeAddress(t)
 	variables := []string{
 		"SANDBOX_DIR=" + folder,
@@ -33,7 +33,7 @@ func TestSandboxSurvivesSIGKILL(t *testing.T) {
 		running := launch(t, variables, path)
 
 		if line := running.line(); !strings.HasPrefix(line, "sandbox ready") || !strings.Contains(line, address) {
-			t.Fatalf("the sandbox announced %q", line)
+			t.Fatalf("the first line of the sandbox is %q", line)
 		}
 
 		return running
@@ -53,7 +53,7 @@ func TestSandboxSurvivesSIGKILL(t *testing.T) {
 	wantRuntimeAnswers(t, p.kubeconfig("first"))
 
 	if shoots := shootFiles(t, folder); shoots != 2 {
-		t.Errorf("there are %d Shoots, want 2", shoots)
+		t.Errorf("want 2 Shoots, got %d", shoots)
 	}
 
 	p.Delete("first", harness.PlanAWS)
@@ -64,27 +64,27 @@ func TestSandboxSurvivesSIGKILL(t *testing.T) {
 	p.WantGone("first")
 
 	if registered := inDirector(t, folder); len(registered) != 1 {
-		t.Errorf("Director knows %+v, want one", registered)
+		t.Errorf("Director has %+v, want one runtime", registered)
 	}
 
 	if shoots := shootFiles(t, folder); shoots != 1 {
-		t.Errorf("there are %d Shoots, want 1", shoots)
+		t.Errorf("want 1 Shoot, got %d", shoots)
 	}
 
 	began := time.Now()
 
 	second := launch(t, variables, path)
-	<-second.ended // the folder is in use
+	<-second.ended // because the folder is locked
 
 	if second.command.ProcessState.ExitCode() != 1 || time.Since(began) > harness.Patience {
-		t.Errorf("a second sandbox in the same folder ended with %d", second.command.ProcessState.ExitCode())
+		t.Errorf("a second sandbox in the same folder exited with %d", second.command.ProcessState.ExitCode())
 	}
 
 	running.signal(syscall.SIGINT)
 	<-running.ended
 
 	if code := running.command.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("the sandbox that was interrupted ended with %d, want 0", code)
+		t.Errorf("the interrupted sandbox exited with %d, want 0", code)
 	}
 }
 

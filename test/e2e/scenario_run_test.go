@@ -17,11 +17,11 @@ import (
 const (
 	// callTimeout limits one attempt; the next attempt goes to the next replica.
 	callTimeout = 5 * time.Second
-	// operationLimit limits an operation, however many faults hit it.
+	// operationLimit limits the duration of an operation under any number of faults.
 	operationLimit = 2 * harness.Patience
 )
 
-// acceptance is the answer to a mutation: an operation, its ID, or the runtime that it works on.
+// acceptance is the response to a mutation: an operation, its ID, or its runtime.
 type acceptance struct{ operationID, runtimeID string }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -70,7 +70,7 @@ func (f *fleet) action(ctx context.Context, w *scenario, m action) error {
 		}
 
 		if accepted != first {
-			return fmt.Errorf("it was accepted as %v, and when repeated as %v", first, accepted)
+			return fmt.Errorf("the first request returned %v, the repeated one %v", first, accepted)
 		}
 	}
 
@@ -103,7 +103,7 @@ func (f *fleet) action(ctx context.Context, w *scenario, m action) error {
 	return nil
 }
 
-// await polls until the operation has succeeded, or that many times; 0 means no limit.
+// await polls until the operation has succeeded, but at most the given number of times; 0 means no limit.
 func (f *fleet) await(ctx context.Context, w *scenario, operationID string, polls int) error {
 	const query = `query ($id: String!) { result: runtimeOperationStatus(id: $id) { state message lastError { errMessage reason component } } }`
 
@@ -134,7 +134,7 @@ func (f *fleet) await(ctx context.Context, w *scenario, operationID string, poll
 	}
 }
 
-// insistOn asks one Provisioner after another until one answers.
+// insistOn sends the request to one Provisioner after another until one responds.
 func (f *fleet) insistOn(ctx context.Context, by caller, query string, variables map[string]any, result any) error {
 	return persist(ctx, func() (again bool, err error) {
 		address := f.provisioners.address()
@@ -149,7 +149,7 @@ func (f *fleet) insistOn(ctx context.Context, by caller, query string, variables
 
 		refused, err := by.ask(limited, query, variables, result)
 		if refused != nil {
-			return refused.Extensions.Code == 503, fmt.Errorf("refused with %d: %s", refused.Extensions.Code, refused.Message)
+			return refused.Extensions.Code == 503, fmt.Errorf("rejected with %d: %s", refused.Extensions.Code, refused.Message)
 		}
 
 		return err != nil, err
@@ -158,7 +158,7 @@ func (f *fleet) insistOn(ctx context.Context, by caller, query string, variables
 
 func (w *scenario) tenant() string { return "tenant-" + w.name }
 
-// request is the GraphQL request of an action.
+// request returns the GraphQL request of an action.
 func (w *scenario) request(m action) (query string, variables map[string]any) {
 	target := map[string]any{"id": w.runtimeID}
 
@@ -190,7 +190,7 @@ func (w *scenario) request(m action) (query string, variables map[string]any) {
 	}
 }
 
-// order is the input that provisions the runtime.
+// order returns the input that provisions the runtime.
 func (w *scenario) order(state runtimeState) map[string]any {
 	cluster := clusterOf(w.provider)
 	cluster["name"], cluster["kubernetesVersion"] = w.name, state.Kubernetes

@@ -43,9 +43,9 @@ type action struct {
 	kind string
 	// want is the state of the runtime after the operation.
 	want runtimeState
-	// lost loses the answer, so that the customer repeats the request.
+	// lost drops the response, so that the customer repeats the request.
 	lost bool
-	// polls is how often the customer polls before abandoning a running operation; 0 waits for its end.
+	// polls is the number of polls before the customer abandons a running operation; 0 waits for its end.
 	polls int
 }
 
@@ -54,7 +54,7 @@ type scenario struct {
 	name, provider string
 	actions        []action
 
-	// releasesServices says that the cluster still has its external service when the runtime is removed, and can release it.
+	// releasesServices reports whether the cluster still has its external service at the removal of the runtime, and can release it.
 	releasesServices bool
 
 	// Results: the accepted operations, and those of them that the customer abandoned.
@@ -67,7 +67,7 @@ type scenario struct {
 	stopAgent func()
 }
 
-// last is the last action.
+// last returns the last action.
 func (w *scenario) last() *action { return &w.actions[len(w.actions)-1] }
 
 func (w *scenario) stays() bool { return !operation.Deprovisions(w.last().kind) }
@@ -85,10 +85,10 @@ func (w *scenario) remove(random *rand.Rand) {
 	w.actions = append(w.actions, action{kind: kind, want: before.want, lost: random.IntN(4) == 0})
 }
 
-// newScenarios draws scenarios until each kind of operation is among them.
+// newScenarios draws scenarios until they contain each kind of operation.
 func newScenarios(random *rand.Rand, prefix string, count int, kinds []string) []*scenario {
 	for {
-		played := map[string]bool{}
+		covered := map[string]bool{}
 		scenarios := make([]*scenario, 0, count)
 
 		for i := range count {
@@ -96,11 +96,11 @@ func newScenarios(random *rand.Rand, prefix string, count int, kinds []string) [
 			scenarios = append(scenarios, w)
 
 			for _, m := range w.actions {
-				played[m.kind] = true
+				covered[m.kind] = true
 			}
 		}
 
-		if !slices.ContainsFunc(kinds, func(kind string) bool { return !played[kind] }) {
+		if !slices.ContainsFunc(kinds, func(kind string) bool { return !covered[kind] }) {
 			return scenarios
 		}
 	}
@@ -184,7 +184,7 @@ func upgraded(random *rand.Rand, now runtimeState, provider string) runtimeState
 	return now
 }
 
-// newKyma draws a release, with optional components or without.
+// newKyma draws a release, with or without optional components.
 func newKyma(random *rand.Rand) kymaState {
 	kyma := kymaState{Version: []string{"1.0.0", "1.1.0"}[random.IntN(2)]}
 	if random.IntN(2) == 0 {
@@ -195,10 +195,10 @@ func newKyma(random *rand.Rand) kymaState {
 	return kyma
 }
 
-// versions are Kubernetes versions of the garden; each can be upgraded to the next.
+// versions returns Kubernetes versions of the garden, each of which can be upgraded to the next.
 func versions() []string { return []string{"1.34.5", "1.34.7", "1.35.2", "1.35.4", "1.36.1", "1.36.3"} }
 
-// machines are two machine types that the garden offers for a provider.
+// machines returns two machine types that the garden offers for a provider.
 func machines(provider string) []string {
 	return map[string][]string{
 		"aws": {"m6i.large", "m6i.xlarge"}, "azure": {"Standard_D4s_v5", "Standard_D8s_v5"},

@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// custom is a dynamic client of the runtime.
+// custom returns a dynamic client of the runtime.
 func (c clusters) custom(runtimeID string) dynamic.Interface {
 	c.Helper()
 
@@ -34,18 +34,18 @@ func (c clusters) custom(runtimeID string) dynamic.Interface {
 	return inside
 }
 
-// finalizer is that of the service catalog.
+// finalizer is the finalizer of the service catalog.
 const finalizer = "kubernetes-incubator/service-catalog"
 
-// keeper is a finalizer that blocks the removal of Kyma until the test has looked at the runtime.
+// keeper is a finalizer that blocks the removal of Kyma until the test has checked the runtime.
 const keeper = "example.com/keeper"
 
-// ofCatalog is a resource of the service catalog.
+// ofCatalog returns a resource of the service catalog.
 func ofCatalog(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "servicecatalog.k8s.io", Version: "v1beta1", Resource: name}
 }
 
-// serviceCatalog plays the service catalog's controller in a runtime. It refuses to unbind while it is not willing.
+// serviceCatalog simulates the service catalog's controller in a runtime. It refuses to unbind until it is willing.
 type serviceCatalog struct {
 	clusters
 
@@ -117,7 +117,7 @@ func (s *serviceCatalog) keepEssentials(finalizers []string) {
 	}
 }
 
-// work releases the objects that can be released now. If the runtime does not answer, it does nothing.
+// work releases all objects that can be released now. It does nothing if the runtime does not respond.
 func (s *serviceCatalog) work(ctx context.Context) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -151,7 +151,7 @@ func (s *serviceCatalog) list(ctx context.Context, resource string) []unstructur
 	return list.Items
 }
 
-// release ends an object.
+// release removes the finalizer of an object, which ends its deletion.
 func (s *serviceCatalog) release(ctx context.Context, resource string, object unstructured.Unstructured) {
 	object.SetFinalizers(nil)
 
@@ -160,7 +160,7 @@ func (s *serviceCatalog) release(ctx context.Context, resource string, object un
 	}
 }
 
-// complain reports in the binding's status why it is not removed.
+// complain records in the binding's status why the catalog does not remove it.
 func (s *serviceCatalog) complain(ctx context.Context, binding unstructured.Unstructured) {
 	binding.Object["status"] = map[string]any{"conditions": []any{map[string]any{
 		"type": "Ready", "status": "Unknown", "reason": "UnbindCallFailed", "message": "the broker is busy",
@@ -172,18 +172,18 @@ func (s *serviceCatalog) complain(ctx context.Context, binding unstructured.Unst
 	}
 }
 
-// wantRelease follows the removal of the runtime: it reports its blockers, and continues in order once they are gone.
+// wantRelease follows the removal of the runtime, which must name its blockers, and continue in order once they are gone.
 func (s *serviceCatalog) wantRelease(removalID string) {
 	s.Helper()
 
-	s.says(removalID, "remaining: 1 of its services and 1 of their bindings, first of all ServiceBinding default/credentials, "+
+	s.waitForMessage(removalID, "remaining: 1 of its services and 1 of their bindings, first of all ServiceBinding default/credentials, "+
 		"which says UnbindCallFailed: the broker is busy")
 
 	s.mutex.Lock()
 	s.willing = true
 	s.mutex.Unlock()
 
-	s.says(removalID, "waiting until ConfigMap kyma-system/cluster-essentials is gone: it has finalizers "+keeper)
+	s.waitForMessage(removalID, "waiting until ConfigMap kyma-system/cluster-essentials is gone: it has finalizers "+keeper)
 
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -202,5 +202,5 @@ func (s *serviceCatalog) wantRelease(removalID string) {
 	}
 
 	s.keepEssentials(nil)
-	s.succeeded(removalID)
+	s.wantSucceeded(removalID)
 }

@@ -36,11 +36,11 @@ func TestGoldenShootsOnLocalGarden(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	furnish(t, admin)
+	createReferences(t, admin)
 
 	files, err := filepath.Glob(filepath.Join(root, "provisioner", "shoot", "testdata", "*.yaml"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("there are %d golden files, %v", len(files), err)
+		t.Fatalf("found %d golden files, error %v", len(files), err)
 	}
 
 	for _, file := range files {
@@ -59,8 +59,8 @@ func TestGoldenShootsOnLocalGarden(t *testing.T) {
 				accepted(t, member, object)
 			}
 
-			if told := warnings.take(); len(told) > 0 && !bytes.Contains(text, []byte("\n    providers:\n")) {
-				t.Errorf("Gardener warns: %q", told)
+			if texts := warnings.take(); len(texts) > 0 && !bytes.Contains(text, []byte("\n    providers:\n")) {
+				t.Errorf("Gardener warns: %q", texts)
 			}
 		})
 	}
@@ -68,19 +68,19 @@ func TestGoldenShootsOnLocalGarden(t *testing.T) {
 
 // warned records warnings of Gardener's API server about deprecated fields. Those about DNS providers are known.
 type warned struct {
-	told []string
+	texts []string
 }
 
 // HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
 func (w *warned) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text string) {
-	w.told = append(w.told, text)
+	w.texts = append(w.texts, text)
 }
 
 func (w *warned) take() []string {
-	told := w.told
-	w.told = nil
+	texts := w.texts
+	w.texts = nil
 
-	return told
+	return texts
 }
 
 // member returns a client of the garden with the Provisioner's rights.
@@ -102,8 +102,8 @@ func (w *warned) member(t *testing.T, kubeconfig string) client.Client {
 	return member
 }
 
-// accepted applies an object as the Provisioner does, a Shoot as a dry run. Gardener does not know a new object for a
-// moment.
+// accepted applies an object like the Provisioner, but a Shoot as a dry run. It retries, because Gardener does not see new objects
+// immediately.
 func accepted(t *testing.T, member client.Client, object *unstructured.Unstructured) {
 	t.Helper()
 
@@ -123,8 +123,8 @@ func accepted(t *testing.T, member client.Client, object *unstructured.Unstructu
 	}
 }
 
-// furnish creates the objects that the golden Shoots refer to and a new garden lacks.
-func furnish(t *testing.T, admin client.Client) {
+// createReferences creates the objects that the golden Shoots refer to and a new garden lacks.
+func createReferences(t *testing.T, admin client.Client) {
 	t.Helper()
 
 	profile := &gardencorev1beta1.CloudProfile{}

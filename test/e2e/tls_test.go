@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// certificates are files of an authority and the certificates that it has signed.
+// certificates is a folder with a certificate authority and its signed certificates.
 type certificates struct {
 	*testing.T
 
@@ -90,8 +90,8 @@ func (c certificates) client(name string) reload.ClientTLS {
 	return reload.ClientTLS{CAFile: c.file("ca.pem"), CertFile: c.file(name + ".pem"), KeyFile: c.file(name + ".key")}
 }
 
-// TestInstanceOverTLS orders from the broker, and through it from the Provisioner, over TLS, each authenticated by its certificate
-// only.
+// TestInstanceOverTLS orders from the broker, and through it from the Provisioner, over TLS. A certificate is the only credential of
+// each client.
 func TestInstanceOverTLS(t *testing.T) {
 	t.Parallel()
 
@@ -140,7 +140,7 @@ func TestInstanceOverTLS(t *testing.T) {
 	ours.WantGone(id)
 }
 
-// certified sends no password.
+// certified sends requests without a password.
 type certified struct{ *reload.Transport }
 
 func (c certified) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -76,8 +76,8 @@ func (c *traces) paths() map[string]int {
 func TestOneTraceForOneCreate(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100") // milliseconds: the test waits for them
 
-	told := &traces{}
-	server := httptest.NewServer(told)
+	collected := &traces{}
+	server := httptest.NewServer(collected)
 	t.Cleanup(server.Close)
 
 	l := start(t, harness.SQLite, 100*time.Millisecond, func(broker *broker.Config, provisioner *provisioner.Config) {
@@ -98,20 +98,20 @@ func TestOneTraceForOneCreate(t *testing.T) {
 		request, ordered, ordered + " > Create_Runtime_Without_Kyma", asked, made, made + " > Create_Shoot",
 		made + " > Set_Administrators > DELETE runtime", ordered + " > Get_Kubeconfig > GET runtime",
 	} {
-		l.Until("there is a span "+path, func() bool { return told.paths()[path] > 0 })
+		l.Until("the span "+path, func() bool { return collected.paths()[path] > 0 })
 	}
 
-	// A span is exported when it has ended, by its own service: a child may arrive before its parent.
+	// Each service exports a span when it has ended, so a child may arrive before its parent.
 	unrelated := func() []string {
-		return slices.DeleteFunc(slices.Sorted(maps.Keys(told.paths())), func(path string) bool { return strings.HasPrefix(path, request) })
+		return slices.DeleteFunc(slices.Sorted(maps.Keys(collected.paths())), func(path string) bool { return strings.HasPrefix(path, request) })
 	}
 
 	if !harness.Within(harness.Patience, func() bool { return len(unrelated()) == 0 }) {
-		t.Errorf("spans outside of the create; polls and the feed must have none: %q", unrelated())
+		t.Errorf("unrelated spans: %q; polls and the feed must have none", unrelated())
 	}
 
-	paths := told.paths()
+	paths := collected.paths()
 	if paths[request] != 1 || paths[ordered] != 1 || paths[made] != 1 {
-		t.Errorf("one create is one trace, got %v", paths)
+		t.Errorf("want one trace for one create, got %v", paths)
 	}
 }
