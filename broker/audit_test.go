@@ -136,7 +136,7 @@ func TestAuditLogRecordsChangesWithoutSecrets(t *testing.T) {
 	}
 }
 
-// TestAuditLogRecordsChangedIssuer: whoever controls the issuer controls the cluster.
+// TestAuditLogRecordsChangedIssuer: control over the issuer gives control over the cluster.
 func TestAuditLogRecordsChangedIssuer(t *testing.T) {
 	b := newFixture(t)
 	b.provisioned(instanceID)

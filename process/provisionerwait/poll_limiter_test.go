@@ -36,7 +36,7 @@ func TestDelayReservesATimeForEachOperation(t *testing.T) {
 
 		time.Sleep(half) // fake time
 
-		same("a reserved poll is allowed, whoever polled meanwhile", waits("e", "c"), 2*half, 0)
+		same("a reserved poll is allowed even after polls of others", waits("e", "c"), 2*half, 0)
 		same("a later poll needs a new reservation", waits("c"), 3*half)
 
 		time.Sleep(time.Minute)

@@ -254,7 +254,7 @@ func TestRemovable(t *testing.T) {
 		"live":                    {"a valid binding", environment.BindingReady, false, true, false},
 		"expired":                 {"an expired binding", environment.BindingReady, true, true, true},
 		"being made":              {"its operation is unfinished", environment.BindingCreating, false, false, false},
-		"it was created too late": {"its operation goes on, and makes new access", environment.BindingCreating, true, false, false},
+		"it was created too late": {"its operation continues and creates a new access", environment.BindingCreating, true, false, false},
 		"failed":                  {"its operation failed", environment.BindingCreating, false, true, true},
 		"both":                    {"a binding is found once", environment.BindingCreating, true, true, true},
 		"being removed":           {"its operation is unfinished", environment.BindingDeleting, true, false, false},
