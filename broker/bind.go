@@ -40,41 +40,41 @@ type bindResult struct {
 }
 
 // bind answers PUT …/service_bindings/{binding_id}. The request of a platform that cannot poll waits for the operation.
-func (a *api) bind(r *http.Request) (httpserver.Answer, error) {
+func (a *api) bind(r *http.Request) (httpserver.Response, error) {
 	request, err := readBindRequest(r)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	result, err := decide(r.Context(), a, func(tx storage.Tx) (bindResult, error) { return a.decideBind(r.Context(), tx, request) })
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	a.started(r.Context(), result.outcome)
 
 	if result.operation == "" {
-		return bindingAnswer(r, http.StatusOK, result.binding)
+		return bindingResponse(r, http.StatusOK, result.binding)
 	}
 
 	if request.async {
-		return httpserver.Answer{Status: http.StatusAccepted, Body: bindingOperation{result.operation}}, nil
+		return httpserver.Response{Status: http.StatusAccepted, Body: bindingOperation{result.operation}}, nil
 	}
 
 	if err := a.await(r.Context(), result.operation); err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	ready, err := a.Bindings.Get(r.Context(), a.DB.Reader(), request.instanceID, request.bindingID)
 	if errors.Is(err, storage.ErrNotFound) || err == nil && ready.State != environment.BindingReady {
-		return httpserver.Answer{}, conflict(textBindingGone)
+		return httpserver.Response{}, conflict(textBindingGone)
 	}
 
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
-	return bindingAnswer(r, http.StatusCreated, ready)
+	return bindingResponse(r, http.StatusCreated, ready)
 }
 
 // readBindRequest reads and checks the request. It fails with a description for the platform; ids of the catalog are checked later,

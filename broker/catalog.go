@@ -8,16 +8,16 @@ import (
 )
 
 // getCatalog answers GET /v2/catalog, with 304 if the platform has the current catalog.
-func (a *api) getCatalog(r *http.Request) (httpserver.Answer, error) {
+func (a *api) getCatalog(r *http.Request) (httpserver.Response, error) {
 	published := a.Catalog.Published()
-	answer := httpserver.OK(published.Body)
-	answer.Header = http.Header{"Etag": {published.ETag}}
+	response := httpserver.OK(published.Body)
+	response.Header = http.Header{"Etag": {published.ETag}}
 
 	if matchesETag(r.Header.Values("If-None-Match"), published.ETag) {
-		answer.Status, answer.Body = http.StatusNotModified, nil
+		response.Status, response.Body = http.StatusNotModified, nil
 	}
 
-	return answer, nil
+	return response, nil
 }
 
 // matchesETag compares the values of an If-None-Match header weakly with the entity tag.

@@ -16,25 +16,25 @@ import (
 const reasonDeleted = "the instance is being deleted"
 
 // deprovision answers DELETE /v2/service_instances/{instance_id}. It is accepted during any other operation.
-func (a *api) deprovision(r *http.Request) (httpserver.Answer, error) {
+func (a *api) deprovision(r *http.Request) (httpserver.Response, error) {
 	id, err := instanceID(r)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	values, err := deletionQuery(r)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	result, err := decide(r.Context(), a, func(tx storage.Tx) (outcome, error) { return a.decideDeprovision(r.Context(), tx, id, values) })
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	a.started(r.Context(), result)
 
-	return httpserver.Answer{
+	return httpserver.Response{
 		Status: http.StatusAccepted, Body: apiresponses.DeprovisionResponse{OperationData: result.operation},
 	}, nil
 }

@@ -27,37 +27,37 @@ type fetchedInstance struct {
 }
 
 // fetch answers GET /v2/service_instances/{instance_id}.
-func (a *api) fetch(r *http.Request) (httpserver.Answer, error) {
+func (a *api) fetch(r *http.Request) (httpserver.Response, error) {
 	id, err := instanceID(r)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	newest, _, err := a.latest(r.Context(), a.DB.Reader(), id, lifecycleKinds()...)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	if beingDeleted(newest) {
-		return httpserver.Answer{}, concurrent()
+		return httpserver.Response{}, concurrent()
 	}
 
 	instance, err := a.Instances.Get(r.Context(), a.DB.Reader(), id)
 	if errors.Is(err, storage.ErrNotFound) {
-		return httpserver.Answer{}, notFound(textNoInstance)
+		return httpserver.Response{}, notFound(textNoInstance)
 	}
 
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	creation, _, err := a.latest(r.Context(), a.DB.Reader(), id, environment.KindProvision)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	if creation.State != process.Succeeded {
-		return httpserver.Answer{}, notFound(textNotReady)
+		return httpserver.Response{}, notFound(textNotReady)
 	}
 
 	return httpserver.OK(a.fetchedInstanceOf(instance)), nil

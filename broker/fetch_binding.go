@@ -14,46 +14,46 @@ import (
 )
 
 // fetchBinding answers GET …/service_bindings/{binding_id}.
-func (a *api) fetchBinding(r *http.Request) (httpserver.Answer, error) {
+func (a *api) fetchBinding(r *http.Request) (httpserver.Response, error) {
 	instanceID, bindingID, err := bindingIDs(r)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	values, err := query(r)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	instance, err := a.Instances.Get(r.Context(), a.DB.Reader(), instanceID)
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return httpserver.Answer{}, notFound(textNoInstance)
+		return httpserver.Response{}, notFound(textNoInstance)
 	case err != nil:
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	case cmp.Or(values.Get("service_id"), instance.ServiceID) != instance.ServiceID,
 		cmp.Or(values.Get("plan_id"), instance.PlanID) != instance.PlanID:
-		return httpserver.Answer{}, notFound(textNoBinding)
+		return httpserver.Response{}, notFound(textNoBinding)
 	}
 
 	past, err := a.Operations.OfInstance(r.Context(), a.DB.Reader(), instanceID)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	binding, err := a.Bindings.Get(r.Context(), a.DB.Reader(), instanceID, bindingID)
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return httpserver.Answer{}, notFound(textNoBinding)
+		return httpserver.Response{}, notFound(textNoBinding)
 	case err != nil:
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	case binding.State != environment.BindingReady, environment.PhaseOf(past) != environment.Active, !a.usable(binding, instance):
-		return httpserver.Answer{}, notFound(textBindingNotReady)
+		return httpserver.Response{}, notFound(textBindingNotReady)
 	}
 
-	return fetchedBindingAnswer(r, binding)
+	return fetchedBindingResponse(r, binding)
 }
 
 const (
@@ -105,15 +105,15 @@ type bindingMetadata struct {
 	RenewBefore string `json:"renew_before"`
 }
 
-// bindingAnswer returns the answer to a bind.
-func bindingAnswer(r *http.Request, status int, binding environment.Binding) (httpserver.Answer, error) {
+// bindingResponse returns the answer to a bind.
+func bindingResponse(r *http.Request, status int, binding environment.Binding) (httpserver.Response, error) {
 	body, err := bindingBodyOf(r, binding)
 
 	return confidential(status, body), err
 }
 
-// fetchedBindingAnswer returns the answer to a fetch.
-func fetchedBindingAnswer(r *http.Request, binding environment.Binding) (httpserver.Answer, error) {
+// fetchedBindingResponse returns the answer to a fetch.
+func fetchedBindingResponse(r *http.Request, binding environment.Binding) (httpserver.Response, error) {
 	body, err := bindingBodyOf(r, binding)
 
 	return confidential(http.StatusOK, fetchedBinding{
@@ -123,8 +123,8 @@ func fetchedBindingAnswer(r *http.Request, binding environment.Binding) (httpser
 }
 
 // confidential returns an answer that proxies must not cache.
-func confidential(status int, body any) httpserver.Answer {
-	return httpserver.Answer{Status: status, Header: http.Header{"Cache-Control": {"no-store"}}, Body: body}
+func confidential(status int, body any) httpserver.Response {
+	return httpserver.Response{Status: status, Header: http.Header{"Cache-Control": {"no-store"}}, Body: body}
 }
 
 // bindingBodyOf shows a binding to platforms. Endpoints are left out for versions without them: the client of Kubernetes, which uses 2.14,

@@ -49,8 +49,8 @@ type Options struct {
 	Wake  func()
 	Clock clock.PassiveClock
 	Log   logrus.FieldLogger
-	// Trail records rejected changes.
-	Trail *audit.Recorder
+	// Recorder records rejected changes.
+	Recorder *audit.Recorder
 	// Authorizer admits users with the role osb.
 	Authorizer *auth.Authorizer
 	// DefaultRegion is the platform region of requests without one in the path.
@@ -79,7 +79,7 @@ func NewHandler(options Options) http.Handler {
 		httpserver.Log(options.Log, options.Clock),
 		httpserver.Deadline(requestLimit),
 		audit.Introduce,
-		options.Trail.Refusals(auditTarget),
+		options.Recorder.Refusals(auditTarget),
 		options.Authorizer.Require(auth.RoleOSB),
 		identify,
 		checkVersion,
@@ -179,8 +179,8 @@ func checkVersion(next http.Handler) http.Handler {
 			description = fmt.Sprintf("The header %s is missing. This broker serves version 2.17.", versionHeader)
 		}
 
-		httpserver.Endpoint(func(*http.Request) (httpserver.Answer, error) {
-			return httpserver.Answer{}, httpserver.Refuse(http.StatusPreconditionFailed, description)
+		httpserver.Endpoint(func(*http.Request) (httpserver.Response, error) {
+			return httpserver.Response{}, httpserver.Refuse(http.StatusPreconditionFailed, description)
 		}).ServeHTTP(w, r)
 	})
 }

@@ -62,20 +62,20 @@ func lastOperationOf(record process.Record) lastOperation {
 }
 
 // pollInstance answers GET /v2/service_instances/{instance_id}/last_operation.
-func (a *api) pollInstance(r *http.Request) (httpserver.Answer, error) {
+func (a *api) pollInstance(r *http.Request) (httpserver.Response, error) {
 	id, err := instanceID(r)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	return a.poll(r, id, notFound(textNoInstance), gone(textGone), environment.Kinds()...)
 }
 
 // pollBinding answers GET …/service_bindings/{binding_id}/last_operation.
-func (a *api) pollBinding(r *http.Request) (httpserver.Answer, error) {
+func (a *api) pollBinding(r *http.Request) (httpserver.Response, error) {
 	instanceID, bindingID, err := bindingIDs(r)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	key := environment.BindingKey(instanceID, bindingID)
@@ -85,40 +85,40 @@ func (a *api) pollBinding(r *http.Request) (httpserver.Answer, error) {
 
 // poll describes the requested operation of an instance or a binding. The error is missing if there never was an operation, and removed if
 // the operation is a successful removal.
-func (a *api) poll(r *http.Request, key string, missing, removed error, kinds ...string) (httpserver.Answer, error) {
+func (a *api) poll(r *http.Request, key string, missing, removed error, kinds ...string) (httpserver.Response, error) {
 	values, err := query(r)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	record, err := a.operationOf(r.Context(), key, values.Get("operation"), kinds...)
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return httpserver.Answer{}, missing
+		return httpserver.Response{}, missing
 	case err != nil:
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	httpserver.Note(r.Context(), logging.OperationID, record.ID)
 
 	if record.State == process.Succeeded && (record.Kind == environment.KindDeprovision || record.Kind == environment.KindUnbind) {
-		return httpserver.Answer{}, removed
+		return httpserver.Response{}, removed
 	}
 
-	return a.pollAnswer(record), nil
+	return a.pollResponse(record), nil
 }
 
-// pollAnswer describes an operation, with the time of the next poll while it is unfinished.
-func (a *api) pollAnswer(record process.Record) httpserver.Answer {
-	answer := httpserver.OK(lastOperationOf(record))
+// pollResponse describes an operation, with the time of the next poll while it is unfinished.
+func (a *api) pollResponse(record process.Record) httpserver.Response {
+	response := httpserver.OK(lastOperationOf(record))
 	if record.State.Terminal() {
-		return answer
+		return response
 	}
 
 	age := a.Clock.Since(record.CreatedAt)
 
-	return answer.RetryAfter(min(max(age/pollShare, pollMin), pollMax))
+	return response.RetryAfter(min(max(age/pollShare, pollMin), pollMax))
 }
 
 // operationOf returns the requested operation of an instance or a binding: by its id, by its kind as some clients do, or the newest one.

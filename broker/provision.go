@@ -25,10 +25,10 @@ type provisionResult struct {
 type acceptance func(process.New) storage.Statement
 
 // provision answers PUT /v2/service_instances/{instance_id}.
-func (a *api) provision(r *http.Request) (httpserver.Answer, error) {
+func (a *api) provision(r *http.Request) (httpserver.Response, error) {
 	request, err := a.readProvisionRequest(r)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	var result provisionResult
@@ -41,22 +41,22 @@ func (a *api) provision(r *http.Request) (httpserver.Answer, error) {
 		return err
 	})
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
-	answer := httpserver.OK(apiresponses.ProvisioningResponse{
+	response := httpserver.OK(apiresponses.ProvisioningResponse{
 		DashboardURL:  result.instance.DashboardURL,
 		OperationData: result.operation,
 		Metadata:      a.metadata(result.instance),
 	})
 
 	if result.operation != "" {
-		answer.Status = http.StatusAccepted
+		response.Status = http.StatusAccepted
 	}
 
 	a.started(r.Context(), result.outcome)
 
-	return answer, nil
+	return response, nil
 }
 
 // decideProvision creates an instance, or reports the progress of an equal earlier request. Most ids are new, so an insertion is tried

@@ -234,7 +234,7 @@ func TestMethodNotAllowedListsMethods(t *testing.T) {
 
 func TestPathsOutsideOfTheProtocol(t *testing.T) {
 	b := newFixture(t, func(options *broker.Options) {
-		options.Otherwise = httpserver.EchoRequestIdentity(httpserver.Endpoint(func(*http.Request) (httpserver.Answer, error) { return httpserver.OK(struct{}{}), nil }))
+		options.Otherwise = httpserver.EchoRequestIdentity(httpserver.Endpoint(func(*http.Request) (httpserver.Response, error) { return httpserver.OK(struct{}{}), nil }))
 	})
 
 	b.want("the handler of other paths", b.do(call{method: "GET", path: "/runtimes", user: "nobody"}), 200)

@@ -20,32 +20,32 @@ import (
 )
 
 // unbind answers DELETE …/service_bindings/{binding_id}. It is accepted while the binding is being created.
-func (a *api) unbind(r *http.Request) (httpserver.Answer, error) {
+func (a *api) unbind(r *http.Request) (httpserver.Response, error) {
 	instanceID, bindingID, err := bindingIDs(r)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	values, err := deletionQuery(r)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	result, err := decide(r.Context(), a, func(tx storage.Tx) (outcome, error) {
 		return a.decideUnbind(r.Context(), tx, instanceID, bindingID, values)
 	})
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	a.started(r.Context(), result)
 
 	if acceptsIncomplete(values) && supports(r, asyncBindings) {
-		return httpserver.Answer{Status: http.StatusAccepted, Body: bindingOperation{result.operation}}, nil
+		return httpserver.Response{Status: http.StatusAccepted, Body: bindingOperation{result.operation}}, nil
 	}
 
 	if err := a.await(r.Context(), result.operation); err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	return httpserver.OK(struct{}{}), nil
@@ -128,7 +128,7 @@ func (o Options) withBindingAudit(ctx context.Context, tx storage.Tx, operation 
 	entry.Action, entry.OperationID, entry.Status = operation.Kind, operation.ID, http.StatusAccepted
 	entry.InstanceID, entry.BindingID = binding.InstanceID, binding.BindingID
 
-	return operation, o.Trail.Record(ctx, tx, entry)
+	return operation, o.Recorder.Record(ctx, tx, entry)
 }
 
 const (

@@ -33,15 +33,15 @@ type updateRequest struct {
 func (u updateRequest) asks(active bool) bool { return u.active != nil && *u.active == active }
 
 // update answers PATCH /v2/service_instances/{instance_id}.
-func (a *api) update(r *http.Request) (httpserver.Answer, error) {
+func (a *api) update(r *http.Request) (httpserver.Response, error) {
 	request, err := readUpdateRequest(r)
 	if err != nil {
-		return httpserver.Answer{}, updateError(err)
+		return httpserver.Response{}, updateError(err)
 	}
 
 	result, err := decide(r.Context(), a, func(tx storage.Tx) (outcome, error) { return a.decideUpdate(r.Context(), tx, request) })
 	if err != nil {
-		return httpserver.Answer{}, updateError(err)
+		return httpserver.Response{}, updateError(err)
 	}
 
 	a.started(r.Context(), result)
@@ -50,7 +50,7 @@ func (a *api) update(r *http.Request) (httpserver.Answer, error) {
 		return httpserver.OK(struct{}{}), nil
 	}
 
-	return httpserver.Answer{
+	return httpserver.Response{
 		Status: http.StatusAccepted, Body: apiresponses.UpdateResponse{OperationData: result.operation},
 	}, nil
 }

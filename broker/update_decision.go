@@ -105,7 +105,7 @@ func (a *api) updateRow(ctx context.Context, tx storage.Tx, u updateContext) err
 	entry := auditlog.Entry{Action: auditlog.ActionUpdate, InstanceID: u.ID, Status: http.StatusOK}
 	entry.Before, entry.After = auditlog.Difference(u.Shown(), u.updated.Shown())
 
-	return a.Trail.Record(ctx, tx, entry)
+	return a.Recorder.Record(ctx, tx, entry)
 }
 
 // checkUpdate rejects updates that the phase of the instance does not allow.

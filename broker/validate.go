@@ -61,17 +61,17 @@ type resolvedNetworks struct {
 
 // validate answers POST /v2/service_instances/{instance_id}/validate, an extension of the protocol: it has the body of a provision request
 // and reports the outcome of that request. It stores nothing.
-func (a *api) validate(r *http.Request) (httpserver.Answer, error) {
+func (a *api) validate(r *http.Request) (httpserver.Response, error) {
 	request, err := a.readProvisionRequest(r)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	request.acceptsIncomplete = true // not a property of the instance
 
 	result, err := a.validationOf(r.Context(), request)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	return httpserver.OK(result), nil

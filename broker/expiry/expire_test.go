@@ -63,7 +63,7 @@ func newBench(t *testing.T, db *storage.DB) *bench {
 	b := &bench{T: t, entries: entries, clock: clocktesting.NewFakePassiveClock(began)}
 	b.Expirer = expiry.Expirer{
 		DB: db, Instances: rows, Operations: ops, Clock: b.clock, Wake: func() { b.wakes++ },
-		Periods: expiry.Periods{"trial": 14 * day, "free": 0}, Trail: audit.NewRecorder(entries, db, b.clock, logging.Discard()),
+		Periods: expiry.Periods{"trial": 14 * day, "free": 0}, Recorder: audit.NewRecorder(entries, db, b.clock, logging.Discard()),
 	}
 
 	return b

@@ -74,8 +74,8 @@ type Expirer struct {
 	Instances  *instances.Store
 	Operations *operations.Store
 	Periods    Periods
-	// Trail records each expiry.
-	Trail *audit.Recorder
+	// Recorder records each expiry.
+	Recorder *audit.Recorder
 	// Wake makes the engine look for due operations. It is called after a commit.
 	Wake  func()
 	Clock clock.PassiveClock
@@ -100,7 +100,7 @@ func (e Expirer) Expire(ctx context.Context, instanceID, reason string) (string,
 			status = http.StatusAccepted
 		}
 
-		return e.Trail.Record(ctx, tx, auditlog.Entry{
+		return e.Recorder.Record(ctx, tx, auditlog.Entry{
 			Action: auditlog.ActionExpire, InstanceID: instanceID, OperationID: done.operation, Status: status, Reason: reason,
 		})
 	})

@@ -15,7 +15,7 @@ import (
 )
 
 // listAudit returns a page of the audit log, newest first. since is inclusive and until exclusive.
-func (a *api) listAudit(r *http.Request, query query) (httpserver.Answer, error) {
+func (a *api) listAudit(r *http.Request, query query) (httpserver.Response, error) {
 	filter := auditlog.Filter{
 		InstanceID: query.Get("instance_id"), OrderedBy: query.Get("user"), Action: query.Get("action"),
 		Before: query.page.before, BeforeID: query.page.beforeID, Limit: query.page.size + 1,
@@ -28,13 +28,13 @@ func (a *api) listAudit(r *http.Request, query query) (httpserver.Answer, error)
 
 		var err error
 		if *moment, err = time.Parse(time.RFC3339, query.Get(name)); err != nil {
-			return httpserver.Answer{}, invalid(fmt.Sprintf("%s must be a time such as 2030-01-02T15:04:05Z.", name))
+			return httpserver.Response{}, invalid(fmt.Sprintf("%s must be a time such as 2030-01-02T15:04:05Z.", name))
 		}
 	}
 
 	entries, err := a.Entries.List(r.Context(), filter)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	entries, page := pageOf(entries, query.page.size, func(entry auditlog.Entry) (time.Time, string) { return entry.At, entry.ID })

@@ -9,15 +9,15 @@ import (
 )
 
 // listBindings lists the bindings of an instance, without their credentials.
-func (a *api) listBindings(r *http.Request) (httpserver.Answer, error) {
+func (a *api) listBindings(r *http.Request) (httpserver.Response, error) {
 	instance, err := a.instance(r)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	bindings, err := a.Bindings.OfInstance(r.Context(), instance.ID)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	list := operatorapi.BindingList{Data: []operatorapi.Binding{}}

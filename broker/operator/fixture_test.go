@@ -134,7 +134,7 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 		Stages:    map[string][]string{environment.KindProvision: {"start", "create_runtime"}},
 		Processes: engineOn(t, b.operations), Expirer: b.expirer, Wake: func() { b.woken++ },
 	}
-	options.Trail = audit.NewRecorder(entries, b.db, b.clock, logger)
+	options.Recorder = audit.NewRecorder(entries, b.db, b.clock, logger)
 
 	for _, apply := range change {
 		apply(&options)

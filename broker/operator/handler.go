@@ -86,9 +86,9 @@ type Options struct {
 	Instances  *instances.Store
 	Operations *operations.Store
 	Bindings   *bindings.Store
-	// Trail records changes and rejected requests; Entries reads them.
-	Trail   *audit.Recorder
-	Entries *auditlog.Store
+	// Recorder records changes and rejected requests; Entries reads them.
+	Recorder *audit.Recorder
+	Entries  *auditlog.Store
 	// Authorizer authenticates users and checks their roles.
 	Authorizer  *auth.Authorizer
 	Clock       clock.PassiveClock
@@ -153,7 +153,7 @@ func (a *api) guarded(route route) http.Handler {
 	}
 
 	return httpserver.Wrap(endpoint,
-		audit.Introduce, a.Trail.Refusals(targetOf), a.Authorizer.Require(auth.Role(route.role)), logUser)
+		audit.Introduce, a.Recorder.Refusals(targetOf), a.Authorizer.Require(auth.Role(route.role)), logUser)
 }
 
 // logUser adds the authenticated user to the log line of the request.
@@ -166,10 +166,10 @@ func logUser(next http.Handler) http.Handler {
 
 // withCode gives refusals without an error code the name of their status, such as NotFound.
 func withCode(endpoint httpserver.Endpoint) httpserver.Endpoint {
-	return func(r *http.Request) (httpserver.Answer, error) {
-		answer, err := endpoint(r)
+	return func(r *http.Request) (httpserver.Response, error) {
+		response, err := endpoint(r)
 		if err == nil {
-			return answer, nil
+			return response, nil
 		}
 
 		refusal := *httpserver.RefusalOf(err)
@@ -177,7 +177,7 @@ func withCode(endpoint httpserver.Endpoint) httpserver.Endpoint {
 			refusal.Code = strings.ReplaceAll(http.StatusText(refusal.Status), " ", "")
 		}
 
-		return httpserver.Answer{}, &refusal
+		return httpserver.Response{}, &refusal
 	}
 }
 
@@ -203,14 +203,14 @@ func isText(value string) bool {
 }
 
 // getDescription serves openapi.yaml.
-func (a *api) getDescription(*http.Request) (httpserver.Answer, error) {
-	return httpserver.Answer{
+func (a *api) getDescription(*http.Request) (httpserver.Response, error) {
+	return httpserver.Response{
 		Status: http.StatusOK, Body: operatorapi.Description, Header: http.Header{"Content-Type": {"application/yaml"}},
 	}, nil
 }
 
 // getCatalog returns the catalog of this replica, and the error that keeps it from serving newer files.
-func (a *api) getCatalog(*http.Request) (httpserver.Answer, error) {
+func (a *api) getCatalog(*http.Request) (httpserver.Response, error) {
 	shown := operatorapi.Catalog{ETag: a.Catalog.Published().ETag, Plans: a.Catalog.Offered()}
 
 	if problem := a.Catalog.Problem(); problem != nil {

@@ -54,7 +54,7 @@ type action func(ctx context.Context, tx storage.Tx, wanted intervention) (opera
 
 // intervene reads the request, carries out the action in one transaction, and answers with the resulting operation. The timeline and the
 // audit log record the user and the reason; the log has a line also for rejected requests. done completes "operation …" in the log.
-func (a *api) intervene(r *http.Request, name, done string, do action) (httpserver.Answer, error) {
+func (a *api) intervene(r *http.Request, name, done string, do action) (httpserver.Response, error) {
 	wanted, err := a.readIntervention(r)
 	line := a.Log.WithFields(logrus.Fields{
 		logging.User: wanted.by, logging.OperationID: wanted.operationID, logging.Reason: wanted.Reason,
@@ -68,7 +68,7 @@ func (a *api) intervene(r *http.Request, name, done string, do action) (httpserv
 	if err != nil {
 		line.WithError(err).Warn("audit: operation not " + done)
 
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	instanceID, bindingID := targetIDs(record)
@@ -86,7 +86,7 @@ func (a *api) intervene(r *http.Request, name, done string, do action) (httpserv
 	httpserver.Note(r.Context(), logging.OperationID, record.ID)
 	a.Wake()
 
-	return httpserver.Answer{Status: http.StatusAccepted, Body: a.operation(record)}, nil
+	return httpserver.Response{Status: http.StatusAccepted, Body: a.operation(record)}, nil
 }
 
 // carryOut runs the action and records it in the audit log, both in one transaction, and returns the operation to show. It maps the
@@ -141,7 +141,7 @@ func (a *api) recordIntervention(ctx context.Context, tx storage.Tx, name string
 		entry.After["successorID"] = record.ID
 	}
 
-	return a.Trail.Record(ctx, tx, entry)
+	return a.Recorder.Record(ctx, tx, entry)
 }
 
 // readIntervention reads and checks the request. Beside an error it returns the fields read so far, for the log.

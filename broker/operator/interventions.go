@@ -22,17 +22,17 @@ import (
 const textStepDone = "The operation has finished the step. Check the operation and decide again."
 
 // cancelOperation answers POST /operations/{operation_id}/cancel. It is idempotent while the operation is being canceled.
-func (a *api) cancelOperation(r *http.Request) (httpserver.Answer, error) {
+func (a *api) cancelOperation(r *http.Request) (httpserver.Response, error) {
 	return a.intervene(r, auditlog.ActionCancel, "canceled", a.cancel)
 }
 
 // retryOperation answers POST /operations/{operation_id}/retry with the new operation.
-func (a *api) retryOperation(r *http.Request) (httpserver.Answer, error) {
+func (a *api) retryOperation(r *http.Request) (httpserver.Response, error) {
 	return a.intervene(r, auditlog.ActionRetry, "retried", a.retry)
 }
 
 // skipStep answers POST /operations/{operation_id}/skip. The step is skipped after its running attempt, if any.
-func (a *api) skipStep(r *http.Request) (httpserver.Answer, error) {
+func (a *api) skipStep(r *http.Request) (httpserver.Response, error) {
 	return a.intervene(r, auditlog.ActionSkip, "made to skip a step", a.skip)
 }
 

@@ -45,7 +45,7 @@ func (a *api) reachable(r *http.Request) (environment.Instance, error) {
 
 // createAdminKubeconfig returns a kubeconfig with cluster-admin rights. The log and the audit log record the user and the result of
 // every request, and a kubeconfig that cannot be recorded is not returned.
-func (a *api) createAdminKubeconfig(r *http.Request) (httpserver.Answer, error) {
+func (a *api) createAdminKubeconfig(r *http.Request) (httpserver.Response, error) {
 	line := a.Log.WithField(logging.User, auth.FromContext(r.Context()).Name)
 
 	if identity := r.Header.Get(httpserver.RequestIdentity); identity != "" {
@@ -61,7 +61,7 @@ func (a *api) createAdminKubeconfig(r *http.Request) (httpserver.Answer, error) 
 	}
 
 	if err == nil {
-		err = a.Trail.RecordAlone(r.Context(), auditlog.Entry{
+		err = a.Recorder.RecordAlone(r.Context(), auditlog.Entry{
 			Action: auditlog.ActionAdminKubeconfig, InstanceID: instance.ID, Status: http.StatusOK, After: auditlog.Fields{"runtimeID": instance.RuntimeID},
 		})
 	}
@@ -69,12 +69,12 @@ func (a *api) createAdminKubeconfig(r *http.Request) (httpserver.Answer, error) 
 	if err != nil {
 		line.WithError(err).Warn("audit: admin kubeconfig refused")
 
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	line.Info("audit: admin kubeconfig handed out")
 
-	return httpserver.Answer{
+	return httpserver.Response{
 		Status: http.StatusOK,
 		Body:   operatorapi.AdminKubeconfig{Kubeconfig: kubeconfig.Reveal(), ExpiresAt: expiry(kubeconfig)},
 		Header: http.Header{"Cache-Control": {"no-store"}},
@@ -104,15 +104,15 @@ func expiry(kubeconfig secret.String) time.Time {
 
 // getKubeconfig returns a kubeconfig with which users log in at the OIDC issuer. It contains no secret: everybody may read it, including
 // scripts of other sites.
-func (a *api) getKubeconfig(r *http.Request) (httpserver.Answer, error) {
+func (a *api) getKubeconfig(r *http.Request) (httpserver.Response, error) {
 	instance, err := a.reachable(r)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	endpoint, err := a.Endpoints.Endpoint(r.Context(), instance)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	oidc := a.OIDC
@@ -122,10 +122,10 @@ func (a *api) getKubeconfig(r *http.Request) (httpserver.Answer, error) {
 
 	content, err := yaml.Marshal(userKubeconfig(instance, endpoint, oidc))
 	if err != nil {
-		return httpserver.Answer{}, fmt.Errorf("encoding a kubeconfig: %w", err)
+		return httpserver.Response{}, fmt.Errorf("encoding a kubeconfig: %w", err)
 	}
 
-	return httpserver.Answer{Status: http.StatusOK, Body: content, Header: http.Header{
+	return httpserver.Response{Status: http.StatusOK, Body: content, Header: http.Header{
 		"Content-Type":                {"application/x-yaml"},
 		"Content-Disposition":         {`attachment; filename="kubeconfig.yaml"`},
 		"Access-Control-Allow-Origin": {"*"},

@@ -25,11 +25,11 @@ const (
 )
 
 // listOperations returns a page of operations, newest first, without their timelines. The total is counted only on request.
-func (a *api) listOperations(r *http.Request, query query) (httpserver.Answer, error) {
+func (a *api) listOperations(r *http.Request, query query) (httpserver.Response, error) {
 	key := query.Get("instance_id")
 	if bindingID := query.Get("binding_id"); bindingID != "" {
 		if key == "" {
-			return httpserver.Answer{}, invalid("binding_id requires instance_id.")
+			return httpserver.Response{}, invalid("binding_id requires instance_id.")
 		}
 
 		key = environment.BindingKey(key, bindingID)
@@ -46,12 +46,12 @@ func (a *api) listOperations(r *http.Request, query query) (httpserver.Answer, e
 	}
 
 	if filter.State != "" && !slices.Contains(states(), string(filter.State)) {
-		return httpserver.Answer{}, invalid(fmt.Sprintf("The state %q is unknown. Use %s.", filter.State, strings.Join(states(), ", ")))
+		return httpserver.Response{}, invalid(fmt.Sprintf("The state %q is unknown. Use %s.", filter.State, strings.Join(states(), ", ")))
 	}
 
 	records, err := a.Operations.List(r.Context(), filter)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	records, page := pageOf(records, query.page.size, func(record process.Record) (time.Time, string) {
@@ -66,7 +66,7 @@ func (a *api) listOperations(r *http.Request, query query) (httpserver.Answer, e
 	if query.page.total {
 		total, err := a.Operations.Count(r.Context(), filter)
 		if err != nil {
-			return httpserver.Answer{}, err
+			return httpserver.Response{}, err
 		}
 
 		list.TotalCount = &total
@@ -85,26 +85,26 @@ func states() []string {
 
 // getOperation returns an operation with its timeline, and with what only the timeline shows: the attempt, the reason for waiting and
 // the upstream system.
-func (a *api) getOperation(r *http.Request) (httpserver.Answer, error) {
+func (a *api) getOperation(r *http.Request) (httpserver.Response, error) {
 	id, err := segment(r, "operation_id")
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	record, err := a.Operations.Get(r.Context(), a.DB.Reader(), id)
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return httpserver.Answer{}, notFound(textNoOperation)
+		return httpserver.Response{}, notFound(textNoOperation)
 	case err != nil:
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	httpserver.Note(r.Context(), logging.OperationID, id)
 
 	timeline, err := a.Operations.Timeline(r.Context(), id)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	shown := a.operation(record)

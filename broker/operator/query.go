@@ -38,11 +38,11 @@ type page struct {
 
 // withQuery calls the endpoint with the request's query. It rejects parameters that openapi.yaml does not have: with a misspelled
 // filter, a list would contain everything.
-func withQuery(endpoint func(*http.Request, query) (httpserver.Answer, error), known ...string) httpserver.Endpoint {
-	return func(r *http.Request) (httpserver.Answer, error) {
+func withQuery(endpoint func(*http.Request, query) (httpserver.Response, error), known ...string) httpserver.Endpoint {
+	return func(r *http.Request) (httpserver.Response, error) {
 		query, err := readQuery(r.URL.RawQuery, known)
 		if err != nil {
-			return httpserver.Answer{}, err
+			return httpserver.Response{}, err
 		}
 
 		return endpoint(r, query)

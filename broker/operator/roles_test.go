@@ -53,7 +53,7 @@ func TestWithoutUsersEveryRequestIsAnAdmins(t *testing.T) {
 
 func TestOtherPaths(t *testing.T) {
 	b := newBench(t, func(options *operator.Options) {
-		options.Otherwise = httpserver.Endpoint(func(*http.Request) (httpserver.Answer, error) { return httpserver.OK(struct{}{}), nil })
+		options.Otherwise = httpserver.Endpoint(func(*http.Request) (httpserver.Response, error) { return httpserver.OK(struct{}{}), nil })
 	})
 	b.want("the handler of other paths", b.do("", "GET", "/console/"), http.StatusOK)
 }

@@ -11,31 +11,31 @@ import (
 // handlers answers the operations of the operator API.
 type handlers interface {
 	// listAudit answers GET /audit: list the entries of the audit log, newest first.
-	listAudit(r *http.Request, query query) (httpserver.Answer, error)
+	listAudit(r *http.Request, query query) (httpserver.Response, error)
 	// getCatalog answers GET /catalog: get the catalog that the answering replica serves.
-	getCatalog(r *http.Request) (httpserver.Answer, error)
+	getCatalog(r *http.Request) (httpserver.Response, error)
 	// expireInstance answers PUT /expire/service_instance/{instance_id}: expire an instance.
-	expireInstance(r *http.Request) (httpserver.Answer, error)
+	expireInstance(r *http.Request) (httpserver.Response, error)
 	// getKubeconfig answers GET /kubeconfig/{instance_id}: get the kubeconfig with which users log in.
-	getKubeconfig(r *http.Request) (httpserver.Answer, error)
+	getKubeconfig(r *http.Request) (httpserver.Response, error)
 	// getDescription answers GET /openapi.yaml: get this description.
-	getDescription(r *http.Request) (httpserver.Answer, error)
+	getDescription(r *http.Request) (httpserver.Response, error)
 	// listOperations answers GET /operations: list operations, newest first.
-	listOperations(r *http.Request, query query) (httpserver.Answer, error)
+	listOperations(r *http.Request, query query) (httpserver.Response, error)
 	// getOperation answers GET /operations/{operation_id}: get an operation with its timeline.
-	getOperation(r *http.Request) (httpserver.Answer, error)
+	getOperation(r *http.Request) (httpserver.Response, error)
 	// cancelOperation answers POST /operations/{operation_id}/cancel: cancel an operation.
-	cancelOperation(r *http.Request) (httpserver.Answer, error)
+	cancelOperation(r *http.Request) (httpserver.Response, error)
 	// retryOperation answers POST /operations/{operation_id}/retry: retry an operation that failed or was canceled.
-	retryOperation(r *http.Request) (httpserver.Answer, error)
+	retryOperation(r *http.Request) (httpserver.Response, error)
 	// skipStep answers POST /operations/{operation_id}/skip: skip the current step of an operation.
-	skipStep(r *http.Request) (httpserver.Answer, error)
+	skipStep(r *http.Request) (httpserver.Response, error)
 	// listRuntimes answers GET /runtimes: list runtimes, newest first.
-	listRuntimes(r *http.Request, query query) (httpserver.Answer, error)
+	listRuntimes(r *http.Request, query query) (httpserver.Response, error)
 	// createAdminKubeconfig answers POST /runtimes/{instance_id}/adminkubeconfig: create a short-lived kubeconfig with cluster-admin rights.
-	createAdminKubeconfig(r *http.Request) (httpserver.Answer, error)
+	createAdminKubeconfig(r *http.Request) (httpserver.Response, error)
 	// listBindings answers GET /runtimes/{instance_id}/bindings: list the bindings of an instance, newest first.
-	listBindings(r *http.Request) (httpserver.Answer, error)
+	listBindings(r *http.Request) (httpserver.Response, error)
 }
 
 // route is an operation of the operator API.

@@ -84,7 +84,7 @@ func inState(filter instances.Filter, state operatorapi.RuntimeState) (instances
 }
 
 // listRuntimes returns a page of runtimes with their newest operations, newest first. It does not decrypt the requests of instances.
-func (a *api) listRuntimes(r *http.Request, query query) (httpserver.Answer, error) {
+func (a *api) listRuntimes(r *http.Request, query query) (httpserver.Response, error) {
 	var err error
 
 	filter := instances.Filter{
@@ -101,13 +101,13 @@ func (a *api) listRuntimes(r *http.Request, query query) (httpserver.Answer, err
 
 	if state := query.Get("state"); state != "" {
 		if filter, err = inState(filter, operatorapi.RuntimeState(state)); err != nil {
-			return httpserver.Answer{}, err
+			return httpserver.Response{}, err
 		}
 	}
 
 	listed, err := a.Instances.List(r.Context(), filter)
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	listed, page := pageOf(listed, query.page.size, func(entry instances.Listed) (time.Time, string) {
@@ -122,7 +122,7 @@ func (a *api) listRuntimes(r *http.Request, query query) (httpserver.Answer, err
 	if query.page.total {
 		total, err := a.Instances.Count(r.Context(), filter)
 		if err != nil {
-			return httpserver.Answer{}, err
+			return httpserver.Response{}, err
 		}
 
 		list.TotalCount = &total
@@ -191,10 +191,10 @@ func (a *api) instance(r *http.Request) (environment.Instance, error) {
 }
 
 // expireInstance expires an instance. The operation's timeline, the audit log and the log name the user.
-func (a *api) expireInstance(r *http.Request) (httpserver.Answer, error) {
+func (a *api) expireInstance(r *http.Request) (httpserver.Response, error) {
 	id, err := segment(r, "instance_id")
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	by := cmp.Or(auth.FromContext(r.Context()).Name, anonymous)
@@ -206,16 +206,16 @@ func (a *api) expireInstance(r *http.Request) (httpserver.Answer, error) {
 	if err != nil {
 		line.WithError(err).Warn("audit: instance not expired")
 
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	line.WithField(logging.OperationID, operation).Info("audit: instance expired")
 
-	answer := httpserver.OK(operatorapi.Expiration{Operation: operation})
+	response := httpserver.OK(operatorapi.Expiration{Operation: operation})
 	if operation != "" {
-		answer.Status = http.StatusAccepted
+		response.Status = http.StatusAccepted
 		httpserver.Note(r.Context(), logging.OperationID, operation)
 	}
 
-	return answer, nil
+	return response, nil
 }

@@ -48,11 +48,11 @@ func loadCatalog(config Config) (*catalog.Catalog, error) {
 }
 
 // watch returns the part that reloads the catalog when its files change.
-func watch(config Config, offer *catalog.Catalog, trail *audit.Recorder, log logrus.FieldLogger) lifecycle.Part {
+func watch(config Config, offer *catalog.Catalog, recorder *audit.Recorder, log logrus.FieldLogger) lifecycle.Part {
 	return catalog.Watcher{
 		Catalog: offer, Files: catalogFiles(config), Clock: clock.RealClock{}, Log: log,
 		Record: func(ctx context.Context, reload catalog.Reload) error {
-			return trail.RecordAlone(ctx, catalogEntry(reload))
+			return recorder.RecordAlone(ctx, catalogEntry(reload))
 		},
 	}.Part()
 }

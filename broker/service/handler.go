@@ -27,7 +27,7 @@ const pollEvery = 100 * time.Millisecond
 type handlerParts struct {
 	stores     stores
 	expirer    expiry.Expirer
-	trail      *audit.Recorder
+	recorder   *audit.Recorder
 	catalog    *catalog.Catalog
 	authorizer *auth.Authorizer
 	access     clusterclient.Access
@@ -52,7 +52,7 @@ func brokerOptions(config Config, parts handlerParts) broker.Options {
 		Instances:   parts.stores.instances,
 		Operations:  parts.stores.operations,
 		Bindings:    parts.stores.bindings,
-		Trail:       parts.trail,
+		Recorder:    parts.recorder,
 		Entries:     parts.stores.entries,
 		Authorizer:  parts.authorizer,
 		Clock:       clock.RealClock{},
@@ -81,7 +81,7 @@ func brokerOptions(config Config, parts handlerParts) broker.Options {
 		Wake:          parts.wake,
 		Clock:         clock.RealClock{},
 		Log:           parts.log,
-		Trail:         parts.trail,
+		Recorder:      parts.recorder,
 		Authorizer:    parts.authorizer,
 		DefaultRegion: config.DefaultRequestRegion,
 		Strict:        config.OSBStrict,

@@ -155,12 +155,12 @@ func (s *Service) build(ctx context.Context, config Config) error {
 
 	recorder := audit.NewRecorder(stores.entries, stores.db, clock.RealClock{}, s.Log)
 	expirer := expiry.Expirer{
-		DB: stores.db, Instances: stores.instances, Operations: stores.operations, Periods: config.ExpirationPeriods, Trail: recorder,
+		DB: stores.db, Instances: stores.instances, Operations: stores.operations, Periods: config.ExpirationPeriods, Recorder: recorder,
 		Wake: wake, Clock: clock.RealClock{},
 	}
 
 	options := brokerOptions(config, handlerParts{
-		stores: stores, catalog: offer, expirer: expirer, trail: recorder, authorizer: s.Access.Authorizer, access: access, processes: processes, engine: engine,
+		stores: stores, catalog: offer, expirer: expirer, recorder: recorder, authorizer: s.Access.Authorizer, access: access, processes: processes, engine: engine,
 		systems:         []*upstream.System{system},
 		kymaProvisioner: func() bool { return follow.Kind() == provisionerclient.KindKyma },
 		log:             s.Log, wake: wake,

@@ -142,5 +142,5 @@ func (a *Authorizer) refuse(w http.ResponseWriter, r *http.Request, reason strin
 		a.Refused(reason)
 	}
 
-	httpserver.Endpoint(func(*http.Request) (httpserver.Answer, error) { return httpserver.Answer{}, refusal }).ServeHTTP(w, r)
+	httpserver.Endpoint(func(*http.Request) (httpserver.Response, error) { return httpserver.Response{}, refusal }).ServeHTTP(w, r)
 }

@@ -12,18 +12,18 @@ import (
 )
 
 // Endpoint handles a request. It returns a response, or an error that RefusalOf converts.
-type Endpoint func(r *http.Request) (Answer, error)
+type Endpoint func(r *http.Request) (Response, error)
 
 // ServeHTTP implements http.Handler. The cause of a refusal goes to the log line of the request only.
 func (e Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	answer, err := e(r)
+	response, err := e(r)
 	if err != nil {
 		refusal := RefusalOf(err)
 		noteCause(r.Context(), refusal)
-		answer = refusal.answer()
+		response = refusal.response()
 	}
 
-	answer.Write(w)
+	response.Write(w)
 }
 
 // Methods are the endpoints of one path by HTTP method. HEAD uses the endpoint of GET. Other methods get 405 and the header Allow.
@@ -48,18 +48,18 @@ func (m Methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Status: http.StatusMethodNotAllowed, Code: "MethodNotAllowed",
 		Description: "This path does not support the method " + r.Method + ".",
 	}
-	refusal.answer().Write(w)
+	refusal.response().Write(w)
 }
 
 // NotFound is the endpoint of unknown paths.
-func NotFound(_ *http.Request) (Answer, error) {
-	return Answer{}, &Refusal{
+func NotFound(_ *http.Request) (Response, error) {
+	return Response{}, &Refusal{
 		Status: http.StatusNotFound, Code: "NotFound", Description: "There is nothing at this path.",
 	}
 }
 
-// Answer is the response of an endpoint.
-type Answer struct {
+// Response is the response of an endpoint.
+type Response struct {
 	Status int
 	// Body is encoded as JSON; a []byte is sent unchanged, nil sends no body.
 	Body any
@@ -68,34 +68,34 @@ type Answer struct {
 }
 
 // OK returns a response with status 200 and the body.
-func OK(body any) Answer { return Answer{Status: http.StatusOK, Body: body} }
+func OK(body any) Response { return Response{Status: http.StatusOK, Body: body} }
 
 // RetryAfter sets the header Retry-After: the wait rounded to whole seconds, at least one.
-func (a Answer) RetryAfter(wait time.Duration) Answer {
-	if a.Header == nil {
-		a.Header = http.Header{}
+func (r Response) RetryAfter(wait time.Duration) Response {
+	if r.Header == nil {
+		r.Header = http.Header{}
 	}
 
-	a.Header.Set("Retry-After", strconv.Itoa(max(1, int(wait.Round(time.Second)/time.Second))))
+	r.Header.Set("Retry-After", strconv.Itoa(max(1, int(wait.Round(time.Second)/time.Second))))
 
-	return a
+	return r
 }
 
 // Write sends the response. A body that cannot be encoded becomes an internal error.
-func (a Answer) Write(w http.ResponseWriter) {
-	body, err := encode(a.Body)
+func (r Response) Write(w http.ResponseWriter) {
+	body, err := encode(r.Body)
 	if err != nil {
-		a, body = Answer{Status: http.StatusInternalServerError}, []byte(`{"description":"`+internalText+`"}`)
+		r, body = Response{Status: http.StatusInternalServerError}, []byte(`{"description":"`+internalText+`"}`)
 	}
 
 	header := w.Header()
-	maps.Copy(header, a.Header)
+	maps.Copy(header, r.Header)
 
 	if body != nil && header.Get("Content-Type") == "" {
 		header.Set("Content-Type", "application/json")
 	}
 
-	w.WriteHeader(a.Status)
+	w.WriteHeader(r.Status)
 	_, _ = w.Write(body) // an error means that the client is gone
 }
 

@@ -65,23 +65,23 @@ func TestAnswers(t *testing.T) {
 		endpoint httpserver.Endpoint
 		want     string
 	}{
-		"JSON": {"bodies are JSON, without escaped HTML", func(*http.Request) (httpserver.Answer, error) {
+		"JSON": {"bodies are JSON, without escaped HTML", func(*http.Request) (httpserver.Response, error) {
 			return httpserver.OK(map[string]string{"a": "<&>"}), nil
 		}, `200 application/json {"a":"<&>"}`},
-		"Bytes": {"bytes are sent unchanged", func(*http.Request) (httpserver.Answer, error) {
-			return httpserver.Answer{Status: 200, Body: []byte("x: y"), Header: http.Header{"Content-Type": {"application/yaml"}}}, nil
+		"Bytes": {"bytes are sent unchanged", func(*http.Request) (httpserver.Response, error) {
+			return httpserver.Response{Status: 200, Body: []byte("x: y"), Header: http.Header{"Content-Type": {"application/yaml"}}}, nil
 		}, `200 application/yaml x: y`},
-		"Empty": {"no body has no type", func(*http.Request) (httpserver.Answer, error) { return httpserver.Answer{Status: 304}, nil }, `304  `},
-		"Retry": {"waits are whole seconds, at least one", func(*http.Request) (httpserver.Answer, error) {
+		"Empty": {"no body has no type", func(*http.Request) (httpserver.Response, error) { return httpserver.Response{Status: 304}, nil }, `304  `},
+		"Retry": {"waits are whole seconds, at least one", func(*http.Request) (httpserver.Response, error) {
 			return httpserver.OK(nil).RetryAfter(time.Millisecond), nil
 		}, `200  1`},
-		"Refusal": {"a refusal with a code", func(*http.Request) (httpserver.Answer, error) {
-			return httpserver.Answer{}, &httpserver.Refusal{Status: 422, Code: "AsyncRequired", Description: "no", RetryAfter: 90 * time.Second}
+		"Refusal": {"a refusal with a code", func(*http.Request) (httpserver.Response, error) {
+			return httpserver.Response{}, &httpserver.Refusal{Status: 422, Code: "AsyncRequired", Description: "no", RetryAfter: 90 * time.Second}
 		}, `422 application/json {"error":"AsyncRequired","description":"no"}90`},
-		"Long": {"descriptions are cut", func(*http.Request) (httpserver.Answer, error) {
-			return httpserver.Answer{}, httpserver.Refuse(400, strings.Repeat("ü", 256))
+		"Long": {"descriptions are cut", func(*http.Request) (httpserver.Response, error) {
+			return httpserver.Response{}, httpserver.Refuse(400, strings.Repeat("ü", 256))
 		}, `400 application/json {"description":"` + strings.Repeat("ü", 254) + `…"}`},
-		"Impossible": {"a body that cannot be encoded is an internal error", func(*http.Request) (httpserver.Answer, error) {
+		"Impossible": {"a body that cannot be encoded is an internal error", func(*http.Request) (httpserver.Response, error) {
 			return httpserver.OK(func() {}), nil
 		}, `500 application/json {"description":"The broker failed. Its log says why."}`},
 	}
@@ -111,10 +111,10 @@ func TestLogLevels(t *testing.T) {
 		status  int
 	}{
 		"Fine": {"a success is logged as information", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(nil) }, "info", 200},
-		"Refused": {"so is a refusal", httpserver.Endpoint(func(*http.Request) (httpserver.Answer, error) {
-			return httpserver.Answer{}, httpserver.Refuse(404, "x")
+		"Refused": {"so is a refusal", httpserver.Endpoint(func(*http.Request) (httpserver.Response, error) {
+			return httpserver.Response{}, httpserver.Refuse(404, "x")
 		}).ServeHTTP, "info", 404},
-		"Failed":     {"an internal error is logged as an error", httpserver.Endpoint(func(*http.Request) (httpserver.Answer, error) { return httpserver.Answer{}, errors.New("x") }).ServeHTTP, "error", 500},
+		"Failed":     {"an internal error is logged as an error", httpserver.Endpoint(func(*http.Request) (httpserver.Response, error) { return httpserver.Response{}, errors.New("x") }).ServeHTTP, "error", 500},
 		"Panic":      {"so is a panic", func(http.ResponseWriter, *http.Request) { panic("x") }, "error", 500},
 		"LatePanic":  {"even after the response has started", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK); panic("x") }, "info", 200},
 		"NoDeadline": {"the work continues when the client hangs up", httpserver.Deadline(time.Hour)(http.HandlerFunc(stillWorks)).ServeHTTP, "info", 200},

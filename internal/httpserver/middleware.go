@@ -48,8 +48,8 @@ func LimitBody(bytes int64) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.ContentLength > bytes {
-				Endpoint(func(*http.Request) (Answer, error) {
-					return Answer{}, &http.MaxBytesError{Limit: bytes}
+				Endpoint(func(*http.Request) (Response, error) {
+					return Response{}, &http.MaxBytesError{Limit: bytes}
 				}).ServeHTTP(w, r)
 
 				return
@@ -98,7 +98,7 @@ func Log(log logrus.FieldLogger, clock clock.PassiveClock) Middleware {
 					line.cause = errPanic
 
 					if recorder.Status == 0 {
-						RefusalOf(errPanic).answer().Write(recorder)
+						RefusalOf(errPanic).response().Write(recorder)
 					}
 				}
 

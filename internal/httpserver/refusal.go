@@ -55,9 +55,9 @@ func (r *Refusal) Error() string {
 // Unwrap returns the cause.
 func (r *Refusal) Unwrap() error { return r.Cause }
 
-// answer returns the response with the error body of the Open Service Broker API, which the operator API shares.
-func (r *Refusal) answer() Answer {
-	answer := Answer{Status: r.Status, Body: struct {
+// response returns the response with the error body of the Open Service Broker API, which the operator API shares.
+func (r *Refusal) response() Response {
+	response := Response{Status: r.Status, Body: struct {
 		Code             string `json:"error,omitempty"`
 		Description      string `json:"description"`
 		InstanceUsable   *bool  `json:"instance_usable,omitempty"`
@@ -65,10 +65,10 @@ func (r *Refusal) answer() Answer {
 	}{r.Code, Shorten(r.Description), r.InstanceUsable, r.UpdateRepeatable}}
 
 	if r.RetryAfter > 0 {
-		answer = answer.RetryAfter(r.RetryAfter)
+		response = response.RetryAfter(r.RetryAfter)
 	}
 
-	return answer
+	return response
 }
 
 // RefusalOf converts any error to a refusal: a failure by its kind, 413 for a body beyond the limit, 503 if the database does not answer, and

@@ -69,7 +69,7 @@ func newBroker(t *testing.T, db *storage.DB, shared shared, offer *catalog.Catal
 	f.api = broker.NewHandler(broker.Options{
 		DB: db, Instances: f.instances, Operations: f.operations, Bindings: f.bindings, BindingLimit: 10, Catalog: offer,
 		Wake: func() {}, Clock: clock.RealClock{}, Log: logging.Discard(),
-		Trail: audit.NewRecorder(f.trail, db, clock.RealClock{}, logging.Discard()), Authorizer: auth.NewAuthorizer(auth.NoAuthentication{}),
+		Recorder: audit.NewRecorder(f.trail, db, clock.RealClock{}, logging.Discard()), Authorizer: auth.NewAuthorizer(auth.NoAuthentication{}),
 		DefaultRegion: "cf-eu10", Periods: expiry.Periods{"trial": 0},
 	})
 

@@ -83,33 +83,33 @@ func newHandler(config Config, rows rows) (http.Handler, error) {
 func fixed(length int) httpserver.Endpoint {
 	answer := httpserver.OK(bytes.Repeat([]byte("x"), length))
 
-	return func(*http.Request) (httpserver.Answer, error) { return answer, nil }
+	return func(*http.Request) (httpserver.Response, error) { return answer, nil }
 }
 
-func (r rows) provision(request *http.Request) (httpserver.Answer, error) {
+func (r rows) provision(request *http.Request) (httpserver.Response, error) {
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
-		return httpserver.Answer{}, fmt.Errorf("reading the request: %w", err)
+		return httpserver.Response{}, fmt.Errorf("reading the request: %w", err)
 	}
 
 	var details domain.ProvisionDetails
 	if err := json.Unmarshal(body, &details); err != nil {
-		return httpserver.Answer{}, fmt.Errorf("decoding the request: %w", err)
+		return httpserver.Response{}, fmt.Errorf("decoding the request: %w", err)
 	}
 
 	operation := uuid.NewString()
 
 	if err := r.accept(request.Context(), request.PathValue("instance_id"), details.OrganizationGUID, operation, string(body)); err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
-	return httpserver.Answer{Status: http.StatusAccepted, Body: apiresponses.ProvisioningResponse{OperationData: operation}}, nil
+	return httpserver.Response{Status: http.StatusAccepted, Body: apiresponses.ProvisioningResponse{OperationData: operation}}, nil
 }
 
-func (r rows) lastOperation(request *http.Request) (httpserver.Answer, error) {
+func (r rows) lastOperation(request *http.Request) (httpserver.Response, error) {
 	found, err := r.operation(request.Context(), request.URL.Query().Get("operation"))
 	if err != nil {
-		return httpserver.Answer{}, err
+		return httpserver.Response{}, err
 	}
 
 	return httpserver.OK(found), nil
