@@ -30,8 +30,8 @@ const (
 
 var began = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// bench is an Expirer whose operations are carried by the test.
-type bench struct {
+// fixture is an Expirer whose operations end when the test calls end.
+type fixture struct {
 	*testing.T
 	expiry.Expirer
 
@@ -40,7 +40,7 @@ type bench struct {
 	wakes   int
 }
 
-func newBench(t *testing.T, db *storage.DB) *bench {
+func newFixture(t *testing.T, db *storage.DB) *fixture {
 	t.Helper()
 
 	keys := storagetest.Keys(t)
@@ -60,7 +60,7 @@ func newBench(t *testing.T, db *storage.DB) *bench {
 		t.Fatal(err)
 	}
 
-	b := &bench{T: t, entries: entries, clock: clocktesting.NewFakePassiveClock(began)}
+	b := &fixture{T: t, entries: entries, clock: clocktesting.NewFakePassiveClock(began)}
 	b.Expirer = expiry.Expirer{
 		DB: db, Instances: rows, Operations: ops, Clock: b.clock, Wake: func() { b.wakes++ },
 		Periods: expiry.Periods{"trial": 14 * day, "free": 0}, Recorder: audit.NewRecorder(entries, db, b.clock, logging.Discard()),
@@ -69,8 +69,8 @@ func newBench(t *testing.T, db *storage.DB) *bench {
 	return b
 }
 
-// made makes an instance of the plan that is ready.
-func (b *bench) made(id, plan string) {
+// create stores an instance of the plan with a successful provisioning.
+func (b *fixture) create(id, plan string) {
 	b.Helper()
 
 	instance := environment.Instance{
@@ -88,7 +88,7 @@ func (b *bench) made(id, plan string) {
 }
 
 // accept accepts an operation and returns its id.
-func (b *bench) accept(kind string, instance environment.Instance) string {
+func (b *fixture) accept(kind string, instance environment.Instance) string {
 	b.Helper()
 
 	operation, err := environment.NewOperation(kind, instance, nil, b.clock.Now())
@@ -103,8 +103,8 @@ func (b *bench) accept(kind string, instance environment.Instance) string {
 	return operation.ID
 }
 
-// end lets an operation end in the state.
-func (b *bench) end(operation string, state process.State) {
+// end ends an operation in the state.
+func (b *fixture) end(operation string, state process.State) {
 	b.Helper()
 
 	for _, work := range storagetest.Claim(b, b.Operations, process.Claim{
@@ -123,8 +123,8 @@ func (b *bench) end(operation string, state process.State) {
 	}
 }
 
-// stored returns the instance, and its operations of kind suspend, the newest first.
-func (b *bench) stored(id string) (environment.Instance, []process.Record) {
+// stored returns the instance and its suspensions, newest first.
+func (b *fixture) stored(id string) (environment.Instance, []process.Record) {
 	b.Helper()
 
 	instance, err := b.Instances.Get(b.Context(), b.DB.Reader(), id)
@@ -148,8 +148,8 @@ func (b *bench) stored(id string) (environment.Instance, []process.Record) {
 	return instance, suspensions
 }
 
-// suspended is the last step of a suspension, and its end.
-func (b *bench) suspended(id, operation string) {
+// suspended marks the instance as suspended and ends the suspension successfully.
+func (b *fixture) suspended(id, operation string) {
 	b.Helper()
 
 	instance, _ := b.stored(id)
@@ -164,8 +164,8 @@ func (b *bench) suspended(id, operation string) {
 
 func TestOperatorExpiresInstance(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
-		b := newBench(t, db)
-		b.made("one", "free")
+		b := newFixture(t, db)
+		b.create("one", "free")
 
 		first, err := b.Expire(t.Context(), "one", why)
 		if err != nil {
@@ -181,42 +181,42 @@ func TestOperatorExpiresInstance(t *testing.T) {
 
 		again, err := b.Expire(t.Context(), "one", why)
 		if err != nil || again != first {
-			t.Errorf("while it runs it is the same: %q, %q, %v", first, again, err)
+			t.Errorf("a repeated call during %q returns %q, %v, want the same suspension", first, again, err)
 		}
 
 		instance, _ := b.stored("one")
 		if !instance.ExpiredAt.Equal(began) || !instance.ExpiresAt.Equal(began) {
-			t.Errorf("it expired once: at %s, for %s", instance.ExpiredAt, instance.ExpiresAt)
+			t.Errorf("expired at %s with the end %s, want both at the first call", instance.ExpiredAt, instance.ExpiresAt)
 		}
 
 		timeline, err := b.Operations.Timeline(t.Context(), first)
 		if err != nil || timeline[0].Message != why {
-			t.Errorf("the timeline has the reason: %v, %v", timeline, err)
+			t.Errorf("the timeline lacks the reason: %v, %v", timeline, err)
 		}
 
 		b.end(first, process.Failed)
 
 		second, err := b.Expire(t.Context(), "one", why)
 		if err != nil || second == first || second == "" {
-			t.Errorf("after a failure it starts again: %q, %v", second, err)
+			t.Errorf("after a failure the call returns %q, %v, want a new suspension", second, err)
 		}
 
 		b.suspended("one", second)
 
 		if nothing, err := b.Expire(t.Context(), "one", why); err != nil || nothing != "" {
-			t.Errorf("once the runtime is gone there is nothing to do: %q, %v", nothing, err)
+			t.Errorf("without a runtime the call returns %q, %v, want no suspension", nothing, err)
 		}
 
 		if b.wakes != 2 {
-			t.Errorf("woken %d times for two operations", b.wakes)
+			t.Errorf("the engine was woken %d times, want 2", b.wakes)
 		}
 	})
 }
 
-func TestASuspendedInstanceExpiresOnce(t *testing.T) {
+func TestSuspendedInstanceExpiresOnce(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
-		b := newBench(t, db)
-		b.made("one", "trial")
+		b := newFixture(t, db)
+		b.create("one", "trial")
 
 		instance, _ := b.stored("one")
 
@@ -224,25 +224,25 @@ func TestASuspendedInstanceExpiresOnce(t *testing.T) {
 
 		for range 2 {
 			if operation, err := b.Expire(t.Context(), "one", why); err != nil || operation != "" {
-				t.Errorf("the runtime is gone already: %q, %v", operation, err)
+				t.Errorf("the call returns %q, %v, want no suspension", operation, err)
 			}
 		}
 
 		if instance, _ = b.stored("one"); !instance.Expired() {
-			t.Error("a suspended instance does not expire")
+			t.Error("the suspended instance has not expired")
 		}
 
 		written, err := b.entries.List(t.Context(), auditlog.Filter{InstanceID: "one", Limit: 9})
 		if err != nil || len(written) != 1 || written[0].Action != auditlog.ActionExpire || written[0].Status != http.StatusOK {
-			t.Errorf("the audit log has one entry of the expiry: %+v, %v", written, err)
+			t.Errorf("the audit log has %+v, %v, want one expiry", written, err)
 		}
 	})
 }
 
-func TestExpirationsThatAreRefused(t *testing.T) {
-	b := newBench(t, storagetest.SQLite(t))
-	b.made("lasts", "aws")
-	b.made("going", "trial")
+func TestExpireRejects(t *testing.T) {
+	b := newFixture(t, storagetest.SQLite(t))
+	b.create("lasts", "aws")
+	b.create("going", "trial")
 
 	going, _ := b.stored("going")
 
@@ -252,8 +252,8 @@ func TestExpirationsThatAreRefused(t *testing.T) {
 		reason string
 		want   failure.Kind
 	}{
-		"none":  {"nobody has ordered it", failure.NotFound},
-		"lasts": {"its plan promises to last", failure.Invalid},
+		"none":  {"it does not exist", failure.NotFound},
+		"lasts": {"its plan has no limited lifetime", failure.Invalid},
 		"going": {"it is being deleted", failure.Conflict},
 	} {
 		if _, err := b.Expire(t.Context(), id, why); !failure.Is(err, c.want) {
@@ -263,33 +263,33 @@ func TestExpirationsThatAreRefused(t *testing.T) {
 
 	for _, id := range []string{"lasts", "going"} {
 		if instance, _ := b.stored(id); instance.Expired() {
-			t.Errorf("%s has expired all the same", id)
+			t.Errorf("%s has expired nevertheless", id)
 		}
 	}
 }
 
 func TestDueInstancesExpire(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
-		b := newBench(t, db)
+		b := newFixture(t, db)
 
 		const many = 120 // more than a page
 		for i := range many {
-			b.made("trial-"+strconv.Itoa(i), "trial")
+			b.create("trial-"+strconv.Itoa(i), "trial")
 		}
 
-		b.made("lasts", "aws")
-		b.made("by-hand", "free")
+		b.create("lasts", "aws")
+		b.create("by-hand", "free")
 		b.run()
 
 		if _, suspensions := b.stored("trial-0"); len(suspensions) != 0 {
-			t.Error("a trial expired at once")
+			t.Error("a new trial instance has expired")
 		}
 
 		b.clock.SetTime(began.Add(14 * day))
 
 		var replicas sync.WaitGroup
 		for range 3 {
-			replicas.Go(func() { _ = b.ExpireDue(t.Context()) }) // one may lose a race; the next search finds the rest
+			replicas.Go(func() { _ = b.ExpireDue(t.Context()) }) // a replica may lose a race; the next search finds the rest
 		}
 
 		replicas.Wait()
@@ -305,19 +305,19 @@ func TestDueInstancesExpire(t *testing.T) {
 		}
 
 		if diff := cmp.Diff(map[int]int{1: many}, got); diff != "" {
-			t.Errorf("instances by the number of their suspensions: -want +got\n%s", diff)
+			t.Errorf("number of instances by number of suspensions: -want +got\n%s", diff)
 		}
 
 		for _, id := range []string{"lasts", "by-hand"} {
 			if instance, _ := b.stored(id); instance.Expired() {
-				t.Errorf("%s has no end and expired", id)
+				t.Errorf("%s expired, but has no limited lifetime", id)
 			}
 		}
 	})
 }
 
-// run looks once for instances whose time is over.
-func (b *bench) run() {
+// run expires the due instances once.
+func (b *fixture) run() {
 	b.Helper()
 
 	if err := b.ExpireDue(b.Context()); err != nil {
@@ -326,8 +326,8 @@ func (b *bench) run() {
 }
 
 func TestFailedSuspensionIsRetriedLater(t *testing.T) {
-	b := newBench(t, storagetest.SQLite(t))
-	b.made("one", "trial")
+	b := newFixture(t, storagetest.SQLite(t))
+	b.create("one", "trial")
 	b.clock.SetTime(began.Add(14 * day))
 	b.run()
 
@@ -337,7 +337,7 @@ func TestFailedSuspensionIsRetriedLater(t *testing.T) {
 	b.run()
 
 	if _, suspensions := b.stored("one"); len(suspensions) != 1 {
-		t.Errorf("it was tried again at once")
+		t.Errorf("the suspension was retried too early")
 	}
 
 	b.clock.SetTime(began.Add(14*day + time.Hour))
@@ -345,7 +345,7 @@ func TestFailedSuspensionIsRetriedLater(t *testing.T) {
 
 	_, suspensions = b.stored("one")
 	if len(suspensions) != 2 {
-		t.Fatalf("it was not tried again")
+		t.Fatalf("the suspension was not retried")
 	}
 
 	b.suspended("one", suspensions[0].ID)
@@ -353,16 +353,16 @@ func TestFailedSuspensionIsRetriedLater(t *testing.T) {
 	b.run()
 
 	if _, suspensions := b.stored("one"); len(suspensions) != 2 {
-		t.Errorf("it is suspended, and was suspended again")
+		t.Errorf("a suspended instance was suspended again")
 	}
 }
 
-func TestAnInstanceWithoutItsRuntimeExpiresToo(t *testing.T) {
+func TestSuspendedInstancesExpireWhenDue(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
-		b := newBench(t, db)
+		b := newFixture(t, db)
 
 		for _, id := range []string{"suspended", "half resumed"} {
-			b.made(id, "trial")
+			b.create(id, "trial")
 			instance, _ := b.stored(id)
 			b.suspended(id, b.accept(environment.KindSuspend, instance))
 		}
@@ -376,12 +376,12 @@ func TestAnInstanceWithoutItsRuntimeExpiresToo(t *testing.T) {
 
 		instance, suspensions := b.stored("suspended")
 		if !instance.Expired() || len(suspensions) != 1 {
-			t.Errorf("nobody brings it back, and there is nothing to remove: expired at %s, %d suspensions", instance.ExpiredAt, len(suspensions))
+			t.Errorf("suspended instance: expired at %s with %d suspensions, want 1, because it has no runtime", instance.ExpiredAt, len(suspensions))
 		}
 
 		instance, suspensions = b.stored("half resumed")
 		if !instance.Expired() || len(suspensions) != 2 {
-			t.Fatalf("what its resumption has made goes: expired at %s, %d suspensions", instance.ExpiredAt, len(suspensions))
+			t.Fatalf("half resumed instance: expired at %s with %d suspensions, want 2, because it may have a runtime", instance.ExpiredAt, len(suspensions))
 		}
 
 		b.end(suspensions[0].ID, process.Failed)
@@ -389,7 +389,7 @@ func TestAnInstanceWithoutItsRuntimeExpiresToo(t *testing.T) {
 		b.run()
 
 		if _, suspensions = b.stored("half resumed"); len(suspensions) != 3 {
-			t.Errorf("and is tried again: %d suspensions", len(suspensions))
+			t.Errorf("%d suspensions after a failure, want 3", len(suspensions))
 		}
 	})
 }
@@ -399,12 +399,12 @@ func TestPeriods(t *testing.T) {
 
 	if !periods.Has("free") || periods.Has("aws") || !periods.End("free", began).IsZero() || !periods.End("aws", began).IsZero() ||
 		!periods.End("trial", began).Equal(began.Add(14*day)) || periods.Check() != nil {
-		t.Error("a period of 0 bounds nothing, and a plan without one lasts")
+		t.Error("a period of 0, or none, must never end, and one of 14 days after 14 days")
 	}
 
 	for _, wrong := range []expiry.Periods{{"trial": -1}, {" ": 1}} {
 		if wrong.Check() == nil {
-			t.Errorf("%v is taken", wrong)
+			t.Errorf("%v is accepted", wrong)
 		}
 	}
 }

@@ -20,49 +20,49 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// answer is what the Provisioner says when it is asked once.
+// answer is the response of the Provisioner to one request.
 type answer struct {
 	changes provisionerclient.Changes
 	err     error
 }
 
-// asked is a call of the Provisioner.
-type asked struct {
+// request is a request to the Provisioner.
+type request struct {
 	After string
-	At    time.Duration // since the feed runs
+	At    time.Duration // since the feed started
 }
 
-// scene is a Provisioner that follows a script, and the broker's operations. At the end of the script requests are held open.
-type scene struct {
+// fixture fakes the Provisioner and the broker's operations. It responds to requests as scripted, and holds requests beyond the script open.
+type fixture struct {
 	*testing.T
 
 	mutex  sync.Mutex
 	began  time.Time
 	script []answer
-	open   bool // the script need not end
-	calls  []asked
+	open   bool // the script may be longer than the test
+	calls  []request
 	events [][]string
 	wakes  int
-	place  string // the cursor that is kept
+	stored string // the stored cursor
 	// unknown means that no operation waits for the events; err is the error of Wake.
 	unknown bool
 	err     error
 }
 
-func (s *scene) FeedCursor(context.Context) (string, error) { return s.place, nil }
+func (s *fixture) FeedCursor(context.Context) (string, error) { return s.stored, nil }
 
-func (s *scene) SaveFeedCursor(_ context.Context, cursor string) error {
-	s.place = cursor
+func (s *fixture) SaveFeedCursor(_ context.Context, cursor string) error {
+	s.stored = cursor
 
 	return nil
 }
 
-func (s *scene) Changes(ctx context.Context, after string, wait time.Duration) (provisionerclient.Changes, error) {
+func (s *fixture) Changes(ctx context.Context, after string, wait time.Duration) (provisionerclient.Changes, error) {
 	s.mutex.Lock()
-	s.calls = append(s.calls, asked{After: after, At: time.Since(s.began)})
+	s.calls = append(s.calls, request{After: after, At: time.Since(s.began)})
 
 	if wait != 20*time.Second {
-		s.Errorf("asks to wait for %s", wait)
+		s.Errorf("the feed requests a wait of %s", wait)
 	}
 
 	if len(s.script) > 0 {
@@ -80,12 +80,12 @@ func (s *scene) Changes(ctx context.Context, after string, wait time.Duration) (
 	return provisionerclient.Changes{}, ctx.Err()
 }
 
-func (s *scene) Wake(_ context.Context, events []string, now time.Time) (int64, error) {
+func (s *fixture) Wake(_ context.Context, events []string, now time.Time) (int64, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 
 	if now.IsZero() {
-		s.Error("the operations are woken at no time")
+		s.Error("the time is zero")
 	}
 
 	if s.err != nil {
@@ -106,8 +106,8 @@ func (s *scene) Wake(_ context.Context, events []string, now time.Time) (int64, 
 	return int64(len(events)), nil
 }
 
-// play runs a feed through the script on fake time, and then the test.
-func play(t *testing.T, s *scene, test func(f *feed.Feed)) {
+// play runs a feed for an hour of fake time, and then the test.
+func play(t *testing.T, s *fixture, test func(f *feed.Feed)) {
 	t.Helper()
 
 	synctest.Test(t, func(t *testing.T) {
@@ -123,17 +123,17 @@ func play(t *testing.T, s *scene, test func(f *feed.Feed)) {
 		synctest.Wait()
 
 		if len(s.script) > 0 && !s.open {
-			t.Errorf("the feed has stopped asking: %d answers are left", len(s.script))
+			t.Errorf("the feed has stopped: %d scripted answers are left", len(s.script))
 		}
 
 		test(follow)
 
-		asked := time.Now()
+		stopping := time.Now()
 
 		stop()
 
-		if err := <-ended; err != nil || time.Since(asked) != 0 {
-			t.Errorf("the stop took %s and gives %v", time.Since(asked), err)
+		if err := <-ended; err != nil || time.Since(stopping) != 0 {
+			t.Errorf("the stop took %s and returned %v", time.Since(stopping), err)
 		}
 	})
 }
@@ -150,7 +150,7 @@ func changes(cursor string, operations ...string) answer {
 func fails(err error) answer { return answer{err: err} }
 
 func TestChangesWakeOperations(t *testing.T) {
-	s := &scene{script: []answer{changes("c-1"), changes("c-2", "op-1", "op-2"), changes("c-3"), changes("c-4", "op-3")}}
+	s := &fixture{script: []answer{changes("c-1"), changes("c-2", "op-1", "op-2"), changes("c-3"), changes("c-4", "op-3")}}
 
 	play(t, s, func(*feed.Feed) {
 		want := [][]string{{"provisioner operation op-1", "provisioner operation op-2"}, {"provisioner operation op-3"}}
@@ -162,7 +162,7 @@ func TestChangesWakeOperations(t *testing.T) {
 			t.Errorf("the engine was woken %d times, want 2", s.wakes)
 		}
 
-		if diff := cmp.Diff([]asked{{"", 0}, {"c-1", 0}, {"c-2", 0}, {"c-3", time.Second}, {"c-4", time.Second}}, s.calls); diff != "" {
+		if diff := cmp.Diff([]request{{"", 0}, {"c-1", 0}, {"c-2", 0}, {"c-3", time.Second}, {"c-4", time.Second}}, s.calls); diff != "" {
 			t.Errorf("each request has the cursor of the last answer; an immediate empty answer is followed by a pause: -want +got:\n%s", diff)
 		}
 	})
@@ -170,33 +170,33 @@ func TestChangesWakeOperations(t *testing.T) {
 
 // TestRestartResumesAtCursor checks that a restarted broker receives the changes since its stored cursor.
 func TestRestartResumesAtCursor(t *testing.T) {
-	s := &scene{place: "c-9", script: []answer{changes("c-10", "while it was away"), changes("c-10"), changes("c-11", "op")}}
+	s := &fixture{stored: "c-9", script: []answer{changes("c-10", "missed"), changes("c-10"), changes("c-11", "op")}}
 
 	play(t, s, func(*feed.Feed) {
-		want := [][]string{{"provisioner operation while it was away"}, {"provisioner operation op"}}
+		want := [][]string{{"provisioner operation missed"}, {"provisioner operation op"}}
 		if diff := cmp.Diff(want, s.events); diff != "" {
 			t.Errorf("events -want +got:\n%s", diff)
 		}
 
-		if s.calls[0].After != "c-9" || s.place != "c-11" {
-			t.Errorf("it went on at %q, and is at %q", s.calls[0].After, s.place)
+		if s.calls[0].After != "c-9" || s.stored != "c-11" {
+			t.Errorf("the feed resumed at %q and stored %q", s.calls[0].After, s.stored)
 		}
 	})
 }
 
 // TestUnknownCursor replaces the Provisioner while the broker is down.
 func TestUnknownCursor(t *testing.T) {
-	s := &scene{place: "c-9", script: []answer{fails(failure.New(failure.Permanent, "this is no cursor")), changes("d-1")}}
+	s := &fixture{stored: "c-9", script: []answer{fails(failure.New(failure.Permanent, "this is no cursor")), changes("d-1")}}
 
 	play(t, s, func(*feed.Feed) {
-		if diff := cmp.Diff([]asked{{"c-9", 0}, {"", time.Second}, {"d-1", time.Second}}, s.calls); diff != "" || s.place != "d-1" {
-			t.Errorf("it is at %q, calls -want +got:\n%s", s.place, diff)
+		if diff := cmp.Diff([]request{{"c-9", 0}, {"", time.Second}, {"d-1", time.Second}}, s.calls); diff != "" || s.stored != "d-1" {
+			t.Errorf("stored cursor %q, calls -want +got:\n%s", s.stored, diff)
 		}
 	})
 }
 
 func TestUnrelatedChangesWakeNothing(t *testing.T) {
-	s := &scene{unknown: true, script: []answer{changes("c-1"), changes("c-2", "of another broker")}}
+	s := &fixture{unknown: true, script: []answer{changes("c-1"), changes("c-2", "of another broker")}}
 
 	play(t, s, func(*feed.Feed) {
 		if s.wakes != 0 {
@@ -214,12 +214,12 @@ func TestInterruptions(t *testing.T) {
 		reason string
 		script []answer
 		err    error // of the broker's database, once
-		want   []asked
+		want   []request
 	}{
 		"away": {
 			reason: "it resumes at its cursor and doubles the pause, up to half a minute",
 			script: []answer{changes("c-1"), away, away, away, away, away, away, away, changes("c-2", "op")},
-			want: []asked{
+			want: []request{
 				{"", 0},
 				{"c-1", 0},
 				{"c-1", time.Second},
@@ -235,7 +235,7 @@ func TestInterruptions(t *testing.T) {
 		"away again": {
 			reason: "after a success the next pause is short again",
 			script: []answer{changes("c-1"), away, away, changes("c-2", "op"), away, changes("c-3", "op")},
-			want: []asked{
+			want: []request{
 				{"", 0},
 				{"c-1", 0},
 				{"c-1", time.Second},
@@ -247,30 +247,30 @@ func TestInterruptions(t *testing.T) {
 		},
 		"away from the start": {
 			reason: "the Provisioner may start later", script: []answer{away, changes("c-1")},
-			want: []asked{{"", 0}, {"", time.Second}, {"c-1", time.Second}},
+			want: []request{{"", 0}, {"", time.Second}, {"c-1", time.Second}},
 		},
 		"cursor unknown": {
 			reason: "a new Provisioner does not know the old cursor", script: []answer{changes("c-1"), forgotten, changes("d-1")},
-			want: []asked{{"", 0}, {"c-1", 0}, {"", time.Second}, {"d-1", time.Second}},
+			want: []request{{"", 0}, {"c-1", 0}, {"", time.Second}, {"d-1", time.Second}},
 		},
 		"no feed": {
-			reason: "the Kyma Provisioner is seldom asked for a feed, in case it was replaced", script: []answer{noFeed, noFeed, changes("c-1")},
-			want: []asked{{"", 0}, {"", 5 * time.Minute}, {"", 10 * time.Minute}, {"c-1", 10 * time.Minute}},
+			reason: "the Kyma Provisioner is rarely asked for a feed, in case it was replaced", script: []answer{noFeed, noFeed, changes("c-1")},
+			want: []request{{"", 0}, {"", 5 * time.Minute}, {"", 10 * time.Minute}, {"c-1", 10 * time.Minute}},
 		},
 		"feed lost": {
 			reason: "after a replacement by the Kyma Provisioner operations poll", script: []answer{changes("c-1"), noFeed, changes("d-1")},
-			want: []asked{{"", 0}, {"c-1", 0}, {"", 5 * time.Minute}, {"d-1", 5 * time.Minute}},
+			want: []request{{"", 0}, {"c-1", 0}, {"", 5 * time.Minute}, {"d-1", 5 * time.Minute}},
 		},
 		"database away": {
-			reason: "changes that could not be passed on are requested again", err: errors.New("away"),
+			reason: "changes that could not be processed are requested again", err: errors.New("away"),
 			script: []answer{changes("c-1", "op-1"), changes("c-1", "op-1")},
-			want:   []asked{{"", 0}, {"", time.Second}, {"c-1", time.Second}},
+			want:   []request{{"", 0}, {"", time.Second}, {"c-1", time.Second}},
 		},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := &scene{script: c.script, err: c.err}
+			s := &fixture{script: c.script, err: c.err}
 
 			play(t, s, func(*feed.Feed) {
 				if diff := cmp.Diff(c.want, s.calls); diff != "" {
@@ -284,7 +284,7 @@ func TestInterruptions(t *testing.T) {
 func TestPace(t *testing.T) {
 	noFeed := fails(failure.Wrap(failure.Permanent, provisionerclient.ErrNoFeed, "no feed"))
 
-	forever := make([]answer, 13) // five minutes apart, they last as long as play
+	forever := make([]answer, 13) // five minutes apart, longer than play runs
 	for i := range forever {
 		forever[i] = noFeed
 	}
@@ -295,17 +295,17 @@ func TestPace(t *testing.T) {
 		elapsed time.Duration
 		want    time.Duration
 	}{
-		"feed at first":   {"the feed works, polling is a safeguard", []answer{changes("c-1")}, 0, 10 * time.Minute},
-		"feed for long":   {"the feed works, however long it takes", []answer{changes("c-1")}, time.Hour, 10 * time.Minute},
-		"none at first":   {"quick operations are polled quickly", forever, 0, time.Second},
-		"none for a bit":  {"a twentieth of what has passed", forever, 100 * time.Second, 5 * time.Second},
-		"none for long":   {"a user does not wait for longer than this", forever, time.Hour, 20 * time.Second},
-		"back once again": {"a feed that has recovered is relied upon", []answer{noFeed, changes("c-1")}, time.Minute, 10 * time.Minute},
+		"feed at first":  {"the feed works, polling is a safeguard", []answer{changes("c-1")}, 0, 10 * time.Minute},
+		"feed for long":  {"the feed works, and the operation takes long", []answer{changes("c-1")}, time.Hour, 10 * time.Minute},
+		"none at first":  {"quick operations are polled quickly", forever, 0, time.Second},
+		"none for a bit": {"a twentieth of the elapsed time", forever, 100 * time.Second, 5 * time.Second},
+		"none for long":  {"the interval is bounded, because users wait", forever, time.Hour, 20 * time.Second},
+		"recovered":      {"a feed that has recovered makes polling a safeguard again", []answer{noFeed, changes("c-1")}, time.Minute, 10 * time.Minute},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			play(t, &scene{script: c.script}, func(f *feed.Feed) {
+			play(t, &fixture{script: c.script}, func(f *feed.Feed) {
 				different := map[time.Duration]bool{}
 
 				for range 50 {
@@ -318,7 +318,7 @@ func TestPace(t *testing.T) {
 				}
 
 				if len(different) < 2 {
-					t.Errorf("%s: many operations would ask at the same moment", c.reason)
+					t.Errorf("%s: without jitter, many operations would poll at the same moment", c.reason)
 				}
 			})
 		})
@@ -330,7 +330,7 @@ func TestKind(t *testing.T) {
 	away := fails(failure.New(failure.Transient, "away"))
 
 	forever := func(first ...answer) []answer {
-		for range 200 { // longer than play lasts
+		for range 200 { // longer than play runs
 			first = append(first, away)
 		}
 
@@ -342,18 +342,18 @@ func TestKind(t *testing.T) {
 		script []answer
 		want   provisionerclient.Kind
 	}{
-		"not known":        {"it has never answered", forever(away), provisionerclient.KindUnknown},
-		"ours":             {"it has a feed", []answer{changes("c-1")}, provisionerclient.KindOurs},
-		"ours, away":       {"a silent Provisioner keeps its kind", forever(changes("c-1")), provisionerclient.KindOurs},
-		"Kyma, then away":  {"a silent Provisioner keeps its kind", forever(noFeed), provisionerclient.KindKyma},
-		"Kyma, then ours":  {"it was replaced", []answer{noFeed, changes("c-1")}, provisionerclient.KindOurs},
-		"cursor of before": {"one that forgot a cursor has a feed", []answer{changes("c-1"), fails(failure.New(failure.Permanent, "no cursor")), changes("c-2")}, provisionerclient.KindOurs},
-		"ours, then Kyma":  {"it was replaced", forever(changes("c-1"), noFeed), provisionerclient.KindKyma},
+		"unknown":         {"it has never answered", forever(away), provisionerclient.KindUnknown},
+		"ours":            {"it has a feed", []answer{changes("c-1")}, provisionerclient.KindOurs},
+		"ours, away":      {"a silent Provisioner keeps its kind", forever(changes("c-1")), provisionerclient.KindOurs},
+		"Kyma, then away": {"a silent Provisioner keeps its kind", forever(noFeed), provisionerclient.KindKyma},
+		"Kyma, then ours": {"it was replaced", []answer{noFeed, changes("c-1")}, provisionerclient.KindOurs},
+		"cursor rejected": {"a Provisioner that rejects a cursor has a feed", []answer{changes("c-1"), fails(failure.New(failure.Permanent, "no cursor")), changes("c-2")}, provisionerclient.KindOurs},
+		"ours, then Kyma": {"it was replaced", forever(changes("c-1"), noFeed), provisionerclient.KindKyma},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := &scene{script: c.script, open: true}
+			s := &fixture{script: c.script, open: true}
 
 			play(t, s, func(f *feed.Feed) {
 				if got := f.Kind(); got != c.want {

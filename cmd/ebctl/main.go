@@ -27,7 +27,7 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	// The first signal ends what is being done; a second one ends the process, whatever it does.
+	// The first signal cancels the command. A second one has its default effect and kills the process.
 	context.AfterFunc(ctx, stop)
 
 	return ebctl.App{
@@ -43,7 +43,8 @@ func run() int {
 	}.Run(ctx, os.Args[1:])
 }
 
-// terminal returns the size of the terminal behind the standard error, unless there is none or it cannot redraw.
+// terminal returns the size of the terminal behind the standard error. It returns false if there is none, or if it cannot redraw lines, as
+// with TERM=dumb: progress is then printed line by line.
 func terminal() (follow.Size, bool) {
 	if os.Getenv("TERM") == "dumb" {
 		return follow.Size{}, false
@@ -54,7 +55,7 @@ func terminal() (follow.Size, bool) {
 	return follow.Size{Width: width, Height: height}, err == nil
 }
 
-// version is the one that the binary was built from.
+// version returns the version of the module that the binary was built from, or (devel).
 func version() string {
 	if info, known := debug.ReadBuildInfo(); known && info.Main.Version != "" {
 		return info.Main.Version

@@ -24,7 +24,7 @@ func TestOriginator(t *testing.T) {
 	}{
 		"CloudFoundry": {"Cloud Foundry names a user_id", "cloudfoundry " + encode(`{"user_id":"u","x":"y"}`), "cloudfoundry", "u"},
 		"Kubernetes":   {"Kubernetes names a username", "kubernetes " + encode(`{"username":"k","uid":"1","groups":["a"]}`), "kubernetes", "k"},
-		"NoUser":       {"a platform may name nobody", "x " + encode(`{"user_id":5}`), "x", ""},
+		"NoUser":       {"a platform may name no user", "x " + encode(`{"user_id":5}`), "x", ""},
 		"Lines":        {"a text stays on one line", "x " + encode(`{"user_id":"a\nb\u0000\u202ec"}`), "x", "a b c"},
 		"Long":         {"long names are cut", "x " + encode(`{"user_id":"`+strings.Repeat("ü", 300)+`"}`), "x", strings.Repeat("ü", 255)},
 		"NoObject":     {"an invalid header counts as absent", "x " + encode(`[]`), "", ""},

@@ -38,7 +38,7 @@ func TestInvalidConfiguration(t *testing.T) {
 		change  func(*auth.Options)
 		want    string
 	}{
-		"Exposed":      {"anybody who reaches it could do everything", everywhere, func(*auth.Options) {}, "needs authentication: set APP_AUTH_BASIC_USERS"},
+		"Exposed":      {"every client would have all roles", everywhere, func(*auth.Options) {}, "needs authentication: set APP_AUTH_BASIC_USERS"},
 		"Limited":      {"a rate limit is no authentication", everywhere, func(o *auth.Options) { o.Config.RateLimit = 1 }, "needs authentication"},
 		"Users":        {"an invalid user could not log in", here, func(o *auth.Options) { o.Users = "hush" }, "APP_AUTH_BASIC_USERS:"},
 		"File":         {"an invalid user in the file could not log in either", here, func(o *auth.Options) { o.Config.UsersFile = file }, "APP_AUTH_BASIC_USERS_FILE: line 1"},
@@ -65,7 +65,7 @@ func TestInvalidConfiguration(t *testing.T) {
 	}
 }
 
-func TestEachAuthenticatorAlone(t *testing.T) {
+func TestOneAuthenticatorSuffices(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "users")
 	if err := os.WriteFile(file, []byte("alice:a:viewer\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -39,13 +39,13 @@ func TestParseUsers(t *testing.T) {
 			text:   "a%2Cb:%3A%25%2B:viewer", name: "a,b", password: ":%+",
 			want: auth.Identity{Name: "a,b", Means: auth.ByPassword, Roles: []auth.Role{auth.RoleViewer}}, known: true,
 		},
-		"WrongPassword":  {reason: "the password has to be right", text: "cf:secret", name: "cf", password: "Secret"},
-		"WrongUser":      {reason: "the name has to be right", text: "cf:secret", name: "CF", password: "secret"},
-		"OtherPassword":  {reason: "a password opens for its own user only", text: "a:1,b:2", name: "a", password: "2"},
-		"EmptyPassword":  {reason: "nobody has an empty password", text: "cf:secret", name: "cf"},
-		"NobodyAtAll":    {reason: "without users nobody is known", text: " ", name: "cf", password: "secret"},
-		"SpacesTrimmed":  {reason: "spaces around entries do not count", text: " a:1 , b:2 ", name: "b", password: "2", known: true, want: auth.Identity{Name: "b", Means: auth.ByPassword, Roles: []auth.Role{auth.RoleOSB}}},
-		"PlusInPassword": {reason: "a plus stands for itself in passwords", text: "a:1+1", name: "a", password: "1+1", known: true, want: auth.Identity{Name: "a", Means: auth.ByPassword, Roles: []auth.Role{auth.RoleOSB}}},
+		"WrongPassword":  {reason: "the password must match", text: "cf:secret", name: "cf", password: "Secret"},
+		"WrongUser":      {reason: "the name must match", text: "cf:secret", name: "CF", password: "secret"},
+		"OtherPassword":  {reason: "a password belongs to one user", text: "a:1,b:2", name: "a", password: "2"},
+		"EmptyPassword":  {reason: "no user has an empty password", text: "cf:secret", name: "cf"},
+		"NoUsers":        {reason: "an empty list has no user", text: " ", name: "cf", password: "secret"},
+		"SpacesTrimmed":  {reason: "spaces around entries are ignored", text: " a:1 , b:2 ", name: "b", password: "2", known: true, want: auth.Identity{Name: "b", Means: auth.ByPassword, Roles: []auth.Role{auth.RoleOSB}}},
+		"PlusInPassword": {reason: "a plus in a password needs no encoding", text: "a:1+1", name: "a", password: "1+1", known: true, want: auth.Identity{Name: "a", Means: auth.ByPassword, Roles: []auth.Role{auth.RoleOSB}}},
 	}
 
 	for name, test := range cases {
@@ -72,7 +72,7 @@ func TestParseUsers(t *testing.T) {
 func TestParseUsersReportsAllErrors(t *testing.T) {
 	t.Parallel()
 
-	_, err := auth.ParseUsers("good:1,nopassword,twice:1,twice:1,:empty,who:hunter2:king,bad:%zz,co%3Alon:1,a:b:c:d,good:2:viewer")
+	_, err := auth.ParseUsers("good:1,nopassword,twice:1,twice:1,:empty,user:hunter2:king,bad:%zz,co%3Alon:1,a:b:c:d,good:2:viewer")
 	if err == nil {
 		t.Fatal("want errors, got none")
 	}
@@ -104,10 +104,10 @@ func TestRoles(t *testing.T) {
 		has    auth.Role
 		want   []auth.Role
 	}{
-		"Admin":    {reason: "an admin may do everything but order", has: auth.RoleAdmin, want: []auth.Role{auth.RoleViewer, auth.RoleOperator, auth.RoleAdmin}},
-		"Operator": {reason: "an operator may also look", has: auth.RoleOperator, want: []auth.Role{auth.RoleViewer, auth.RoleOperator}},
-		"Viewer":   {reason: "a viewer may only look", has: auth.RoleViewer, want: []auth.Role{auth.RoleViewer}},
-		"OSB":      {reason: "a platform may only order", has: auth.RoleOSB, want: []auth.Role{auth.RoleOSB}},
+		"Admin":    {reason: "an admin has all roles of people, but not that of platforms", has: auth.RoleAdmin, want: []auth.Role{auth.RoleViewer, auth.RoleOperator, auth.RoleAdmin}},
+		"Operator": {reason: "an operator is a viewer", has: auth.RoleOperator, want: []auth.Role{auth.RoleViewer, auth.RoleOperator}},
+		"Viewer":   {reason: "a viewer may only read", has: auth.RoleViewer, want: []auth.Role{auth.RoleViewer}},
+		"OSB":      {reason: "a platform has no access to the operator API", has: auth.RoleOSB, want: []auth.Role{auth.RoleOSB}},
 	}
 
 	for name, test := range cases {
@@ -132,7 +132,7 @@ func TestRoles(t *testing.T) {
 func TestRequire(t *testing.T) {
 	t.Parallel()
 
-	type answer struct {
+	type response struct {
 		Status    int
 		Challenge bool
 		Error     string
@@ -144,12 +144,12 @@ func TestRequire(t *testing.T) {
 		users  secret.String
 		user   string
 		pass   string
-		want   answer
+		want   response
 	}{
-		"Nothing":   {reason: "no credentials are challenged", users: "v:1:viewer", want: answer{Status: http.StatusUnauthorized, Challenge: true, Error: "Unauthorized"}},
-		"Wrong":     {reason: "wrong credentials are challenged", users: "v:1:viewer", user: "v", pass: "2", want: answer{Status: http.StatusUnauthorized, Challenge: true, Error: "Unauthorized"}},
-		"WrongRole": {reason: "a known user without the role is refused without a challenge", users: "p:1", user: "p", pass: "1", want: answer{Status: http.StatusForbidden, Error: "Forbidden"}},
-		"Implied":   {reason: "an admin is a viewer, and the handler knows the name", users: "a:1:admin", user: "a", pass: "1", want: answer{Status: http.StatusOK, User: "a"}},
+		"Nothing":   {reason: "a request without credentials is challenged", users: "v:1:viewer", want: response{Status: http.StatusUnauthorized, Challenge: true, Error: "Unauthorized"}},
+		"Wrong":     {reason: "wrong credentials are challenged", users: "v:1:viewer", user: "v", pass: "2", want: response{Status: http.StatusUnauthorized, Challenge: true, Error: "Unauthorized"}},
+		"WrongRole": {reason: "a known user without the role is refused without a challenge", users: "p:1", user: "p", pass: "1", want: response{Status: http.StatusForbidden, Error: "Forbidden"}},
+		"Implied":   {reason: "an admin is a viewer, and the handler gets the name", users: "a:1:admin", user: "a", pass: "1", want: response{Status: http.StatusOK, User: "a"}},
 	}
 
 	for name, test := range cases {
@@ -161,7 +161,7 @@ func TestRequire(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			var got answer
+			var got response
 
 			handler := auth.NewAuthorizer(users).Require(auth.RoleViewer)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				got.User = auth.FromContext(r.Context()).Name
@@ -184,7 +184,7 @@ func TestRequire(t *testing.T) {
 
 			got.Status, got.Challenge, got.Error = recorder.Code, recorder.Header().Get("WWW-Authenticate") != "", body.Error
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("\n%s\nanswer: -want +got\n%s", test.reason, diff)
+				t.Errorf("\n%s\nresponse: -want +got\n%s", test.reason, diff)
 			}
 		})
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/auth"
 )
 
-func TestRotation(t *testing.T) {
+func TestPasswordRotation(t *testing.T) {
 	fixed, err := auth.ParseUsers("cf:old,watcher:w:viewer")
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestRotation(t *testing.T) {
 	}
 
 	if _, known := fixed.Find("cf", "new"); known {
-		t.Error("And changes its receiver")
+		t.Error("And changed its receiver")
 	}
 
 	other, err := auth.ParseUserFile([]byte("cf:third:admin"))
@@ -52,7 +52,7 @@ func TestRotation(t *testing.T) {
 	}
 
 	if _, err := fixed.And(other); err == nil {
-		t.Error("a second password changes the roles of a user")
+		t.Error("a second password with other roles is accepted")
 	}
 
 	if _, err := auth.ParseUserFile([]byte("# nobody\n")); err == nil {
@@ -207,11 +207,11 @@ func TestLimits(t *testing.T) {
 	}
 
 	refused := map[string]int{}
-	authorizer := &auth.Authorizer{Authenticator: users, Limits: limits, Refused: func(why string) { refused[why]++ }}
-	answer := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	protected, public := authorizer.Require(auth.RoleViewer)(answer), authorizer.Public(answer)
+	authorizer := &auth.Authorizer{Authenticator: users, Limits: limits, Refused: func(reason string) { refused[reason]++ }}
+	endpoint := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	protected, public := authorizer.Require(auth.RoleViewer)(endpoint), authorizer.Public(endpoint)
 
-	ask := func(handler http.Handler, user, password, address string) *httptest.ResponseRecorder {
+	send := func(handler http.Handler, user, password, address string) *httptest.ResponseRecorder {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
 		request.RemoteAddr = address
 
@@ -232,20 +232,20 @@ func TestLimits(t *testing.T) {
 		pass                    time.Duration
 		want                    int
 	}{
-		{"the first", protected, "one", "1", "10.0.0.1:1", 0, 200},
-		{"the burst, from another address: the user counts", protected, "one", "1", "10.0.0.2:1", 0, 200},
-		{"too many", protected, "one", "1", "10.0.0.1:1", 0, 429},
+		{"the first request", protected, "one", "1", "10.0.0.1:1", 0, 200},
+		{"the burst, which counts users and not addresses", protected, "one", "1", "10.0.0.2:1", 0, 200},
+		{"too many requests", protected, "one", "1", "10.0.0.1:1", 0, 429},
 		{"a rejected request takes no token", protected, "one", "1", "10.0.0.1:1", time.Second, 200},
 		{"another user has a bucket of its own", protected, "other", "2", "10.0.0.1:1", 0, 200},
 		{"clients without an identity are distinguished by address", public, "", "", "10.0.0.1:1", 0, 200},
-		{"whatever the port", public, "", "", "10.0.0.1:2", 0, 200},
-		{"too many from one address", public, "", "", "10.0.0.1:3", 0, 429},
+		{"another port is the same client", public, "", "", "10.0.0.1:2", 0, 200},
+		{"too many requests from one address", public, "", "", "10.0.0.1:3", 0, 429},
 		{"a wrong password takes no token of the user", protected, "other", "9", "10.0.0.1:1", 0, 401},
 		{"the other user is not affected", protected, "other", "2", "10.0.0.1:1", 0, 200},
 	} {
 		clock.SetTime(clock.Now().Add(test.pass))
 
-		got := ask(test.handler, test.user, test.password, test.address)
+		got := send(test.handler, test.user, test.password, test.address)
 		if got.Code != test.want {
 			t.Errorf("request %d: %s: want %d, got %d", number+1, test.reason, test.want, got.Code)
 		}

@@ -20,9 +20,9 @@ type issuer struct {
 	*httptest.Server
 
 	keys atomic.Pointer[jose.JSONWebKeySet]
-	// asked counts fetches of the configuration; while away is set, every response is 503.
-	asked atomic.Int64
-	away  atomic.Bool
+	// fetches counts fetches of the configuration; while down is set, every response is 503.
+	fetches atomic.Int64
+	down    atomic.Bool
 	// claimed is the issuer URL in the configuration; empty for the real one.
 	claimed string
 }
@@ -35,7 +35,7 @@ func newIssuer(t *testing.T, keys ...jose.JSONWebKey) *issuer {
 
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
-		made.asked.Add(1)
+		made.fetches.Add(1)
 
 		url := made.URL
 		if made.claimed != "" {
@@ -47,7 +47,7 @@ func newIssuer(t *testing.T, keys ...jose.JSONWebKey) *issuer {
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(made.keys.Load()) })
 
 	made.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if made.away.Load() {
+		if made.down.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)
 
 			return

@@ -16,7 +16,7 @@ func TestNewLimiter(t *testing.T) {
 	}
 
 	if (*Limiter)(nil).Take("anybody") != 0 {
-		t.Error("no limiter limits")
+		t.Error("a nil limiter limits")
 	}
 
 	for _, wrong := range []struct {
@@ -29,7 +29,7 @@ func TestNewLimiter(t *testing.T) {
 	}
 }
 
-func TestMemoryIsBounded(t *testing.T) {
+func TestLimiterBoundsItsMemory(t *testing.T) {
 	limiter, err := NewLimiter(1, 1, clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
 	if err != nil {
 		t.Fatal(err)
@@ -40,11 +40,11 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 
 	if kept := limiter.buckets.Len(); kept != maxClients {
-		t.Errorf("%d clients are remembered, want %d", kept, maxClients)
+		t.Errorf("%d clients have a bucket, want %d", kept, maxClients)
 	}
 
 	if limiter.Take(strconv.Itoa(3*maxClients-1)) == 0 {
-		t.Error("the client that was seen last is forgotten")
+		t.Error("the bucket of the latest client was evicted")
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 
 var now = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// tokens accepts those of the issuer.
+// tokens returns an authenticator that accepts tokens of the issuer.
 func tokens(t *testing.T, issuer *issuer, change ...func(*auth.TokenOptions)) (*auth.Tokens, *clocktesting.FakeClock) {
 	t.Helper()
 
@@ -46,8 +46,8 @@ func tokens(t *testing.T, issuer *issuer, change ...func(*auth.TokenOptions)) (*
 	return made, clock
 }
 
-// show makes a request with the token.
-func show(t *testing.T, authenticator auth.Authenticator, token string) (auth.Identity, error) {
+// authenticate authenticates a request with the token.
+func authenticate(t *testing.T, authenticator auth.Authenticator, token string) (auth.Identity, error) {
 	t.Helper()
 
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
@@ -61,7 +61,7 @@ func TestTokens(t *testing.T) {
 	issuer := newIssuer(t, key)
 	authenticator, _ := tokens(t, issuer)
 
-	// claims are those of a good token, changed.
+	// claims returns the claims of a valid token with the changes; nil removes a claim.
 	claims := func(changes map[string]any) map[string]any {
 		all := map[string]any{
 			"iss": issuer.URL, "aud": audience, "sub": "alice", "exp": now.Add(time.Hour).Unix(), "iat": now.Unix(), "scope": "openid broker:write",
@@ -106,12 +106,12 @@ func TestTokens(t *testing.T) {
 			want: auth.Identity{Name: "alice", Means: auth.ByToken, Roles: []auth.Role{auth.RoleOSB}},
 		},
 		"JustExpired": {
-			reason: "the clocks may differ", token: signed(map[string]any{"exp": now.Add(-30 * time.Second).Unix()}),
+			reason: "clocks may differ", token: signed(map[string]any{"exp": now.Add(-30 * time.Second).Unix()}),
 			want: auth.Identity{Name: "alice", Means: auth.ByToken, Roles: []auth.Role{auth.RoleOSB}},
 		},
 		"Expired":       {reason: "a token expires", token: signed(map[string]any{"exp": now.Add(-2 * time.Minute).Unix()}), wrong: "expired"},
 		"NoExpiry":      {reason: "a token without an expiry is rejected", token: signed(map[string]any{"exp": nil}), wrong: "expired"},
-		"NotYet":        {reason: "a token is not valid yet", token: signed(map[string]any{"nbf": now.Add(time.Hour).Unix()}), wrong: "not valid yet"},
+		"NotYet":        {reason: "a token may become valid later", token: signed(map[string]any{"nbf": now.Add(time.Hour).Unix()}), wrong: "not valid yet"},
 		"OtherIssuer":   {reason: "a token of another issuer is rejected", token: signed(map[string]any{"iss": "https://evil.example.com"}), wrong: "from another issuer"},
 		"OtherAudience": {reason: "a token for another service is rejected", token: signed(map[string]any{"aud": "somebody"}), wrong: "audience"},
 		"NoAudience":    {reason: "a token without an audience is rejected", token: signed(map[string]any{"aud": nil}), wrong: "audience"},
@@ -121,12 +121,12 @@ func TestTokens(t *testing.T) {
 		"Symmetric":     {reason: "a public key is no shared secret", token: sign(t, jose.HS256, []byte(strings.Repeat("k", 64)), claims(nil)), wrong: "no valid signature"},
 		"Rubbish":       {reason: "rubbish is rejected", token: "rubbish", wrong: "no valid signature"},
 		"Empty":         {reason: "an empty token is rejected", token: "", wrong: "no valid signature"},
-		"TooLong":       {reason: "the parsed length is bounded", token: signed(map[string]any{"x": strings.Repeat("x", 20_000)}), wrong: "longer"},
+		"TooLong":       {reason: "the length of tokens is bounded", token: signed(map[string]any{"x": strings.Repeat("x", 20_000)}), wrong: "longer"},
 	}
 
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := show(t, authenticator, test.token)
+			got, err := authenticate(t, authenticator, test.token)
 
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("\n%s\nidentity: -want +got\n%s", test.reason, diff)
@@ -144,10 +144,10 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-func TestKeysAreExchangedAndKept(t *testing.T) {
+func TestKeyRotationAndOutage(t *testing.T) {
 	first, second := newKey(t, "k1"), newKey(t, "k2")
 	issuer := newIssuer(t, first)
-	issuer.away.Store(true)
+	issuer.down.Store(true)
 
 	authenticator, clock := tokens(t, issuer)
 	token := func(key jose.JSONWebKey) string {
@@ -156,27 +156,27 @@ func TestKeysAreExchangedAndKept(t *testing.T) {
 	step := func(reason, token string, unchecked, rejected bool) {
 		t.Helper()
 
-		_, err := show(t, authenticator, token)
+		_, err := authenticate(t, authenticator, token)
 		_, wrong := errors.AsType[*auth.Rejection](err)
 
 		if (err != nil && !wrong) != unchecked || wrong != rejected {
-			t.Fatalf("%s: unchecked %t and rejected %t are wanted, got %v", reason, unchecked, rejected, err)
+			t.Fatalf("%s: want unchecked %t and rejected %t, got %v", reason, unchecked, rejected, err)
 		}
 	}
 
 	step("without keys a token cannot be verified", token(first), true, false)
 	step("the keys are not fetched again at once", token(first), true, false)
-	issuer.away.Store(false)
+	issuer.down.Store(false)
 	clock.Step(11 * time.Second)
 	step("the issuer answers again", token(first), false, false)
 
-	asked := issuer.asked.Load()
+	fetches := issuer.fetches.Load()
 
 	for range 20 {
 		step("an unknown key", token(newKey(t, "k9")), false, true)
 	}
 
-	if again := issuer.asked.Load() - asked; again != 0 {
+	if again := issuer.fetches.Load() - fetches; again != 0 {
 		t.Errorf("unknown keys caused %d fetches within 10 s", again)
 	}
 
@@ -184,35 +184,35 @@ func TestKeysAreExchangedAndKept(t *testing.T) {
 	clock.Step(11 * time.Second)
 	step("a new key is fetched when a token names it", token(second), false, false)
 	step("a withdrawn key is rejected", token(first), false, true)
-	issuer.away.Store(true)
+	issuer.down.Store(true)
 	clock.Step(time.Hour / 2)
 	step("known keys stay valid while the issuer does not answer", token(second), false, false)
 	step("tokens with other keys cannot be verified", token(first), true, false)
 }
 
-func TestIssuerThatSaysToBeAnother(t *testing.T) {
+func TestIssuerWithAnotherName(t *testing.T) {
 	key := newKey(t, "k1")
 	issuer := newIssuer(t, key)
 	issuer.claimed = "https://other.example.com"
 
 	authenticator, _ := tokens(t, issuer)
 
-	if _, err := show(t, authenticator, sign(t, jose.ES256, key, map[string]any{"iss": issuer.URL})); err == nil {
+	if _, err := authenticate(t, authenticator, sign(t, jose.ES256, key, map[string]any{"iss": issuer.URL})); err == nil {
 		t.Error("keys of an issuer with another name are accepted")
 	}
 }
 
-func TestRefusedTokenOptions(t *testing.T) {
+func TestNewTokensRejects(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		change func(*auth.TokenOptions)
 	}{
 		"Plain":      {"keys without TLS may be forged", func(o *auth.TokenOptions) { o.Issuer = "http://issuer.example.com" }},
 		"NoURL":      {"an issuer has a URL", func(o *auth.TokenOptions) { o.Issuer = "issuer" }},
-		"NoAudience": {"tokens for others would be accepted", func(o *auth.TokenOptions) { o.Audiences = nil }},
+		"NoAudience": {"tokens for other services would be accepted", func(o *auth.TokenOptions) { o.Audiences = nil }},
 		"None":       {"unsigned tokens prove nothing", func(o *auth.TokenOptions) { o.Algorithms = []string{"none"} }},
-		"HS256":      {"no secret is shared with the issuer", func(o *auth.TokenOptions) { o.Algorithms = []string{"RS256", "HS256"} }},
-		"NoAlg":      {"nothing would be accepted", func(o *auth.TokenOptions) { o.Algorithms = nil }},
+		"HS256":      {"the service shares no secret with the issuer", func(o *auth.TokenOptions) { o.Algorithms = []string{"RS256", "HS256"} }},
+		"NoAlg":      {"no token would be accepted", func(o *auth.TokenOptions) { o.Algorithms = nil }},
 		"NoName":     {"clients would have no name", func(o *auth.TokenOptions) { o.NameClaim = "" }},
 	}
 

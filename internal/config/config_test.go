@@ -38,7 +38,7 @@ func defaults() settings {
 	}
 }
 
-func TestVariablesSetTheirFields(t *testing.T) {
+func TestRead(t *testing.T) {
 	cases := map[string]struct {
 		reason    string
 		variables []string
@@ -48,7 +48,7 @@ func TestVariablesSetTheirFields(t *testing.T) {
 		"empty":        {"an empty variable, as charts write them, sets nothing", []string{"APP_ADDRESS=", "APP_LIMIT="}, func(*settings) {}},
 		"other prefix": {"variables with other prefixes are ignored", []string{"ADDRESS=elsewhere", "XAPP_LIMIT=no"}, func(*settings) {}},
 		"text":         {"a value may hold an equals sign", []string{"APP_ADDRESS=a=b"}, func(s *settings) { s.Address = "a=b" }},
-		"secret":       {"a secret is read like a text", []string{"APP_TOKEN=hush"}, func(s *settings) { s.Token = "hush" }},
+		"secret":       {"a secret is read like a string", []string{"APP_TOKEN=hush"}, func(s *settings) { s.Token = "hush" }},
 		"bool":         {"false is a value too", []string{"APP_STRICT=false"}, func(s *settings) { s.Strict = false }},
 		"map": {
 			"a map is replaced, not added to",
@@ -81,7 +81,7 @@ func TestVariablesSetTheirFields(t *testing.T) {
 	}
 }
 
-func TestAllInvalidVariablesAreListed(t *testing.T) {
+func TestReadListsAllInvalidVariables(t *testing.T) {
 	_, err := config.Read(config.Prefix, defaults(), []string{
 		"APP_LIMIT=hush7", "APP_STRICT=hush", "APP_LEASE_DURATION=hush6s", "APP_SECRETS=hush", "APP_FORMER_WORKERS=hush",
 		"APP_WORKERS=5", "APP_TOKEN=hush", "LIMIT=hush",
@@ -98,10 +98,10 @@ func TestAllInvalidVariablesAreListed(t *testing.T) {
 	}
 }
 
-func TestFaultOfTheStruct(t *testing.T) {
+func TestReadReportsUnsupportedFields(t *testing.T) {
 	if _, err := config.Read(config.Prefix, struct {
 		Channel chan int `env:"CHANNEL"`
 	}{}, []string{"APP_CHANNEL=1"}); err == nil || !strings.Contains(err.Error(), "Channel") {
-		t.Errorf("a field that no variable can set gives %v", err)
+		t.Errorf("an unsupported field gives %v, want an error that names it", err)
 	}
 }

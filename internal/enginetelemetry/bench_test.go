@@ -22,7 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// nothing is a step without work.
+// nothing is a step that does no work.
 type nothing struct{ name string }
 
 func (n nothing) Name() string { return n.name }
@@ -47,15 +47,15 @@ func (endObserver) LeaseLost()                                               {}
 // overhead of tracing, because the steps do nothing.
 func BenchmarkOperation(b *testing.B) {
 	where := tracing.NewWith(sdktrace.NewBatchSpanProcessor(tracetest.NewNoopExporter()), 1, resource.Empty())
-	off, on := operator(b, nil), operator(b, enginetelemetry.NewTracer(where))
+	off, on := runner(b, nil), runner(b, enginetelemetry.NewTracer(where))
 
 	var took [2]time.Duration
 
 	for b.Loop() {
-		for i, carry := range []func(){off, on} {
+		for i, run := range []func(){off, on} {
 			began := time.Now()
 
-			carry()
+			run()
 
 			took[i] += time.Since(began)
 		}
@@ -85,8 +85,8 @@ func BenchmarkAttempt(b *testing.B) {
 	}
 }
 
-// operator returns a function that runs one operation on an engine.
-func operator(b *testing.B, tracer process.Tracer) func() {
+// runner returns a function that runs one operation on an engine.
+func runner(b *testing.B, tracer process.Tracer) func() {
 	b.Helper()
 
 	db := storagetest.SQLite(b)

@@ -86,7 +86,7 @@ environment_broker_engine_step_attempts_total{kind="provision",outcome="retrying
 	}
 
 	if sums["environment_broker_engine_operation_duration_seconds"] != 60 || sums["environment_broker_engine_step_duration_seconds"] != 5 || sums["environment_broker_engine_pickup_delay_seconds"] != 0.02 {
-		t.Errorf("durations add up to %v", sums)
+		t.Errorf("sums of durations are %v", sums)
 	}
 }
 
@@ -117,8 +117,8 @@ environment_broker_engine_operations_unfinished{kind="provision",state="pending"
 	}
 
 	log, lines := logtest.NewNullLogger()
-	if count := testutil.CollectAndCount(enginetelemetry.Queue(depths{err: errors.New("the database is away")}, now, log)); count != 0 {
-		t.Errorf("%d metrics without an answer of the database, want none", count)
+	if count := testutil.CollectAndCount(enginetelemetry.Queue(depths{err: errors.New("the database is down")}, now, log)); count != 0 {
+		t.Errorf("%d metrics without the database, want none", count)
 	}
 
 	if len(lines.AllEntries()) != 1 {

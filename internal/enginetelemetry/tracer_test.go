@@ -58,11 +58,11 @@ func TestAttemptsAreChildrenOfTheirOperation(t *testing.T) {
 		wantTrace     string
 		wantParent    string
 	}{
-		"Ordered":  {"a request ordered it: the operation is part of its trace", sent, 1, otherTrace, sender},
-		"Internal": {"no request did: the trace has the id of the operation", "", 1, ownTrace, ""},
+		"Ordered":  {"the operation is part of the trace of its request", sent, 1, otherTrace, sender},
+		"Internal": {"without a request, the trace has the id of the operation", "", 1, ownTrace, ""},
 		"Rubbish":  {"an invalid line is no trace", "rubbish", 1, ownTrace, ""},
-		"Client's": {"the client decides whether its trace is kept", sent, 0, otherTrace, sender},
-		"Unwanted": {"also if it is not", unwanted, 1, "", ""},
+		"Client's": {"the client's sampling decision takes precedence", sent, 0, otherTrace, sender},
+		"Unwanted": {"a client may opt out", unwanted, 1, "", ""},
 		"Left out": {"a trace started here is sampled", "", 0, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestAttemptsAreChildrenOfTheirOperation(t *testing.T) {
 
 func TestNoTracerWhenTracingIsOff(t *testing.T) {
 	if enginetelemetry.NewTracer(nil) != nil {
-		t.Error("tracing that is off has a tracer")
+		t.Error("NewTracer returns a tracer without tracing")
 	}
 }
 

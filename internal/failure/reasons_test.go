@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// TestEveryReasonHasAMeaning reads the reasons out of the source, so that none is forgotten on the page for users.
-func TestEveryReasonHasAMeaning(t *testing.T) {
+// TestReasonsAreDocumented parses the source for reasons, so that the page for users lists all of them.
+func TestReasonsAreDocumented(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "failure.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestEveryReasonHasAMeaning(t *testing.T) {
 		got = append(got, each.Reason)
 
 		if each.Meaning == "" || each.Remedy == "" {
-			t.Errorf("%s lacks its meaning or its remedy", each.Reason)
+			t.Errorf("%s has no meaning or no remedy", each.Reason)
 		}
 	}
 

@@ -23,8 +23,8 @@ import (
 
 func TestRefusalOf(t *testing.T) {
 	const (
-		inside  = "The broker failed. Its log says why."
-		patient = "The broker's database does not answer. Try again later."
+		internal    = "The broker failed. Its log says why."
+		unavailable = "The broker's database does not answer. Try again later."
 	)
 
 	network := &net.OpError{Op: "dial", Err: errors.New("refused")}
@@ -35,14 +35,14 @@ func TestRefusalOf(t *testing.T) {
 		want   httpserver.Refusal
 	}{
 		"Refusal":    {"a wrapped refusal is unchanged", fmt.Errorf("x: %w", httpserver.Refuse(410, "gone")), httpserver.Refusal{Status: 410, Description: "gone"}},
-		"Plain":      {"the text of an internal error is for the log", errors.New("password"), httpserver.Refusal{Status: 500, Description: inside}},
+		"Plain":      {"the text of an internal error is for the log", errors.New("password"), httpserver.Refusal{Status: 500, Description: internal}},
 		"TooLarge":   {"a body beyond the limit", &http.MaxBytesError{Limit: 1}, httpserver.Refusal{Status: 413, Code: "RequestEntityTooLarge", Description: "The body of the request is too large."}},
-		"Network":    {"an unreachable database", fmt.Errorf("x: %w", network), httpserver.Refusal{Status: 503, Description: patient, RetryAfter: 5 * time.Second}},
-		"Connection": {"a closed connection to the database", driver.ErrBadConn, httpserver.Refusal{Status: 503, Description: patient, RetryAfter: 5 * time.Second}},
-		"Deadline":   {"a slow database", context.DeadlineExceeded, httpserver.Refusal{Status: 503, Description: patient, RetryAfter: 5 * time.Second}},
+		"Network":    {"an unreachable database", fmt.Errorf("x: %w", network), httpserver.Refusal{Status: 503, Description: unavailable, RetryAfter: 5 * time.Second}},
+		"Connection": {"a closed connection to the database", driver.ErrBadConn, httpserver.Refusal{Status: 503, Description: unavailable, RetryAfter: 5 * time.Second}},
+		"Deadline":   {"a slow database", context.DeadlineExceeded, httpserver.Refusal{Status: 503, Description: unavailable, RetryAfter: 5 * time.Second}},
 		"Invalid":    {"a failure keeps its text", failure.New(failure.Invalid, "no"), httpserver.Refusal{Status: 400, Description: "no"}},
 		"Transient":  {"a transient failure has a Retry-After", failure.Wrap(failure.Transient, network, "away"), httpserver.Refusal{Status: 503, Description: "away", RetryAfter: 5 * time.Second}},
-		"Internal":   {"the text of an internal failure is for the log", failure.New(failure.Internal, "secret"), httpserver.Refusal{Status: 500, Description: inside}},
+		"Internal":   {"the text of an internal failure is for the log", failure.New(failure.Internal, "secret"), httpserver.Refusal{Status: 500, Description: internal}},
 	}
 
 	for name, test := range cases {
@@ -59,7 +59,7 @@ func TestRefusalOf(t *testing.T) {
 	}
 }
 
-func TestAnswers(t *testing.T) {
+func TestResponses(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		endpoint httpserver.Endpoint
@@ -94,7 +94,7 @@ func TestAnswers(t *testing.T) {
 			got := fmt.Sprintf("%d %s %s%s", recorder.Code, recorder.Header().Get("Content-Type"),
 				strings.TrimSuffix(recorder.Body.String(), "\n"), recorder.Header().Get("Retry-After"))
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("\n%s\nanswer: -want +got\n%s", test.reason, diff)
+				t.Errorf("\n%s\nresponse: -want +got\n%s", test.reason, diff)
 			}
 		})
 	}
@@ -110,13 +110,13 @@ func TestLogLevels(t *testing.T) {
 		level   string
 		status  int
 	}{
-		"Fine": {"a success is logged as information", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(nil) }, "info", 200},
-		"Refused": {"so is a refusal", httpserver.Endpoint(func(*http.Request) (httpserver.Response, error) {
+		"Success": {"a success is logged as information", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(nil) }, "info", 200},
+		"Refused": {"a rejection is logged as information", httpserver.Endpoint(func(*http.Request) (httpserver.Response, error) {
 			return httpserver.Response{}, httpserver.Refuse(404, "x")
 		}).ServeHTTP, "info", 404},
 		"Failed":     {"an internal error is logged as an error", httpserver.Endpoint(func(*http.Request) (httpserver.Response, error) { return httpserver.Response{}, errors.New("x") }).ServeHTTP, "error", 500},
-		"Panic":      {"so is a panic", func(http.ResponseWriter, *http.Request) { panic("x") }, "error", 500},
-		"LatePanic":  {"even after the response has started", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK); panic("x") }, "info", 200},
+		"Panic":      {"a panic is logged as an error and answered", func(http.ResponseWriter, *http.Request) { panic("x") }, "error", 500},
+		"LatePanic":  {"a panic after the start of the response keeps its status", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK); panic("x") }, "info", 200},
 		"NoDeadline": {"the work continues when the client hangs up", httpserver.Deadline(time.Hour)(http.HandlerFunc(stillWorks)).ServeHTTP, "info", 200},
 	}
 

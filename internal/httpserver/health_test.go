@@ -38,10 +38,10 @@ func TestReadiness(t *testing.T) {
 		wantBody   string
 	}{
 		"ready": {
-			reason: "the service gets requests", check: passes,
+			reason: "the service is ready for requests", check: passes,
 			wantStatus: http.StatusOK, wantBody: "ok\n",
 		},
-		"database away": {
+		"database down": {
 			reason:     "requests would fail; the details stay in the log",
 			check:      func(context.Context) error { return errors.New("dial 10.0.0.1: password hush") },
 			wantStatus: http.StatusServiceUnavailable, wantBody: "the database does not answer\n",
@@ -70,7 +70,7 @@ func TestReadiness(t *testing.T) {
 			}
 
 			if status, body := get(t, h, "/healthz"); status != http.StatusOK || body != "ok\n" {
-				t.Errorf("%s: a running process is alive, but /healthz says %d %q", c.reason, status, body)
+				t.Errorf("%s: /healthz returns %d %q, want success while the process runs", c.reason, status, body)
 			}
 		})
 	}
@@ -87,7 +87,7 @@ func TestServiceIsReadyUntilItStops(t *testing.T) {
 		synctest.Wait()
 
 		if status, _ := get(t, h, "/readyz"); status != http.StatusOK {
-			t.Errorf("while it runs the service is not ready: %d", status)
+			t.Errorf("got %d while the service runs, want ready", status)
 		}
 
 		stop()
@@ -97,7 +97,7 @@ func TestServiceIsReadyUntilItStops(t *testing.T) {
 		}
 
 		if status, _ := get(t, h, "/readyz"); status != http.StatusServiceUnavailable {
-			t.Errorf("once it stops the service is ready: %d", status)
+			t.Errorf("got %d once the service stops, want not ready", status)
 		}
 	})
 }
@@ -112,7 +112,7 @@ func TestHangingCheckIsCutOff(t *testing.T) {
 		}, logging.Discard())
 
 		if status, _ := get(t, h, "/readyz"); status != http.StatusServiceUnavailable || time.Since(began) != 2*time.Second {
-			t.Errorf("got %d after %s, want not ready after 2s, when probes time out", status, time.Since(began))
+			t.Errorf("got %d after %s, want not ready after 2s", status, time.Since(began))
 		}
 	})
 }
@@ -128,7 +128,7 @@ func TestFailedCheckIsLogged(t *testing.T) {
 	get(t, httpserver.NewHealth(func(context.Context) error { return errors.New("no route to the database") }, log), "/readyz")
 
 	if !strings.Contains(lines.String(), "no route to the database") {
-		t.Errorf("the log says %q", lines.String())
+		t.Errorf("the log has %q", lines.String())
 	}
 }
 

@@ -109,8 +109,8 @@ func (r running) send(text string) *bufio.Reader {
 	return bufio.NewReader(conn)
 }
 
-// answer is the outcome of a request.
-type answer struct {
+// result is the outcome of a request.
+type result struct {
 	status int
 	body   string
 	err    error
@@ -118,13 +118,13 @@ type answer struct {
 }
 
 // ask sends a request and reads the response in the background.
-func (r running) ask(text string) <-chan answer {
+func (r running) ask(text string) <-chan result {
 	r.Helper()
 
-	began, reader, got := time.Now(), r.send(text), make(chan answer, 1)
+	began, reader, got := time.Now(), r.send(text), make(chan result, 1)
 
 	go func() {
-		var read answer
+		var read result
 
 		response, err := http.ReadResponse(reader, nil)
 		if read.err = err; err == nil {
@@ -211,11 +211,11 @@ func TestStop(t *testing.T) {
 				}
 
 				if (err == nil) != (c.wantErr == "") || (err != nil && !strings.Contains(err.Error(), c.wantErr)) {
-					r.Errorf("%s: the stop gives %v, want %q", c.reason, err, c.wantErr)
+					r.Errorf("%s: the stop returns %v, want %q", c.reason, err, c.wantErr)
 				}
 
-				if answer := <-got; c.wantErr == "" && (answer.err != nil || answer.body != c.wantBody) {
-					r.Errorf("%s: the answer is %q, %v", c.reason, answer.body, answer.err)
+				if response := <-got; c.wantErr == "" && (response.err != nil || response.body != c.wantBody) {
+					r.Errorf("%s: the response is %q, %v", c.reason, response.body, response.err)
 				}
 
 				if _, err := r.pipes.Accept(); !errors.Is(err, net.ErrClosed) {
@@ -228,17 +228,17 @@ func TestStop(t *testing.T) {
 	}
 }
 
-func TestConnectionsWithoutARequestDoNotHoldUpTheStop(t *testing.T) {
+func TestStopClosesIdleAndUnusedConnections(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		use    func(r running)
 		within time.Duration
 	}{
 		"idle": {
-			reason: "its last answer was read", within: 0,
+			reason: "its last response was read", within: 0,
 			use: func(r running) {
-				if answer := <-r.ask(get); answer.status != http.StatusNotFound {
-					r.Errorf("the answer is %d, %v", answer.status, answer.err)
+				if response := <-r.ask(get); response.status != http.StatusNotFound {
+					r.Errorf("the response is %d, %v", response.status, response.err)
 				}
 			},
 		},
@@ -262,7 +262,7 @@ func TestConnectionsWithoutARequestDoNotHoldUpTheStop(t *testing.T) {
 	}
 }
 
-func TestRequestsAreAnsweredDuringTheDelay(t *testing.T) {
+func TestServerHandlesRequestsDuringTheDelay(t *testing.T) {
 	const delay = 3 * time.Second
 
 	serveWithDelay(t, http.NotFoundHandler(), delay, func(r running) {
@@ -270,7 +270,7 @@ func TestRequestsAreAnsweredDuringTheDelay(t *testing.T) {
 
 		before, err := http.ReadResponse(r.send(request), nil)
 		if err != nil || before.Close {
-			r.Fatalf("a connection to a server that stays is closed: %+v, %v", before, err)
+			r.Fatalf("got %+v, %v, want a response that keeps the connection open", before, err)
 		}
 
 		r.stop()
@@ -293,9 +293,9 @@ func TestRequestsAreAnsweredDuringTheDelay(t *testing.T) {
 	})
 }
 
-func TestNoDrainingOutsideOfAServer(t *testing.T) {
+func TestDrainingOutsideOfAServer(t *testing.T) {
 	if Draining(t.Context()) != nil {
-		t.Error("a request without a server is draining")
+		t.Error("Draining returns a channel outside of a server")
 	}
 }
 
@@ -315,7 +315,7 @@ func TestLimits(t *testing.T) {
 		reason     string
 		handle     http.HandlerFunc
 		request    string
-		wantStatus int // 0: the connection is closed without an answer
+		wantStatus int // 0: the connection is closed without a response
 		wantAfter  time.Duration
 	}{
 		"slow header": {
@@ -333,16 +333,16 @@ func TestLimits(t *testing.T) {
 			wantStatus: http.StatusRequestHeaderFieldsTooLarge,
 		},
 		"header of a usual size": {
-			reason: "tokens and contexts of platforms fit",
+			reason: "tokens and contexts of platforms must fit",
 			handle: echo, request: "GET / HTTP/1.1\r\nHost: here\r\nX-Long: " + strings.Repeat("x", 48<<10) + "\r\n\r\n",
 			wantStatus: http.StatusOK,
 		},
 		"long poll": {
-			reason:  "the longest poll fits",
+			reason:  "the longest poll must fit",
 			handle:  func(http.ResponseWriter, *http.Request) { time.Sleep(40 * time.Second) }, // fake time
 			request: get, wantStatus: http.StatusOK, wantAfter: 40 * time.Second,
 		},
-		"slow answer": {
+		"slow response": {
 			reason: "an unread response must not hold a handler forever",
 			handle: func(w http.ResponseWriter, _ *http.Request) {
 				time.Sleep(61 * time.Second) // fake time
@@ -356,10 +356,10 @@ func TestLimits(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			serve(t, c.handle, func(r running) {
-				answer := <-r.ask(c.request)
-				if answer.status != c.wantStatus || answer.after < c.wantAfter || answer.after > c.wantAfter+time.Second {
+				got := <-r.ask(c.request)
+				if got.status != c.wantStatus || got.after < c.wantAfter || got.after > c.wantAfter+time.Second {
 					r.Errorf("%s: status %d after %s (%v), want %d after %s",
-						c.reason, answer.status, answer.after, answer.err, c.wantStatus, c.wantAfter)
+						c.reason, got.status, got.after, got.err, c.wantStatus, c.wantAfter)
 				}
 
 				if _, err := r.end(); err != nil {
@@ -391,7 +391,7 @@ func TestIdleConnectionIsClosed(t *testing.T) {
 
 		_, err = reader.ReadByte()
 		if idle := time.Since(began); !errors.Is(err, io.EOF) || idle != 2*time.Minute {
-			r.Errorf("an idle connection gives %v after %s, want its end after 2m", err, idle)
+			r.Errorf("an idle connection returns %v after %s, want EOF after 2m", err, idle)
 		}
 
 		if _, err := r.end(); err != nil {
@@ -407,16 +407,16 @@ func TestListen(t *testing.T) {
 	}
 
 	if _, err := Listen(t.Context(), server.Address(), nil, 0); err == nil || !strings.Contains(err.Error(), server.Address()) {
-		t.Errorf("an address that is taken gives %v, want an error that names it", err)
+		t.Errorf("listening on a bound address returns %v, want an error with the address", err)
 	}
 
-	for range 2 { // a service that failed to start closes what it has, and that may have ended by itself
+	for range 2 { // a service that failed to start closes servers that may have stopped already
 		if err := server.Close(); err != nil {
 			t.Error(err)
 		}
 	}
 
 	if err := server.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "serving "+server.Address()) {
-		t.Errorf("a server whose address was given back runs: %v", err)
+		t.Errorf("a closed server runs: %v", err)
 	}
 }

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errBroken = errors.New("broken")
 
-// diary is what the parts of a test write down.
+// diary records the events of the parts of a test.
 type diary struct {
 	mutex sync.Mutex
 	lines []string
@@ -73,7 +73,7 @@ func begin(t *testing.T, parts ...lifecycle.Part) (stop context.CancelFunc, ende
 
 var lastFirst = []string{"c stops", "c ended", "b stops", "b ended", "a stops", "a ended"}
 
-func TestPartsRunTogetherAndStopOneAfterTheOther(t *testing.T) {
+func TestPartsStopInReverseOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &diary{}
 		stop, ended := begin(t, d.part("a", nil), d.part("b", nil), d.part("c", nil))
@@ -99,13 +99,13 @@ func TestPartsRunTogetherAndStopOneAfterTheOther(t *testing.T) {
 	})
 }
 
-func TestEarlyStopIsWaitedForInOrder(t *testing.T) {
+func TestStopsEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &diary{}
 		worker := d.part("worker", nil)
 		worker.StopsEarly = true
 
-		stop, ended := begin(t, d.part("needed", nil), worker, d.part("door", nil))
+		stop, ended := begin(t, d.part("needed", nil), worker, d.part("server", nil))
 
 		synctest.Wait()
 		stop()
@@ -117,13 +117,13 @@ func TestEarlyStopIsWaitedForInOrder(t *testing.T) {
 		}
 
 		if took := time.Since(asked); took != 2*time.Second {
-			t.Errorf("the stop took %s, want a second for door and worker together and one for what the worker needs", took)
+			t.Errorf("the stop took %s, want one second for server and worker together and one for the part that the worker needs", took)
 		}
 
 		got := d.read()[3:]
-		slices.Sort(got[:4]) // door and worker do each of their steps at the same moment
+		slices.Sort(got[:4]) // server and worker stop at the same time
 
-		want := []string{"door ended", "door stops", "worker ended", "worker stops", "needed stops", "needed ended"}
+		want := []string{"server ended", "server stops", "worker ended", "worker stops", "needed stops", "needed ended"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("a part that the worker needs stopped before it, -want +got:\n%s", diff)
 		}
@@ -137,9 +137,9 @@ func TestPartThatEndsStopsTheOthers(t *testing.T) {
 		stopping error
 		want     []string
 	}{
-		"failed":     {"a service with a failed part must stop with an error", errBroken, nil, []string{"early: broken"}},
-		"ended":      {"a service with an ended part must stop", nil, nil, nil},
-		"both wrong": {"no error hides another", errBroken, errors.New("stuck"), []string{"c: stuck", "b: stuck", "a: stuck", "early: broken"}},
+		"failed":    {"a failed part stops the service with an error", errBroken, nil, []string{"early: broken"}},
+		"ended":     {"a part that ends stops the service", nil, nil, nil},
+		"both fail": {"all errors are returned", errBroken, errors.New("stuck"), []string{"c: stuck", "b: stuck", "a: stuck", "early: broken"}},
 	}
 
 	for name, c := range cases {
@@ -192,7 +192,7 @@ func TestPartThatDoesNotStopIsAbandoned(t *testing.T) {
 		}
 
 		if took := time.Since(asked); took != limit+time.Second {
-			t.Errorf("the stop took %s, want the limit, which the stuck one uses up, and the second that the last one needs", took)
+			t.Errorf("the stop took %s, want the limit, which the stuck part uses up, and one second for the remaining part", took)
 		}
 
 		if diff := cmp.Diff([]string{"c stops", "c ended", "a stops", "a ended"}, d.read()[2:]); diff != "" {
@@ -203,7 +203,7 @@ func TestPartThatDoesNotStopIsAbandoned(t *testing.T) {
 	})
 }
 
-func TestPartsGetTheValuesOfTheContext(t *testing.T) {
+func TestPartsGetContextValues(t *testing.T) {
 	type key struct{}
 
 	var got any
@@ -216,11 +216,11 @@ func TestPartsGetTheValuesOfTheContext(t *testing.T) {
 	}})
 
 	if got != "trace" || err != nil {
-		t.Errorf("the part sees %v, %v", got, err)
+		t.Errorf("the part got %v, Run returned %v", got, err)
 	}
 }
 
-func TestMainReturnsTheExitCode(t *testing.T) {
+func TestMainExitCode(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		program  func(context.Context) error
@@ -230,7 +230,7 @@ func TestMainReturnsTheExitCode(t *testing.T) {
 		"done":   {"no error, no output", func(context.Context) error { return nil }, 0, ""},
 		"failed": {"the error is written", func(context.Context) error { return errBroken }, 1, "broken\n"},
 		"stopped": {
-			"a stop by a signal is no failure",
+			"a stop by a signal is a success",
 			func(ctx context.Context) error {
 				if err := syscall.Kill(syscall.Getpid(), syscall.SIGTERM); err != nil {
 					return err

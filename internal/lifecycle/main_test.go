@@ -16,7 +16,7 @@ import (
 // stuck is set in a process of this test binary that ignores its first signal.
 const stuck = "TEST_LIFECYCLE_STUCK"
 
-// TestSecondSignalEndsTheProgram signals a process of its own that hangs while it stops.
+// TestSecondSignalEndsTheProgram signals a child process that hangs while it stops.
 func TestSecondSignalEndsTheProgram(t *testing.T) {
 	if os.Getenv(stuck) != "" {
 		ignoreSignal()
@@ -43,7 +43,7 @@ func TestSecondSignalEndsTheProgram(t *testing.T) {
 
 	for _, want := range []string{"runs", "stops"} {
 		if !lines.Scan() || lines.Text() != want {
-			t.Fatalf("the program says %q, want %q", lines.Text(), want)
+			t.Fatalf("the program printed %q, want %q", lines.Text(), want)
 		}
 
 		if err := child.Process.Signal(syscall.SIGTERM); err != nil {
@@ -59,7 +59,7 @@ func TestSecondSignalEndsTheProgram(t *testing.T) {
 		_ = child.Wait() // the error is the signal
 	}()
 
-	// The program may have said that it stops a moment before it hears signals no more.
+	// The program may print that it stops shortly before it restores the default effect of signals.
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
 

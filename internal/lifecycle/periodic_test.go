@@ -27,14 +27,14 @@ func TestPeriodicWorkStartsAtOnceAndSurvivesErrors(t *testing.T) {
 		part := lifecycle.Periodic{Name: "sweep", Every: time.Hour, Clock: clock.RealClock{}, Log: logger, Work: func(context.Context) error {
 			runs = append(runs, time.Since(began))
 			if len(runs) == 2 {
-				return errors.New("the database is away")
+				return errors.New("the database is down")
 			}
 
 			return nil
 		}}.Part()
 
 		if err := part.Run(ctx); err != nil {
-			t.Errorf("a part that was told to stop gives %v", err)
+			t.Errorf("a requested stop returns %v", err)
 		}
 
 		if diff := cmp.Diff([]time.Duration{0, time.Hour, 2 * time.Hour}, runs); diff != "" {
@@ -42,7 +42,7 @@ func TestPeriodicWorkStartsAtOnceAndSurvivesErrors(t *testing.T) {
 		}
 
 		if len(hook.AllEntries()) != 1 || hook.LastEntry().Message != "sweep: failed, retrying in 1h0m0s" {
-			t.Errorf("the one failure is told once: %v", hook.AllEntries())
+			t.Errorf("want one log line for the one failure, got %v", hook.AllEntries())
 		}
 	})
 }
@@ -59,7 +59,7 @@ func TestPauseEndsWithTheContext(t *testing.T) {
 		defer cancel()
 
 		if err := lifecycle.Pause(ctx, clock.RealClock{}, time.Hour); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 2*time.Second {
-			t.Errorf("a pause that is not to go on took %s, %v", time.Since(began), err)
+			t.Errorf("a canceled pause ends after %s with %v", time.Since(began), err)
 		}
 	})
 }

@@ -119,7 +119,7 @@ func TestAlertsMatchTheMetrics(t *testing.T) {
 		t.Run(rule.Alert, func(t *testing.T) {
 			parsed := parse(t, rule.Expr)
 			if len(parsed.wrong) > 0 || len(parsed.metrics) == 0 {
-				t.Errorf("not PromQL, or a function that no rule uses yet: %v, %d metrics", parsed.wrong, len(parsed.metrics))
+				t.Errorf("the expression has unsupported functions %v, or no metric: %d metrics", parsed.wrong, len(parsed.metrics))
 			}
 
 			left := slices.Clone(parsed.grouped)
@@ -194,12 +194,12 @@ func checkTexts(t *testing.T, rule alert, labels []string) {
 	t.Helper()
 
 	if rule.Annotations["summary"] == "" || !slices.Contains([]string{"critical", "warning"}, rule.Labels["severity"]) {
-		t.Errorf("annotations %v with labels %v", rule.Annotations, rule.Labels)
+		t.Errorf("no summary or no severity: annotations %v, labels %v", rule.Annotations, rule.Labels)
 	}
 
 	for _, label := range shown.FindAllStringSubmatch(rule.Annotations["summary"], -1) {
 		if !slices.Contains(labels, label[1]) {
-			t.Errorf("the summary shows the label %s, and the labels are %v", label[1], labels)
+			t.Errorf("the summary uses the label %s, the expression has %v", label[1], labels)
 		}
 	}
 
@@ -208,8 +208,8 @@ func checkTexts(t *testing.T, rule alert, labels []string) {
 	}
 }
 
-// TestEveryAlertIsExplained checks the page against the rules.
-func TestEveryAlertIsExplained(t *testing.T) {
+// TestAlertsAreDocumented checks the page of the alerts against the rules.
+func TestAlertsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile(alertsPage)
 	if err != nil {
 		t.Fatal(err)

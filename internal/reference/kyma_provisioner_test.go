@@ -20,7 +20,7 @@ func TestKymaVariables(t *testing.T) {
 		case !isKept && variable.dropped == "":
 			t.Errorf("%s is gone without a reason", variable.name)
 		case isKept && variable.dropped != "":
-			t.Errorf("%s is listed as gone, because %s, but exists", variable.name, variable.dropped)
+			t.Errorf("%s exists, but is listed as gone: %s", variable.name, variable.dropped)
 		case isKept && !same(variable.value, ours.Default) && variable.changed == "":
 			t.Errorf("the default of %s differs without a reason: %q there, %q here", variable.name, ours.Default, variable.value)
 		}

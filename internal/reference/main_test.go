@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPagesAreUpToDate fails when somebody changes a plan, a variable or an error and forgets `make generate`.
+// TestPagesAreUpToDate fails after a change of a plan, a variable or an error without `make generate`.
 func TestPagesAreUpToDate(t *testing.T) {
 	for _, page := range pages() {
 		want, err := page.text()

@@ -21,13 +21,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// joined rejects files that say bad.
+// joined concatenates the contents. It rejects a file with the text bad.
 func joined(contents [][]byte) (string, error) {
 	texts := make([]string, 0, len(contents))
 
 	for _, content := range contents {
 		if string(content) == "bad" {
-			return "", errors.New("it says bad")
+			return "", errors.New("the file is bad")
 		}
 
 		texts = append(texts, string(content))
@@ -44,13 +44,13 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-func TestFirstLoadRejectsABadFile(t *testing.T) {
+func TestLoadRejectsInvalidFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	write(t, path, "bad")
 
 	for name, paths := range map[string][]string{"bad": {path}, "missing": {path + ".none"}} {
 		if _, err := Load("file", joined, paths...); err == nil {
-			t.Errorf("a %s file is loaded: a service would start with it", name)
+			t.Errorf("a %s file is accepted: a service would start with it", name)
 		}
 	}
 }
@@ -89,16 +89,16 @@ func TestWatcherFollowsFiles(t *testing.T) {
 			{"nothing has changed, so nothing is logged", func() {}, "a+b", 0, nil},
 			{"a change is used", func() { write(t, other, "c") }, "a+c", 0, []logrus.Level{logrus.InfoLevel}},
 			{"a bad file is rejected, which is logged once", func() { write(t, one, "bad") }, "a+c", 1, []logrus.Level{logrus.ErrorLevel}},
-			{"the contents from before are valid again", func() { write(t, one, "a") }, "a+c", 0, []logrus.Level{logrus.InfoLevel}},
+			{"the previous contents are valid again", func() { write(t, one, "a") }, "a+c", 0, []logrus.Level{logrus.InfoLevel}},
 			{"a missing file keeps the value", func() { _ = os.Remove(one) }, "a+c", 1, []logrus.Level{logrus.ErrorLevel}},
-			{"it comes back unchanged", func() { write(t, one, "a") }, "a+c", 0, []logrus.Level{logrus.InfoLevel}},
-			{"it has other contents", func() { write(t, one, "d") }, "d+c", 0, []logrus.Level{logrus.InfoLevel}},
+			{"the file returns unchanged", func() { write(t, one, "a") }, "a+c", 0, []logrus.Level{logrus.InfoLevel}},
+			{"the file has other contents", func() { write(t, one, "d") }, "d+c", 0, []logrus.Level{logrus.InfoLevel}},
 		}
 
 		for _, step := range steps {
 			hook.Reset()
 			step.change()
-			time.Sleep(3 * Every) // in the bubble: it takes no time
+			time.Sleep(3 * Every) // fake time
 			synctest.Wait()       // the last check has ended before the next change
 
 			if got := value.Get(); got != step.want {
@@ -120,7 +120,7 @@ func TestWatcherFollowsFiles(t *testing.T) {
 		}
 
 		if diff := cmp.Diff([]string{"a+b", "a+c", "a+c", "a+c", "d+c"}, used); diff != "" {
-			t.Errorf("values passed to the user: -want +got\n%s", diff)
+			t.Errorf("values passed to use: -want +got\n%s", diff)
 		}
 
 		stop()

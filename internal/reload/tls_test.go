@@ -93,23 +93,23 @@ func checkOnce(t *testing.T, watcher *Watcher) {
 	})
 }
 
-func TestCertificatesAreReplacedWhileTheServerRuns(t *testing.T) {
+func TestServerAndClientFollowTheirFiles(t *testing.T) {
 	folder := folder{t, t.TempDir()}
-	ours, theirs, other := authority(t, "servers"), authority(t, "clients"), authority(t, "others")
+	servers, clients, other := authority(t, "servers"), authority(t, "clients"), authority(t, "others")
 
-	serve := func(authority *certificate.Authority) {
+	issueServer := func(authority *certificate.Authority) {
 		pair, err := authority.IssueServer("broker", "127.0.0.1")
 		folder.pair("server", pair, err)
 	}
-	show := func(authority *certificate.Authority, name string) {
+	issueClient := func(authority *certificate.Authority, name string) {
 		pair, err := authority.IssueClient(certificate.Client{CommonName: name, Validity: time.Hour})
 		folder.pair("client", pair, err)
 	}
 
-	serve(ours)
-	show(theirs, "platform")
-	folder.write("clients.pem", theirs.CertificatePEM())
-	folder.write("servers.pem", ours.CertificatePEM())
+	issueServer(servers)
+	issueClient(clients, "platform")
+	folder.write("clients.pem", clients.CertificatePEM())
+	folder.write("servers.pem", servers.CertificatePEM())
 
 	watcher, metrics := newWatcher()
 
@@ -137,18 +137,18 @@ func TestCertificatesAreReplacedWhileTheServerRuns(t *testing.T) {
 	listener.StartTLS()
 	t.Cleanup(listener.Close)
 
-	// ask uses a new connection.
-	ask := func() (string, error) {
+	// request sends a request on a new connection.
+	request := func() (string, error) {
 		defer client.CloseIdleConnections()
 
-		recorder, err := (&http.Client{Transport: client}).Get(listener.URL)
+		response, err := (&http.Client{Transport: client}).Get(listener.URL)
 		if err != nil {
 			return "", err
 		}
-		defer recorder.Body.Close()
+		defer response.Body.Close()
 
 		body := make([]byte, 100)
-		n, _ := recorder.Body.Read(body)
+		n, _ := response.Body.Read(body)
 
 		return string(body[:n]), nil
 	}
@@ -160,17 +160,17 @@ func TestCertificatesAreReplacedWhileTheServerRuns(t *testing.T) {
 		wrong  bool
 	}{
 		{"the client is identified by its certificate", func() {}, "platform HTTP/2.0", false},
-		{"the client has a new certificate", func() { show(theirs, "platform2") }, "platform2 HTTP/2.0", false},
-		{"a certificate of another authority ends the connection", func() { show(other, "platform") }, "", true},
+		{"the client has a new certificate", func() { issueClient(clients, "platform2") }, "platform2 HTTP/2.0", false},
+		{"a certificate of another authority ends the connection", func() { issueClient(other, "platform") }, "", true},
 		{"the server trusts another authority of clients", func() { folder.write("clients.pem", other.CertificatePEM()) }, "platform HTTP/2.0", false},
-		{"the server's certificate is not signed by the trusted authority", func() { serve(other) }, "", true},
+		{"the server's certificate is not signed by the trusted authority", func() { issueServer(other) }, "", true},
 		{"the client trusts another authority of servers", func() { folder.write("servers.pem", other.CertificatePEM()) }, "platform HTTP/2.0", false},
 		{"a key that does not match is rejected", func() { folder.write("server.key", []byte("rubbish")) }, "platform HTTP/2.0", false},
 	} {
 		step.change()
 		checkOnce(t, watcher)
 
-		got, err := ask()
+		got, err := request()
 		if got != step.want || (err != nil) != step.wrong {
 			t.Errorf("%s: want %q, got %q, %v", step.reason, step.want, got, err)
 		}
@@ -253,8 +253,8 @@ func TestServerNameIsChecked(t *testing.T) {
 
 	defer client.CloseIdleConnections()
 
-	if answer, err := (&http.Client{Transport: client}).Get(listener.URL); err == nil {
-		_ = answer.Body.Close()
+	if response, err := (&http.Client{Transport: client}).Get(listener.URL); err == nil {
+		_ = response.Body.Close()
 
 		t.Errorf("a server for other.example.com is accepted at the address %s", listener.URL)
 	}
@@ -273,12 +273,12 @@ func TestInvalidFiles(t *testing.T) {
 		files  ServerTLS
 		want   string
 	}{
-		"NoKey":       {"a certificate is of no use without its key", ServerTLS{CertFile: cert}, "belong together"},
-		"NoCert":      {"a key is of no use without its certificate", ServerTLS{KeyFile: key}, "belong together"},
-		"ClientsOnly": {"there are no client certificates without TLS", ServerTLS{ClientCAFile: cert}, "over TLS only"},
-		"Missing":     {"a file has to be there", ServerTLS{CertFile: cert + "x", KeyFile: key}, "no such file"},
-		"Rubbish":     {"a file has to hold a certificate", ServerTLS{CertFile: rubbish, KeyFile: key}, "certificate"},
-		"NoAuthority": {"a file of authorities has to hold one", ServerTLS{CertFile: cert, KeyFile: key, ClientCAFile: rubbish}, "authorities"},
+		"NoKey":       {"a certificate is useless without its key", ServerTLS{CertFile: cert}, "belong together"},
+		"NoCert":      {"a key is useless without its certificate", ServerTLS{KeyFile: key}, "belong together"},
+		"ClientsOnly": {"client certificates need TLS", ServerTLS{ClientCAFile: cert}, "over TLS only"},
+		"Missing":     {"a named file must exist", ServerTLS{CertFile: cert + "x", KeyFile: key}, "no such file"},
+		"Rubbish":     {"a certificate file must hold a certificate", ServerTLS{CertFile: rubbish, KeyFile: key}, "certificate"},
+		"NoAuthority": {"a file of authorities must hold one", ServerTLS{CertFile: cert, KeyFile: key, ClientCAFile: rubbish}, "authorities"},
 	} {
 		if _, err := test.files.Config(watcher); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %s: want an error with %q, got %v", name, test.reason, test.want, err)
@@ -286,6 +286,6 @@ func TestInvalidFiles(t *testing.T) {
 	}
 
 	if config, err := (ServerTLS{}).Config(watcher); config != nil || err != nil {
-		t.Errorf("without files there is no TLS: got %v, %v", config, err)
+		t.Errorf("without files: got %v, %v, want plain HTTP", config, err)
 	}
 }

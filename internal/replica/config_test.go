@@ -30,8 +30,8 @@ func TestDatabaseSettings(t *testing.T) {
 		change func(*replica.Database)
 		want   string
 	}{
-		"driver":    {"a misspelled driver is found before anything is opened", func(d *replica.Database) { d.Driver = "mysql" }, `APP_DATABASE_DRIVER: "mysql"`},
-		"no driver": {"no driver is obvious", func(d *replica.Database) { d.Driver = "" }, "use sqlite or postgres"},
+		"driver":    {"a misspelled driver is rejected", func(d *replica.Database) { d.Driver = "mysql" }, `APP_DATABASE_DRIVER: "mysql"`},
+		"no driver": {"there is no default driver", func(d *replica.Database) { d.Driver = "" }, "use sqlite or postgres"},
 		"port":      {"a port is a number", func(d *replica.Database) { d.Port = "5432/broker" }, "APP_DATABASE_PORT"},
 	}
 

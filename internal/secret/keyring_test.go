@@ -27,18 +27,18 @@ func ring(t *testing.T, keys ...secret.String) *secret.Keyring {
 	return parsed
 }
 
-func TestSealedTextIsReadBack(t *testing.T) {
+func TestSealAndOpen(t *testing.T) {
 	keys := ring(t, secret.NewKey("k1"))
 
-	for name, plain := range map[string]string{"text": "a kubeconfig", "nothing": "", "binary": "\x00\xff", "long": strings.Repeat("x", 1<<20)} {
+	for name, plain := range map[string]string{"text": "a kubeconfig", "empty": "", "binary": "\x00\xff", "long": strings.Repeat("x", 1<<20)} {
 		t.Run(name, func(t *testing.T) {
 			envelope := keys.Seal([]byte(plain), place)
 			if !strings.HasPrefix(envelope, "k1:") || (plain != "" && strings.Contains(envelope, plain)) {
-				t.Errorf("the envelope does not name its key, or shows the text: %.80s", envelope)
+				t.Errorf("the envelope does not name its key, or contains the plain text: %.80s", envelope)
 			}
 
 			if again := keys.Seal([]byte(plain), place); again == envelope {
-				t.Error("the same text gives the same envelope: who reads the table learns which rows are equal")
+				t.Error("equal texts have equal envelopes, which shows a reader of the table which rows are equal")
 			}
 
 			opened, err := keys.Open(envelope, place)
@@ -49,31 +49,31 @@ func TestSealedTextIsReadBack(t *testing.T) {
 	}
 }
 
-func TestKeysAreExchangedWhileDataExists(t *testing.T) {
+func TestKeyRotation(t *testing.T) {
 	old, next := secret.NewKey("k1"), secret.NewKey("k2")
 	sealedBefore := ring(t, old).Seal([]byte(hush), place)
 
 	both := ring(t, next, old)
 	if opened, err := both.Open(sealedBefore, place); err != nil || string(opened) != hush {
-		t.Errorf("what the old key sealed gives %q, %v", opened, err)
+		t.Errorf("an envelope of the old key opens as %q, %v", opened, err)
 	}
 
 	sealedAfter := both.Seal([]byte(hush), place)
 	if !strings.HasPrefix(sealedAfter, "k2:") {
-		t.Errorf("the first key does not seal: %.10s", sealedAfter)
+		t.Errorf("the envelope is not sealed with the first key: %.10s", sealedAfter)
 	}
 
 	onlyNext := ring(t, next)
 	if opened, err := onlyNext.Open(sealedAfter, place); err != nil || string(opened) != hush {
-		t.Errorf("without the old key, what the new one sealed gives %q, %v", opened, err)
+		t.Errorf("without the old key, an envelope of the new key opens as %q, %v", opened, err)
 	}
 
 	if _, err := onlyNext.Open(sealedBefore, place); err == nil || !strings.Contains(err.Error(), `key "k1" is not configured`) {
-		t.Errorf("without the old key, what it sealed gives %v, want an error that names the key", err)
+		t.Errorf("without the old key, its envelope gives %v, want an error that names the key", err)
 	}
 }
 
-func TestEnvelopesAreRefused(t *testing.T) {
+func TestOpenRejectsInvalidEnvelopes(t *testing.T) {
 	keys := ring(t, secret.NewKey("k1"))
 	envelope := keys.Seal([]byte("hush, hush"), place)
 	encoded := strings.TrimPrefix(envelope, "k1:")
@@ -92,15 +92,15 @@ func TestEnvelopesAreRefused(t *testing.T) {
 		place    string
 		want     string
 	}{
-		"moved":        {"a value copied to another row would give its secret to another tenant", keys, envelope, "payload of operation 2", "moved"},
-		"changed":      {"who can write to the table must not make up values", keys, "k1:" + base64.StdEncoding.EncodeToString(changed), place, "changed"},
-		"cut":          {"a value that was cut off is no value", keys, envelope[:len(envelope)/2], place, "opening"},
-		"empty":        {"an envelope of nothing has at least a nonce", keys, "k1:", place, "changed"},
-		"other key":    {"a key with the same id may be another one", ring(t, secret.NewKey("k1")), envelope, place, "another key"},
-		"unknown key":  {"the operator has to know which key is missing", keys, "k9:" + encoded, place, `"k9"`},
-		"no envelope":  {"what was stored in clear is not taken for sealed", keys, "hush, hush", place, "not an envelope"},
-		"no base64":    {"what was stored in clear is not taken for sealed", keys, "k1:hush, hush", place, "not an envelope"},
-		"clear as key": {"what was stored in clear is not taken for sealed", keys, "", place, "not an envelope"},
+		"moved":       {"a value copied to another row would give its secret to another tenant", keys, envelope, "payload of operation 2", "moved"},
+		"changed":     {"a writer to the table must not be able to forge values", keys, "k1:" + base64.StdEncoding.EncodeToString(changed), place, "changed"},
+		"cut":         {"a truncated envelope is invalid", keys, envelope[:len(envelope)/2], place, "opening"},
+		"empty":       {"even an envelope of an empty text has a nonce", keys, "k1:", place, "changed"},
+		"other key":   {"keys with the same id may differ", ring(t, secret.NewKey("k1")), envelope, place, "another key"},
+		"unknown key": {"the operator must learn which key is missing", keys, "k9:" + encoded, place, `"k9"`},
+		"no envelope": {"plain text is not an envelope", keys, "hush, hush", place, "not an envelope"},
+		"no base64":   {"plain text is not an envelope", keys, "k1:hush, hush", place, "not an envelope"},
+		"nothing":     {"an empty text is not an envelope", keys, "", place, "not an envelope"},
 	}
 
 	for name, c := range cases {
@@ -130,8 +130,8 @@ func TestInvalidKeysAreNotQuoted(t *testing.T) {
 		"empty id":     {"the envelope names its key", ":" + material, "number 1 does not have the form id:base64"},
 		"second no id": {"the error shows the position", good + "," + material, "number 2 does not have the form"},
 		"no base64":    {"a key is base64", "k1:" + material[1:], "number 1 is not the base64 of 32 bytes"},
-		"short":        {"AES-256 needs 32 bytes", "k1:" + material[:40], "base64 of 32 bytes"},
-		"mixed up":     {"the text before the colon may be the key", material + ":k1", "base64 of 32 bytes"},
+		"short":        {"an AES-256 key has 32 bytes", "k1:" + material[:40], "base64 of 32 bytes"},
+		"swapped":      {"the text before the colon may be the key", material + ":k1", "base64 of 32 bytes"},
 		"twice":        {"ids are unique", "k1:" + material + ",k1:" + material, `"k1" is listed twice`},
 		"nothing":      {"data is never stored in clear", "", "openssl rand -base64 32"},
 		"only commas":  {"data is never stored in clear", " , ,", "APP_DATABASE_SECRET_KEYS"},
@@ -155,11 +155,11 @@ func TestInvalidKeysAreNotQuoted(t *testing.T) {
 	}
 
 	if _, err := secret.ParseKeyring(secret.String(" " + good + " ,\n")); err != nil {
-		t.Errorf("white space and a comma at the end, as files have them, give %v", err)
+		t.Errorf("white space and a trailing comma, as in files, give %v", err)
 	}
 }
 
-func FuzzOpenRefusesWhatWasNotSealed(f *testing.F) {
+func FuzzOpen(f *testing.F) {
 	keys, err := secret.ParseKeyring(secret.NewKey("k1"))
 	if err != nil {
 		f.Fatal(err)

@@ -11,30 +11,30 @@ func TestReencrypt(t *testing.T) {
 	old, next := secret.NewKey("k1"), secret.NewKey("k2")
 	former, keys := ring(t, old), ring(t, next, old)
 
-	anew, err := keys.Reencrypt(former.Seal([]byte(hush), place), place)
-	if err != nil || secret.KeyOf(anew) != "k2" {
-		t.Fatalf("sealed anew with %q, %v", secret.KeyOf(anew), err)
+	sealed, err := keys.Reencrypt(former.Seal([]byte(hush), place), place)
+	if err != nil || secret.KeyOf(sealed) != "k2" {
+		t.Fatalf("sealed with %q, %v", secret.KeyOf(sealed), err)
 	}
 
-	if plain, err := ring(t, next).Open(anew, place); err != nil || string(plain) != hush {
+	if plain, err := ring(t, next).Open(sealed, place); err != nil || string(plain) != hush {
 		t.Errorf("without the former key it opens as %q, %v", plain, err)
 	}
 
-	if again, err := keys.Reencrypt(anew, place); err != nil || again != anew {
-		t.Errorf("what is sealed with the first key is sealed again: %v", err)
+	if again, err := keys.Reencrypt(sealed, place); err != nil || again != sealed {
+		t.Errorf("an envelope of the first key is changed: %v", err)
 	}
 
 	for reason, envelope := range map[string]string{
-		"its key is gone":       ring(t, secret.NewKey("k0")).Seal([]byte(hush), place),
-		"it is of another row":  former.Seal([]byte(hush), "elsewhere"),
-		"it is not an envelope": "rubbish",
+		"its key is missing":     ring(t, secret.NewKey("k0")).Seal([]byte(hush), place),
+		"it is from another row": former.Seal([]byte(hush), "elsewhere"),
+		"it is not an envelope":  "rubbish",
 	} {
 		if got, err := keys.Reencrypt(envelope, place); err == nil || got != "" {
-			t.Errorf("%s, but it is sealed anew", reason)
+			t.Errorf("%s, but it is sealed again", reason)
 		}
 	}
 
 	if got := keys.Former(); !slices.Equal(got, []string{"k1"}) || len(former.Former()) != 0 {
-		t.Errorf("former keys: %v of two, %v of one", got, former.Former())
+		t.Errorf("former keys: %v of two keys, %v of one", got, former.Former())
 	}
 }

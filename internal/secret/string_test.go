@@ -21,7 +21,7 @@ type holder struct {
 	Password secret.String `json:"password"`
 }
 
-func TestStringNeverShowsItself(t *testing.T) {
+func TestStringIsMasked(t *testing.T) {
 	password := secret.String(hush)
 	config := holder{User: "me", Password: password}
 
@@ -48,16 +48,16 @@ func TestStringNeverShowsItself(t *testing.T) {
 		"%v":                {"the verb of error texts", printed("%v")},
 		"%+v":               {"the verb of careless debugging", printed("%+v")},
 		"%#v":               {"the verb of careful debugging", printed("%#v")},
-		"%s":                {"the verb of texts", printed("%s")},
-		"%q":                {"the verb of texts in error texts", printed("%q")},
-		"%x":                {"a text is as readable in hexadecimal", printed("%x")},
-		"%d":                {"fmt shows the value beside a verb that does not fit", printed("%d")},
+		"%s":                {"the verb of strings", printed("%s")},
+		"%q":                {"the verb of quoted strings", printed("%q")},
+		"%x":                {"hexadecimal text is readable too", printed("%x")},
+		"%d":                {"fmt prints the value after a verb that does not fit", printed("%d")},
 		"%20s":              {"a width changes nothing", printed("%20s")},
-		"struct":            {"configurations are printed whole", func(*testing.T) string { return fmt.Sprintf("%+v", config) }},
-		"pointer to struct": {"configurations are printed whole", func(*testing.T) string { return fmt.Sprintf("%#v", &config) }},
-		"list":              {"secrets come in lists", func(*testing.T) string { return fmt.Sprint([]secret.String{password}) }},
-		"map":               {"secrets come in maps", func(*testing.T) string { return fmt.Sprint(map[secret.String]secret.String{password: password}) }},
-		"error":             {"errors end up in logs and answers", func(*testing.T) string { return fmt.Errorf("no entry for %s", password).Error() }},
+		"struct":            {"configurations are printed as a whole", func(*testing.T) string { return fmt.Sprintf("%+v", config) }},
+		"pointer to struct": {"configurations are printed as a whole", func(*testing.T) string { return fmt.Sprintf("%#v", &config) }},
+		"list":              {"a slice of secrets", func(*testing.T) string { return fmt.Sprint([]secret.String{password}) }},
+		"map":               {"a map of secrets", func(*testing.T) string { return fmt.Sprint(map[secret.String]secret.String{password: password}) }},
+		"error":             {"errors end up in logs and responses", func(*testing.T) string { return fmt.Errorf("no entry for %s", password).Error() }},
 		"JSON":              {"configurations are dumped as JSON", encoded(json.Marshal, config)},
 		"JSON of a pointer": {"configurations are dumped as JSON", encoded(json.Marshal, &config)},
 		"YAML":              {"configurations are dumped as YAML", encoded(yaml.Marshal, config)},
@@ -74,7 +74,7 @@ func TestStringNeverShowsItself(t *testing.T) {
 			}
 
 			if !strings.Contains(shown, secret.Mask) {
-				t.Errorf("%s: %q does not tell that there is a secret", c.reason, shown)
+				t.Errorf("%s: %q does not show that a secret is set", c.reason, shown)
 			}
 		})
 	}
@@ -101,6 +101,6 @@ func TestRevealReturnsTheText(t *testing.T) {
 
 	var config holder
 	if err := json.Unmarshal([]byte(`{"password":"hush"}`), &config); err != nil || config.Password.Reveal() != hush {
-		t.Errorf("a secret that is read from JSON is %q, %v", config.Password.Reveal(), err)
+		t.Errorf("a secret read from JSON is %q, %v", config.Password.Reveal(), err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/tracing"
 )
 
-func TestRequestsThatChangeSomethingHaveSpans(t *testing.T) {
+func TestBegin(t *testing.T) {
 	for name, test := range map[string]struct {
 		reason, header string
 		changes        bool
@@ -22,7 +22,7 @@ func TestRequestsThatChangeSomethingHaveSpans(t *testing.T) {
 		"Change":      {"a change starts a trace", "", true, []summary{{Name: "change"}}},
 		"Sent":        {"a change continues its client's trace", sent, true, []summary{{"change", otherTrace, sender, ""}}},
 		"Poll":        {"polls would make up most traces", "", false, nil},
-		"Traced poll": {"a client that traces a read wants to see it", sent, false, []summary{{"change", otherTrace, sender, ""}}},
+		"Traced poll": {"a read within a trace of the client has a span", sent, false, []summary{{"change", otherTrace, sender, ""}}},
 		"Unwanted":    {"a client may opt out", unwanted, true, nil},
 	} {
 		where, kept := inMemory(1)
@@ -54,7 +54,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-func TestTransportSendsTheTraceAndNoSecret(t *testing.T) {
+func TestTransportSendsTraceWithoutSecrets(t *testing.T) {
 	const password = "hunter2"
 
 	for name, test := range map[string]struct {
@@ -102,7 +102,7 @@ func TestTransportSendsTheTraceAndNoSecret(t *testing.T) {
 		}
 
 		if want := "00-" + otherTrace + "-" + call.SpanContext.SpanID().String() + "-01"; header != want {
-			t.Errorf("%s: the system gets %q, want %q", name, header, want)
+			t.Errorf("%s: the system got %q, want %q", name, header, want)
 		}
 
 		if request.Header.Get("traceparent") != "" {
@@ -112,7 +112,7 @@ func TestTransportSendsTheTraceAndNoSecret(t *testing.T) {
 		for _, span := range kept.GetSpans() {
 			for _, attribute := range span.Attributes {
 				if strings.Contains(attribute.Value.String(), password) {
-					t.Errorf("%s: %s holds the password: %s", name, span.Name, attribute.Value.String())
+					t.Errorf("%s: span %s contains the password: %s", name, span.Name, attribute.Value.String())
 				}
 			}
 		}

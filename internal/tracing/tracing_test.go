@@ -19,11 +19,11 @@ import (
 func TestOffWithoutAnEndpoint(t *testing.T) {
 	off, err := tracing.New(t.Context(), "broker", tracing.DefaultConfig(), logging.Discard())
 	if off != nil || err != nil {
-		t.Fatalf("want none, got %v, %v", off, err)
+		t.Fatalf("got %v, %v, want nil", off, err)
 	}
 
 	if off.Receive(nil) != nil || off.Close(t.Context()) != nil {
-		t.Error("methods of a tracing that is off have an effect")
+		t.Error("methods of a nil Tracing have an effect")
 	}
 }
 
@@ -88,7 +88,7 @@ func TestSpansReachTheCollector(t *testing.T) {
 	}
 
 	if diff := cmp.Diff([]string{"broker", "Order"}, names); diff != "" || path != "/v1/traces" {
-		t.Errorf("at %s: -want +got\n%s", path, diff)
+		t.Errorf("request to %s, spans: -want +got\n%s", path, diff)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestFailedExportIsLogged(t *testing.T) {
 	span.End()
 
 	if err := where.Close(t.Context()); err != nil {
-		t.Errorf("the export failure fails the stop: %v", err)
+		t.Errorf("a failed export fails Close: %v", err)
 	}
 
 	if len(lines.AllEntries()) != 1 || !strings.Contains(lines.LastEntry().Message, "sending spans failed") {

@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-func TestFailuresThatOpenTheCircuitBreaker(t *testing.T) {
+func TestOutcomesOfCalls(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		act    act
@@ -28,7 +28,7 @@ func TestFailuresThatOpenTheCircuitBreaker(t *testing.T) {
 	}{
 		"refused":     {"nothing listens on the port", down(), "it refused the connection"},
 		"reset":       {"the server closes the connection", fails(&netError{syscall.ECONNRESET}), "the connection broke"},
-		"closed":      {"a proxy loses its server", fails(io.EOF), "the connection broke"},
+		"closed":      {"a proxy loses the connection to its server", fails(io.EOF), "the connection broke"},
 		"no name":     {"the DNS record may be missing for a while", fails(&net.DNSError{Err: "no such host", Name: "secret.internal"}), "its name is not known"},
 		"certificate": {"another server answers", fails(&tls.CertificateVerificationError{Err: errors.New("secret")}), "its certificate is not trusted"},
 		"other":       {"any other error of the transport", fails(errors.New("secret 10.1.2.3")), "it could not be reached"},
@@ -39,8 +39,8 @@ func TestFailuresThatOpenTheCircuitBreaker(t *testing.T) {
 		"unavailable": {"the server says that it is overloaded or down", answers(http.StatusServiceUnavailable), "it answered with HTTP status 503 Service Unavailable"},
 
 		"fine":         {"the call succeeds", answers(http.StatusOK), ""},
-		"refuses":      {"a rejection is an answer", answers(http.StatusUnprocessableEntity), ""},
-		"unauthorized": {"the credentials are ours", answers(http.StatusUnauthorized), ""},
+		"rejected":     {"a rejection is an answer", answers(http.StatusUnprocessableEntity), ""},
+		"unauthorized": {"our credentials are at fault", answers(http.StatusUnauthorized), ""},
 		"too many":     {"the server limits the rate but works", answers(http.StatusTooManyRequests), ""},
 		"given up":     {"canceled by the caller", fails(context.Canceled), ""},
 	}
@@ -81,7 +81,7 @@ type errorReader struct{}
 
 func (errorReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-func TestAnAnswerResetsTheFailures(t *testing.T) {
+func TestAnswerResetsFailures(t *testing.T) {
 	onFakeTime(t, 1, func(b *fixture) {
 		for range 3 {
 			b.behaves(down())
@@ -137,7 +137,7 @@ func TestOneTrialAtATime(t *testing.T) {
 
 		known := failure.Of(b.call(time.Minute))
 		if b.calls.Load() != made+1 || !strings.HasSuffix(known.Text, "a new attempt is under way") {
-			b.Errorf("%d concurrent trials, other calls fail with %q", b.calls.Load()-made, known.Text)
+			b.Errorf("%d concurrent trials, want 1; other calls fail with %q", b.calls.Load()-made, known.Text)
 		}
 
 		b.state("the trial is running", upstream.HalfOpen)
@@ -156,7 +156,7 @@ func TestOneTrialAtATime(t *testing.T) {
 	})
 }
 
-func TestHangingTrialMakesRoomForTheNext(t *testing.T) {
+func TestNextTrialAfterAHangingOne(t *testing.T) {
 	onFakeTime(t, 10, func(b *fixture) {
 		b.open()
 		time.Sleep(pause + time.Millisecond)

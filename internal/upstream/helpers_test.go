@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Constants of the package, repeated on purpose.
+// Constants of the package, repeated so that a change of them fails the tests.
 const (
 	threshold   = 5
 	pause       = 2 * time.Second
@@ -40,7 +40,7 @@ func fails(err error) act {
 	return func(*http.Request) (*http.Response, error) { return nil, err }
 }
 
-// hangs answers after the time, unless the caller leaves.
+// hangs acts after the time, unless the caller gives up.
 func hangs(took time.Duration, then act) act {
 	return func(r *http.Request) (*http.Response, error) {
 		select {
@@ -54,7 +54,7 @@ func hangs(took time.Duration, then act) act {
 
 func down() act { return fails(&netError{syscall.ECONNREFUSED}) }
 
-// netError is the error of a transport: it names an address.
+// netError is an error of net/http, whose text contains an address.
 type netError struct{ error }
 
 func (e *netError) Error() string   { return "dial tcp 10.1.2.3:443: " + e.error.Error() }
@@ -87,7 +87,7 @@ func onFakeTime(t *testing.T, calls int, test func(b *fixture)) {
 	synctest.Test(t, func(t *testing.T) { test(newFixture(t, "garden", calls)) })
 }
 
-// newFixture returns a system that answers.
+// newFixture returns a system that answers with status 200.
 func newFixture(t *testing.T, name string, calls int) *fixture {
 	t.Helper()
 

@@ -106,7 +106,7 @@ func TestRecoveryAfterAHangingProbe(t *testing.T) {
 	})
 }
 
-func TestFlappingSystemResumesOperationsOnce(t *testing.T) {
+func TestFlappingSystemResumesOperationsOncePerMinute(t *testing.T) {
 	onFakeTime(t, 1, func(b *fixture) {
 		operations := b.recover()
 

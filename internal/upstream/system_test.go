@@ -77,7 +77,7 @@ func TestSlotIsHeldUntilTheBodyIsClosed(t *testing.T) {
 	})
 }
 
-func TestCallerThatGivesUpWhileWaiting(t *testing.T) {
+func TestCallerGivesUpWhileWaiting(t *testing.T) {
 	onFakeTime(t, 1, func(b *fixture) {
 		b.behaves(hangs(time.Minute, answers(http.StatusOK)))
 
@@ -144,7 +144,7 @@ environment_broker_upstream_refused_total{reason="limit",system="garden"} 0
 		}
 
 		if count := testutil.CollectAndCount(b.system, "environment_broker_upstream_call_duration_seconds"); count != 1 {
-			b.Errorf("%d histograms of durations", count)
+			b.Errorf("%d histograms of durations, want 1", count)
 		}
 	})
 }
@@ -152,10 +152,10 @@ environment_broker_upstream_refused_total{reason="limit",system="garden"} 0
 // TestSystemsFailIndependently has an outage of two of three systems.
 func TestSystemsFailIndependently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		garden, shop, well := newFixture(t, "garden", 1), newFixture(t, "shop", 1), newFixture(t, "well", 1)
+		garden, director, releases := newFixture(t, "garden", 1), newFixture(t, "director", 1), newFixture(t, "releases", 1)
 
 		registry := prometheus.NewPedanticRegistry()
-		registry.MustRegister(garden.system, shop.system, well.system)
+		registry.MustRegister(garden.system, director.system, releases.system)
 
 		expect := func(states string) {
 			t.Helper()
@@ -170,38 +170,38 @@ func TestSystemsFailIndependently(t *testing.T) {
 		}
 
 		garden.open()
-		shop.open()
+		director.open()
 
-		for name, away := range map[string]*fixture{"garden": garden, "shop": shop} {
-			known := failure.Of(away.call(time.Minute))
+		for name, failing := range map[string]*fixture{"garden": garden, "director": director} {
+			known := failure.Of(failing.call(time.Minute))
 			if known.Component != "a "+name || !strings.HasPrefix(known.Text, "the "+name+" is unavailable: ") {
 				t.Errorf("a call to the %s fails with component %s: %s", name, known.Component, known.Text)
 			}
 		}
 
-		if err := well.call(time.Minute); err != nil {
+		if err := releases.call(time.Minute); err != nil {
 			t.Errorf("a call to the healthy system fails: %v", err)
 		}
 
-		expect(`environment_broker_upstream_breaker_state{system="garden"} 2
-environment_broker_upstream_breaker_state{system="shop"} 2
-environment_broker_upstream_breaker_state{system="well"} 0
+		expect(`environment_broker_upstream_breaker_state{system="director"} 2
+environment_broker_upstream_breaker_state{system="garden"} 2
+environment_broker_upstream_breaker_state{system="releases"} 0
 `)
 
 		time.Sleep(pause + time.Millisecond)
-		shop.behaves(answers(http.StatusOK))
+		director.behaves(answers(http.StatusOK))
 
-		if err := shop.call(time.Minute); err != nil {
+		if err := director.call(time.Minute); err != nil {
 			t.Error(err)
 		}
 
 		_ = garden.call(time.Minute)
 
-		shop.state("its trial was answered", upstream.Closed)
-		garden.state("its trial failed", upstream.Open)
-		expect(`environment_broker_upstream_breaker_state{system="garden"} 2
-environment_broker_upstream_breaker_state{system="shop"} 0
-environment_broker_upstream_breaker_state{system="well"} 0
+		director.state("the trial was answered", upstream.Closed)
+		garden.state("the trial failed", upstream.Open)
+		expect(`environment_broker_upstream_breaker_state{system="director"} 0
+environment_broker_upstream_breaker_state{system="garden"} 2
+environment_broker_upstream_breaker_state{system="releases"} 0
 `)
 	})
 }
