@@ -64,7 +64,7 @@ func (r *Recorder) Record(ctx context.Context, tx storage.Tx, entry auditlog.Ent
 	return nil
 }
 
-// RecordAlone adds an entry for an action that changes no row.
+// RecordAlone adds an entry for an action that changes no row, such as issuing a kubeconfig.
 func (r *Recorder) RecordAlone(ctx context.Context, entry auditlog.Entry) error {
 	return r.Record(ctx, r.db.Writer(), entry)
 }

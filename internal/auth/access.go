@@ -21,8 +21,9 @@ type Options struct {
 	// Address is where the service listens. Beyond the loopback it requires authentication.
 	Address string
 	// Users is the value of APP_AUTH_BASIC_USERS.
-	Users   secret.String
-	Config  Config
+	Users  secret.String
+	Config Config
+	// Clock measures rate limits, the validity of tokens and certificates, and the intervals of background work.
 	Clock   clock.WithTicker
 	Log     logrus.FieldLogger
 	Metrics prometheus.Registerer
@@ -39,7 +40,8 @@ type Access struct {
 	Parts []lifecycle.Part
 }
 
-// New returns the access that the options describe. Its error lists all invalid variables by name.
+// New returns the access that the options describe. It reads all files, but does not call the token issuer, so a service starts while the
+// issuer is down. Its error lists all invalid variables by name and none of their values.
 func New(options Options) (*Access, error) {
 	files := reload.NewWatcher(options.Log, options.Clock, options.Metrics)
 	access := &Access{Files: files}
@@ -74,6 +76,7 @@ func New(options Options) (*Access, error) {
 	return access, CheckAddress(options.Address, access.Authorizer.Authenticator)
 }
 
+// serverTLS returns the configuration of the server, or nil without a certificate.
 func (a *Access) serverTLS(config TLS) (*tls.Config, error) {
 	server, err := reload.ServerTLS{
 		CertFile: config.CertFile, KeyFile: config.KeyFile, ClientCAFile: config.ClientCAFile,
@@ -115,6 +118,7 @@ func (a *Access) users(options Options) (Authenticator, error) {
 	return ReloadedUsers(all.Get), nil
 }
 
+// tokens returns the authenticator of the token issuer, or nil without an issuer. It adds the refresh of the keys to the parts.
 func (a *Access) tokens(options Options) (Authenticator, error) {
 	config := options.Config.OIDC
 	if config.IssuerURL == "" {
@@ -144,6 +148,8 @@ func (a *Access) tokens(options Options) (Authenticator, error) {
 	return tokens, nil
 }
 
+// certificates returns the authenticator of client certificates, or nil without rules. Authorities without rules are an error: their clients
+// could connect and do nothing.
 func certificates(options Options) (Authenticator, error) {
 	rules, err := ParseRules(options.Config.CertificateRoles)
 	if err == nil {
@@ -192,7 +198,7 @@ func BeyondLoopback(address string) bool {
 	return ip == nil || !ip.IsLoopback()
 }
 
-// CheckAddress rejects an address beyond the loopback without authentication.
+// CheckAddress rejects an address beyond the loopback without authentication: every client that reaches it would have all roles.
 func CheckAddress(address string, authenticator Authenticator) error {
 	if _, open := authenticator.(NoAuthentication); open && BeyondLoopback(address) {
 		return fmt.Errorf("listening on %s, which other machines can reach, needs authentication: "+

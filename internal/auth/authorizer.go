@@ -68,7 +68,8 @@ func NewAuthorizer(authenticator Authenticator) *Authorizer {
 }
 
 // Require returns a middleware that passes requests of clients with one of the roles, with the identity in their context. It responds 401
-// without valid credentials, 403 without a role, 429 beyond the client's limit, and 503 if the credentials cannot be verified.
+// without valid credentials, 403 without a role, 429 beyond the client's limit, and 503 if the credentials cannot be verified. It checks in
+// this order, so a request with a wrong password takes no token from the bucket of the user that it names.
 func (a *Authorizer) Require(roles ...Role) httpserver.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -127,6 +128,7 @@ func clientOf(r *http.Request) string {
 	return ClientNetwork(r.RemoteAddr)
 }
 
+// challenge responds 401. A reason never says whether the user exists.
 func (a *Authorizer) challenge(w http.ResponseWriter, r *http.Request, why string) {
 	if challenge := a.Authenticator.Challenge(); challenge != "" {
 		w.Header().Set("WWW-Authenticate", challenge)
@@ -137,6 +139,7 @@ func (a *Authorizer) challenge(w http.ResponseWriter, r *http.Request, why strin
 	})
 }
 
+// refuse counts the rejection and responds with the refusal, as an endpoint that returns it would.
 func (a *Authorizer) refuse(w http.ResponseWriter, r *http.Request, reason string, refusal *httpserver.Refusal) {
 	if a.Refused != nil {
 		a.Refused(reason)

@@ -18,7 +18,7 @@ type Certificates struct {
 	Clock clock.PassiveClock
 }
 
-// Authenticate implements Authenticator.
+// Authenticate implements Authenticator. The handshake has verified the certificate; only its expiry is checked again for each request.
 func (c Certificates) Authenticate(r *http.Request) (Identity, error) {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return Identity{}, ErrNoCredentials
@@ -40,6 +40,7 @@ func (Certificates) Challenge() string { return "" }
 // certificateAttributes returns the attributes that rules for certificates may name.
 func certificateAttributes() []string { return []string{"cn", "o", "ou", "dns", "email", "uri"} }
 
+// attributesOf returns the attributes of certificateAttributes. An attribute that the certificate lacks has no values.
 func attributesOf(certificate *x509.Certificate) map[string][]string {
 	attributes := map[string][]string{
 		"o": certificate.Subject.Organization, "ou": certificate.Subject.OrganizationalUnit,

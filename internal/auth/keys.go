@@ -44,7 +44,8 @@ type keys struct {
 	clock      clock.PassiveClock
 	algorithms []jose.SignatureAlgorithm
 
-	// fetching is a lock, of one token in the channel, that a request holds while it fetches keys.
+	// fetching is a lock that a request holds while it fetches keys. It is a channel of capacity 1 and not a mutex, so that a waiting request
+	// ends with its context.
 	fetching chan struct{}
 
 	mutex sync.Mutex
@@ -131,7 +132,7 @@ func (k *keys) lookUp(header jose.Header) (matching []jose.JSONWebKey, due bool)
 	return matching, k.clock.Since(k.fetched) >= keysPause
 }
 
-// refresh fetches the keys.
+// refresh fetches the keys. After an error the known keys stay in use.
 func (k *keys) refresh(ctx context.Context) error {
 	// The fetch outlives the request that triggered it, because other requests need the keys too.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keysTimeout)
@@ -150,6 +151,8 @@ func (k *keys) refresh(ctx context.Context) error {
 	return err
 }
 
+// fetch reads the issuer's configuration and then its keys. The configuration must name the same issuer, and the URL of the keys must be
+// safe, because a forged key signs valid tokens.
 func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	client := *k.client
 	client.Transport = bounded{client.Transport}

@@ -16,7 +16,8 @@ import (
 // unauthenticated client forges addresses.
 const maxClients = 10_000
 
-// Limiter keeps a token bucket for each client.
+// Limiter keeps a token bucket for each client. A bucket starts full, with as many tokens as the burst, and gains tokens at the rate. Each
+// replica counts for itself, so a client of several replicas may send more.
 type Limiter struct {
 	perSecond rate.Limit
 	burst     int
@@ -70,7 +71,8 @@ func (l *Limiter) Take(client string) (wait time.Duration) {
 	return wait
 }
 
-// ClientNetwork returns the network of a remote address: an IPv4 address, or the 64-bit prefix that one IPv6 site owns.
+// ClientNetwork returns the network of a remote address (host:port): an IPv4 address, or the 64-bit prefix that one IPv6 site owns, whose
+// clients could use a new address for each request. It returns unknown for an invalid address, so all such clients share a limit.
 func ClientNetwork(remote string) string {
 	const site = 64
 

@@ -39,7 +39,8 @@ type TokenOptions struct {
 	Clock     clock.Clock
 }
 
-// Tokens authenticates clients by JSON Web Tokens of an OpenID Connect issuer.
+// Tokens authenticates clients by JSON Web Tokens of an OpenID Connect issuer. A token must be signed by a key of the issuer with an accepted
+// algorithm, name the issuer and an accepted audience, be valid now, and have an expiry and a name.
 type Tokens struct {
 	options TokenOptions
 	keys    *keys
@@ -144,7 +145,7 @@ func (t *Tokens) Authenticate(r *http.Request) (Identity, error) {
 	return Identity{Name: name, Means: ByToken, Roles: t.options.Rules.roles(textsIn(claims))}, nil
 }
 
-// verify checks the signature, then issuer and times.
+// verify checks the signature, then issuer and times, with a tolerance of skew after the expiry. go-oidc tolerates early tokens itself.
 func (t *Tokens) verify(ctx context.Context, token string) (*oidc.IDToken, error) {
 	payload, err := t.keys.verify(ctx, token)
 	if err != nil {

@@ -71,7 +71,8 @@ func parseUsers(place string, entries []string) (Users, error) {
 	return users, errors.Join(errs...)
 }
 
-// add adds a user, or another password of a known one.
+// add adds a user, or another password of a known one. All passwords of a user must have the same roles: the role of a client must not
+// depend on which of them it uses during a rotation.
 func (u *Users) add(added user) error {
 	for _, known := range u.known {
 		switch {
@@ -153,7 +154,7 @@ func parseUser(entry string) (user, error) {
 	}, nil
 }
 
-// None reports whether the list is empty.
+// None reports whether the list is empty, so that nobody can log in.
 func (u Users) None() bool { return len(u.known) == 0 }
 
 // Find returns the user with the name and the password. Every failure takes the same time.

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// connect returns a client of the API server with connections of its own, which disconnect closes.
+// connect returns an HTTP client of the API server for one session. disconnect closes its connections. The client does not follow redirects.
 func connect(config *rest.Config) (client *http.Client, disconnect func(), err error) {
 	transport, disconnect, err := Transport(config)
 	if err != nil {
@@ -24,7 +24,7 @@ func connect(config *rest.Config) (client *http.Client, disconnect func(), err e
 	}, disconnect, nil
 }
 
-// askVersion fails unless the API server returns its version.
+// askVersion fails unless the API server returns its version. That needs no rights, but invalid credentials are rejected.
 func askVersion(ctx context.Context, client *http.Client, config *rest.Config) error {
 	address, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {

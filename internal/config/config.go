@@ -15,8 +15,9 @@ import (
 // Prefix starts the names of the variables of both services.
 const Prefix = "APP_"
 
-// Read returns the defaults, changed by the variables whose names start with the prefix. The environment has the form of os.Environ. One
-// error lists all invalid variables; it never shows a value.
+// Read returns the defaults, changed by the variables whose names start with the prefix. The environment has the form of os.Environ. An empty
+// variable counts as absent, as charts write variables without a value; a map is replaced as a whole. Unknown variables are ignored. One error
+// lists all invalid variables; it never shows a value.
 func Read[Config any](prefix string, defaults Config, environment []string) (Config, error) {
 	variables := env.ToMap(environment)
 	config := defaults

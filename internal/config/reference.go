@@ -44,6 +44,7 @@ func variables(prefix string, config reflect.Value) []Variable {
 	return found
 }
 
+// show formats a default as Read parses it. Maps are sorted, so that the page is stable.
 func show(value reflect.Value) string {
 	if _, hidden := reflect.TypeAssert[secret.String](value); hidden {
 		return ""

@@ -8,6 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
+// namespace starts the names of all metrics. Dashboards and alert rules of operators depend on them.
 const namespace = "environment_broker_engine"
 
 const (
@@ -33,7 +34,7 @@ type Metrics struct {
 
 var _ process.Observer = (*Metrics)(nil)
 
-// New registers the metrics of one engine.
+// New returns the metrics of one engine and registers them. It panics if the registerer has them already.
 func New(registerer prometheus.Registerer) *Metrics {
 	counter := func(name, help string) prometheus.CounterOpts {
 		return prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}

@@ -14,7 +14,7 @@ import (
 // queueTimeout bounds the query of a scrape, which a healthy database answers within milliseconds.
 const queueTimeout = 2 * time.Second
 
-// QueueDepths counts unfinished operations; *operations.Store implements it.
+// QueueDepths counts unfinished operations by kind and state; *operations.Store implements it.
 type QueueDepths interface {
 	QueueDepths(ctx context.Context) ([]operations.QueueDepth, error)
 }
@@ -28,7 +28,8 @@ type queue struct {
 	unfinished, oldest *prometheus.Desc
 }
 
-// Queue returns the metrics of pending and running operations. They are missing from a scrape that the database does not answer in time.
+// Queue returns the metrics of pending and running operations. Each scrape queries the database, at most for queueTimeout. While the database
+// is down the metrics are missing, which alert rules must expect.
 func Queue(store QueueDepths, clock clock.PassiveClock, log logrus.FieldLogger) prometheus.Collector {
 	describe := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, []string{labelKind, labelState}, nil)

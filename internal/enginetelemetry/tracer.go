@@ -24,7 +24,8 @@ const (
 	attributeOutcome   = "operation.outcome"
 )
 
-// tracer creates a span for each operation, and a child span for each attempt of a step.
+// tracer creates a span for each operation, and a child span for each attempt of a step. Several replicas may work on one operation, so they
+// derive the ids of its span from the operation instead of storing them.
 type tracer struct {
 	tracing *tracing.Tracing
 }

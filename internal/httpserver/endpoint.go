@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Endpoint handles a request. It returns a response, or an error that RefusalOf converts.
+// Endpoint handles a request. It returns a response, or an error that RefusalOf converts, so endpoints return errors of other packages as they
+// are.
 type Endpoint func(r *http.Request) (Response, error)
 
 // ServeHTTP implements http.Handler. The cause of a refusal goes to the log line of the request only.
@@ -70,7 +71,8 @@ type Response struct {
 // OK returns a response with status 200 and the body.
 func OK(body any) Response { return Response{Status: http.StatusOK, Body: body} }
 
-// RetryAfter sets the header Retry-After: the wait rounded to whole seconds, at least one.
+// RetryAfter returns the response with the header Retry-After: the wait rounded to whole seconds, at least one. It changes a Header that is
+// set.
 func (r Response) RetryAfter(wait time.Duration) Response {
 	if r.Header == nil {
 		r.Header = http.Header{}

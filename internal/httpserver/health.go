@@ -15,7 +15,8 @@ import (
 // checkTimeout bounds a readiness check.
 const checkTimeout = 2 * time.Second
 
-// Health serves /healthz, /readyz and /metrics.
+// Health serves /healthz, which succeeds while the process runs, /readyz, which succeeds while the service should get requests, and
+// /metrics. None of them needs authentication: serve them on an address of their own.
 type Health struct {
 	check    func(context.Context) error
 	log      logrus.FieldLogger
@@ -44,6 +45,7 @@ func (h *Health) Handler() http.Handler {
 	return mux
 }
 
+// ready responds 503 while the service stops or its check fails. The error goes to the log only: probes are not authenticated.
 func (h *Health) ready(w http.ResponseWriter, r *http.Request) {
 	if h.stopping.Load() {
 		write(w, http.StatusServiceUnavailable, "stopping")

@@ -43,7 +43,8 @@ func EchoRequestIdentity(next http.Handler) http.Handler {
 	})
 }
 
-// LimitBody returns a middleware that rejects bodies of more bytes than the limit with 413.
+// LimitBody returns a middleware that rejects bodies of more bytes than the limit with 413: at once if the request declares its length,
+// otherwise when the handler reads beyond the limit.
 func LimitBody(bytes int64) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -76,7 +77,8 @@ func Deadline(limit time.Duration) Middleware {
 
 var errPanic = errors.New("the handler panicked")
 
-// Log returns a middleware that logs one line for each request, without its body and query, and responds 500 to a panic.
+// Log returns a middleware that logs one line for each request, without its body and query, and responds 500 to a panic. Inner middlewares
+// and handlers add fields with Note.
 func Log(log logrus.FieldLogger, clock clock.PassiveClock) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -183,6 +185,7 @@ type ResponseRecorder struct {
 	Status int
 	// KeepError is how many bytes of an error response's body are kept in ErrorBody.
 	KeepError int
+	// ErrorBody is the start of the body of a response with a status of 400 or more.
 	ErrorBody []byte
 }
 

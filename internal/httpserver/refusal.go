@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxText is how much platforms show of a description, in characters.
+	// maxText is the number of characters of a description that platforms show.
 	maxText = 255
 	// unavailableWait is the Retry-After of requests that failed for a transient cause.
 	unavailableWait = 5 * time.Second
@@ -38,7 +38,7 @@ type Refusal struct {
 	Cause error
 }
 
-// Refuse returns a refusal without a code.
+// Refuse returns a refusal without a code, for errors to which the protocol assigns none.
 func Refuse(status int, description string) *Refusal {
 	return &Refusal{Status: status, Description: description}
 }
@@ -95,6 +95,7 @@ func RefusalOf(err error) *Refusal {
 	return &Refusal{Status: http.StatusInternalServerError, Description: internalText, Cause: err}
 }
 
+// refusalOf converts a failure. Its text is written for users, so the response contains it.
 func refusalOf(known *failure.Error) *Refusal {
 	mapping := failure.MappingOf(known.Kind)
 

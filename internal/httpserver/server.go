@@ -16,15 +16,18 @@ import (
 )
 
 const (
+	// readHeaderTimeout and readTimeout bound how long a slow client may take for the header and for the whole request.
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 30 * time.Second
 	// writeTimeout exceeds the longest response, a long poll of half a minute.
 	writeTimeout = time.Minute
-	idleTimeout  = 2 * time.Minute
+	// idleTimeout is how long a connection without a request stays open.
+	idleTimeout = 2 * time.Minute
 	// shutdownTimeout bounds how long a stopping server waits for requests in progress.
 	shutdownTimeout = 10 * time.Second
 	// unusedTimeout bounds how long a stopping server waits for the first request of a new connection.
-	unusedTimeout  = 500 * time.Millisecond
+	unusedTimeout = 500 * time.Millisecond
+	// maxHeaderBytes leaves room for tokens and for the contexts of platforms.
 	maxHeaderBytes = 64 << 10
 )
 
@@ -32,9 +35,11 @@ const (
 type Server struct {
 	listener net.Listener
 	server   *http.Server
-	delay    time.Duration
+	// delay is the time between the request to stop and the end of the listener.
+	delay time.Duration
 
-	mutex  sync.Mutex
+	mutex sync.Mutex
+	// unused holds the connections without a request so far.
 	unused map[net.Conn]struct{}
 }
 
@@ -62,7 +67,7 @@ func Listen(ctx context.Context, address string, handler http.Handler, delay tim
 	return server, nil
 }
 
-// UseTLS makes the server speak TLS and HTTP/2, and logs failed handshakes. A nil configuration means plain HTTP.
+// UseTLS makes the server speak TLS and HTTP/2, and logs failed handshakes. A nil configuration means plain HTTP. Call it before Run.
 func (s *Server) UseTLS(config *tls.Config, log logrus.FieldLogger) {
 	s.server.TLSConfig = config
 	s.server.ErrorLog = stdlog.New(logWriter{log}, "", 0)
@@ -90,7 +95,8 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Run handles requests until the context ends and the delay has passed, then waits for the requests in progress.
+// Run handles requests until the context ends and the delay has passed, then waits for the requests in progress. Their contexts end later than
+// that of Run, so that they can finish. It returns an error if requests had to be interrupted after shutdownTimeout. A server runs once.
 func (s *Server) Run(ctx context.Context) error {
 	requests, end := context.WithCancel(context.WithValue(context.WithoutCancel(ctx), drainingKey{}, ctx.Done()))
 	defer end()

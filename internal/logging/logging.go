@@ -9,7 +9,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// The fields of log lines.
+// The fields of log lines. Kind is the kind of an operation or the action of a request, Attempt counts the attempts of a step from 1,
+// NextRun is when the engine runs the operation again, and Duration is a Go duration such as 1.5s.
 const (
 	Service     = "service"
 	OperationID = "operationID"
@@ -38,7 +39,8 @@ const (
 	RequestID   = "requestID"
 )
 
-// New returns a logger that writes one JSON object per line. It drops lines below the level: debug, info, warning or error.
+// New returns a logger that writes one JSON object per line, with the name of the service in each. It drops lines below the level: debug,
+// info, warning or error.
 func New(service, level string, output io.Writer) (logrus.FieldLogger, error) {
 	parsed, err := logrus.ParseLevel(level)
 	if err != nil {

@@ -53,7 +53,8 @@ func (c Config) options() ([]otlptracehttp.Option, error) {
 	return []otlptracehttp.Option{otlptracehttp.WithEndpointURL(endpoint.String())}, nil
 }
 
-// Tracing sends the spans of a service. A nil Tracing is off.
+// Tracing sends the spans of a service, in batches in the background. A nil Tracing is off. A collector that is down never delays or fails a
+// request or an operation.
 type Tracing struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer

@@ -27,7 +27,8 @@ type Options struct {
 	Variable string
 }
 
-// System is an upstream system. All clients of one system in a process share it.
+// System is an upstream system. All clients of one system in a process share it, so that its limit and its circuit breaker count all calls.
+// Replicas do not share their state.
 type System struct {
 	options Options
 	slots   chan struct{}
@@ -37,7 +38,7 @@ type System struct {
 	breaker circuitBreaker
 }
 
-// New returns a System whose circuit breaker is closed.
+// New returns a System whose circuit breaker is closed. It is a prometheus.Collector of its own metrics; the caller registers it.
 func New(options Options) *System {
 	system := &System{options: options, slots: make(chan struct{}, options.Calls)}
 	system.metrics = newMetrics(system)
@@ -122,6 +123,7 @@ func (s *System) admit(ctx context.Context) (*call, error) {
 	return made, nil
 }
 
+// check fails while the circuit breaker allows no call.
 func (s *System) check() error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -133,6 +135,8 @@ func (s *System) check() error {
 	return nil
 }
 
+// acquire takes a slot. It fails with failure.Transient if none becomes free within longestWait or the caller's deadline, and with the error of
+// the context if the caller gives up.
 func (s *System) acquire(ctx context.Context) error {
 	select {
 	case s.slots <- struct{}{}:
@@ -193,6 +197,7 @@ func (c *call) end(result outcome) {
 	})
 }
 
+// giveUp lets another call become the trial. This call continues and keeps its slot.
 func (c *call) giveUp() {
 	c.system.mutex.Lock()
 	defer c.system.mutex.Unlock()
