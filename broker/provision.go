@@ -77,7 +77,8 @@ func (a *api) decideProvision(ctx context.Context, request provisionRequest) (pr
 	return a.createInstance(ctx, request, accept)
 }
 
-// findExisting returns the outcome of an equal earlier request. If the id is free, it returns how to accept the first operation instead.
+// findExisting returns the outcome of an identical earlier request. If the id is free, it instead returns the function that stores the
+// operation: First, or Next if a deleted instance had the id.
 func (a *api) findExisting(ctx context.Context, request provisionRequest) (provisionResult, acceptance, error) {
 	// The instance is read before its operations: a visible instance implies the operation that was stored with it.
 	existing, err := a.Instances.Get(ctx, a.DB.Reader(), request.instance.ID)

@@ -18,7 +18,7 @@ type updateContext struct {
 	environment.Instance
 
 	phase environment.Phase
-	// update is the resolved request, and updated the instance after it.
+	// update is the resolved request; updated is the instance with it applied.
 	update  environment.Update
 	updated environment.Instance
 }

@@ -31,7 +31,7 @@ type TokenOptions struct {
 	Audiences []string
 	// Algorithms are the accepted signature algorithms.
 	Algorithms []string
-	// Rules grant roles by claims. The attribute scope stands for the claims scope and scp.
+	// Rules grant roles according to claims. A rule on `scope` matches the claim scope or scp.
 	Rules Rules
 	// NameClaim is the claim with the name of the client.
 	NameClaim string

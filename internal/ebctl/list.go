@@ -256,7 +256,7 @@ func auditText(list operatorapi.AuditList) output.Text {
 
 		status := strconv.Itoa(entry.Status)
 		if entry.Missed > 0 {
-			status += fmt.Sprintf(" (%d earlier ones left out)", entry.Missed)
+			status += fmt.Sprintf(" (%d earlier refusals not recorded)", entry.Missed)
 		}
 
 		rows.Rows = append(rows.Rows, []string{

@@ -81,10 +81,10 @@ func invalid(variable, reason string) error {
 // Database locates the database of a service.
 type Database struct {
 	Driver      string        `env:"DRIVER"        help:"sqlite or postgres"`
-	Path        string        `env:"PATH"          help:"file of SQLite"`
+	Path        string        `env:"PATH"          help:"path of the SQLite file"`
 	User        string        `env:"USER"          help:"user of PostgreSQL"`
 	Password    secret.String `env:"PASSWORD"      help:"password of the user; the default is password"`
-	Host        string        `env:"HOST"          help:"host of PostgreSQL"`
+	Host        string        `env:"HOST"          help:"PostgreSQL host"`
 	Port        string        `env:"PORT"          help:"port of PostgreSQL"`
 	Name        string        `env:"NAME"          help:"database of PostgreSQL"`
 	SSLMode     string        `env:"SSL_MODE"      help:"disable, require, verify-ca or verify-full"`

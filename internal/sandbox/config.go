@@ -32,7 +32,7 @@ const brokerDatabase = "broker.db"
 
 // Config is the configuration of the sandbox.
 type Config struct {
-	Dir                      string        `env:"DIR"                        help:"folder of all data"`
+	Dir                      string        `env:"DIR"                        help:"folder that holds all data"`
 	ClusterCreation          time.Duration `env:"CLUSTER_CREATION"           help:"duration of the creation of a cluster"`
 	BrokerAddress            string        `env:"BROKER_ADDRESS"             help:"address of the broker"`
 	ProvisionerAddress       string        `env:"PROVISIONER_ADDRESS"        help:"address of the Provisioner"`

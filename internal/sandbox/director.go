@@ -33,7 +33,7 @@ const (
 	agentPause = 2 * time.Second
 )
 
-// directorCredentials is the file of the credentials for the simulated Director.
+// directorCredentials is the name of the file with the credentials for the fake Director.
 const directorCredentials = "director-credentials.yaml"
 
 // startDirector listens for a simulated Director on a free port of the loopback and writes its credentials. It returns the address and the

@@ -66,7 +66,7 @@ func (f File) Read(context.Context) (ClientCredentials, error) {
 
 	// An error of the parser may quote a secret.
 	if yaml.Unmarshal(text, &content) != nil {
-		return ClientCredentials{}, fmt.Errorf("%s is not YAML with a field data of texts", string(f))
+		return ClientCredentials{}, fmt.Errorf("%s must be a YAML file whose field data maps names to strings", string(f))
 	}
 
 	credentials, err := credentialsOf(content.Data)

@@ -22,7 +22,7 @@ import (
 
 var shoots = schema.GroupResource{Group: "core.gardener.cloud", Resource: "shoots"}
 
-// through returns the client under test on the garden behind the interceptor.
+// through returns the client under test; the interceptor sees its calls to the garden.
 func (b fixture) through(funcs interceptor.Funcs) *gardener.Client {
 	return gardener.New(interceptor.NewClient(b.garden.Client(), funcs), b.garden.Namespace())
 }

@@ -145,7 +145,7 @@ func check(object *unstructured.Unstructured, line int) error {
 	}
 }
 
-// line is where the document begins.
+// line returns the number of the document's first line.
 func line(document *yaml.Node) int {
 	if len(document.Content) > 0 {
 		return document.Content[0].Line

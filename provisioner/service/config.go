@@ -79,8 +79,8 @@ type HibernationTimeout struct {
 // Gardener configures the Gardener project of the clusters. A watch reports changes of Shoots at once; PollInterval bounds the
 // delay if it misses one.
 type Gardener struct {
-	Project                string        `env:"PROJECT"                           help:"project of the account in the kubeconfig"`
-	KubeconfigPath         string        `env:"KUBECONFIG_PATH"                   help:"file of the kubeconfig for Gardener; changes are picked up"`
+	Project                string        `env:"PROJECT"                           help:"name of the Gardener project that the kubeconfig's account belongs to"`
+	KubeconfigPath         string        `env:"KUBECONFIG_PATH"                   help:"path of the kubeconfig for Gardener; reloaded when the file changes"`
 	ClusterCleanupSelector string        `env:"CLUSTER_CLEANUP_RESOURCE_SELECTOR" help:"prefix of the addresses of service brokers whose services are deleted before a cluster with Kyma"`
 	KubeconfigValidity     time.Duration `env:"KUBECONFIG_VALIDITY"               help:"validity of admin kubeconfigs, at least 10m"`
 	PollInterval           time.Duration `env:"POLL_INTERVAL"                     help:"interval at which a Shoot is read, in addition to the watch"`

@@ -1,5 +1,6 @@
-// Package bindings stores the bindings of the broker's service instances, with sealed credentials. The row of a binding is the intent of
-// its account in the runtime: it exists before the account and is removed after it. Removing an instance removes its bindings.
+// Package bindings stores the bindings of the broker's service instances, with sealed credentials. A binding's row
+// records the intent to create its account: it is stored before the account exists and removed after the account is gone. Removing an instance
+// removes its bindings.
 //
-// A new column takes a migration and a field of row, insert and binding().
+// A new column needs a migration and must be added to the type row, to insert and to binding().
 package bindings

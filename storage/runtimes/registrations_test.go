@@ -16,7 +16,7 @@ import (
 
 const hold = 2 * time.Minute
 
-// registrations is a bench with operations.
+// registrations is the fixture of registration tests: bench plus an operations store.
 type registrations struct {
 	bench
 

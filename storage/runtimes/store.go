@@ -133,7 +133,7 @@ func (s *Store) Reader() storage.Tx { return s.db.Reader() }
 
 // Lock locks the runtime until the caller's transaction ends.
 func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) error {
-	// An update that changes nothing locks the row in both databases.
+	// A no-op UPDATE takes the row lock on PostgreSQL and the write lock on SQLite.
 	if _, err := storage.Exec(ctx, tx, `UPDATE runtimes SET tenant = tenant WHERE id = ?`, id); err != nil {
 		return fmt.Errorf("locking runtime %s: %w", id, err)
 	}

@@ -86,7 +86,7 @@ func newProvisioners(t *testing.T, runtimes string, settings ...string) *fleet {
 	return f
 }
 
-// until waits until the condition holds.
+// until waits for the condition and fails the test, naming what, on timeout.
 func (f *fleet) until(what string, holds func() bool) {
 	f.Helper()
 	harness.Until(f, what, holds)

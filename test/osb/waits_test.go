@@ -100,7 +100,7 @@ func (p platform) deleteInstance(id string) {
 	p.wantGone(harness.InstancePath(id), p.want("a deletion", p.remove(id), http.StatusAccepted).Text("operation"))
 }
 
-// until waits until the condition holds.
+// until waits for the condition and fails the test, naming what, on timeout.
 func (p platform) until(what string, condition func() bool) {
 	p.Helper()
 	harness.Until(p, what, condition)

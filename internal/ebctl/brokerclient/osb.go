@@ -140,7 +140,7 @@ func (c *Client) Unbind(ctx context.Context, instanceID, bindingID, serviceID, p
 	return err
 }
 
-// osb returns a request with the headers of the protocol, for the path of the platform region or for the general one.
+// osb returns a request with the OSB headers. Its path is /oauth/{region}/v2/… if a platform region is given, else /v2/….
 func (c *Client) osb(method, platformRegion string, segments ...string) request {
 	header := http.Header{}
 	header.Set("X-Broker-Api-Version", apiVersion)

@@ -41,7 +41,7 @@ type Explanation struct {
 	TimelineRemovedAt time.Time `json:"timelineRemovedAt,omitzero"`
 }
 
-// Place is a step in its stage.
+// Place is the stage, step and attempt at which an operation is.
 type Place struct {
 	Stage string `json:"stage"`
 	// StageNumber counts from 1. It is 0 if the current process no longer has the stage.

@@ -41,7 +41,7 @@ func (l *Lines) Show(moment Moment) {
 	fmt.Fprintf(l.out, "%6s  %s\n", output.Duration(explained.Elapsed()), line)
 }
 
-// status returns the state and the place of the operation in one line.
+// status returns the state, the current stage and step, and the cause of a wait or failure, in one line.
 func status(e explain.Explanation) string {
 	text := e.State
 

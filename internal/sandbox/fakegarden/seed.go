@@ -37,7 +37,7 @@ func seed(project string) ([]*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("filling in the seed: %w", err)
 	}
 	var objects []*unstructured.Unstructured
-	for _, document := range bytes.Split(documents.Bytes(), []byte("\n---\n")) {
+	for document := range bytes.SplitSeq(documents.Bytes(), []byte("\n---\n")) {
 		object := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal(document, &object.Object); err != nil {
 			return nil, fmt.Errorf("decoding the seed: %w", err)

@@ -173,25 +173,31 @@ func dropInvalidCABundle(object *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(object.Object, path...)
 }
 
-// kindsFirst and kindsLast are the order in which objects are applied, by kind, taken from Flux; other kinds come in between. Kinds that
-// others refer to come first. Webhooks come last: one whose server does not run yet would reject the objects after it.
-var (
-	kindsFirst = []string{
-		"CustomResourceDefinition", "Namespace", "ClusterRole", "ClusterClass", "RuntimeClass", "PriorityClass", "StorageClass",
-		"VolumeSnapshotClass", "IngressClass", "GatewayClass", "ClusterRoleBinding", "ResourceQuota", "ServiceAccount", "Role",
-		"RoleBinding", "ConfigMap", "Secret", "Service", "LimitRange", "Deployment", "StatefulSet", "CronJob", "PodDisruptionBudget",
+// kindsFirst lists the kinds that are applied first, in this order: kinds that others refer to, then identities and permissions,
+// configuration, and workloads.
+func kindsFirst() []string {
+	return []string{
+		"CustomResourceDefinition", "Namespace",
+		"PriorityClass", "RuntimeClass", "StorageClass", "VolumeSnapshotClass", "IngressClass", "GatewayClass",
+		"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding",
+		"ResourceQuota", "LimitRange", "ConfigMap", "Secret", "Service",
+		"Deployment", "StatefulSet", "CronJob", "PodDisruptionBudget",
 	}
-	kindsLast = []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
-)
+}
+
+// kindsLast lists the kinds that are applied after all others: a webhook whose server does not run yet would reject the objects after it.
+func kindsLast() []string {
+	return []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
+}
 
 // compareKinds orders objects by kind.
 func compareKinds(a, b ref) int {
 	rank := func(kind string) int {
-		if i := slices.Index(kindsFirst, kind); i >= 0 {
-			return i - len(kindsFirst)
+		if i := slices.Index(kindsFirst(), kind); i >= 0 {
+			return i - len(kindsFirst())
 		}
 
-		return slices.Index(kindsLast, kind) + 1
+		return slices.Index(kindsLast(), kind) + 1
 	}
 
 	return cmp.Or(cmp.Compare(rank(a.Kind), rank(b.Kind)), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))

@@ -11,13 +11,13 @@ const variable = "FLOOR_CONFIG"
 
 // Config is the configuration of the floors.
 type Config struct {
-	Address string
+	Address string `json:"address"`
 	// DSN is the data source name of the database, for lib/pq.
-	DSN string
+	DSN string `json:"dsn"`
 	// Users has the format of the broker's APP_AUTH_BASIC_USERS.
-	Users string
+	Users string `json:"users"`
 	// FixedBytes is the length of the constant response, the floor of the catalog.
-	FixedBytes int
+	FixedBytes int `json:"fixedBytes"`
 }
 
 // Environment returns the environment of a program that calls Run.

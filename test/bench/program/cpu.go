@@ -64,7 +64,7 @@ func CPUOf(id int) (time.Duration, error) {
 			return 0, fmt.Errorf("reading the CPU time of process %d: %w", process.PID, err)
 		case process.PID == id || stat.PPID == id:
 			found = found || process.PID == id
-			total += time.Duration(int(stat.UTime)+int(stat.STime)+stat.CUTime+stat.CSTime) * tick //nolint:gosec // ticks fit
+			total += time.Duration(int(stat.UTime)+int(stat.STime)+stat.CUTime+stat.CSTime) * tick
 		}
 	}
 

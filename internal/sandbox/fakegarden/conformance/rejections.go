@@ -74,55 +74,89 @@ func newShoots() []rejection {
 	)
 	const invalid, forbidden = metav1.StatusReasonInvalid, metav1.StatusReasonForbidden
 	return []rejection{
-		{"names of project and shoot longer than 21 characters", invalid, "must not exceed 21 characters",
-			create(func(shoot *shoot, _ *spec) { shoot.Name = "a-name-that-is-too-long" })},
+		{
+			"names of project and shoot longer than 21 characters", invalid, "must not exceed 21 characters",
+			create(func(shoot *shoot, _ *spec) { shoot.Name = "a-name-that-is-too-long" }),
+		},
 		{"two hyphens in the name", invalid, "two consecutive hyphens", create(func(shoot *shoot, _ *spec) { shoot.Name = "c--1" })},
-		{"no credentials", invalid, "must be set when credentialsBindingName is not",
-			create(func(_ *shoot, spec *spec) { spec.CredentialsBindingName = nil })},
+		{
+			"no credentials", invalid, "must be set when credentialsBindingName is not",
+			create(func(_ *shoot, spec *spec) { spec.CredentialsBindingName = nil }),
+		},
 		{"unknown credentials", forbidden, `"nobody" not found`, create(func(_ *shoot, spec *spec) { spec.CredentialsBindingName = new("nobody") })},
-		{"credentials for another provider", forbidden, "provider type in shoot must match provider type of referenced CredentialsBinding",
-			create(func(_ *shoot, spec *spec) { spec.CredentialsBindingName = new("azure") })},
-		{"unknown cloud profile", metav1.StatusReasonInternalError, "could not find referenced cloud profile",
-			create(func(_ *shoot, spec *spec) { spec.CloudProfile.Name = "nowhere" })},
-		{"missing authentication configuration", forbidden, "failed to resolve structured authentication config map reference",
+		{
+			"credentials for another provider", forbidden, "provider type in shoot must match provider type of referenced CredentialsBinding",
+			create(func(_ *shoot, spec *spec) { spec.CredentialsBindingName = new("azure") }),
+		},
+		{
+			"unknown cloud profile", metav1.StatusReasonInternalError, "could not find referenced cloud profile",
+			create(func(_ *shoot, spec *spec) { spec.CloudProfile.Name = "nowhere" }),
+		},
+		{
+			"missing authentication configuration", forbidden, "failed to resolve structured authentication config map reference",
 			create(func(_ *shoot, spec *spec) {
 				spec.Kubernetes.KubeAPIServer = &gardencorev1beta1.KubeAPIServerConfig{
 					StructuredAuthentication: &gardencorev1beta1.StructuredAuthentication{ConfigMapName: "nothing"},
 				}
-			})},
-		{"extension without a controller", forbidden, "given Shoot uses non-registered extension type",
-			create(func(_ *shoot, spec *spec) { spec.Extensions = []gardencorev1beta1.Extension{{Type: "teleporter"}} })},
-		{"toleration that the project does not allow", forbidden, "only the following tolerations are allowed",
-			create(func(_ *shoot, spec *spec) { spec.Tolerations = []gardencorev1beta1.Toleration{{Key: "everything"}} })},
+			}),
+		},
+		{
+			"extension without a controller", forbidden, "given Shoot uses non-registered extension type",
+			create(func(_ *shoot, spec *spec) { spec.Extensions = []gardencorev1beta1.Extension{{Type: "teleporter"}} }),
+		},
+		{
+			"toleration that the project does not allow", forbidden, "only the following tolerations are allowed",
+			create(func(_ *shoot, spec *spec) { spec.Tolerations = []gardencorev1beta1.Toleration{{Key: "everything"}} }),
+		},
 
-		{"unknown machine type", forbidden, `spec.provider.workers[0].machine.type: Unsupported value: "m5.monster"`,
-			create(func(_ *shoot, spec *spec) { spec.Provider.Workers[0].Machine.Type = "m5.monster" })},
-		{"unknown machine image", forbidden, `spec.provider.workers[0].machine.image.version: Unsupported value: "1.2.3"`,
+		{
+			"unknown machine type", forbidden, `spec.provider.workers[0].machine.type: Unsupported value: "m5.monster"`,
+			create(func(_ *shoot, spec *spec) { spec.Provider.Workers[0].Machine.Type = "m5.monster" }),
+		},
+		{
+			"unknown machine image", forbidden, `spec.provider.workers[0].machine.image.version: Unsupported value: "1.2.3"`,
 			create(func(_ *shoot, spec *spec) {
 				spec.Provider.Workers[0].Machine.Image = &gardencorev1beta1.ShootMachineImage{Name: "gardenlinux", Version: new("1.2.3")}
-			})},
-		{"unknown volume type", forbidden, `spec.provider.workers[0].volume.type: Unsupported value: "tape"`,
-			create(func(_ *shoot, spec *spec) { spec.Provider.Workers[0].Volume.Type = new("tape") })},
-		{"unknown region", forbidden, `spec.region: Unsupported value: "mars-north-1"`,
-			create(func(_ *shoot, spec *spec) { spec.Region = "mars-north-1" })},
-		{"zone of another region", forbidden, `spec.provider.workers[0].zones[0]: Unsupported value: "eu-west-1a"`,
-			create(func(_ *shoot, spec *spec) { spec.Provider.Workers[0].Zones = []string{"eu-west-1a"} })},
-		{"unknown Kubernetes version", forbidden, `spec.kubernetes.version: Unsupported value: "1.35.99"`,
-			create(func(_ *shoot, spec *spec) { spec.Kubernetes.Version = "1.35.99" })},
-		{"maximum below the minimum", invalid, "maximum value must not be less than minimum value",
-			create(func(_ *shoot, spec *spec) { spec.Provider.Workers[0].Maximum = 0 })},
-		{"access restriction of another region", forbidden, `spec.accessRestrictions[0]: Unsupported value: "eu-access-only"`,
+			}),
+		},
+		{
+			"unknown volume type", forbidden, `spec.provider.workers[0].volume.type: Unsupported value: "tape"`,
+			create(func(_ *shoot, spec *spec) { spec.Provider.Workers[0].Volume.Type = new("tape") }),
+		},
+		{
+			"unknown region", forbidden, `spec.region: Unsupported value: "mars-north-1"`,
+			create(func(_ *shoot, spec *spec) { spec.Region = "mars-north-1" }),
+		},
+		{
+			"zone of another region", forbidden, `spec.provider.workers[0].zones[0]: Unsupported value: "eu-west-1a"`,
+			create(func(_ *shoot, spec *spec) { spec.Provider.Workers[0].Zones = []string{"eu-west-1a"} }),
+		},
+		{
+			"unknown Kubernetes version", forbidden, `spec.kubernetes.version: Unsupported value: "1.35.99"`,
+			create(func(_ *shoot, spec *spec) { spec.Kubernetes.Version = "1.35.99" }),
+		},
+		{
+			"maximum below the minimum", invalid, "maximum value must not be less than minimum value",
+			create(func(_ *shoot, spec *spec) { spec.Provider.Workers[0].Maximum = 0 }),
+		},
+		{
+			"access restriction of another region", forbidden, `spec.accessRestrictions[0]: Unsupported value: "eu-access-only"`,
 			create(func(_ *shoot, spec *spec) {
 				spec.Region, spec.Provider.Workers[0].Zones = "us-west-1", []string{"us-west-1a"}
 				spec.AccessRestrictions = []gardencorev1beta1.AccessRestrictionWithOptions{
 					{AccessRestriction: gardencorev1beta1.AccessRestriction{Name: "eu-access-only"}},
 				}
-			})},
+			}),
+		},
 
-		{"secret binding since 1.34", invalid, "secretBindingName field is no longer supported",
-			create(func(_ *shoot, spec *spec) { spec.CredentialsBindingName, spec.SecretBindingName = nil, new(provider) })},
-		{"cloud profile by its name since 1.34", invalid, "cloudProfileName field is no longer supported",
-			create(func(_ *shoot, spec *spec) { spec.CloudProfile, spec.CloudProfileName = nil, new("aws") })},
+		{
+			"secret binding since 1.34", invalid, "secretBindingName field is no longer supported",
+			create(func(_ *shoot, spec *spec) { spec.CredentialsBindingName, spec.SecretBindingName = nil, new(provider) }),
+		},
+		{
+			"cloud profile by its name since 1.34", invalid, "cloudProfileName field is no longer supported",
+			create(func(_ *shoot, spec *spec) { spec.CloudProfile, spec.CloudProfileName = nil, new("aws") }),
+		},
 		{"addons since 1.35", invalid, "addons field is no longer supported", create(func(_ *shoot, spec *spec) {
 			spec.Addons = &gardencorev1beta1.Addons{NginxIngress: &gardencorev1beta1.NginxIngress{Addon: gardencorev1beta1.Addon{Enabled: true}}}
 		})},
@@ -141,15 +175,24 @@ func changes() []rejection {
 	const invalid = metav1.StatusReasonInvalid
 	return []rejection{
 		{"other region", invalid, "spec.region: Invalid value", update(func(shoot *shoot) { shoot.Spec.Region = "eu-west-1" })},
-		{"older Kubernetes", invalid, "kubernetes version downgrade is not supported",
-			update(func(shoot *shoot) { shoot.Spec.Kubernetes.Version = "1.35.2" })},
-		{"other network plugin", invalid, "spec.networking.type: Invalid value",
-			update(func(shoot *shoot) { shoot.Spec.Networking.Type = new("cilium") })},
-		{"removed credentials", invalid, "spec.credentialsBindingName: Forbidden: the field cannot be unset",
-			update(func(shoot *shoot) { shoot.Spec.CredentialsBindingName = nil })},
-		{"removed finalizer of the gardenlet", metav1.StatusReasonForbidden, `finalizer "gardener" cannot be removed`,
-			update(func(shoot *shoot) { shoot.Finalizers = nil })},
-		{"outdated resource version", metav1.StatusReasonConflict, "Operation cannot be fulfilled on shoots.core.gardener.cloud",
+		{
+			"older Kubernetes", invalid, "kubernetes version downgrade is not supported",
+			update(func(shoot *shoot) { shoot.Spec.Kubernetes.Version = "1.35.2" }),
+		},
+		{
+			"other network plugin", invalid, "spec.networking.type: Invalid value",
+			update(func(shoot *shoot) { shoot.Spec.Networking.Type = new("cilium") }),
+		},
+		{
+			"removed credentials", invalid, "spec.credentialsBindingName: Forbidden: the field cannot be unset",
+			update(func(shoot *shoot) { shoot.Spec.CredentialsBindingName = nil }),
+		},
+		{
+			"removed finalizer of the gardenlet", metav1.StatusReasonForbidden, `finalizer "gardener" cannot be removed`,
+			update(func(shoot *shoot) { shoot.Finalizers = nil }),
+		},
+		{
+			"outdated resource version", metav1.StatusReasonConflict, "Operation cannot be fulfilled on shoots.core.gardener.cloud",
 			func(ctx context.Context, g Garden, shoot *shoot) error {
 				stale := shoot.DeepCopy()
 				metav1.SetMetaDataLabel(&shoot.ObjectMeta, "changed", "first")
@@ -158,7 +201,8 @@ func changes() []rejection {
 				}
 				metav1.SetMetaDataLabel(&stale.ObjectMeta, "changed", "second")
 				return g.Client.Update(ctx, stale)
-			}},
+			},
+		},
 	}
 }
 
@@ -166,20 +210,30 @@ func changes() []rejection {
 func requests() []rejection {
 	type shoot = gardencorev1beta1.Shoot
 	return []rejection{
-		{"creation of an existing shoot", metav1.StatusReasonAlreadyExists, "already exists",
+		{
+			"creation of an existing shoot", metav1.StatusReasonAlreadyExists, "already exists",
 			func(ctx context.Context, g Garden, shoot *shoot) error {
 				return g.Client.Create(ctx, Shoot(g.Namespace, shoot.Name))
-			}},
-		{"unconfirmed deletion", metav1.StatusReasonForbidden, `must have a "confirmation.gardener.cloud/deletion" annotation to delete`,
-			func(ctx context.Context, g Garden, shoot *shoot) error { return g.Client.Delete(ctx, shoot) }},
-		{"kubeconfig of a runtime without an address", metav1.StatusReasonInvalid, "no suitable advertised address",
-			kubeconfigFor(3600)},
-		{"kubeconfig for less than ten minutes", metav1.StatusReasonInvalid, "may not specify a duration less than 10 minutes",
-			kubeconfigFor(599)},
-		{"kubeconfig of an unknown shoot", metav1.StatusReasonNotFound, `"nobody" not found`,
+			},
+		},
+		{
+			"unconfirmed deletion", metav1.StatusReasonForbidden, `must have a "confirmation.gardener.cloud/deletion" annotation to delete`,
+			func(ctx context.Context, g Garden, shoot *shoot) error { return g.Client.Delete(ctx, shoot) },
+		},
+		{
+			"kubeconfig of a runtime without an address", metav1.StatusReasonInvalid, "no suitable advertised address",
+			kubeconfigFor(3600),
+		},
+		{
+			"kubeconfig for less than ten minutes", metav1.StatusReasonInvalid, "may not specify a duration less than 10 minutes",
+			kubeconfigFor(599),
+		},
+		{
+			"kubeconfig of an unknown shoot", metav1.StatusReasonNotFound, `"nobody" not found`,
 			func(ctx context.Context, g Garden, _ *shoot) error {
 				return kubeconfigFor(600)(ctx, g, Shoot(g.Namespace, "nobody"))
-			}},
+			},
+		},
 	}
 }
 

@@ -25,7 +25,7 @@ func (g *Gardenlet) writeStatus(
 	return nil
 }
 
-// report sets the progress of an operation on the present generation of a Shoot, and its identity: seed, technical ID and UID.
+// report writes the progress of an operation on the current generation of a Shoot, with the Shoot's seed, technical ID and UID.
 func (g *Gardenlet) report(shoot *gardencorev1beta1.Shoot, operation gardencorev1beta1.LastOperationType, now progress) {
 	status := &shoot.Status
 	status.Gardener = gardencorev1beta1.Gardener{ID: "simulated", Name: "simulated-gardenlet", Version: "simulated"}

@@ -203,7 +203,7 @@ func (o objects) remove() (int, any, error) {
 	return http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}, nil
 }
 
-// answer returns an object with its kind.
+// answer sets the object's apiVersion and kind, and returns it with the status code.
 func (o objects) answer(code int, object k8sruntime.Object) (int, any, error) {
 	object.GetObjectKind().SetGroupVersionKind(o.GroupVersionKind)
 	return code, object, nil
@@ -266,7 +266,7 @@ func refuse(w http.ResponseWriter, err error) {
 // reply writes a response: a string as text, anything else as JSON.
 func reply(w http.ResponseWriter, code int, body any) {
 	if text, ok := body.(string); ok {
-		_, _ = io.WriteString(w, text)
+		_, _ = io.WriteString(w, text) //nolint:gosec // Kubernetes clients read it, not browsers
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
