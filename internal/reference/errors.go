@@ -17,7 +17,7 @@ const responsesHead = `# Errors
 
 ## Responses
 
-Every error response has a JSON body. Its ` + "`description`" + ` is for people and says what is wrong; ` + "`error`" + `, where the protocol defines a
+Every error response has a JSON body. Its ` + "`description`" + ` describes the problem for people; ` + "`error`" + `, where the protocol defines a
 code, is for programs. A request rejected with a status from 400 to 499 has changed nothing.
 
 | status | error | when | what to do |

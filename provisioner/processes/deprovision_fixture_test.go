@@ -26,6 +26,8 @@ import (
 
 // removalFixture is a garden with at most one Shoot, its cluster, and the row of the runtime. One of the calls to it can fail.
 type removalFixture struct {
+	faults
+
 	Shoots
 	Clusters
 	Runtimes
@@ -41,8 +43,6 @@ type removalFixture struct {
 	parts     int   // installed parts of Kyma; each call removes one
 	connected int   // open connections to the cluster
 	inside    error // the error of calls to the cluster
-
-	faults
 }
 
 // newRemoval returns a fixture whose Shoot belongs to the runtime. Without an id the Shoot has no owner.

@@ -28,11 +28,10 @@ const (
 // kymaFixture is a cluster in which each call installs one more component. One of the calls to it can fail.
 type kymaFixture struct {
 	Clusters
+	faults
 
 	installed []string
 	connected int // open connections
-
-	faults
 }
 
 // Plan implements installation.Releases.

@@ -18,6 +18,8 @@ import (
 
 // creationFixture is a garden. One of the calls to it can fail.
 type creationFixture struct {
+	faults
+
 	Shoots
 	Clusters
 
@@ -26,8 +28,6 @@ type creationFixture struct {
 	retried int // calls of Retry
 
 	administrators []string
-
-	faults
 	// work, if set, changes a Shoot before it is read, as Gardener does meanwhile.
 	work func(shoot *gardencorev1beta1.Shoot)
 }

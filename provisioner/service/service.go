@@ -156,9 +156,9 @@ func (s *Service) build(ctx context.Context, config Config, files ShootFiles, ga
 	}
 	handler := s.handler(config, stores, parts, directory, wake)
 
-	upstreams := slices.Concat(
+	background := slices.Concat(
 		directory.parts(stores.runtimes, stores.operations, wake), releases.parts(stores.operations, wake, s.Log))
-	background := append(upstreams,
+	background = append(background,
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		lifecycle.Part{Name: "shoot waker", Run: waker.run},
 		lifecycle.Part{Name: "recovery of Gardener", Run: upstream.Recovery{

@@ -3,6 +3,7 @@ package conformance
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,9 +66,11 @@ func update(spoil func(shoot *gardencorev1beta1.Shoot)) request {
 	}
 }
 
-// newShoots returns Shoots that cannot be created, in groups: incomplete, with missing references, with values that the cloud profile does not
-// offer, and with fields for an older Kubernetes.
-func newShoots() []rejection {
+// newShoots returns Shoots that cannot be created.
+func newShoots() []rejection { return slices.Concat(incompleteShoots(), unsupportedShoots()) }
+
+// incompleteShoots returns Shoots with invalid names or missing references.
+func incompleteShoots() []rejection {
 	type (
 		shoot = gardencorev1beta1.Shoot
 		spec  = gardencorev1beta1.ShootSpec
@@ -108,7 +111,17 @@ func newShoots() []rejection {
 			"toleration that the project does not allow", forbidden, "only the following tolerations are allowed",
 			create(func(_ *shoot, spec *spec) { spec.Tolerations = []gardencorev1beta1.Toleration{{Key: "everything"}} }),
 		},
+	}
+}
 
+// unsupportedShoots returns Shoots with values that the cloud profile does not offer, and with fields for an older Kubernetes.
+func unsupportedShoots() []rejection {
+	type (
+		shoot = gardencorev1beta1.Shoot
+		spec  = gardencorev1beta1.ShootSpec
+	)
+	const invalid, forbidden = metav1.StatusReasonInvalid, metav1.StatusReasonForbidden
+	return []rejection{
 		{
 			"unknown machine type", forbidden, `spec.provider.workers[0].machine.type: Unsupported value: "m5.monster"`,
 			create(func(_ *shoot, spec *spec) { spec.Provider.Workers[0].Machine.Type = "m5.monster" }),
