@@ -21,7 +21,7 @@ help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: ## Build and start the sandbox: broker, provisioner, a garden in memory, SQLite under .sandbox/. Ctrl-C stops it.
+run: ## Build and start the sandbox: broker, provisioner, the fake garden, SQLite under .sandbox/. Ctrl-C stops it.
 	@$(GO_BUILD) -o bin/sandbox ./cmd/sandbox && exec bin/sandbox
 
 .PHONY: run-garden

@@ -62,7 +62,7 @@ func stateErrors() []DocumentedError {
 	return []DocumentedError{
 		{
 			http.StatusNotFound, "", "The instance or binding does not exist, or is not ready yet.",
-			"Check the id. During a creation, poll last_operation until it has succeeded.",
+			"Check the id. While the instance or binding is being created, poll last_operation until the state is succeeded.",
 		},
 		{
 			http.StatusConflict, "", "The id is in use by an instance or a binding that was ordered with other values, or whose creation or deletion " +

@@ -32,7 +32,7 @@ func NewOperation[D any](record Record, data D, now time.Time) Operation[D] {
 	return Operation[D]{Record: record, Data: data, now: now, attempt: Attempt{Number: 1, First: now, Last: now}}
 }
 
-// Attempt returns the number of this attempt since the step last succeeded, counted from 1.
+// Attempt returns the number of this attempt, counted from 1. The count starts over when the step succeeds.
 func (o Operation[D]) Attempt() int { return o.attempt.Number }
 
 // Elapsed returns the time since the step's first attempt.

@@ -39,7 +39,7 @@ func (p *problems) text(place, text string) {
 // name checks a name that people type in a shell.
 func (p *problems) name(place, name string) {
 	fine := regexp.MustCompile(`^[A-Za-z0-9._-]*[A-Za-z0-9][A-Za-z0-9._-]*$`).MatchString(name)
-	p.unless(fine, "%s: name %q may hold only letters, digits, dots, dashes and underscores, and needs a letter or a digit", place, name)
+	p.unless(fine, "%s: name %q may contain only letters, digits, dots, dashes and underscores, and needs a letter or a digit", place, name)
 }
 
 // network checks a range of addresses in CIDR notation, without bits after the prefix.

@@ -55,7 +55,7 @@ func TestLoadReportsEveryError(t *testing.T) {
 		`the Kubernetes version "latest" does not look like 1.34 or 1.34.2`,
 		`the operation timeout 0s is not positive`,
 		`plan a/w/s: id "nonsense" is not a GUID`,
-		`plan a/w/s: name "a/w/s" may hold only letters, digits, dots, dashes and underscores`,
+		`plan a/w/s: name "a/w/s" may contain only letters, digits, dots, dashes and underscores`,
 		`plan a/w/s: description is missing`,
 		`plan a/w/s: maintenance version "" is not a semantic version`,
 		`plan a/w/s: purpose "fun" is not one of`,

@@ -68,7 +68,7 @@ func oidcSchema(*Plan) map[string]any {
 	text := func(description string) map[string]any { return property("string", description, map[string]any{}) }
 	fields := func() map[string]any {
 		return map[string]any{
-			"clientID":       text("The client id of the tokens."),
+			"clientID":       text("The client ID that tokens must be issued for (their audience)."),
 			"issuerURL":      text("The https URL of the issuer."),
 			"groupsClaim":    text("The claim with the groups of a user. The default is groups."),
 			"usernameClaim":  text("The claim with the name of a user. The default is sub."),

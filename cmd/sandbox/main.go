@@ -16,7 +16,7 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	garden := flag.String("garden", "", "`program` of the local garden (default: a garden in memory)")
+	garden := flag.String("garden", "", "`program` of the local garden (default: the fake garden)")
 	flag.Parse()
 
 	settings, err := config.Read(sandbox.Prefix, sandbox.DefaultConfig(), os.Environ())

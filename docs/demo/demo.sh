@@ -18,6 +18,6 @@ run() {
 run 'ebctl instance create first --plan aws --wait'
 run 'ebctl instance list'
 run 'ebctl instance kubeconfig first --output-file first.kubeconfig'
-operation=$(ebctl operation list -o json | sed -n 's/.*"id": *"\([^"]*\)".*/\1/p' | head -1)
+operation=$(ebctl operation list -o json | sed -n 's/.*"operationID": *"\([^"]*\)".*/\1/p' | head -1)
 run "ebctl operation explain $operation | head -16"
 run 'ebctl instance delete first --wait'

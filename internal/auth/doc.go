@@ -5,5 +5,5 @@
 // credentials. Wrong credentials are never ignored in favor of others: the first kind that a request carries decides. A service that
 // listens beyond the loopback does not start without authentication. Passwords, tokens and their contents never appear in errors and logs.
 //
-// A new kind of credentials is an Authenticator and a method of access.go that builds it from the configuration.
+// To add a kind of credentials, implement Authenticator and build it from the configuration in access.go.
 package auth

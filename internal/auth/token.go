@@ -90,7 +90,7 @@ func (o TokenOptions) check() error {
 	}
 
 	if len(o.Algorithms) == 0 {
-		return errors.New("an algorithm is missing, such as RS256")
+		return errors.New("at least one signature algorithm is required, such as RS256")
 	}
 
 	return nil

@@ -163,7 +163,7 @@ func newRuntimesCommand(session *session, short string, text func(operatorapi.Ru
 	flags := command.Flags()
 	flags.StringVar(&filter.Account, "account", "", "only instances of the global account")
 	flags.StringVar(&filter.Subaccount, "subaccount", "", "only instances of the subaccount")
-	flags.StringVar(&filter.Region, "region", "", "only instances in the provider's or the platform's region")
+	flags.StringVar(&filter.Region, "region", "", "only instances whose provider region or platform region has this name")
 	flags.StringVar(&filter.Plan, "plan", "", "only instances of the plan, by its name or ID")
 	flags.StringVar((*string)(&filter.State), "state", "", "only instances in the state: "+strings.Join(states, ", "))
 	completeBy(command, "plan", session.completePlan)

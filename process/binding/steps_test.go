@@ -26,7 +26,7 @@ type fixture struct {
 	calls []string
 	// account reports that the account exists, access that the row has credentials.
 	account, access bool
-	// unwanted names the call from which on the binding is gone or being removed.
+	// unwanted names the call at which the binding turns out to be gone or being removed.
 	unwanted  string
 	instances map[string]environment.Instance
 	faults    map[string]error

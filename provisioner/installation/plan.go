@@ -38,8 +38,7 @@ func (c Component) Format(state fmt.State, _ rune) {
 	_, _ = io.WriteString(state, c.Name+" from "+c.Source+" in namespace "+c.Namespace)
 }
 
-// Releases makes the plan of an order from the release that it names. Its errors are of package failure, of kind Invalid if the order is
-// wrong.
+// Releases plans the installation of the release that an order names. It returns errors of package failure; a wrong order is of kind Invalid.
 type Releases interface {
 	Plan(ctx context.Context, order spec.Kyma) (Plan, error)
 }

@@ -38,7 +38,7 @@ type Shoots interface {
 type Clusters interface {
 	// Connect opens a cluster with all rights, for some minutes. The caller disconnects.
 	Connect(ctx context.Context, shootName string) (cluster *rest.Config, disconnect func(), err error)
-	// SetAdministrators grants all rights in the cluster to the users, and revokes them from users that an earlier call named.
+	// SetAdministrators makes exactly these users administrators of the cluster: users named only by an earlier call lose their rights.
 	SetAdministrators(ctx context.Context, shootName string, users []string) error
 	// RemoveServices deletes the services that the cluster got from brokers whose address has the prefix, each after its
 	// bindings. It describes the remaining ones, and returns "" once all are gone.

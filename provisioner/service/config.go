@@ -59,7 +59,7 @@ type ProvisioningTimeout struct {
 	ShootUpgrade           time.Duration `env:"SHOOT_UPGRADE"           help:"until a cluster is changed"`
 	InstallationTriggering time.Duration `env:"INSTALLATION_TRIGGERING" help:"until the installation of Kyma has started"`
 	Installation           time.Duration `env:"INSTALLATION"            help:"until Kyma is installed"`
-	UpgradeTriggering      time.Duration `env:"UPGRADE_TRIGGERING"      help:"until the upgrade or roll back of Kyma has started"`
+	UpgradeTriggering      time.Duration `env:"UPGRADE_TRIGGERING"      help:"until the upgrade or rollback of Kyma has started"`
 	Upgrade                time.Duration `env:"UPGRADE"                 help:"until Kyma is upgraded or rolled back"`
 	AgentConfiguration     time.Duration `env:"AGENT_CONFIGURATION"     help:"until the runtime agent is configured"`
 	AgentConnection        time.Duration `env:"AGENT_CONNECTION"        help:"until the runtime agent is connected"`

@@ -26,16 +26,16 @@ type Shoots struct {
 	AuditLogsConfigPath      string   `env:"AUDIT_LOGS_TENANT_CONFIG_PATH"                    help:"JSON file with the targets of audit logs, read at the start; empty for none"`
 	MaintenanceWindowPath    string   `env:"MAINTENANCE_WINDOW_CONFIG_PATH"                   help:"JSON file with the maintenance windows of clusters for production, read at the start; if empty, Gardener chooses"`
 	Extensions               []string `env:"EXTENSIONS"                                       help:"extensions of Gardener for every cluster, comma-separated; none for none"`
-	AutoUpdateKubernetes     bool     `env:"DEFAULT_ENABLE_KUBERNETES_VERSION_AUTO_UPDATE"    help:"default of orders: whether Gardener updates Kubernetes"`
-	AutoUpdateMachineImage   bool     `env:"DEFAULT_ENABLE_MACHINE_IMAGE_VERSION_AUTO_UPDATE" help:"default of orders: whether Gardener updates machine images"`
-	EnableIMDSv2             bool     `env:"DEFAULT_ENABLE_IMDSV2"                            help:"default of orders: whether instance metadata on AWS requires tokens"`
+	AutoUpdateKubernetes     bool     `env:"DEFAULT_ENABLE_KUBERNETES_VERSION_AUTO_UPDATE"    help:"default for orders that do not set it: whether Gardener updates Kubernetes"`
+	AutoUpdateMachineImage   bool     `env:"DEFAULT_ENABLE_MACHINE_IMAGE_VERSION_AUTO_UPDATE" help:"default for orders that do not set it: whether Gardener updates machine images"`
+	EnableIMDSv2             bool     `env:"DEFAULT_ENABLE_IMDSV2"                            help:"default for orders that do not set it: whether instance metadata on AWS requires tokens"`
 }
 
 // check refuses extensions that cannot be configured this way.
 func (s Shoots) check() error {
 	switch {
 	case slices.Contains(s.Extensions, noExtensions) && len(s.Extensions) > 1:
-		return errors.New("APP_GARDENER_EXTENSIONS: none must be the only value")
+		return errors.New("APP_GARDENER_EXTENSIONS: \"none\" cannot be combined with extensions")
 	case slices.Contains(s.Extensions, shoot.ExtensionAuditLog):
 		return errors.New("APP_GARDENER_EXTENSIONS: " + shoot.ExtensionAuditLog +
 			" needs targets: omit it and set APP_GARDENER_AUDIT_LOGS_TENANT_CONFIG_PATH")

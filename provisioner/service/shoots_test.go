@@ -128,7 +128,7 @@ func TestShootFilesAreRefused(t *testing.T) {
 
 func TestConfigRefusesExtensions(t *testing.T) {
 	for extensions, want := range map[string]string{
-		"none,own":               "none must be the only value",
+		"none,own":               "cannot be combined with extensions",
 		"shoot-auditlog-service": "set APP_GARDENER_AUDIT_LOGS_TENANT_CONFIG_PATH",
 	} {
 		set := DefaultConfig()

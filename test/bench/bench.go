@@ -27,7 +27,7 @@ const (
 // bench has the parts that all figures share.
 type bench struct {
 	postgres *postgrestest.Server
-	// folder holds logs until the end.
+	// folder holds the logs and data of a run; Close removes it.
 	folder string
 	broker string
 	// keys seal the rows of all databases, so that one can be copied from another.

@@ -98,7 +98,7 @@ func rowProvisionParametersAreValidated(r *row) {
 	}
 }
 
-// rowCreatedOnlyWhenDone: no plan is created synchronously, so no response may be 201.
+// rowCreatedOnlyWhenDone: instances of every plan are created asynchronously, so no response may be 201.
 func rowCreatedOnlyWhenDone(r *row) {
 	for _, id := range []string{harness.PlanAWS, harness.PlanGCP} {
 		got := r.want("an order is asynchronous", r.put(r.newID(), r.order(fields{"plan_id": id, "parameters": nil})), http.StatusAccepted)

@@ -100,7 +100,7 @@ func (e Explanation) Elapsed() time.Duration {
 	return max(e.At.Sub(e.AcceptedAt), 0)
 }
 
-// Ended reports whether the operation has ended.
+// Ended reports whether the operation succeeded, failed or was canceled.
 func (e Explanation) Ended() bool { return process.State(e.State).Terminal() }
 
 // predicate completes "The operation …".

@@ -219,7 +219,7 @@ func (o objects) body() (client.Object, error) {
 	if !ok {
 		return nil, fmt.Errorf("%T has no metadata", empty)
 	}
-	object.GetObjectKind().SetGroupVersionKind(o.GroupVersionKind) // an unstructured object has no other kind
+	object.GetObjectKind().SetGroupVersionKind(o.GroupVersionKind) // an unstructured object knows its kind only from this field
 	return object, o.read(o.GroupVersionKind, object)
 }
 

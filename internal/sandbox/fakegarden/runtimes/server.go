@@ -55,7 +55,7 @@ func VersionOfShoot(garden client.Reader, project string, log logrus.FieldLogger
 		name := strings.TrimPrefix(technicalID, gardenlet.TechnicalID(project, ""))
 		shoot := &gardencorev1beta1.Shoot{}
 		if err := garden.Get(ctx, client.ObjectKey{Namespace: gardenlet.Namespace(project), Name: name}, shoot); err != nil {
-			log.WithError(err).WithField("shoot", name).Debug("the version of a runtime is unknown")
+			log.WithError(err).WithField("shoot", name).Debug("cannot read the Kubernetes version of the runtime from its Shoot")
 			return ""
 		}
 		return shoot.Spec.Kubernetes.Version

@@ -36,7 +36,7 @@ type Config struct {
 	Log     logrus.FieldLogger
 }
 
-// hostDir is the folder of the certificates of an API server.
+// hostDir is the folder where an API server keeps its certificates and any other files.
 func (c Config) hostDir(name string) string { return filepath.Join(c.Dir, name) }
 
 // host is an API server that is started when a runtime needs it. Its address, its authority and its objects survive its process.
@@ -149,7 +149,7 @@ func (h *host) start(ctx context.Context) (*apiserver.Server, error) {
 	return server, nil
 }
 
-// report waits for the end of an API server and logs it, unless the host was stopped. When its runtime is needed, it is started again.
+// report waits for the end of an API server and logs it, unless the host was stopped. The next use of the runtime starts the server again.
 func (h *host) report(server *apiserver.Server) {
 	<-server.Exited()
 	if h.detach(server) {
