@@ -107,7 +107,10 @@ func TestDeletionDuringARetry(t *testing.T) {
 	l.faults(stuck())
 
 	retry := l.intervene("retry", operation, "the quota was raised")
-	l.Until("the retry to wait", func() bool { return strings.Contains(l.ebctl("operation", "explain", retry.ID), "Gardener is at") })
+	// Later progress, such as Gardener's percentage, may follow a minute after the first.
+	l.Until("the retry to wait", func() bool {
+		return strings.Contains(l.ebctl("operation", "explain", retry.ID), "the Provisioner is working on it")
+	})
 	l.Delete("unwanted", harness.PlanAWS)
 	l.WantGone("unwanted")
 
