@@ -44,7 +44,7 @@ func TestRefusedMutationsAreRecorded(t *testing.T) {
 		},
 		"Query": {"refused queries are not recorded", asTenant(`{ runtimeOperationStatus(id: "o1") { id } }`), nil},
 	} {
-		var told refusals
+		var recorded refusals
 
 		server := httptest.NewServer(graph.NewHandler(graph.Options{
 			Service: runtimes{
@@ -53,7 +53,7 @@ func TestRefusedMutationsAreRecorded(t *testing.T) {
 					return operation.Status{}, unknown
 				},
 			},
-			Log: logging.Discard(), Recorder: &told, Endpoint: "/graphql",
+			Log: logging.Discard(), Recorder: &recorded, Endpoint: "/graphql",
 		}))
 
 		if status, body := post(t, server, test.request); status != http.StatusOK {
@@ -62,7 +62,7 @@ func TestRefusedMutationsAreRecorded(t *testing.T) {
 
 		server.Close()
 
-		if diff := cmp.Diff(test.want, told); diff != "" {
+		if diff := cmp.Diff(test.want, recorded); diff != "" {
 			t.Errorf("%s: %s: -want +got\n%s", name, test.reason, diff)
 		}
 	}

@@ -15,8 +15,8 @@ const extendLast = `UPDATE timeline SET
 	attempt = ?, ended_at = ?, next_run_at = ?
 WHERE EXISTS (SELECT 1 FROM first) AND ` + lastEntry + ` AND attempt = ?`
 
-// unlessExtended suppresses the insertion of an entry that extendLast has added. It is true before that update, which is what PostgreSQL
-// sees in the same statement, as well as after it.
+// unlessExtended suppresses the insertion of an entry that extendLast has added. It holds before and after that
+// update, because PostgreSQL evaluates both parts of the statement on the rows before it.
 const unlessExtended = ` AND NOT EXISTS (SELECT 1 FROM timeline WHERE ` + lastEntry + ` AND attempt IN (?, ?))`
 
 // repeatable reports whether the entry may equal that of the attempt before. A step that polls for a day thereby leaves one entry and not

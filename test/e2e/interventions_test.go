@@ -107,9 +107,12 @@ func TestDeletionDuringARetry(t *testing.T) {
 	l.faults(stuck())
 
 	retry := l.intervene("retry", operation, "the quota was raised")
-	// Later progress, such as Gardener's percentage, may follow a minute after the first.
-	l.Until("the retry to wait", func() bool {
-		return strings.Contains(l.ebctl("operation", "explain", retry.ID), "the Provisioner is working on it")
+	// Gardener's percentage may reach the explanation a minute after earlier progress, so the Shoot shows that Gardener works on the retry.
+	l.Until("the retry to wait for Gardener", func() bool {
+		shoots := l.shoots()
+
+		return len(shoots) == 1 && shoots[0].Status.LastOperation.State == gardencorev1beta1.LastOperationStateProcessing &&
+			strings.Contains(l.ebctl("operation", "explain", retry.ID), "the Provisioner is working on it")
 	})
 	l.Delete("unwanted", harness.PlanAWS)
 	l.WantGone("unwanted")
