@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,20 @@ func (s stepFunc[D]) Name() string { return s.name }
 
 func (s stepFunc[D]) Run(ctx context.Context, operation Operation[D], log logrus.FieldLogger) (Operation[D], time.Duration, error) {
 	return s.run(ctx, operation, log)
+}
+
+// Action returns a step that is done once do succeeds. The step then shows the description to users, or keeps the description of the
+// operation if that is empty. It suits steps that neither wait nor change the data of the operation.
+func Action[D any](name, description string, do func(ctx context.Context, operation Operation[D]) error) Step[D] {
+	return StepFunc(name, func(ctx context.Context, operation Operation[D], _ logrus.FieldLogger) (Operation[D], time.Duration, error) {
+		if err := do(ctx, operation); err != nil {
+			return operation, 0, err
+		}
+
+		operation.Description = cmp.Or(description, operation.Description)
+
+		return operation, 0, nil
+	})
 }
 
 // Process defines how operations of a kind run: stages in order.

@@ -27,11 +27,7 @@ type Provisioner interface {
 type Instances interface {
 	SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error
 	Delete(ctx context.Context, by process.Record, instance environment.Instance) error
-	Suspensions
-}
-
-// Suspensions records that an instance has no runtime any more, and the change unless it is nil. Its errors are of package failure.
-type Suspensions interface {
+	// Suspend records that an instance has no runtime any more, and the change unless it is nil. Its errors are of package failure.
 	Suspend(ctx context.Context, by process.Record, instance environment.Instance, change *environment.Update) error
 }
 
