@@ -2,7 +2,6 @@ package process
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -12,11 +11,11 @@ import (
 const reservedShare = 2
 
 // claimWork claims due operations for the free workers and starts them. Calls rotate kinds and alternate resumed and new work. It
-// reports whether more may be due. Errors of the store lengthen the store backoff.
+// reports whether more may be due. Errors of the store lengthen the pause before the next call.
 func (e *Engine[D]) claimWork(ctx, runs context.Context) bool {
 	more, err := e.startDue(ctx, runs)
 	if err == nil {
-		e.storeBackoff.succeeded()
+		e.storeFailures = 0
 
 		return more
 	}
@@ -24,7 +23,7 @@ func (e *Engine[D]) claimWork(ctx, runs context.Context) bool {
 	if ctx.Err() == nil {
 		e.config.Observer.ClaimFailed()
 		e.log.WithError(err).Warn("claiming operations failed")
-		e.storeBackoff.failed()
+		e.storeFailures++
 	}
 
 	return false
@@ -109,34 +108,20 @@ func (e *Engine[D]) capacity(kind string) int {
 	return max(0, capacity)
 }
 
-// backoff is the pause between calls to a store that does not answer. It doubles with each failure and is jittered, so that replicas
-// do not all return to a recovering database at once.
-type backoff struct {
-	first, longest time.Duration
-	next           time.Duration
-}
-
-// backoffSteps is the longest pause in polls, which also bounds how long a recovered store goes unnoticed.
-const backoffSteps = 5
-
-// newBackoff returns a backoff whose pauses grow from a fifth of the poll interval to five times it.
-func newBackoff(poll time.Duration) backoff {
-	return backoff{first: poll / backoffSteps, longest: poll * backoffSteps}
-}
-
-// failed lengthens the next pause.
-func (b *backoff) failed() { b.next = min(max(b.first, 2*b.next), b.longest) }
-
-// succeeded resets the pause.
-func (b *backoff) succeeded() { b.next = 0 }
-
-// pause returns how long to leave the store alone: 0 after a success.
-func (b *backoff) pause() time.Duration {
-	if b.next == 0 {
+// storePause returns how long to leave a store that does not answer alone: 0 after a success. The pause grows from a tenth of the poll
+// interval to five times it, which bounds how long a recovered store goes unnoticed. Its jitter keeps the replicas from returning to a
+// recovering database all at once.
+func (e *Engine[D]) storePause() time.Duration {
+	if e.storeFailures == 0 {
 		return 0
 	}
 
-	return b.next/2 + rand.N(b.next/2+1)
+	const shortest, longest = 0.1, 2.5 // in polls, before the jitter
+
+	poll := float64(e.config.Poll)
+	policy := RetryPolicy{First: time.Duration(shortest * poll), Cap: time.Duration(longest * poll), Factor: 2, Jitter: 1}
+
+	return policy.Interval(e.storeFailures)
 }
 
 const (

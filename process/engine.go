@@ -11,6 +11,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
 )
 
 // Config configures the engine of one replica.
@@ -56,13 +58,14 @@ type Engine[D any] struct {
 	processes map[string]Process[D]
 	kinds     []string
 	// schedule is the order in which kinds are claimed next. It rotates with each claim.
-	schedule     []Due
-	storeBackoff backoff
-	config       Config
-	clock        clock.WithTicker
-	log          logrus.FieldLogger
-	owner        string
-	wake         chan struct{}
+	schedule []Due
+	// storeFailures counts the consecutive failed calls of the dispatcher, for storePause.
+	storeFailures int
+	config        Config
+	clock         clock.WithTicker
+	log           logrus.FieldLogger
+	owner         string
+	wake          chan struct{}
 
 	stopping <-chan struct{} // closed once operations are to be handed back before their next step
 	running  sync.WaitGroup
@@ -94,8 +97,6 @@ func NewEngine[D any](store Store, config Config, clock clock.WithTicker, log lo
 		owner:     uuid.NewString(),
 		wake:      make(chan struct{}, 1),
 		held:      map[string]*lease{},
-
-		storeBackoff: newBackoff(config.Poll),
 	}
 
 	for _, process := range processes {
@@ -177,7 +178,7 @@ func (e *Engine[D]) unfinishedKinds(ctx context.Context) ([]string, error) {
 	for {
 		kinds, err := e.store.UnfinishedKinds(ctx)
 		if err == nil {
-			e.storeBackoff.succeeded()
+			e.storeFailures = 0
 
 			return kinds, nil
 		}
@@ -187,12 +188,10 @@ func (e *Engine[D]) unfinishedKinds(ctx context.Context) ([]string, error) {
 		}
 
 		e.log.WithError(err).Warn("reading the kinds of unfinished operations failed")
-		e.storeBackoff.failed()
+		e.storeFailures++
 
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-e.clock.After(e.storeBackoff.pause()):
+		if err := lifecycle.Pause(ctx, e.clock, e.storePause()); err != nil {
+			return nil, err //nolint:wrapcheck // there is no context to add
 		}
 	}
 }
@@ -219,11 +218,8 @@ func (e *Engine[D]) dispatch(ctx, runs context.Context) {
 		}
 
 		// Wake-ups are no reason to call a store that does not answer.
-		if pause := e.storeBackoff.pause(); pause > 0 {
-			select {
-			case <-ctx.Done():
-			case <-e.clock.After(pause):
-			}
+		if pause := e.storePause(); pause > 0 {
+			_ = lifecycle.Pause(ctx, e.clock, pause) // the loop checks the context
 
 			continue
 		}

@@ -38,11 +38,9 @@ func (e *Engine[D]) renewLeases(ctx context.Context) {
 		}
 
 		// The database is down, or the machine slept. Other replicas may claim these operations before the next renewal.
-		if e.now().Add(e.config.Lease / renewals).After(until) {
-			e.abandon()
-		}
+		late := e.now().Add(e.config.Lease / renewals).After(until)
 
-		e.stopOverdue(e.now())
+		e.interrupt(late, e.now())
 	}
 }
 
@@ -108,23 +106,14 @@ func (e *Engine[D]) holding() []Held {
 	return all
 }
 
-// abandon stops every run.
-func (e *Engine[D]) abandon() {
+// interrupt stops every run, or only those beyond the limit of their operation. The next claim fails an operation that has exceeded its
+// limit, and resumes the others.
+func (e *Engine[D]) interrupt(all bool, now time.Time) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 
 	for _, lease := range e.held {
-		lease.cancel()
-	}
-}
-
-// stopOverdue interrupts steps that run beyond the limit of their operation. The next claim then fails the operation.
-func (e *Engine[D]) stopOverdue(now time.Time) {
-	e.mutex.Lock()
-	defer e.mutex.Unlock()
-
-	for _, lease := range e.held {
-		if !now.Before(lease.ends) {
+		if all || !now.Before(lease.ends) {
 			lease.cancel()
 		}
 	}

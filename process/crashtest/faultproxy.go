@@ -212,11 +212,8 @@ func (s store) Renew(ctx context.Context, renewal process.Renewal) (map[string]p
 
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
 
-	return states, nil
+	return states, err
 }
 
 // Save implements process.Store.
@@ -233,9 +230,6 @@ func (s store) Save(ctx context.Context, progress process.Progress) (process.Sta
 
 		return err
 	})
-	if err != nil {
-		return "", err
-	}
 
-	return state, nil
+	return state, err
 }

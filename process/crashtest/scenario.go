@@ -45,18 +45,14 @@ func Matrix[D any](t *testing.T, scenarios ...Scenario[D]) {
 func Sample[D any](t *testing.T, nth int, scenarios ...Scenario[D]) {
 	t.Helper()
 
-	for _, scenario := range scenarios {
-		t.Run(scenario.Name, func(t *testing.T) {
-			baseline, possible := rehearse(t, scenario)
+	each(t, scenarios, func(possible []Fault) [][]Fault {
+		var plans [][]Fault
+		for i := 0; i < len(possible); i += nth {
+			plans = append(plans, possible[i:i+1])
+		}
 
-			var plans [][]Fault
-			for i := 0; i < len(possible); i += nth {
-				plans = append(plans, possible[i:i+1])
-			}
-
-			all(t, scenario, baseline, plans)
-		})
-	}
+		return plans
+	})
 }
 
 // Pairs runs every scenario with count pairs of faults, chosen by the seed. Both faults count calls from the start of the run, so the
@@ -64,17 +60,26 @@ func Sample[D any](t *testing.T, nth int, scenarios ...Scenario[D]) {
 func Pairs[D any](t *testing.T, seed uint64, count int, scenarios ...Scenario[D]) {
 	t.Helper()
 
+	each(t, scenarios, func(possible []Fault) [][]Fault {
+		random := rand.New(rand.NewPCG(seed, uint64(len(possible))))
+
+		var plans [][]Fault
+		for range count {
+			plans = append(plans, []Fault{possible[random.IntN(len(possible))], possible[random.IntN(len(possible))]})
+		}
+
+		return plans
+	})
+}
+
+// each rehearses every scenario and runs it with the faults that plan chooses from the possible ones.
+func each[D any](t *testing.T, scenarios []Scenario[D], plan func(possible []Fault) [][]Fault) {
+	t.Helper()
+
 	for _, scenario := range scenarios {
 		t.Run(scenario.Name, func(t *testing.T) {
 			baseline, possible := rehearse(t, scenario)
-			random := rand.New(rand.NewPCG(seed, uint64(len(possible))))
-
-			var plans [][]Fault
-			for range count {
-				plans = append(plans, []Fault{possible[random.IntN(len(possible))], possible[random.IntN(len(possible))]})
-			}
-
-			all(t, scenario, baseline, plans)
+			all(t, scenario, baseline, plan(possible))
 		})
 	}
 }
