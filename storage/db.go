@@ -121,10 +121,7 @@ func (db *DB) Writer() Tx { return db.writer }
 // InTx runs work in one transaction, which it commits if work returns nil and rolls back otherwise. It takes at most callLimit, unless the
 // context has a deadline.
 func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-
-	end, err := db.writer.acquire(ctx)
+	ctx, end, err := begin(ctx, db.writer)
 	if err != nil {
 		return err
 	}
@@ -220,22 +217,4 @@ func newPool(db *sqlx.DB, connections int) pool {
 	db.SetMaxIdleConns(connections)
 
 	return pool{DB: db, free: semaphore.NewWeighted(int64(connections))}
-}
-
-// acquire waits for a free connection and returns the function that releases it.
-func (p pool) acquire(ctx context.Context) (end func(), err error) {
-	if err := p.free.Acquire(ctx, 1); err != nil {
-		return nil, fmt.Errorf("waiting for a connection to the database: %w", err)
-	}
-
-	return func() { p.free.Release(1) }, nil
-}
-
-// acquire waits for a connection of the pool. A transaction has one already.
-func acquire(ctx context.Context, tx Tx) (end func(), err error) {
-	if pooled, is := tx.(pool); is {
-		return pooled.acquire(ctx)
-	}
-
-	return func() {}, nil
 }

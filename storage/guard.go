@@ -23,7 +23,7 @@ type guarding struct {
 
 // guardedConnection closes its network connection soon after the context of a call ends.
 type guardedConnection struct {
-	connection
+	*preparedConnection
 
 	line *line
 	// broken marks a connection that must not be used again.
@@ -35,23 +35,18 @@ func (g guarding) Connect(ctx context.Context) (driver.Conn, error) {
 	line, own := &line{}, *g.Connector
 	own.Dialer(line)
 
-	opened, err := preparing{Connector: &own}.Connect(ctx)
+	inner, err := preparing{Connector: &own}.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 
 	line.connected = true
 
-	inner, complete := opened.(connection)
-	if !complete {
-		return nil, errors.Join(fmt.Errorf("unexpected connection type %T", opened), opened.Close())
-	}
-
 	if err := checkPrimary(ctx, inner); err != nil {
 		return nil, errors.Join(err, inner.Close())
 	}
 
-	return &guardedConnection{connection: inner, line: line}, nil
+	return &guardedConnection{preparedConnection: inner, line: line}, nil
 }
 
 // during sets a deadline for the network connection if the context ends before the call has finished. The connection is then broken.
@@ -69,7 +64,7 @@ func (c *guardedConnection) during(ctx context.Context) (finish func()) {
 func (c *guardedConnection) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
 	finish := c.during(ctx)
 
-	begun, err := c.connection.BeginTx(ctx, options)
+	begun, err := c.preparedConnection.BeginTx(ctx, options)
 	if err != nil {
 		finish()
 
@@ -83,7 +78,7 @@ func (c *guardedConnection) BeginTx(ctx context.Context, options driver.TxOption
 func (c *guardedConnection) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	finish := c.during(ctx)
 
-	rows, err := c.connection.QueryContext(ctx, query, args)
+	rows, err := c.preparedConnection.QueryContext(ctx, query, args)
 	if err != nil {
 		finish()
 
@@ -97,7 +92,7 @@ func (c *guardedConnection) QueryContext(ctx context.Context, query string, args
 func (c *guardedConnection) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	defer c.during(ctx)()
 
-	result, err := c.connection.ExecContext(ctx, query, args)
+	result, err := c.preparedConnection.ExecContext(ctx, query, args)
 
 	return result, c.checked(err)
 }
@@ -106,14 +101,14 @@ func (c *guardedConnection) ExecContext(ctx context.Context, query string, args 
 func (c *guardedConnection) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	defer c.during(ctx)()
 
-	return c.connection.PrepareContext(ctx, query) //nolint:wrapcheck // as above
+	return c.preparedConnection.PrepareContext(ctx, query) //nolint:wrapcheck // as above
 }
 
 // Ping implements driver.Pinger.
 func (c *guardedConnection) Ping(ctx context.Context) error {
 	defer c.during(ctx)()
 
-	return c.connection.Ping(ctx) //nolint:wrapcheck // as above
+	return c.preparedConnection.Ping(ctx) //nolint:wrapcheck // as above
 }
 
 // ResetSession implements driver.SessionResetter.
@@ -122,11 +117,11 @@ func (c *guardedConnection) ResetSession(ctx context.Context) error {
 		return driver.ErrBadConn
 	}
 
-	return c.connection.ResetSession(ctx) //nolint:wrapcheck // as above
+	return c.preparedConnection.ResetSession(ctx) //nolint:wrapcheck // as above
 }
 
 // IsValid implements driver.Validator.
-func (c *guardedConnection) IsValid() bool { return !c.broken.Load() && c.connection.IsValid() }
+func (c *guardedConnection) IsValid() bool { return !c.broken.Load() && c.preparedConnection.IsValid() }
 
 // guardedTx is a transaction that stops watching its context when it ends.
 type guardedTx struct {

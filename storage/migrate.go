@@ -18,9 +18,14 @@ const (
 	lockTries = 300
 )
 
-// Migrate applies the missing migrations of a set of tables. Each set has its own version table, `schema_<set>`, so that the engine's tables
-// and those of a service evolve independently in one database. Replicas that start together migrate one after the other.
-func (db *DB) Migrate(ctx context.Context, set string, migrations fs.FS) error {
+// Migrate applies the missing migrations in the folder to a set of tables. Each set has its own version table, `schema_<set>`, so that the
+// engine's tables and those of a service evolve independently in one database. Replicas that start together migrate one after the other.
+func (db *DB) Migrate(ctx context.Context, set string, files fs.FS, folder string) error {
+	migrations, err := fs.Sub(files, folder)
+	if err != nil {
+		return fmt.Errorf("reading the migrations of the %s tables: %w", set, err)
+	}
+
 	migrate := func() error {
 		provider, err := db.migrationProvider(set, migrations)
 		if err != nil {

@@ -66,12 +66,12 @@ func TestReplicasThatStartTogetherMigrateOnce(t *testing.T) {
 				// One after the other, like the services.
 				for _, set := range []string{"one", "two"} {
 					steps := migrations([2]string{"CREATE TABLE " + set + " (value BIGINT)", "DROP TABLE " + set})
-					if err := db.Migrate(t.Context(), set, steps); err != nil {
+					if err := db.Migrate(t.Context(), set, steps, "."); err != nil {
 						t.Error(err)
 					}
 				}
 
-				if err := db.Migrate(t.Context(), "counter", migrations(makeCounter, countOne)); err != nil {
+				if err := db.Migrate(t.Context(), "counter", migrations(makeCounter, countOne), "."); err != nil {
 					t.Error(err)
 				}
 			})
@@ -91,7 +91,7 @@ func TestFailedMigrationIsRetried(t *testing.T) {
 		db := storagetest.Open(t, config)
 		broken := [2]string{"INSERT INTO counter VALUES (1), (NULL)", "DELETE FROM counter"}
 
-		err := db.Migrate(t.Context(), "test", migrations(makeCounter, broken))
+		err := db.Migrate(t.Context(), "test", migrations(makeCounter, broken), ".")
 		if err == nil || !strings.Contains(err.Error(), "migrating the test tables of "+config.Driver) {
 			t.Fatalf("an invalid migration gives %v", err)
 		}
@@ -101,7 +101,7 @@ func TestFailedMigrationIsRetried(t *testing.T) {
 		}
 
 		for range 2 { // the second time there is nothing to do
-			if err := db.Migrate(t.Context(), "test", migrations(makeCounter, countOne)); err != nil {
+			if err := db.Migrate(t.Context(), "test", migrations(makeCounter, countOne), "."); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -117,7 +117,7 @@ func TestOlderReplicaLeavesNewerTablesAlone(t *testing.T) {
 		db := storagetest.Open(t, config)
 
 		for _, steps := range []fs.FS{migrations(makeCounter, countOne), migrations(makeCounter)} {
-			if err := db.Migrate(t.Context(), "test", steps); err != nil {
+			if err := db.Migrate(t.Context(), "test", steps, "."); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -135,7 +135,7 @@ func TestEveryMigrationIsReversible(t *testing.T) {
 
 		for _, set := range sets() {
 			for range 2 {
-				if err := db.Migrate(t.Context(), set.name, set.files()); err != nil {
+				if err := db.Migrate(t.Context(), set.name, set.files(), "."); err != nil {
 					t.Fatal(err)
 				}
 

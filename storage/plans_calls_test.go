@@ -290,7 +290,7 @@ func (s stores) instanceCalls() map[string]call {
 }
 
 func (s stores) runtimeCalls() map[string]call {
-	registration := runtimes.Registration{Tenant: "account-10", Label: "label-10", OperationID: "p10", HeldUntil: filledAt}
+	registration := runtimes.Registration{Tenant: "account-10", Label: "label-10", OperationID: "p10", HeldUntil: storage.At(filledAt)}
 
 	return map[string]call{
 		"runtimes.Insert": s.inTx(func(ctx context.Context, tx storage.Tx) error {

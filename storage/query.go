@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -16,12 +17,29 @@ import (
 // callLimit bounds calls whose context has no deadline: a database that does not answer blocks nobody for longer.
 const callLimit = 10 * time.Second
 
-func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	if _, has := ctx.Deadline(); has {
-		return ctx, func() {}
+// begin bounds the context by callLimit, unless it has a deadline, and waits for a connection of the pool; a transaction has one already.
+// The caller calls end after the call, which releases both.
+func begin(ctx context.Context, tx Tx) (_ context.Context, end func(), _ error) {
+	cancel := func() {}
+	if _, has := ctx.Deadline(); !has {
+		ctx, cancel = context.WithTimeout(ctx, callLimit)
 	}
 
-	return context.WithTimeout(ctx, callLimit)
+	pooled, is := tx.(pool)
+	if !is {
+		return ctx, cancel, nil
+	}
+
+	if err := pooled.free.Acquire(ctx, 1); err != nil {
+		cancel()
+
+		return nil, nil, fmt.Errorf("waiting for a connection to the database: %w", err)
+	}
+
+	return ctx, func() {
+		pooled.free.Release(1)
+		cancel()
+	}, nil
 }
 
 // Exec executes a statement and returns the number of rows that it changed. Slices are expanded for IN (?).
@@ -31,10 +49,7 @@ func Exec(ctx context.Context, tx Tx, statement string, args ...any) (int64, err
 		return 0, err
 	}
 
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-
-	end, err := acquire(ctx, tx)
+	ctx, end, err := begin(ctx, tx)
 	if err != nil {
 		return 0, err
 	}
@@ -66,10 +81,7 @@ func Select[Row any](ctx context.Context, tx Tx, query string, args ...any) ([]R
 
 // selectBound returns the rows of a query that has the driver's placeholders.
 func selectBound[Row any](ctx context.Context, tx Tx, query string, args []any) ([]Row, error) {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-
-	end, err := acquire(ctx, tx)
+	ctx, end, err := begin(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -93,10 +105,7 @@ func Get[Row any](ctx context.Context, tx Tx, query string, args ...any) (Row, e
 		return row, err
 	}
 
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-
-	end, err := acquire(ctx, tx)
+	ctx, end, err := begin(ctx, tx)
 	if err != nil {
 		return row, err
 	}
@@ -127,16 +136,6 @@ func expand(tx Tx, query string, args []any) (string, []any, error) {
 	return tx.Rebind(query), args, nil
 }
 
-// SelectNamed returns the rows of a query whose parameters are named by the `db` tags of the argument.
-func SelectNamed[Row any](ctx context.Context, tx Tx, query string, argument any) ([]Row, error) {
-	query, args, err := sqlx.Named(query, argument)
-	if err != nil {
-		return nil, fmt.Errorf("binding a query: %w", err)
-	}
-
-	return Select[Row](ctx, tx, query, args...)
-}
-
 // Page returns the LIMIT and OFFSET of a query. The numbers are literals and not parameters, because the planner uses them.
 func Page(limit, offset int) string {
 	if offset == 0 {
@@ -144,6 +143,28 @@ func Page(limit, offset int) string {
 	}
 
 	return fmt.Sprintf("LIMIT %d OFFSET %d", limit, offset)
+}
+
+// Conditions collects the conditions of a WHERE clause, with `?` as placeholders, and their arguments. The zero value selects all rows.
+type Conditions struct {
+	words []string
+	args  []any
+}
+
+// Add adds a condition if the filter uses it.
+func (c *Conditions) Add(used bool, condition string, args ...any) {
+	if used {
+		c.words, c.args = append(c.words, condition), append(c.args, args...)
+	}
+}
+
+// Where returns the clause, with a leading space, and the arguments in the order of the conditions. Without conditions it is empty.
+func (c *Conditions) Where() (string, []any) {
+	if len(c.words) == 0 {
+		return "", nil
+	}
+
+	return " WHERE " + strings.Join(c.words, " AND "), c.args
 }
 
 // Named is a prepared statement that writes rows. Its parameters are named by the `db` tags of Argument.

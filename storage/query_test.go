@@ -79,7 +79,7 @@ func TestQueries(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		rows, err := storage.SelectNamed[pair](ctx, db.Reader(), `SELECT * FROM pairs WHERE size > :size ORDER BY id`, pair{Size: 2})
+		rows, err := storage.Select[pair](ctx, db.Reader(), `SELECT * FROM pairs WHERE size > ? ORDER BY id`, 2)
 		if diff := cmp.Diff([]pair{{"a", "red", 11}, {"c", "blue", 13}}, rows); diff != "" || err != nil {
 			t.Errorf("%v, -want +got:\n%s", err, diff)
 		}

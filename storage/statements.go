@@ -41,12 +41,6 @@ type driven interface {
 	driver.Validator
 }
 
-// connection has the methods of our connections.
-type connection interface {
-	driven
-	driver.NamedValueChecker
-}
-
 // statement has the methods of the statements of both drivers.
 type statement interface {
 	driver.Stmt
@@ -63,7 +57,10 @@ type preparedConnection struct {
 }
 
 // Connect implements driver.Connector.
-func (p preparing) Connect(ctx context.Context) (driver.Conn, error) {
+func (p preparing) Connect(ctx context.Context) (driver.Conn, error) { return p.connect(ctx) }
+
+// connect opens a connection with an empty statement cache.
+func (p preparing) connect(ctx context.Context) (*preparedConnection, error) {
 	opened, err := p.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // database/sql inspects the driver's own errors

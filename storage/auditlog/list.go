@@ -99,25 +99,15 @@ func entries(rows []row) ([]Entry, error) {
 }
 
 func (f Filter) where(source source) (string, []any) {
-	conditions, args := []string{}, []any{}
+	var conditions storage.Conditions
 
-	add := func(used bool, condition string, values ...any) {
-		if used {
-			conditions, args = append(conditions, condition), append(args, values...)
-		}
-	}
+	conditions.Add(source.condition != "", source.condition)
+	conditions.Add(f.InstanceID != "", "instance_id = ?", f.InstanceID)
+	conditions.Add(f.OrderedBy != "", "ordered_by = ?", f.OrderedBy)
+	conditions.Add(f.Action != "", source.action+" = ?", f.Action)
+	conditions.Add(!f.Since.IsZero(), source.at+" >= ?", storage.At(f.Since))
+	conditions.Add(!f.Until.IsZero(), source.at+" < ?", storage.At(f.Until))
+	conditions.Add(f.BeforeID != "", "("+source.at+", id) < (?, ?)", storage.At(f.Before), f.BeforeID)
 
-	add(source.condition != "", source.condition)
-	add(f.InstanceID != "", "instance_id = ?", f.InstanceID)
-	add(f.OrderedBy != "", "ordered_by = ?", f.OrderedBy)
-	add(f.Action != "", source.action+" = ?", f.Action)
-	add(!f.Since.IsZero(), source.at+" >= ?", storage.At(f.Since))
-	add(!f.Until.IsZero(), source.at+" < ?", storage.At(f.Until))
-	add(f.BeforeID != "", "("+source.at+", id) < (?, ?)", storage.At(f.Before), f.BeforeID)
-
-	if len(conditions) == 0 {
-		return "", nil
-	}
-
-	return " WHERE " + strings.Join(conditions, " AND "), args
+	return conditions.Where()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -28,12 +27,7 @@ type Store struct {
 // Open migrates the table and returns the store. The engine's tables must exist, because their operations are part of the audit log. keep
 // applies to entries that are added from now on; 0 keeps them forever.
 func Open(ctx context.Context, db *storage.DB, keep time.Duration) (*Store, error) {
-	files, err := fs.Sub(migrations, "migrations/"+db.Driver())
-	if err != nil {
-		return nil, fmt.Errorf("reading embedded migrations: %w", err)
-	}
-
-	if err := db.Migrate(ctx, "audit", files); err != nil {
+	if err := db.Migrate(ctx, "audit", migrations, "migrations/"+db.Driver()); err != nil {
 		return nil, err
 	}
 

@@ -3,7 +3,6 @@ package instances
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -125,27 +124,17 @@ func (f Filter) from(paged bool) (string, []any) {
 }
 
 func (f Filter) where(paged bool) (string, []any) {
-	conditions, args := []string{}, []any{}
+	var conditions storage.Conditions
 
-	add := func(used bool, condition string, values ...any) {
-		if used {
-			conditions, args = append(conditions, condition), append(args, values...)
-		}
-	}
+	conditions.Add(f.InstanceID != "", "instances.id = ?", f.InstanceID)
+	conditions.Add(f.GlobalAccountID != "", "instances.global_account_id = ?", f.GlobalAccountID)
+	conditions.Add(f.SubAccountID != "", "instances.subaccount_id = ?", f.SubAccountID)
+	conditions.Add(f.Region != "", "(instances.region = ? OR instances.platform_region = ?)", f.Region, f.Region)
+	conditions.Add(f.Plan != "", "(instances.plan_name = ? OR instances.plan_id = ?)", f.Plan, f.Plan)
+	conditions.Add(f.Suspended, "instances.suspended")
+	conditions.Add(len(f.Kinds) > 0, "operations.kind IN (?)", f.Kinds)
+	conditions.Add(len(f.States) > 0, operations.InStates(f.States...))
+	conditions.Add(paged && f.BeforeID != "", "(instances.created_at, instances.id) < (?, ?)", storage.At(f.Before), f.BeforeID)
 
-	add(f.InstanceID != "", "instances.id = ?", f.InstanceID)
-	add(f.GlobalAccountID != "", "instances.global_account_id = ?", f.GlobalAccountID)
-	add(f.SubAccountID != "", "instances.subaccount_id = ?", f.SubAccountID)
-	add(f.Region != "", "(instances.region = ? OR instances.platform_region = ?)", f.Region, f.Region)
-	add(f.Plan != "", "(instances.plan_name = ? OR instances.plan_id = ?)", f.Plan, f.Plan)
-	add(f.Suspended, "instances.suspended")
-	add(len(f.Kinds) > 0, "operations.kind IN (?)", f.Kinds)
-	add(len(f.States) > 0, operations.InStates(f.States...))
-	add(paged && f.BeforeID != "", "(instances.created_at, instances.id) < (?, ?)", storage.At(f.Before), f.BeforeID)
-
-	if len(conditions) == 0 {
-		return "", nil
-	}
-
-	return " WHERE " + strings.Join(conditions, " AND "), args
+	return conditions.Where()
 }

@@ -5,7 +5,6 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -24,12 +23,7 @@ type Store struct {
 
 // Open migrates the tables and returns the store.
 func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, error) {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, fmt.Errorf("reading embedded migrations: %w", err)
-	}
-
-	if err := db.Migrate(ctx, "broker", files); err != nil {
+	if err := db.Migrate(ctx, "broker", migrations, "migrations"); err != nil {
 		return nil, err
 	}
 

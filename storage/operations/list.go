@@ -52,24 +52,14 @@ func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 }
 
 func (f Filter) where(paged bool) (string, []any) {
-	conditions, args := []string{}, []any{}
+	var conditions storage.Conditions
 
-	add := func(used bool, condition string, values ...any) {
-		if used {
-			conditions, args = append(conditions, condition), append(args, values...)
-		}
-	}
+	conditions.Add(f.InstanceID != "", "instance_id = ?", f.InstanceID)
+	conditions.Add(f.Kind != "", "kind = ?", f.Kind)
+	conditions.Add(f.State != "", InStates(f.State))
+	conditions.Add(paged && f.BeforeID != "", "(created_at, id) < (?, ?)", storage.At(f.Before), f.BeforeID)
 
-	add(f.InstanceID != "", "instance_id = ?", f.InstanceID)
-	add(f.Kind != "", "kind = ?", f.Kind)
-	add(f.State != "", InStates(f.State))
-	add(paged && f.BeforeID != "", "(created_at, id) < (?, ?)", storage.At(f.Before), f.BeforeID)
-
-	if len(conditions) == 0 {
-		return "", nil
-	}
-
-	return " WHERE " + strings.Join(conditions, " AND "), args
+	return conditions.Where()
 }
 
 // InStates returns the condition that selects operations by their states. The states are literals and not parameters, grouped as in the

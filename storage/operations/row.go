@@ -12,9 +12,9 @@ import (
 
 // columns are all columns of a row, status those without the sealed payload.
 const (
-	status = `id, kind, instance_id, position, tenant, turn, predecessor_id, state, description, problem_message, problem_reason,
+	status = `id, kind, instance_id, position, tenant, predecessor_id, state, description, problem_message, problem_reason,
 		problem_component, progress, finished_stages, skipped_steps, skip_step, skip_reason, stage, step, step_began_at,
-		waiting_for, woken, created_at, updated_at, state_changed_at, started_at, finished_at, next_run_at,
+		waiting_for, created_at, updated_at, started_at, finished_at, next_run_at,
 		lease_owner, lease_taken_from, lease_until, fence, timeline_removed_at, ordered_by, audit, trace`
 	columns = status + `, payload`
 )
@@ -26,7 +26,6 @@ type row struct {
 	InstanceID       string       `db:"instance_id"`
 	Position         int64        `db:"position"`
 	Tenant           string       `db:"tenant"`
-	Turn             int64        `db:"turn"`
 	PredecessorID    string       `db:"predecessor_id"`
 	State            string       `db:"state"`
 	Description      string       `db:"description"`
@@ -42,11 +41,9 @@ type row struct {
 	Step             string       `db:"step"`
 	StepBeganAt      storage.Time `db:"step_began_at"`
 	WaitingFor       string       `db:"waiting_for"`
-	Woken            bool         `db:"woken"`
 	Payload          string       `db:"payload"`
 	CreatedAt        storage.Time `db:"created_at"`
 	UpdatedAt        storage.Time `db:"updated_at"`
-	StateChangedAt   storage.Time `db:"state_changed_at"`
 	StartedAt        storage.Time `db:"started_at"`
 	FinishedAt       storage.Time `db:"finished_at"`
 	NextRunAt        storage.Time `db:"next_run_at"`

@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"io/fs"
 
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/process"
@@ -27,12 +26,7 @@ var _ process.Store = (*Store)(nil)
 
 // Open migrates the tables and returns the store. It fails if the keys do not open the stored payloads.
 func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, error) {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, fmt.Errorf("reading embedded migrations: %w", err)
-	}
-
-	if err := db.Migrate(ctx, "operations", files); err != nil {
+	if err := db.Migrate(ctx, "operations", migrations, "migrations"); err != nil {
 		return nil, err
 	}
 

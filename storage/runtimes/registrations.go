@@ -11,23 +11,14 @@ import (
 // Registration is the intent to register an ordered runtime in Director. Its row exists before the registration, and until no
 // registration without a runtime can be left in Director.
 type Registration struct {
-	Tenant string
+	Tenant string `db:"tenant"`
 	// Label is the value of the label that all attempts of the order register with.
-	Label string
+	Label string `db:"label"`
 	// RuntimeID and OperationID are empty until the order is accepted.
-	RuntimeID   string
-	OperationID string
+	RuntimeID   string `db:"runtime_id"`
+	OperationID string `db:"operation_id"`
 	// HeldUntil is the end of the current hold, which it identifies.
-	HeldUntil time.Time
-}
-
-// registrationRow is a row of registrations.
-type registrationRow struct {
-	Tenant      string       `db:"tenant"`
-	Label       string       `db:"label"`
-	RuntimeID   string       `db:"runtime_id"`
-	OperationID string       `db:"operation_id"`
-	HeldUntil   storage.Time `db:"held_until"`
+	HeldUntil storage.Time `db:"held_until"`
 }
 
 const registrationColumns = `tenant, label, runtime_id, operation_id, held_until`
@@ -63,14 +54,14 @@ func (s *Store) AcceptRegistration(ctx context.Context, tx storage.Tx, registrat
 
 // UnreportedFailures returns registrations whose operation has failed without a report to Director.
 func (s *Store) UnreportedFailures(ctx context.Context, limit int) ([]Registration, error) {
-	rows, err := storage.Select[registrationRow](ctx, s.db.Reader(), `SELECT `+registrationColumns+` FROM registrations
+	unreported, err := storage.Select[Registration](ctx, s.db.Reader(), `SELECT `+registrationColumns+` FROM registrations
 		WHERE NOT failure_told AND EXISTS (SELECT 1 FROM operations WHERE operations.id = operation_id AND state = 'failed')
 		LIMIT ?`, limit)
 	if err != nil {
 		return nil, fmt.Errorf("reading failures to report to Director: %w", err)
 	}
 
-	return registrationsOf(rows), nil
+	return unreported, nil
 }
 
 // FailureReported records that the failure was reported to Director, unless the order runs again meanwhile.
@@ -87,7 +78,7 @@ func (s *Store) FailureReported(ctx context.Context, registration Registration) 
 // HoldRegistration reserves, until the given time, the oldest registration that was not touched since before and needs no report:
 // its operation has ended, or it has none. It returns storage.ErrNotFound if there is none.
 func (s *Store) HoldRegistration(ctx context.Context, before, now, until time.Time) (Registration, error) {
-	row, err := storage.Get[registrationRow](ctx, s.db.Writer(), `UPDATE registrations SET held_until = ?
+	held, err := storage.Get[Registration](ctx, s.db.Writer(), `UPDATE registrations SET held_until = ?
 		WHERE (tenant, label) IN (
 			SELECT tenant, label FROM registrations WHERE touched_at < ? AND (held_until IS NULL OR held_until < ?)
 			AND NOT EXISTS (SELECT 1 FROM operations WHERE operations.id = registrations.operation_id
@@ -99,26 +90,15 @@ func (s *Store) HoldRegistration(ctx context.Context, before, now, until time.Ti
 		return Registration{}, fmt.Errorf("finding registrations to settle: %w", err)
 	}
 
-	return registrationsOf([]registrationRow{row})[0], nil
+	return held, nil
 }
 
 // SettleRegistration removes a registration, if the caller still holds it.
 func (s *Store) SettleRegistration(ctx context.Context, registration Registration) error {
 	if _, err := storage.Exec(ctx, s.db.Writer(), `DELETE FROM registrations WHERE tenant = ? AND label = ? AND held_until = ?`,
-		registration.Tenant, registration.Label, storage.At(registration.HeldUntil)); err != nil {
+		registration.Tenant, registration.Label, registration.HeldUntil); err != nil {
 		return fmt.Errorf("settling a registration: %w", err)
 	}
 
 	return nil
-}
-
-func registrationsOf(rows []registrationRow) []Registration {
-	registrations := make([]Registration, 0, len(rows))
-	for _, row := range rows {
-		registrations = append(registrations, Registration{
-			Tenant: row.Tenant, Label: row.Label, RuntimeID: row.RuntimeID, OperationID: row.OperationID, HeldUntil: row.HeldUntil.Time,
-		})
-	}
-
-	return registrations
 }

@@ -104,7 +104,7 @@ func TestRegistrationIsSettledOnce(t *testing.T) {
 		const late = 2 * time.Hour
 
 		first, there := b.held(late)
-		if want := (runtimes.Registration{Tenant: "tenant", Label: "one", HeldUntil: start.Add(late + hold)}); !there || !cmp.Equal(want, first) {
+		if want := (runtimes.Registration{Tenant: "tenant", Label: "one", HeldUntil: storage.At(start.Add(late + hold))}); !there || !cmp.Equal(want, first) {
 			b.Fatalf("held %v, %t", first, there)
 		}
 

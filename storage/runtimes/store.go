@@ -5,7 +5,6 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/secret"
@@ -39,12 +38,7 @@ type Store struct {
 
 // Open migrates the tables and returns the store.
 func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, error) {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, fmt.Errorf("reading embedded migrations: %w", err)
-	}
-
-	if err := db.Migrate(ctx, "provisioner", files); err != nil {
+	if err := db.Migrate(ctx, "provisioner", migrations, "migrations"); err != nil {
 		return nil, err
 	}
 
@@ -74,23 +68,16 @@ func Sealed() storage.SealedColumn {
 // Insert adds a runtime in the caller's transaction. It reports false, and changes nothing, if the name of the Shoot is taken by
 // a runtime that is not deleted, or the id by any runtime.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, runtime Runtime) (bool, error) {
-	inserted, err := storage.SelectNamed[string](ctx, tx, `INSERT INTO runtimes
+	inserted, err := storage.Exec(ctx, tx, `INSERT INTO runtimes
 		(id, tenant, subaccount, shoot_name, provisioned_by, configuration, created_at)
-		VALUES (:id, :tenant, :subaccount, :shoot_name, :provisioned_by, :configuration, :created_at)
-		ON CONFLICT DO NOTHING RETURNING id`, row{
-		ID:            runtime.ID,
-		Tenant:        runtime.Tenant,
-		SubAccount:    runtime.SubAccount,
-		ShootName:     runtime.ShootName,
-		ProvisionedBy: runtime.ProvisionedBy,
-		Configuration: s.keys.Seal(runtime.Configuration, configurationPlace(runtime.ID)),
-		CreatedAt:     storage.At(runtime.CreatedAt),
-	})
+		VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		runtime.ID, runtime.Tenant, runtime.SubAccount, runtime.ShootName, runtime.ProvisionedBy,
+		s.keys.Seal(runtime.Configuration, configurationPlace(runtime.ID)), storage.At(runtime.CreatedAt))
 	if err != nil {
 		return false, fmt.Errorf("inserting runtime %s: %w", runtime.ID, err)
 	}
 
-	return len(inserted) == 1, nil
+	return inserted == 1, nil
 }
 
 const columns = `id, tenant, subaccount, shoot_name, provisioned_by, configuration, created_at, deleted_at`
@@ -183,13 +170,8 @@ func (s *Store) DeletedAmong(ctx context.Context, ids []string) ([]string, error
 
 // MarkDeleted records that the cluster of a runtime is gone. The Shoot's name is free from then on.
 func (s *Store) MarkDeleted(ctx context.Context, id string, at time.Time) error {
-	err := s.db.InTx(ctx, func(tx storage.Tx) error {
-		_, err := storage.Exec(ctx, tx,
-			`UPDATE runtimes SET deleted_at = ? WHERE id = ? AND deleted_at IS NULL`, storage.At(at), id)
-
-		return err
-	})
-	if err != nil {
+	if _, err := storage.Exec(ctx, s.db.Writer(),
+		`UPDATE runtimes SET deleted_at = ? WHERE id = ? AND deleted_at IS NULL`, storage.At(at), id); err != nil {
 		return fmt.Errorf("marking runtime %s as deleted: %w", id, err)
 	}
 
