@@ -13,7 +13,7 @@ import (
 )
 
 // verifyGone reads the Shoot once more after the deletion is recorded: a frozen replica may have created the Shoot late.
-// RemoveOrphans in package service finds Shoots that appear even later. The step also deletes the objects that the Shoot referred
+// Orphans in package service finds Shoots that appear even later. The step also deletes the objects that the Shoot referred
 // to.
 func (o Options) verifyGone(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {

@@ -12,9 +12,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Config is the configuration of the Provisioner. Variables that Kyma Provisioner has keep their names and defaults, so that an
-// installation can be moved without changing its settings. Limits of waits fail the operation when they pass, except where their
-// help says otherwise.
+// Config is the configuration of the Provisioner. The variables of Kyma Provisioner keep their names and defaults, so that an
+// installation can move to this Provisioner with the same settings. A limit of a wait fails the operation when it passes, unless
+// its help says otherwise.
 type Config struct {
 	replica.Config `envPrefix:""`
 
@@ -33,7 +33,8 @@ type Config struct {
 	EnqueueInProgressOperations bool `env:"ENQUEUE_IN_PROGRESS_OPERATIONS" help:"false ignores operations that were accepted before the start of the replica"`
 }
 
-// Director configures the registration of runtimes. Without it the Provisioner assigns the ids, and agents cannot connect.
+// Director configures the registration of runtimes. If it is disabled, the Provisioner assigns the IDs of runtimes itself, and
+// runtime agents cannot connect.
 type Director struct {
 	Enabled   bool   `env:"ENABLED"    help:"register runtimes in Director, which assigns their ids"`
 	URL       string `env:"URL"        help:"GraphQL API of Director"`
@@ -42,15 +43,15 @@ type Director struct {
 	Calls     int    `env:"CALLS"      help:"maximum number of concurrent calls to it, per replica"`
 }
 
-// OAuth configures how the Provisioner authenticates to Director. The Secret is only read if Director.OAuthPath is empty.
+// OAuth configures how the Provisioner authenticates to Director. It reads the Secret only if Director.OAuthPath is empty.
 type OAuth struct {
 	SkipDirectorCertVerification bool   `env:"SKIP_DIRECTOR_CERT_VERIFICATION" help:"do not check Director's certificate"`
 	CredentialsNamespace         string `env:"CREDENTIALS_NAMESPACE"           help:"namespace of the Secret"`
 	CredentialsSecretName        string `env:"OAUTH_CREDENTIALS_SECRET_NAME"   help:"Secret with the credentials for Director, in the cluster of the Provisioner"`
 }
 
-// ProvisioningTimeout limits the waits of provisionings and upgrades. Each limit starts with its wait; APP_OPERATION_TIMEOUT
-// limits the whole operation.
+// ProvisioningTimeout limits the waits of provisionings and upgrades. A limit counts from the start of its wait;
+// APP_OPERATION_TIMEOUT limits the whole operation.
 type ProvisioningTimeout struct {
 	ClusterDomains         time.Duration `env:"CLUSTER_DOMAINS"         help:"until a cluster has its domain"`
 	ClusterCreation        time.Duration `env:"CLUSTER_CREATION"        help:"until a cluster is created"`
@@ -77,7 +78,7 @@ type HibernationTimeout struct {
 }
 
 // Gardener configures the Gardener project of the clusters. A watch reports changes of Shoots at once; PollInterval bounds the
-// delay if it misses one.
+// delay of a change that the watch misses.
 type Gardener struct {
 	Project                string        `env:"PROJECT"                           help:"name of the Gardener project that the kubeconfig's account belongs to"`
 	KubeconfigPath         string        `env:"KUBECONFIG_PATH"                   help:"path of the kubeconfig for Gardener; reloaded when the file changes"`
@@ -88,7 +89,8 @@ type Gardener struct {
 	Shoots                 Shoots        `envPrefix:""`
 }
 
-// DefaultConfig returns the defaults, which docs/operator/configuration.md lists.
+// DefaultConfig returns the default of each variable, as listed in docs/operator/configuration.md. A replica needs more than the
+// defaults: at least the key of its database, which has none.
 func DefaultConfig() Config {
 	shared := replica.DefaultConfig("provisioner", storage.DriverPostgres)
 	shared.Address, shared.StatusAddress = "127.0.0.1:3000", "127.0.0.1:3001"
@@ -124,36 +126,33 @@ func DefaultConfig() Config {
 	}
 }
 
-// check returns all settings that are invalid or exclude each other.
+// check returns one error with all settings that are invalid or exclude each other. It calls nothing and reads no file.
 func (c Config) check() error {
 	wrong := []error{c.Check(), c.Gardener.Shoots.check(), c.checkWaits()}
 
-	if c.Gardener.PollInterval <= 0 {
-		wrong = append(wrong, errors.New("APP_GARDENER_POLL_INTERVAL: must be positive"))
-	}
-
-	if c.Director.CAFile != "" && c.OAuth.SkipDirectorCertVerification {
-		wrong = append(wrong, errors.New(
-			"APP_DIRECTOR_CA_FILE, APP_SKIP_DIRECTOR_CERT_VERIFICATION: without verification no authority is used, set one of them"))
-	}
-
-	if c.Director.Calls < 1 {
-		wrong = append(wrong, errors.New("APP_DIRECTOR_CALLS: must be at least 1"))
-	}
-
-	if c.Gardener.KubeconfigValidity < 10*time.Minute {
-		wrong = append(wrong, errors.New("APP_GARDENER_KUBECONFIG_VALIDITY: Gardener requires at least 10m"))
-	}
-
-	if c.Gardener.Calls < 1 {
-		wrong = append(wrong, errors.New("APP_GARDENER_CALLS: must be at least 1"))
+	for _, rule := range []struct {
+		broken  bool
+		problem string
+	}{
+		{c.Gardener.PollInterval <= 0, "APP_GARDENER_POLL_INTERVAL: must be positive"},
+		{
+			c.Director.CAFile != "" && c.OAuth.SkipDirectorCertVerification,
+			"APP_DIRECTOR_CA_FILE, APP_SKIP_DIRECTOR_CERT_VERIFICATION: without verification no authority is used, set one of them",
+		},
+		{c.Director.Calls < 1, "APP_DIRECTOR_CALLS: must be at least 1"},
+		{c.Gardener.KubeconfigValidity < 10*time.Minute, "APP_GARDENER_KUBECONFIG_VALIDITY: Gardener requires at least 10m"},
+		{c.Gardener.Calls < 1, "APP_GARDENER_CALLS: must be at least 1"},
+	} {
+		if rule.broken {
+			wrong = append(wrong, errors.New(rule.problem))
+		}
 	}
 
 	return errors.Join(wrong...)
 }
 
-// checkWaits refuses limits that are not positive. A step without time would fail at its first run, in the middle of an
-// operation.
+// checkWaits refuses limits that are not positive. A step with such a limit would fail in the middle of an operation, long after
+// the start. The variables come from the tags, so checkWaits needs no change for a new limit.
 func (c Config) checkWaits() error {
 	var wrong []error
 

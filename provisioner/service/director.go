@@ -4,76 +4,71 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/reload"
 	"github.com/environment-broker/environment-broker/internal/upstream"
-	"github.com/environment-broker/environment-broker/provisioner/agent"
 	"github.com/environment-broker/environment-broker/provisioner/director"
-	"github.com/environment-broker/environment-broker/provisioner/orders"
 	"github.com/environment-broker/environment-broker/provisioner/registration"
-	"github.com/environment-broker/environment-broker/storage/operations"
-	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// directory is the client of Director and its guards. It is nil without Director; its methods accept that.
-type directory struct {
-	client         *director.Client
-	system, tokens *upstream.System
-	project        string
-	log            logrus.FieldLogger
-}
-
-// connectDirector builds the configured client. It calls nothing, so the Provisioner starts while Director is unavailable; only
-// the credentials of a file are read and checked.
-func connectDirector(ctx context.Context, config Config, files *reload.Watcher, log logrus.FieldLogger) (*directory, error) {
+// connectDirector adds Director to the parts, if Director is enabled. It makes no call, so the Provisioner can start during an outage
+// of Director; it reads and checks only the file with the credentials. The calls to Director and to its token endpoint have a
+// circuit breaker each.
+func (a *assembly) connectDirector(ctx context.Context) error {
+	config := a.config
 	if !config.Director.Enabled {
-		return nil, nil
-	}
-
-	d := &directory{
-		system: upstream.New(upstream.Options{
-			Name: "director", Title: "Director", Component: failure.ComponentDirectorClient,
-			Calls: config.Director.Calls, Variable: "APP_DIRECTOR_CALLS",
-		}),
-		tokens: upstream.New(upstream.Options{
-			Name: "director_tokens", Title: "the token endpoint of Director", Component: failure.ComponentDirectorToken,
-			Calls: config.Director.Calls, Variable: "APP_DIRECTOR_CALLS",
-		}),
-		project: config.Gardener.Project, log: log,
+		return nil
 	}
 
 	credentials, err := config.directorCredentials(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 
-	transport, err := config.directorTransport(files)
+	transport, err := config.directorTransport(a.Access.Files)
 	if err != nil {
-		return nil, err
+		return err
 	}
 
 	if config.OAuth.SkipDirectorCertVerification {
-		log.Warn("APP_SKIP_DIRECTOR_CERT_VERIFICATION: the certificate of Director is not verified")
+		a.Log.Warn("APP_SKIP_DIRECTOR_CERT_VERIFICATION: the certificate of Director is not verified")
 	}
 
-	d.client, err = director.New(director.Options{
+	system := upstream.New(upstream.Options{
+		Name: "director", Title: "Director", Component: failure.ComponentDirectorClient,
+		Calls: config.Director.Calls, Variable: "APP_DIRECTOR_CALLS",
+	})
+	tokens := upstream.New(upstream.Options{
+		Name: "director_tokens", Title: "the token endpoint of Director", Component: failure.ComponentDirectorToken,
+		Calls: config.Director.Calls, Variable: "APP_DIRECTOR_CALLS",
+	})
+
+	client, err := director.New(director.Options{
 		URL: config.Director.URL, Credentials: credentials, Transport: transport,
-		WrapTransport: d.system.Transport, WrapTokenTransport: d.tokens.Transport,
+		WrapTransport: system.Transport, WrapTokenTransport: tokens.Transport,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("APP_DIRECTOR_URL: %w", err)
+		return fmt.Errorf("APP_DIRECTOR_URL: %w", err)
 	}
 
-	return d, nil
+	a.parts.Director, a.parts.Tokens = client, client
+	a.registrar = &registration.Registrar{
+		Director: client, Rows: a.runtimes, Project: config.Gardener.Project, Clock: clock.RealClock{}, Log: a.Log,
+	}
+	a.guard("Director", system, client.Probe)
+	a.guard("Director's tokens", tokens, client.ProbeToken)
+	a.background = append(a.background, lifecycle.Part{Name: "caretaker of registrations", Run: registration.Caretaker{
+		Director: client, Rows: a.runtimes, Clock: clock.RealClock{}, Log: a.Log,
+	}.Run})
+
+	return nil
 }
 
-// directorTransport returns the transport to Director and its token endpoint. It reloads the file of authorities when that
-// changes.
+// directorTransport returns the transport to Director and its token endpoint. When the file with the authorities changes, the
+// transport trusts the new ones without a restart.
 func (c Config) directorTransport(files *reload.Watcher) (*reload.Transport, error) {
 	trust := reload.ClientTLS{CAFile: c.Director.CAFile}
 	if c.OAuth.SkipDirectorCertVerification {
@@ -88,10 +83,11 @@ func (c Config) directorTransport(files *reload.Watcher) (*reload.Transport, err
 	return transport, nil
 }
 
-// directorCredentials returns the credentials of the file or, without one, of the Secret.
+// directorCredentials returns the credentials of the file or, without a file, of the Secret. Both are read again for each token, so
+// that credentials can be rotated without a restart.
 func (c Config) directorCredentials(ctx context.Context) (director.Credentials, error) {
 	if file := director.File(c.Director.OAuthPath); file != "" {
-		if _, err := file.Read(ctx); err != nil { // read again for each token: the file may change
+		if _, err := file.Read(ctx); err != nil { // a missing file fails the start
 			return nil, fmt.Errorf("APP_DIRECTOR_OAUTH_PATH: %w", err)
 		}
 
@@ -104,61 +100,4 @@ func (c Config) directorCredentials(ctx context.Context) (director.Credentials, 
 	}
 
 	return credentials, nil
-}
-
-// asDirector returns the client for the processes, or nil.
-func (d *directory) asDirector() registration.Director {
-	if d == nil {
-		return nil
-	}
-
-	return d.client
-}
-
-// asTokens returns the client for tokens of agents, or nil.
-func (d *directory) asTokens() agent.Tokens {
-	if d == nil {
-		return nil
-	}
-
-	return d.client
-}
-
-// registrar returns the registrar of new runtimes, or nil.
-func (d *directory) registrar(rows *runtimes.Store) orders.Registrar {
-	if d == nil {
-		return nil
-	}
-
-	return &registration.Registrar{Director: d.client, Rows: rows, Project: d.project, Clock: clock.RealClock{}, Log: d.log}
-}
-
-// collectors returns the metrics of the guards.
-func (d *directory) collectors() []prometheus.Collector {
-	if d == nil {
-		return nil
-	}
-
-	return []prometheus.Collector{d.system, d.tokens}
-}
-
-// parts returns the background jobs: the probes that close the circuit breakers again, and the caretaker.
-func (d *directory) parts(rows *runtimes.Store, operationStore *operations.Store, wake func()) []lifecycle.Part {
-	if d == nil {
-		return nil
-	}
-
-	recovery := func(name string, system *upstream.System, probe func(context.Context) error) lifecycle.Part {
-		return lifecycle.Part{Name: name, Run: upstream.Recovery{
-			System: system, Probe: probe, Operations: operationStore, Wake: wake, Clock: clock.RealClock{}, Log: d.log,
-		}.Run}
-	}
-
-	return []lifecycle.Part{
-		recovery("recovery of Director", d.system, d.client.Probe),
-		recovery("recovery of Director's tokens", d.tokens, d.client.ProbeToken),
-		{Name: "caretaker of registrations", Run: registration.Caretaker{
-			Director: d.client, Rows: rows, Clock: clock.RealClock{}, Log: d.log,
-		}.Run},
-	}
 }

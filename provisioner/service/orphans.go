@@ -9,109 +9,85 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
 const (
-	// orphanCheck is the interval between two checks.
+	// orphanCheck is the interval between two checks for orphans.
 	orphanCheck = 10 * time.Minute
-	// orphanBatch is the number of runtimes in one query.
+	// orphanBatch is the maximum number of runtimes in one query, far below the limits of both databases for parameters.
 	orphanBatch = 500
 )
 
-// orphanRemover removes Shoots whose runtime is recorded as deleted. They exist only if an order took effect late: the request of
-// a frozen replica, or a commit of the API server whose answer was lost.
-type orphanRemover struct {
-	runtimes *runtimes.Store
-	shoots   *gardener.Client
-	clock    clock.WithTicker
-	log      logrus.FieldLogger
+// Orphans are Shoots and their objects in Gardener whose runtime is recorded as deleted. They exist only if a request to create a
+// Shoot took effect after the removal of its runtime: a replica froze before it sent the request, or the API server committed a
+// request whose response was lost. Without their removal such a cluster would cost money until somebody finds it.
+type Orphans struct {
+	Runtimes *runtimes.Store
+	Shoots   *gardener.Client
+	Log      logrus.FieldLogger
 }
 
-// RemoveOrphans removes orphans, at once and then every ten minutes, until the context ends.
-func RemoveOrphans(ctx context.Context, runtimes *runtimes.Store, shoots *gardener.Client, log logrus.FieldLogger) error {
-	return orphanRemover{runtimes: runtimes, shoots: shoots, clock: clock.RealClock{}, log: log}.run(ctx)
+// Part returns the background job that removes orphans, at the start of a replica and then every ten minutes. All replicas run the
+// job: a repeated deletion has no effect.
+func (o Orphans) Part() lifecycle.Part {
+	return lifecycle.Periodic{Name: "orphan remover", Every: orphanCheck, Work: o.remove, Clock: clock.RealClock{}, Log: o.Log}.Part()
 }
 
-// run removes orphans until the context ends.
-func (o orphanRemover) run(ctx context.Context) error {
-	ticker := o.clock.NewTicker(orphanCheck)
-	defer ticker.Stop()
-
-	for {
-		if err := o.check(ctx); err != nil && ctx.Err() == nil {
-			o.log.WithError(err).Warn("checking for orphaned clusters failed")
-		}
-
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C():
-		}
-	}
-}
-
-// check removes orphaned Shoots and orphaned objects of Shoots. It continues if one of them cannot be removed.
-func (o orphanRemover) check(ctx context.Context) error {
+// remove removes all orphans once. It continues if Gardener refuses to remove one of them, and returns all errors.
+func (o Orphans) remove(ctx context.Context) error {
 	return errors.Join(o.removeShoots(ctx), o.tidy(ctx))
 }
 
 // tidy removes objects, such as ConfigMaps, whose runtime is deleted and whose Shoot is gone.
-func (o orphanRemover) tidy(ctx context.Context) error {
-	ids, err := o.shoots.ConfigMapOwners(ctx)
+func (o Orphans) tidy(ctx context.Context) error {
+	ids, err := o.Shoots.ConfigMapOwners(ctx)
 	if err != nil {
 		return err
 	}
 
-	var left []error
-
-	for batch := range slices.Chunk(ids, orphanBatch) {
-		gone, err := o.runtimes.DeletedAmong(ctx, batch)
-		if err != nil {
-			return err
-		}
-
-		for _, id := range gone {
-			left = append(left, o.shoots.Tidy(ctx, id, nil))
-		}
-	}
-
-	return errors.Join(left...)
+	return o.eachDeleted(ctx, ids, func(id string) error { return o.Shoots.Tidy(ctx, id, nil) })
 }
 
-// removeShoots deletes Shoots whose runtime is deleted. It logs each as an error, because an orphan means that an order took
-// effect late.
-func (o orphanRemover) removeShoots(ctx context.Context) error {
-	owned, err := o.shoots.Owned(ctx)
+// removeShoots deletes Shoots whose runtime is deleted. It logs each one as an error, because operators should learn why a request
+// took effect so late.
+func (o Orphans) removeShoots(ctx context.Context) error {
+	owned, err := o.Shoots.Owned(ctx)
 	if err != nil {
 		return err
 	}
 
-	var left []error
+	names, ids := map[string]string{}, []string{}
+	for _, shoot := range owned {
+		names[shoot.RuntimeID] = shoot.Name
+		ids = append(ids, shoot.RuntimeID)
+	}
 
-	for batch := range slices.Chunk(owned, orphanBatch) {
-		names := make(map[string]string, len(batch))
-		ids := make([]string, 0, len(batch))
+	return o.eachDeleted(ctx, ids, func(id string) error {
+		o.Log.WithFields(logrus.Fields{logging.RuntimeID: id, logging.Shoot: names[id]}).
+			Error("removing a cluster that outlived its runtime")
 
-		for _, shoot := range batch {
-			names[shoot.RuntimeID] = shoot.Name
-			ids = append(ids, shoot.RuntimeID)
-		}
+		return o.Shoots.Delete(ctx, names[id], id)
+	})
+}
 
-		gone, err := o.runtimes.DeletedAmong(ctx, ids)
+// eachDeleted calls remove for each of the runtimes that is recorded as deleted, and returns all errors.
+func (o Orphans) eachDeleted(ctx context.Context, ids []string, remove func(id string) error) error {
+	var failed []error
+
+	for batch := range slices.Chunk(ids, orphanBatch) {
+		deleted, err := o.Runtimes.DeletedAmong(ctx, batch)
 		if err != nil {
 			return err
 		}
 
-		for _, id := range gone {
-			o.log.WithFields(logrus.Fields{logging.RuntimeID: id, logging.Shoot: names[id]}).
-				Error("removing a cluster that outlived its runtime")
-
-			left = append(left, o.shoots.Delete(ctx, names[id], id))
+		for _, id := range deleted {
+			failed = append(failed, remove(id))
 		}
 	}
 
-	return errors.Join(left...)
+	return errors.Join(failed...)
 }

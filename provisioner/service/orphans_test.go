@@ -8,7 +8,6 @@ import (
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -22,8 +21,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// orphanage is a garden with clusters whose names are the ids of their runtimes.
-type orphanage struct {
+// orphanFixture is a fake garden with clusters and the rows of their runtimes. Each cluster is named after the ID of its runtime.
+type orphanFixture struct {
 	*testing.T
 
 	garden *fakegarden.Memory
@@ -31,7 +30,7 @@ type orphanage struct {
 	db     *storage.DB
 }
 
-func newOrphanage(t *testing.T, names ...string) orphanage {
+func newOrphanFixture(t *testing.T, names ...string) orphanFixture {
 	t.Helper()
 
 	memory, err := fakegarden.Open(t.Context(), fakegarden.Options{Dir: t.TempDir(), ClusterCreation: time.Millisecond, Log: logging.Discard()})
@@ -46,7 +45,7 @@ func newOrphanage(t *testing.T, names ...string) orphanage {
 		t.Fatal(err)
 	}
 
-	o := orphanage{T: t, garden: memory, rows: rows, db: db}
+	o := orphanFixture{T: t, garden: memory, rows: rows, db: db}
 	for _, name := range names {
 		o.add(name)
 	}
@@ -54,7 +53,7 @@ func newOrphanage(t *testing.T, names ...string) orphanage {
 	return o
 }
 
-func (o orphanage) add(name string) {
+func (o orphanFixture) add(name string) {
 	o.Helper()
 
 	built, err := shoot.Build(shoot.Runtime{ID: name, OperationID: "op", Tenant: "acme", Config: &spec.Cluster{
@@ -79,8 +78,8 @@ func (o orphanage) add(name string) {
 	}
 }
 
-// gone marks the runtimes as deleted.
-func (o orphanage) gone(names ...string) {
+// markDeleted records that the runtimes are deleted. Their Shoots stay.
+func (o orphanFixture) markDeleted(names ...string) {
 	o.Helper()
 
 	for _, name := range names {
@@ -90,8 +89,8 @@ func (o orphanage) gone(names ...string) {
 	}
 }
 
-// left returns the names of the remaining clusters.
-func (o orphanage) left() []string {
+// remaining returns the names of the Shoots in the garden.
+func (o orphanFixture) remaining() []string {
 	o.Helper()
 
 	shoots := &gardencorev1beta1.ShootList{}
@@ -107,8 +106,8 @@ func (o orphanage) left() []string {
 	return names
 }
 
-// check removes orphans from a Gardener that refuses to delete the named cluster.
-func (o orphanage) check(refused string) error {
+// removeOrphans removes orphans from a garden that refuses to delete the named cluster.
+func (o orphanFixture) removeOrphans(refused string) error {
 	api := interceptor.NewClient(o.garden.Client(), interceptor.Funcs{
 		Delete: func(ctx context.Context, api client.WithWatch, object client.Object, options ...client.DeleteOption) error {
 			if object.GetName() == refused {
@@ -119,35 +118,34 @@ func (o orphanage) check(refused string) error {
 		},
 	})
 
-	return orphanRemover{
-		runtimes: o.rows, shoots: gardener.New(api, o.garden.Namespace()), clock: clock.RealClock{}, log: logging.Discard(),
-	}.check(o.Context())
+	return Orphans{Runtimes: o.rows, Shoots: gardener.New(api, o.garden.Namespace()), Log: logging.Discard()}.remove(o.Context())
 }
 
 func TestOrphansAreRemoved(t *testing.T) {
-	o := newOrphanage(t, "c-live", "c-one", "c-two")
-	o.gone("c-one", "c-two")
+	o := newOrphanFixture(t, "c-live", "c-one", "c-two")
+	o.markDeleted("c-one", "c-two")
 
-	if err := o.check(""); err != nil {
+	if err := o.removeOrphans(""); err != nil {
 		t.Fatal(err)
 	}
 
-	if diff := cmp.Diff([]string{"c-live"}, o.left()); diff != "" {
+	if diff := cmp.Diff([]string{"c-live"}, o.remaining()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
-// TestRefusedOrphanDoesNotBlockOthers: an orphan that Gardener refuses to delete is logged, and the others are removed.
+// TestRefusedOrphanDoesNotBlockOthers: if Gardener refuses to delete one orphan, the other orphans are deleted and the error is
+// returned.
 func TestRefusedOrphanDoesNotBlockOthers(t *testing.T) {
 	for _, refused := range []string{"c-one", "c-two", "c-three"} {
-		o := newOrphanage(t, "c-one", "c-three", "c-two")
-		o.gone("c-one", "c-two", "c-three")
+		o := newOrphanFixture(t, "c-one", "c-three", "c-two")
+		o.markDeleted("c-one", "c-two", "c-three")
 
-		if err := o.check(refused); err == nil {
+		if err := o.removeOrphans(refused); err == nil {
 			t.Errorf("%s: the refusal was not reported", refused)
 		}
 
-		if diff := cmp.Diff([]string{refused}, o.left()); diff != "" {
+		if diff := cmp.Diff([]string{refused}, o.remaining()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	}

@@ -17,22 +17,30 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// Parts are the systems and stores that the processes call. The crash matrix passes ones that fail.
+// Parts are the systems and stores that the processes call. All calls of a process go through them, so that the crash matrix can
+// make any call fail.
 type Parts struct {
-	Shoots   *gardener.Client
+	// Shoots are the clusters in the Gardener project.
+	Shoots *gardener.Client
+	// Clusters changes objects inside the clusters of runtimes.
 	Clusters processes.Clusters
-	Agents   agent.Clusters
-	// Tokens is nil without Director.
-	Tokens    agent.Tokens
-	Runtimes  processes.Runtimes
+	// Agents configures the runtime agents inside the clusters.
+	Agents agent.Clusters
+	// Tokens issues the one-time tokens of runtime agents. It is nil without Director.
+	Tokens agent.Tokens
+	// Runtimes records the results of operations.
+	Runtimes processes.Runtimes
+	// Releases plans installations of Kyma, and Installer carries them out.
 	Releases  installation.Releases
 	Installer installation.Installer
-	Files     ShootFiles
-	// Director is nil if runtimes are not registered.
+	// Files are the settings of Shoots from files, read at the start of the replica.
+	Files ShootFiles
+	// Director registers runtimes. It is nil if Director is disabled.
 	Director registration.Director
 }
 
-// statuses returns the connection status of agents, or nil without Director.
+// statuses returns the reader of agents' connection status, or nil without Director. It must not return a nil pointer in the
+// interface: package orders compares it with nil.
 func (p Parts) statuses() orders.Agents {
 	if p.Tokens == nil {
 		return nil
@@ -41,10 +49,11 @@ func (p Parts) statuses() orders.Agents {
 	return agent.NewStatuses(p.Agents, p.Shoots, clock.RealClock{})
 }
 
-// workPoll is the pause between two pieces of work inside a cluster.
+// workPoll is the pause between two units of work inside a cluster, such as the installation of a component.
 const workPoll = 5 * time.Second
 
-// Processes returns the processes of all kinds of operations. The crash matrix calls it with parts that inject faults.
+// Processes returns the processes of all kinds of operations. It calls none of the parts, so the zero value is enough to list the
+// names of stages and steps; the crash matrix passes parts that inject faults.
 func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 	provisioning, limit := config.ProvisioningTimeout, config.Engine.OperationTimeout
 
@@ -90,7 +99,7 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 	}.All()
 }
 
-// withDirector returns the stages, or none without Director.
+// withDirector returns the stages if runtimes are registered in Director, and none otherwise.
 func (p Parts) withDirector(stages ...process.Stage[operation.Data]) []process.Stage[operation.Data] {
 	if p.Director == nil {
 		return nil
@@ -99,10 +108,11 @@ func (p Parts) withDirector(stages ...process.Stage[operation.Data]) []process.S
 	return stages
 }
 
-// namespace returns the namespace of a Gardener project.
+// namespace returns the namespace of a Gardener project in the garden. The prefix is Gardener's convention.
 func namespace(project string) string { return "garden-" + project }
 
-// shootBuilder returns a function that builds the Shoot of a runtime with the settings of this replica's start.
+// shootBuilder returns a function that builds the Shoot of a runtime and the objects that the Shoot refers to. The settings are
+// those of the start of the replica: replicas with different settings build different Shoots.
 func shootBuilder(config Config, files ShootFiles) func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error) {
 	options := config.Gardener.Shoots.options(config.Gardener.Project, files)
 

@@ -7,29 +7,38 @@ import (
 	"os"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/sirupsen/logrus"
-	"k8s.io/utils/clock"
-
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
 	"github.com/environment-broker/environment-broker/provisioner/installation/catalog"
-	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// releases are the releases of Kyma. A registry is an upstream system.
+// Kyma configures where the releases of Kyma are: in a folder or in an OCI repository. Without either, the Provisioner refuses
+// orders with kymaConfig.
+type Kyma struct {
+	ReleasesPath       string        `env:"RELEASES_PATH"       help:"folder with the releases of Kyma; without it and a repository, orders with kymaConfig are refused"`
+	ReleasesRepository string        `env:"RELEASES_REPOSITORY" help:"OCI repository of the releases instead of a folder, for example registry.example.com/team/releases"`
+	ReleasesCachePath  string        `env:"RELEASES_CACHE_PATH" help:"folder that caches releases of the repository; required with it"`
+	ReleasesUsername   string        `env:"RELEASES_USERNAME"   help:"user of the repository; empty for none"`
+	ReleasesPassword   secret.String `env:"RELEASES_PASSWORD"   help:"the user's password"`
+	ReleasesInsecure   bool          `env:"RELEASES_INSECURE"   help:"use HTTP without TLS for the repository"`
+	ReleasesCalls      int           `env:"RELEASES_CALLS"      help:"maximum number of concurrent calls to the repository, per replica"`
+}
+
+// releases plans and installs the releases of Kyma. A registry is an upstream system with a circuit breaker.
 type releases struct {
 	known     installation.Releases
 	installer installation.Installer
-	registry  *catalog.Registry
-	system    *upstream.System
+	// registry and system are nil without a repository.
+	registry *catalog.Registry
+	system   *upstream.System
 }
 
-// open opens the releases. It checks those in a folder; a repository is read when a release is ordered, so that the Provisioner
-// starts while the repository is unavailable. Without either, Kyma can only be uninstalled.
+// open opens the configured releases. It reads and checks a folder at once. It does not call the registry of a repository: the
+// Provisioner can start during an outage of the registry, and reads a release when it is ordered.
 func (k Kyma) open(ctx context.Context) (releases, error) {
 	switch {
 	case k.ReleasesPath == "" && k.ReleasesRepository == "":
@@ -46,7 +55,7 @@ func (k Kyma) open(ctx context.Context) (releases, error) {
 	return releasesOf(found), nil
 }
 
-// openRepository returns the releases of an OCI repository. It calls nothing.
+// openRepository checks the settings of the repository and returns its releases. It makes no call.
 func (k Kyma) openRepository() (releases, error) {
 	switch {
 	case k.ReleasesPath != "":
@@ -76,26 +85,26 @@ func (k Kyma) openRepository() (releases, error) {
 	return found, nil
 }
 
+// releasesOf returns the releases of a catalog, which plans installations and holds the manifests to apply.
 func releasesOf(found *catalog.Catalog) releases {
 	return releases{known: found, installer: applier.New(applier.Options{Manifests: found, Now: time.Now})}
 }
 
-// collectors returns the metrics of the guard.
-func (r releases) collectors() []prometheus.Collector {
-	if r.system == nil {
-		return nil
-	}
+// noReleases refuses every order of Kyma, for a Provisioner without releases. Such a Provisioner can still uninstall Kyma from the
+// runtimes that have it, because the applier reads the installed objects from the cluster.
+type noReleases struct{}
 
-	return []prometheus.Collector{r.system}
+// Plan implements installation.Releases.
+func (noReleases) Plan(context.Context, spec.Kyma) (installation.Plan, error) {
+	return installation.Plan{}, errNoReleases()
 }
 
-// parts returns the background jobs.
-func (r releases) parts(operationStore *operations.Store, wake func(), log logrus.FieldLogger) []lifecycle.Part {
-	if r.system == nil {
-		return nil
-	}
+// Manifests implements applier.Manifests.
+func (noReleases) Manifests(context.Context, string) ([]installation.ManifestFile, error) {
+	return nil, errNoReleases()
+}
 
-	return []lifecycle.Part{{Name: "recovery of the release registry", Run: upstream.Recovery{
-		System: r.system, Probe: r.registry.Probe, Operations: operationStore, Wake: wake, Clock: clock.RealClock{}, Log: log,
-	}.Run}}
+func errNoReleases() error {
+	return failure.New(failure.Invalid,
+		"kymaConfig: this Provisioner has no releases of Kyma: omit it, or set APP_KYMA_RELEASES_PATH or APP_KYMA_RELEASES_REPOSITORY")
 }

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,12 +33,15 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// Service is a Provisioner that is ready to run: its addresses are bound, its database is open and up to date.
+// Service is a Provisioner that is ready to run: its addresses are bound, its database is open and migrated.
 type Service struct {
 	*replica.Replica
 }
 
-// New checks the configuration and builds the service. If garden is nil, it connects to the configured Gardener.
+// New checks the configuration, builds the service and binds its addresses; Run, which Service inherits, serves until its context
+// ends. If garden is nil, the service connects to the configured Gardener; tests and the sandbox pass a fake garden. New makes no
+// call to Gardener, Director or the release registry, so a replica can start during an outage of any of them. Its error names the
+// variables with invalid values.
 func New(ctx context.Context, config Config, garden client.WithWatch, log logrus.FieldLogger) (*Service, error) {
 	err := config.check()
 	if err != nil {
@@ -58,177 +58,200 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 		return nil, err
 	}
 
-	service := &Service{base}
-	if err := service.build(ctx, config, files, garden); err != nil {
-		return nil, errors.Join(err, service.Close())
+	service := &assembly{Replica: base, config: config, parts: Parts{Files: files}}
+	if err := service.build(ctx, garden); err != nil {
+		return nil, errors.Join(err, base.Close())
 	}
 
-	return service, nil
+	return &Service{base}, nil
 }
 
-// stores are the Provisioner's tables.
-type stores struct {
+// largestAnswer is the limit of an answer of Gardener in bytes. A list of ten thousand Shoots is smaller.
+const largestAnswer = 512 << 20
+
+// assembly holds the parts of a service while New builds it. Once the service runs, the assembly does not change.
+type assembly struct {
+	*replica.Replica
+
+	config     Config
 	operations *operations.Store
 	runtimes   *runtimes.Store
 	entries    *auditlog.Store
+	// parts are the dependencies of the processes.
+	parts Parts
+	// registrar is nil without Director.
+	registrar orders.Registrar
+	engine    *process.Engine[operation.Data]
+	notifier  *storage.Notifier
+	// background are the jobs of the service besides the API, in the order of their start.
+	background []lifecycle.Part
 }
 
-func (s *Service) openStores(ctx context.Context, retention time.Duration) (stores, error) {
-	operationStore, err := operations.Open(ctx, s.DB, s.Keys)
-	if err != nil {
-		return stores{}, err
+// build connects the parts and binds the addresses. A new background job is added here. Jobs stop in reverse order, so the engine
+// is the last one: it stops first, while the jobs that its steps depend on still run.
+func (a *assembly) build(ctx context.Context, garden client.WithWatch) error {
+	if err := a.openStores(ctx); err != nil {
+		return err
 	}
 
-	runtimeStore, err := runtimes.Open(ctx, s.DB, s.Keys)
-	if err != nil {
-		return stores{}, err
+	if err := a.connectGardener(garden); err != nil {
+		return err
 	}
 
-	entries, err := auditlog.Open(ctx, s.DB, retention)
-
-	return stores{operations: operationStore, runtimes: runtimeStore, entries: entries}, err
-}
-
-// largestAnswer is the limit of an answer of Gardener in bytes. A list of ten thousand Shoots fits.
-const largestAnswer = 512 << 20
-
-// connect returns a client of the garden or, without one, of the configured Gardener.
-func (s *Service) connect(config Gardener, garden client.WithWatch, system *upstream.System) (*gardener.Client, error) {
-	if garden != nil {
-		return gardener.New(garden, namespace(config.Project)), nil
+	if err := a.connectDirector(ctx); err != nil {
+		return err
 	}
 
-	return gardener.Follow(config.KubeconfigPath, s.Access.Files, namespace(config.Project),
-		system.Transport, upstream.Bounded(largestAnswer))
-}
-
-// build connects all parts and starts serving. A new background job is added here; each one stops when the service does, the
-// engine first.
-func (s *Service) build(ctx context.Context, config Config, files ShootFiles, garden client.WithWatch) error {
-	system := upstream.New(upstream.Options{
-		Name: "gardener", Title: "Gardener", Component: failure.ComponentGardenerClient,
-		Calls: config.Gardener.Calls, Variable: "APP_GARDENER_CALLS",
-	})
-
-	shoots, err := s.connect(config.Gardener, garden, system)
+	releases, err := a.config.Kyma.open(ctx)
 	if err != nil {
 		return err
 	}
 
-	directory, err := connectDirector(ctx, config, s.Access.Files, s.Log)
-	if err != nil {
+	a.parts.Releases, a.parts.Installer = releases.known, releases.installer
+	if releases.system != nil {
+		a.guard("the release registry", releases.system, releases.registry.Probe)
+	}
+
+	if err := a.startEngine(); err != nil {
 		return err
 	}
 
-	stores, err := s.openStores(ctx, config.AuditRetention)
-	if err != nil {
-		return err
-	}
-
-	releases, err := config.Kyma.open(ctx)
-	if err != nil {
-		return err
-	}
-
-	s.Metrics().MustRegister(slices.Concat(directory.collectors(), releases.collectors(), []prometheus.Collector{
-		system, enginetelemetry.Queue(stores.operations, clock.RealClock{}, s.Log),
-	})...)
-
-	inside := clusteraccess.New(shoots)
-	parts := Parts{
-		Shoots: shoots, Clusters: inside, Agents: inside, Runtimes: stores.runtimes, Files: files,
-		Director: directory.asDirector(), Tokens: directory.asTokens(),
-		Releases: releases.known, Installer: releases.installer,
-	}
-
-	engine, err := s.engine(config, stores.operations, parts)
-	if err != nil {
-		return err
-	}
-
-	notifier := s.DB.NewNotifier(s.Log)
-	wake := func() {
-		engine.Wake()
-		notifier.Notify()
-	}
+	a.notifier = a.DB.NewNotifier(a.Log)
 	waker := &shootWaker{
-		store: stores.operations, wake: wake, clock: clock.RealClock{}, log: s.Log, changed: make(chan string, changes),
+		store: a.operations, wake: a.wake, clock: clock.RealClock{}, log: a.Log, changed: make(chan string, changes),
 	}
-	handler := s.handler(config, stores, parts, directory, wake)
-
-	background := slices.Concat(
-		directory.parts(stores.runtimes, stores.operations, wake), releases.parts(stores.operations, wake, s.Log))
-	background = append(background,
-		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
+	a.background = append(a.background,
+		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return a.notifier.Run(ctx, a.engine.Wake) }},
 		lifecycle.Part{Name: "shoot waker", Run: waker.run},
-		lifecycle.Part{Name: "recovery of Gardener", Run: upstream.Recovery{
-			System: system, Probe: shoots.Probe, Operations: stores.operations, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
-		}.Run},
 		lifecycle.Part{Name: "shoot watch", Run: func(ctx context.Context) error {
-			return shoots.Watch(ctx, func(shootName string) { waker.notify(ctx, shootName) })
+			return a.parts.Shoots.Watch(ctx, func(shootName string) { waker.notify(ctx, shootName) })
 		}},
-		lifecycle.Part{Name: "orphan remover", Run: func(ctx context.Context) error {
-			return RemoveOrphans(ctx, stores.runtimes, shoots, s.Log)
-		}},
+		Orphans{Runtimes: a.runtimes, Shoots: a.parts.Shoots, Log: a.Log}.Part(),
 		keyrotation.New(keyrotation.Options{
-			DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), runtimes.Sealed()},
-			Clock: clock.RealClock{}, Log: s.Log, Metrics: s.Metrics(),
+			DB: a.DB, Keys: a.Keys, Columns: []storage.SealedColumn{operations.Sealed(), runtimes.Sealed()},
+			Clock: clock.RealClock{}, Log: a.Log, Metrics: a.Metrics(),
 		}).Part(),
-		stores.operations.Retention(config.Engine.TimelineRetention, clock.RealClock{}, s.Log).Part(),
-		stores.entries.Retention(clock.RealClock{}, s.Log).Part(),
-		lifecycle.Part{Name: "engine", Run: engine.Run, StopsEarly: true},
+		a.operations.Retention(a.config.Engine.TimelineRetention, clock.RealClock{}, a.Log).Part(),
+		a.entries.Retention(clock.RealClock{}, a.Log).Part(),
+		lifecycle.Part{Name: "engine", Run: a.engine.Run, StopsEarly: true},
 	)
 
-	return s.Serve(ctx, handler, background...)
+	return a.Serve(ctx, a.handler(), a.background...)
 }
 
-// handler returns the API behind authentication.
-func (s *Service) handler(config Config, stores stores, parts Parts, directory *directory, wake func()) http.Handler {
-	recorder := audit.NewRecorder(stores.entries, s.DB, clock.RealClock{}, s.Log)
-	build := shootBuilder(config, parts.Files)
+// openStores opens the tables of the Provisioner and registers the metric of their queue.
+func (a *assembly) openStores(ctx context.Context) error {
+	var err error
+
+	if a.operations, err = operations.Open(ctx, a.DB, a.Keys); err != nil {
+		return err
+	}
+
+	if a.runtimes, err = runtimes.Open(ctx, a.DB, a.Keys); err != nil {
+		return err
+	}
+
+	if a.entries, err = auditlog.Open(ctx, a.DB, a.config.AuditRetention); err != nil {
+		return err
+	}
+
+	a.parts.Runtimes = a.runtimes
+	a.Metrics().MustRegister(enginetelemetry.Queue(a.operations, clock.RealClock{}, a.Log))
+
+	return nil
+}
+
+// connectGardener builds the clients of the garden or, if it is nil, of the configured Gardener.
+func (a *assembly) connectGardener(garden client.WithWatch) error {
+	config := a.config.Gardener
+	system := upstream.New(upstream.Options{
+		Name: "gardener", Title: "Gardener", Component: failure.ComponentGardenerClient,
+		Calls: config.Calls, Variable: "APP_GARDENER_CALLS",
+	})
+
+	if garden != nil {
+		a.parts.Shoots = gardener.New(garden, namespace(config.Project))
+	} else {
+		shoots, err := gardener.Follow(config.KubeconfigPath, a.Access.Files, namespace(config.Project),
+			system.Transport, upstream.Bounded(largestAnswer))
+		if err != nil {
+			return err
+		}
+
+		a.parts.Shoots = shoots
+	}
+
+	clusters := clusteraccess.New(a.parts.Shoots)
+	a.parts.Clusters, a.parts.Agents = clusters, clusters
+	a.guard("Gardener", system, a.parts.Shoots.Probe)
+
+	return nil
+}
+
+// guard registers the metrics of an upstream system, and adds the background job that probes the system during an outage and makes
+// the waiting operations due afterwards.
+func (a *assembly) guard(title string, system *upstream.System, probe func(context.Context) error) {
+	a.Metrics().MustRegister(system)
+	a.background = append(a.background, lifecycle.Part{Name: "recovery of " + title, Run: upstream.Recovery{
+		System: system, Probe: probe, Operations: a.operations, Wake: a.wake, Clock: clock.RealClock{}, Log: a.Log,
+	}.Run})
+}
+
+// wake makes the engines of all replicas look for due operations: this one at once, the others through the database. It is called
+// after a commit, from any goroutine. A lost notification delays an operation until the next poll.
+func (a *assembly) wake() {
+	a.engine.Wake()
+	a.notifier.Notify()
+}
+
+// startEngine builds the engine with all processes. Without EnqueueInProgressOperations the engine ignores operations that were
+// accepted before the start of the replica.
+func (a *assembly) startEngine() error {
+	limits := a.config.Engine.Process()
+	limits.Observer, limits.Tracer = enginetelemetry.New(a.Metrics()), enginetelemetry.NewTracer(a.Tracing)
+	limits.Component = failure.ComponentProvisioner
+
+	if !a.config.EnqueueInProgressOperations {
+		limits.CreatedAfter = clock.RealClock{}.Now()
+	}
+
+	var err error
+
+	a.engine, err = process.NewEngine(a.operations, limits, clock.RealClock{}, a.Log, Processes(a.config, a.parts)...)
+	if err != nil {
+		return fmt.Errorf("assembling the engine: %w", err)
+	}
+
+	a.operations.OnEnded(a.engine.Ended)
+
+	return nil
+}
+
+// handler returns the GraphQL API behind authentication. Refused requests are in the audit log: the API records refused mutations,
+// the recorder clients without credentials or rights. Queries are not audited, because they change nothing.
+func (a *assembly) handler() http.Handler {
+	recorder := audit.NewRecorder(a.entries, a.DB, clock.RealClock{}, a.Log)
+	build := shootBuilder(a.config, a.parts.Files)
+	rules := validation.Rules{Project: a.config.Gardener.Project}
 
 	api := graph.NewHandler(graph.Options{
 		Service: orders.New(orders.Options{
-			DB: s.DB, Operations: stores.operations, Runtimes: stores.runtimes, Kubeconfigs: parts.Shoots, Shoots: parts.Shoots,
-			Registrar: directory.registrar(stores.runtimes), Agents: parts.statuses(), Recorder: recorder,
-			Clock: clock.RealClock{}, Wake: wake, KubeconfigValidity: config.Gardener.KubeconfigValidity, Releases: parts.Releases,
-			Validate: func(order spec.Runtime) error {
-				return validation.Provision(order, validation.Rules{Project: config.Gardener.Project})
-			},
+			DB: a.DB, Operations: a.operations, Runtimes: a.runtimes, Kubeconfigs: a.parts.Shoots, Shoots: a.parts.Shoots,
+			Registrar: a.registrar, Agents: a.parts.statuses(), Recorder: recorder,
+			Clock: clock.RealClock{}, Wake: a.wake, KubeconfigValidity: a.config.Gardener.KubeconfigValidity, Releases: a.parts.Releases,
+			Validate: func(order spec.Runtime) error { return validation.Provision(order, rules) },
 			Check: func(runtime runtimes.Runtime) error {
 				_, err := build(runtime, runtime.ProvisionedBy)
 
 				return err
 			},
 		}),
-		Log:                s.Log,
+		Log:                a.Log,
 		Recorder:           recorder,
-		Endpoint:           config.APIEndpoint,
-		PlaygroundEndpoint: config.PlaygroundAPIEndpoint,
+		Endpoint:           a.config.APIEndpoint,
+		PlaygroundEndpoint: a.config.PlaygroundAPIEndpoint,
 	})
 
-	// Queries change nothing; the API records refused mutations itself.
 	return httpserver.Wrap(api, audit.Introduce, recorder.Refusals(func(*http.Request) audit.Target { return audit.Target{} }),
-		s.Access.Authorizer.Require(auth.RoleOSB, auth.RoleOperator))
-}
-
-// engine returns the engine with all processes. Without EnqueueInProgressOperations it ignores operations that were accepted
-// before the start.
-func (s *Service) engine(config Config, operationStore *operations.Store, parts Parts) (*process.Engine[operation.Data], error) {
-	limits := config.Engine.Process()
-	limits.Observer, limits.Tracer = enginetelemetry.New(s.Metrics()), enginetelemetry.NewTracer(s.Tracing)
-	limits.Component = failure.ComponentProvisioner
-
-	if !config.EnqueueInProgressOperations {
-		limits.CreatedAfter = clock.RealClock{}.Now()
-	}
-
-	engine, err := process.NewEngine(operationStore, limits, clock.RealClock{}, s.Log, Processes(config, parts)...)
-	if err != nil {
-		return nil, fmt.Errorf("putting the engine together: %w", err)
-	}
-
-	operationStore.OnEnded(engine.Ended)
-
-	return engine, nil
+		a.Access.Authorizer.Require(auth.RoleOSB, auth.RoleOperator))
 }

@@ -7,26 +7,29 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
 const (
-	// changes is the maximum number of buffered changes. Beyond it the watch blocks.
+	// changes is the maximum number of buffered changes. The watch blocks while the buffer is full.
 	changes = 1024
-	// gather is how long changes are collected for one update.
+	// gather is how long the waker collects changes for one update of the database.
 	gather = 50 * time.Millisecond
-	// wakePause is the pause after an attempt that failed because the database is unavailable.
+	// wakePause is the pause between attempts while the database is unavailable.
 	wakePause = time.Second
 )
 
-// waiting makes operations due that wait for events.
+// waiting is the part of the store of operations that shootWaker uses.
 type waiting interface {
+	// Wake makes the operations due that wait for one of the events, and returns their number.
 	Wake(ctx context.Context, events []string, now time.Time) (int64, error)
 }
 
 // shootWaker makes operations due when their Shoot changes, so that steps need not wait for their next poll. It collects changes
-// for a moment: one update of the database wakes the operations of many Shoots.
+// for a moment, because one update of the database can wake the operations of many Shoots. A crash loses the collected changes:
+// their operations wait for the next poll.
 type shootWaker struct {
 	store   waiting
 	wake    func()
@@ -35,8 +38,8 @@ type shootWaker struct {
 	changed chan string
 }
 
-// notify adds a changed Shoot. It blocks while the buffer is full, which slows the watch down but loses nothing; it returns when
-// the context ends.
+// notify adds a changed Shoot. It blocks while the buffer is full, which slows the watch down but loses no change, and returns when
+// the context ends. The watch calls it from its own goroutine.
 func (w *shootWaker) notify(ctx context.Context, shootName string) {
 	select {
 	case w.changed <- shootName:
@@ -56,7 +59,7 @@ func (w *shootWaker) run(ctx context.Context) error {
 	}
 }
 
-// more collects the changes that follow the first one.
+// more returns the event of the first change with those of the changes that follow within the time.
 func (w *shootWaker) more(ctx context.Context, first string) []string {
 	events := []string{first}
 	enough := w.clock.After(gather)
@@ -75,7 +78,8 @@ func (w *shootWaker) more(ctx context.Context, first string) []string {
 	return events
 }
 
-// wakeFor makes the operations due. It tries again while the database is unavailable: a change is reported only once.
+// wakeFor makes the operations due that wait for the events. While the database is unavailable, it tries again, because the watch
+// reports a change only once.
 func (w *shootWaker) wakeFor(ctx context.Context, events []string) {
 	for {
 		woken, err := w.store.Wake(ctx, events, w.clock.Now())
@@ -90,13 +94,11 @@ func (w *shootWaker) wakeFor(ctx context.Context, events []string) {
 		w.log.WithError(err).Warn("waking operations of changed clusters failed")
 
 		if !storage.IsUnavailable(err) {
-			return // they poll, too
+			return // the operations run at their next poll
 		}
 
-		select {
-		case <-ctx.Done():
+		if lifecycle.Pause(ctx, w.clock, wakePause) != nil {
 			return
-		case <-w.clock.After(wakePause):
 		}
 	}
 }

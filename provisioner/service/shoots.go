@@ -16,10 +16,12 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
-// noExtensions configures that Shoots get no extension: an empty variable counts as not set.
+// noExtensions is the value of APP_GARDENER_EXTENSIONS for Shoots without extensions. An empty variable counts as not set and
+// yields the defaults.
 const noExtensions = "none"
 
-// Shoots configures the settings that all Shoots share. The files are read once: a replica must be restarted to pick up changes.
+// Shoots configures the settings that all Shoots share. A replica reads the files at its start, so changed
+// files need a restart.
 type Shoots struct {
 	AuditLogsPolicyConfigMap string   `env:"AUDIT_LOGS_POLICY_CONFIG_MAP"                     help:"ConfigMap with the audit log policy; empty for none"`
 	AuditLogsTenant          string   `env:"AUDIT_LOGS_TENANT"                                help:"account under which audit logging files all clusters; empty for none"`
@@ -31,7 +33,7 @@ type Shoots struct {
 	EnableIMDSv2             bool     `env:"DEFAULT_ENABLE_IMDSV2"                            help:"default for orders that do not set it: whether instance metadata on AWS requires tokens"`
 }
 
-// check refuses extensions that cannot be configured this way.
+// check refuses lists of extensions that contradict themselves or another variable.
 func (s Shoots) check() error {
 	switch {
 	case slices.Contains(s.Extensions, noExtensions) && len(s.Extensions) > 1:
@@ -44,14 +46,15 @@ func (s Shoots) check() error {
 	}
 }
 
-// ShootFiles holds the settings of Shoots that are read from files.
+// ShootFiles holds the settings of Shoots that are read from files. Both are empty without a file.
 type ShootFiles struct {
-	// MaintenanceWindows are keyed by region.
+	// MaintenanceWindows are the windows of production clusters by region.
 	MaintenanceWindows map[string]gardencorev1beta1.MaintenanceTimeWindow
-	AuditLogs          shoot.AuditLogs
+	// AuditLogs are the targets of audit logs by provider and region.
+	AuditLogs shoot.AuditLogs
 }
 
-// readShootFiles reads the configured files. Its error lists all problems.
+// readShootFiles reads and checks the configured files. Its error lists the first problem of each file.
 func readShootFiles(config Shoots) (ShootFiles, error) {
 	var files ShootFiles
 
@@ -63,7 +66,8 @@ func readShootFiles(config Shoots) (ShootFiles, error) {
 	)
 }
 
-// readFile reads and checks the JSON file of a variable, unless the path is empty.
+// readFile decodes the JSON file of a variable and checks the result. It does nothing if the path is empty. Unknown fields are
+// errors, because a misspelt field would silently be ignored.
 func readFile(variable, path string, into any, check func() error) error {
 	if path == "" {
 		return nil
@@ -92,7 +96,7 @@ func readFile(variable, path string, into any, check func() error) error {
 	return nil
 }
 
-// checkWindows refuses times that Gardener would reject: HHMMSS with an offset such as +0100.
+// checkWindows refuses times that Gardener would reject. The form is HHMMSS with the offset from UTC, for example 030000+0100.
 func checkWindows(windows map[string]gardencorev1beta1.MaintenanceTimeWindow) error {
 	moment := regexp.MustCompile(`^([01][0-9]|2[0-3])[0-5][0-9][0-5][0-9][+-](0[0-9]|1[0-4])[0-5][0-9]$`)
 
@@ -107,7 +111,7 @@ func checkWindows(windows map[string]gardencorev1beta1.MaintenanceTimeWindow) er
 	return nil
 }
 
-// checkAuditLogs refuses incomplete targets. A Shoot with such a target would be created without its audit log.
+// checkAuditLogs refuses incomplete targets. With such a target, Gardener would create a Shoot without its audit log.
 func checkAuditLogs(logs shoot.AuditLogs) error {
 	for _, provider := range slices.Sorted(maps.Keys(logs)) {
 		for _, region := range slices.Sorted(maps.Keys(logs[provider])) {
@@ -120,7 +124,7 @@ func checkAuditLogs(logs shoot.AuditLogs) error {
 	return nil
 }
 
-// options returns the options of all Shoots of the project.
+// options returns the options of all Shoots of the project. The files are those of readShootFiles.
 func (s Shoots) options(project string, files ShootFiles) shoot.Options {
 	extensions := s.Extensions
 	if slices.Equal(extensions, []string{noExtensions}) {

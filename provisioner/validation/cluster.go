@@ -13,10 +13,11 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// maxNames is the limit of Gardener for the names of Shoot and project together: they are part of the names of cloud resources.
+// maxNames is the limit of Gardener for the names of Shoot and project together, in characters. Gardener derives the names of
+// cloud resources from both, and cloud providers limit these.
 const maxNames = 21
 
-// cluster validates the fields of clusterConfig.gardenerConfig. Messages name them without that prefix.
+// cluster validates the fields of clusterConfig.gardenerConfig. Messages name the fields without that prefix; paths have it.
 func (p *problems) cluster(config *spec.Cluster, rules Rules) {
 	p.within = "clusterConfig.gardenerConfig."
 	defer func() { p.within = "" }()
@@ -38,8 +39,8 @@ func (p *problems) cluster(config *spec.Cluster, rules Rules) {
 // purposes returns the purposes that Gardener accepts from users. Gardener reserves "infrastructure" for itself.
 func purposes() []string { return []string{"evaluation", "testing", "development", "production"} }
 
-// name validates the name of the Shoot, which must be unique in the Gardener project only. Gardener separates the names of
-// project and Shoot by two hyphens.
+// name validates the name of the Shoot. Gardener joins the names of project and Shoot with two hyphens, so the name must not
+// contain two hyphens in a row. Uniqueness within the project is not checked here: the table of runtimes guarantees it.
 func (p *problems) name(name, project string) {
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
 		p.add("name", "%q cannot name a Shoot: %s", name, wrong[0])
@@ -54,27 +55,23 @@ func (p *problems) name(name, project string) {
 	}
 }
 
-// version validates the form of a Kubernetes version. Whether Gardener offers the version is in the cloud profile, which is not
-// read here.
+// version validates the form of a Kubernetes version. Only the cloud profile lists the versions that Gardener offers, and
+// validation calls no system: Gardener rejects an unknown version when the Shoot is created.
 func (p *problems) version(version string) {
 	if !regexp.MustCompile(`^[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,4})?$`).MatchString(version) {
 		p.add("kubernetesVersion", "must look like 1.33 or 1.33.2, not %q", version)
 	}
 }
 
-// binding validates the name of the credentials binding. Whether it exists is only known to Gardener.
+// binding validates the form of the name of a credentials binding. Gardener rejects a Shoot whose binding does not exist.
 func (p *problems) binding(name string) {
 	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
 		p.add("targetSecret", "%q cannot name a credentials binding: %s", name, wrong[0])
 	}
 }
 
-// given reports whether an optional text is set. An empty text counts as omitted, as in Kyma Provisioner.
-func given(text *string) bool {
-	return text != nil && *text != ""
-}
-
-// domain validates a domain of the cluster and its DNS providers.
+// domain validates the domain of the cluster and its DNS providers. Gardener requires exactly one primary provider, which manages
+// the records of the domain.
 func (p *problems) domain(config *spec.DNS) {
 	if config == nil {
 		return
@@ -107,13 +104,14 @@ func (p *problems) domain(config *spec.DNS) {
 	}
 }
 
-// signingAlgorithms returns the algorithms that API servers accept. Naming some of them restricts nothing: an API server accepts
-// all.
+// signingAlgorithms returns the algorithms that kube-apiserver accepts for the signatures of OIDC tokens. A shorter list in an order
+// has no effect: kube-apiserver accepts all of them.
 func signingAlgorithms() []string {
 	return []string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512"}
 }
 
-// identityProvider refuses an identity provider that kube-apiserver would not accept.
+// identityProvider refuses an identity provider that kube-apiserver would not accept. The cluster has no identity provider if config
+// is nil or all its texts are empty.
 func (p *problems) identityProvider(config *spec.OIDC) {
 	if !shoot.HasIdentityProvider(config) {
 		return

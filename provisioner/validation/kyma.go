@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// runtimeAgent connects the runtime to Director.
+	// runtimeAgent is the component that connects the runtime to Director. Every order of Kyma has it, as in Kyma Provisioner.
 	runtimeAgent = "compass-runtime-agent"
 
-	// maxComponents and maxEntries bound the work for one order. Both are far above the releases of Kyma.
+	// maxComponents and maxEntries bound the work for one order. Releases of Kyma stay far below both.
 	maxComponents = 200
 	maxEntries    = 500
 )
 
 // UpgradeRuntime validates an upgrade of Kyma. It returns nil or one failure.Invalid that lists the invalid fields and the
-// reasons. Whether a release has the components is not checked here: package catalog does that when it plans the installation.
+// reasons. It does not compare the components with those of the release: package catalog does when it plans the installation.
 func UpgradeRuntime(input spec.KymaUpgrade) error {
 	found := problems{title: "the upgrade is invalid"}
 
@@ -32,7 +32,8 @@ func UpgradeRuntime(input spec.KymaUpgrade) error {
 	return found.err()
 }
 
-// kyma validates the Kyma part of an order or of an upgrade. Both have it under the same path.
+// kyma validates the Kyma of an order or of an upgrade; its path is the same in both. It skips the components if there are none or
+// too many.
 func (p *problems) kyma(config *spec.Kyma) {
 	const field = "kymaConfig.components"
 
@@ -61,7 +62,7 @@ func (p *problems) kyma(config *spec.Kyma) {
 	}
 }
 
-// component validates a component and adds its name to seen.
+// component validates one component and adds its name to seen, which has the names of the components before it.
 func (p *problems) component(field string, component *spec.Component, seen map[string]bool) {
 	if component == nil {
 		p.add(field, "must not be null")
@@ -88,7 +89,8 @@ func (p *problems) component(field string, component *spec.Component, seen map[s
 	p.entries(field+".configuration", component.Configuration)
 }
 
-// entries refuses entries that are null, have no key, or repeat a key. Messages contain no values: they may be secret.
+// entries refuses configuration entries that are null, have no key, or repeat a key. Messages contain only keys, because values
+// may be secret.
 func (p *problems) entries(field string, entries []*spec.Entry) {
 	if len(entries) > maxEntries {
 		p.add(field, "has %d entries, at most %d are allowed", len(entries), maxEntries)
@@ -102,16 +104,10 @@ func (p *problems) entries(field string, entries []*spec.Entry) {
 		return
 	}
 
-	seen := map[string]bool{}
-
+	keys := make([]string, len(entries))
 	for i, entry := range entries {
-		at := fmt.Sprintf("%s[%d].key", field, i)
-		p.present(at, entry.Key)
-
-		if entry.Key != "" && seen[entry.Key] {
-			p.add(at, "repeats %q", entry.Key)
-		}
-
-		seen[entry.Key] = true
+		keys[i] = entry.Key
 	}
+
+	p.unique(field+"[%d].key", keys)
 }

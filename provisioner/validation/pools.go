@@ -15,12 +15,12 @@ import (
 const (
 	// maxPools is the maximum number of additional worker pools.
 	maxPools = 50
-	// maxPoolName is the limit of Gardener: the name of the pool is a prefix of the names of its machines.
+	// maxPoolName is the limit of Gardener, in characters: the name of a pool is part of the names of its machines.
 	maxPoolName = 15
 )
 
-// machines validates the machines of a pool; at is the prefix of its fields. A disk is optional and has both a type and a size.
-// On OpenStack the machine type determines the disk.
+// machines validates the machines of a pool. The prefix of the pool's fields is at: empty for the first pool, whose fields are
+// those of the cluster. A disk is optional and has both a type and a size. On OpenStack the machine type determines the disk.
 func (p *problems) machines(at string, pool *spec.WorkerPool, provider string) {
 	p.present(at+"machineType", pool.MachineType)
 
@@ -45,7 +45,8 @@ func (p *problems) machines(at string, pool *spec.WorkerPool, provider string) {
 	}
 }
 
-// workers validates the size of a pool. A rolling update needs either a surge machine or permission to remove one first.
+// workers validates the size of a pool. A rolling update replaces machines: it needs a surge machine, or permission to remove a
+// machine before its replacement is ready.
 func (p *problems) workers(at string, pool *spec.WorkerPool) {
 	p.count(at+"autoScalerMin", pool.AutoScalerMin, 0)
 	p.count(at+"autoScalerMax", pool.AutoScalerMax, 1)
@@ -61,21 +62,22 @@ func (p *problems) workers(at string, pool *spec.WorkerPool) {
 	}
 }
 
-// count refuses a number of machines below least. The upper limit is that of Gardener's fields, which have 32 bits.
+// count refuses a number below least, and a number above the 32 bits of Gardener's fields.
 func (p *problems) count(field string, count, least int) {
 	if count < least || count > math.MaxInt32 {
 		p.add(field, "must be between %d and %d", least, math.MaxInt32)
 	}
 }
 
-// enoughMachines refuses a maximum that would leave a zone without machines.
+// enoughMachines refuses a maximum below the number of zones, because Gardener puts at least one machine into each zone. A
+// maximum of 0 has been refused before.
 func (p *problems) enoughMachines(at string, most, zones int) {
 	if most > 0 && most < zones {
 		p.add(at+"autoScalerMax", "must be at least the number of zones, which is %d", zones)
 	}
 }
 
-// additionalWorkers validates the worker pools after the first one.
+// additionalWorkers validates the worker pools after the first one. Each may use only the given zones of the cluster.
 func (p *problems) additionalWorkers(config *spec.Cluster, zones []string) {
 	const field = "additionalWorkers"
 
@@ -99,7 +101,7 @@ func (p *problems) additionalWorkers(config *spec.Cluster, zones []string) {
 	}
 }
 
-// poolName validates the name of an additional pool. Names are unique, also against the first pool.
+// poolName validates the name of an additional pool. The other pools include the first one, whose name is shoot.WorkerPool.
 func (p *problems) poolName(field, name string, others []string) {
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
 		p.add(field, "%q cannot name a worker pool: %s", name, wrong[0])
@@ -114,9 +116,18 @@ func (p *problems) poolName(field, name string, others []string) {
 	}
 }
 
-// poolZones refuses zones that the cluster does not have. A pool without zones uses all of them.
+// zonesOf returns the zones of a pool: its own or, if it has none, all zones of the cluster.
+func zonesOf(pool *spec.WorkerPool, all []string) []string {
+	if len(pool.Zones) == 0 {
+		return all
+	}
+
+	return pool.Zones
+}
+
+// poolZones refuses zones that the cluster does not have.
 func (p *problems) poolZones(at string, pool *spec.WorkerPool, all []string) {
-	p.unique(at+"zones", pool.Zones)
+	p.unique(at+"zones[%d]", pool.Zones)
 
 	for i, zone := range pool.Zones {
 		if zone != "" && !slices.Contains(all, zone) {
@@ -124,28 +135,17 @@ func (p *problems) poolZones(at string, pool *spec.WorkerPool, all []string) {
 		}
 	}
 
-	count := len(pool.Zones)
-	if count == 0 {
-		count = len(all)
-	}
-
-	p.enoughMachines(at, pool.AutoScalerMax, count)
+	p.enoughMachines(at, pool.AutoScalerMax, len(zonesOf(pool, all)))
 }
 
-// sameZones refuses to remove or reorder the zones of an existing pool: machines cannot move to another zone.
+// sameZones refuses to remove or reorder the zones of an existing pool, because machines and their disks cannot move to another
+// zone. Zones may be appended. Pools are the same if their names are.
 func (p *problems) sameZones(present, wanted *spec.Cluster) {
 	all := shoot.Zones(present)
-	zonesOf := func(pool *spec.WorkerPool) []string {
-		if len(pool.Zones) == 0 {
-			return all
-		}
-
-		return pool.Zones
-	}
 
 	for i, pool := range wanted.AdditionalWorkers {
 		for _, before := range present.AdditionalWorkers {
-			had, wants := zonesOf(before), zonesOf(pool)
+			had, wants := zonesOf(before, all), zonesOf(pool, all)
 			if before.Name == pool.Name && (len(wants) < len(had) || !slices.Equal(had, wants[:len(had)])) {
 				p.add(fmt.Sprintf("additionalWorkers[%d].zones", i),
 					"must start with the zones of the pool: %s", strings.Join(had, ", "))

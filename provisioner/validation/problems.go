@@ -8,27 +8,35 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// maxProblems is the number of problems that one error lists; the others are counted.
+// maxProblems is the number of problems that one error lists. The error counts the remaining ones: a generated request may have
+// hundreds.
 const maxProblems = 10
 
-// problems collects the problems of a request and the fields that they concern.
+// problems collects the problems of one request. The rules are its methods: each takes the field and the value, and calls add if
+// the value breaks the rule. The zero value has no problems.
 type problems struct {
-	// title is the start of the error text.
+	// title is the start of the error text, for example "the order is invalid".
 	title string
-	// within is the path of the object that is being validated. Messages omit it.
+	// within is the path of the object under validation, with a trailing dot. Messages omit it, paths start with it.
 	within string
-	texts  []string
-	paths  []string
+	// texts are the messages of all problems.
+	texts []string
+	// paths are the distinct fields of the first maxProblems problems, for the client to highlight.
+	paths []string
 }
 
-// add records a problem. The text starts with the field, so that a format reads as the rest of a sentence, and must not contain
-// values that may be secret.
+// add records a problem. The message is the field followed by the format, which therefore reads as the rest of a sentence. The
+// arguments must not contain values that may be secret: clients and logs show the message.
 func (p *problems) add(field, format string, args ...any) {
 	p.texts = append(p.texts, field+" "+fmt.Sprintf(format, args...))
-	p.paths = append(p.paths, p.path(field))
+
+	if path := p.path(field); len(p.texts) <= maxProblems && !slices.Contains(p.paths, path) {
+		p.paths = append(p.paths, path)
+	}
 }
 
-// path returns the path of the field in the arguments of the mutation.
+// path returns the path of the field in the arguments of the mutation. Messages name the parts of providers without the object
+// that holds them, so path inserts providerSpecificConfig.
 func (p *problems) path(field string) string {
 	part, _, _ := strings.Cut(field, ".")
 	if slices.Contains([]string{"awsConfig", "azureConfig", "gcpConfig", "openStackConfig"}, part) {
@@ -38,32 +46,18 @@ func (p *problems) path(field string) string {
 	return "config." + p.within + field
 }
 
-// err returns all problems as one failure.Invalid, or nil. The error lists at most maxProblems of them with their paths.
+// err returns all problems as one failure.Invalid, or nil without problems. The error lists the first maxProblems.
 func (p *problems) err() error {
-	texts, paths := p.texts, p.paths
+	texts := p.texts
 	if len(texts) == 0 {
 		return nil
 	}
 
 	if more := len(texts) - maxProblems; more > 0 {
 		texts = append(texts[:maxProblems:maxProblems], fmt.Sprintf("and %d more problems", more))
-		paths = paths[:maxProblems]
 	}
 
-	return failure.New(failure.Invalid, "%s: %s", p.title, strings.Join(texts, "; ")).At(unrepeated(paths)...)
-}
-
-// unrepeated returns the paths without duplicates.
-func unrepeated(paths []string) []string {
-	var once []string
-
-	for _, path := range paths {
-		if !slices.Contains(once, path) {
-			once = append(once, path)
-		}
-	}
-
-	return once
+	return failure.New(failure.Invalid, "%s: %s", p.title, strings.Join(texts, "; ")).At(p.paths...)
 }
 
 // present refuses an empty text.
@@ -73,25 +67,24 @@ func (p *problems) present(field, value string) {
 	}
 }
 
-// oneOf refuses a text that is set to anything but the allowed ones.
-func (p *problems) oneOf(field string, value *string, allowed ...string) {
-	if value == nil || *value == "" {
-		return
-	}
-
-	if slices.Contains(allowed, *value) {
-		return
-	}
-
-	p.add(field, "must be one of %s, not %q", strings.Join(allowed, ", "), *value)
+// given reports whether an optional text is set. An empty text counts as omitted, as in Kyma Provisioner.
+func given(text *string) bool {
+	return text != nil && *text != ""
 }
 
-// unique refuses empty and repeated names.
-func (p *problems) unique(field string, names []string) {
+// oneOf refuses an optional text that is set but is not one of the allowed texts.
+func (p *problems) oneOf(field string, value *string, allowed ...string) {
+	if given(value) && !slices.Contains(allowed, *value) {
+		p.add(field, "must be one of %s, not %q", strings.Join(allowed, ", "), *value)
+	}
+}
+
+// unique refuses empty and repeated names. The format turns the index of a name into its field.
+func (p *problems) unique(format string, names []string) {
 	seen := make(map[string]bool, len(names))
 
 	for i, name := range names {
-		at := fmt.Sprintf("%s[%d]", field, i)
+		at := fmt.Sprintf(format, i)
 		p.present(at, name)
 
 		if name != "" && seen[name] {

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// The providers, by their names in orders.
+// The names of the providers, in orders and in Gardener's cloud profiles.
 const (
 	aws       = "aws"
 	azure     = "azure"
@@ -16,16 +16,16 @@ const (
 	openstack = "openstack"
 )
 
-// The limits of Azure's NAT gateways, in minutes.
+// The limits that Azure sets for the idle timeout of a NAT gateway, in minutes.
 const (
 	minIdleTimeout = 4
 	maxIdleTimeout = 120
 )
 
-// provider validates the provider, its part of the order, and the networks, which depend on the provider. It returns the names of
-// the zones.
+// provider validates the name of the provider, its part of the order and the address ranges, whose rules depend on the provider.
+// It returns the names of the zones, or nil if the provider is invalid.
 func (p *problems) provider(config *spec.Cluster) []string {
-	workers := p.parse("workerCidr", config.WorkerCIDR)
+	nodes := p.parse("workerCidr", config.WorkerCIDR)
 	pods := p.parseOptional("podsCidr", config.PodsCIDR)
 	services := p.parseOptional("servicesCidr", config.ServicesCIDR)
 
@@ -36,19 +36,17 @@ func (p *problems) provider(config *spec.Cluster) []string {
 	}
 
 	parts := config.ProviderSpecificConfig
-	if !slices.Equal(givenParts(parts), []string{config.Provider}) {
-		p.add("providerSpecificConfig", "must have the part for provider %s and no other", config.Provider)
-
+	if !p.onePart(parts, config.Provider) {
 		return nil
 	}
 
-	nodes, zones := workers, []string(nil)
+	var zones []string
 
 	switch config.Provider {
 	case aws:
-		nodes, zones = p.aws(parts.AWSConfig, workers)
+		nodes, zones = p.aws(parts.AWSConfig, nodes)
 	case azure:
-		nodes, zones = p.azure(parts.AzureConfig, workers)
+		nodes, zones = p.azure(parts.AzureConfig, nodes)
 	case gcp:
 		zones = p.zones("gcpConfig.zones", parts.GCPConfig.Zones)
 	case openstack:
@@ -62,45 +60,34 @@ func (p *problems) provider(config *spec.Cluster) []string {
 	return zones
 }
 
-// givenParts returns the providers for which the order has a part.
-func givenParts(parts *spec.Provider) []string {
-	var providers []string
-
-	if parts == nil {
-		return nil
+// onePart refuses anything but the one part for the provider, and reports whether the part is valid. Callers must not read a
+// part before: it may be nil.
+func (p *problems) onePart(parts *spec.Provider, provider string) bool {
+	wanted := [...]bool{provider == aws, provider == azure, provider == gcp, provider == openstack}
+	if parts != nil && wanted == [...]bool{
+		parts.AWSConfig != nil, parts.AzureConfig != nil, parts.GCPConfig != nil, parts.OpenStackConfig != nil,
+	} {
+		return true
 	}
 
-	if parts.AWSConfig != nil {
-		providers = append(providers, aws)
-	}
+	p.add("providerSpecificConfig", "must have the part for provider %s and no other", provider)
 
-	if parts.AzureConfig != nil {
-		providers = append(providers, azure)
-	}
-
-	if parts.GCPConfig != nil {
-		providers = append(providers, gcp)
-	}
-
-	if parts.OpenStackConfig != nil {
-		providers = append(providers, openstack)
-	}
-
-	return providers
+	return false
 }
 
-// zones validates zones that share one network, and returns them.
+// zones validates the zones of a provider whose zones share one network, and returns them.
 func (p *problems) zones(field string, names []string) []string {
 	if len(names) == 0 {
 		p.add(field, "must not be empty")
 	}
 
-	p.unique(field, names)
+	p.unique(field+"[%d]", names)
 
 	return names
 }
 
-// aws validates the part for AWS. It returns the network of all nodes, and the zones.
+// aws validates the part for AWS: a VPC that contains the range of the nodes, and three disjoint subnets of the VPC in each zone.
+// It returns the range of the VPC, which pods and services must not overlap, and the zones.
 func (p *problems) aws(config *spec.AWS, workers addresses) (addresses, []string) {
 	const field = "awsConfig.awsZones"
 
@@ -131,14 +118,16 @@ func (p *problems) aws(config *spec.AWS, workers addresses) (addresses, []string
 			p.parse(at+".internalCidr", zone.InternalCIDR))
 	}
 
-	p.unique(field, names)
+	p.unique(field+"[%d]", names)
 	p.inside(network, subnets...)
 	p.disjoint(subnets...)
 
 	return network, names
 }
 
-// azure validates the part for Azure. It returns the network of all nodes, and the zones.
+// azure validates the part for Azure: a virtual network that contains the range of the nodes, and either zones that share the
+// range or zones with a disjoint range each. It returns the range of the network, which pods and services must not overlap, and
+// the zones.
 func (p *problems) azure(config *spec.Azure, workers addresses) (addresses, []string) {
 	const field = "azureConfig.azureZones"
 
@@ -151,7 +140,7 @@ func (p *problems) azure(config *spec.Azure, workers addresses) (addresses, []st
 		p.add(field, "and azureConfig.zones exclude each other")
 	}
 
-	p.unique("azureConfig.zones", config.Zones)
+	p.unique("azureConfig.zones[%d]", config.Zones)
 
 	var (
 		names   []string
@@ -167,14 +156,14 @@ func (p *problems) azure(config *spec.Azure, workers addresses) (addresses, []st
 		subnets = append(subnets, p.parse(fmt.Sprintf("%s[%d].cidr", field, i), zone.CIDR))
 	}
 
-	p.unique(field, names)
+	p.unique(field+"[%d]", names)
 	p.inside(network, subnets...)
 	p.disjoint(subnets...)
 
 	return network, slices.Concat(config.Zones, names)
 }
 
-// idleTimeout validates the timeout of NAT gateways on Azure. Nil means Azure's default.
+// idleTimeout validates the idle timeout of the NAT gateway. Nil means the default of Azure.
 func (p *problems) idleTimeout(minutes *int) {
 	if minutes != nil && (*minutes < minIdleTimeout || *minutes > maxIdleTimeout) {
 		p.add("azureConfig.idleConnectionTimeoutMinutes", "must be between %d and %d", minIdleTimeout, maxIdleTimeout)

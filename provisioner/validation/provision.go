@@ -10,28 +10,28 @@ import (
 )
 
 const (
-	// The limits of an order. Lengths are in characters. The name is passed on to Director, administrators to RBAC in the
-	// cluster.
-	maxRuntimeName        = 256
-	maxAdministrators     = 100
-	maxAdministratorRunes = 256
+	// maxText limits the name of a runtime and the name of an administrator, in characters. Director stores the former, RBAC in
+	// the cluster the latter.
+	maxText = 256
+	// maxAdministrators limits the administrators of one cluster: all of them are subjects of one ClusterRoleBinding.
+	maxAdministrators = 100
 )
 
 // Rules are the rules that depend on the installation.
 type Rules struct {
-	// Project is the name of the Gardener project. With the name of a Shoot it has at most 21 characters.
+	// Project is the name of the Gardener project. The names of the project and of a Shoot have at most 21 characters together.
 	Project string
 }
 
-// Provision validates a new order. It returns nil or one failure.Invalid that lists the invalid fields and the reasons. Orders
-// need not come from GraphQL: missing objects are problems, never panics.
+// Provision validates a new order. It returns nil or one failure.Invalid that lists the invalid fields and the reasons. A missing
+// object is a problem and never a panic, because callers other than the GraphQL API exist: tests and benchmarks.
 func Provision(input spec.Runtime, rules Rules) error {
 	found := problems{title: "the order is invalid"}
 
 	if input.Metadata == nil {
 		found.add("runtimeInput", "is missing")
 	} else {
-		found.runtime(input.Metadata)
+		found.text("runtimeInput.name", input.Metadata.Name)
 	}
 
 	if input.ClusterConfig == nil || input.ClusterConfig.GardenerConfig == nil {
@@ -48,15 +48,16 @@ func Provision(input spec.Runtime, rules Rules) error {
 	return found.err()
 }
 
-func (p *problems) runtime(input *spec.Metadata) {
-	p.present("runtimeInput.name", input.Name)
+// text refuses an empty text and a text of more than maxText characters.
+func (p *problems) text(field, value string) {
+	p.present(field, value)
 
-	if utf8.RuneCountInString(input.Name) > maxRuntimeName {
-		p.add("runtimeInput.name", "has more than %d characters", maxRuntimeName)
+	if utf8.RuneCountInString(value) > maxText {
+		p.add(field, "has more than %d characters", maxText)
 	}
 }
 
-// administrators validates user names of an identity provider, which may be any printable text.
+// administrators validates the names of administrators. An identity provider issues these names, so any printable text is valid.
 func (p *problems) administrators(field string, names []string) {
 	if len(names) > maxAdministrators {
 		p.add(field, "has %d entries, at most %d are allowed", len(names), maxAdministrators)
@@ -66,11 +67,7 @@ func (p *problems) administrators(field string, names []string) {
 
 	for i, name := range names {
 		at := fmt.Sprintf("%s[%d]", field, i)
-		p.present(at, name)
-
-		if utf8.RuneCountInString(name) > maxAdministratorRunes {
-			p.add(at, "has more than %d characters", maxAdministratorRunes)
-		}
+		p.text(at, name)
 
 		if !utf8.ValidString(name) || slices.ContainsFunc([]rune(name), unicode.IsControl) {
 			p.add(at, "contains a character that is not printable")

@@ -2,14 +2,15 @@ package validation
 
 import "net/netip"
 
-// addresses is an address range and its field. If the field holds no valid range, prefix is the zero value and comparisons ignore
-// it.
+// addresses is an address range and the field that holds it. For an omitted or invalid range, prefix is the zero value, and
+// comparisons skip the range: one mistake yields one problem.
 type addresses struct {
 	field  string
 	prefix netip.Prefix
 }
 
-// parse reads a range. It refuses anything but an IPv4 CIDR whose address is the first of its range.
+// parse reads a range. It refuses a text that is not an IPv4 CIDR, and one whose address is not the first address of its range:
+// Gardener rejects both.
 func (p *problems) parse(field, text string) addresses {
 	prefix, err := netip.ParsePrefix(text)
 
@@ -27,14 +28,14 @@ func (p *problems) parse(field, text string) addresses {
 
 // parseOptional is parse for an optional field.
 func (p *problems) parseOptional(field string, text *string) addresses {
-	if text == nil || *text == "" {
+	if !given(text) {
 		return addresses{field: field}
 	}
 
 	return p.parse(field, *text)
 }
 
-// inside refuses ranges that are not within the outer one. Invalid ranges are skipped: parse has reported them.
+// inside refuses inner ranges that are not within the outer one. It skips invalid ranges: parse has reported them.
 func (p *problems) inside(outer addresses, inner ...addresses) {
 	for _, one := range inner {
 		if !outer.prefix.IsValid() || !one.prefix.IsValid() {
@@ -47,7 +48,7 @@ func (p *problems) inside(outer addresses, inner ...addresses) {
 	}
 }
 
-// disjoint refuses ranges that overlap. It compares each pair once; invalid ranges are skipped.
+// disjoint refuses ranges that overlap. It compares each pair once and skips invalid ranges.
 func (p *problems) disjoint(ranges ...addresses) {
 	for i, one := range ranges {
 		for _, other := range ranges[:i] {

@@ -2,7 +2,6 @@ package validation
 
 import (
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
@@ -11,9 +10,10 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// UpgradeShoot returns the configuration of the cluster after the upgrade: fields of the upgrade that are set replace the present
-// ones. It returns one failure.Invalid that lists the fields that are invalid or cannot be changed. It validates only what the
-// upgrade changes: a cluster that was ordered under other rules can still be upgraded. It does not modify present.
+// UpgradeShoot returns the configuration of the cluster after the upgrade: a field of the upgrade that is set replaces the present
+// one. Its error is one failure.Invalid that lists the fields that are invalid or cannot be changed. Fields that no upgrade can
+// change are not validated again: a cluster that was ordered under older rules can still be upgraded. UpgradeShoot does not modify
+// present.
 func UpgradeShoot(present spec.ClusterConfig, upgrade spec.Upgrade) (spec.ClusterConfig, error) {
 	found := problems{title: "the upgrade is invalid"}
 
@@ -58,7 +58,7 @@ func UpgradeShoot(present spec.ClusterConfig, upgrade spec.Upgrade) (spec.Cluste
 	return upgraded, found.err()
 }
 
-// noEmptyTexts refuses texts that are set to "": that could mean to keep them or to remove them.
+// noEmptyTexts refuses texts that are set to "". Such a text is ambiguous: the client may want to keep the value or to remove it.
 func (p *problems) noEmptyTexts(upgrade *spec.ClusterUpgrade) {
 	for _, text := range []struct {
 		field string
@@ -75,8 +75,8 @@ func (p *problems) noEmptyTexts(upgrade *spec.ClusterUpgrade) {
 	}
 }
 
-// merged returns the cluster with the fields of the upgrade that are set. It does not touch the part for the provider, whose
-// fields can mostly not be changed.
+// merged returns the cluster with the fields of the upgrade that are set. It leaves the part for the provider to providerChange,
+// because an upgrade cannot change most of its fields.
 func merged(config spec.Cluster, upgrade *spec.ClusterUpgrade) spec.Cluster {
 	replace(&config.KubernetesVersion, upgrade.KubernetesVersion)
 	replace(&config.MachineType, upgrade.MachineType)
@@ -85,7 +85,7 @@ func merged(config spec.Cluster, upgrade *spec.ClusterUpgrade) spec.Cluster {
 	replace(&config.MaxSurge, upgrade.MaxSurge)
 	replace(&config.MaxUnavailable, upgrade.MaxUnavailable)
 
-	// The version belongs to the image: another image without a version gets its newest one.
+	// The version belongs to the image: for another image without a version, Gardener chooses the newest version.
 	if upgrade.MachineImage != nil && (config.MachineImage == nil || *config.MachineImage != *upgrade.MachineImage) {
 		config.MachineImage, config.MachineImageVersion = upgrade.MachineImage, nil
 	}
@@ -121,7 +121,7 @@ func replaceOptional[T any](value **T, by *T) {
 	}
 }
 
-// noDowngrade refuses a version that Gardener would not upgrade to: a lower one, or one that skips a minor version.
+// noDowngrade refuses a version that is lower than the present one or skips a minor version, as Gardener does.
 func (p *problems) noDowngrade(present, wanted string) {
 	had, err := semver.NewVersion(present)
 	if err != nil {
@@ -130,12 +130,12 @@ func (p *problems) noDowngrade(present, wanted string) {
 
 	to, err := semver.NewVersion(wanted)
 	if err != nil {
-		return // version has refused it
+		return // the rule version has reported the problem
 	}
 
 	switch {
 	case strings.HasPrefix(present, wanted+"."):
-		// Gardener has chosen the patch version.
+		// The client repeats the minor version of its order, for which Gardener has chosen the patch version.
 	case shoot.Older(wanted, present):
 		p.add("kubernetesVersion", "must not be lower than the current version %s", present)
 	case to.Major() > had.Major() || to.Minor() > had.Minor()+1:
@@ -143,17 +143,15 @@ func (p *problems) noDowngrade(present, wanted string) {
 	}
 }
 
-// providerChange returns the part for the provider after the upgrade. It refuses changes of networks and zones: they exist
-// already.
+// providerChange returns the part for the provider after the upgrade. It refuses changes of networks and zones, because machines
+// run in the existing ones.
 func (p *problems) providerChange(config *spec.Cluster, upgrade *spec.Provider) *spec.Provider {
 	present := config.ProviderSpecificConfig
 	if upgrade == nil || present == nil {
 		return present
 	}
 
-	if !slices.Equal(givenParts(upgrade), []string{config.Provider}) {
-		p.add("providerSpecificConfig", "must have the part for provider %s and no other", config.Provider)
-
+	if !p.onePart(upgrade, config.Provider) {
 		return present
 	}
 
@@ -171,7 +169,7 @@ func (p *problems) providerChange(config *spec.Cluster, upgrade *spec.Provider) 
 	return present
 }
 
-// awsChange only allows the requirement of metadata tokens to change.
+// awsChange lets an upgrade change only whether instance metadata requires tokens.
 func (p *problems) awsChange(present, upgrade *spec.AWS) *spec.Provider {
 	p.same("awsConfig.vpcCidr", present.VpcCIDR, upgrade.VpcCIDR)
 	p.same("awsConfig.awsZones", present.AWSZones, upgrade.AWSZones)
@@ -182,11 +180,10 @@ func (p *problems) awsChange(present, upgrade *spec.AWS) *spec.Provider {
 	return &spec.Provider{AWSConfig: &config}
 }
 
-// azureChange only allows the NAT gateway to change. Zones may be omitted.
+// azureChange lets an upgrade change only the NAT gateway. An upgrade may omit the zones, which then stay.
 func (p *problems) azureChange(present, upgrade *spec.Azure) *spec.Provider {
 	p.same("azureConfig.vnetCidr", present.VnetCIDR, upgrade.VnetCIDR)
 
-	// Zones that are omitted stay.
 	if len(upgrade.Zones) > 0 {
 		p.same("azureConfig.zones", present.Zones, upgrade.Zones)
 	}
@@ -204,7 +201,7 @@ func (p *problems) azureChange(present, upgrade *spec.Azure) *spec.Provider {
 	return &spec.Provider{AzureConfig: &config}
 }
 
-// openStackChange refuses every change. Optional names may be omitted.
+// openStackChange refuses every change. An upgrade may omit the optional names.
 func (p *problems) openStackChange(present, upgrade *spec.OpenStack) {
 	p.same("openStackConfig.zones", present.Zones, upgrade.Zones)
 	p.same("openStackConfig.loadBalancerProvider", present.LoadBalancerProvider, upgrade.LoadBalancerProvider)

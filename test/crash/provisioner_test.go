@@ -241,7 +241,8 @@ func (p *provisioner) removeOrphans() {
 	ctx, stop := context.WithTimeout(p.Context(), 3*deletion)
 	defer stop()
 
-	if err := service.RemoveOrphans(ctx, p.runtimes, gardenerclient.New(p, p.namespace), logging.Discard()); err != nil {
+	orphans := service.Orphans{Runtimes: p.runtimes, Shoots: gardenerclient.New(p, p.namespace), Log: logging.Discard()}
+	if err := orphans.Part().Run(ctx); err != nil {
 		p.Error(err)
 	}
 }
