@@ -144,8 +144,7 @@ func (p *Plan) check(found *problems, place string) {
 // checkParameters checks that the plan's parameters exist, and that those of updates can change in a running cluster.
 func (p *Plan) checkParameters(found *problems, place string) {
 	for _, parameter := range slices.Concat(p.Parameters, p.Updates, p.Required) {
-		_, known := parameterSchemas()[parameter]
-		found.unless(known, "%s: parameter %q is not known", place, parameter)
+		found.unless(p.schemas[parameter] != nil, "%s: parameter %q is not known", place, parameter)
 		found.unless(p.takes(parameter), "%s: parameter %q is not a parameter of an order", place, parameter)
 	}
 

@@ -1,6 +1,6 @@
 // Package catalog has the service and its plans: the parameters that orders and updates may have, their rules and defaults. It is read from
 // YAML files, by default those of package resources, checked as a whole, and reloaded when they change.
 //
-// A new plan is a file in plans/, a new provider one in providers/. A new parameter needs an entry in parameters.go and a field in
-// environment.Cluster; a rule that a JSON schema cannot express belongs in resolve.go.
+// A new plan is a file in plans/, a new provider one in providers/. A new parameter needs a schema in parameters.yaml, a field
+// in parameters.go and a field in environment.Cluster; a rule that a JSON schema cannot express belongs in resolve.go.
 package catalog

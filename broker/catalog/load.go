@@ -81,6 +81,7 @@ func load(files fs.FS, options Options) (*content, error) {
 			providers: loader.providers, platforms: read.platforms, reserved: read.service.ReservedNetworks,
 			kubernetesVersion: options.KubernetesVersion, oidc: options.OIDC,
 		}
+		loader.decode("parameters.yaml", parameterFile, &plan.schemas)
 		loader.read(path.Join("plans", name+".yaml"), &plan.planFile)
 		plan.offered = len(options.EnablePlans) == 0 || slices.Contains(options.EnablePlans, plan.Name)
 		plan.onePerAccount = slices.Contains(options.OnePerAccount, plan.Name)
@@ -154,7 +155,7 @@ type loader struct {
 	errs      []error
 }
 
-// read decodes a YAML file strictly, so that a misspelled field is an error. Errors are collected in errs.
+// read decodes a YAML file.
 func (l *loader) read(name string, into any) {
 	content, err := fs.ReadFile(l.files, name)
 	if err != nil {
@@ -163,6 +164,11 @@ func (l *loader) read(name string, into any) {
 		return
 	}
 
+	l.decode(name, content, into)
+}
+
+// decode decodes YAML strictly, so that a misspelled field is an error. Errors are collected in errs.
+func (l *loader) decode(name string, content []byte, into any) {
 	if err := yaml.UnmarshalStrict(content, into); err != nil {
 		l.errs = append(l.errs, fmt.Errorf("%s: %w", name, err))
 	}

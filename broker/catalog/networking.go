@@ -16,23 +16,6 @@ type networking struct {
 	Services string `json:"services"`
 }
 
-// networkingSchema returns the schema of the address ranges, with the defaults of the plan's first provider.
-func networkingSchema(p *Plan) map[string]any {
-	standard := p.providers[p.Offers[0].Provider].Networking
-	network := func(description, standard string) map[string]any {
-		return property("string", description, map[string]any{"default": standard})
-	}
-
-	return property("object", "Address ranges of the cluster in CIDR notation. They cannot be changed later.", map[string]any{
-		"properties": map[string]any{
-			"nodes":    network("Range of the worker nodes, with a prefix of at most /23.", standard.Nodes),
-			"pods":     network("Range of the pods.", standard.Pods),
-			"services": network("Range of the services.", standard.Services),
-		},
-		"required": []string{"nodes"}, "additionalProperties": false, "_controlsOrder": []string{"nodes", "pods", "services"},
-	})
-}
-
 // checkNetworks checks that the ranges are valid and overlap neither each other nor reserved ones.
 func checkNetworks(wrong *Violations, cluster environment.Cluster, reserved []string) {
 	type network struct {

@@ -13,11 +13,6 @@ type oidcParameters struct {
 	List []environment.OIDC `json:"list"`
 }
 
-// signingAlgs are the signing algorithms that Kubernetes supports.
-func signingAlgs() []string {
-	return []string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512"}
-}
-
 // NewOIDC returns the default configuration for an issuer.
 func NewOIDC(issuerURL, clientID string) *environment.OIDC {
 	return &environment.OIDC{
@@ -61,36 +56,6 @@ func (given oidcParameters) over(present *environment.OIDC) *environment.OIDC {
 func (given oidcParameters) check(wrong *Violations) {
 	wrong.unless(len(given.List) == 0 || given.ClientID == "" && given.IssuerURL == "", "oidc", ruleOIDC,
 		"it has both a list and single fields: use one of the two")
-}
-
-// oidcSchema allows single fields, and the list that replaces them in later versions of the Kyma Environment Broker.
-func oidcSchema(*Plan) map[string]any {
-	text := func(description string) map[string]any { return property("string", description, map[string]any{}) }
-	fields := func() map[string]any {
-		return map[string]any{
-			"clientID":       text("The client ID that tokens must be issued for (their audience)."),
-			"issuerURL":      text("The https URL of the issuer."),
-			"groupsClaim":    text("The claim with the groups of a user. The default is groups."),
-			"usernameClaim":  text("The claim with the name of a user. The default is sub."),
-			"usernamePrefix": text("The prefix of user names. The default, -, means no prefix."),
-			"signingAlgs": property("array", "The allowed signing algorithms of tokens. The default is RS256.", map[string]any{
-				"items": map[string]any{"type": "string", "enum": signingAlgs()}, "uniqueItems": true,
-			}),
-		}
-	}
-	order := []string{"clientID", "issuerURL", "groupsClaim", "usernameClaim", "usernamePrefix", "signingAlgs"}
-
-	properties := fields()
-	properties["list"] = property("array", "The same fields as a list. A cluster has one issuer.", map[string]any{
-		"minItems": 1, "maxItems": 1,
-		"items": property("object", "An issuer.", map[string]any{
-			"properties": fields(), "additionalProperties": false, "required": []string{"clientID", "issuerURL"}, "_controlsOrder": order,
-		}),
-	})
-
-	return property("object", "Configuration of the login with OpenID Connect.", map[string]any{
-		"properties": properties, "additionalProperties": false, "_controlsOrder": append(order, "list"),
-	})
 }
 
 // checkOIDC checks that the cluster can verify tokens of the issuer.

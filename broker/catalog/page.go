@@ -2,92 +2,93 @@ package catalog
 
 import (
 	"bytes"
-	"encoding/json"
+	_ "embed" // page.md.tmpl
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
+	"text/template"
 )
 
-// Page describes the catalog for users, in Markdown.
-func (c *Catalog) Page() []byte {
+//go:embed page.md.tmpl
+var pageTemplate string
+
+// Page describes the catalog for users, in Markdown: docs/user/plans.md is generated from the result. Templates list maps in the order of
+// their keys, so the same files always give the same page.
+func (c *Catalog) Page() ([]byte, error) {
 	current := c.current.Load()
-	page := &bytes.Buffer{}
-
-	for _, plan := range current.plans {
-		plan.describe(page)
-	}
-
-	fmt.Fprint(page, "\n## Regions and machine types\n")
-
 	providers := current.plans[0].providers
-	for _, name := range slices.Sorted(maps.Keys(providers)) {
-		providers[name].describe(page)
+
+	parsed, err := template.New("page").Funcs(template.FuncMap{
+		"join":     strings.Join,
+		"provider": func(name string) string { return providers[name].DisplayName },
+		"rows":     (*Plan).rows,
+		"zones":    providerFile.zones,
+	}).Parse(strings.TrimSuffix(pageTemplate, "\n"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the template of the catalog's page: %w", err)
 	}
 
-	current.platforms.describe(page, providers)
+	page := &bytes.Buffer{}
+	if err := parsed.Execute(page, map[string]any{
+		"Plans": current.plans, "Providers": providers, "Platforms": current.platforms.Regions,
+	}); err != nil {
+		return nil, fmt.Errorf("describing the catalog: %w", err)
+	}
 
-	return page.Bytes()
+	return page.Bytes(), nil
 }
 
-// describe writes the section of a plan with a table of its parameters.
-func (p *Plan) describe(page *bytes.Buffer) {
-	fmt.Fprintf(page, "\n## %s\n\n%s\n\n", p.Name, p.Description)
+// row describes a parameter on the page.
+type row struct {
+	Name, Values, Default, Update string
+	Meaning                       any
+}
 
-	for _, bullet := range p.Bullets {
-		fmt.Fprintf(page, "- %s\n", bullet)
-	}
-
-	fmt.Fprintf(page, "- Id `%s`\n", p.ID)
-
-	if len(p.BecomesPlans) > 0 {
-		fmt.Fprintf(page, "- Can be changed to %s\n", strings.Join(p.BecomesPlans, ", "))
-	}
-
-	fmt.Fprint(page, "\n| parameter | values | default | update | meaning |\n| --- | --- | --- | --- | --- |\n")
+// rows describes the parameters of the plan. The fields of an object follow it.
+func (p *Plan) rows() []row {
+	var rows []row
 
 	properties := p.properties(p.Parameters, false)
 	for _, name := range p.Parameters {
-		row(page, name, properties[name], slices.Contains(p.Updates, name), slices.Contains(p.Required, name))
+		first := len(rows)
+		rows = appendRows(rows, name, properties[name], slices.Contains(p.Updates, name))
+
+		if slices.Contains(p.Required, name) {
+			rows[first].Default = "required"
+		}
 	}
+
+	return rows
 }
 
-// row describes a parameter, followed by the fields of an object.
-func row(page *bytes.Buffer, name string, schema any, later, required bool) {
+// appendRows appends the row of a parameter and those of its fields. The parameter of an update is marked as such.
+func appendRows(rows []row, name string, schema any, updatable bool) []row {
 	property, ok := schema.(map[string]any)
 	if !ok {
-		return
+		return rows
 	}
 
-	standard := code(property["default"])
-	if required {
-		standard = "required"
+	update := ""
+	if updatable {
+		update = "allowed"
 	}
 
-	change := ""
-	if later {
-		change = "allowed"
-	}
-
-	fmt.Fprintf(page, "| %s | %s | %s | %s | %s |\n", name, values(property), standard, change, property["description"])
+	rows = append(rows, row{name, values(property), code(property["default"]), update, property["description"]})
 
 	fields, _ := property["properties"].(map[string]any)
-	order, _ := property["_controlsOrder"].([]string)
+	order, _ := property["_controlsOrder"].([]any)
 
 	for _, field := range order {
-		row(page, name+"."+field, fields[field], later, false)
+		rows = appendRows(rows, fmt.Sprintf("%s.%s", name, field), fields[fmt.Sprint(field)], updatable)
 	}
+
+	return rows
 }
 
 // values describes the possible values of a parameter.
 func values(property map[string]any) string {
 	if options, ok := property["enum"].([]string); ok {
-		listed := make([]string, 0, len(options))
-		for _, option := range options {
-			listed = append(listed, code(option))
-		}
-
-		return strings.Join(listed, ", ")
+		return "`" + strings.Join(options, "`, `") + "`"
 	}
 
 	switch property["type"] {
@@ -106,61 +107,11 @@ func values(property map[string]any) string {
 	return "text"
 }
 
-// code formats a value as JSON. Nil is empty.
+// code formats a default value, an empty text for none.
 func code(value any) string {
 	if value == nil {
 		return ""
 	}
 
-	if text, ok := value.(string); ok {
-		return "`" + text + "`"
-	}
-
-	encoded, err := json.Marshal(value)
-	if err != nil {
-		return ""
-	}
-
-	return "`" + string(encoded) + "`"
-}
-
-// describe writes the tables of the provider's regions and machine types.
-func (p providerFile) describe(page *bytes.Buffer) {
-	fmt.Fprintf(page, "\n### %s\n\n| region | where | zones |\n| --- | --- | --- |\n", p.DisplayName)
-
-	for _, name := range slices.Sorted(maps.Keys(p.Regions)) {
-		fmt.Fprintf(page, "| %s | %s | %s |\n", name, p.Regions[name].DisplayName, strings.Join(p.zones(name, ""), ", "))
-	}
-
-	fmt.Fprint(page, "\n| machine type | size |\n| --- | --- |\n")
-
-	for _, name := range slices.Sorted(maps.Keys(p.Machines)) {
-		fmt.Fprintf(page, "| %s | %s |\n", name, p.Machines[name])
-	}
-}
-
-// describe writes the table of platform regions with their defaults and restrictions.
-func (p platformsFile) describe(page *bytes.Buffer, providers map[string]providerFile) {
-	fmt.Fprint(page, "\n## Regions of the platform\n\nThe region in the path of the request decides the defaults of an order, and which regions are allowed.\n\n"+
-		"| platform region | default | allowed | access |\n| --- | --- | --- | --- |\n")
-
-	for _, name := range slices.Sorted(maps.Keys(p.Regions)) {
-		platform := p.Regions[name]
-
-		var usual, only []string
-		for _, provider := range slices.Sorted(maps.Keys(platform.Defaults)) {
-			usual = append(usual, platform.Defaults[provider]+" on "+providers[provider].DisplayName)
-		}
-
-		for _, provider := range slices.Sorted(maps.Keys(platform.Only)) {
-			only = append(only, strings.Join(platform.Only[provider], ", ")+" on "+providers[provider].DisplayName)
-		}
-
-		access := ""
-		if platform.EUAccess {
-			access = "from the European Union"
-		}
-
-		fmt.Fprintf(page, "| %s | %s | %s | %s |\n", name, strings.Join(usual, "; "), strings.Join(only, "; "), access)
-	}
+	return fmt.Sprintf("`%v`", value)
 }

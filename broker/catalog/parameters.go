@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	_ "embed" // parameters.yaml
 	"slices"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -21,9 +22,6 @@ const (
 
 // maxName is the longest name of a runtime, in characters.
 const maxName = 64
-
-// maxZones is the highest number of zones that every provider supports.
-const maxZones = 4
 
 // parameters are those of an order or an update. A field that was not sent is nil or zero.
 type parameters struct {
@@ -101,121 +99,81 @@ func updatable() []string {
 	}
 }
 
-// parameterSchemas returns the JSON schema of each parameter for a plan. A new parameter needs an entry here, a field in parameters, and a
-// line in apply.
-func parameterSchemas() map[string]func(*Plan) map[string]any {
-	return map[string]func(*Plan) map[string]any{
-		"name": func(*Plan) map[string]any {
-			return property("string", "Display name of the cluster.", map[string]any{
-				"minLength": 1, "maxLength": maxName, "pattern": "^[a-zA-Z0-9-]*$",
-				"_BTPdefaultTemplate": map[string]any{"elements": []string{"saSubdomain"}},
-			})
-		},
-		paramProvider:    providerSchema,
-		"region":         regionSchema,
-		paramMachineType: machineSchema,
-		paramAutoScalerMin: func(p *Plan) map[string]any {
-			return integer("Minimum number of worker nodes.", p.Nodes.Lowest, p.Nodes.Highest, p.Nodes.Min)
-		},
-		paramAutoScalerMax: func(p *Plan) map[string]any {
-			return integer("Maximum number of worker nodes.", p.Nodes.Lowest, p.Nodes.Highest, p.Nodes.Max)
-		},
-		paramVolumeSize: func(p *Plan) map[string]any {
-			return integer("Size of a worker node's disk in GB.", p.Volume.Smallest, p.Volume.Largest, p.Volume.Size)
-		},
-		paramMaxSurge: func(p *Plan) map[string]any {
-			return integer("Maximum number of nodes that are added while nodes are replaced.", 0, p.Nodes.Highest, p.ZonesCount)
-		},
-		"maxUnavailable": func(p *Plan) map[string]any {
-			return integer("Maximum number of nodes that may be missing while nodes are replaced.", 0, p.Nodes.Highest, 0)
-		},
-		paramZones: func(*Plan) map[string]any {
-			return property("array", "Zones of the region for the worker nodes.", map[string]any{
-				"items": map[string]any{"type": "string", "minLength": 1}, "minItems": 1, "maxItems": maxZones, "uniqueItems": true,
-			})
-		},
-		"purpose": func(p *Plan) map[string]any {
-			return property("string", "Purpose of the cluster.", map[string]any{"enum": purposes(), "default": p.Purpose})
-		},
-		"administrators": func(*Plan) map[string]any {
-			return property("array", "Administrators of the cluster. The default is the user who orders it.", map[string]any{
-				"items": map[string]any{"type": "string", "minLength": 1}, "uniqueItems": true,
-			})
-		},
-		"oidc":       oidcSchema,
-		"networking": networkingSchema,
-		paramKubeconfig: func(*Plan) map[string]any {
-			return property("string", "The kubeconfig of the cluster, encoded as base64. It must not refer to programs or files.", map[string]any{"minLength": 1})
-		},
-		"shootName": func(*Plan) map[string]any {
-			return property("string", "The name of the cluster at its provider.", map[string]any{"minLength": 1, "maxLength": maxName})
-		},
-		"shootDomain": func(*Plan) map[string]any {
-			return property("string", "The domain of the cluster.", map[string]any{"minLength": 1, "maxLength": maxText})
-		},
+//go:embed parameters.yaml
+var parameterFile []byte
+
+// schemas are JSON schemas by the name of the parameter.
+type schemas map[string]map[string]any
+
+// completeSchemas adds the keywords that depend on the plan to the schemas of parameters.yaml. It runs once, after the plan was checked,
+// and relies on the checks: a plan without offers takes none of the parameters that offers describe.
+func (p *Plan) completeSchemas() {
+	p.schemas["name"]["maxLength"] = maxName
+	p.schemas["purpose"]["enum"], p.schemas["purpose"]["default"] = purposes(), p.Purpose
+
+	for name, bounds := range map[string]struct{ lowest, highest, standard int }{
+		paramAutoScalerMin: {p.Nodes.Lowest, p.Nodes.Highest, p.Nodes.Min},
+		paramAutoScalerMax: {p.Nodes.Lowest, p.Nodes.Highest, p.Nodes.Max},
+		paramVolumeSize:    {p.Volume.Smallest, p.Volume.Largest, p.Volume.Size},
+		paramMaxSurge:      {0, p.Nodes.Highest, p.ZonesCount},
+		"maxUnavailable":   {0, p.Nodes.Highest, 0},
+	} {
+		schema := p.schemas[name]
+		schema["minimum"], schema["maximum"], schema["default"] = bounds.lowest, bounds.highest, bounds.standard
+	}
+
+	if len(p.Offers) > 0 {
+		p.completeChoices()
 	}
 }
 
-// providerSchema allows the display names of providers, and their lower-case names.
-func providerSchema(p *Plan) map[string]any {
-	var names []string
+// completeChoices adds the providers, regions, machine types and networks of the plan's offers.
+func (p *Plan) completeChoices() {
+	standard := p.providers[p.Offers[0].Provider]
+	display, lowerCase := []string{}, []string{}
+	regions, regionNames := []string{}, map[string]string{}
 
 	for _, offer := range p.Offers {
-		names = append(names, p.providers[offer.Provider].DisplayName)
-	}
+		provider := p.providers[offer.Provider]
+		display = append(display, provider.DisplayName)
 
-	for _, offer := range p.Offers {
-		if !slices.Contains(names, offer.Provider) {
-			names = append(names, offer.Provider)
+		if offer.Provider != provider.DisplayName {
+			lowerCase = append(lowerCase, offer.Provider)
 		}
-	}
 
-	return property("string", "The infrastructure provider of the cluster.", map[string]any{"enum": names, "default": names[0]})
-}
-
-// regionSchema lists the areas of a plan that is offered by area, else the regions of all its offers.
-func regionSchema(p *Plan) map[string]any {
-	if p.byArea() {
-		return property("string", "The part of the world where the cluster runs.", map[string]any{"enum": p.areaNames()})
-	}
-
-	display, names := map[string]any{}, []string{}
-
-	for _, offer := range p.Offers {
 		for _, name := range offer.Regions {
-			display[name] = p.providers[offer.Provider].Regions[name].DisplayName
-			names = append(names, name)
+			regions = append(regions, name)
+			regionNames[name] = provider.Regions[name].DisplayName
 		}
 	}
 
-	// The schema has no default, because that depends on the platform region.
-	description := "The region of the cluster. The default depends on the platform's region; without one it is " + p.Offers[0].DefaultRegion + "."
+	// Both forms of a provider's name are accepted.
+	p.schemas[paramProvider]["enum"], p.schemas[paramProvider]["default"] = append(display, lowerCase...), display[0]
 
-	return property("string", description, map[string]any{"enum": names, "_enumDisplayName": display})
-}
-
-// machineSchema lists the machine types of the plan's only provider. Plans with several providers cannot have the parameter.
-func machineSchema(p *Plan) map[string]any {
-	offer := p.Offers[0]
-	display := map[string]any{}
-
-	for _, name := range offer.Machines {
-		display[name] = name + " (" + p.providers[offer.Provider].Machines[name] + ")"
+	region := p.schemas[paramRegion]
+	if p.byArea() {
+		region["description"], region["enum"] = "The part of the world where the cluster runs.", p.areaNames()
+	} else {
+		// The schema has no default, because the default depends on the platform region.
+		region["description"] = "The region of the cluster. The default depends on the platform's region; without one it is " + p.Offers[0].DefaultRegion + "."
+		region["enum"], region["_enumDisplayName"] = regions, regionNames
 	}
 
-	return property("string", "The machine type of the worker nodes.", map[string]any{
-		"enum": offer.Machines, "default": offer.Machines[0], "_enumDisplayName": display,
-	})
-}
+	// Plans with several providers cannot have the parameter machineType.
+	machines, sizes := p.Offers[0].Machines, map[string]string{}
+	for _, name := range machines {
+		sizes[name] = name + " (" + standard.Machines[name] + ")"
+	}
 
-// property returns the schema of a parameter: its type, its description for users, and more keywords, which it changes.
-func property(kind, description string, more map[string]any) map[string]any {
-	more["type"], more["description"] = kind, description
+	machine := p.schemas[paramMachineType]
+	machine["enum"], machine["default"], machine["_enumDisplayName"] = machines, machines[0], sizes
 
-	return more
-}
-
-// integer returns the schema of an integer with bounds and a default.
-func integer(description string, lowest, highest, standard int) map[string]any {
-	return property("integer", description, map[string]any{"minimum": lowest, "maximum": highest, "default": standard})
+	networks, _ := p.schemas["networking"]["properties"].(map[string]any)
+	for name, cidr := range map[string]string{
+		"nodes": standard.Networking.Nodes, "pods": standard.Networking.Pods, "services": standard.Networking.Services,
+	} {
+		if network, ok := networks[name].(map[string]any); ok {
+			network["default"] = cidr
+		}
+	}
 }

@@ -18,6 +18,7 @@ type Plan struct {
 	oidc              *environment.OIDC
 	offered           bool
 	onePerAccount     bool
+	schemas           schemas
 	create, update    form
 }
 
@@ -32,8 +33,9 @@ func (p *Plan) OnePerAccount() bool { return p.onePerAccount }
 
 // makeForms compiles the schemas of orders and updates.
 func (p *Plan) makeForms() error {
-	var err error
+	p.completeSchemas()
 
+	var err error
 	if p.create, err = newForm(p.Name+", create", p.properties(p.Parameters, false), p.Parameters, p.Required); err != nil {
 		return err
 	}
@@ -52,7 +54,7 @@ func (p *Plan) properties(names []string, update bool) map[string]any {
 	properties := map[string]any{}
 
 	for _, name := range names {
-		property := parameterSchemas()[name](p)
+		property := maps.Clone(p.schemas[name])
 		if update {
 			delete(property, "default")
 		}

@@ -48,5 +48,7 @@ func plansPage() (string, error) {
 		return "", fmt.Errorf("reading the catalog: %w", err)
 	}
 
-	return plansHead + string(offer.Page()), nil
+	page, err := offer.Page()
+
+	return plansHead + string(page), err
 }
