@@ -54,7 +54,7 @@ func (a *api) bind(r *http.Request) (httpserver.Response, error) {
 	a.started(r.Context(), result.outcome)
 
 	if result.operation == "" {
-		return bindingResponse(r, http.StatusOK, result.binding)
+		return bindingResponse(r, http.StatusOK, result.binding, nil)
 	}
 
 	if request.async {
@@ -74,7 +74,7 @@ func (a *api) bind(r *http.Request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
-	return bindingResponse(r, http.StatusCreated, ready)
+	return bindingResponse(r, http.StatusCreated, ready, nil)
 }
 
 // readBindRequest reads and checks the request. It fails with a description for the platform; ids of the catalog are checked later,

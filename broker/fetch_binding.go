@@ -53,7 +53,9 @@ func (a *api) fetchBinding(r *http.Request) (httpserver.Response, error) {
 		return httpserver.Response{}, notFound(textBindingNotReady)
 	}
 
-	return fetchedBindingResponse(r, binding)
+	return bindingResponse(r, http.StatusOK, binding, &bindingParameters{
+		Role: binding.Role, ExpirationSeconds: int(binding.Lifetime / time.Second),
+	})
 }
 
 const (
@@ -68,18 +70,13 @@ type bindingOperation struct {
 	Operation string `json:"operation"`
 }
 
-// bindingBody is the answer to a bind. The library's type lacks metadata and endpoints.
+// bindingBody is the answer to a bind or a fetch. The library's type lacks metadata and endpoints.
 type bindingBody struct {
 	Credentials credentials       `json:"credentials"`
 	Endpoints   []bindingEndpoint `json:"endpoints,omitempty"`
 	Metadata    bindingMetadata   `json:"metadata"`
-}
-
-// fetchedBinding is the answer to a fetch, which also has the parameters.
-type fetchedBinding struct {
-	bindingBody
-
-	Parameters bindingParameters `json:"parameters"`
+	// Parameters are those of the binding with defaults, nil in the answer to a bind.
+	Parameters *bindingParameters `json:"parameters,omitempty"`
 }
 
 // credentials is the object that platforms pass to the application.
@@ -105,26 +102,12 @@ type bindingMetadata struct {
 	RenewBefore string `json:"renew_before"`
 }
 
-// bindingResponse returns the answer to a bind.
-func bindingResponse(r *http.Request, status int, binding environment.Binding) (httpserver.Response, error) {
+// bindingResponse returns the answer to a bind or a fetch, which proxies must not cache. The parameters may be nil.
+func bindingResponse(r *http.Request, status int, binding environment.Binding, parameters *bindingParameters) (httpserver.Response, error) {
 	body, err := bindingBodyOf(r, binding)
+	body.Parameters = parameters
 
-	return confidential(status, body), err
-}
-
-// fetchedBindingResponse returns the answer to a fetch.
-func fetchedBindingResponse(r *http.Request, binding environment.Binding) (httpserver.Response, error) {
-	body, err := bindingBodyOf(r, binding)
-
-	return confidential(http.StatusOK, fetchedBinding{
-		bindingBody: body,
-		Parameters:  bindingParameters{Role: binding.Role, ExpirationSeconds: int(binding.Lifetime / time.Second)},
-	}), err
-}
-
-// confidential returns an answer that proxies must not cache.
-func confidential(status int, body any) httpserver.Response {
-	return httpserver.Response{Status: status, Header: http.Header{"Cache-Control": {"no-store"}}, Body: body}
+	return httpserver.Response{Status: status, Header: http.Header{"Cache-Control": {"no-store"}}, Body: body}, err
 }
 
 // bindingBodyOf shows a binding to platforms. Endpoints are left out for versions without them: the client of Kubernetes, which uses 2.14,

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
@@ -93,24 +94,19 @@ func (f *Feed) Run(ctx context.Context) error {
 		next, err := f.follow(ctx, cursor)
 		f.alive.Store(err == nil)
 
+		rest := pause
+
 		switch {
 		case err == nil:
 			f.kind.Store(int32(provisionerclient.KindOurs))
-		case errors.Is(err, provisionerclient.ErrNoFeed):
-			f.kind.Store(int32(provisionerclient.KindKyma))
-		}
-
-		if err == nil {
 			cursor, pause, f.ignoreStored = next, firstPause, false
 
 			continue
-		}
+		case errors.Is(err, provisionerclient.ErrNoFeed):
+			f.kind.Store(int32(provisionerclient.KindKyma))
 
-		rest := pause
-
-		if errors.Is(err, provisionerclient.ErrNoFeed) {
 			rest = retryFeed
-		} else {
+		default:
 			pause = min(2*pause, maxPause)
 		}
 
@@ -122,9 +118,8 @@ func (f *Feed) Run(ctx context.Context) error {
 			f.log.WithError(err).Warn("the feed of the Provisioner fails, operations poll meanwhile")
 		}
 
-		select {
-		case <-ctx.Done():
-		case <-f.clock.After(rest):
+		if lifecycle.Pause(ctx, f.clock, rest) != nil {
+			break
 		}
 	}
 
@@ -151,9 +146,8 @@ func (f *Feed) follow(ctx context.Context, cursor string) (string, error) {
 
 	// An immediate empty answer comes from a stopping Provisioner or a proxy. Without a pause this would be a busy loop.
 	if cursor != "" && len(changes.Operations) == 0 && f.clock.Since(requested) < minPoll {
-		select {
-		case <-ctx.Done():
-		case <-f.clock.After(minPoll):
+		if err := lifecycle.Pause(ctx, f.clock, minPoll); err != nil {
+			return "", err
 		}
 	}
 

@@ -32,19 +32,15 @@ func (a *api) listAudit(r *http.Request, query query) (httpserver.Response, erro
 		}
 	}
 
-	entries, err := a.Entries.List(r.Context(), filter)
-	if err != nil {
-		return httpserver.Response{}, err
-	}
+	var (
+		list operatorapi.AuditList
+		err  error
+	)
 
-	entries, page := pageOf(entries, query.page.size, func(entry auditlog.Entry) (time.Time, string) { return entry.At, entry.ID })
+	list.Data, list.Page, err = readList(r.Context(), query.page, filter, a.Entries.List, nil, auditEntry,
+		func(shown operatorapi.AuditEntry) (time.Time, string) { return shown.At, shown.ID })
 
-	list := operatorapi.AuditList{Data: []operatorapi.AuditEntry{}, Page: page}
-	for _, entry := range entries {
-		list.Data = append(list.Data, auditEntry(entry))
-	}
-
-	return httpserver.OK(list), nil
+	return httpserver.OK(list), err
 }
 
 // auditEntry converts an entry. Before and After have only the changed fields of an update.

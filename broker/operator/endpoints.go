@@ -3,10 +3,10 @@ package operator
 import (
 	"context"
 	"net/http"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 
@@ -19,7 +19,7 @@ import (
 const (
 	// endpointAge limits the age of a cached endpoint, because clusters rotate their certificates.
 	endpointAge = 10 * time.Minute
-	// maxEndpoints limits the size of the cache. A full cache is emptied.
+	// maxEndpoints limits the size of the cache, which drops the endpoint that was not used for the longest time.
 	maxEndpoints = 4096
 	// callRate and callBurst limit calls of the Provisioner: calls per second, and calls in a row after a pause.
 	callRate  = 5
@@ -31,29 +31,24 @@ type cachedEndpoints struct {
 	kubeconfigs Kubeconfigs
 	clock       clock.PassiveClock
 	calls       *rate.Limiter
-
-	mutex sync.Mutex
-	cache map[string]cachedEndpoint
-}
-
-// cachedEndpoint is an endpoint and the time until which it may be used.
-type cachedEndpoint struct {
-	endpoint Endpoint
-	until    time.Time
+	cache       *cache.LRUExpireCache
 }
 
 // EndpointsOf returns Endpoints that read the endpoint from an admin kubeconfig and drop its credentials. It caches endpoints for 10
 // minutes and requests at most 5 kubeconfigs a second for all clients together, because anybody may ask for an endpoint.
 func EndpointsOf(kubeconfigs Kubeconfigs, clock clock.PassiveClock) Endpoints {
 	return &cachedEndpoints{
-		kubeconfigs: kubeconfigs, clock: clock, calls: rate.NewLimiter(callRate, callBurst), cache: map[string]cachedEndpoint{},
+		kubeconfigs: kubeconfigs, clock: clock, calls: rate.NewLimiter(callRate, callBurst),
+		cache: cache.NewLRUExpireCacheWithClock(maxEndpoints, clock),
 	}
 }
 
 // Endpoint implements Endpoints.
 func (e *cachedEndpoints) Endpoint(ctx context.Context, instance environment.Instance) (Endpoint, error) {
-	if cached, fresh := e.cached(instance.RuntimeID); fresh {
-		return cached, nil
+	if cached, fresh := e.cache.Get(instance.RuntimeID); fresh {
+		if endpoint, ok := cached.(Endpoint); ok {
+			return endpoint, nil
+		}
 	}
 
 	if !e.calls.AllowN(e.clock.Now(), 1) {
@@ -69,30 +64,10 @@ func (e *cachedEndpoints) Endpoint(ctx context.Context, instance environment.Ins
 
 	found, err := endpointIn(kubeconfig)
 	if err == nil {
-		e.store(instance.RuntimeID, found)
+		e.cache.Add(instance.RuntimeID, found, endpointAge)
 	}
 
 	return found, err
-}
-
-func (e *cachedEndpoints) cached(runtimeID string) (Endpoint, bool) {
-	e.mutex.Lock()
-	defer e.mutex.Unlock()
-
-	entry, found := e.cache[runtimeID]
-
-	return entry.endpoint, found && e.clock.Now().Before(entry.until)
-}
-
-func (e *cachedEndpoints) store(runtimeID string, endpoint Endpoint) {
-	e.mutex.Lock()
-	defer e.mutex.Unlock()
-
-	if len(e.cache) >= maxEndpoints {
-		clear(e.cache)
-	}
-
-	e.cache[runtimeID] = cachedEndpoint{endpoint: endpoint, until: e.clock.Now().Add(endpointAge)}
 }
 
 // endpointIn returns the cluster of the current context.

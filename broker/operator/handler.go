@@ -105,8 +105,6 @@ type Options struct {
 	// Systems are the upstream systems as this replica sees them.
 	Systems []*upstream.System
 	Catalog *catalog.Catalog
-	// Otherwise answers paths outside of the operator API. Without it, they are not found.
-	Otherwise http.Handler
 }
 
 // api implements the routes.
@@ -121,10 +119,6 @@ func NewHandler(options Options) http.Handler {
 	router := mux.NewRouter().UseEncodedPath().SkipClean(true)
 	router.NotFoundHandler = httpserver.Endpoint(httpserver.NotFound)
 	router.Use(httpserver.Trace)
-
-	if options.Otherwise != nil {
-		router.NotFoundHandler = options.Otherwise
-	}
 
 	paths := map[string]httpserver.Methods{}
 

@@ -49,30 +49,15 @@ func (a *api) listOperations(r *http.Request, query query) (httpserver.Response,
 		return httpserver.Response{}, invalid(fmt.Sprintf("The state %q is unknown. Use %s.", filter.State, strings.Join(states(), ", ")))
 	}
 
-	records, err := a.Operations.List(r.Context(), filter)
-	if err != nil {
-		return httpserver.Response{}, err
-	}
+	var (
+		list operatorapi.OperationList
+		err  error
+	)
 
-	records, page := pageOf(records, query.page.size, func(record process.Record) (time.Time, string) {
-		return record.CreatedAt, record.ID
-	})
+	list.Data, list.Page, err = readList(r.Context(), query.page, filter, a.Operations.List, a.Operations.Count, a.operation,
+		func(shown operatorapi.Operation) (time.Time, string) { return shown.CreatedAt, shown.ID })
 
-	list := operatorapi.OperationList{Data: []operatorapi.Operation{}, Page: page}
-	for _, record := range records {
-		list.Data = append(list.Data, a.operation(record))
-	}
-
-	if query.page.total {
-		total, err := a.Operations.Count(r.Context(), filter)
-		if err != nil {
-			return httpserver.Response{}, err
-		}
-
-		list.TotalCount = &total
-	}
-
-	return httpserver.OK(list), nil
+	return httpserver.OK(list), err
 }
 
 // states returns the states of operations.

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -119,16 +120,37 @@ func number(values url.Values, name string, fallback int) (int, error) {
 	return given, err
 }
 
-// pageOf returns the entries of a page. The list was read with one entry more than the size, which shows whether there is another page.
-// place returns the sort key of an entry, from which the cursor is made.
-func pageOf[Entry any](entries []Entry, size int, place func(Entry) (time.Time, string)) ([]Entry, operatorapi.Page) {
-	if len(entries) <= size {
-		return entries, operatorapi.Page{Count: len(entries)}
+// readList reads one page of a list. It asks the store for one entry more than the page has, which shows whether there is another page.
+// The place of a shown entry is its sort key, from which the cursor of the next page is made. The count runs only on request.
+func readList[Filter, Entry, Shown any](ctx context.Context, page page, filter Filter,
+	read func(context.Context, Filter) ([]Entry, error), count func(context.Context, Filter) (int, error),
+	show func(Entry) Shown, place func(Shown) (time.Time, string),
+) ([]Shown, operatorapi.Page, error) {
+	entries, err := read(ctx, filter)
+	if err != nil {
+		return nil, operatorapi.Page{}, err
 	}
 
-	entries = entries[:size]
+	shown := make([]Shown, 0, len(entries))
+	for _, entry := range entries[:min(len(entries), page.size)] {
+		shown = append(shown, show(entry))
+	}
 
-	return entries, operatorapi.Page{Count: size, Cursor: cursorAt(place(entries[size-1]))}
+	result := operatorapi.Page{Count: len(shown)}
+	if len(entries) > page.size {
+		result.Cursor = cursorAt(place(shown[page.size-1]))
+	}
+
+	if page.total {
+		total, err := count(ctx, filter)
+		if err != nil {
+			return nil, operatorapi.Page{}, err
+		}
+
+		result.TotalCount = &total
+	}
+
+	return shown, result, nil
 }
 
 // cursorAt encodes the sort key of the last entry of a page.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/internal/auth"
-	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
 func TestRoles(t *testing.T) {
@@ -49,11 +48,4 @@ func TestRoles(t *testing.T) {
 func TestWithoutUsersEveryRequestIsAnAdmins(t *testing.T) {
 	b := newBench(t, func(options *operator.Options) { options.Authorizer = auth.NewAuthorizer(auth.NoAuthentication{}) })
 	b.want("authentication can be disabled", b.do("", "POST", "/runtimes/x/adminkubeconfig"), http.StatusNotFound)
-}
-
-func TestOtherPaths(t *testing.T) {
-	b := newBench(t, func(options *operator.Options) {
-		options.Otherwise = httpserver.Endpoint(func(*http.Request) (httpserver.Response, error) { return httpserver.OK(struct{}{}), nil })
-	})
-	b.want("the handler of other paths", b.do("", "GET", "/console/"), http.StatusOK)
 }

@@ -105,30 +105,12 @@ func (a *api) listRuntimes(r *http.Request, query query) (httpserver.Response, e
 		}
 	}
 
-	listed, err := a.Instances.List(r.Context(), filter)
-	if err != nil {
-		return httpserver.Response{}, err
-	}
+	var list operatorapi.RuntimeList
 
-	listed, page := pageOf(listed, query.page.size, func(entry instances.Listed) (time.Time, string) {
-		return entry.Instance.CreatedAt, entry.Instance.ID
-	})
+	list.Data, list.Page, err = readList(r.Context(), query.page, filter, a.Instances.List, a.Instances.Count, a.runtime,
+		func(shown operatorapi.Runtime) (time.Time, string) { return shown.Status.CreatedAt, shown.InstanceID })
 
-	list := operatorapi.RuntimeList{Data: []operatorapi.Runtime{}, Page: page}
-	for _, entry := range listed {
-		list.Data = append(list.Data, a.runtime(entry))
-	}
-
-	if query.page.total {
-		total, err := a.Instances.Count(r.Context(), filter)
-		if err != nil {
-			return httpserver.Response{}, err
-		}
-
-		list.TotalCount = &total
-	}
-
-	return httpserver.OK(list), nil
+	return httpserver.OK(list), err
 }
 
 // runtime converts an instance and its newest operation.

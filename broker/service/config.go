@@ -1,8 +1,11 @@
 package service
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
+	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/storage"
@@ -26,6 +29,30 @@ type Config struct {
 
 	ExpirationPeriods         map[string]time.Duration `env:"EXPIRATION_PERIODS"          help:"plan:duration,… of the plans whose instances may be suspended and expire; with 0 only operators expire them"`
 	SubaccountMovementEnabled bool                     `env:"SUBACCOUNT_MOVEMENT_ENABLED" help:"allow updates of the context that move an instance to another global account"`
+}
+
+// Check returns all invalid settings as one error, which names their variables.
+func (c Config) Check() error {
+	wrong := []error{c.Config.Check()}
+
+	for _, limit := range []struct {
+		variable string
+		value    int
+	}{
+		{"APP_PROVISIONER_POLL_LIMIT", c.Provisioner.PollLimit},
+		{"APP_PROVISIONER_CALLS", c.Provisioner.Calls},
+		{"APP_BINDING_LIMIT", c.BindingLimit},
+	} {
+		if limit.value < 1 {
+			wrong = append(wrong, fmt.Errorf("%s: must be at least 1", limit.variable))
+		}
+	}
+
+	if err := expiry.Periods(c.ExpirationPeriods).Check(); err != nil {
+		wrong = append(wrong, fmt.Errorf("APP_EXPIRATION_PERIODS: %w", err))
+	}
+
+	return errors.Join(wrong...)
 }
 
 // Provisioner is the connection to the Provisioner.

@@ -6,14 +6,11 @@ import (
 	"net/http"
 	"net/url"
 
-	"k8s.io/utils/clock"
-
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/graphqlclient"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/reload"
 	"github.com/environment-broker/environment-broker/internal/upstream"
-	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
 // upstreamOf returns the Provisioner as an upstream system.
@@ -44,27 +41,12 @@ func provisionerClient(config Provisioner, system *upstream.System, files *reloa
 	}
 
 	client, err := provisionerclient.New(provisionerclient.Options{
-		URL: address.String(), Timeout: config.Timeout, HTTPClient: httpClient(transport), WrapTransport: system.Transport,
+		URL: address.String(), Timeout: config.Timeout, WrapTransport: system.Transport,
+		HTTPClient: &http.Client{Transport: transport, CheckRedirect: graphqlclient.NoRedirects},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("APP_PROVISIONER_URL: %w", err)
 	}
 
 	return client, nil
-}
-
-// httpClient follows no redirects, which would send requests and credentials to another server.
-func httpClient(transport http.RoundTripper) *http.Client {
-	return &http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-}
-
-// recovery makes waiting operations due when the Provisioner answers again.
-func (s *Service) recovery(system *upstream.System, provisioner *provisionerclient.Client, store *operations.Store, wake func(),
-) lifecycle.Part {
-	return lifecycle.Part{Name: "recovery of the Provisioner", Run: upstream.Recovery{
-		System: system, Probe: provisioner.Probe, Operations: store, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
-	}.Run}
 }

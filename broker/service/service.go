@@ -12,6 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/feed"
+	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/enginetelemetry"
@@ -42,22 +43,6 @@ type Service struct {
 func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, error) {
 	if err := config.Check(); err != nil {
 		return nil, err
-	}
-
-	if config.Provisioner.PollLimit < 1 {
-		return nil, errors.New("APP_PROVISIONER_POLL_LIMIT: must be at least 1")
-	}
-
-	if config.Provisioner.Calls < 1 {
-		return nil, errors.New("APP_PROVISIONER_CALLS: must be at least 1")
-	}
-
-	if err := expiry.Periods(config.ExpirationPeriods).Check(); err != nil {
-		return nil, fmt.Errorf("APP_EXPIRATION_PERIODS: %w", err)
-	}
-
-	if config.BindingLimit < 1 {
-		return nil, errors.New("APP_BINDING_LIMIT: must be at least 1")
 	}
 
 	base, err := replica.New(ctx, "broker", config.Config, log)
@@ -104,6 +89,8 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration) (stor
 	return stores{db: s.DB, operations: operationStore, instances: instanceStore, bindings: bindingStore, entries: entries}, err
 }
 
+// build connects the parts and hands them to the replica, which runs them. Their order is the order of their start: the parts that others
+// need come first and stop last.
 func (s *Service) build(ctx context.Context, config Config) error {
 	stores, err := s.openStores(ctx, config.AuditRetention)
 	if err != nil {
@@ -117,12 +104,12 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		return err
 	}
 
-	offer, err := loadCatalog(config)
+	plans, err := loadCatalog(config)
 	if err != nil {
 		return err
 	}
 
-	s.Metrics().MustRegister(system, offer.Metric(), enginetelemetry.Queue(stores.operations, clock.RealClock{}, s.Log))
+	s.Metrics().MustRegister(system, plans.Metric(), enginetelemetry.Queue(stores.operations, clock.RealClock{}, s.Log))
 
 	notifier := s.DB.NewNotifier(s.Log)
 
@@ -132,48 +119,37 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	follow := feed.New(provisioner, stores.operations, stores.instances, func() { engine.Wake() }, clock.RealClock{}, s.Log)
 	access := clusterclient.New(provisioner)
 	processes := Processes(config, Parts{
-		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances, stores.bindings, clock.RealClock{}),
-		Access: access,
-		Pace:   follow.Pace, Kind: follow.Kind, FeedAlive: follow.Alive,
+		Provisioner: provisioner, Rows: rows{stores, clock.RealClock{}}, Access: access,
+		Pace: follow.Pace, Kind: follow.Kind, FeedAlive: follow.Alive,
 	})
 
-	limits := config.Engine.Process()
-	limits.Observer, limits.Tracer = enginetelemetry.New(s.Metrics()), enginetelemetry.NewTracer(s.Tracing)
-	limits.Component = failure.ComponentBroker
-
-	engine, err = process.NewEngine(stores.operations, limits, clock.RealClock{}, s.Log, processes...)
-	if err != nil {
-		return fmt.Errorf("assembling the engine: %w", err)
+	if engine, err = s.newEngine(config, stores.operations, processes); err != nil {
+		return err
 	}
-
-	stores.operations.OnEnded(engine.Ended)
 
 	wake := func() {
 		engine.Wake()
 		notifier.Notify()
 	}
 
-	recorder := audit.NewRecorder(stores.entries, stores.db, clock.RealClock{}, s.Log)
+	recorder := audit.NewRecorder(stores.entries, s.DB, clock.RealClock{}, s.Log)
 	expirer := expiry.Expirer{
-		DB: stores.db, Instances: stores.instances, Operations: stores.operations, Periods: config.ExpirationPeriods, Recorder: recorder,
+		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Periods: config.ExpirationPeriods, Recorder: recorder,
 		Wake: wake, Clock: clock.RealClock{},
 	}
-
-	options := brokerOptions(config, handlerParts{
-		stores: stores, catalog: offer, expirer: expirer, recorder: recorder, authorizer: s.Access.Authorizer, access: access, processes: processes, engine: engine,
-		systems:         []*upstream.System{system},
-		kymaProvisioner: func() bool { return follow.Kind() == provisionerclient.KindKyma },
-		log:             s.Log, wake: wake,
+	options := brokerOptions(config, operator.Options{
+		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings,
+		Recorder: recorder, Entries: stores.entries, Authorizer: s.Access.Authorizer, Clock: clock.RealClock{}, Log: s.Log,
+		Kubeconfigs: access, Endpoints: operator.EndpointsOf(access, clock.RealClock{}), OIDC: operator.OIDC(config.OIDC),
+		Processes: engine, Expirer: expirer, Wake: wake, Stages: stagesOf(processes), Systems: []*upstream.System{system}, Catalog: plans,
 	})
+	options.RangesLeftOpen = func() bool { return follow.Kind() == provisionerclient.KindKyma }
 
 	return s.Serve(ctx, broker.NewHandler(options),
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
-		watch(config, offer, recorder, s.Log),
+		watch(config, plans, recorder, s.Log),
 		lifecycle.Part{Name: "feed", Run: follow.Run},
-		keyrotation.New(keyrotation.Options{
-			DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed()},
-			Clock: clock.RealClock{}, Log: s.Log, Metrics: s.Metrics(),
-		}).Part(),
+		s.rotation(),
 		stores.operations.Retention(config.Engine.TimelineRetention, clock.RealClock{}, s.Log).Part(),
 		expirer.Part(clock.RealClock{}, s.Log),
 		lifecycle.Periodic{
@@ -181,7 +157,34 @@ func (s *Service) build(ctx context.Context, config Config) error {
 			Work: func(ctx context.Context) error { return broker.ExpireBindings(ctx, options) },
 		}.Part(),
 		stores.entries.Retention(clock.RealClock{}, s.Log).Part(),
-		s.recovery(system, provisioner, stores.operations, wake),
+		lifecycle.Part{Name: "recovery of the Provisioner", Run: upstream.Recovery{
+			System: system, Probe: provisioner.Probe, Operations: stores.operations, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
+		}.Run},
 		lifecycle.Part{Name: "engine", Run: engine.Run, StopsEarly: true},
 	)
+}
+
+// newEngine returns the engine that runs the processes, with metrics and spans.
+func (s *Service) newEngine(config Config, store *operations.Store, processes []process.Process[environment.Data],
+) (*process.Engine[environment.Data], error) {
+	limits := config.Engine.Process()
+	limits.Observer, limits.Tracer = enginetelemetry.New(s.Metrics()), enginetelemetry.NewTracer(s.Tracing)
+	limits.Component = failure.ComponentBroker
+
+	engine, err := process.NewEngine(store, limits, clock.RealClock{}, s.Log, processes...)
+	if err != nil {
+		return nil, fmt.Errorf("assembling the engine: %w", err)
+	}
+
+	store.OnEnded(engine.Ended)
+
+	return engine, nil
+}
+
+// rotation returns the part that seals all columns with secrets again when the first key changes.
+func (s *Service) rotation() lifecycle.Part {
+	return keyrotation.New(keyrotation.Options{
+		DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed()},
+		Clock: clock.RealClock{}, Log: s.Log, Metrics: s.Metrics(),
+	}).Part()
 }
