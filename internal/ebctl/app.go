@@ -12,23 +12,26 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// App is the tool with its dependencies.
+// App is ebctl with everything that it needs from the process. The command line can thereby run in a test without a terminal, real time or
+// random IDs. All fields are required.
 type App struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// Environment returns the value of an environment variable, or nothing.
+	// Environment returns the value of an environment variable, or an empty text.
 	Environment func(name string) string
-	// Terminal returns the size of the terminal behind Err, or false if there is none.
+	// Terminal returns the size of the terminal behind Err, or false if Err is no terminal.
 	Terminal func() (follow.Size, bool)
 	Clock    follow.Clock
-	// NewID returns the IDs of new instances, bindings and requests.
+	// NewID returns a new UUID for an instance, a binding or a request.
 	NewID func() string
 	// PollInterval is the minimum time between two polls of an operation.
 	PollInterval time.Duration
-	Version      string
+	// Version is the version of ebctl, for 'ebctl version' and the User-Agent header.
+	Version string
 }
 
-// Run executes the command line and returns the exit code of the process.
+// Run executes the command line and returns the exit code of the process. It prints an error to Err, with a hint on the next line if one
+// fits. When the context ends, the current request or wait ends too.
 func (a App) Run(ctx context.Context, args []string) int {
 	root := newRootCommand(&session{App: a})
 	root.SetArgs(args)
@@ -52,7 +55,7 @@ func (a App) Run(ctx context.Context, args []string) int {
 	return end.code
 }
 
-// session is one command line: the tool and its global flags.
+// session is one run of the command line: the tool with the values of the global flags. Cobra sets the flags before a command runs.
 type session struct {
 	App
 
@@ -62,7 +65,7 @@ type session struct {
 	timeout    time.Duration
 }
 
-// client returns a client of the configured broker.
+// client returns a client of the configured broker. Invalid flags, variables and files are usage errors.
 func (s *session) client() (*brokerclient.Client, error) {
 	if s.timeout <= 0 {
 		return nil, usage("--timeout must be positive")
@@ -89,7 +92,7 @@ func (s *session) print(value any, text output.Text) error {
 	return s.format.Print(s.Out, value, text)
 }
 
-// age returns the time since the moment.
+// age returns the time since the moment, or an empty text for the zero time.
 func (s *session) age(moment time.Time) string {
 	if moment.IsZero() {
 		return ""
@@ -98,13 +101,14 @@ func (s *session) age(moment time.Time) string {
 	return output.Duration(s.Clock.Now().Sub(moment))
 }
 
-// target is the instance that a command names, with a client of its broker.
+// target is the instance named on the command line, with a client for further requests.
 type target struct {
 	*brokerclient.Client
 	operatorapi.Runtime
 }
 
-// find returns the instance with the ID, or the only one with the name.
+// find returns the instance with the ID, or else the only instance with the name. Names are not unique, and the operator API does not filter
+// by name, so a search by name reads all pages.
 func (s *session) find(ctx context.Context, idOrName string) (target, error) {
 	client, err := s.client()
 	if err != nil {
@@ -147,16 +151,17 @@ func (s *session) find(ctx context.Context, idOrName string) (target, error) {
 	}
 }
 
-// defaultWait exceeds the creation time of a runtime.
+// defaultWait is the default of --wait-timeout. The slowest operation, the creation of a cluster, takes less.
 const defaultWait = time.Hour
 
 // waiting holds the flags of commands that can wait for the end of an operation.
 type waiting struct {
+	// wanted is the flag --wait, limit the flag --wait-timeout.
 	wanted bool
 	limit  time.Duration
 }
 
-// wait follows the operation to its end. Its progress goes to standard error.
+// wait follows the operation to its end. The progress goes to standard error, so that standard output has only the result.
 func (s *session) wait(ctx context.Context, client *brokerclient.Client, operationID string, limit time.Duration,
 ) (operatorapi.Operation, error) {
 	var view follow.View = follow.NewLines(s.Err)
@@ -172,7 +177,8 @@ func (s *session) wait(ctx context.Context, client *brokerclient.Client, operati
 	return follow.Follower{Source: client, Clock: s.Clock, View: view, Interval: s.PollInterval, Limit: limit}.Follow(ctx, operationID)
 }
 
-// operation returns the operation: its current state, or its end if the command waits. It also returns the operation if it failed.
+// operation returns the operation as it is now, or after its end if the command waits. After a wait it returns the last known state also
+// together with an error, so that the command can print it.
 func (s *session) operation(ctx context.Context, id string, waiting waiting) (operatorapi.Operation, error) {
 	client, err := s.client()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 )
 
-// newBindingCreateCommand creates a binding and prints its kubeconfig. It prints a generated ID first, so that an interrupted command can
-// be repeated with --id.
+// newBindingCreateCommand creates a binding and prints its kubeconfig. It prints a generated ID before the request, so that users can repeat
+// an interrupted command with --id and get the same binding.
 func newBindingCreateCommand(session *session) *cobra.Command {
 	var (
 		order    brokerclient.BindingOrder
@@ -55,19 +55,20 @@ func newBindingCreateCommand(session *session) *cobra.Command {
 	flags.StringVar(&id, "id", "", "the binding's ID; a new UUID by default")
 	flags.StringVar(&order.Parameters.Role, "role", "", "the role of the binding: admin (default), edit or view")
 	flags.DurationVar(&lifetime, "expires-in", 0, "the lifetime of the binding, 10m (default) to 2h")
-	flags.StringVar(&order.Predecessor, "rotate", "", "the binding to replace, whose role and lifetime are the defaults")
+	flags.StringVar(&order.Predecessor, "rotate", "", "the ID of the binding to replace; its role and lifetime are the defaults")
 	addOutputFile(command, &file)
 	complete(command, "role", "admin", "edit", "view")
 
 	return command
 }
 
+// newBindingGetCommand prints the kubeconfig that the broker stored when the binding was created. It creates no new credentials.
 func newBindingGetCommand(session *session) *cobra.Command {
 	var file string
 
 	command := session.onInstance(&cobra.Command{
 		Use:   "get INSTANCE BINDING",
-		Short: "Get the kubeconfig of a binding again",
+		Short: "Print the kubeconfig of a binding",
 	}, func(ctx context.Context, instance target, args []string) error {
 		found, err := instance.Binding(ctx, instance.InstanceID, args[1])
 		if err != nil {
@@ -82,7 +83,7 @@ func newBindingGetCommand(session *session) *cobra.Command {
 	return command
 }
 
-// newBindingListCommand uses the operator API: the Open Service Broker API has no lists.
+// newBindingListCommand calls the operator API, because the Open Service Broker API cannot list bindings.
 func newBindingListCommand(session *session) *cobra.Command {
 	return session.onInstance(&cobra.Command{
 		Use:   "list INSTANCE",
@@ -109,6 +110,7 @@ func newBindingListCommand(session *session) *cobra.Command {
 	})
 }
 
+// newBindingDeleteCommand deletes a binding. The broker answers when the account in the cluster is gone, so there is no operation to follow.
 func newBindingDeleteCommand(session *session) *cobra.Command {
 	return session.onInstance(&cobra.Command{
 		Use:   "delete INSTANCE BINDING",

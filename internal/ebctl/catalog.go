@@ -13,6 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 )
 
+// newCatalogCommand prints a line per plan, or the whole response of the broker as JSON or YAML.
 func newCatalogCommand(session *session) *cobra.Command {
 	var platformRegion string
 
@@ -42,20 +43,18 @@ func newCatalogCommand(session *session) *cobra.Command {
 	return command
 }
 
-// catalogText shows one line per plan.
+// catalogText returns the catalog as a table with a line per plan.
 func catalogText(catalog apiresponses.CatalogResponse) output.Text {
 	rows := output.Rows{Head: []string{"SERVICE", "PLAN", "ID", "FREE", "DESCRIPTION"}, None: "The catalog is empty."}
 
-	for _, service := range catalog.Services {
-		for _, plan := range service.Plans {
-			// By default, the protocol takes a plan as free.
-			free := "yes"
-			if plan.Free != nil && !*plan.Free {
-				free = "no"
-			}
-
-			rows.Rows = append(rows.Rows, []string{service.Name, plan.Name, plan.ID, free, plan.Description})
+	for _, offer := range offers(catalog) {
+		// In the Open Service Broker API, a plan without the field is free.
+		free := "yes"
+		if offer.plan.Free != nil && !*offer.plan.Free {
+			free = "no"
 		}
+
+		rows.Rows = append(rows.Rows, []string{offer.service.Name, offer.plan.Name, offer.plan.ID, free, offer.plan.Description})
 	}
 
 	return rows
@@ -67,7 +66,20 @@ type offer struct {
 	plan    domain.ServicePlan
 }
 
-// findPlan returns the only plan of the catalog with the name or ID.
+// offers returns the plans of all services, in the order of the catalog.
+func offers(catalog apiresponses.CatalogResponse) []offer {
+	var all []offer
+
+	for _, service := range catalog.Services {
+		for _, plan := range service.Plans {
+			all = append(all, offer{service: service, plan: plan})
+		}
+	}
+
+	return all
+}
+
+// findPlan returns the only plan of the catalog with the name or ID. Two services may offer plans with the same name.
 func findPlan(ctx context.Context, client *brokerclient.Client, platformRegion, nameOrID string) (offer, error) {
 	catalog, err := client.Catalog(ctx, platformRegion)
 	if err != nil {
@@ -79,13 +91,11 @@ func findPlan(ctx context.Context, client *brokerclient.Client, platformRegion, 
 		names []string
 	)
 
-	for _, service := range catalog.Services {
-		for _, plan := range service.Plans {
-			names = append(names, plan.Name)
+	for _, offer := range offers(catalog) {
+		names = append(names, offer.plan.Name)
 
-			if plan.Name == nameOrID || plan.ID == nameOrID {
-				found = append(found, offer{service: service, plan: plan})
-			}
+		if offer.plan.Name == nameOrID || offer.plan.ID == nameOrID {
+			found = append(found, offer)
 		}
 	}
 
@@ -100,16 +110,15 @@ func findPlan(ctx context.Context, client *brokerclient.Client, platformRegion, 
 	}
 }
 
-// completePlan offers the plans of the broker, or nothing if it does not answer.
+// completePlan returns the names of the broker's plans for shell completion. It returns no names if the broker does not answer: an error
+// message would garble the user's command line.
 func (s *session) completePlan(command *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var plans []cobra.Completion
 
 	if client, err := s.client(); err == nil {
 		if catalog, err := client.Catalog(command.Context(), ""); err == nil {
-			for _, service := range catalog.Services {
-				for _, plan := range service.Plans {
-					plans = append(plans, cobra.CompletionWithDesc(plan.Name, plan.Description))
-				}
+			for _, offer := range offers(catalog) {
+				plans = append(plans, cobra.CompletionWithDesc(offer.plan.Name, offer.plan.Description))
 			}
 		}
 	}

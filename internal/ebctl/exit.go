@@ -31,28 +31,28 @@ const (
 	ExitOperationFailed
 )
 
-// usageError is an invalid command line or configuration.
+// usageError is an invalid command line, variable or configuration file. Its hint is the help of the command.
 type usageError struct{ cause error }
 
 func (e *usageError) Error() string { return e.cause.Error() }
 func (e *usageError) Unwrap() error { return e.cause }
 
-// usage returns a usageError, whose hint is the help of the command.
+// usage returns a usageError with the formatted text.
 func usage(format string, args ...any) error { return &usageError{cause: fmt.Errorf(format, args...)} }
 
-// notFoundError is a search by ebctl without a result.
+// notFoundError reports that a search by ebctl had no result. The broker's own 404 is an AnswerError.
 type notFoundError struct{ text string }
 
 func (e *notFoundError) Error() string { return e.text }
 
-// end maps an error to the exit code and a hint for the user. {command} and {operation} in hints are replaced.
+// end maps errors to an exit code and a hint for the user. The placeholders {command} and {operation} in the hint are replaced.
 type end struct {
 	applies func(error) bool
 	code    int
 	hint    string
 }
 
-// ends returns the mapping of errors. The first match wins; other errors end with ExitError and no hint.
+// ends returns the mapping of all errors. The first match wins, so specific errors precede the HTTP statuses that they wrap.
 func ends() []end {
 	return []end{
 		{is[*usageError], ExitUsage, "See '{command} --help'."},
@@ -94,7 +94,7 @@ func ends() []end {
 	}
 }
 
-// endOf returns the exit code and the hint for an error.
+// endOf returns the exit code and the hint for an error. An error without an entry has ExitError and no hint.
 func endOf(err error) end {
 	for _, end := range ends() {
 		if end.applies(err) {
@@ -105,40 +105,42 @@ func endOf(err error) end {
 	return end{code: ExitError}
 }
 
-// hintFor returns the hint with the names of the command and the operation, or an empty text.
+// hintFor returns the hint with the path of the command and the ID of the operation that the error names. It returns an empty text for an
+// error without a hint.
 func (e end) hintFor(command *cobra.Command, err error) string {
 	var operation string
 
-	if timedOut := (*follow.TimedOutError)(nil); errors.As(err, &timedOut) {
+	if timedOut, ok := errors.AsType[*follow.TimedOutError](err); ok {
 		operation = timedOut.OperationID
 	}
 
-	if ended := (*follow.EndedError)(nil); errors.As(err, &ended) {
+	if ended, ok := errors.AsType[*follow.EndedError](err); ok {
 		operation = ended.Operation.ID
 	}
 
-	if refused := (*interventionError)(nil); errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*interventionError](err); ok {
 		operation = refused.operationID
 	}
 
 	return strings.NewReplacer("{command}", command.CommandPath(), "{operation}", operation).Replace(e.hint)
 }
 
+// is reports whether the chain of err has an error of type E.
 func is[E error](err error) bool {
-	var target E
+	_, found := errors.AsType[E](err)
 
-	return errors.As(err, &target)
+	return found
 }
 
-// isInterrupted matches Ctrl-C: the user knows why the command ended, so there is no hint.
+// isInterrupted matches Ctrl-C. The user knows why the command ended, so there is no hint.
 func isInterrupted(err error) bool { return errors.Is(err, context.Canceled) }
 
-// answered matches responses of the broker with one of the statuses.
-func answered(wanted ...int) func(error) bool {
+// answered returns a condition that holds for error responses of the broker with one of the statuses.
+func answered(statuses ...int) func(error) bool {
 	return func(err error) bool {
-		var answer *brokerclient.AnswerError
+		answer, ok := errors.AsType[*brokerclient.AnswerError](err)
 
-		return errors.As(err, &answer) && slices.Contains(wanted, answer.Status)
+		return ok && slices.Contains(statuses, answer.Status)
 	}
 }
 
@@ -149,7 +151,7 @@ func isRefusedIntervention(err error) bool {
 
 // isConcurrency matches a request that was rejected because another operation of the instance runs.
 func isConcurrency(err error) bool {
-	var answer *brokerclient.AnswerError
+	answer, ok := errors.AsType[*brokerclient.AnswerError](err)
 
-	return errors.As(err, &answer) && answer.Code == brokerclient.CodeConcurrency
+	return ok && answer.Code == brokerclient.CodeConcurrency
 }

@@ -16,13 +16,16 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// instance is a runtime with the parameters of its service instance, if requested.
+// instance is the JSON form of the result of 'ebctl instance get': the runtime of the operator API, with the parameters of the service
+// instance if --with-parameters is set.
 type instance struct {
 	operatorapi.Runtime
 
 	Parameters any `json:"parameters,omitempty"`
 }
 
+// newInstanceGetCommand shows an instance. The operator API has no parameters, so the command reads these over the Open Service Broker API,
+// which needs the role osb.
 func newInstanceGetCommand(session *session) *cobra.Command {
 	var withParameters bool
 
@@ -49,7 +52,7 @@ func newInstanceGetCommand(session *session) *cobra.Command {
 	return command
 }
 
-// instanceText shows an instance as fields; empty ones are omitted.
+// instanceText returns an instance as lines of names and values. Empty values are not printed.
 func instanceText(shown instance) output.Text {
 	status, last := shown.Status, shown.Status.LastOperation
 
@@ -97,16 +100,18 @@ func instanceText(shown instance) output.Text {
 	return fields
 }
 
-// change is the result of a request that creates, changes or deletes an instance.
+// change is the JSON form of the result of a command that creates, changes or deletes an instance.
 type change struct {
 	InstanceID string `json:"instanceID"`
-	// OperationID is empty if the request needed no operation.
-	OperationID  string        `json:"operationID,omitempty"`
+	// OperationID is empty if the broker completed the request at once.
+	OperationID string `json:"operationID,omitempty"`
+	// State is in progress without --wait, even if the operation is still pending.
 	State        process.State `json:"state"`
 	DashboardURL string        `json:"dashboardURL,omitempty"`
 }
 
-// finish waits for the accepted operation if requested, and prints the result even if the operation failed.
+// finish prints the result of an accepted request, after the end of its operation if the command waits. It prints the result also if the
+// operation failed, and returns the error of the operation.
 func (s *session) finish(ctx context.Context, client *brokerclient.Client, instanceID string, accepted brokerclient.Accepted,
 	waiting waiting,
 ) error {
@@ -121,7 +126,7 @@ func (s *session) finish(ctx context.Context, client *brokerclient.Client, insta
 	var failed error
 
 	if waiting.wanted && result.OperationID != "" {
-		// After an interruption, the user needs the IDs.
+		// Without the IDs, a user who interrupts the wait could not find the operation again.
 		fmt.Fprintf(s.Err, "Instance %s, operation %s\n", result.InstanceID, result.OperationID)
 
 		var operation operatorapi.Operation
@@ -138,7 +143,8 @@ func (s *session) finish(ctx context.Context, client *brokerclient.Client, insta
 	}))
 }
 
-// newChangeCommand completes a command that changes an instance and can wait for the end of the change. doing completes errors.
+// newChangeCommand completes a command that changes an existing instance and can wait for the operation. Errors of send start with doing,
+// such as "updating instance …".
 func (s *session) newChangeCommand(command *cobra.Command, doing string,
 	send func(ctx context.Context, instance target) (brokerclient.Accepted, error),
 ) *cobra.Command {
@@ -158,8 +164,8 @@ func (s *session) newChangeCommand(command *cobra.Command, doing string,
 	return command
 }
 
-// newInstanceUpdateCommand sends only the fields that the flags name. --maintenance reads the version from the catalog, because the broker
-// rejects any other.
+// newInstanceUpdateCommand sends only the fields whose flags are set, because fields that an update leaves out stay unchanged.
+// --maintenance sends the version of the catalog: the broker rejects any other.
 func newInstanceUpdateCommand(session *session) *cobra.Command {
 	var (
 		plan, flag  string
@@ -211,7 +217,7 @@ func newInstanceUpdateCommand(session *session) *cobra.Command {
 	return command
 }
 
-// newInstanceSuspendCommand sends an update of the context with active false, as platforms do.
+// newInstanceSuspendCommand sends an update with the context {"active":false}, as platforms do to suspend an instance.
 func newInstanceSuspendCommand(session *session) *cobra.Command {
 	return session.newChangeCommand(&cobra.Command{
 		Use:   "suspend ID_OR_NAME",
@@ -221,7 +227,7 @@ func newInstanceSuspendCommand(session *session) *cobra.Command {
 	}, "suspending", sendActive(false))
 }
 
-// newInstanceResumeCommand sends an update of the context with active true.
+// newInstanceResumeCommand sends an update with the context {"active":true}. The new cluster has nothing of the old one.
 func newInstanceResumeCommand(session *session) *cobra.Command {
 	return session.newChangeCommand(&cobra.Command{
 		Use:   "resume ID_OR_NAME",
@@ -230,7 +236,7 @@ func newInstanceResumeCommand(session *session) *cobra.Command {
 	}, "resuming", sendActive(true))
 }
 
-// sendActive returns an update of the context that suspends or resumes an instance.
+// sendActive returns a function that updates the context of an instance, which suspends or resumes the instance.
 func sendActive(active bool) func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
 	return func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
 		return instance.Update(ctx, instance.InstanceID, brokerclient.Update{
@@ -239,7 +245,7 @@ func sendActive(active bool) func(ctx context.Context, instance target) (brokerc
 	}
 }
 
-// newInstanceExpireCommand calls the operator API: platforms cannot expire instances.
+// newInstanceExpireCommand calls the operator API, because platforms cannot expire instances.
 func newInstanceExpireCommand(session *session) *cobra.Command {
 	return session.newChangeCommand(&cobra.Command{
 		Use:   "expire ID_OR_NAME",
@@ -253,6 +259,7 @@ func newInstanceExpireCommand(session *session) *cobra.Command {
 	})
 }
 
+// newInstanceDeleteCommand deletes an instance over the Open Service Broker API, which requires the IDs of the service and the plan.
 func newInstanceDeleteCommand(session *session) *cobra.Command {
 	return session.newChangeCommand(&cobra.Command{
 		Use:   "delete ID_OR_NAME",

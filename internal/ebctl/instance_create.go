@@ -14,7 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 )
 
-// platform is the default organization and space, and the platform in the request's context.
+// platform is the platform in the context of requests, and the default organization and space. The Open Service Broker API requires all
+// three, but only platforms have values for them.
 const platform = "ebctl"
 
 // order holds the flags of 'instance create'.
@@ -29,6 +30,7 @@ type order struct {
 	waiting        waiting
 }
 
+// newInstanceCreateCommand creates an instance of a plan. With --id, users can repeat the command without creating a second instance.
 func newInstanceCreateCommand(session *session) *cobra.Command {
 	var order order
 
@@ -57,6 +59,7 @@ func newInstanceCreateCommand(session *session) *cobra.Command {
 	return command
 }
 
+// create checks the command line, sends the request and prints the result.
 func (s *session) create(command *cobra.Command, name string, order order) error {
 	if name == "" || order.plan == "" {
 		return usage("give a name and --plan; 'ebctl catalog' lists the plans")
@@ -77,7 +80,7 @@ func (s *session) create(command *cobra.Command, name string, order order) error
 		return err
 	}
 
-	// Platforms send the name in the context.
+	// The request has no field for the name; platforms send the name in the context.
 	requestContext, err := json.Marshal(map[string]string{
 		"platform": platform, "instance_name": name, "organization_guid": order.organization, "space_guid": order.space,
 	})
@@ -98,7 +101,7 @@ func (s *session) create(command *cobra.Command, name string, order order) error
 		RawParameters:    parameters,
 	})
 
-	// A request without an answer may have been accepted. Repeating it with the same ID is safe.
+	// The broker may have accepted a request that got no response. Repeating the request with the same ID is safe.
 	if _, unreachable := errors.AsType[*brokerclient.UnreachableError](err); unreachable {
 		return fmt.Errorf("the instance may have been created; repeat the command with --id %s: %w", order.id, err)
 	}
@@ -110,8 +113,8 @@ func (s *session) create(command *cobra.Command, name string, order order) error
 	return s.finish(command.Context(), client, order.id, accepted, order.waiting)
 }
 
-// readParameters returns the JSON object of the flag, with the region added: the flag holds the object, @FILE, or @- for standard input.
-// Without flag and region it returns nil.
+// readParameters returns the parameters of the flag as a JSON object, with the region added. The flag holds the object itself, @FILE, or @-
+// for standard input. readParameters returns nil if both flag and region are empty, so that the request has no parameters.
 func readParameters(stdin io.Reader, flag, region string) (json.RawMessage, error) {
 	if flag == "" && region == "" {
 		return nil, nil
@@ -146,7 +149,7 @@ func readParameters(stdin io.Reader, flag, region string) (json.RawMessage, erro
 	return encoded, nil
 }
 
-// readArgument returns the value of a flag, or the content of the file that it names.
+// readArgument returns the value of a flag, or the content of the file or standard input if the value starts with @.
 func readArgument(stdin io.Reader, flag string) ([]byte, error) {
 	path, named := strings.CutPrefix(flag, "@")
 

@@ -11,6 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 )
 
+// newInstanceKubeconfigCommand requests an admin kubeconfig. Each call creates new credentials and an entry in the audit log.
 func newInstanceKubeconfigCommand(session *session) *cobra.Command {
 	var file string
 
@@ -34,11 +35,13 @@ func newInstanceKubeconfigCommand(session *session) *cobra.Command {
 	return command
 }
 
+// addOutputFile adds the flag --output-file.
 func addOutputFile(command *cobra.Command, file *string) {
 	command.Flags().StringVar(file, "output-file", "", "write the kubeconfig to this file, readable only by its owner")
 }
 
-// printKubeconfig prints a kubeconfig, in other formats the value, or writes the kubeconfig to the file if there is one.
+// printKubeconfig writes the kubeconfig to the file. Without a file it prints the kubeconfig, or the value in the formats JSON and YAML. An
+// expiresAt of zero is not shown.
 func (s *session) printKubeconfig(kubeconfig string, expiresAt time.Time, value any, file string) error {
 	if file == "" {
 		return s.print(value, output.Plain(kubeconfig))
@@ -59,7 +62,8 @@ func (s *session) printKubeconfig(kubeconfig string, expiresAt time.Time, value 
 	return nil
 }
 
-// writePrivate writes a file that only its owner can read. It also restricts the rights of an existing file.
+// writePrivate writes a file that only its owner can read. It restricts the mode of an existing file before it writes, because opening a
+// file does not change its mode.
 func writePrivate(path, content string) error {
 	const private = 0o600
 

@@ -15,18 +15,19 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// lister lists entries E, which the operator API returns in pages L.
+// lister is a list command of the operator API. L is a list as the API returns it, one page at a time; E is an entry of the list.
 type lister[L, E any] struct {
-	// what completes "listing …" in errors.
-	what string
-	// fetch returns the page at the cursor, with the total number of entries on request.
+	// entries is the plural noun of the entries, for errors such as "listing operations: …".
+	entries string
+	// fetch returns the page at the cursor. If total is true, the page includes the number of entries on all pages.
 	fetch func(ctx context.Context, client *brokerclient.Client, cursor string, total bool) (L, error)
-	// parts returns the page and the entries of a list.
+	// parts returns pointers to the paging fields and the entries of a list, because the types of lists share no interface.
 	parts func(list *L) (*operatorapi.Page, *[]E)
-	text  func(list L) output.Text
+	// text returns the list as a table.
+	text func(list L) output.Text
 }
 
-// command returns the list command. withTotal adds the flag --total, which not every list supports.
+// command returns the list command with the flag --all-pages. withTotal adds the flag --total, which the audit log does not support.
 func (l lister[L, E]) command(session *session, short string, withTotal bool) *cobra.Command {
 	var all, total bool
 
@@ -37,7 +38,7 @@ func (l lister[L, E]) command(session *session, short string, withTotal bool) *c
 		RunE: func(command *cobra.Command, _ []string) error {
 			list, err := l.list(command.Context(), session, all, total)
 			if err != nil {
-				return fmt.Errorf("listing %s: %w", l.what, err)
+				return fmt.Errorf("listing %s: %w", l.entries, err)
 			}
 
 			page, _ := l.parts(&list)
@@ -63,7 +64,7 @@ func (l lister[L, E]) command(session *session, short string, withTotal bool) *c
 	return command
 }
 
-// list reads one page, or all pages as one list.
+// list returns the first page, or all pages as one list without a cursor. The count of all pages is then also the total.
 func (l lister[L, E]) list(ctx context.Context, session *session, all, total bool) (L, error) {
 	var list L
 
@@ -100,6 +101,7 @@ func (l lister[L, E]) list(ctx context.Context, session *session, all, total boo
 	return list, nil
 }
 
+// newInstanceListCommand lists instances with the columns for users: name, plan and state.
 func newInstanceListCommand(session *session) *cobra.Command {
 	return newRuntimesCommand(session, "List instances, newest first", func(list operatorapi.RuntimeList) output.Text {
 		rows := output.Rows{
@@ -118,7 +120,7 @@ func newInstanceListCommand(session *session) *cobra.Command {
 	})
 }
 
-// newRuntimeListCommand lists the same entries as 'instance list' with the columns for operators: accounts and clusters.
+// newRuntimeListCommand lists the same entries as 'ebctl instance list', with the columns for operators: accounts and clusters.
 func newRuntimeListCommand(session *session) *cobra.Command {
 	return newRuntimesCommand(session, "List runtimes with their accounts and clusters, newest first",
 		func(list operatorapi.RuntimeList) output.Text {
@@ -138,12 +140,14 @@ func newRuntimeListCommand(session *session) *cobra.Command {
 		})
 }
 
+// newRuntimesCommand returns a list command with the filters of the endpoint /runtimes. The commands for instances and runtimes differ in
+// their tables only.
 func newRuntimesCommand(session *session, short string, text func(operatorapi.RuntimeList) output.Text) *cobra.Command {
 	var filter operatorapi.ListRuntimesParams
 
 	command := lister[operatorapi.RuntimeList, operatorapi.Runtime]{
-		what: "instances",
-		text: text,
+		entries: "instances",
+		text:    text,
 		fetch: func(ctx context.Context, client *brokerclient.Client, cursor string, total bool) (operatorapi.RuntimeList, error) {
 			filter.Cursor, filter.Total = cursor, total
 
@@ -172,12 +176,13 @@ func newRuntimesCommand(session *session, short string, text func(operatorapi.Ru
 	return command
 }
 
+// newOperationListCommand lists operations of all instances, with the filters of the endpoint /operations.
 func newOperationListCommand(session *session) *cobra.Command {
 	var filter operatorapi.ListOperationsParams
 
 	command := lister[operatorapi.OperationList, operatorapi.Operation]{
-		what: "operations",
-		text: session.operationsText,
+		entries: "operations",
+		text:    session.operationsText,
 		fetch: func(ctx context.Context, client *brokerclient.Client, cursor string, total bool) (operatorapi.OperationList, error) {
 			filter.Cursor, filter.Total = cursor, total
 
@@ -199,6 +204,7 @@ func newOperationListCommand(session *session) *cobra.Command {
 	return command
 }
 
+// operationsText returns a list of operations as a table.
 func (s *session) operationsText(list operatorapi.OperationList) output.Text {
 	rows := output.Rows{
 		Head: []string{"OPERATION", "KIND", "STATE", "STAGE", "STEP", "INSTANCE", "AGE"},
@@ -220,8 +226,8 @@ func newAuditListCommand(session *session) *cobra.Command {
 	var filter operatorapi.ListAuditParams
 
 	command := lister[operatorapi.AuditList, operatorapi.AuditEntry]{
-		what: "the audit log",
-		text: auditText,
+		entries: "the audit log",
+		text:    auditText,
 		fetch: func(ctx context.Context, client *brokerclient.Client, cursor string, _ bool) (operatorapi.AuditList, error) {
 			filter.Cursor = cursor
 
@@ -242,6 +248,8 @@ func newAuditListCommand(session *session) *cobra.Command {
 	return command
 }
 
+// auditText returns entries of the audit log as a table. An entry without an actor describes an action of the broker itself, such as the
+// expiry of an instance.
 func auditText(list operatorapi.AuditList) output.Text {
 	rows := output.Rows{
 		Head: []string{"AT", "ACTION", "STATUS", "INSTANCE", "ON BEHALF OF", "SENT BY", "FROM", "REASON"},
@@ -251,7 +259,7 @@ func auditText(list operatorapi.AuditList) output.Text {
 	for _, entry := range list.Data {
 		sender := cmp.Or(entry.By.User, "unauthenticated")
 		if entry.By == (operatorapi.Actor{}) {
-			sender = "the broker" // acts without a request
+			sender = "the broker"
 		}
 
 		status := strconv.Itoa(entry.Status)

@@ -16,6 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
+// newOperationGetCommand shows an operation, or waits for its end. Without --wait, a failed operation is a result and not an error.
 func newOperationGetCommand(session *session) *cobra.Command {
 	var waiting waiting
 
@@ -38,6 +39,7 @@ func newOperationGetCommand(session *session) *cobra.Command {
 	return command
 }
 
+// operationText returns an operation as lines of names and values. Empty values are not printed.
 func (s *session) operationText(operation operatorapi.Operation) output.Text {
 	fields := output.Fields{
 		{Name: "Operation", Value: operation.ID},
@@ -72,6 +74,7 @@ func (s *session) operationText(operation operatorapi.Operation) output.Text {
 	return fields
 }
 
+// newOperationExplainCommand prints the Explanation of an operation. It needs one request.
 func newOperationExplainCommand(session *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain ID",
@@ -92,47 +95,55 @@ func newOperationExplainCommand(session *session) *cobra.Command {
 
 const helpAudited = "\n\nThe command needs the role operator. The operation's timeline and the broker's log record your name and the reason."
 
-// interventionError is the failure of an intervention.
+// interventionError reports that the broker rejected or did not receive an intervention. It has the ID of the operation for the hint.
 type interventionError struct {
-	verb, operationID string
-	cause             error
+	doing, operationID string
+	cause              error
 }
 
-// Error returns the verb, the operation and the cause.
+// Error returns the action, the operation and the cause.
 func (e *interventionError) Error() string {
-	return fmt.Sprintf("%s of operation %s: %v", e.verb, e.operationID, e.cause)
+	return fmt.Sprintf("%s operation %s: %v", e.doing, e.operationID, e.cause)
 }
 
 // Unwrap returns the cause.
 func (e *interventionError) Unwrap() error { return e.cause }
 
-// intervention is a command that cancels or retries an operation or skips a step.
+// intervention is a command that cancels an operation, retries an operation, or skips a step.
 type intervention struct {
 	operatorapi.Intervention
 
-	verb string
+	// verb is the name of the command, doing the start of its errors.
+	verb, doing string
+	// send is the method of the client that sends the intervention. It returns the changed operation, or the new one of a retry.
 	send func(*brokerclient.Client, context.Context, string, operatorapi.Intervention) (operatorapi.Operation, error)
-	// goal is the state of the operation that the intervention intends.
+	// goal is the final state with which a wait succeeds.
 	goal    operatorapi.OperationState
 	waiting waiting
 }
 
+// newOperationCancelCommand cancels an operation. With --wait, the command succeeds if the operation ends as canceled, and also if the
+// operation succeeded before the cancellation took effect.
 func newOperationCancelCommand(session *session) *cobra.Command {
 	return newInterventionCommand(session, &intervention{
-		verb: "cancel", send: (*brokerclient.Client).CancelOperation, goal: operatorapi.OperationStateCanceled,
+		verb: "cancel", doing: "canceling", send: (*brokerclient.Client).CancelOperation, goal: operatorapi.OperationStateCanceled,
 	}, cobra.Command{
 		Short: "Cancel an operation before its next step",
 		Long: "Cancel an operation before its next step; a pending one ends at once.\n\n" +
-			"What it has created stays. 'ebctl operation retry' continues it, 'ebctl instance delete' removes the remains." + helpAudited,
+			"Everything that the operation has created stays. 'ebctl operation retry' continues the operation; " +
+			"'ebctl instance delete' deletes the instance." + helpAudited,
 	})
 }
 
+// newOperationRetryCommand retries an operation that failed or was canceled. It follows the new operation that the broker returns.
 func newOperationRetryCommand(session *session) *cobra.Command {
-	intervention := &intervention{verb: "retry", send: (*brokerclient.Client).RetryOperation, goal: operatorapi.OperationStateSucceeded}
+	intervention := &intervention{
+		verb: "retry", doing: "retrying", send: (*brokerclient.Client).RetryOperation, goal: operatorapi.OperationStateSucceeded,
+	}
 	command := newInterventionCommand(session, intervention, cobra.Command{
 		Short: "Retry an operation that failed or was canceled",
 		Long: "Retry an operation that failed or was canceled.\n\n" +
-			"The retry is a new operation, whose ID is shown. It continues where the former one ended." + helpAudited,
+			"The retry is a new operation with an ID of its own. It continues where the former operation ended." + helpAudited,
 	})
 	command.Flags().StringVar(&intervention.Step, "skip", "",
 		"skip the step at which the operation failed; 'ebctl operation explain' shows whether it is skippable")
@@ -141,8 +152,12 @@ func newOperationRetryCommand(session *session) *cobra.Command {
 	return command
 }
 
+// newOperationSkipCommand skips the current step of an operation. --step guards against a race: the operation may reach the next step
+// before the request arrives.
 func newOperationSkipCommand(session *session) *cobra.Command {
-	intervention := &intervention{verb: "skip", send: (*brokerclient.Client).SkipStep, goal: operatorapi.OperationStateSucceeded}
+	intervention := &intervention{
+		verb: "skip", doing: "skipping a step of", send: (*brokerclient.Client).SkipStep, goal: operatorapi.OperationStateSucceeded,
+	}
 	command := newInterventionCommand(session, intervention, cobra.Command{
 		Short: "Skip the current step of an operation",
 		Long: "Skip the current step of an operation.\n\n" +
@@ -150,19 +165,20 @@ func newOperationSkipCommand(session *session) *cobra.Command {
 			"Do the work of the skipped step by hand." + helpAudited,
 	})
 	command.Flags().StringVar(&intervention.Step, "step", "",
-		"the step to skip, by default the current one. With it, nothing is skipped after the operation has finished the step")
+		"the step to skip, by default the current one; the broker rejects the request if the operation is no longer at this step")
 	completeBy(command, "step", session.completeStep)
 
 	return command
 }
 
+// newInterventionCommand completes the command of an intervention with the flags that all interventions share.
 func newInterventionCommand(session *session, intervention *intervention, command cobra.Command) *cobra.Command {
 	command.Use = intervention.verb + " ID"
 	command.Args = arguments("ID")
 	command.RunE = func(command *cobra.Command, args []string) error {
 		return session.intervene(command.Context(), args[0], *intervention)
 	}
-	command.Flags().StringVar(&intervention.Reason, "reason", "", "the reason, for others who look at the operation; required")
+	command.Flags().StringVar(&intervention.Reason, "reason", "", "the reason, for the timeline of the operation and the audit log; required")
 	addWait(&command, &intervention.waiting)
 
 	return &command
@@ -181,13 +197,13 @@ func (s *session) intervene(ctx context.Context, id string, wanted intervention)
 
 	operation, err := wanted.send(client, ctx, id, wanted.Intervention)
 	if err != nil {
-		return &interventionError{verb: wanted.verb, operationID: id, cause: err}
+		return &interventionError{doing: wanted.doing, operationID: id, cause: err}
 	}
 
 	var failed error
 
 	if wanted.waiting.wanted {
-		// After an interruption, the user needs the ID: a retry has a new one.
+		// A retry is a new operation. Without its ID, a user who interrupts the wait could not find the operation again.
 		fmt.Fprintf(s.Err, "Operation %s\n", operation.ID)
 
 		var last operatorapi.Operation
@@ -195,7 +211,7 @@ func (s *session) intervene(ctx context.Context, id string, wanted intervention)
 			operation = last
 		}
 
-		// A canceled operation is the goal of a cancel, not an error.
+		// Follow reports a canceled operation as an error, but the state canceled is the goal of a cancel.
 		if ended, is := errors.AsType[*follow.EndedError](failed); is && ended.Operation.State == wanted.goal {
 			failed = nil
 		}
@@ -204,7 +220,7 @@ func (s *session) intervene(ctx context.Context, id string, wanted intervention)
 	return cmp.Or(failed, s.print(operation, s.operationText(operation)))
 }
 
-// completeStep offers the current step of the operation if it is skippable.
+// completeStep returns the current step of the operation for shell completion, or no step if the step is not skippable.
 func (s *session) completeStep(command *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -21,9 +21,10 @@ user and password. Prefer variables or the file for password and token: process 
 
 Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 conflict, 5 wait timed out, 6 operation failed.`
 
-// defaultTimeout limits each request, not a wait.
+// defaultTimeout is the default of --timeout, which limits each request. --wait-timeout limits a wait of many requests.
 const defaultTimeout = 30 * time.Second
 
+// newRootCommand returns ebctl with all its commands and the global flags. A new command is added to its group here.
 func newRootCommand(session *session) *cobra.Command {
 	session.format = output.Table
 
@@ -81,7 +82,7 @@ func newRootCommand(session *session) *cobra.Command {
 
 	complete(root, "output", output.Formats()...)
 
-	// cobra's command that prints shell completions has to reject unknown shells like all other groups.
+	// Cobra's own completion command would accept unknown shells and print its help.
 	root.InitDefaultCompletionCmd()
 
 	for _, command := range root.Commands() {
@@ -94,13 +95,14 @@ func newRootCommand(session *session) *cobra.Command {
 	return root
 }
 
-// version is the result of 'ebctl version'.
+// version is the JSON form of the result of 'ebctl version'.
 type version struct {
 	Version string `json:"version"`
 	Go      string `json:"go"`
 	System  string `json:"system"`
 }
 
+// newVersionCommand prints the version without calling a broker, so the command works with any configuration.
 func newVersionCommand(session *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
@@ -118,7 +120,7 @@ func newVersionCommand(session *session) *cobra.Command {
 	}
 }
 
-// group returns a command that only has subcommands.
+// group returns a command that has only subcommands. Without a subcommand, the group prints its help.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	group := &cobra.Command{Use: use, Short: short, Args: noCommand, RunE: help}
 	group.AddCommand(commands...)
@@ -128,7 +130,8 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 
 func help(command *cobra.Command, _ []string) error { return command.Help() }
 
-// noCommand rejects arguments of a group, which are unknown subcommands.
+// noCommand rejects the arguments of a group: an argument that reaches the group is an unknown subcommand. The error suggests commands with
+// a similar name.
 func noCommand(command *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -136,7 +139,7 @@ func noCommand(command *cobra.Command, args []string) error {
 
 	text := fmt.Sprintf("%q is not a command of %s", args[0], command.CommandPath())
 
-	// cobra's own default applies only to errors that cobra creates.
+	// Cobra sets its default distance only for errors that it creates itself.
 	const distance = 2
 	command.SuggestionsMinimumDistance = distance
 
@@ -147,7 +150,7 @@ func noCommand(command *cobra.Command, args []string) error {
 	return &usageError{cause: errors.New(text)}
 }
 
-// arguments requires exactly the named arguments.
+// arguments requires exactly the named arguments. Its error names the first missing argument, or the first one too many.
 func arguments(names ...string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch {
@@ -161,7 +164,8 @@ func arguments(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// onInstance completes a command whose first argument is an instance. The name of the command's arguments follows from its use.
+// onInstance completes a command whose first argument is the ID or name of an instance: the command finds the instance and then calls run.
+// The required arguments are the words after the first one in the command's Use.
 func (s *session) onInstance(command *cobra.Command, run func(ctx context.Context, instance target, args []string) error) *cobra.Command {
 	command.Args = arguments(strings.Fields(command.Use)[1:]...)
 	command.RunE = func(command *cobra.Command, args []string) error {
@@ -176,7 +180,7 @@ func (s *session) onInstance(command *cobra.Command, run func(ctx context.Contex
 	return command
 }
 
-// addWait adds the flags for waiting.
+// addWait adds the flags --wait and --wait-timeout.
 func addWait(command *cobra.Command, waiting *waiting) {
 	command.Flags().BoolVar(&waiting.wanted, "wait", false, "wait for the end of the operation and show its progress")
 	command.Flags().DurationVar(&waiting.limit, "wait-timeout", defaultWait, "maximum duration of the wait; 0 is unlimited")

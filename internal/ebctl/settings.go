@@ -15,10 +15,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// DefaultAddress is the address of a broker without configuration.
+// DefaultAddress is the broker's URL if no source sets one. The sandbox listens there.
 const DefaultAddress = "http://127.0.0.1:8080"
 
-// The environment variables.
+// The environment variables of ebctl. Flags take precedence over the variables.
 const (
 	AddressVariable  = "EBCTL_ADDRESS"
 	UsernameVariable = "EBCTL_USERNAME"
@@ -27,7 +27,8 @@ const (
 	ConfigVariable   = "EBCTL_CONFIG"
 )
 
-// Settings identify a broker and a user. Empty fields are unset.
+// Settings are the address of a broker and the credentials of a user. Empty fields are unset. The JSON names are the fields of the
+// configuration file.
 type Settings struct {
 	// Address is the broker's URL without a trailing slash.
 	Address  string        `json:"address"`
@@ -40,13 +41,14 @@ type Settings struct {
 // Sources are the sources of settings, in order of precedence: flags, environment, file.
 type Sources struct {
 	Flags Settings
-	// ConfigFile is the file of the flag --config, or empty.
+	// ConfigFile is the value of the flag --config, or empty.
 	ConfigFile string
-	// Environment returns the value of an environment variable, or nothing.
+	// Environment returns the value of an environment variable, or an empty text.
 	Environment func(name string) string
 }
 
-// Resolve merges all sources, field by field. There are no default credentials.
+// Resolve merges all sources, field by field. Only the address has a default. Resolve returns an error for an invalid address and for a
+// configuration file that cannot be read.
 func Resolve(sources Sources) (Settings, error) {
 	environment := Settings{
 		Address:  sources.Environment(AddressVariable),
@@ -75,7 +77,7 @@ func Resolve(sources Sources) (Settings, error) {
 	return merged, nil
 }
 
-// checkAddress rejects addresses that are not base URLs. Its errors do not contain passwords.
+// checkAddress rejects addresses that are not base URLs. Its errors do not quote an address that may contain a password.
 func checkAddress(address string) error {
 	parsed, err := url.Parse(address)
 	if err != nil {
@@ -93,7 +95,7 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// file reads the configuration file. A file that is named must exist; the default one need not.
+// file reads the configuration file. A file named by the flag or the variable must exist; the default file need not.
 func (s Sources) file() (Settings, error) {
 	if named := cmp.Or(s.ConfigFile, s.Environment(ConfigVariable)); named != "" {
 		return readFile(named)
@@ -112,7 +114,8 @@ func (s Sources) file() (Settings, error) {
 	return settings, err
 }
 
-// defaultFile returns the path of the default file, or nothing for a user without a home directory.
+// defaultFile returns the path of the default file according to the XDG Base Directory Specification, or an empty path for a user without
+// a home directory.
 func (s Sources) defaultFile() string {
 	const (
 		folder = "ebctl"
@@ -130,6 +133,7 @@ func (s Sources) defaultFile() string {
 	return ""
 }
 
+// readFile reads a configuration file. Unknown fields are an error, because they are usually misspelled.
 func readFile(path string) (Settings, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {

@@ -17,27 +17,27 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// maxAnswer limits an answer, in bytes. It exceeds the largest page by far.
+// maxAnswer limits the body of a response, in bytes. The largest page of the operator API is far smaller.
 const maxAnswer = 8 << 20
 
-// Config names the broker and the user.
+// Config sets the broker to call and the credentials to send.
 type Config struct {
 	// Address is the broker's URL without a trailing slash.
 	Address string
-	// Username and Password are sent by basic authentication unless both are empty.
+	// Username and Password are sent with HTTP Basic authentication, unless both are empty or a Token is set.
 	Username string
 	Password secret.String
-	// Token, if any, is sent instead, as a bearer token.
+	// Token is sent as a bearer token. Empty means no token.
 	Token secret.String
-	// Timeout limits each call, from connecting to the last byte of the answer.
+	// Timeout limits each call, from connecting to the last byte of the response.
 	Timeout time.Duration
-	// UserAgent is the header of that name.
+	// UserAgent is the User-Agent header of all requests.
 	UserAgent string
-	// NewID returns a new X-Broker-API-Request-Identity, by which the broker's log identifies a request.
+	// NewID returns a new X-Broker-API-Request-Identity for each OSB request. The broker logs the value, so users can find their request.
 	NewID func() string
 }
 
-// Client calls one broker. It is safe for concurrent use.
+// Client calls one broker. It is safe for concurrent use, and needs no cleanup.
 type Client struct {
 	config Config
 	http   *http.Client
@@ -55,7 +55,7 @@ func New(config Config) *Client {
 	}
 }
 
-// request is a call of the broker.
+// request is a request to the broker. A nil body sends none.
 type request struct {
 	method string
 	path   string
@@ -70,7 +70,7 @@ type answer struct {
 	retryAfter time.Duration
 }
 
-// callFor sends the request and returns the decoded answer.
+// callFor sends the request and returns the decoded body of the response.
 func callFor[T any](ctx context.Context, c *Client, request request) (T, error) {
 	var body T
 
@@ -86,7 +86,8 @@ func set[T comparable](query url.Values, name string, value T) {
 	}
 }
 
-// call sends the request and decodes the answer into the target. The returned answer is also valid beside an error of the broker.
+// call sends the request and decodes the body of the response into the target. The returned answer is also valid if the broker rejects the
+// request.
 func (c *Client) call(ctx context.Context, request request, target any) (answer, error) {
 	sent, err := c.build(ctx, request)
 	if err != nil {
@@ -122,6 +123,7 @@ func (c *Client) call(ctx context.Context, request request, target any) (answer,
 	return got, nil
 }
 
+// build returns the HTTP request with the credentials and the headers of all calls.
 func (c *Client) build(ctx context.Context, request request) (*http.Request, error) {
 	var body io.Reader
 
@@ -163,7 +165,8 @@ func (c *Client) build(ctx context.Context, request request) (*http.Request, err
 	return built, nil
 }
 
-// unreachable returns the caller's error if the call was canceled, and an UnreachableError otherwise.
+// unreachable converts an error of net/http. It returns the context's error if the caller canceled the call, and an UnreachableError with a
+// readable cause otherwise.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -65,17 +65,17 @@ func TestAnswers(t *testing.T) {
 		"CodeOnly": {
 			reason: "a code without a message is shown",
 			answer: respond(http.StatusUnprocessableEntity, `{"error": "AsyncRequired"}`),
-			want:   "the broker answered AsyncRequired (422 Unprocessable Entity)",
+			want:   "the broker responded with AsyncRequired (422 Unprocessable Entity)",
 		},
 		"Page": {
 			reason: "of a proxy's page only the status is shown", temporary: true,
 			answer: respond(http.StatusBadGateway, "<html>password=hunter2</html>"),
-			want:   "the broker answered 502 Bad Gateway",
+			want:   "the broker responded with 502 Bad Gateway",
 		},
 		"Unavailable": {
 			reason: "503 is temporary", temporary: true,
 			answer: respond(http.StatusServiceUnavailable, `{}`),
-			want:   "the broker answered 503 Service Unavailable",
+			want:   "the broker responded with 503 Service Unavailable",
 		},
 		"Redirect": {
 			reason: "a redirect is an error: following it would turn a PUT into a GET",

@@ -9,10 +9,10 @@ import (
 	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
 )
 
-// CodeConcurrency is the error code of requests that another operation of the instance blocks.
+// CodeConcurrency is the OSB error code of a request that the broker rejects because another operation of the instance is in progress.
 const CodeConcurrency = "ConcurrencyError"
 
-// AnswerError is an error response of the broker, or of a proxy before it.
+// AnswerError is an error response, from the broker or from a proxy in front of the broker.
 type AnswerError struct {
 	// Status is the HTTP status. Code is the broker's error code such as ConcurrencyError, or empty.
 	Status int
@@ -32,13 +32,14 @@ func (e *AnswerError) Error() string {
 	case description != "":
 		return fmt.Sprintf("%s (%s)", description, status)
 	case e.Code != "":
-		return fmt.Sprintf("the broker answered %s (%s)", e.Code, status)
+		return fmt.Sprintf("the broker responded with %s (%s)", e.Code, status)
 	default:
-		return "the broker answered " + status
+		return "the broker responded with " + status
 	}
 }
 
-// Temporary reports whether the same call may succeed later.
+// Temporary reports whether the same request may succeed later, according to the status: 429, 502, 503 and 504. Package follow retries such
+// errors while it polls.
 func (e *AnswerError) Temporary() bool {
 	switch e.Status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -48,8 +49,7 @@ func (e *AnswerError) Temporary() bool {
 	}
 }
 
-// answerError decodes an error body, which OSB and the operator API share. Of any other body, such as a proxy's page, it keeps only the
-// status.
+// answerError decodes an error response. Both APIs have the same body for errors. Another body, such as the HTML page of a proxy, is ignored.
 func answerError(response *http.Response, body []byte) *AnswerError {
 	failed := &AnswerError{Status: response.StatusCode}
 
@@ -65,7 +65,7 @@ func answerError(response *http.Response, body []byte) *AnswerError {
 	return failed
 }
 
-// UnreachableError is a call without an answer. The broker may have received it.
+// UnreachableError reports a request without a complete response. The broker may have received the request and carried it out.
 type UnreachableError struct {
 	Address string
 	Cause   error
@@ -79,5 +79,5 @@ func (e *UnreachableError) Error() string {
 // Unwrap returns the cause.
 func (e *UnreachableError) Unwrap() error { return e.Cause }
 
-// Temporary returns true: the broker may be starting.
+// Temporary returns true, because the broker may be restarting.
 func (e *UnreachableError) Temporary() bool { return true }

@@ -11,10 +11,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// errCursor prevents reading the same pages forever.
+// errCursor ends All if a broker returns the cursor of the page just read. Otherwise All would read that page forever.
 var errCursor = errors.New("the broker returned the same cursor twice")
 
-// Operation returns an operation with its timeline, and the broker's Retry-After, which is also valid beside an error.
+// Operation returns an operation with its timeline, and the broker's Retry-After, which is also valid if the call fails. The generated
+// client has no such method, because its methods drop headers.
 func (c *Client) Operation(ctx context.Context, id string) (operatorapi.Operation, time.Duration, error) {
 	var operation operatorapi.Operation
 
@@ -23,8 +24,10 @@ func (c *Client) Operation(ctx context.Context, id string) (operatorapi.Operatio
 	return operation, got.retryAfter, err
 }
 
-// All returns the entries of all pages until the first error. page returns the entries of one page, which starts at the cursor, and the
-// cursor of the next one. The first cursor is empty, and so is the cursor after the last page.
+// All returns the entries of all pages. The sequence ends after the first error, which comes with a zero entry.
+//
+// page reads the page at the cursor and returns its entries with the cursor of the next page. All passes an empty cursor for the first page;
+// an empty next cursor marks the last page.
 func All[T any](page func(cursor string) (entries []T, next string, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for cursor := ""; ; {

@@ -15,7 +15,7 @@ import (
 // apiVersion is the version of the Open Service Broker API that this package implements.
 const apiVersion = "2.17"
 
-// Accepted is the answer to a request that changes an instance.
+// Accepted is the response to a request that creates, changes or deletes an instance.
 type Accepted struct {
 	// Operation is the ID of the operation that the broker started. It is empty if the request is complete.
 	Operation string
@@ -23,12 +23,12 @@ type Accepted struct {
 	DashboardURL string
 }
 
-// Catalog returns the catalog of the platform region, or the general one if the region is empty.
+// Catalog returns the catalog for platforms in the region, such as cf-eu10. An empty region returns the catalog for all platforms.
 func (c *Client) Catalog(ctx context.Context, platformRegion string) (apiresponses.CatalogResponse, error) {
 	return callFor[apiresponses.CatalogResponse](ctx, c, c.osb(http.MethodGet, platformRegion, "catalog"))
 }
 
-// Provision creates an instance. Unless the platform region is empty, it uses that region's path. The request is idempotent.
+// Provision creates an instance. A platform region, unless empty, is part of the request's path. The request is idempotent.
 func (c *Client) Provision(ctx context.Context, platformRegion, instanceID string, details domain.ProvisionDetails,
 ) (Accepted, error) {
 	request := c.osb(http.MethodPut, platformRegion, "service_instances", instanceID)
@@ -37,7 +37,7 @@ func (c *Client) Provision(ctx context.Context, platformRegion, instanceID strin
 	return c.change(ctx, request)
 }
 
-// Update is the change of an instance. Empty fields stay unchanged.
+// Update is the body of an update request. Empty fields are not sent, and the broker leaves them unchanged.
 type Update struct {
 	ServiceID       string                  `json:"service_id"`
 	PlanID          string                  `json:"plan_id,omitempty"`
@@ -62,7 +62,7 @@ func (c *Client) Deprovision(ctx context.Context, instanceID string, details dom
 	return c.change(ctx, request)
 }
 
-// change sends an asynchronous request.
+// change sends a request that the broker may answer with 202 and the ID of an operation.
 func (c *Client) change(ctx context.Context, request request) (Accepted, error) {
 	if request.query == nil {
 		request.query = url.Values{}
@@ -70,7 +70,7 @@ func (c *Client) change(ctx context.Context, request request) (Accepted, error) 
 
 	request.query.Set("accepts_incomplete", "true")
 
-	// The answers to all asynchronous requests have these fields, or fewer.
+	// The responses to provision, update and deprovision requests have these fields or a subset.
 	var body apiresponses.ProvisioningResponse
 
 	got, err := c.call(ctx, request, &body)
@@ -91,7 +91,7 @@ func (c *Client) Instance(ctx context.Context, instanceID string) (apiresponses.
 	return callFor[apiresponses.GetInstanceResponse](ctx, c, c.osb(http.MethodGet, "", "service_instances", instanceID))
 }
 
-// BindingOrder is the body of a binding request. Empty fields take the broker's defaults, or the values of the predecessor.
+// BindingOrder is the body of a binding request. The broker replaces empty parameters by its defaults, or by the values of the predecessor.
 type BindingOrder struct {
 	ServiceID   string            `json:"service_id"`
 	PlanID      string            `json:"plan_id"`
@@ -99,13 +99,14 @@ type BindingOrder struct {
 	Parameters  BindingParameters `json:"parameters,omitzero"`
 }
 
-// BindingParameters are the role and the lifetime of a binding.
+// BindingParameters are the role and the lifetime of a binding. The role is admin, edit or view.
 type BindingParameters struct {
 	Role              string `json:"role,omitempty"`
 	ExpirationSeconds int    `json:"expiration_seconds,omitempty"`
 }
 
-// Binding is temporary access to the cluster of an instance.
+// Binding is temporary access to the cluster of an instance. The kubeconfig stops working at ExpiresAt; platforms should rotate the binding
+// at RenewBefore.
 type Binding struct {
 	Credentials struct {
 		Kubeconfig string `json:"kubeconfig"`
@@ -117,7 +118,7 @@ type Binding struct {
 	} `json:"metadata"`
 }
 
-// Bind creates a binding and waits for it. The request is idempotent.
+// Bind creates a binding. The broker responds when the credentials work. The request is idempotent.
 func (c *Client) Bind(ctx context.Context, instanceID, bindingID string, order BindingOrder) (Binding, error) {
 	request := c.osb(http.MethodPut, "", "service_instances", instanceID, "service_bindings", bindingID)
 	request.body = order
@@ -125,12 +126,12 @@ func (c *Client) Bind(ctx context.Context, instanceID, bindingID string, order B
 	return callFor[Binding](ctx, c, request)
 }
 
-// Binding returns a binding with its credentials.
+// Binding returns an existing binding with its credentials.
 func (c *Client) Binding(ctx context.Context, instanceID, bindingID string) (Binding, error) {
 	return callFor[Binding](ctx, c, c.osb(http.MethodGet, "", "service_instances", instanceID, "service_bindings", bindingID))
 }
 
-// Unbind deletes a binding and waits for the deletion. The request is idempotent.
+// Unbind deletes a binding. The broker responds when the account in the cluster is deleted. The request is idempotent.
 func (c *Client) Unbind(ctx context.Context, instanceID, bindingID, serviceID, planID string) error {
 	request := c.osb(http.MethodDelete, "", "service_instances", instanceID, "service_bindings", bindingID)
 	request.query = url.Values{"service_id": {serviceID}, "plan_id": {planID}}
@@ -140,7 +141,8 @@ func (c *Client) Unbind(ctx context.Context, instanceID, bindingID, serviceID, p
 	return err
 }
 
-// osb returns a request with the OSB headers. Its path is /oauth/{region}/v2/… if a platform region is given, else /v2/….
+// osb returns a request with the headers of the Open Service Broker API. Its path starts with /oauth/{region}/v2 if a platform region is
+// given, and with /v2 otherwise.
 func (c *Client) osb(method, platformRegion string, segments ...string) request {
 	header := http.Header{}
 	header.Set("X-Broker-Api-Version", apiVersion)

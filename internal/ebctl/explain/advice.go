@@ -12,13 +12,15 @@ import (
 )
 
 const (
-	// overdue is the delay after which a due operation indicates that no worker is free.
+	// overdue is how late an operation may start its next attempt. Workers normally claim a due operation within a second, so an
+	// operation that is later indicates a stopped or overloaded broker.
 	overdue = time.Minute
-	// tooLong exceeds the duration of any step, including the creation of a cluster.
+	// tooLong is the duration from which a step without an error counts as stuck. The slowest step, the creation of a cluster, takes
+	// less than an hour.
 	tooLong = time.Hour
 )
 
-// situation is the input of the rules.
+// situation is an operation at the time of its explanation. It is the input of all rules.
 type situation struct {
 	operatorapi.Operation
 
@@ -27,44 +29,50 @@ type situation struct {
 
 func (s situation) is(state process.State) bool { return process.State(s.State) == state }
 
+// failing reports whether an error has failed the operation or delays it.
 func (s situation) failing() bool { return s.Problem.Message != "" }
 
-// active reports whether the operation has started and not ended.
+// active reports whether the operation has started and has not ended. A pending operation is not active.
 func (s situation) active() bool { return !process.State(s.State).Terminal() && !s.is(process.Pending) }
 
-// stuck reports whether an error delays the operation, or its step takes too long.
+// stuck reports whether an operator may want to intervene: an error delays the operation, or its current step runs for tooLong. A
+// canceling operation is not stuck, because it ends by itself.
 func (s situation) stuck() bool {
-	begin := since(s.Operation)
+	start := since(s.Operation)
 
-	return s.is(process.InProgress) && (s.failing() || !begin.IsZero() && s.now.Sub(begin) >= tooLong)
+	return s.is(process.InProgress) && (s.failing() || !start.IsZero() && s.now.Sub(start) >= tooLong)
 }
 
-// retried reports whether another operation continues this one.
+// retried reports whether an operator has retried the operation. The broker accepts one retry per operation and records the retry in the
+// timeline of the operation that failed.
 func (s situation) retried() bool {
 	return slices.ContainsFunc(s.Timeline, func(entry operatorapi.TimelineEntry) bool {
 		return process.Outcome(entry.Outcome) == process.Retried
 	})
 }
 
+// failed reports whether the operation failed and has not been retried.
 func (s situation) failed() bool { return s.is(process.Failed) && !s.retried() }
 
-// from matches problems of the components.
+// from returns a condition that holds if one of the components reported the operation's problem.
 func from(components ...string) func(situation) bool {
 	return func(s situation) bool { return s.failing() && slices.Contains(components, s.Problem.Component) }
 }
 
-// failedAs matches failed operations of the kind that have not been retried.
+// failedAs returns a condition that holds for failed operations of the kind.
 func failedAs(kind string) func(situation) bool {
 	return func(s situation) bool { return s.failed() && s.Kind == kind }
 }
 
-// rule is advice for the situations to which it applies. {instance}, {operation} and {step} are replaced.
+// rule adds its advice to the explanation of every operation to which it applies. The placeholders {instance}, {operation} and {step} in
+// the advice are replaced by the operation's values, so that users can copy the commands.
 type rule struct {
 	applies func(situation) bool
 	advice  string
 }
 
-// rules returns all advice in the order in which it is shown.
+// rules returns all rules in the order of their advice: first whether to act at all, then checks of the failing system, then
+// interventions, at last new requests that replace the operation.
 //
 //nolint:funlen // a table
 func rules() []rule {
@@ -83,7 +91,7 @@ func rules() []rule {
 		},
 		{
 			from(failure.ComponentProvisioner),
-			"If this persists, check that the Provisioner runs and that the broker can reach it (APP_PROVISIONER_URL).",
+			"If this persists, check that the Provisioner is running and that the broker can reach it (APP_PROVISIONER_URL).",
 		},
 		{
 			from(failure.ComponentGardener, failure.ComponentGardenerClient),
@@ -99,11 +107,11 @@ func rules() []rule {
 		},
 		{
 			func(s situation) bool { return s.active() && due(s.Operation, s.now.Add(-overdue)) },
-			"The operation is overdue. Check that the broker runs and has free workers (APP_WORKERS).",
+			"The operation is overdue. Check that the broker is running and has free workers (APP_WORKERS).",
 		},
 		{
 			func(s situation) bool { return s.is(process.Succeeded) && len(s.SkippedSteps) > 0 },
-			"Steps were skipped; the timeline shows why. Do their work by hand.",
+			"Some steps were skipped; the timeline shows why. Do the work of these steps by hand.",
 		},
 		{
 			func(s situation) bool { return s.stuck() && s.Skippable },
@@ -119,7 +127,7 @@ func rules() []rule {
 		},
 		{
 			situation.failed,
-			"After removing the cause, continue where it failed: ebctl operation retry {operation} --reason REASON",
+			"After fixing the cause, continue at the failed step: ebctl operation retry {operation} --reason REASON",
 		},
 		{
 			func(s situation) bool { return s.failed() && s.Skippable },
@@ -127,7 +135,7 @@ func rules() []rule {
 		},
 		{
 			func(s situation) bool { return s.is(process.Canceled) && !s.retried() },
-			"To continue it, unless the instance has a later operation: ebctl operation retry {operation} --reason REASON",
+			"To continue the operation, unless the instance has a later one: ebctl operation retry {operation} --reason REASON",
 		},
 		{
 			failedAs(environment.KindProvision),
@@ -139,7 +147,8 @@ func rules() []rule {
 		},
 		{
 			failedAs(environment.KindUpdate),
-			"The instance keeps its former parameters. Or send another update: ebctl instance update {instance} --parameters JSON",
+			"Or send another update; until then, the instance keeps its former parameters: " +
+				"ebctl instance update {instance} --parameters JSON",
 		},
 		{
 			failedAs(environment.KindSuspend),
@@ -152,17 +161,17 @@ func rules() []rule {
 	}
 }
 
-// advice returns the advice of all rules that apply.
+// advice returns the advice of all rules that apply to the operation, with its IDs filled in.
 func advice(operation operatorapi.Operation, now time.Time) []string {
-	var given []string
+	var sentences []string
 
-	ids := strings.NewReplacer("{instance}", operation.InstanceID, "{operation}", operation.ID, "{step}", operation.Step)
+	placeholders := strings.NewReplacer("{instance}", operation.InstanceID, "{operation}", operation.ID, "{step}", operation.Step)
 
 	for _, rule := range rules() {
 		if rule.applies(situation{Operation: operation, now: now}) {
-			given = append(given, ids.Replace(rule.advice))
+			sentences = append(sentences, placeholders.Replace(rule.advice))
 		}
 	}
 
-	return given
+	return sentences
 }

@@ -1,5 +1,6 @@
-// Package explain turns an operation's record into an explanation for people: its state and place, the reason and the end of a wait, the
-// problem, and advice with the commands to run.
+// Package explain describes an operation for people: its state, its current stage and step, why and until when it waits, its problem,
+// and the commands to run next.
 //
-// The package only reads the record; it calls nothing. New advice is a rule in advice.go.
+// Of computes an Explanation from a response of the operator API and the current time, without further calls. An Explanation prints as
+// text or encodes as JSON. New advice is a rule in advice.go.
 package explain

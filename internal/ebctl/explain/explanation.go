@@ -10,61 +10,67 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Explanation explains an operation at a time.
+// Explanation describes an operation at one point in time. Its JSON form is stable, for scripts; WriteText prints it for people.
 type Explanation struct {
-	// At is the time of the explanation, from which durations are computed.
+	// At is the time of the explanation. Ages and remaining times in the text are relative to At.
 	At          time.Time `json:"at"`
 	OperationID string    `json:"operationID"`
 	InstanceID  string    `json:"instanceID"`
 	Kind        string    `json:"kind"`
 	State       string    `json:"state"`
-	// Summary is one sentence.
+	// Summary states the kind, the instance and the state of the operation in one sentence.
 	Summary    string    `json:"summary"`
 	AcceptedAt time.Time `json:"acceptedAt"`
 	EndedAt    time.Time `json:"endedAt,omitzero"`
-	// OrderedBy is the user on whose behalf the operation was accepted.
+	// OrderedBy is the user who requested the operation: the platform's user if the platform names one, otherwise the client of the API.
 	OrderedBy string `json:"orderedBy,omitempty"`
-	// Place is nil before the first step and after success.
+	// Place is the current step, or the last one of an operation that failed or was canceled. It is nil before the first step and after
+	// success.
 	Place *Place `json:"place,omitempty"`
-	// Wait is nil while a step runs and after the end.
+	// Wait is nil while a step runs and after the end of the operation.
 	Wait *Wait `json:"wait,omitempty"`
-	// Problem is the error that failed or delays the operation.
+	// Problem is the error that failed the operation or delays it. Its zero value means no error.
 	Problem operatorapi.Problem `json:"problem,omitzero"`
-	// System is the upstream system whose failure delays the operation, as the answering replica sees it.
+	// System is the upstream system whose failure delays the operation. Each replica has circuit breakers of its own, so another
+	// replica may report another state.
 	System operatorapi.System `json:"system,omitzero"`
-	// SkippedSteps gave up without failing the operation, or were skipped by an operator.
+	// SkippedSteps lists steps without a result: an operator skipped them, or they are optional and failed.
 	SkippedSteps []string `json:"skippedSteps,omitempty"`
-	// Advice has one sentence each.
+	// Advice lists the next actions, one sentence per element, the most likely action first.
 	Advice   []string                    `json:"advice,omitempty"`
 	Timeline []operatorapi.TimelineEntry `json:"timeline,omitempty"`
-	// TimelineRemovedAt is the time at which retention removed the timeline.
+	// TimelineRemovedAt is when retention removed the timeline. It is zero while the broker keeps the timeline.
 	TimelineRemovedAt time.Time `json:"timelineRemovedAt,omitzero"`
 }
 
-// Place is the stage, step and attempt at which an operation is.
+// Place is the position of an operation in its process.
 type Place struct {
 	Stage string `json:"stage"`
-	// StageNumber counts from 1. It is 0 if the current process no longer has the stage.
+	// StageNumber is the position of the stage in the process, from 1. It is 0 for a stage that an earlier version of the broker had and
+	// the current process lacks.
 	StageNumber int    `json:"stageNumber,omitempty"`
 	StageCount  int    `json:"stageCount,omitempty"`
 	Step        string `json:"step"`
-	Attempt     int    `json:"attempt,omitempty"`
-	// Since is the start of the first attempt since the step last succeeded.
+	// Attempt counts the attempts of the step from 1. It is 0 before the first attempt.
+	Attempt int `json:"attempt,omitempty"`
+	// Since is the start of the step's first attempt. It stays the same while the step is retried.
 	Since time.Time `json:"since,omitzero"`
-	// Replica runs the operation. It is empty between attempts.
+	// Replica is the name of the replica that runs the step now. It is empty between attempts.
 	Replica string `json:"replica,omitempty"`
 }
 
-// Wait describes a wait of the operation.
+// Wait says why an operation waits and when it continues.
 type Wait struct {
+	// Why is the reason that the step gave, or the error after which the step is retried.
 	Why string `json:"why,omitempty"`
-	// Until is the time at which the operation continues at the latest.
+	// Until is when the operation continues unless the event comes earlier.
 	Until time.Time `json:"until,omitzero"`
-	// Event is the key of the event that continues the operation earlier.
+	// Event is the key of the event that ends the wait early, such as the ID of a runtime. It is empty if the wait has no event.
 	Event string `json:"event,omitempty"`
 }
 
-// Of explains the operation.
+// Of explains the operation, as the operator API returned it, at the time now. Clock skew between broker and client shifts ages and
+// remaining times, but never makes them negative.
 func Of(operation operatorapi.Operation, now time.Time) Explanation {
 	return Explanation{
 		At:           now,
@@ -72,7 +78,7 @@ func Of(operation operatorapi.Operation, now time.Time) Explanation {
 		InstanceID:   operation.InstanceID,
 		Kind:         operation.Kind,
 		State:        string(operation.State),
-		Summary:      fmt.Sprintf("The %s of instance %s %s.", operation.Kind, operation.InstanceID, predicate(operation, now)),
+		Summary:      fmt.Sprintf("The %s operation of instance %s %s.", operation.Kind, operation.InstanceID, predicate(operation, now)),
 		AcceptedAt:   operation.CreatedAt,
 		OrderedBy:    operation.OrderedBy,
 		EndedAt:      operation.FinishedAt,
@@ -88,7 +94,8 @@ func Of(operation operatorapi.Operation, now time.Time) Explanation {
 	}
 }
 
-// Elapsed returns the duration of the operation, up to now unless it has ended.
+// Elapsed returns the time from acceptance to the end of the operation, or to the explanation if the operation has not ended. It returns 0
+// for an operation that was not read yet.
 func (e Explanation) Elapsed() time.Duration {
 	switch {
 	case e.AcceptedAt.IsZero():
@@ -103,7 +110,8 @@ func (e Explanation) Elapsed() time.Duration {
 // Ended reports whether the operation succeeded, failed or was canceled.
 func (e Explanation) Ended() bool { return process.State(e.State).Terminal() }
 
-// predicate completes "The operation …".
+// predicate returns the state as the rest of a sentence that starts with "The operation". An operation in progress that does not run has one
+// of three reasons: an error, a lack of free workers, or a planned wait.
 func predicate(operation operatorapi.Operation, now time.Time) string {
 	var took string
 	if !operation.FinishedAt.IsZero() {
@@ -136,11 +144,12 @@ func predicate(operation operatorapi.Operation, now time.Time) string {
 	}
 }
 
-// due reports whether the operation could run but no replica runs it.
+// due reports whether the next run of the operation has come but no worker has claimed the operation.
 func due(operation operatorapi.Operation, now time.Time) bool {
 	return operation.Replica == "" && !operation.NextRun.IsZero() && !operation.NextRun.After(now)
 }
 
+// place returns the position of the operation, or nil if it has none.
 func place(operation operatorapi.Operation) *Place {
 	if operation.Stage == "" || operation.State == operatorapi.OperationStateSucceeded {
 		return nil
@@ -157,7 +166,8 @@ func place(operation operatorapi.Operation) *Place {
 	}
 }
 
-// since returns the start of the step's first attempt. Earlier steps of its stage may have run between attempts.
+// since returns the start of the step's first attempt after its last success. It searches the timeline backwards, because a retry repeats
+// the whole stage: entries of earlier steps are in between.
 func since(operation operatorapi.Operation) time.Time {
 	first := operation.StepBegan
 
@@ -180,6 +190,7 @@ func since(operation operatorapi.Operation) time.Time {
 	return first
 }
 
+// wait returns why the operation waits, or nil if it runs or has ended. Pending operations store no reason: they are queued behind others.
 func wait(operation operatorapi.Operation) *Wait {
 	if process.State(operation.State).Terminal() || operation.Replica != "" {
 		return nil

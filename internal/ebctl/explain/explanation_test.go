@@ -44,7 +44,7 @@ func TestOf(t *testing.T) {
 		"Pending": {
 			reason:    "a pending operation is queued",
 			operation: operation(func(o *operatorapi.Operation) { o.State = "pending" }),
-			summary:   "The provision of instance i is queued.",
+			summary:   "The provision operation of instance i is queued.",
 			why:       "queued behind earlier operations of the instance",
 			advice: []string{
 				"List the operations of the instance: ebctl operation list --instance i",
@@ -52,17 +52,19 @@ func TestOf(t *testing.T) {
 			},
 		},
 		"Running": {
-			reason:    "a running operation does not wait",
-			operation: operation(func(o *operatorapi.Operation) { o.Replica, o.Why, o.NextRun = "replica-1", "old news", ago(0) }),
-			summary:   "The provision of instance i is running.",
-			advice:    []string{"No action is needed. " + watch},
+			reason: "a running operation does not wait",
+			operation: operation(func(o *operatorapi.Operation) {
+				o.Replica, o.Why, o.NextRun = "replica-1", "the cluster is being created", ago(0)
+			}),
+			summary: "The provision operation of instance i is running.",
+			advice:  []string{"No action is needed. " + watch},
 		},
 		"Waiting": {
 			reason: "the step states the reason; the wait ends at a time or on an event",
 			operation: operation(func(o *operatorapi.Operation) {
 				o.Why, o.NextRun, o.WaitingFor = "the cluster is being created", ago(-20), "runtime-1"
 			}),
-			summary:   "The provision of instance i is waiting.",
+			summary:   "The provision operation of instance i is waiting.",
 			why:       "the cluster is being created",
 			continues: "in 20s or on an event",
 			advice:    []string{"No action is needed. " + watch},
@@ -70,18 +72,18 @@ func TestOf(t *testing.T) {
 		"Due": {
 			reason:    "a due operation runs as soon as a worker is free",
 			operation: operation(func(o *operatorapi.Operation) { o.NextRun = ago(3) }),
-			summary:   "The provision of instance i is due and waits for a free worker.",
+			summary:   "The provision operation of instance i is due and waits for a free worker.",
 			continues: "now",
 			advice:    []string{"No action is needed. " + watch},
 		},
 		"Overdue": {
 			reason:    "a long overdue operation points to the broker",
 			operation: operation(func(o *operatorapi.Operation) { o.NextRun = ago(61) }),
-			summary:   "The provision of instance i is due and waits for a free worker.",
+			summary:   "The provision operation of instance i is due and waits for a free worker.",
 			continues: "now",
 			advice: []string{
 				"No action is needed. " + watch,
-				"The operation is overdue. Check that the broker runs and has free workers (APP_WORKERS).",
+				"The operation is overdue. Check that the broker is running and has free workers (APP_WORKERS).",
 			},
 		},
 		"HeldUp": {
@@ -90,11 +92,11 @@ func TestOf(t *testing.T) {
 				o.Problem = operatorapi.Problem{Message: "no answer", Component: "provisioner"}
 				o.NextRun = ago(-5)
 			}),
-			summary:   "The provision of instance i is delayed by an error and will be retried.",
+			summary:   "The provision operation of instance i is delayed by an error and will be retried.",
 			continues: "in 5s",
 			advice: []string{
 				"The broker retries on its own. " + watch,
-				"If this persists, check that the Provisioner runs and that the broker can reach it (APP_PROVISIONER_URL).",
+				"If this persists, check that the Provisioner is running and that the broker can reach it (APP_PROVISIONER_URL).",
 				"To cancel the operation: ebctl operation cancel op --reason REASON",
 			},
 		},
@@ -103,7 +105,7 @@ func TestOf(t *testing.T) {
 			operation: operation(func(o *operatorapi.Operation) {
 				o.Skippable, o.Step, o.StepBegan, o.NextRun = true, "Check", ago(3600), ago(-5)
 			}),
-			summary:   "The provision of instance i is waiting.",
+			summary:   "The provision operation of instance i is waiting.",
 			continues: "in 5s",
 			advice: []string{
 				"No action is needed. " + watch,
@@ -116,29 +118,29 @@ func TestOf(t *testing.T) {
 			operation: operation(func(o *operatorapi.Operation) {
 				o.Skippable, o.Step, o.StepBegan, o.NextRun = true, "Check", ago(3599), ago(-5)
 			}),
-			summary:   "The provision of instance i is waiting.",
+			summary:   "The provision operation of instance i is waiting.",
 			continues: "in 5s",
 			advice:    []string{"No action is needed. " + watch},
 		},
 		"Canceling": {
 			reason:    "a cancellation takes effect between two steps",
 			operation: operation(func(o *operatorapi.Operation) { o.State, o.Replica = "canceling", "replica-1" }),
-			summary:   "The provision of instance i is being canceled and ends before its next step.",
+			summary:   "The provision operation of instance i is being canceled and ends before its next step.",
 			advice:    []string{"No action is needed. " + watch},
 		},
 		"Succeeded": {
 			reason:    "a success needs no advice",
 			operation: operation(func(o *operatorapi.Operation) { o.State, o.FinishedAt = "succeeded", ago(170) }),
-			summary:   "The provision of instance i succeeded after 2m10s.",
+			summary:   "The provision operation of instance i succeeded after 2m10s.",
 		},
 		"Skipped": {
 			reason: "skipped steps leave work for people",
 			operation: operation(func(o *operatorapi.Operation) {
 				o.State, o.FinishedAt, o.SkippedSteps = "succeeded", ago(170), []string{"Register"}
 			}),
-			summary: "The provision of instance i succeeded after 2m10s.",
+			summary: "The provision operation of instance i succeeded after 2m10s.",
 			advice: []string{
-				"Steps were skipped; the timeline shows why. Do their work by hand.",
+				"Some steps were skipped; the timeline shows why. Do the work of these steps by hand.",
 			},
 		},
 		"Failed": {
@@ -147,10 +149,10 @@ func TestOf(t *testing.T) {
 				o.State, o.FinishedAt = "failed", ago(0)
 				o.Problem = operatorapi.Problem{Message: "internal error", Reason: "err_keb_internal", Component: "keb"}
 			}),
-			summary: "The provision of instance i failed after 5m00s.",
+			summary: "The provision operation of instance i failed after 5m00s.",
 			advice: []string{
 				"The broker's log has the cause, in the lines with operation op.",
-				"After removing the cause, continue where it failed: ebctl operation retry op --reason REASON",
+				"After fixing the cause, continue at the failed step: ebctl operation retry op --reason REASON",
 				"Or delete the instance and create it again: ebctl instance delete i",
 			},
 		},
@@ -160,10 +162,10 @@ func TestOf(t *testing.T) {
 				o.Kind, o.State, o.FinishedAt = "deprovision", "failed", ago(0)
 				o.Problem = operatorapi.Problem{Message: "finalizers are left", Component: "k8s client - cluster"}
 			}),
-			summary: "The deprovision of instance i failed after 5m00s.",
+			summary: "The deprovision operation of instance i failed after 5m00s.",
 			advice: []string{
 				"Check the runtime: ebctl instance kubeconfig i",
-				"After removing the cause, continue where it failed: ebctl operation retry op --reason REASON",
+				"After fixing the cause, continue at the failed step: ebctl operation retry op --reason REASON",
 				"Or delete the instance again: ebctl instance delete i",
 			},
 		},
@@ -172,11 +174,11 @@ func TestOf(t *testing.T) {
 			operation: operation(func(o *operatorapi.Operation) {
 				o.Kind, o.State, o.FinishedAt, o.Step, o.Skippable = "update", "failed", ago(0), "Register", true
 			}),
-			summary: "The update of instance i failed after 5m00s.",
+			summary: "The update operation of instance i failed after 5m00s.",
 			advice: []string{
-				"After removing the cause, continue where it failed: ebctl operation retry op --reason REASON",
+				"After fixing the cause, continue at the failed step: ebctl operation retry op --reason REASON",
 				"Or continue without the failed step: ebctl operation retry op --skip Register --reason REASON",
-				"The instance keeps its former parameters. Or send another update: ebctl instance update i --parameters JSON",
+				"Or send another update; until then, the instance keeps its former parameters: ebctl instance update i --parameters JSON",
 			},
 		},
 		"FailedSuspension": {
@@ -184,9 +186,9 @@ func TestOf(t *testing.T) {
 			operation: operation(func(o *operatorapi.Operation) {
 				o.Kind, o.State, o.FinishedAt = "suspend", "failed", ago(0)
 			}),
-			summary: "The suspend of instance i failed after 5m00s.",
+			summary: "The suspend operation of instance i failed after 5m00s.",
 			advice: []string{
-				"After removing the cause, continue where it failed: ebctl operation retry op --reason REASON",
+				"After fixing the cause, continue at the failed step: ebctl operation retry op --reason REASON",
 				"Or suspend the instance again; until then, it cannot be updated or resumed: ebctl instance suspend i",
 			},
 		},
@@ -195,16 +197,16 @@ func TestOf(t *testing.T) {
 			operation: operation(func(o *operatorapi.Operation) {
 				o.State, o.FinishedAt, o.Timeline = "failed", ago(0), []operatorapi.TimelineEntry{{Outcome: "retried"}}
 			}),
-			summary: "The provision of instance i failed after 5m00s.",
+			summary: "The provision operation of instance i failed after 5m00s.",
 			advice:  []string{"The operation was retried. The last entry of the timeline names the new operation."},
 		},
 		"Canceled": {
 			reason:    "another operation or an operator canceled it",
 			operation: operation(func(o *operatorapi.Operation) { o.State, o.FinishedAt = "canceled", ago(240) }),
-			summary:   "The provision of instance i was canceled after 1m00s.",
+			summary:   "The provision operation of instance i was canceled after 1m00s.",
 			advice: []string{
 				"List the operations of the instance: ebctl operation list --instance i",
-				"To continue it, unless the instance has a later operation: ebctl operation retry op --reason REASON",
+				"To continue the operation, unless the instance has a later one: ebctl operation retry op --reason REASON",
 			},
 		},
 	}
@@ -306,7 +308,7 @@ func TestWriteText(t *testing.T) {
 	var text strings.Builder
 
 	err := explain.Of(operation(func(o *operatorapi.Operation) {
-		o.Stage, o.Step, o.Attempt, o.StepBegan = "a stage of old", "Wait", 7, ago(38)
+		o.Stage, o.Step, o.Attempt, o.StepBegan = "removed_stage", "Wait", 7, ago(38)
 		o.Why, o.NextRun, o.WaitingFor = "the cluster\nis being created", ago(-2), "runtime-1"
 		o.SkippedSteps = []string{"One", "Two"}
 	}), now).WriteText(&text)
@@ -314,10 +316,10 @@ func TestWriteText(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	want := `The provision of instance i is waiting.
+	want := `The provision operation of instance i is waiting.
 
 Operation  op, in progress
-Stage      a stage of old
+Stage      removed_stage
 Step       Wait, attempt 7
 Since      2026-05-01 10:04:22Z (38s)
 Reason     the cluster is being created

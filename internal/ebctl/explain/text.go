@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// WriteText implements output.Text.
+// WriteText implements output.Text: the summary, the fields that have a value, the advice, and the timeline as a table.
 func (e Explanation) WriteText(w io.Writer) error {
 	var text strings.Builder
 
@@ -38,6 +38,7 @@ func (e Explanation) WriteText(w io.Writer) error {
 	return output.Plain(text.String()).WriteText(w)
 }
 
+// fields returns the lines below the summary. Fields without a value are not printed.
 func (e Explanation) fields() output.Fields {
 	fields := output.Fields{{Name: "Operation", Value: e.OperationID + ", " + e.State}}
 
@@ -55,7 +56,7 @@ func (e Explanation) fields() output.Fields {
 	}
 
 	if e.Wait != nil {
-		// After a temporary failure, the reason for waiting repeats the problem.
+		// The reason of a wait after an error is the text of the problem, which has a line of its own.
 		if e.Wait.Why != e.Problem.Message {
 			add("Reason", "%s", e.Wait.Why)
 		}
@@ -73,7 +74,7 @@ func (e Explanation) fields() output.Fields {
 	return fields
 }
 
-// StageText returns the stage and its number: check_runtime (3 of 4).
+// StageText returns the stage with its position, such as "check_runtime (3 of 4)".
 func (p Place) StageText() string {
 	if p.StageNumber == 0 {
 		return p.Stage
@@ -82,7 +83,7 @@ func (p Place) StageText() string {
 	return fmt.Sprintf("%s (%d of %d)", p.Stage, p.StageNumber, p.StageCount)
 }
 
-// StepText returns the step and its attempt: Check_Runtime, attempt 4.
+// StepText returns the step with the number of its attempt, such as "Check_Runtime, attempt 4".
 func (p Place) StepText() string {
 	if p.Attempt == 0 {
 		return p.Step
@@ -91,7 +92,8 @@ func (p Place) StepText() string {
 	return fmt.Sprintf("%s, attempt %d", p.Step, p.Attempt)
 }
 
-// Continues returns when a waiting operation continues, or nothing if it does not wait.
+// Continues returns when a waiting operation continues, such as "in 2s or on an event". It returns an empty text if the operation does not
+// wait, or if its wait has no time.
 func (e Explanation) Continues() string {
 	if e.Wait == nil || e.Wait.Until.IsZero() {
 		return ""
@@ -113,7 +115,7 @@ func (e Explanation) Continues() string {
 	return text
 }
 
-// ProblemText returns a problem in one line: the message, then the component and the reason.
+// ProblemText returns a problem in one line: its message, followed by the component and the reason in parentheses, as far as they are known.
 func ProblemText(problem operatorapi.Problem) string {
 	var origin []string
 
@@ -130,30 +132,32 @@ func ProblemText(problem operatorapi.Problem) string {
 	return fmt.Sprintf("%s (%s)", problem.Message, strings.Join(origin, ": "))
 }
 
-// timeline returns a row for each entry. Consecutive attempts with the same outcome and message share a row.
+// timeline returns the entries as a table. Consecutive attempts with the same outcome and message share a row. The
+// broker already stores repeated waits as one entry, except the first attempt and entries written by older versions.
 func timeline(entries []operatorapi.TimelineEntry) output.Rows {
 	rows := output.Rows{Head: []string{"BEGAN", "TOOK", "STAGE", "STEP", "ATTEMPT", "OUTCOME", "MESSAGE"}}
 
-	for begin := 0; begin < len(entries); {
-		end := begin + 1
-		for end < len(entries) && same(entries[begin], entries[end]) {
+	for start := 0; start < len(entries); {
+		end := start + 1
+		for end < len(entries) && same(entries[start], entries[end]) {
 			end++
 		}
 
-		rows.Rows = append(rows.Rows, row(entries[begin], entries[end-1]))
-		begin = end
+		rows.Rows = append(rows.Rows, row(entries[start], entries[end-1]))
+		start = end
 	}
 
 	return rows
 }
 
-// same reports whether two timeline entries can share a row: they differ only in attempt and time.
+// same reports whether two entries can share a row: they are attempts of one step that differ only in number and time. Entries without a
+// step describe the operation, such as its acceptance, and never share a row.
 func same(one, other operatorapi.TimelineEntry) bool {
 	return one.Step != "" && one.Stage == other.Stage && one.Step == other.Step && one.Outcome == other.Outcome &&
 		one.Message == other.Message && one.Attempt < other.Attempt
 }
 
-// row shows consecutive equal entries as one, from the start of the first to the end of the last.
+// row returns the row of one entry, or of several that share it, from the start of the first to the end of the last.
 func row(first, last operatorapi.TimelineEntry) []string {
 	var took, attempt string
 
@@ -169,18 +173,19 @@ func row(first, last operatorapi.TimelineEntry) []string {
 	return []string{output.Time(first.Began), took, first.Stage, first.Step, attempt, first.Outcome, first.Message}
 }
 
-// The states of a circuit breaker, as the operator API names them.
+// The values of System.State in the operator API. Every state except closed rejects calls; half-open lets one trial call through.
 const (
 	breakerClosed = "closed"
 	breakerOpen   = "open"
 )
 
-// unavailable reports whether the circuit breaker of the system rejects calls.
+// unavailable reports whether the circuit breaker of the system rejects calls. It returns false for the zero System.
 func unavailable(system operatorapi.System) bool {
 	return system.Name != "" && system.State != breakerClosed
 }
 
-// SystemText returns the status of the system that delays the operation in one line, or nothing.
+// SystemText returns the state of the upstream system that delays the operation: its failures, and the calls in flight or the time of the
+// next call. It returns an empty text if no system does.
 func (e Explanation) SystemText() string {
 	system := e.System
 	if system.Name == "" {

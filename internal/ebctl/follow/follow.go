@@ -10,45 +10,49 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Source returns the current state of an operation, and the time to wait before the next call, which also holds beside an error. Errors
-// that have, or wrap one that has, a method Temporary returning true are retried.
+// Source reads operations; *brokerclient.Client implements it.
+//
+// The duration is the broker's Retry-After, 0 if absent. It is also valid if the call fails. The Follower retries errors whose chain has a
+// method Temporary that returns true; all other errors end the wait.
 type Source interface {
 	Operation(ctx context.Context, id string) (operatorapi.Operation, time.Duration, error)
 }
 
-// Clock returns the time and waits.
+// Clock is the part of a clock that a Follower needs. Tests replace it, so that they do not wait.
 type Clock interface {
 	Now() time.Time
 	After(d time.Duration) <-chan time.Time
 }
 
-// View shows the progress of an operation. Show is called at least once per interval, even if only the time has changed.
+// View shows the progress of an operation. Follow calls Show in its own goroutine, at least once per interval, so that views can update
+// ages even if the operation has not changed.
 type View interface {
 	Show(moment Moment)
 }
 
-// Moment is the state of a wait.
+// Moment is what a View shows: the operation as last read, and the state of the polling.
 type Moment struct {
 	Now time.Time
-	// Operation is the last state that the source returned. Its ID is empty before that.
+	// Operation is the operation as the last successful call returned it. Its ID is empty before the first success.
 	Operation operatorapi.Operation
-	// Trouble is the error of the last call, or nil. Next is the time of the next call.
+	// Trouble is the temporary error of the last call, or nil if the call succeeded.
 	Trouble error
-	Next    time.Time
+	// Next is the time of the next call.
+	Next time.Time
 }
 
-// Follower waits for the end of an operation.
+// Follower waits for the end of operations. All fields except Limit are required.
 type Follower struct {
 	Source Source
 	Clock  Clock
 	View   View
-	// Interval is the minimum time between two calls of the source.
+	// Interval is the minimum time between two calls of the source. A longer Retry-After of the broker takes precedence.
 	Interval time.Duration
 	// Limit is the maximum duration of the wait; 0 is unlimited.
 	Limit time.Duration
 }
 
-// TimedOutError reports a wait that reached its limit. The operation continues.
+// TimedOutError reports that the wait reached its limit before the operation ended. The operation continues.
 type TimedOutError struct {
 	OperationID string
 	After       time.Duration
@@ -59,7 +63,7 @@ func (e *TimedOutError) Error() string {
 	return fmt.Sprintf("operation %s has not ended after %s and continues", e.OperationID, e.After)
 }
 
-// EndedError reports an operation that failed or was canceled.
+// EndedError reports that the operation ended without success. Operation.State is failed or canceled.
 type EndedError struct {
 	Operation operatorapi.Operation
 }
@@ -79,8 +83,9 @@ func (e *EndedError) Error() string {
 	return text
 }
 
-// Follow waits until the operation has ended. It returns an EndedError unless the operation succeeded, a TimedOutError, the context's
-// error, or an error of the source that is not temporary; beside any of them, it returns the last known state of the operation.
+// Follow waits until the operation has ended, and returns its last known state, also together with an error. The error is nil if the
+// operation succeeded, *EndedError if it failed or was canceled, *TimedOutError at the limit, or wraps the context's error or an error of
+// the source that is not temporary.
 func (f Follower) Follow(ctx context.Context, id string) (operatorapi.Operation, error) {
 	start := f.Clock.Now()
 	seen := Moment{Next: start}
@@ -111,7 +116,7 @@ func (f Follower) Follow(ctx context.Context, id string) (operatorapi.Operation,
 	}
 }
 
-// poll calls the source and updates the moment. It returns only errors that end the wait.
+// poll calls the source and updates the moment. It stores a temporary error in the moment and returns errors that end the wait.
 func (f Follower) poll(ctx context.Context, id string, seen *Moment) error {
 	operation, retryAfter, err := f.Source.Operation(ctx, id)
 	seen.Now = f.Clock.Now()
@@ -130,12 +135,14 @@ func (f Follower) poll(ctx context.Context, id string, seen *Moment) error {
 	return nil
 }
 
-// interrupted returns the error of a canceled wait.
+// interrupted returns the error of a wait whose context ended. The text says that the operation continues, because users may expect Ctrl-C
+// to cancel the operation too.
 func interrupted(id string, err error) error {
 	return fmt.Errorf("stopped waiting for operation %s, which continues: %w", id, err)
 }
 
-// untilNext returns the time until the next call or the limit, at most an interval, so that the view shows the passing time.
+// untilNext returns the time until the next call or the limit, whichever comes first. It is at most one interval, so that the view updates
+// ages during a long Retry-After.
 func (f Follower) untilNext(seen Moment, start time.Time) time.Duration {
 	wait := min(f.Interval, seen.Next.Sub(seen.Now))
 
@@ -146,17 +153,18 @@ func (f Follower) untilNext(seen Moment, start time.Time) time.Duration {
 	return wait
 }
 
+// pause waits, and returns the context's error if the context has ended by then. A select picks at random if both channels are ready, so
+// the context is checked after the timer too.
 func (f Follower) pause(ctx context.Context, wait time.Duration) error {
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
 	case <-f.Clock.After(wait):
-		// If both are ready, the context takes precedence.
-		return ctx.Err()
 	}
+
+	return ctx.Err()
 }
 
-// temporary reports whether the same call may succeed later. Other errors end the wait.
+// temporary reports whether the same call may succeed later, such as during a restart of the broker.
 func temporary(err error) bool {
 	var marked interface{ Temporary() bool }
 

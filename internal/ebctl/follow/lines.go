@@ -9,20 +9,22 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Lines is a View that prints a line for each change, for logs, pipes and terminals that cannot redraw.
+// Lines is a View that appends a line for each change, for logs, pipes and terminals that cannot move the cursor.
 type Lines struct {
-	out  io.Writer
+	out io.Writer
+	// last is the text of the last line, without durations.
 	last string
 }
 
 // NewLines returns a view that prints to the writer.
 func NewLines(out io.Writer) *Lines { return &Lines{out: out} }
 
-// Show prints the moment unless only time has passed.
+// Show prints a line if the state, place or problem of the operation has changed since the last line. The line starts with the age of the
+// operation.
 func (l *Lines) Show(moment Moment) {
 	explained := explain.Of(moment.Operation, moment.Now)
 
-	// The compared text has no durations, which change with every call.
+	// The texts are compared without durations: a countdown is not a change.
 	line := output.Line(status(explained))
 	if moment.Trouble != nil {
 		line = output.Line(moment.Trouble.Error())
@@ -41,7 +43,7 @@ func (l *Lines) Show(moment Moment) {
 	fmt.Fprintf(l.out, "%6s  %s\n", output.Duration(explained.Elapsed()), line)
 }
 
-// status returns the state, the current stage and step, and the cause of a wait or failure, in one line.
+// status returns the state, the current stage and step, and the cause of a wait or failure.
 func status(e explain.Explanation) string {
 	text := e.State
 
@@ -59,7 +61,7 @@ func status(e explain.Explanation) string {
 	return text
 }
 
-// detail returns the problem or the reason for waiting, or nothing while the operation runs.
+// detail returns the problem of the operation, or else the reason of its wait. It returns an empty text while a step runs without an error.
 func detail(e explain.Explanation) string {
 	switch {
 	case e.Problem.Message != "" && e.Ended():
@@ -75,7 +77,7 @@ func detail(e explain.Explanation) string {
 	}
 }
 
-// step returns the step and its attempt. It leaves out the name of a step that is the stage's name.
+// step returns the step and its attempt. Many stages have one step with the name of the stage; step then returns the attempt alone.
 func step(place explain.Place) string {
 	switch {
 	case place.Step != place.Stage:
@@ -87,7 +89,7 @@ func step(place explain.Place) string {
 	}
 }
 
-// trouble returns the error of the last call and the time of the next one.
+// trouble returns the error of the last call and the time until the next one.
 func trouble(moment Moment) string {
 	return moment.Trouble.Error() + "; retrying in " + output.Duration(moment.Next.Sub(moment.Now))
 }

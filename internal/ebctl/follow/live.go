@@ -11,27 +11,31 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Size is the size of a terminal in characters.
+// Size is the size of a terminal in columns and rows. Zero means unknown; Live does not cut then.
 type Size struct{ Width, Height int }
 
-// Live is a View that redraws the operation in place on a terminal.
+// Live is a View that redraws the operation in place on a terminal: a header, a line per stage, and the details of the current stage.
 type Live struct {
-	out   io.Writer
-	size  func() Size
+	out  io.Writer
+	size func() Size
+	// drawn is the number of lines of the last drawing, above the cursor.
 	drawn int
 }
 
-// NewLive returns a view that draws on the terminal of the writer. size is called for each drawing.
+// NewLive returns a view that draws on the terminal behind the writer. The view calls size before each drawing, because users resize
+// terminals.
 func NewLive(out io.Writer, size func() Size) *Live { return &Live{out: out, size: size} }
 
-// The control sequences of every terminal since the VT100.
+// Control sequences that every terminal since the VT100 supports: move the cursor up, clear the rest of the line, clear the rest of the
+// screen.
 const (
 	upLines   = "\x1b[%dA"
 	clearLine = "\x1b[K"
 	clearRest = "\x1b[J"
 )
 
-// Show draws the moment. Lines never wrap and the drawing fits the terminal, so that the next drawing covers it.
+// Show replaces the last drawing. Each line is cut to the width, and a drawing that is too high loses its first lines: the cursor could
+// not move back to a line that wrapped or scrolled off.
 func (l *Live) Show(moment Moment) {
 	size := l.size()
 	lines := frame(moment)
@@ -57,7 +61,8 @@ func (l *Live) Show(moment Moment) {
 	io.WriteString(l.out, drawing.String()) //nolint:errcheck // the wait does not depend on the view
 }
 
-// frame returns the lines of a drawing: a header, the stages, details of the current stage, and the trouble with the broker.
+// frame returns the lines of a drawing: the header, the stages, and an error of the broker. Details that belong to no stage, such as
+// those of a pending operation, follow the stages.
 func frame(moment Moment) []string {
 	explained := explain.Of(moment.Operation, moment.Now)
 	lines := []string{"waiting for the broker"}
@@ -82,7 +87,7 @@ func frame(moment Moment) []string {
 	return lines
 }
 
-// stageLines returns the line of a stage and, for the current one, its step and details.
+// stageLines returns the line of a stage. The current stage adds its step and age, and a second line for the wait or problem.
 func stageLines(explained explain.Explanation, stage, mark string) []string {
 	line := fmt.Sprintf("  %s %s", mark, output.Line(stage))
 	if explained.Place == nil || explained.Place.Stage != stage {
@@ -105,7 +110,7 @@ func stageLines(explained explain.Explanation, stage, mark string) []string {
 	return appendText([]string{line}, "      ", why)
 }
 
-// mark returns the symbol of a stage: finished, failed, current or to come.
+// mark returns the symbol of a stage: ✓ finished, ✗ failed or canceled, ▸ current, · not started.
 func mark(moment Moment, stage string) string {
 	state := process.State(moment.Operation.State)
 
@@ -121,7 +126,7 @@ func mark(moment Moment, stage string) string {
 	}
 }
 
-// appendText adds a line unless the text is empty.
+// appendText appends an indented line with the text, or nothing if the text is empty.
 func appendText(lines []string, indent, text string) []string {
 	if text == "" {
 		return lines
@@ -130,12 +135,12 @@ func appendText(lines []string, indent, text string) []string {
 	return append(lines, indent+output.Line(text))
 }
 
-// cut shortens a line to the width; 0 is unlimited.
+// cut shortens a line to the width and marks the cut with an ellipsis. A width of 0 is unlimited.
 func cut(line string, width int) string {
-	letters := []rune(line)
-	if width <= 0 || len(letters) <= width {
+	chars := []rune(line)
+	if width <= 0 || len(chars) <= width {
 		return line
 	}
 
-	return string(letters[:width-1]) + "…"
+	return string(chars[:width-1]) + "…"
 }

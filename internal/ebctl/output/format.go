@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Format is an output format. It implements the value of a flag.
+// Format is an output format. *Format implements pflag.Value, so it can be the target of a flag.
 type Format string
 
-// The formats. Table is for people and may change; programs should read one of the others.
+// The formats. Table is for people, and its layout may change; programs should read JSON or YAML.
 const (
 	Table Format = "table"
 	JSON  Format = "json"
@@ -45,7 +45,7 @@ type Text interface {
 	WriteText(w io.Writer) error
 }
 
-// Print writes the text in the Table format and the value in the others.
+// Print writes the text if the format is Table, and the encoded value otherwise.
 func (f Format) Print(w io.Writer, value any, text Text) error {
 	if f == Table {
 		return text.WriteText(w)

@@ -14,7 +14,7 @@ import (
 type Rows struct {
 	Head []string
 	Rows [][]string
-	// None replaces a table without rows.
+	// None is the sentence to print in place of a table without rows.
 	None string
 }
 
@@ -27,7 +27,7 @@ func (r Rows) WriteText(w io.Writer) error {
 	return write(w, columns(append([][]string{r.Head}, r.Rows...)))
 }
 
-// Fields is a list of names and values, a line each. Fields without a value are left out.
+// Fields is a list of names and values with a line per field. A field without a value is not printed.
 type Fields []Field
 
 // Field is a line of Fields.
@@ -46,7 +46,7 @@ func (f Fields) WriteText(w io.Writer) error {
 	return write(w, columns(rows))
 }
 
-// Plain is printed as it is.
+// Plain is a text that is printed without alignment or filtering, such as a kubeconfig.
 type Plain string
 
 // WriteText writes the text with exactly one line break at its end.
@@ -54,7 +54,7 @@ func (p Plain) WriteText(w io.Writer) error {
 	return write(w, strings.TrimSuffix(string(p), "\n")+"\n")
 }
 
-// columns aligns the cells with spaces. Each row is one line.
+// columns aligns the cells of all rows with spaces. Line makes each cell fit on one line.
 func columns(rows [][]string) string {
 	const gap = 2
 
@@ -76,7 +76,7 @@ func columns(rows [][]string) string {
 	return trimLines(text.String())
 }
 
-// trimLines removes the padding of the last cell of each line.
+// trimLines removes spaces at the ends of lines: tabwriter pads empty cells at the end of a row.
 func trimLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -86,7 +86,8 @@ func trimLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Line returns the text in one line: line breaks become spaces, and control characters that a terminal would interpret are dropped.
+// Line returns the text on one line, safe to print: line breaks become spaces, and characters that are not printable, such as the escape
+// character of terminal sequences, are removed.
 func Line(text string) string {
 	printable := strings.Map(func(r rune) rune {
 		switch {
