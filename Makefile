@@ -20,7 +20,7 @@ GO_BUILD := GOGC=$(or $(GOGC),800) go build -ldflags '-s -w'
 
 .PHONY: help
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## Build and start the sandbox: broker, provisioner, the fake garden, SQLite under .sandbox/. Ctrl-C stops it.
@@ -50,9 +50,12 @@ test test-unit test-garden: export GOGC ?= 300
 test: postgres garden ## Run every test: unit, SQLite, PostgreSQL, end to end on both gardens.
 	@$(MAKE) --no-print-directory --jobs=2 test-project test-garden-module
 
+# Packages of test/ that run whole services: end to end, under injected faults, and through hundreds of OSB requests.
+SYSTEM_TESTS := e2e|crash|osb|kymacompat
+
 .PHONY: test-unit
-test-unit: postgres ## Run the fast tests: everything but the local garden.
-	go test ./...
+test-unit: postgres ## Run the unit tests and the storage suites, in less than two minutes. Leaves out e2e, crash, osb and kymacompat of test/.
+	go test -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) $$(go list ./... | grep -vE '/test/($(SYSTEM_TESTS))(/|$$)')
 
 .PHONY: test-garden
 test-garden: postgres garden ## Run the end-to-end tests, on the local garden and over real processes.
@@ -96,7 +99,6 @@ lint: $(LINT) $(VALE) ## Check code and prose.
 	$(LINT) run --allow-parallel-runners --build-tags garden ./test/e2e/... ./provisioner/installation/...
 	cd $(GARDEN)/kubernetes && $(CURDIR)/$(LINT) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...
 	cd $(GARDEN)/gardener && $(CURDIR)/$(LINT) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...
-
 	$(VALE) --output=line .
 
 $(LINT):
