@@ -22,21 +22,21 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// connected is a Provisioner with a Director and a connector for agents.
-type connected struct {
+// agentEnv is a Provisioner with a fake Director, whose connector accepts runtime agents.
+type agentEnv struct {
 	clusters
 
 	connector *connector
-	inside    clusteraccess.Access
+	access    clusteraccess.Access
 }
 
-func newConnected(t *testing.T, api client.WithWatch) connected {
+func newAgentEnv(t *testing.T, api client.WithWatch) agentEnv {
 	t.Helper()
 
 	simulated, settings := newDirector(t)
-	c := connected{
+	c := agentEnv{
 		connector: &connector{Director: simulated},
-		inside:    clusteraccess.New(gardener.New(api, "garden-local")),
+		access:    clusteraccess.New(gardener.New(api, "garden-local")),
 	}
 	c.clusters = newClusters(t, api, func(provisionerSettings *provisioner.Config) {
 		provisionerSettings.Director = settings
@@ -46,11 +46,11 @@ func newConnected(t *testing.T, api client.WithWatch) connected {
 	return c
 }
 
-// runAgent runs an agent for the cluster.
-func (c connected) runAgent(shootName string) dynamic.Interface {
+// runAgent runs a fake runtime agent in a cluster until the test ends, and returns a client of the cluster.
+func (c agentEnv) runAgent(shootName string) dynamic.Interface {
 	c.Helper()
 
-	config, disconnect, err := c.inside.Connect(c.Context(), shootName)
+	config, disconnect, err := c.access.Connect(c.Context(), shootName)
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -71,18 +71,18 @@ func (c connected) runAgent(shootName string) dynamic.Interface {
 
 const reconnectAgent = `mutation ($id: String!) { result: reconnectRuntimeAgent(id: $id) }`
 
-func (c connected) reconnect(runtimeID string) (operationID string) {
+func (c agentEnv) reconnect(runtimeID string) (operationID string) {
 	c.Helper()
 
-	if refused := c.ask(reconnectAgent, map[string]any{"id": runtimeID}, &operationID); refused != "" {
+	if refused := c.send(reconnectAgent, map[string]any{"id": runtimeID}, &operationID); refused != "" {
 		c.Fatal(refused)
 	}
 
 	return operationID
 }
 
-// until waits for the status and the errors of the agent's connection.
-func (c connected) until(runtimeID, status string, errors ...string) {
+// waitForConnection waits until runtimeStatus returns this connection status and exactly these errors.
+func (c agentEnv) waitForConnection(runtimeID, status string, errors ...string) {
 	c.Helper()
 
 	want := status + " " + strings.Join(errors, ", ")
@@ -97,7 +97,7 @@ func (c connected) until(runtimeID, status string, errors ...string) {
 			}
 		}
 
-		if refused := c.ask(`query ($id: String!) { result: runtimeStatus(id: $id) { runtimeConnectionStatus { status errors { message } } } }`,
+		if refused := c.send(`query ($id: String!) { result: runtimeStatus(id: $id) { runtimeConnectionStatus { status errors { message } } } }`,
 			map[string]any{"id": runtimeID}, &decoded); refused != "" {
 			c.Fatal(refused)
 		}
@@ -115,79 +115,79 @@ func (c connected) until(runtimeID, status string, errors ...string) {
 	}
 }
 
-// testAgent follows one runtime with Kyma and its agent: the agent connects, Kyma is upgraded, the agent reconnects, is rejected, and is
-// removed with the runtime.
+// testAgent connects the agent of a runtime with Kyma, upgrades Kyma, reconnects the agent, locks the agent out, and removes the
+// runtime.
 func testAgent(t *testing.T, api client.WithWatch) {
 	t.Helper()
 
-	c := newConnected(t, api)
-	c.hasNoAgent()
+	c := newAgentEnv(t, api)
+	c.checkRuntimeWithoutAgent()
 
 	order := clusterOf("gcp")
 	order["name"] = "c-kyma"
 
-	made := c.order(provisionRuntime, map[string]any{"config": map[string]any{
+	created := c.mustSend(provisionRuntime, map[string]any{"config": map[string]any{
 		"runtimeInput": map[string]any{"name": "c-kyma"}, "clusterConfig": map[string]any{"gardenerConfig": order}, "kymaConfig": kymaOf("1.0.0"),
 	}})
-	c.waitForMessage(made.ID, "the runtime agent has not started to connect")
-	c.until(made.RuntimeID, "Pending")
+	c.waitForMessage(created.ID, "the runtime agent has not started to connect")
+	c.waitForConnection(created.RuntimeID, "Pending")
 
 	cluster := c.runAgent("c-kyma")
-	c.wantSucceeded(made.ID)
+	c.wantSucceeded(created.ID)
 
-	first := c.connection(made.RuntimeID, cluster)
+	first := c.connection(created.RuntimeID, cluster)
 
-	upgrade := c.order(upgradeRuntime, map[string]any{"id": made.RuntimeID, "config": map[string]any{"kymaConfig": kymaOf("1.1.0")}})
+	upgrade := c.mustSend(upgradeRuntime, map[string]any{"id": created.RuntimeID, "config": map[string]any{"kymaConfig": kymaOf("1.1.0")}})
 	c.wantSucceeded(upgrade.ID)
 
-	if upgraded := c.connection(made.RuntimeID, cluster); upgraded != first {
+	if upgraded := c.connection(created.RuntimeID, cluster); upgraded != first {
 		t.Errorf("an upgrade of Kyma made the agent reconnect: %s, %s", first, upgraded)
 	}
 
-	c.wantSucceeded(c.reconnect(made.RuntimeID))
+	c.wantSucceeded(c.reconnect(created.RuntimeID))
 
-	if second := c.connection(made.RuntimeID, cluster); second == first {
+	if second := c.connection(created.RuntimeID, cluster); second == first {
 		t.Error("the agent did not reconnect after the request")
 	}
 
-	known := c.registered(made.RuntimeID)
-	if len(spent(known)) != 2 || known.Condition != "CONNECTED" {
-		t.Errorf("the runtime in Director is %s with tokens %+v, want two used tokens", known.Condition, known.OneTimeTokens)
+	registered := c.directorRuntime(created.RuntimeID)
+	if len(spentTokens(registered)) != 2 || registered.Condition != "CONNECTED" {
+		t.Errorf("the runtime in Director is %s with tokens %+v, want two used tokens", registered.Condition, registered.OneTimeTokens)
 	}
 
-	c.connector.refuse(errors.New("the account is locked"))
+	c.connector.reject(errors.New("the account is locked"))
 
-	id := c.reconnect(made.RuntimeID)
-	c.until(made.RuntimeID, "Disconnected", "the account is locked")
+	id := c.reconnect(created.RuntimeID)
+	c.waitForConnection(created.RuntimeID, "Disconnected", "the account is locked")
 
 	c.waitForMessage(id, "the runtime agent could not connect (ConnectionFailed): the account is locked; it has got another token")
 
-	c.remove(made.RuntimeID)
-	c.until(made.RuntimeID, "Pending")
+	c.remove(created.RuntimeID)
+	c.waitForConnection(created.RuntimeID, "Pending")
 }
 
-// hasNoAgent provisions a runtime without Kyma, which has no agent.
-func (c connected) hasNoAgent() {
+// checkRuntimeWithoutAgent provisions a runtime without Kyma. The Provisioner must reject a request to reconnect its agent.
+func (c agentEnv) checkRuntimeWithoutAgent() {
 	c.Helper()
 
-	made := c.order(provisionRuntime, map[string]any{"config": map[string]any{
+	created := c.mustSend(provisionRuntime, map[string]any{"config": map[string]any{
 		"runtimeInput": map[string]any{"name": "c-gcp"}, "clusterConfig": map[string]any{"gardenerConfig": clusterOf("gcp")},
 	}})
-	c.wantSucceeded(made.ID)
-	c.until(made.RuntimeID, "Pending")
+	c.wantSucceeded(created.ID)
+	c.waitForConnection(created.RuntimeID, "Pending")
 
 	var refused string
-	if got := c.ask(reconnectAgent, map[string]any{"id": made.RuntimeID}, &refused); !strings.Contains(got, "has no runtime agent") {
+	if got := c.send(reconnectAgent, map[string]any{"id": created.RuntimeID}, &refused); !strings.Contains(got, "has no runtime agent") {
 		c.Fatalf("reconnecting without an agent: %q", got)
 	}
 
-	c.remove(made.RuntimeID)
+	c.remove(created.RuntimeID)
 }
 
-// connection waits until the agent has connected, and returns the ID of its connection.
-func (c connected) connection(runtimeID string, cluster dynamic.Interface) string {
+// connection waits until the agent has connected, and returns the UID of the connection object in the cluster.
+func (c agentEnv) connection(runtimeID string, cluster dynamic.Interface) string {
 	c.Helper()
-	c.until(runtimeID, "Connected")
+	c.waitForConnection(runtimeID, "Connected")
 
 	connections := schema.GroupVersionResource{Group: "compass.kyma-project.io", Version: "v1alpha1", Resource: "compassconnections"}
 
@@ -199,8 +199,8 @@ func (c connected) connection(runtimeID string, cluster dynamic.Interface) strin
 	return string(found.GetUID())
 }
 
-// registered returns the runtime in Director.
-func (c connected) registered(runtimeID string) fakedirector.Runtime {
+// directorRuntime returns Director's record of a runtime.
+func (c agentEnv) directorRuntime(runtimeID string) fakedirector.Runtime {
 	c.Helper()
 
 	all := c.connector.Runtimes()
@@ -213,11 +213,11 @@ func (c connected) registered(runtimeID string) fakedirector.Runtime {
 	return all[found]
 }
 
-func (c connected) remove(runtimeID string) {
+func (c agentEnv) remove(runtimeID string) {
 	c.Helper()
 
 	var removal string
-	if got := c.ask(`mutation ($id: String!) { result: deprovisionRuntime(id: $id) }`, map[string]any{"id": runtimeID}, &removal); got != "" {
+	if got := c.send(`mutation ($id: String!) { result: deprovisionRuntime(id: $id) }`, map[string]any{"id": runtimeID}, &removal); got != "" {
 		c.Fatal(got)
 	}
 

@@ -15,62 +15,63 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestBindingsOnLocalGarden checks access and the removal of expired bindings with real API servers.
+// TestBindingsOnLocalGarden checks the rights of bindings and the removal of expired bindings, with real API servers.
 func TestBindingsOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
 	var settings replica.Database
 
-	w := startProgramsOn(t, localGarden(t, "--cluster-creation=1s"), func(tb testing.TB, service string) replica.Database {
+	p := startProgramsOn(t, localGarden(t, "--cluster-creation=1s"), func(tb testing.TB, service string) replica.Database {
 		tb.Helper()
 
-		fresh := harness.Postgres(tb, service)
+		database := harness.Postgres(tb, service)
 		if service == "broker" {
-			settings = fresh
+			settings = database
 		}
 
-		return fresh
+		return database
 	})
 
-	w.Create("bound", harness.PlanTrial)
-	w.WantSucceeded("bound")
+	p.Create("bound", harness.PlanTrial)
+	p.WantSucceeded("bound")
 
-	runtime := runtimeOf(w)
+	runtime := runtimeClient(p)
 	aggregateRoles(t, runtime)
-	testBindings(t, w.platform, "bound", harness.PlanTrial)
+	testBindings(t, p.platform, "bound", harness.PlanTrial)
 
-	if left := accountsIn(t, runtime); left != 1 {
+	if left := countBindingAccounts(t, runtime); left != 1 {
 		t.Fatalf("the runtime has %d accounts of bindings, want one", left)
 	}
 
-	expire(t, settings)
-	w.Until("expired bindings to be removed", func() bool { return accountsIn(t, runtime) == 0 })
-	w.Send(http.MethodGet, harness.BindingPath("bound", "viewer"), nil, http.StatusNotFound)
+	expireBindings(t, settings)
+	p.Until("expired bindings to be removed", func() bool { return countBindingAccounts(t, runtime) == 0 })
+	p.Send(http.MethodGet, harness.BindingPath("bound", "viewer"), nil, http.StatusNotFound)
 
-	w.Delete("bound", harness.PlanTrial)
-	w.WantGone("bound")
+	p.Delete("bound", harness.PlanTrial)
+	p.WantGone("bound")
 }
 
-// aggregateRoles fills the roles view and edit. In real clusters the controller-manager does this; the local garden has none.
+// aggregateRoles adds the aggregated rules to the cluster roles view and edit. Clusters of the local garden have no
+// controller-manager, which does this in other clusters.
 func aggregateRoles(t *testing.T, runtime *kubernetes.Clientset) {
 	t.Helper()
 
 	roles := runtime.RbacV1().ClusterRoles()
 
-	for _, name := range []string{"view", "edit"} { // editors may also view
+	for _, name := range []string{"view", "edit"} { // edit aggregates view
 		role, err := roles.Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 
 		for _, selector := range role.AggregationRule.ClusterRoleSelectors {
-			parts, err := roles.List(t.Context(), metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&selector)})
+			aggregated, err := roles.List(t.Context(), metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&selector)})
 			if err != nil {
 				t.Fatal(err)
 			}
 
-			for _, part := range parts.Items {
-				role.Rules = append(role.Rules, part.Rules...)
+			for _, each := range aggregated.Items {
+				role.Rules = append(role.Rules, each.Rules...)
 			}
 		}
 
@@ -80,20 +81,20 @@ func aggregateRoles(t *testing.T, runtime *kubernetes.Clientset) {
 	}
 }
 
-// runtimeOf returns a client with an administrator's access to the runtime.
-func runtimeOf(w *programs) *kubernetes.Clientset {
-	w.Helper()
+// runtimeClient returns a client of the runtime with the rights of an administrator.
+func runtimeClient(p *programs) *kubernetes.Clientset {
+	p.Helper()
 
-	config, err := clientcmd.RESTConfigFromKubeConfig(w.kubeconfig("bound"))
+	config, err := clientcmd.RESTConfigFromKubeConfig(p.kubeconfig("bound"))
 	if err != nil {
-		w.Fatal(err)
+		p.Fatal(err)
 	}
 
 	return kubernetes.NewForConfigOrDie(config)
 }
 
-// accountsIn counts the accounts of bindings in the runtime.
-func accountsIn(t *testing.T, runtime *kubernetes.Clientset) int {
+// countBindingAccounts counts the service accounts that bindings have in the runtime.
+func countBindingAccounts(t *testing.T, runtime *kubernetes.Clientset) int {
 	t.Helper()
 
 	accounts, err := runtime.CoreV1().ServiceAccounts("").List(t.Context(), metav1.ListOptions{
@@ -106,8 +107,8 @@ func accountsIn(t *testing.T, runtime *kubernetes.Clientset) int {
 	return len(accounts.Items)
 }
 
-// expire makes all bindings expire now.
-func expire(t *testing.T, settings replica.Database) {
+// expireBindings moves the expiry of all bindings into the past.
+func expireBindings(t *testing.T, settings replica.Database) {
 	t.Helper()
 
 	address, err := settings.Storage()

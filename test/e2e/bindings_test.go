@@ -14,21 +14,22 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// revokedWithin limits how long revoked credentials may work. An API server caches a valid token for ten seconds.
+// revokedWithin is the longest time that revoked credentials may still work. An API server caches a valid token for ten seconds.
 const revokedWithin = 15 * time.Second
 
 func bindingOf(planID, role string) map[string]any {
 	return map[string]any{"service_id": harness.ServiceID, "plan_id": planID, "parameters": map[string]any{"role": role}}
 }
 
-// atOnce sends a request for a synchronous operation. If the operation takes too long, it repeats the request, as the broker asks, and
-// may then find the operation done.
-func (p platform) atOnce(method, path string, body any, want, done int) harness.Reply {
+// sendSynchronous sends a request for a synchronous operation, which must return the status want. The broker answers 503 if the
+// operation takes too long. sendSynchronous then repeats the request, and also accepts wantRepeated: the status of an operation
+// that has already succeeded.
+func (p platform) sendSynchronous(method, path string, body any, want, wantRepeated int) harness.Reply {
 	p.Helper()
 
 	var (
-		got   harness.Reply
-		again bool
+		got      harness.Reply
+		repeated bool
 	)
 
 	p.Until(method+" "+path, func() bool {
@@ -37,19 +38,19 @@ func (p platform) atOnce(method, path string, body any, want, done int) harness.
 			p.Fatal(err)
 		}
 
-		again = again || got.Status == http.StatusServiceUnavailable
+		repeated = repeated || got.Status == http.StatusServiceUnavailable
 
 		return got.Status != http.StatusServiceUnavailable
 	})
 
-	if got.Status != want && (!again || got.Status != done) {
+	if got.Status != want && (!repeated || got.Status != wantRepeated) {
 		p.Fatalf("%s %s returned %d %v, want %d", method, path, got.Status, got.Body, want)
 	}
 
 	return got
 }
 
-// bindingClient returns a client with the credentials of a binding.
+// bindingClient returns a client of the runtime with the credentials of a binding.
 func bindingClient(t *testing.T, bound harness.Reply) *kubernetes.Clientset {
 	t.Helper()
 
@@ -69,7 +70,7 @@ func bindingClient(t *testing.T, bound harness.Reply) *kubernetes.Clientset {
 	return client
 }
 
-func writes(t *testing.T, client *kubernetes.Clientset, name string) error {
+func createConfigMap(t *testing.T, client *kubernetes.Clientset, name string) error {
 	t.Helper()
 
 	_, err := client.CoreV1().ConfigMaps("default").Create(t.Context(),
@@ -78,7 +79,7 @@ func writes(t *testing.T, client *kubernetes.Clientset, name string) error {
 	return err
 }
 
-func reads(t *testing.T, client *kubernetes.Clientset) error {
+func listConfigMaps(t *testing.T, client *kubernetes.Clientset) error {
 	t.Helper()
 
 	_, err := client.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
@@ -86,11 +87,12 @@ func reads(t *testing.T, client *kubernetes.Clientset) error {
 	return err
 }
 
-// testBindings binds a ready instance with two roles, checks the rights of both, and removes one binding.
+// testBindings creates two bindings of a ready instance, with the roles edit and view. It checks the rights of both and removes
+// one of them.
 func testBindings(t *testing.T, p platform, instance, planID string) {
 	t.Helper()
 
-	editor := bindingClient(t, p.atOnce(http.MethodPut, harness.BindingPath(instance, "editor"), bindingOf(planID, "edit"), http.StatusCreated, http.StatusOK))
+	editor := bindingClient(t, p.sendSynchronous(http.MethodPut, harness.BindingPath(instance, "editor"), bindingOf(planID, "edit"), http.StatusCreated, http.StatusOK))
 
 	p.Send(http.MethodPut, harness.BindingPath(instance, "viewer")+harness.Incomplete, bindingOf(planID, "view"), http.StatusAccepted)
 	p.Until("the binding", func() bool {
@@ -101,15 +103,15 @@ func testBindings(t *testing.T, p platform, instance, planID string) {
 
 	viewer := bindingClient(t, p.Send(http.MethodGet, harness.BindingPath(instance, "viewer"), nil, http.StatusOK))
 
-	// An API server notices new rights after a moment.
-	p.Until("the rights of the editor", func() bool { return reads(t, editor) == nil })
-	p.Until("the rights of the viewer", func() bool { return reads(t, viewer) == nil })
+	// New role bindings take effect after a delay: API servers read them from a cache.
+	p.Until("the rights of the editor", func() bool { return listConfigMaps(t, editor) == nil })
+	p.Until("the rights of the viewer", func() bool { return listConfigMaps(t, viewer) == nil })
 
-	if err := writes(t, editor, "by-editor"); err != nil {
+	if err := createConfigMap(t, editor, "by-editor"); err != nil {
 		t.Errorf("the editor cannot write: %v", err)
 	}
 
-	if err := writes(t, viewer, "by-viewer"); !apierrors.IsForbidden(err) {
+	if err := createConfigMap(t, viewer, "by-viewer"); !apierrors.IsForbidden(err) {
 		t.Errorf("the viewer can write: %v", err)
 	}
 
@@ -117,14 +119,14 @@ func testBindings(t *testing.T, p platform, instance, planID string) {
 		t.Errorf("the editor can read role bindings: %v", err)
 	}
 
-	p.atOnce(http.MethodDelete, harness.BindingPath(instance, "editor")+"?service_id="+harness.ServiceID+"&plan_id="+planID, nil, http.StatusOK, http.StatusGone)
+	p.sendSynchronous(http.MethodDelete, harness.BindingPath(instance, "editor")+"?service_id="+harness.ServiceID+"&plan_id="+planID, nil, http.StatusOK, http.StatusGone)
 
 	removed, lastGood := time.Now(), time.Time{}
 
 	p.Until("revoked credentials to be rejected", func() bool {
 		asked := time.Now()
 
-		err := reads(t, editor)
+		err := listConfigMaps(t, editor)
 		if err == nil {
 			lastGood = asked
 		}
@@ -138,7 +140,7 @@ func testBindings(t *testing.T, p platform, instance, planID string) {
 
 	p.Send(http.MethodGet, harness.BindingPath(instance, "editor"), nil, http.StatusNotFound)
 
-	if err := reads(t, viewer); err != nil {
+	if err := listConfigMaps(t, viewer); err != nil {
 		t.Errorf("the credentials of the remaining binding do not work: %v", err)
 	}
 }
@@ -146,16 +148,16 @@ func testBindings(t *testing.T, p platform, instance, planID string) {
 func TestBindings(t *testing.T) {
 	t.Parallel()
 
-	harness.EachDatabase(t, func(t *testing.T, fresh harness.Database) {
-		l := start(t, fresh, 200*time.Millisecond)
+	harness.EachDatabase(t, func(t *testing.T, database harness.Database) {
+		e := start(t, database, 200*time.Millisecond)
 
-		l.Create("bound", harness.PlanTrial)
-		l.WantSucceeded("bound")
-		testBindings(t, l.platform, "bound", harness.PlanTrial)
+		e.Create("bound", harness.PlanTrial)
+		e.WantSucceeded("bound")
+		testBindings(t, e.platform, "bound", harness.PlanTrial)
 
-		// Remaining bindings do not block the deletion.
-		l.Delete("bound", harness.PlanTrial)
-		l.WantGone("bound")
-		l.Send(http.MethodGet, harness.BindingPath("bound", "viewer"), nil, http.StatusNotFound)
+		// The instance can be deleted although a binding remains.
+		e.Delete("bound", harness.PlanTrial)
+		e.WantGone("bound")
+		e.Send(http.MethodGet, harness.BindingPath("bound", "viewer"), nil, http.StatusNotFound)
 	})
 }

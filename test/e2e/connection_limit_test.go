@@ -10,25 +10,26 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestDatabaseWithoutFreeConnections takes all connections of the PostgreSQL that both services use, during an operation.
-// Responses have a Retry-After header, the engines wait, and work resumes when connections are available again.
+// TestDatabaseWithoutFreeConnections takes all connections of the PostgreSQL server of both services during an operation.
+// Meanwhile the broker answers 503 with a Retry-After header, and no engine claims operations. Both services resume their work
+// when connections are free again.
 func TestDatabaseWithoutFreeConnections(t *testing.T) {
 	t.Parallel()
 
 	server := postgrestest.Own(t, "max_connections=40")
-	fresh := func(_ testing.TB, service string) replica.Database {
+	database := func(_ testing.TB, service string) replica.Database {
 		return harness.PostgresSettings(server.Database(t), service)
 	}
 
-	l := start(t, fresh, 200*time.Millisecond)
-	l.Create("before", harness.PlanAWS)
+	e := start(t, database, 200*time.Millisecond)
+	e.Create("before", harness.PlanAWS)
 
 	release := server.ExhaustConnections(t)
 
 	for method, path := range map[string]string{
 		http.MethodPut: harness.InstancePath("during") + "?accepts_incomplete=true", http.MethodGet: harness.InstancePath("before") + "/last_operation",
 	} {
-		got, err := l.Try(method, path, harness.Order(harness.PlanAWS))
+		got, err := e.Try(method, path, harness.Order(harness.PlanAWS))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,20 +39,20 @@ func TestDatabaseWithoutFreeConnections(t *testing.T) {
 		}
 	}
 
-	l.Until("a failed claim of the broker's engine", func() bool { return l.metric("environment_broker_engine_claims_failed_total") > 1 })
+	e.Until("a failed claim of the broker's engine", func() bool { return e.metric("environment_broker_engine_claims_failed_total") > 1 })
 
 	release()
 
-	l.WantSucceeded("before")
-	l.Create("during", harness.PlanAWS)
-	l.WantSucceeded("during")
+	e.WantSucceeded("before")
+	e.Create("during", harness.PlanAWS)
+	e.WantSucceeded("during")
 
-	if shoots := l.shoots(); len(shoots) != 2 {
+	if shoots := e.shoots(); len(shoots) != 2 {
 		t.Errorf("want one Shoot for each instance, got %d", len(shoots))
 	}
 }
 
-// metric returns the value of a counter of the broker, summed over its labels.
+// metric returns the sum of all series of a counter of the broker.
 func (e env) metric(name string) float64 {
 	e.Helper()
 

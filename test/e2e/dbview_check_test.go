@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// TestTimelineViolations checks that violations detects invalid timelines.
+// TestTimelineViolations checks that violations reports each kind of invalid timeline.
 func TestTimelineViolations(t *testing.T) {
 	accepted := process.Entry{Outcome: process.Accepted}
 	ended := process.Entry{Outcome: process.OperationSucceeded}
@@ -39,15 +39,15 @@ func TestTimelineViolations(t *testing.T) {
 			[]process.Entry{accepted, in("a", process.Done), in("a", process.Done), in("b", process.Done), ended},
 			[]string{"runs a again"},
 		},
-		"no start": {"every operation has one acceptance", []process.Entry{in("a", process.Done), ended}, []string{"does not start with its acceptance"}},
-		"no end":   {"the timeline ends with the end of the operation", []process.Entry{accepted, in("a", process.Done)}, []string{"is succeeded and ends with done"}},
+		"no start": {"every timeline starts with an accepted entry", []process.Entry{in("a", process.Done), ended}, []string{"does not start with its acceptance"}},
+		"no end":   {"the timeline of an ended operation ends with the final outcome", []process.Entry{accepted, in("a", process.Done)}, []string{"is succeeded and ends with done"}},
 		"two starts": {
-			"a repeated request returns the existing operation",
+			"an operation is accepted once; repeated requests return the existing operation",
 			[]process.Entry{accepted, accepted, ended},
 			[]string{"is accepted twice"},
 		},
 		"after the end": {
-			"nothing follows the end",
+			"no entry follows the final outcome",
 			[]process.Entry{accepted, ended, in("a", process.Done), ended},
 			[]string{"continues after its end"},
 		},
@@ -70,7 +70,7 @@ func TestDelay(t *testing.T) {
 		{Outcome: process.Accepted, Began: at(0), End: at(0)},
 		{Outcome: process.Done, Began: at(1), End: at(10)}, // one second in the queue
 		{Outcome: process.Waiting, Began: at(10), End: at(11), NextRun: at(40)},
-		{Outcome: process.Waiting, Began: at(20), End: at(21), NextRun: at(50)}, // was woken
+		{Outcome: process.Waiting, Began: at(20), End: at(21), NextRun: at(50)}, // an event woke the operation early
 		{Outcome: process.Done, Began: at(53), End: at(54)},                     // three seconds late
 		{Outcome: process.OperationSucceeded, Began: at(54), End: at(54)},
 	}

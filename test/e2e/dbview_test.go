@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// dbView reads the database of a running service.
+// dbView reads the operations of a running service directly from its database.
 type dbView struct {
 	*testing.T
 
@@ -32,12 +32,12 @@ func openDBView(t *testing.T, service string, settings replica.Database) dbView 
 		t.Fatal(err)
 	}
 
-	where, err := settings.Storage()
+	config, err := settings.Storage()
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	db, err := storage.Open(t.Context(), where)
+	db, err := storage.Open(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,93 +48,94 @@ func openDBView(t *testing.T, service string, settings replica.Database) dbView 
 		}
 	})
 
-	b := dbView{T: t, service: service, db: db}
+	v := dbView{T: t, service: service, db: db}
 
-	if b.operations, err = operations.Open(t.Context(), db, keys); err != nil {
+	if v.operations, err = operations.Open(t.Context(), db, keys); err != nil {
 		t.Fatal(err)
 	}
 
-	return b
+	return v
 }
 
 // count returns the result of a counting query.
-func (b dbView) count(query string, arguments ...any) int {
-	b.Helper()
+func (v dbView) count(query string, arguments ...any) int {
+	v.Helper()
 
-	count, err := storage.Get[int](b.Context(), b.db.Reader(), query, arguments...)
+	count, err := storage.Get[int](v.Context(), v.db.Reader(), query, arguments...)
 	if err != nil {
-		b.Fatal(err)
+		v.Fatal(err)
 	}
 
 	return count
 }
 
-// unfinished counts the operations that have not ended.
-func (b dbView) unfinished() int {
-	b.Helper()
+// unfinished returns the number of operations that have not ended.
+func (v dbView) unfinished() int {
+	v.Helper()
 
-	return b.count(`SELECT count(*) FROM operations WHERE state IN ('pending', 'in progress', 'canceling')`)
+	return v.count(`SELECT count(*) FROM operations WHERE state IN ('pending', 'in progress', 'canceling')`)
 }
 
-// takenOver counts the takeovers of operations.
-func (b dbView) takenOver() int {
-	b.Helper()
+// takeovers returns how often replicas have taken over operations from other replicas.
+func (v dbView) takeovers() int {
+	v.Helper()
 
-	return b.count(`SELECT count(*) FROM timeline WHERE outcome = ?`, string(process.TakenOver))
+	return v.count(`SELECT count(*) FROM timeline WHERE outcome = ?`, string(process.TakenOver))
 }
 
-// outcomes counts each outcome in the timelines.
-func (b dbView) outcomes() string {
-	b.Helper()
+// outcomes formats the number of timeline entries with each outcome.
+func (v dbView) outcomes() string {
+	v.Helper()
 
-	lines, err := storage.Select[string](b.Context(), b.db.Reader(),
+	lines, err := storage.Select[string](v.Context(), v.db.Reader(),
 		`SELECT outcome || ' ' || count(*) FROM timeline GROUP BY outcome ORDER BY outcome`)
 	if err != nil {
-		b.Fatal(err)
+		v.Fatal(err)
 	}
 
 	return strings.Join(lines, ", ")
 }
 
-// troubles returns the five most frequent reasons for retries, without IDs, with the longest wait before the next attempt.
-func (b dbView) troubles() string {
-	b.Helper()
+// retryReasons formats the five most frequent reasons for retries, each with its longest wait before the next attempt. IDs in the
+// reasons are replaced by an ellipsis.
+func (v dbView) retryReasons() string {
+	v.Helper()
 
-	lines, err := storage.Select[string](b.Context(), b.db.Reader(),
+	lines, err := storage.Select[string](v.Context(), v.db.Reader(),
 		`SELECT count(*) || ' × ' || reason || ' (up to ' || max(wait) || ' s)' FROM (
 			SELECT regexp_replace(message, '[-[:xdigit:]]{7,}', '…', 'g') AS reason, extract(epoch FROM next_run_at - ended_at)::int AS wait
 			FROM timeline WHERE outcome = 'retrying'
 		) AS tries GROUP BY reason ORDER BY count(*) DESC LIMIT 5`)
 	if err != nil {
-		b.Fatal(err)
+		v.Fatal(err)
 	}
 
 	return strings.Join(lines, "; ")
 }
 
-// carriers counts the replicas that hold operations.
-func (b dbView) carriers() int {
-	b.Helper()
+// leaseOwners returns the number of replicas that hold leases.
+func (v dbView) leaseOwners() int {
+	v.Helper()
 
-	return b.count(`SELECT count(DISTINCT lease_owner) FROM operations WHERE lease_until > now()`)
+	return v.count(`SELECT count(DISTINCT lease_owner) FROM operations WHERE lease_until > now()`)
 }
 
-// lapsed counts the operations whose lease has expired and that no replica has taken over.
-func (b dbView) lapsed() int {
-	b.Helper()
+// expiredLeases returns the number of operations whose lease has expired without a takeover.
+func (v dbView) expiredLeases() int {
+	v.Helper()
 
-	return b.count(`SELECT count(*) FROM operations WHERE lease_until <= now()`)
+	return v.count(`SELECT count(*) FROM operations WHERE lease_until <= now()`)
 }
 
-// all returns the operations by ID.
-func (b dbView) all() map[string]process.Record {
-	b.Helper()
+// records returns the records of all operations by ID.
+func (v dbView) records() map[string]process.Record {
+	v.Helper()
 
 	const many = 1_000_000
 
-	records, err := b.operations.List(b.Context(), operations.Filter{Limit: many})
+	records, err := v.operations.List(v.Context(), operations.Filter{Limit: many})
 	if err != nil {
-		b.Fatal(err)
+		v.Fatal(err)
 	}
 
 	found := make(map[string]process.Record, len(records))
@@ -145,50 +146,50 @@ func (b dbView) all() map[string]process.Record {
 	return found
 }
 
-// check reports operations that failed, and timelines that violate an invariant of the engine.
-func (b dbView) check(records map[string]process.Record) {
-	b.Helper()
+// checkTimelines fails the test for operations that failed, and for timelines that violate an invariant of the engine.
+func (v dbView) checkTimelines(records map[string]process.Record) {
+	v.Helper()
 
 	for _, record := range records {
 		if record.State != process.Succeeded && record.State != process.Canceled {
-			b.Errorf("%s: %s of %s is %s: %s", b.service, record.Kind, record.InstanceID, record.State, record.Problem.Message)
+			v.Errorf("%s: %s of %s is %s: %s", v.service, record.Kind, record.InstanceID, record.State, record.Problem.Message)
 		}
 
-		timeline, err := b.operations.Timeline(b.Context(), record.ID)
+		timeline, err := v.operations.Timeline(v.Context(), record.ID)
 		if err != nil {
-			b.Fatal(err)
+			v.Fatal(err)
 		}
 
 		for _, fault := range violations(record, timeline) {
-			b.Errorf("%s: %s of %s (%s) %s:\n%s", b.service, record.Kind, record.InstanceID, record.ID, fault, readable(timeline))
+			v.Errorf("%s: %s of %s (%s) %s:\n%s", v.service, record.Kind, record.InstanceID, record.ID, fault, formatTimeline(timeline))
 		}
 	}
 }
 
-// explain logs the unfinished operations if the test has failed.
-func (b dbView) explain() {
-	b.Helper()
+// logUnfinished logs the timelines of the unfinished operations if the test has failed.
+func (v dbView) logUnfinished() {
+	v.Helper()
 
-	if !b.Failed() {
+	if !v.Failed() {
 		return
 	}
 
-	for _, record := range b.all() {
+	for _, record := range v.records() {
 		if record.State.Terminal() {
 			continue
 		}
 
-		timeline, err := b.operations.Timeline(b.Context(), record.ID)
+		timeline, err := v.operations.Timeline(v.Context(), record.ID)
 		if err != nil {
-			b.Fatal(err)
+			v.Fatal(err)
 		}
 
-		b.Logf("%s: %s of %s (%s) is %s:\n%s", b.service, record.Kind, record.InstanceID, record.ID, record.State, readable(timeline))
+		v.Logf("%s: %s of %s (%s) is %s:\n%s", v.service, record.Kind, record.InstanceID, record.ID, record.State, formatTimeline(timeline))
 	}
 }
 
-// ends maps the state of an ended operation to the last outcome in its timeline.
-func ends() map[process.State]process.Outcome {
+// finalOutcomes maps the state of an ended operation to the outcome of the last entry in its timeline.
+func finalOutcomes() map[process.State]process.Outcome {
 	return map[process.State]process.Outcome{
 		process.Succeeded: process.OperationSucceeded,
 		process.Failed:    process.OperationFailed,
@@ -196,8 +197,8 @@ func ends() map[process.State]process.Outcome {
 	}
 }
 
-// violations checks the timeline of an operation that has ended: it starts with its acceptance, ends with its end,
-// and enters no finished stage again.
+// violations returns the invariants that the timeline of an ended operation violates. The first entry is the acceptance, the last
+// entry is the final outcome, and no finished stage runs again.
 func violations(record process.Record, timeline []process.Entry) []string {
 	var found []string
 
@@ -205,7 +206,7 @@ func violations(record process.Record, timeline []process.Entry) []string {
 		return []string{"does not start with its acceptance"}
 	}
 
-	if end := timeline[len(timeline)-1].Outcome; end != ends()[record.State] {
+	if end := timeline[len(timeline)-1].Outcome; end != finalOutcomes()[record.State] {
 		found = append(found, "is "+string(record.State)+" and ends with "+string(end))
 	}
 
@@ -240,7 +241,7 @@ func violations(record process.Record, timeline []process.Entry) []string {
 	return found
 }
 
-// ranAgain reports whether the last step of a finished stage was done more than once.
+// ranAgain reports whether a finished stage ran again: whether its last step was done more than once.
 func ranAgain(stage string, timeline []process.Entry) bool {
 	last, done := "", 0
 
@@ -259,8 +260,8 @@ func ranAgain(stage string, timeline []process.Entry) bool {
 	return done > 1
 }
 
-// delay returns the longest time that an operation waited although an attempt was due: after its acceptance, after the end of an
-// attempt, or after the scheduled time of the next attempt.
+// delay returns the longest time between two entries in which an attempt was due but did not start. An attempt is due after the
+// acceptance and after each earlier attempt, or at the scheduled time if the earlier attempt sets one.
 func delay(timeline []process.Entry) time.Duration {
 	var longest time.Duration
 
@@ -280,8 +281,8 @@ func delay(timeline []process.Entry) time.Duration {
 	return longest
 }
 
-// readable formats a timeline.
-func readable(timeline []process.Entry) string {
+// formatTimeline formats a timeline, one entry a line.
+func formatTimeline(timeline []process.Entry) string {
 	var text strings.Builder
 
 	for _, entry := range timeline {

@@ -15,12 +15,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 )
 
-// connector is the connector of the fake Director. It rejects connections after refuse.
+// connector is the connector of the fake Director. It rejects connections after a call of reject.
 type connector struct {
 	*fakedirector.Director
 
-	mutex   sync.Mutex
-	refused error
+	mutex     sync.Mutex
+	rejection error
 }
 
 var _ simulator.Connector = (*connector)(nil)
@@ -30,22 +30,23 @@ func (c *connector) Connect(ctx context.Context, url, token string) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 
-	if c.refused != nil {
-		return c.refused
+	if c.rejection != nil {
+		return c.rejection
 	}
 
 	return c.Director.Connect(ctx, url, token)
 }
 
-// refuse rejects connections from now on.
-func (c *connector) refuse(err error) {
+// reject makes all further connections fail with the error.
+func (c *connector) reject(err error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 
-	c.refused = err
+	c.rejection = err
 }
 
-// newDirector runs a fake Director, and returns it with the settings of a Provisioner that registers its runtimes there.
+// newDirector runs a fake Director. It also returns the settings with which a Provisioner registers its runtimes in that
+// Director.
 func newDirector(t *testing.T) (*fakedirector.Director, provisioner.Director) {
 	t.Helper()
 

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// standalone is a Provisioner without a broker, called through its GraphQL API.
+// standalone is a Provisioner without a broker. Its client calls the GraphQL API.
 type standalone struct {
 	*testing.T
 
@@ -21,10 +21,10 @@ type standalone struct {
 	stop   func()
 }
 
-func startStandalone(t *testing.T, where client.WithWatch, settings provisioner.Config) standalone {
+func startStandalone(t *testing.T, garden client.WithWatch, settings provisioner.Config) standalone {
 	t.Helper()
 
-	url, stop := harness.StartProvisioner(t, where, settings, logging.Discard())
+	url, stop := harness.StartProvisioner(t, garden, settings, logging.Discard())
 
 	client, err := provisionerclient.New(provisionerclient.Options{URL: url})
 	if err != nil {
@@ -34,13 +34,13 @@ func startStandalone(t *testing.T, where client.WithWatch, settings provisioner.
 	return standalone{T: t, client: client, stop: stop}
 }
 
-// order orders a runtime.
-func (l standalone) order(name string) provisionerclient.Operation {
-	l.Helper()
+// order orders a runtime whose Shoot has the name.
+func (p standalone) order(name string) provisionerclient.Operation {
+	p.Helper()
 
 	disk, size := "gp3", 50
 
-	ordered, err := l.client.ProvisionRuntime(l.Context(), provisionerclient.Caller{Tenant: "tenant"}, &wire.ProvisionRuntimeInput{
+	ordered, err := p.client.ProvisionRuntime(p.Context(), provisionerclient.Caller{Tenant: "tenant"}, &wire.ProvisionRuntimeInput{
 		RuntimeInput: &wire.RuntimeInput{Name: name},
 		ClusterConfig: &wire.ClusterConfigInput{GardenerConfig: &wire.GardenerConfigInput{
 			Name: name, KubernetesVersion: "1.35.4", Provider: "aws", TargetSecret: "aws", Region: "eu-central-1",
@@ -55,89 +55,91 @@ func (l standalone) order(name string) provisionerclient.Operation {
 		}},
 	})
 	if err != nil {
-		l.Fatal(err)
+		p.Fatal(err)
 	}
 
 	return ordered
 }
 
 // state returns the state of an operation.
-func (l standalone) state(operationID string) provisionerclient.State {
-	l.Helper()
+func (p standalone) state(operationID string) provisionerclient.State {
+	p.Helper()
 
-	status, err := l.client.OperationStatus(l.Context(), "tenant", operationID)
+	status, err := p.client.OperationStatus(p.Context(), "tenant", operationID)
 	if err != nil {
-		l.Fatal(err)
+		p.Fatal(err)
 	}
 
 	return status.State
 }
 
-// until waits for the state of an operation.
-func (l standalone) until(operationID string, want provisionerclient.State) {
-	l.Helper()
+// waitForState waits until an operation has the state.
+func (p standalone) waitForState(operationID string, want provisionerclient.State) {
+	p.Helper()
 
-	harness.Until(l, "operation "+operationID+" to be "+string(want), func() bool { return l.state(operationID) == want })
+	harness.Until(p, "operation "+operationID+" to be "+string(want), func() bool { return p.state(operationID) == want })
 }
 
 // TestOperationsOfPreviousProcessAreNotResumed restarts the Provisioner with APP_ENQUEUE_IN_PROGRESS_OPERATIONS=false.
 func TestOperationsOfPreviousProcessAreNotResumed(t *testing.T) {
 	t.Parallel()
 
-	harness.EachDatabase(t, func(t *testing.T, fresh harness.Database) {
+	harness.EachDatabase(t, func(t *testing.T, database harness.Database) {
 		const creation = 300 * time.Millisecond
 
 		memory := harness.StartGarden(t, creation)
-		settings := harness.ProvisionerSettings(fresh(t, "provisioner"))
+		settings := harness.ProvisionerSettings(database(t, "provisioner"))
 
-		injectClusterFaults(t, memory.Client(), stuck())
+		injectClusterFaults(t, memory.Client(), stuckClusters())
 
 		previous := startStandalone(t, memory.Client(), settings)
-		begun, unwanted := previous.order("c-begun"), previous.order("c-unwanted")
-		previous.until(begun.ID, provisionerclient.StateInProgress)
-		previous.until(unwanted.ID, provisionerclient.StateInProgress)
+		started, unwanted := previous.order("c-begun"), previous.order("c-unwanted")
+		previous.waitForState(started.ID, provisionerclient.StateInProgress)
+		previous.waitForState(unwanted.ID, provisionerclient.StateInProgress)
 		harness.Until(t, "the Shoots", func() bool { return len(harness.Shoots(t, memory.Client(), memory.Namespace())) == 2 })
 		previous.stop()
 		injectClusterFaults(t, memory.Client(), nil)
 
-		// It accepts requests and never starts their operations.
-		busy := settings
-		busy.Engine.Workers = 0
+		// Without workers, a Provisioner accepts orders but never starts their operations.
+		withoutWorkers := settings
+		withoutWorkers.Engine.Workers = 0
 
-		accepting := startStandalone(t, memory.Client(), busy)
+		accepting := startStandalone(t, memory.Client(), withoutWorkers)
 		waiting := accepting.order("c-waiting")
 		accepting.stop()
 
-		careful := settings
-		careful.EnqueueInProgressOperations = false
+		withoutResuming := settings
+		withoutResuming.EnqueueInProgressOperations = false
 
-		next := startStandalone(t, memory.Client(), careful)
+		next := startStandalone(t, memory.Client(), withoutResuming)
 
-		// Run two own operations in sequence. At their end the other clusters are ready, and the other operations due.
+		// Two operations of the new process run one after the other. Then the earlier clusters are ready and their operations are
+		// due.
 		for _, name := range []string{"c-own", "c-own-too"} {
-			next.until(next.order(name).ID, provisionerclient.StateSucceeded)
+			next.waitForState(next.order(name).ID, provisionerclient.StateSucceeded)
 		}
 
 		for id, want := range map[string]provisionerclient.State{
-			begun.ID: provisionerclient.StateInProgress, unwanted.ID: provisionerclient.StateInProgress, waiting.ID: provisionerclient.StatePending,
+			started.ID: provisionerclient.StateInProgress, unwanted.ID: provisionerclient.StateInProgress, waiting.ID: provisionerclient.StatePending,
 		} {
 			if got := next.state(id); got != want {
 				t.Errorf("an operation of a previous process is %s, want %s: it must not be resumed", got, want)
 			}
 		}
 
-		// A runtime whose operation is not resumed can be removed: the removal belongs to this process and cancels the operation.
+		// The removal of a runtime belongs to the new process, so the new process runs it. It cancels the operation of the old
+		// process.
 		removal, err := next.client.DeprovisionRuntime(t.Context(), provisionerclient.Caller{Tenant: "tenant"}, unwanted.RuntimeID)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		next.until(removal, provisionerclient.StateSucceeded)
-		next.until(unwanted.ID, provisionerclient.StateFailed)
+		next.waitForState(removal, provisionerclient.StateSucceeded)
+		next.waitForState(unwanted.ID, provisionerclient.StateFailed)
 		next.stop()
 
 		last := startStandalone(t, memory.Client(), settings)
-		last.until(begun.ID, provisionerclient.StateSucceeded)
-		last.until(waiting.ID, provisionerclient.StateSucceeded)
+		last.waitForState(started.ID, provisionerclient.StateSucceeded)
+		last.waitForState(waiting.ID, provisionerclient.StateSucceeded)
 	})
 }

@@ -15,87 +15,90 @@ import (
 
 // Kinds of faults.
 const (
-	killed       = "SIGKILL"
-	frozen       = "SIGSTOP beyond the lease, then SIGCONT"
-	terminated   = "SIGTERM"
-	databaseAway = "restart of PostgreSQL"
+	faultKill            = "SIGKILL"
+	faultFreeze          = "SIGSTOP beyond the lease, then SIGCONT"
+	faultTerminate       = "SIGTERM"
+	faultRestartDatabase = "restart of PostgreSQL"
 )
 
-// fault is injected into the fleet after a number of finished orders or actions.
+// fault is a fault of the fleet. It is injected after the given number of finished orders or actions.
 type fault struct {
-	how    string
+	kind   string
 	target *member // nil for the database
 	after  int
 }
 
-func (b fault) String() string {
-	if b.target == nil {
-		return fmt.Sprintf("after %3d: %s", b.after, b.how)
+func (f fault) String() string {
+	if f.target == nil {
+		return fmt.Sprintf("after %3d: %s", f.after, f.kind)
 	}
 
-	return fmt.Sprintf("after %3d: %s to %s", b.after, b.how, b.target.name)
+	return fmt.Sprintf("after %3d: %s to %s", f.after, f.kind, f.target.name)
 }
 
-// plan draws faults and their order. It contains every kind of fault, on each service that has replicas.
-func (f *fleet) plan(random *rand.Rand, toDo int) []fault {
+// drawFaults draws the faults of a run and their sequence. Each service that has replicas gets every kind of fault. Total is the
+// number of orders or actions in the run.
+func (f *fleet) drawFaults(random *rand.Rand, total int) []fault {
 	services := slices.DeleteFunc([]*replicas{f.brokers, f.provisioners}, func(r *replicas) bool { return len(r.members) == 0 })
-	hit := func(r *replicas, how string) fault {
-		return fault{how: how, target: r.members[random.IntN(len(r.members))]}
+	draw := func(r *replicas, kind string) fault {
+		return fault{kind: kind, target: r.members[random.IntN(len(r.members))]}
 	}
 
-	faults := []fault{{how: databaseAway}, hit(services[0], killed)}
+	faults := []fault{{kind: faultRestartDatabase}, draw(services[0], faultKill)}
 	for _, service := range services {
-		faults = append(faults, hit(service, killed), hit(service, frozen), hit(service, terminated))
+		faults = append(faults, draw(service, faultKill), draw(service, faultFreeze), draw(service, faultTerminate))
 	}
 
 	random.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
 
-	// The last faults happen while enough load remains.
+	// The last fault is injected while 30 % of the load remains.
 	const lastAt = 0.7
 
 	for i := range faults {
-		faults[i].after = int(lastAt * float64(toDo) * float64(i+1) / float64(len(faults)))
+		faults[i].after = int(lastAt * float64(total) * float64(i+1) / float64(len(faults)))
 	}
 
 	return faults
 }
 
-// inject injects the fault and waits until all replicas are ready again.
-func (f *fleet) inject(b fault) {
+// inject injects a fault and waits until all replicas are ready again.
+func (f *fleet) inject(next fault) {
 	f.Helper()
 
 	began := time.Now()
 
-	switch b.how {
-	case killed:
-		f.kill(b.target)
-	case frozen:
-		f.freeze(b.target)
-	case terminated:
-		if took := f.terminate(b.target); took > stopLimit {
-			f.Errorf("%s took %s to stop, want at most %s", b.target.name, took, stopLimit)
+	switch next.kind {
+	case faultKill:
+		f.kill(next.target)
+	case faultFreeze:
+		f.freeze(next.target)
+	case faultTerminate:
+		if took := f.terminate(next.target); took > stopLimit {
+			f.Errorf("%s took %s to stop, want at most %s", next.target.name, took, stopLimit)
 		} else {
-			f.Logf("%s stopped within %s", b.target.name, took.Round(time.Millisecond))
+			f.Logf("%s stopped within %s", next.target.name, took.Round(time.Millisecond))
 		}
-	case databaseAway:
+	case faultRestartDatabase:
 		f.restartDatabase()
 	}
 
-	f.Logf("%s: all are ready after %s", b, time.Since(began).Round(time.Millisecond))
+	f.Logf("%s: all are ready after %s", next, time.Since(began).Round(time.Millisecond))
 }
 
 const (
-	// stopLimit is the maximum time in which a replica without a shutdown delay stops, as docs/operator/running.md promises.
+	// stopLimit is the longest time that a replica without a shutdown delay takes to stop, as docs/operator/running.md promises.
 	stopLimit = 25 * time.Second
-	// takeOver limits the time until other replicas have claimed the operations of a frozen replica, and until it notices that.
-	takeOver = 30 * time.Second
-	// freezes limits the attempts to freeze a replica while it holds operations.
-	freezes = 5
-	// refused is the log text of a replica whose write came after its lease.
-	refused = "lease lost, another replica continues the operation"
+	// takeoverLimit is the longest time until other replicas have claimed the operations of a frozen replica, and also the
+	// longest time until the resumed replica logs that it has lost its leases.
+	takeoverLimit = 30 * time.Second
+	// freezeAttempts limits how often the test tries to freeze a replica while the replica holds operations.
+	freezeAttempts = 5
+	// leaseLost is the log text of a replica that writes after its lease has expired.
+	leaseLost = "lease lost, another replica continues the operation"
 )
 
-// freeze stops a working replica until others have taken over its operations. When it continues, the fence has to reject its writes.
+// freeze stops a working replica with SIGSTOP until other replicas have taken over its operations. After SIGCONT the fence must
+// reject the replica's writes.
 func (f *fleet) freeze(m *member) {
 	f.Helper()
 
@@ -106,25 +109,27 @@ func (f *fleet) freeze(m *member) {
 		rows, hold, others = f.provisionerDB, f.toGarden.hold, len(f.provisioners.members)
 	}
 
-	for range freezes {
-		before, refusedBefore := rows.takenOver(), strings.Count(m.running.said(), refused)
+	for range freezeAttempts {
+		before, rejectedBefore := rows.takeovers(), strings.Count(m.running.readLog(), leaseLost)
 
 		// While the upstream is silent, every replica soon holds operations.
 		release := hold()
-		atWork := harness.Within(3*time.Second, func() bool { return rows.carriers() >= others })
+		allHold := harness.Within(3*time.Second, func() bool { return rows.leaseOwners() >= others })
 		m.running.signal(syscall.SIGSTOP)
 		release()
 
 		limit := 3 * lease
-		if atWork { // or it may have held nothing
-			limit = takeOver
+		if allHold { // otherwise the frozen replica may hold no operation, and nothing is taken over
+			limit = takeoverLimit
 		}
 
 		stopped := time.Now()
-		caught := harness.Within(limit, func() bool { return time.Since(stopped) > lease && rows.lapsed() == 0 && rows.takenOver() > before })
+		takenOver := harness.Within(limit, func() bool {
+			return time.Since(stopped) > lease && rows.expiredLeases() == 0 && rows.takeovers() > before
+		})
 		m.running.signal(syscall.SIGCONT)
 
-		if caught && harness.Within(takeOver, func() bool { return strings.Count(m.running.said(), refused) > refusedBefore }) {
+		if takenOver && harness.Within(takeoverLimit, func() bool { return strings.Count(m.running.readLog(), leaseLost) > rejectedBefore }) {
 			f.Logf("%s was frozen for %s; its late writes were rejected", m.name, time.Since(stopped).Round(time.Millisecond))
 			f.allReady()
 
@@ -132,10 +137,10 @@ func (f *fleet) freeze(m *member) {
 		}
 	}
 
-	f.Errorf("%s was frozen %d times, but no late write was rejected", m.name, freezes)
+	f.Errorf("%s was frozen %d times, but no late write was rejected", m.name, freezeAttempts)
 }
 
-// restartDatabase stops PostgreSQL until every replica reports that it is not ready.
+// restartDatabase stops PostgreSQL, waits until every replica reports that it is not ready, and starts PostgreSQL again.
 func (f *fleet) restartDatabase() {
 	f.Helper()
 
@@ -143,7 +148,7 @@ func (f *fleet) restartDatabase() {
 		f.Fatal(err)
 	}
 
-	f.until("every replica to report that it is not ready", func() bool { return f.brokers.count()+f.provisioners.count() == 0 })
+	f.until("every replica to report that it is not ready", func() bool { return f.brokers.readyCount()+f.provisioners.readyCount() == 0 })
 
 	if err := f.postgres.Start(); err != nil {
 		f.Fatal(err)

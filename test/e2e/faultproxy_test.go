@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// tcpProxy forwards TCP connections, for a server whose clients use TLS. A blocked proxy cuts connections and refuses new ones. A held
-// proxy keeps connections open and delivers nothing.
+// tcpProxy forwards TCP connections to the target. It injects faults where [harness.FaultProxy] cannot, because the clients use
+// TLS. A blocked proxy closes all connections and rejects new ones. A held proxy keeps connections open but delivers nothing.
 type tcpProxy struct {
 	listener net.Listener
 	target   string
@@ -53,21 +53,21 @@ func newTCPProxy(t *testing.T, target string) *tcpProxy {
 
 func (p *tcpProxy) address() string { return p.listener.Addr().String() }
 
-// hold stops all delivery until lift is called.
+// hold stops the delivery in both directions until lift is called.
 func (p *tcpProxy) hold() (lift func()) {
 	p.gate.Lock()
 
 	return p.gate.Unlock
 }
 
-// gated is a connection that delivers only while the gate is open.
-type gated struct {
+// gatedConn is a connection whose reads return only while the gate is not locked.
+type gatedConn struct {
 	net.Conn
 
 	gate *sync.RWMutex
 }
 
-func (g gated) Read(into []byte) (int, error) {
+func (g gatedConn) Read(into []byte) (int, error) {
 	n, err := g.Conn.Read(into)
 
 	g.gate.RLock()
@@ -89,8 +89,8 @@ func (p *tcpProxy) block(blocked bool) {
 	}
 }
 
-// admit records a connection, or closes it.
-func (p *tcpProxy) admit(connection net.Conn) bool {
+// track records an open connection. If the proxy is blocked, track closes the connection and returns false.
+func (p *tcpProxy) track(connection net.Conn) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 
@@ -105,7 +105,7 @@ func (p *tcpProxy) admit(connection net.Conn) bool {
 	return true
 }
 
-func (p *tcpProxy) drop(connection net.Conn) {
+func (p *tcpProxy) untrack(connection net.Conn) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 
@@ -115,21 +115,21 @@ func (p *tcpProxy) drop(connection net.Conn) {
 }
 
 func (p *tcpProxy) forward(from net.Conn) {
-	if !p.admit(from) {
+	if !p.track(from) {
 		return
 	}
-	defer p.drop(from)
+	defer p.untrack(from)
 
 	to, err := net.Dial("tcp", p.target)
-	if err != nil || !p.admit(to) {
+	if err != nil || !p.track(to) {
 		return
 	}
-	defer p.drop(to)
+	defer p.untrack(to)
 
 	go func() {
-		_, _ = io.Copy(to, gated{from, &p.gate})
+		_, _ = io.Copy(to, gatedConn{from, &p.gate})
 		_ = to.Close()
 	}()
 
-	_, _ = io.Copy(from, gated{to, &p.gate})
+	_, _ = io.Copy(from, gatedConn{to, &p.gate})
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
 )
 
-// finalState is a runtime as all systems report it.
+// finalState is the state of a runtime at the end of a round, as each system reports it.
 type finalState struct {
 	// Reported and Kyma are from the Provisioner's API.
 	Reported clusterState
@@ -33,26 +33,26 @@ type finalState struct {
 	Administrators, Installed []string
 }
 
-// checkFinalStates compares the runtimes with the last actions of their scenarios.
+// checkFinalStates compares each runtime with the last action of its scenario.
 func (f *fleet) checkFinalStates(scenarios []*scenario) {
 	f.Helper()
 
 	const atOnce = 4
 
-	for some := range slices.Chunk(scenarios, atOnce) {
+	for batch := range slices.Chunk(scenarios, atOnce) {
 		var checks sync.WaitGroup
 
-		for _, w := range some {
+		for _, s := range batch {
 			checks.Go(func() {
-				got, err := f.readFinalState(w)
+				got, err := f.readFinalState(s)
 				if err != nil {
-					f.Errorf("%s, runtime %s: %v", w.name, w.runtimeID, err)
+					f.Errorf("%s, runtime %s: %v", s.name, s.runtimeID, err)
 
 					return
 				}
 
-				if diff := cmp.Diff(w.last().want.finalState(), got); diff != "" {
-					f.Errorf("%s, runtime %s, -want +got:\n%s", w.name, w.runtimeID, diff)
+				if diff := cmp.Diff(s.last().want.finalState(), got); diff != "" {
+					f.Errorf("%s, runtime %s, -want +got:\n%s", s.name, s.runtimeID, diff)
 				}
 			})
 		}
@@ -61,64 +61,65 @@ func (f *fleet) checkFinalStates(scenarios []*scenario) {
 	}
 }
 
-// finalState returns the state that all systems must report.
+// finalState returns the state that each system must report for this runtime.
 func (s runtimeState) finalState() finalState {
-	wanted := finalState{
+	want := finalState{
 		Reported: s.clusterState, Kyma: s.Kyma, Shoot: s.clusterState, Director: "PROVISIONING",
 		Administrators: []string{s.Administrator}, Installed: s.Kyma.objects(),
 	}
 
 	if s.Kyma.Version != "" {
-		wanted.Director = "CONNECTED"
+		want.Director = "CONNECTED"
 	}
 
-	if s.Asleep { // they are bound when it wakes
-		wanted.Administrators = nil
+	if s.Hibernated { // the role bindings of a hibernated cluster are updated when it wakes up
+		want.Administrators = nil
 	}
 
-	return wanted
+	return want
 }
 
-// connection returns the expected status of the agent. Only Kyma has an agent, and the Provisioner does not query a hibernated cluster.
-func (s runtimeState) connection() string {
-	if s.Kyma.Version != "" && !s.Asleep {
+// agentStatus returns the connection status that the Provisioner must report. Only Kyma has an agent, and the Provisioner does
+// not query a hibernated cluster.
+func (s runtimeState) agentStatus() string {
+	if s.Kyma.Version != "" && !s.Hibernated {
 		return "Connected"
 	}
 
 	return "Pending"
 }
 
-func (f *fleet) readFinalState(w *scenario) (finalState, error) {
-	reported, err := f.report(w)
+func (f *fleet) readFinalState(s *scenario) (finalState, error) {
+	reported, err := f.report(s)
 	if err != nil {
 		return finalState{}, err
 	}
 
 	shoot := &gardencorev1beta1.Shoot{}
-	if err := f.garden.Get(f.Context(), client.ObjectKey{Namespace: "garden-local", Name: w.name}, shoot); err != nil {
+	if err := f.garden.Get(f.Context(), client.ObjectKey{Namespace: "garden-local", Name: s.name}, shoot); err != nil {
 		return finalState{}, err
 	}
 
-	cluster, err := w.cluster(f.Context())
+	cluster, err := s.cluster(f.Context())
 	if err != nil {
 		return finalState{}, err
 	}
 
 	pool := shoot.Spec.Provider.Workers[0]
 	found := finalState{
-		Reported: reported.cluster(), Kyma: reported.kyma(), Director: f.condition(w.runtimeID),
+		Reported: reported.cluster(), Kyma: reported.kyma(), Director: f.directorCondition(s.runtimeID),
 		Shoot: clusterState{shoot.Spec.Kubernetes.Version, pool.Machine.Type, int(pool.Maximum), shoot.Status.IsHibernated},
 	}
-	found.Administrators, found.Installed, err = inside(f.Context(), cluster)
+	found.Administrators, found.Installed, err = readCluster(f.Context(), cluster)
 
-	if found.Shoot.Asleep {
+	if found.Shoot.Hibernated {
 		found.Administrators = nil
 	}
 
 	return found, err
 }
 
-// runtimeReport is the Provisioner's report on a runtime.
+// runtimeReport is the status of a runtime in the Provisioner's API.
 type runtimeReport struct {
 	RuntimeConnectionStatus struct{ Status string }
 	HibernationStatus       struct{ Hibernated bool }
@@ -137,8 +138,8 @@ type runtimeReport struct {
 	}
 }
 
-// report polls for the report until the agent has the expected status.
-func (f *fleet) report(w *scenario) (runtimeReport, error) {
+// report polls the status of a runtime until its agent has the expected connection status.
+func (f *fleet) report(s *scenario) (runtimeReport, error) {
 	const query = `query ($id: String!) { result: runtimeStatus(id: $id) {
 		runtimeConnectionStatus { status } hibernationStatus { hibernated } runtimeConfiguration {
 			clusterConfig { kubernetesVersion machineType autoScalerMax } kymaConfig { version components { component configuration { key value } } }
@@ -146,13 +147,13 @@ func (f *fleet) report(w *scenario) (runtimeReport, error) {
 
 	var status runtimeReport
 
-	err := persist(f.Context(), func() (again bool, err error) {
+	err := retry(f.Context(), func() (again bool, err error) {
 		status = runtimeReport{}
-		if err := f.insistOn(f.Context(), caller{tenant: w.tenant()}, query, map[string]any{"id": w.runtimeID}, &status); err != nil {
+		if err := f.sendGraphQL(f.Context(), caller{tenant: s.tenant()}, query, map[string]any{"id": s.runtimeID}, &status); err != nil {
 			return false, err
 		}
 
-		if want, got := w.last().want.connection(), status.RuntimeConnectionStatus.Status; got != want {
+		if want, got := s.last().want.agentStatus(), status.RuntimeConnectionStatus.Status; got != want {
 			return true, fmt.Errorf("the status of its agent is %s, want %s", got, want)
 		}
 
@@ -184,8 +185,8 @@ func (r runtimeReport) kyma() kymaState {
 	return kyma
 }
 
-// inside reads the administrators of a cluster and the installed objects.
-func inside(ctx context.Context, cluster dynamic.Interface) (administrators, installed []string, err error) {
+// readCluster reads the administrators and the installed objects of a cluster.
+func readCluster(ctx context.Context, cluster dynamic.Interface) (administrators, installed []string, err error) {
 	for _, resource := range []schema.GroupVersionResource{
 		{Version: "v1", Resource: "configmaps"},
 		{Version: "v1", Resource: "secrets"},
@@ -203,7 +204,7 @@ func inside(ctx context.Context, cluster dynamic.Interface) (administrators, ins
 			}
 
 			if object.GetLabels()[applier.LabelInstallation] != "" {
-				installed = append(installed, described(resource.Resource, object))
+				installed = append(installed, describe(resource.Resource, object))
 			}
 		}
 	}
@@ -213,7 +214,7 @@ func inside(ctx context.Context, cluster dynamic.Interface) (administrators, ins
 	return administrators, installed, nil
 }
 
-// subjects returns the names in a role binding.
+// subjects returns the names of the subjects of a role binding.
 func subjects(binding unstructured.Unstructured) []string {
 	var names []string
 
@@ -227,19 +228,19 @@ func subjects(binding unstructured.Unstructured) []string {
 	return names
 }
 
-// described formats an object: its kind, its name, and the values that differ between releases and orders.
-func described(resource string, object unstructured.Unstructured) string {
-	parts := []string{resource, object.GetNamespace(), object.GetName()}
+// describe formats an object: its resource, namespace and name, and the values that depend on the release and on the order.
+func describe(resource string, object unstructured.Unstructured) string {
+	columns := []string{resource, object.GetNamespace(), object.GetName()}
 
 	for _, key := range []string{"release", "retention"} {
 		value, _, _ := unstructured.NestedString(object.Object, "data", key)
-		parts = append(parts, value)
+		columns = append(columns, value)
 	}
 
-	return strings.Join(parts, " ")
+	return strings.Join(columns, " ")
 }
 
-// objects returns the installed objects of the sample releases, formatted by described.
+// objects returns the objects that the sample releases install, in the format of describe.
 func (k kymaState) objects() []string {
 	if k.Version == "" {
 		return nil

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(m) }
 
-// platform orders instances, and also calls the operator API.
+// platform is a client of a broker: it orders instances through the Open Service Broker API, and calls the operator API.
 type platform struct{ harness.Client }
 
 func newPlatform(tb testing.TB, url string) platform {
@@ -25,14 +25,14 @@ func newPlatform(tb testing.TB, url string) platform {
 	}}
 }
 
-// env is an environment with a platform that calls its broker.
+// env is an environment and the client of its broker.
 type env struct {
 	platform
 
 	services *harness.Environment
 }
 
-// start runs an environment. Creation is the time in which its garden creates a cluster.
+// start runs an environment until the test ends. Creation is how long its garden takes to create a cluster.
 func start(t *testing.T, database harness.Database, creation time.Duration, configure ...func(*broker.Config, *provisioner.Config)) env {
 	t.Helper()
 
@@ -48,8 +48,8 @@ func prepare(t *testing.T, database harness.Database, creation time.Duration, co
 
 	return &env{platform: newPlatform(t, ""), services: harness.Prepare(t, harness.Options{
 		Database: database, ClusterCreation: creation, Configure: func(broker *broker.Config, provisioner *provisioner.Config) {
-			for _, each := range configure {
-				each(broker, provisioner)
+			for _, apply := range configure {
+				apply(broker, provisioner)
 			}
 		},
 	})}
@@ -61,7 +61,7 @@ func (e *env) startBroker() {
 	e.URL = e.services.Broker.URL
 }
 
-// in returns the environment for a subtest.
+// in returns the environment with a client that reports failures to the subtest t.
 func (e env) in(t *testing.T) env {
 	t.Helper()
 

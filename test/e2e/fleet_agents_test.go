@@ -20,40 +20,41 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
 
-// agentPause is the agent's interval, short enough that the agent has connected at the Provisioner's first check.
-const agentPause = time.Second
+// agentInterval is the agent's polling interval. It is so short that the agent has connected when the Provisioner first checks
+// the connection.
+const agentInterval = time.Second
 
-// runAgent runs an agent and a service catalog in the cluster of a scenario until w.stopAgent is called.
-func (f *fleet) runAgent(w *scenario) {
+// runAgent runs an agent and a service catalog in the cluster of a scenario until s.stopAgent is called.
+func (f *fleet) runAgent(s *scenario) {
 	ctx, stop := context.WithCancel(context.Background())
 
 	var working sync.WaitGroup
 
 	working.Go(func() {
-		cluster, err := w.cluster(ctx)
+		cluster, err := s.cluster(ctx)
 		if err != nil {
-			return // the cluster was removed before it was ready, or its user reports the error
+			return // the cluster was removed before it was ready, or the scenario reports the error
 		}
 
-		working.Go(func() { release(ctx, w, cluster) })
+		working.Go(func() { releaseExternalService(ctx, s, cluster) })
 
 		if err := simulator.New(simulator.Options{
-			Cluster: cluster, Connector: f.director, Every: agentPause, Log: logging.Discard(),
+			Cluster: cluster, Connector: f.director, Every: agentInterval, Log: logging.Discard(),
 		}).Run(ctx); err != nil {
-			f.Errorf("the agent of %s: %v", w.name, err)
+			f.Errorf("the agent of %s: %v", s.name, err)
 		}
 	})
 
-	w.stopAgent = func() {
+	s.stopAgent = func() {
 		stop()
 		working.Wait()
 	}
-	f.Cleanup(w.stopAgent)
+	f.Cleanup(s.stopAgent)
 }
 
-// connect returns a function that waits for a cluster and connects to it once, because Gardener issues only about five kubeconfigs a
-// second.
-func (f *fleet) connect(shootName string) func(ctx context.Context) (dynamic.Interface, error) {
+// clusterConnector returns a function that waits for a cluster and returns its client. Later calls return the same client,
+// because Gardener issues only about five kubeconfigs per second.
+func (f *fleet) clusterConnector(shootName string) func(ctx context.Context) (dynamic.Interface, error) {
 	var (
 		mutex   sync.Mutex
 		cluster dynamic.Interface
@@ -67,7 +68,7 @@ func (f *fleet) connect(shootName string) func(ctx context.Context) (dynamic.Int
 			return cluster, nil
 		}
 
-		err := persist(ctx, func() (again bool, err error) {
+		err := retry(ctx, func() (again bool, err error) {
 			shoot := &gardencorev1beta1.Shoot{}
 			if err := f.garden.Get(ctx, client.ObjectKey{Namespace: "garden-local", Name: shootName}, shoot); err != nil {
 				return true, err
@@ -96,8 +97,8 @@ func (f *fleet) connect(shootName string) func(ctx context.Context) (dynamic.Int
 	}
 }
 
-// condition returns the condition of a runtime in Director.
-func (f *fleet) condition(runtimeID string) string {
+// directorCondition returns the condition of a runtime in Director, or "" if Director has no such runtime.
+func (f *fleet) directorCondition(runtimeID string) string {
 	all := f.director.Runtimes()
 
 	found := slices.IndexFunc(all, func(each fakedirector.Runtime) bool { return each.ID == runtimeID })

@@ -9,19 +9,20 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// checkRegistered compares the runtimes in Director with those of the Provisioner. Every registration that a fault left behind must have a
-// row, with which the Provisioner removes it an hour later.
+// checkRegistered compares the runtimes in Director with the runtimes of the Provisioner. If a fault leaves another runtime in
+// Director, the table registrations must have the intent of that registration: an hour later the Provisioner removes the runtime
+// because of that row.
 func (f *fleet) checkRegistered(runtimeIDs []string) {
 	f.Helper()
 
-	unsettled, err := storage.Select[string](f.Context(), f.provisionerDB.db.Reader(), `SELECT label FROM registrations`)
+	intents, err := storage.Select[string](f.Context(), f.provisionerDB.db.Reader(), `SELECT label FROM registrations`)
 	if err != nil {
 		f.Fatal(err)
 	}
 
 	var registered []string
 
-	left := 0
+	remaining := 0
 
 	for _, runtime := range f.director.Runtimes() {
 		label, _ := runtime.Labels[registration.LabelOrder].(string)
@@ -29,13 +30,13 @@ func (f *fleet) checkRegistered(runtimeIDs []string) {
 		switch {
 		case slices.Contains(runtimeIDs, runtime.ID):
 			registered = append(registered, runtime.ID)
-		case slices.Contains(unsettled, label):
-			left++
+		case slices.Contains(intents, label):
+			remaining++
 		default:
 			f.Errorf("runtime %s stays in Director forever", runtime.ID)
 		}
 	}
 
-	f.Logf("%d runtimes stay in Director until their registrations are cleaned up", left)
-	f.same("runtimes in Director", slices.Clone(runtimeIDs), registered)
+	f.Logf("%d runtimes stay in Director until their registrations are cleaned up", remaining)
+	f.wantEqual("runtimes in Director", slices.Clone(runtimeIDs), registered)
 }

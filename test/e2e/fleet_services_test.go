@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// createServices creates an external service in the cluster of a scenario.
-func createServices(ctx context.Context, w *scenario) error {
-	cluster, err := w.cluster(ctx)
+// createExternalService creates a service instance of the service catalog in the cluster of a scenario.
+func createExternalService(ctx context.Context, s *scenario) error {
+	cluster, err := s.cluster(ctx)
 	if err != nil {
 		return err
 	}
@@ -29,9 +29,9 @@ func createServices(ctx context.Context, w *scenario) error {
 		object := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "servicecatalog.k8s.io/v1beta1", "kind": each.kind, "metadata": map[string]any{"name": "own"}, "spec": each.spec,
 		}}
-		object.SetFinalizers([]string{finalizer})
+		object.SetFinalizers([]string{catalogFinalizer})
 
-		_, err := cluster.Resource(ofCatalog(each.resource)).Namespace(each.namespace).Create(ctx, object, metav1.CreateOptions{})
+		_, err := cluster.Resource(catalogResource(each.resource)).Namespace(each.namespace).Create(ctx, object, metav1.CreateOptions{})
 		if err != nil {
 			return fmt.Errorf("creating a %s: %w", each.kind, err)
 		}
@@ -40,20 +40,21 @@ func createServices(ctx context.Context, w *scenario) error {
 	return nil
 }
 
-// release simulates the service catalog: it releases the service after its deletion.
-func release(ctx context.Context, w *scenario, cluster dynamic.Interface) {
-	services := cluster.Resource(ofCatalog("serviceinstances")).Namespace("default")
+// releaseExternalService simulates the service catalog: it waits until the service instance is deleted, and then removes its
+// finalizers.
+func releaseExternalService(ctx context.Context, s *scenario, cluster dynamic.Interface) {
+	services := cluster.Resource(catalogResource("serviceinstances")).Namespace("default")
 
-	for rest(ctx) == nil {
+	for pause(ctx) == nil {
 		service, err := services.Get(ctx, "own", metav1.GetOptions{})
 		if err != nil || service.GetDeletionTimestamp() == nil {
-			continue // there is none yet, or it stays
+			continue // the service instance does not exist yet, or is not being deleted
 		}
 
 		service.SetFinalizers(nil)
 
 		if _, err := services.Update(ctx, service, metav1.UpdateOptions{}); err == nil {
-			w.released.Store(true)
+			s.released.Store(true)
 
 			return
 		}

@@ -21,7 +21,8 @@ const (
 	provisionerReplicas = 2
 )
 
-// fleet is several replicas of broker and Provisioner as processes, with one PostgreSQL and a local garden.
+// fleet is a broker and a Provisioner with several replicas each, which run as processes on one PostgreSQL server and one local
+// garden.
 type fleet struct {
 	*testing.T
 
@@ -30,14 +31,15 @@ type fleet struct {
 	postgres *postgrestest.Server
 
 	brokers, provisioners *replicas
-	// toProvisioner forwards the brokers' calls to a ready Provisioner, toGarden the Provisioners' connections to the garden.
+	// toProvisioner forwards calls of the broker to a ready replica of the Provisioner. toGarden forwards connections of the
+	// Provisioner to the garden.
 	toProvisioner *harness.FaultProxy
 	toGarden      *tcpProxy
-	// Views of the services' databases.
+	// brokerDB and provisionerDB read the databases of the services.
 	brokerDB, provisionerDB dbView
 }
 
-// newFleet starts a fleet. The settings apply to both services.
+// newFleet starts a fleet. Settings are environment variables of both services.
 func newFleet(t *testing.T, settings ...string) *fleet {
 	t.Helper()
 
@@ -55,7 +57,7 @@ func newFleet(t *testing.T, settings ...string) *fleet {
 	return f
 }
 
-// newProvisioners starts a fleet without brokers. Runtimes is the value of the garden's flag of that name.
+// newProvisioners starts a fleet without brokers. Runtimes is the value of the garden's flag --runtimes.
 func newProvisioners(t *testing.T, runtimes string, settings ...string) *fleet {
 	t.Helper()
 
@@ -86,7 +88,7 @@ func newProvisioners(t *testing.T, runtimes string, settings ...string) *fleet {
 	return f
 }
 
-// until waits for the condition and fails the test, naming what, on timeout.
+// until waits until the condition holds. After a timeout it fails the test with a message that contains what.
 func (f *fleet) until(what string, holds func() bool) {
 	f.Helper()
 	harness.Until(f, what, holds)
@@ -96,7 +98,7 @@ func (f *fleet) until(what string, holds func() bool) {
 func (f *fleet) allReady() {
 	f.Helper()
 	f.until("every replica to be ready", func() bool {
-		return f.brokers.count() == len(f.brokers.members) && f.provisioners.count() == len(f.provisioners.members)
+		return f.brokers.readyCount() == len(f.brokers.members) && f.provisioners.readyCount() == len(f.provisioners.members)
 	})
 }
 
@@ -110,10 +112,10 @@ func (f *fleet) shoots() []gardencorev1beta1.Shoot {
 func (f *fleet) kill(m *member) {
 	f.Helper()
 	m.running.kill()
-	f.begin(m)
+	f.restart(m)
 }
 
-// terminate restarts a replica with SIGTERM and returns how long it took to stop.
+// terminate stops a replica with SIGTERM, starts it again, and returns how long the replica took to stop.
 func (f *fleet) terminate(m *member) time.Duration {
 	f.Helper()
 
@@ -127,13 +129,13 @@ func (f *fleet) terminate(m *member) time.Duration {
 		f.Errorf("%s exited with %d after SIGTERM", m.name, code)
 	}
 
-	f.begin(m)
+	f.restart(m)
 
 	return took
 }
 
-// begin starts an ended replica and waits until all are ready.
-func (f *fleet) begin(m *member) {
+// restart starts a replica whose process has ended, and waits until all replicas are ready.
+func (f *fleet) restart(m *member) {
 	f.Helper()
 	f.until(m.name+" to become unready", func() bool { return !m.ready.Load() })
 	m.restart()

@@ -14,8 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestParallelRuntimesLimitGardenerCalls provisions runtimes concurrently and counts the calls: one watch
-// reports every change, and nothing polls Gardener in between.
+// TestParallelRuntimesLimitGardenerCalls provisions runtimes concurrently and counts the calls to Gardener. One watch reports all
+// changes, so the Provisioner must not poll.
 func TestParallelRuntimesLimitGardenerCalls(t *testing.T) {
 	const (
 		runtimes = 50
@@ -44,34 +44,34 @@ func TestParallelRuntimesLimitGardenerCalls(t *testing.T) {
 	settings.Engine.LeaseDuration = time.Minute // so that a slow machine does not repeat calls
 
 	counted, calls := fakegarden.Counted(memory.Client())
-	l := startStandalone(t, counted, settings)
+	p := startStandalone(t, counted, settings)
 
 	var operations []string
 	for i := range runtimes {
-		operations = append(operations, l.order(fmt.Sprintf("c-%d", i)).ID)
+		operations = append(operations, p.order(fmt.Sprintf("c-%d", i)).ID)
 	}
 
 	for _, id := range operations {
-		l.until(id, provisionerclient.StateSucceeded)
+		p.waitForState(id, provisionerclient.StateSucceeded)
 	}
 
 	got := calls.Counts()
 	t.Logf("%d runtimes, %d changes: %v", runtimes, reported.Load(), got)
 
-	for verb, limit := range map[string]struct {
+	for verb, want := range map[string]struct {
 		reason string
 		most   int
 	}{
-		"patch":  {"one apply of the Shoot, and one of its ConfigMap", 2 * runtimes},
+		"patch":  {"one apply of each Shoot, and one of its ConfigMap", 2 * runtimes},
 		"get":    {"one for each reported change, and a few more for each runtime, before its order and after its creation", int(reported.Load()) + 5*runtimes},
-		"create": {"a kubeconfig to check that the cluster responds", runtimes},
-		"list":   {"the watch starts with one; the search for orphans and their ConfigMaps needs more", 10},
-		"watch":  {"one for all runtimes", 2},
+		"create": {"one kubeconfig for each runtime, to check that its cluster responds", runtimes},
+		"list":   {"one at the start of the watch, and a few for the search for orphaned Shoots and ConfigMaps", 10},
+		"watch":  {"one watch for all runtimes", 2},
 		"update": {"nothing is updated", 0},
 		"delete": {"nothing is deleted", 0},
 	} {
-		if got[verb] > limit.most {
-			t.Errorf("%s: %s: want at most %d calls, got %d", verb, limit.reason, limit.most, got[verb])
+		if got[verb] > want.most {
+			t.Errorf("%s: %s: want at most %d calls, got %d", verb, want.reason, want.most, got[verb])
 		}
 	}
 }

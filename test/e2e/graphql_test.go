@@ -8,23 +8,24 @@ import (
 	"net/http"
 )
 
-// caller calls a Provisioner's GraphQL API on behalf of a tenant.
+// caller sends requests of a tenant to the GraphQL API of a Provisioner.
 type caller struct {
 	url, tenant string
 	// key is the idempotency key of a mutation. It may be empty.
 	key string
 }
 
-// refusal is a GraphQL error of the Provisioner.
-type refusal struct {
+// rejection is a GraphQL error of the Provisioner.
+type rejection struct {
 	Message    string
 	Extensions struct {
 		Code int `json:"error_code"`
 	}
 }
 
-// ask sends a request and decodes the field result, or returns the GraphQL error. A Go error means that the response is missing.
-func (c caller) ask(ctx context.Context, query string, variables map[string]any, result any) (*refusal, error) {
+// send sends a request and decodes the field result of the response into result. It returns the first GraphQL error as a
+// rejection, and other failures, such as a missing response, as an error.
+func (c caller) send(ctx context.Context, query string, variables map[string]any, result any) (*rejection, error) {
 	body, err := json.Marshal(map[string]any{"query": query, "variables": variables})
 	if err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func (c caller) ask(ctx context.Context, query string, variables map[string]any,
 
 	answer := struct {
 		Data   struct{ Result json.RawMessage }
-		Errors []refusal
+		Errors []rejection
 	}{}
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
 		return nil, fmt.Errorf("decoding the response: %w", err)

@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// programs is a broker and a Provisioner, each a process with PostgreSQL, and a local garden.
+// programs is a broker and a Provisioner that run as processes on PostgreSQL and a local garden.
 type programs struct {
 	*testing.T
 	platform
@@ -28,12 +28,12 @@ type programs struct {
 	garden client.Client
 	// toGarden forwards the Provisioner's connections to the garden.
 	toGarden *tcpProxy
-	// broker and provisioner are the running programs.
+	// broker and provisioner are the most recently started processes.
 	broker, provisioner *program
-	begin               map[string]func() *program
+	start               map[string]func() *program
 }
 
-// gardenProgram is the path of the local garden.
+// gardenProgram returns the path of the local garden's executable.
 func gardenProgram(t *testing.T) string {
 	t.Helper()
 
@@ -65,7 +65,7 @@ func startPrograms(t *testing.T, kubeconfig string) *programs {
 	return startProgramsOn(t, kubeconfig, harness.Postgres)
 }
 
-func startProgramsOn(t *testing.T, kubeconfig string, fresh harness.Database) *programs {
+func startProgramsOn(t *testing.T, kubeconfig string, database harness.Database) *programs {
 	t.Helper()
 
 	api, err := gardener.Connect(kubeconfig)
@@ -76,31 +76,32 @@ func startProgramsOn(t *testing.T, kubeconfig string, fresh harness.Database) *p
 	toGarden, proxied := proxyGarden(t, kubeconfig)
 	brokerProgram, provisionerProgram := build(t, "broker"), build(t, "provisioner")
 	address, provisionerAddress := freeAddress(t), freeAddress(t)
-	brokerVariables := append(variables(fresh(t, "broker")),
+	brokerVariables := append(variables(database(t, "broker")),
 		"APP_ADDRESS="+address, "APP_STATUS_ADDRESS="+freeAddress(t), "APP_AUTH_BASIC_USERS="+harness.User+":"+harness.Password+":osb+admin",
 		"APP_PROVISIONER_URL=http://"+provisionerAddress+"/graphql", "APP_SHUTDOWN_DELAY=0s")
-	provisionerVariables := append(variables(fresh(t, "provisioner")),
+	provisionerVariables := append(variables(database(t, "provisioner")),
 		"APP_ADDRESS="+provisionerAddress, "APP_STATUS_ADDRESS="+freeAddress(t),
 		"APP_GARDENER_PROJECT=local", "APP_GARDENER_KUBECONFIG_PATH="+proxied, "APP_SHUTDOWN_DELAY=0s")
 
-	w := &programs{
+	p := &programs{
 		T: t, platform: newPlatform(t, "http://"+address), garden: api, toGarden: toGarden,
-		begin: map[string]func() *program{
+		start: map[string]func() *program{
 			"broker":      func() *program { return launch(t, brokerVariables, brokerProgram) },
 			"provisioner": func() *program { return launch(t, provisionerVariables, provisionerProgram) },
 		},
 	}
-	w.provisioner, w.broker = w.begin["provisioner"](), w.begin["broker"]()
-	w.Until("the broker", func() bool {
-		_, err := w.Try("GET", "/v2/catalog", nil)
+	p.provisioner, p.broker = p.start["provisioner"](), p.start["broker"]()
+	p.Until("the broker", func() bool {
+		_, err := p.Try("GET", "/v2/catalog", nil)
 
 		return err == nil
 	})
 
-	return w
+	return p
 }
 
-// proxyGarden runs a proxy in front of the garden of a kubeconfig. It returns the path of a kubeconfig that uses the proxy.
+// proxyGarden runs a proxy in front of the garden of a kubeconfig. It also writes a kubeconfig that uses the proxy, and returns
+// its path.
 func proxyGarden(t *testing.T, kubeconfig string) (proxy *tcpProxy, path string) {
 	t.Helper()
 
@@ -141,17 +142,17 @@ func variables(database replica.Database) []string {
 	}
 }
 
-func (w *programs) shoots() []gardencorev1beta1.Shoot {
-	w.Helper()
+func (p *programs) shoots() []gardencorev1beta1.Shoot {
+	p.Helper()
 
-	return harness.Shoots(w.T, w.garden, "garden-local")
+	return harness.Shoots(p.T, p.garden, "garden-local")
 }
 
-// shootIs waits for a Shoot whose last operation has the state.
-func (w *programs) shootIs(state gardencorev1beta1.LastOperationState) {
-	w.Helper()
-	w.Until("a Shoot whose last operation is "+string(state), func() bool {
-		for _, shoot := range w.shoots() {
+// waitForShoot waits for a Shoot whose last operation has the state.
+func (p *programs) waitForShoot(state gardencorev1beta1.LastOperationState) {
+	p.Helper()
+	p.Until("a Shoot whose last operation is "+string(state), func() bool {
+		for _, shoot := range p.shoots() {
 			if last := shoot.Status.LastOperation; last != nil && last.State == state {
 				return true
 			}
@@ -161,83 +162,83 @@ func (w *programs) shootIs(state gardencorev1beta1.LastOperationState) {
 	})
 }
 
-// Names of the programs that the test kills.
+// Programs that the test kills.
 const (
 	killBroker      = "broker"
 	killProvisioner = "provisioner"
 )
 
-func (w *programs) of(victim string) **program {
+func (p *programs) running(victim string) **program {
 	if victim == killBroker {
-		return &w.broker
+		return &p.broker
 	}
 
-	return &w.provisioner
+	return &p.provisioner
 }
 
-// killAndRestart ends the program with SIGKILL and starts it again.
-func (w *programs) killAndRestart(victim string) {
-	(*w.of(victim)).kill()
-	w.restart(victim)
+// killAndRestart kills a program with SIGKILL and starts it again.
+func (p *programs) killAndRestart(victim string) {
+	(*p.running(victim)).kill()
+	p.restart(victim)
 }
 
-func (w *programs) restart(victim string) { *w.of(victim) = w.begin[victim]() }
+func (p *programs) restart(victim string) { *p.running(victim) = p.start[victim]() }
 
-// TestKilledPrograms kills broker and Provisioner at three points of a provisioning: the operation succeeds with exactly
-// one Shoot, and the deletion leaves none.
+// TestKilledPrograms kills the broker and the Provisioner at three points of a provisioning. The operation must still succeed
+// with exactly one Shoot, and the deletion must leave no Shoot.
 func TestKilledPrograms(t *testing.T) {
 	t.Parallel()
 
-	w := startPrograms(t, localGarden(t, "--runtimes=shared", "--cluster-creation=1s"))
+	p := startPrograms(t, localGarden(t, "--runtimes=shared", "--cluster-creation=1s"))
 
 	points := map[string]struct {
 		reason string
 		kill   func(id, victim string)
 	}{
 		"before the Shoot": {
-			reason: "the instance and its runtime are accepted, but Gardener is unavailable",
+			reason: "the order is accepted, but Gardener is unavailable",
 			kill: func(id, victim string) {
-				w.toGarden.block(true)
-				w.Create(id, harness.PlanAWS)
+				p.toGarden.block(true)
+				p.Create(id, harness.PlanAWS)
 
 				if victim == killProvisioner {
-					w.Until("the order", func() bool {
-						found := w.Send(http.MethodGet, "/runtimes?instance_id="+id, nil, http.StatusOK)
+					p.Until("the order", func() bool {
+						found := p.Send(http.MethodGet, "/runtimes?instance_id="+id, nil, http.StatusOK)
 						runtime, _ := json.Marshal(found.Body)
 
 						return strings.Contains(string(runtime), "runtimeID")
 					})
 				}
 
-				if shoots := w.shoots(); len(shoots) != 0 {
-					w.Errorf("want no Shoot yet, got %d", len(shoots))
+				if shoots := p.shoots(); len(shoots) != 0 {
+					p.Errorf("want no Shoot yet, got %d", len(shoots))
 				}
 
-				(*w.of(victim)).kill()
-				w.toGarden.block(false)
-				w.restart(victim)
+				(*p.running(victim)).kill()
+				p.toGarden.block(false)
+				p.restart(victim)
 			},
 		},
 		"during the creation": {
 			reason: "Gardener is creating the cluster",
 			kill: func(id, victim string) {
-				injectClusterFaults(w.T, w.garden, stuck())
-				w.Create(id, harness.PlanAWS)
-				w.shootIs(gardencorev1beta1.LastOperationStateProcessing)
-				w.killAndRestart(victim)
-				injectClusterFaults(w.T, w.garden, nil)
+				injectClusterFaults(p.T, p.garden, stuckClusters())
+				p.Create(id, harness.PlanAWS)
+				p.waitForShoot(gardencorev1beta1.LastOperationStateProcessing)
+				p.killAndRestart(victim)
+				injectClusterFaults(p.T, p.garden, nil)
 			},
 		},
 		"before the last save": {
-			reason: "the cluster is ready, and the killed program has not recorded it",
+			reason: "the cluster is ready, but the killed program has not saved that",
 			kill: func(id, victim string) {
-				injectClusterFaults(w.T, w.garden, stuck())
-				w.Create(id, harness.PlanAWS)
-				w.shootIs(gardencorev1beta1.LastOperationStateProcessing)
-				(*w.of(victim)).signal(syscall.SIGSTOP)
-				injectClusterFaults(w.T, w.garden, nil)
-				w.shootIs(gardencorev1beta1.LastOperationStateSucceeded)
-				w.killAndRestart(victim)
+				injectClusterFaults(p.T, p.garden, stuckClusters())
+				p.Create(id, harness.PlanAWS)
+				p.waitForShoot(gardencorev1beta1.LastOperationStateProcessing)
+				(*p.running(victim)).signal(syscall.SIGSTOP)
+				injectClusterFaults(p.T, p.garden, nil)
+				p.waitForShoot(gardencorev1beta1.LastOperationStateSucceeded)
+				p.killAndRestart(victim)
 			},
 		},
 	}
@@ -248,16 +249,16 @@ func TestKilledPrograms(t *testing.T) {
 				id := strings.ReplaceAll(victim+"-"+name, " ", "-")
 
 				point.kill(id, victim)
-				w.WantSucceeded(id)
+				p.WantSucceeded(id)
 
-				if shoots := w.shoots(); len(shoots) != 1 {
+				if shoots := p.shoots(); len(shoots) != 1 {
 					t.Errorf("%s: want one Shoot, got %d", point.reason, len(shoots))
 				}
 
-				w.Delete(id, harness.PlanAWS)
-				w.WantGone(id)
+				p.Delete(id, harness.PlanAWS)
+				p.WantGone(id)
 
-				if shoots := w.shoots(); len(shoots) != 0 {
+				if shoots := p.shoots(); len(shoots) != 0 {
 					t.Errorf("%s: %d Shoots remain", point.reason, len(shoots))
 				}
 			})

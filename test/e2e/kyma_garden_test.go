@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
 
-// TestRuntimesWithKymaOnLocalGarden installs Kyma on runtimes with real API servers.
+// TestRuntimesWithKymaOnLocalGarden installs Kyma on a runtime with a real API server.
 func TestRuntimesWithKymaOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
@@ -25,11 +25,11 @@ func TestRuntimesWithKymaOnLocalGarden(t *testing.T) {
 	testKyma(t, api, clusters.defineServices)
 }
 
-// defineServices installs the custom resource definitions of the service catalog.
+// defineServices creates the custom resource definitions of the service catalog in a runtime.
 func (c clusters) defineServices(runtimeID string) {
 	c.Helper()
 
-	definitions := c.custom(runtimeID).Resource(schema.GroupVersionResource{
+	definitions := c.dynamicClient(runtimeID).Resource(schema.GroupVersionResource{
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 	})
 

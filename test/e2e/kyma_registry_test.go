@@ -20,43 +20,43 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// restarted is a Provisioner that starts repeatedly with the same database and garden.
-type restarted struct {
+// restartEnv is an environment in which a Provisioner starts several times with the same database and garden.
+type restartEnv struct {
 	*testing.T
 
 	settings provisioner.Config
 	garden   client.WithWatch
-	// locked denies the Provisioner access to clusters.
+	// locked makes the garden issue no kubeconfigs, so that the Provisioner cannot reach any cluster.
 	locked atomic.Bool
-	log    *logged
+	log    *logBuffer
 }
 
-// logged records the log of a service.
-type logged struct {
+// logBuffer records the log of a service.
+type logBuffer struct {
 	mutex sync.Mutex
 	text  bytes.Buffer
 }
 
 // Write implements io.Writer.
-func (l *logged) Write(line []byte) (int, error) {
+func (l *logBuffer) Write(line []byte) (int, error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 
 	return l.text.Write(line)
 }
 
-func (l *logged) String() string {
+func (l *logBuffer) String() string {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 
 	return l.text.String()
 }
 
-func newRestarted(t *testing.T) *restarted {
+func newRestartEnv(t *testing.T) *restartEnv {
 	t.Helper()
 
 	memory := harness.StartGarden(t, 200*time.Millisecond)
-	r := &restarted{T: t, settings: harness.ProvisionerSettings(harness.SQLite(t, "provisioner")), log: &logged{}}
+	r := &restartEnv{T: t, settings: harness.ProvisionerSettings(harness.SQLite(t, "provisioner")), log: &logBuffer{}}
 	r.garden = interceptor.NewClient(memory.Client(), interceptor.Funcs{
 		SubResourceCreate: func(ctx context.Context, c client.Client, name string, object, sub client.Object,
 			options ...client.SubResourceCreateOption,
@@ -72,8 +72,8 @@ func newRestarted(t *testing.T) *restarted {
 	return r
 }
 
-// with runs a Provisioner with the releases until use returns.
-func (r *restarted) with(kyma provisioner.Kyma, use func(c clusters)) {
+// run runs a Provisioner with the Kyma settings until use returns.
+func (r *restartEnv) run(kyma provisioner.Kyma, use func(c clusters)) {
 	r.Helper()
 
 	log, err := logging.New("provisioner", "debug", r.log)
@@ -89,90 +89,90 @@ func (r *restarted) with(kyma provisioner.Kyma, use func(c clusters)) {
 	use(clusters{T: r.T, url: url, garden: r.garden})
 }
 
-// TestKymaFromARegistry installs and upgrades with releases of an OCI registry that requires credentials, is unavailable for a while,
-// and is not needed for cached releases.
+// TestKymaFromARegistry installs and upgrades Kyma with releases from an OCI registry that requires credentials. Cached releases
+// do not need the registry. Other upgrades wait while the registry is unavailable or rejects the credentials.
 func TestKymaFromARegistry(t *testing.T) {
 	t.Parallel()
 
-	releases, r := newRegistry(t), newRestarted(t)
-	first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
+	releases, r := newRegistry(t), newRestartEnv(t)
+	firstCache, secondCache := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
 	monitoring := component("monitoring", "kyma-system", "retention", "2d", "adminPassword", "hush")
 	upgrade := func(runtimeID, version string) map[string]any {
 		return map[string]any{"id": runtimeID, "config": map[string]any{"kymaConfig": kymaOf(version, monitoring)}}
 	}
-	now := func(version string) installed {
-		return installed{Told: version, Essentials: version, Retention: "2d", Password: "hush"}
+	want := func(version string) installed {
+		return installed{Reported: version, Essentials: version, Retention: "2d", Password: "hush"}
 	}
 
 	const (
-		wrong   = secret.String("battery-staple")
-		refused = "the release registry rejects our credentials: an operator must correct them, see APP_KYMA_RELEASES_USERNAME"
-		away    = "the release registry does not respond correctly"
+		wrongPassword       = secret.String("battery-staple")
+		credentialsRejected = "the release registry rejects our credentials: an operator must correct them, see APP_KYMA_RELEASES_USERNAME"
+		registryUnavailable = "the release registry does not respond correctly"
 	)
 
 	var runtimeID, waiting string
 
 	releases.push("1.0.0")
 
-	r.with(releases.kyma(first, registryPassword), func(c clusters) {
-		made := c.order(provisionRuntime, map[string]any{"config": map[string]any{
+	r.run(releases.kyma(firstCache, registryPassword), func(c clusters) {
+		created := c.mustSend(provisionRuntime, map[string]any{"config": map[string]any{
 			"runtimeInput": map[string]any{"name": "mine"}, "kymaConfig": kymaOf("1.0.0", monitoring),
 			"clusterConfig": map[string]any{"gardenerConfig": clusterOf("gcp"), "administrators": []string{"jane@example.com"}},
 		}})
-		runtimeID = made.RuntimeID
-		c.wantSucceeded(made.ID)
-		c.same("a pushed release is installed", now("1.0.0"), c.installed(runtimeID))
+		runtimeID = created.RuntimeID
+		c.wantSucceeded(created.ID)
+		c.wantInstalled("a pushed release is installed", want("1.0.0"), c.installed(runtimeID))
 
-		if got := c.ask(upgradeRuntime, upgrade(runtimeID, "1.1.0"), &operationStatus{}); !strings.Contains(got, `there is no release "1.1.0"; there are 1.0.0`) {
+		if got := c.send(upgradeRuntime, upgrade(runtimeID, "1.1.0"), &operationStatus{}); !strings.Contains(got, `there is no release "1.1.0"; there are 1.0.0`) {
 			t.Errorf("upgrading to an unknown release: %q", got)
 		}
 
 		releases.push("1.1.0")
-		c.wantSucceeded(c.order(upgradeRuntime, upgrade(runtimeID, "1.1.0")).ID)
-		c.same("a release pushed later needs no restart", now("1.1.0"), c.installed(runtimeID))
+		c.wantSucceeded(c.mustSend(upgradeRuntime, upgrade(runtimeID, "1.1.0")).ID)
+		c.wantInstalled("a release pushed later needs no restart", want("1.1.0"), c.installed(runtimeID))
 	})
 
-	releases.away.Store(true)
+	releases.unavailable.Store(true)
 
-	before := releases.calls.Load()
+	callsBefore := releases.calls.Load()
 
-	r.with(releases.kyma(first, registryPassword), func(c clusters) {
-		c.wantSucceeded(c.order(upgradeRuntime, upgrade(runtimeID, "1.0.0")).ID)
-		c.same("a cached release needs no registry", now("1.0.0"), c.installed(runtimeID))
+	r.run(releases.kyma(firstCache, registryPassword), func(c clusters) {
+		c.wantSucceeded(c.mustSend(upgradeRuntime, upgrade(runtimeID, "1.0.0")).ID)
+		c.wantInstalled("a cached release needs no registry", want("1.0.0"), c.installed(runtimeID))
 
-		if calls := releases.calls.Load() - before; calls > 0 {
+		if calls := releases.calls.Load() - callsBefore; calls > 0 {
 			t.Errorf("the registry got %d requests for a cached release", calls)
 		}
 
 		r.locked.Store(true)
 
-		waiting = c.order(upgradeRuntime, upgrade(runtimeID, "1.1.0")).ID
+		waiting = c.mustSend(upgradeRuntime, upgrade(runtimeID, "1.1.0")).ID
 		c.waitForMessage(waiting, "the kubeconfig")
 	})
 
 	r.locked.Store(false)
-	releases.away.Store(false)
+	releases.unavailable.Store(false)
 
-	r.with(releases.kyma(second, wrong), func(c clusters) {
-		c.waitForMessage(waiting, "release 1.1.0 cannot be fetched: "+refused)
+	r.run(releases.kyma(secondCache, wrongPassword), func(c clusters) {
+		c.waitForMessage(waiting, "release 1.1.0 cannot be fetched: "+credentialsRejected)
 	})
 
-	releases.away.Store(true)
+	releases.unavailable.Store(true)
 
-	r.with(releases.kyma(second, registryPassword), func(c clusters) {
-		c.waitForMessage(waiting, "release 1.1.0 cannot be fetched: "+away)
-		releases.away.Store(false)
+	r.run(releases.kyma(secondCache, registryPassword), func(c clusters) {
+		c.waitForMessage(waiting, "release 1.1.0 cannot be fetched: "+registryUnavailable)
+		releases.unavailable.Store(false)
 		c.wantSucceeded(waiting)
-		c.same("an upgrade continues when the registry is available again", now("1.1.0"), c.installed(runtimeID))
+		c.wantInstalled("an upgrade continues when the registry is available again", want("1.1.0"), c.installed(runtimeID))
 	})
 
-	r.with(releases.kyma(filepath.Join(t.TempDir(), "third"), wrong), func(c clusters) {
-		if got := c.ask(upgradeRuntime, upgrade(runtimeID, "1.0.0"), &operationStatus{}); !strings.Contains(got, refused) || strings.Contains(got, string(wrong)) {
+	r.run(releases.kyma(filepath.Join(t.TempDir(), "third"), wrongPassword), func(c clusters) {
+		if got := c.send(upgradeRuntime, upgrade(runtimeID, "1.0.0"), &operationStatus{}); !strings.Contains(got, credentialsRejected) || strings.Contains(got, string(wrongPassword)) {
 			t.Errorf("ordering a release without access to the registry: %q", got)
 		}
 	})
 
-	for _, hidden := range []string{registryPassword, string(wrong)} {
+	for _, hidden := range []string{registryPassword, string(wrongPassword)} {
 		if strings.Contains(r.log.String(), hidden) {
 			t.Errorf("the log contains the password %q", hidden)
 		}

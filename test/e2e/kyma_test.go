@@ -15,7 +15,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// component is a component in an order of Kyma, with values as key, value pairs; passwords are secret.
+// component returns a component of an order of Kyma. Values are alternating keys and values; values of keys that end with
+// Password are secret.
 func component(name, namespace string, values ...string) map[string]any {
 	entries := []any{}
 	for i := 0; i < len(values); i += 2 {
@@ -27,31 +28,33 @@ func component(name, namespace string, values ...string) map[string]any {
 	return map[string]any{"component": name, "namespace": namespace, "configuration": entries}
 }
 
+// kymaOf returns an order of Kyma with the components and the runtime agent.
 func kymaOf(version string, components ...map[string]any) map[string]any {
 	return map[string]any{"version": version, "components": append(components, component("compass-runtime-agent", "compass-system"))}
 }
 
 const upgradeRuntime = `mutation ($id: String!, $config: UpgradeRuntimeInput!) { result: upgradeRuntime(id: $id, config: $config) { id runtimeID state } }`
 
-// installed is the reported Kyma version of a runtime, and the versions and values in its cluster.
+// installed is the Kyma installation of a runtime: the version that the Provisioner reports, and the versions and values in the
+// cluster.
 type installed struct {
-	Told, Essentials, Retention, Password string
+	Reported, Essentials, Retention, Password string
 }
 
 func (c clusters) installed(runtimeID string) installed {
 	c.Helper()
 
-	found := installed{Told: c.status(runtimeID, "kymaConfig { version }").RuntimeConfiguration.KymaConfig.Version}
-	inside := c.inside(runtimeID).CoreV1()
+	found := installed{Reported: c.status(runtimeID, "kymaConfig { version }").RuntimeConfiguration.KymaConfig.Version}
+	core := c.runtimeClient(runtimeID).CoreV1()
 
-	essentials, err := inside.ConfigMaps("kyma-system").Get(c.Context(), "cluster-essentials", metav1.GetOptions{})
+	essentials, err := core.ConfigMaps("kyma-system").Get(c.Context(), "cluster-essentials", metav1.GetOptions{})
 	if err != nil {
 		c.Fatal(err)
 	}
 
 	found.Essentials = essentials.Data["release"]
 
-	monitoring, err := inside.ConfigMaps("kyma-system").Get(c.Context(), "monitoring", metav1.GetOptions{})
+	monitoring, err := core.ConfigMaps("kyma-system").Get(c.Context(), "monitoring", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return found
 	}
@@ -60,7 +63,7 @@ func (c clusters) installed(runtimeID string) installed {
 		c.Fatal(err)
 	}
 
-	admin, err := inside.Secrets("kyma-system").Get(c.Context(), "monitoring-admin", metav1.GetOptions{})
+	admin, err := core.Secrets("kyma-system").Get(c.Context(), "monitoring-admin", metav1.GetOptions{})
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -73,8 +76,8 @@ func (c clusters) installed(runtimeID string) installed {
 	return found
 }
 
-// same fails the test if the installations differ.
-func (c clusters) same(reason string, want, got installed) {
+// wantInstalled fails the test if two installations differ.
+func (c clusters) wantInstalled(reason string, want, got installed) {
 	c.Helper()
 
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -82,8 +85,9 @@ func (c clusters) same(reason string, want, got installed) {
 	}
 }
 
-// testKyma provisions, upgrades, rolls back, hibernates and removes a runtime with Kyma. It calls begun after the creation of the runtime.
-func testKyma(t *testing.T, api client.WithWatch, begun func(c clusters, runtimeID string)) {
+// testKyma provisions, upgrades, rolls back, hibernates and removes a runtime with Kyma. It calls whenCreated after the creation
+// of the runtime.
+func testKyma(t *testing.T, api client.WithWatch, whenCreated func(c clusters, runtimeID string)) {
 	t.Helper()
 
 	c := newClusters(t, api, func(config *provisioner.Config) {
@@ -102,65 +106,65 @@ func testKyma(t *testing.T, api client.WithWatch, begun func(c clusters, runtime
 		`has no component "nothing"`:                          kymaOf("1.0.0", component("nothing", "kyma-system")),
 		"needs a value for \"adminPassword\"":                 kymaOf("1.0.0", component("monitoring", "kyma-system")),
 	} {
-		if got := c.ask(provisionRuntime, order(kyma), &operationStatus{}); !strings.Contains(got, want) {
+		if got := c.send(provisionRuntime, order(kyma), &operationStatus{}); !strings.Contains(got, want) {
 			t.Errorf("an invalid order: %q, want %q", got, want)
 		}
 	}
 
-	made := c.order(provisionRuntime, order(kymaOf("1.0.0", monitoring)))
-	c.wantSucceeded(made.ID)
-	begun(c, made.RuntimeID)
+	created := c.mustSend(provisionRuntime, order(kymaOf("1.0.0", monitoring)))
+	c.wantSucceeded(created.ID)
+	whenCreated(c, created.RuntimeID)
 
 	poolUnchanged := c.addPoolManually("c-gcp")
 
-	first := installed{Told: "1.0.0", Essentials: "1.0.0", Retention: "2d", Password: "hush"}
-	c.same("the ordered components are installed", first, c.installed(made.RuntimeID))
-	c.keepsSecrets(made.RuntimeID)
+	first := installed{Reported: "1.0.0", Essentials: "1.0.0", Retention: "2d", Password: "hush"}
+	c.wantInstalled("the ordered components are installed", first, c.installed(created.RuntimeID))
+	c.checkNoSecrets(created.RuntimeID)
 
-	upgrade := c.order(upgradeRuntime, map[string]any{"id": made.RuntimeID, "config": map[string]any{
+	upgrade := c.mustSend(upgradeRuntime, map[string]any{"id": created.RuntimeID, "config": map[string]any{
 		"kymaConfig": kymaOf("1.1.0", component("monitoring", "kyma-system", "retention", "9d")),
 	}})
 	c.wantSucceeded(upgrade.ID)
 	poolUnchanged("an upgrade of Kyma")
-	c.same("an upgrade merges with the order", installed{Told: "1.1.0", Essentials: "1.1.0", Retention: "9d", Password: "hush"},
-		c.installed(made.RuntimeID))
+	c.wantInstalled("an upgrade merges with the order", installed{Reported: "1.1.0", Essentials: "1.1.0", Retention: "9d", Password: "hush"},
+		c.installed(created.RuntimeID))
 
-	c.rollsBack(made.RuntimeID)
+	c.rollBackTwice(created.RuntimeID)
 	poolUnchanged("a rollback of Kyma")
-	c.same("the previous installation is restored", first, c.installed(made.RuntimeID))
+	c.wantInstalled("the previous installation is restored", first, c.installed(created.RuntimeID))
 
-	smaller := c.order(upgradeRuntime, map[string]any{"id": made.RuntimeID, "config": map[string]any{"kymaConfig": kymaOf("1.1.0")}})
-	c.wantSucceeded(smaller.ID)
-	c.same("components that are no longer ordered are removed", installed{Told: "1.1.0", Essentials: "1.1.0"}, c.installed(made.RuntimeID))
+	withoutMonitoring := c.mustSend(upgradeRuntime, map[string]any{"id": created.RuntimeID, "config": map[string]any{"kymaConfig": kymaOf("1.1.0")}})
+	c.wantSucceeded(withoutMonitoring.ID)
+	c.wantInstalled("components that are no longer ordered are removed", installed{Reported: "1.1.0", Essentials: "1.1.0"}, c.installed(created.RuntimeID))
 
-	asleep := c.order(`mutation ($id: String!) { result: hibernateRuntime(id: $id) { id } }`, map[string]any{"id": made.RuntimeID})
-	c.wantSucceeded(asleep.ID)
+	hibernation := c.mustSend(`mutation ($id: String!) { result: hibernateRuntime(id: $id) { id } }`, map[string]any{"id": created.RuntimeID})
+	c.wantSucceeded(hibernation.ID)
 
-	refused := c.ask(upgradeRuntime, map[string]any{"id": made.RuntimeID, "config": map[string]any{"kymaConfig": kymaOf("1.0.0")}}, &operationStatus{})
+	refused := c.send(upgradeRuntime, map[string]any{"id": created.RuntimeID, "config": map[string]any{"kymaConfig": kymaOf("1.0.0")}}, &operationStatus{})
 	if !strings.Contains(refused, "is hibernated: wake it up first") {
 		t.Errorf("upgrading a hibernated runtime: %q", refused)
 	}
 
-	awake := c.order(`mutation ($id: String!) { result: wakeUpRuntime(id: $id) { id } }`, map[string]any{"id": made.RuntimeID})
-	c.wantSucceeded(awake.ID)
+	wakeUp := c.mustSend(`mutation ($id: String!) { result: wakeUpRuntime(id: $id) { id } }`, map[string]any{"id": created.RuntimeID})
+	c.wantSucceeded(wakeUp.ID)
 
-	services := c.ordersServices(made.RuntimeID)
+	services := c.startServiceCatalog(created.RuntimeID)
 
 	var removal string
-	if refused := c.ask(`mutation ($id: String!) { result: deprovisionRuntime(id: $id) }`, map[string]any{"id": made.RuntimeID}, &removal); refused != "" {
+	if refused := c.send(`mutation ($id: String!) { result: deprovisionRuntime(id: $id) }`, map[string]any{"id": created.RuntimeID}, &removal); refused != "" {
 		t.Fatal(refused)
 	}
 
-	services.wantRelease(removal)
+	services.checkRemoval(removal)
 
 	var last struct{ Operation string }
-	if c.ask(`query ($id: String!) { result: runtimeOperationStatus(id: $id) { operation } }`, map[string]any{"id": removal}, &last); last.Operation != "Deprovision" {
+	if c.send(`query ($id: String!) { result: runtimeOperationStatus(id: $id) { operation } }`, map[string]any{"id": removal}, &last); last.Operation != "Deprovision" {
 		t.Errorf("the last operation is %s, want Deprovision", last.Operation)
 	}
 }
 
-// keepsSecrets checks that the status contains no secrets.
-func (c clusters) keepsSecrets(runtimeID string) {
+// checkNoSecrets checks that the status of a runtime contains no secret values.
+func (c clusters) checkNoSecrets(runtimeID string) {
 	c.Helper()
 
 	status := c.status(runtimeID, "kymaConfig { version components { component configuration { key value secret } } }")
@@ -177,8 +181,8 @@ func (c clusters) keepsSecrets(runtimeID string) {
 	}
 }
 
-// rollsBack rolls back the last upgrade. A second rollback must be rejected.
-func (c clusters) rollsBack(runtimeID string) {
+// rollBackTwice rolls back the last upgrade. The Provisioner must reject a second rollback.
+func (c clusters) rollBackTwice(runtimeID string) {
 	c.Helper()
 
 	const rollBack = `mutation ($id: String!) { result: rollBackUpgradeOperation(id: $id) {
@@ -189,7 +193,7 @@ func (c clusters) rollsBack(runtimeID string) {
 
 		LastOperationStatus struct{ ID, Operation string }
 	}
-	if refused := c.ask(rollBack, map[string]any{"id": runtimeID}, &answer); refused != "" {
+	if refused := c.send(rollBack, map[string]any{"id": runtimeID}, &answer); refused != "" {
 		c.Fatal(refused)
 	}
 
@@ -199,7 +203,7 @@ func (c clusters) rollsBack(runtimeID string) {
 
 	c.wantSucceeded(answer.LastOperationStatus.ID)
 
-	if refused := c.ask(rollBack, map[string]any{"id": runtimeID}, &answer); !strings.Contains(refused, "there is nothing to roll back") {
+	if refused := c.send(rollBack, map[string]any{"id": runtimeID}, &answer); !strings.Contains(refused, "there is nothing to roll back") {
 		c.Errorf("rolling back again: %q", refused)
 	}
 }

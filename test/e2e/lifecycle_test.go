@@ -14,45 +14,45 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestInstanceFromCreateToDelete creates, uses and deletes an instance of every plan.
+// TestInstanceFromCreateToDelete creates, uses and deletes an instance of every plan whose clusters the Provisioner creates.
 func TestInstanceFromCreateToDelete(t *testing.T) {
 	t.Parallel()
 
-	harness.EachDatabase(t, func(t *testing.T, fresh harness.Database) {
-		l := start(t, fresh, 200*time.Millisecond)
+	harness.EachDatabase(t, func(t *testing.T, database harness.Database) {
+		e := start(t, database, 200*time.Millisecond)
 
 		for name, plan := range map[string]string{
 			"aws": harness.PlanAWS, "azure": harness.PlanAzure, "gcp": harness.PlanGCP, "trial": harness.PlanTrial,
 			"azure_lite": harness.PlanAzureLite, "sap-converged-cloud": harness.PlanConvergedCloud, "free": harness.PlanFree, "preview": harness.PlanPreview,
 		} {
 			t.Run(name, func(t *testing.T) {
-				l := l.in(t)
+				e := e.in(t)
 				id := "instance-" + name
 
-				l.faults(stuck())
+				e.faults(stuckClusters())
 
-				operation := l.Create(id, plan)
-				if again := l.Create(id, plan); again != operation {
+				operation := e.Create(id, plan)
+				if again := e.Create(id, plan); again != operation {
 					t.Errorf("the repeated order returned operation %s, want %s", again, operation)
 				}
 
-				l.faults(nil)
-				l.WantSucceeded(id)
-				l.Send(http.MethodPut, harness.InstancePath(id)+harness.Incomplete, harness.Order(plan), http.StatusOK)
+				e.faults(nil)
+				e.WantSucceeded(id)
+				e.Send(http.MethodPut, harness.InstancePath(id)+harness.Incomplete, harness.Order(plan), http.StatusOK)
 
-				if found := l.Send(http.MethodGet, harness.InstancePath(id), nil, http.StatusOK); found.Text("plan_id") != plan {
+				if found := e.Send(http.MethodGet, harness.InstancePath(id), nil, http.StatusOK); found.Text("plan_id") != plan {
 					t.Errorf("the fetch returned %v", found.Body)
 				}
 
-				if shoots := l.shoots(); len(shoots) != 1 {
+				if shoots := e.shoots(); len(shoots) != 1 {
 					t.Errorf("want one Shoot, got %d", len(shoots))
 				}
 
-				wantRuntimeAnswers(t, l.kubeconfig(id))
-				l.Delete(id, plan)
-				l.WantGone(id)
+				wantRuntimeResponds(t, e.kubeconfig(id))
+				e.Delete(id, plan)
+				e.WantGone(id)
 
-				if shoots := l.shoots(); len(shoots) != 0 {
+				if shoots := e.shoots(); len(shoots) != 0 {
 					t.Errorf("%d Shoots remain", len(shoots))
 				}
 			})
@@ -64,39 +64,39 @@ func TestInstanceFromCreateToDelete(t *testing.T) {
 func TestOwnCluster(t *testing.T) {
 	t.Parallel()
 
-	l := start(t, harness.SQLite, 200*time.Millisecond)
+	e := start(t, harness.SQLite, 200*time.Millisecond)
 
-	l.Create("made", harness.PlanAWS)
-	l.WantSucceeded("made")
+	e.Create("made", harness.PlanAWS)
+	e.WantSucceeded("made")
 
-	kubeconfig := l.kubeconfig("made")
+	kubeconfig := e.kubeconfig("made")
 	order := harness.Order(harness.PlanOwnCluster)
 	order["parameters"] = map[string]any{
 		"kubeconfig": base64.StdEncoding.EncodeToString(kubeconfig), "shootName": "made", "shootDomain": "made.example.com",
 	}
 
-	l.Send(http.MethodPut, harness.InstancePath("own")+harness.Incomplete, order, http.StatusAccepted)
-	l.WantSucceeded("own")
+	e.Send(http.MethodPut, harness.InstancePath("own")+harness.Incomplete, order, http.StatusAccepted)
+	e.WantSucceeded("own")
 
-	found := l.Send(http.MethodGet, harness.InstancePath("own"), nil, http.StatusOK)
+	found := e.Send(http.MethodGet, harness.InstancePath("own"), nil, http.StatusOK)
 	if diff := cmp.Diff(map[string]any{"shootName": "made", "shootDomain": "made.example.com"}, found.Body["parameters"]); diff != "" {
 		t.Errorf("parameters, which must not contain the kubeconfig: -want +got\n%s", diff)
 	}
 
-	if shoots := l.shoots(); len(shoots) != 1 {
+	if shoots := e.shoots(); len(shoots) != 1 {
 		t.Errorf("want only the Shoot of the first instance, got %d", len(shoots))
 	}
 
-	l.Delete("own", harness.PlanOwnCluster)
-	l.WantGone("own")
-	wantRuntimeAnswers(t, kubeconfig)
+	e.Delete("own", harness.PlanOwnCluster)
+	e.WantGone("own")
+	wantRuntimeResponds(t, kubeconfig)
 
-	l.Delete("made", harness.PlanAWS)
-	l.WantGone("made")
+	e.Delete("made", harness.PlanAWS)
+	e.WantGone("made")
 }
 
-// wantRuntimeAnswers checks that the runtime of a kubeconfig responds.
-func wantRuntimeAnswers(t *testing.T, kubeconfig []byte) {
+// wantRuntimeResponds checks that the API server of a kubeconfig returns its version.
+func wantRuntimeResponds(t *testing.T, kubeconfig []byte) {
 	t.Helper()
 
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
@@ -114,23 +114,23 @@ func wantRuntimeAnswers(t *testing.T, kubeconfig []byte) {
 func TestDeleteDuringCreate(t *testing.T) {
 	t.Parallel()
 
-	harness.EachDatabase(t, func(t *testing.T, fresh harness.Database) {
-		l := start(t, fresh, 300*time.Millisecond)
+	harness.EachDatabase(t, func(t *testing.T, database harness.Database) {
+		e := start(t, database, 300*time.Millisecond)
 
-		l.Create("at-once", harness.PlanAWS)
-		l.Create("ordered", harness.PlanAWS)
-		l.Until("the Shoots", func() bool { return len(l.shoots()) == 2 })
-		l.Create("just-now", harness.PlanAWS)
+		e.Create("at-once", harness.PlanAWS)
+		e.Create("ordered", harness.PlanAWS)
+		e.Until("the Shoots", func() bool { return len(e.shoots()) == 2 })
+		e.Create("just-now", harness.PlanAWS)
 
 		for _, id := range []string{"at-once", "ordered", "just-now"} {
-			l.Delete(id, harness.PlanAWS)
+			e.Delete(id, harness.PlanAWS)
 		}
 
 		for _, id := range []string{"at-once", "ordered", "just-now"} {
-			l.WantGone(id)
+			e.WantGone(id)
 		}
 
-		if shoots := l.shoots(); len(shoots) != 0 {
+		if shoots := e.shoots(); len(shoots) != 0 {
 			t.Errorf("%d Shoots remain", len(shoots))
 		}
 	})
@@ -140,12 +140,12 @@ func TestDeleteDuringCreate(t *testing.T) {
 func TestIDOfDeletedInstanceIsReusable(t *testing.T) {
 	t.Parallel()
 
-	l := start(t, harness.SQLite, 100*time.Millisecond)
+	e := start(t, harness.SQLite, 100*time.Millisecond)
 
 	for range 2 {
-		l.Create("again", harness.PlanTrial)
-		l.WantSucceeded("again")
-		l.Delete("again", harness.PlanTrial)
-		l.WantGone("again")
+		e.Create("again", harness.PlanTrial)
+		e.WantSucceeded("again")
+		e.Delete("again", harness.PlanTrial)
+		e.WantGone("again")
 	}
 }

@@ -14,17 +14,17 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestInstanceOnLocalGarden orders a runtime with a real API server, through the Open Service Broker API. Its
-// administrator creates a namespace.
+// TestInstanceOnLocalGarden orders an instance through the Open Service Broker API and creates a namespace in its runtime with
+// the administrator's kubeconfig.
 func TestInstanceOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
-	w := startPrograms(t, localGarden(t, "--cluster-creation=1s"))
+	p := startPrograms(t, localGarden(t, "--cluster-creation=1s"))
 
-	w.Create("real", harness.PlanTrial)
-	w.WantSucceeded("real")
+	p.Create("real", harness.PlanTrial)
+	p.WantSucceeded("real")
 
-	config, err := clientcmd.RESTConfigFromKubeConfig(w.kubeconfig("real"))
+	config, err := clientcmd.RESTConfigFromKubeConfig(p.kubeconfig("real"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,15 +39,15 @@ func TestInstanceOnLocalGarden(t *testing.T) {
 		t.Errorf("the administrator cannot create a namespace: %v", err)
 	}
 
-	w.Delete("real", harness.PlanTrial)
-	w.WantGone("real")
+	p.Delete("real", harness.PlanTrial)
+	p.WantGone("real")
 
-	if shoots := w.shoots(); len(shoots) != 0 {
+	if shoots := p.shoots(); len(shoots) != 0 {
 		t.Errorf("%d Shoots remain", len(shoots))
 	}
 }
 
-// TestAgentConnectsOnLocalGarden uses a runtime with a real API server.
+// TestAgentConnectsOnLocalGarden connects the agent of a runtime with a real API server.
 func TestAgentConnectsOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
@@ -63,10 +63,10 @@ func TestAgentConnectsOnLocalGarden(t *testing.T) {
 func TestSandboxAgentsOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
-	config := freshSandbox(t)
+	config := sandboxConfig(t)
 
-	inSandbox(t, config, gardenProgram(t), func(c connected) { c.reconnects(c.connects()) })
-	forgotten(t, config.Dir)
+	withSandbox(t, config, gardenProgram(t), func(c agentEnv) { c.reconnectAndRemove(c.provisionConnected()) })
+	wantNoDirectorRuntimes(t, config.Dir)
 }
 
 // TestRuntimeChangesOnLocalGarden validates the Shoots of all providers and their changes with Gardener's API server.

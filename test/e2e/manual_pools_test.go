@@ -21,19 +21,20 @@ func (c clusters) pools(name string) map[string]gardencorev1beta1.Worker {
 	return found
 }
 
-// addPoolManually adds a pool to the Shoot directly in Gardener. It returns a check that the pool is unchanged.
+// addPoolManually adds a worker pool to the Shoot directly in Gardener. It returns a function that checks that the pool is
+// unchanged; after names the preceding operation in its message.
 func (c clusters) addPoolManually(name string) (isUnchanged func(after string)) {
 	c.Helper()
 
-	theirs := c.shoot(name)
-	before := theirs.DeepCopy()
+	edited := c.shoot(name)
+	before := edited.DeepCopy()
 
-	pool := *theirs.Spec.Provider.Workers[0].DeepCopy()
+	pool := *edited.Spec.Provider.Workers[0].DeepCopy()
 	pool.Name, pool.Minimum, pool.Maximum = "by-hand", 1, 7
 	pool.Labels = map[string]string{"example.com/team": "data"}
-	theirs.Spec.Provider.Workers = append(slices.Clone(theirs.Spec.Provider.Workers), pool)
+	edited.Spec.Provider.Workers = append(slices.Clone(edited.Spec.Provider.Workers), pool)
 
-	if err := c.garden.Patch(context.Background(), theirs, client.MergeFrom(before), client.FieldOwner("somebody")); err != nil {
+	if err := c.garden.Patch(context.Background(), edited, client.MergeFrom(before), client.FieldOwner("somebody")); err != nil {
 		c.Fatal(err)
 	}
 

@@ -20,13 +20,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
-// faults replaces the faults in the garden's clusters.
+// faults replaces the faults that the fake garden injects into its clusters.
 func (e env) faults(faults map[string]string) {
 	e.Helper()
 	injectClusterFaults(e.TB, e.services.Garden.Client(), faults)
 }
 
-// injectClusterFaults replaces the faults in the clusters of a garden.
+// injectClusterFaults replaces the faults that a garden injects into its clusters. Nil removes all faults.
 func injectClusterFaults(tb testing.TB, api client.Client, faults map[string]string) {
 	tb.Helper()
 
@@ -43,12 +43,12 @@ func injectClusterFaults(tb testing.TB, api client.Client, faults map[string]str
 	}
 }
 
-// stuck keeps clusters from becoming ready, so that their operations are still running when the test checks them.
-func stuck() map[string]string {
+// stuckClusters returns the fault that keeps clusters from becoming ready, so that their operations stay in progress.
+func stuckClusters() map[string]string {
 	return map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultStuck)}
 }
 
-// changeShoot changes the only Shoot, and retries after conflicts.
+// changeShoot changes the only Shoot of the garden, and retries after conflicts.
 func (e env) changeShoot(change func(*gardencorev1beta1.Shoot)) {
 	e.Helper()
 
@@ -60,7 +60,7 @@ func (e env) changeShoot(change func(*gardencorev1beta1.Shoot)) {
 	})
 }
 
-// runtime returns an instance from the operator API.
+// runtime returns an instance as `ebctl instance list` reports it.
 func (p platform) runtime(id string) operatorapi.Runtime {
 	p.Helper()
 
@@ -87,7 +87,7 @@ func (p platform) lastOperation(id string) string {
 
 func reason(why string) operatorapi.Intervention { return operatorapi.Intervention{Reason: why} }
 
-// intervene runs `ebctl operation cancel`, retry or skip.
+// intervene runs `ebctl operation` with the verb cancel, retry or skip, and returns the resulting operation.
 func (p platform) intervene(verb, operation, why string, flags ...string) operatorapi.Operation {
 	p.Helper()
 
@@ -98,7 +98,7 @@ func (p platform) intervene(verb, operation, why string, flags ...string) operat
 	return operated
 }
 
-// interveneAndWait runs intervene with --wait.
+// interveneAndWait runs intervene with the flag --wait, so it returns the ended operation.
 func (p platform) interveneAndWait(verb, operation, why string) operatorapi.Operation {
 	p.Helper()
 
@@ -120,7 +120,7 @@ func (p platform) explain(operation string) string {
 	return p.ebctl("operation", "explain", operation)
 }
 
-// kubeconfig returns an administrator's kubeconfig of the instance's runtime.
+// kubeconfig returns a kubeconfig with the rights of an administrator for the runtime of an instance.
 func (p platform) kubeconfig(id string) []byte {
 	p.Helper()
 

@@ -15,50 +15,50 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// fate is the planned end of an instance.
-type fate string
+// outcome is the planned outcome of an order: whether and when its instance is deleted.
+type outcome string
 
 const (
-	stays                 fate = "stays"
-	deletedImmediately    fate = "deleted immediately"
-	deletedDuringCreation fate = "deleted during its creation"
-	deletedWhenReady      fate = "deleted when ready"
+	stays                 outcome = "stays"
+	deletedImmediately    outcome = "deleted immediately"
+	deletedDuringCreation outcome = "deleted during its creation"
+	deletedWhenReady      outcome = "deleted when ready"
 )
 
-// pollPause is the interval at which a customer polls.
-const pollPause = 300 * time.Millisecond
+// pollInterval is the pause between two polls of a customer.
+const pollInterval = 300 * time.Millisecond
 
-// order is an instance and its fate.
+// order is an order of an instance.
 type order struct {
-	id   string
-	fate fate
+	id      string
+	outcome outcome
 	// polls is the number of polls before a deletion during the creation.
 	polls int
-	// accepted lists the operations that the broker accepted with 202.
+	// accepted lists the IDs of the operations that the broker accepted with 202.
 	accepted []string
 }
 
-// newOrders draws orders with random fates.
+// newOrders draws orders with random outcomes.
 func newOrders(random *rand.Rand, prefix string, count int) []*order {
-	fates := []fate{stays, stays, deletedImmediately, deletedDuringCreation, deletedDuringCreation, deletedWhenReady}
+	outcomes := []outcome{stays, stays, deletedImmediately, deletedDuringCreation, deletedDuringCreation, deletedWhenReady}
 	orders := make([]*order, 0, count)
 
 	for i := range count {
 		orders = append(orders, &order{
-			id: fmt.Sprintf("%s-%03d", prefix, i), fate: fates[random.IntN(len(fates))], polls: 1 + random.IntN(12),
+			id: fmt.Sprintf("%s-%03d", prefix, i), outcome: outcomes[random.IntN(len(outcomes))], polls: 1 + random.IntN(12),
 		})
 	}
 
 	return orders
 }
 
-// load is a group of concurrent customers, each of which executes its orders in sequence.
+// load is a group of concurrent customers. Each customer executes one order after another.
 type load struct {
 	done      atomic.Int64
 	customers sync.WaitGroup
 }
 
-// order starts the customers.
+// order starts the customers, which take the orders from a queue.
 func (f *fleet) order(ctx context.Context, customers int, orders []*order) *load {
 	queue := make(chan *order, len(orders))
 	for _, o := range orders {
@@ -72,8 +72,8 @@ func (f *fleet) order(ctx context.Context, customers int, orders []*order) *load
 	for range customers {
 		l.customers.Go(func() {
 			for o := range queue {
-				if err := f.carryOut(ctx, o); err != nil && ctx.Err() == nil {
-					f.Errorf("%s, which is %s: %v", o.id, o.fate, err)
+				if err := f.runOrder(ctx, o); err != nil && ctx.Err() == nil {
+					f.Errorf("%s, which is %s: %v", o.id, o.outcome, err)
 				}
 
 				l.done.Add(1)
@@ -84,29 +84,29 @@ func (f *fleet) order(ctx context.Context, customers int, orders []*order) *load
 	return l
 }
 
-// carryOut creates an instance and executes its fate.
-func (f *fleet) carryOut(ctx context.Context, o *order) error {
-	created, err := f.insist(ctx, http.MethodPut, harness.InstancePath(o.id)+harness.Incomplete, harness.Order(harness.PlanAWS),
+// runOrder creates an instance and, depending on the planned outcome, deletes it.
+func (f *fleet) runOrder(ctx context.Context, o *order) error {
+	created, err := f.send(ctx, http.MethodPut, harness.InstancePath(o.id)+harness.Incomplete, harness.Order(harness.PlanAWS),
 		http.StatusAccepted, http.StatusOK)
 	if err != nil {
 		return err
 	}
 
-	o.note(created)
+	o.record(created)
 
-	switch o.fate {
+	switch o.outcome {
 	case deletedImmediately:
 	case deletedDuringCreation:
-		if err := f.watch(ctx, o, o.polls); err != nil {
+		if err := f.waitForCreation(ctx, o, o.polls); err != nil {
 			return err
 		}
 	case stays, deletedWhenReady:
-		if err := f.watch(ctx, o, 0); err != nil {
+		if err := f.waitForCreation(ctx, o, 0); err != nil {
 			return err
 		}
 	}
 
-	if o.fate == stays {
+	if o.outcome == stays {
 		return nil
 	}
 
@@ -114,15 +114,15 @@ func (f *fleet) carryOut(ctx context.Context, o *order) error {
 }
 
 func (f *fleet) delete(ctx context.Context, o *order) error {
-	deleted, err := f.insist(ctx, http.MethodDelete, harness.DeletionPath(o.id, harness.PlanAWS), nil, http.StatusAccepted, http.StatusGone)
+	deleted, err := f.send(ctx, http.MethodDelete, harness.DeletionPath(o.id, harness.PlanAWS), nil, http.StatusAccepted, http.StatusGone)
 	if err != nil {
 		return err
 	}
 
-	o.note(deleted)
+	o.record(deleted)
 
 	for {
-		got, err := f.insist(ctx, http.MethodGet, harness.InstancePath(o.id)+"/last_operation", nil, http.StatusOK, http.StatusGone)
+		got, err := f.send(ctx, http.MethodGet, harness.InstancePath(o.id)+"/last_operation", nil, http.StatusOK, http.StatusGone)
 		if err != nil || got.Status == http.StatusGone {
 			return err
 		}
@@ -131,16 +131,16 @@ func (f *fleet) delete(ctx context.Context, o *order) error {
 			return fmt.Errorf("the deletion ended with %v", got.Body)
 		}
 
-		if err := rest(ctx); err != nil {
+		if err := pause(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-// watch polls until the creation has succeeded, but at most the given number of times; 0 means no limit.
-func (f *fleet) watch(ctx context.Context, o *order, polls int) error {
+// waitForCreation polls until the creation has succeeded, or until it has polled the given number of times; 0 means no limit.
+func (f *fleet) waitForCreation(ctx context.Context, o *order, polls int) error {
 	for poll := 1; ; poll++ {
-		got, err := f.insist(ctx, http.MethodGet, harness.InstancePath(o.id)+"/last_operation", nil, http.StatusOK)
+		got, err := f.send(ctx, http.MethodGet, harness.InstancePath(o.id)+"/last_operation", nil, http.StatusOK)
 		if err != nil {
 			return err
 		}
@@ -152,21 +152,21 @@ func (f *fleet) watch(ctx context.Context, o *order, polls int) error {
 			return fmt.Errorf("the creation ended with %v", got.Body)
 		}
 
-		if err := rest(ctx); err != nil {
+		if err := pause(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-func (o *order) note(accepted harness.Reply) {
+func (o *order) record(accepted harness.Reply) {
 	if id := accepted.Text("operation"); accepted.Status == http.StatusAccepted && !slices.Contains(o.accepted, id) {
 		o.accepted = append(o.accepted, id)
 	}
 }
 
-// rest is the pause between two polls.
-func rest(ctx context.Context) error {
-	timer := time.NewTimer(pollPause)
+// pause waits for pollInterval. It returns the context's error if the context ends earlier.
+func pause(ctx context.Context) error {
+	timer := time.NewTimer(pollInterval)
 	defer timer.Stop()
 
 	select {
@@ -177,13 +177,13 @@ func rest(ctx context.Context) error {
 	}
 }
 
-// insist repeats an idempotent request until it gets a response. If a replica or its database is down, it sends the request to the next
-// replica. Any status but the wanted ones is an error.
-func (f *fleet) insist(ctx context.Context, method, path string, body any, want ...int) (harness.Reply, error) {
+// send sends an idempotent request, and repeats it at the next replica while a replica or its database is down. A response with
+// another status than the wanted ones is an error.
+func (f *fleet) send(ctx context.Context, method, path string, body any, want ...int) (harness.Reply, error) {
 	var got harness.Reply
 
-	err := persist(ctx, func() (again bool, err error) {
-		got, err = f.ask(method, path, body)
+	err := retry(ctx, func() (again bool, err error) {
+		got, err = f.sendOnce(method, path, body)
 		if err != nil || slices.Contains(want, got.Status) {
 			return err != nil, err
 		}
@@ -194,35 +194,35 @@ func (f *fleet) insist(ctx context.Context, method, path string, body any, want 
 	return got, err
 }
 
-// persist repeats try until it succeeds or returns a permanent error.
-func persist(ctx context.Context, try func() (again bool, err error)) error {
+// retry repeats an attempt until the attempt succeeds or fails with an error that is not retryable.
+func retry(ctx context.Context, attempt func() (retryable bool, err error)) error {
 	for deadline := time.Now().Add(harness.Patience); ; {
-		again, err := try()
+		retryable, err := attempt()
 
 		switch {
-		case err == nil || !again:
+		case err == nil || !retryable:
 			return err
 		case time.Now().After(deadline):
 			return fmt.Errorf("still failing after %s: %w", harness.Patience, err)
 		}
 
-		if err := rest(ctx); err != nil {
+		if err := pause(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-// ask sends a request to the next broker that is ready.
-func (f *fleet) ask(method, path string, body any) (harness.Reply, error) {
-	m := f.brokers.pick()
+// sendOnce sends a request to the next ready replica of the broker.
+func (f *fleet) sendOnce(method, path string, body any) (harness.Reply, error) {
+	m := f.brokers.nextReady()
 	if m == nil {
 		return harness.Reply{}, fmt.Errorf("%s %s: no broker is ready", method, path)
 	}
 
-	return f.askAt(m, method, path, body)
+	return f.sendTo(m, method, path, body)
 }
 
-// askAt sends a request to the broker.
-func (f *fleet) askAt(m *member, method, path string, body any) (harness.Reply, error) {
+// sendTo sends a request to one replica of the broker.
+func (f *fleet) sendTo(m *member, method, path string, body any) (harness.Reply, error) {
 	return newPlatform(f.T, "http://"+m.address).Try(method, path, body)
 }

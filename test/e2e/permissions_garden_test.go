@@ -24,24 +24,24 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestDocumentedPermissionsSuffice provisions, changes and removes runtimes with a service account that has exactly the documented rights,
-// authenticated by a short-lived token in a file.
+// TestDocumentedPermissionsSuffice provisions, changes and removes runtimes with a service account that has exactly the
+// documented permissions. The Provisioner authenticates with a short-lived token from a file.
 func TestDocumentedPermissionsSuffice(t *testing.T) {
 	t.Parallel()
 
 	folder := t.TempDir()
 	localGarden(t, "--cluster-creation=1s", "--dir", folder)
 
-	api, err := gardener.Connect(limited(t, filepath.Join(folder, "admin.kubeconfig")))
+	api, err := gardener.Connect(provisionerAccount(t, filepath.Join(folder, "admin.kubeconfig")))
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	// An API server notices new rights after a moment. It also caches rejections.
-	for what, list := range map[string]client.ObjectList{
+	// New role bindings take effect after a delay, because API servers read them from a cache and also cache rejections.
+	for kind, list := range map[string]client.ObjectList{
 		"Shoots": &gardencorev1beta1.ShootList{}, "their ConfigMaps": &corev1.ConfigMapList{},
 	} {
-		harness.Until(t, "the right to list "+what, func() bool {
+		harness.Until(t, "the right to list "+kind, func() bool {
 			return api.List(t.Context(), list, client.InNamespace("garden-local")) == nil
 		})
 	}
@@ -49,8 +49,8 @@ func TestDocumentedPermissionsSuffice(t *testing.T) {
 	testRuntimeChanges(t, api)
 }
 
-// limited creates a service account with the documented role and returns the path of its kubeconfig.
-func limited(t *testing.T, admin string) string {
+// provisionerAccount creates a service account with the documented role and returns the path of its kubeconfig.
+func provisionerAccount(t *testing.T, admin string) string {
 	t.Helper()
 
 	config, err := clientcmd.BuildConfigFromFlags("", admin)

@@ -19,8 +19,8 @@ import (
 // root is the repository's folder, relative to the tests.
 const root = "../.."
 
-// binaries builds the programs of the tests, once per run. They stay in .bin, because an up-to-date check takes one second and linking takes
-// five.
+// binaries has a function for each program that builds the program once per test run and returns its path. The binaries stay in
+// .bin, because checking that a binary is up to date takes one second, and linking takes five.
 var binaries = map[string]func() (string, error){
 	"broker":      sync.OnceValues(func() (string, error) { return compile("broker") }),
 	"provisioner": sync.OnceValues(func() (string, error) { return compile("provisioner") }),
@@ -43,7 +43,7 @@ func compile(command string) (string, error) {
 	return path, nil
 }
 
-// build builds a program and returns its path.
+// build builds a program, unless this test run has built it already, and returns its path.
 func build(t *testing.T, command string) string {
 	t.Helper()
 
@@ -65,7 +65,8 @@ type program struct {
 	ended   chan struct{}
 }
 
-// launch starts a program with additional environment variables. The program stops when the test ends; a failed test shows its log.
+// launch starts a program with additional environment variables. The program is stopped when the test ends. If the test fails, it
+// prints the end of the program's log.
 func launch(t *testing.T, variables []string, path string, arguments ...string) *program {
 	t.Helper()
 
@@ -99,7 +100,7 @@ func launch(t *testing.T, variables []string, path string, arguments ...string) 
 			}
 		}
 
-		_ = command.Wait() // tests kill programs
+		_ = command.Wait() // the error of a killed program is expected
 	}()
 
 	t.Cleanup(func() {
@@ -114,7 +115,7 @@ func launch(t *testing.T, variables []string, path string, arguments ...string) 
 		}
 
 		if t.Failed() {
-			t.Logf("log of %s:\n%s", path, tail(p.said()))
+			t.Logf("log of %s:\n%s", path, tail(p.readLog()))
 		}
 	})
 
@@ -137,8 +138,8 @@ func (p *program) line() string {
 	return ""
 }
 
-// said returns the program's log so far.
-func (p *program) said() string {
+// readLog returns the log that the program has written so far.
+func (p *program) readLog() string {
 	p.Helper()
 
 	content, err := os.ReadFile(p.log)
@@ -157,7 +158,7 @@ func (p *program) kill() {
 	<-p.ended
 }
 
-// tail returns the end of a log.
+// tail returns the last lines of a log.
 func tail(log string) string {
 	const lines = 60
 

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestProvisionerFaults makes the Provisioner disconnect, hang, or return garbage. The operation is delayed, `ebctl operation explain`
-// names the cause, and the operation succeeds.
+// TestProvisionerFaults makes the Provisioner disconnect, hang or return garbage. `ebctl operation explain` names the cause, and
+// the operation succeeds after the fault is removed.
 func TestProvisionerFaults(t *testing.T) {
 	t.Parallel()
 
@@ -27,18 +27,18 @@ func TestProvisionerFaults(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			l := prepare(t, harness.SQLite, 100*time.Millisecond, func(settings *broker.Config, _ *provisioner.Config) {
+			e := prepare(t, harness.SQLite, 100*time.Millisecond, func(settings *broker.Config, _ *provisioner.Config) {
 				settings.Provisioner.Timeout = 2 * time.Second
 			})
-			repair := l.services.Proxy.Inject(harness.Match{}, c.fault)
-			l.startBroker()
+			repair := e.services.Proxy.Inject(harness.Match{}, c.fault)
+			e.startBroker()
 
-			operation := l.Create("troubled", harness.PlanAWS)
+			operation := e.Create("troubled", harness.PlanAWS)
 
 			var text string
 
-			l.Until("an explanation", func() bool {
-				text = l.explain(operation)
+			e.Until("an explanation", func() bool {
+				text = e.explain(operation)
 
 				return strings.Contains(text, c.want)
 			})
@@ -48,14 +48,14 @@ func TestProvisionerFaults(t *testing.T) {
 			}
 
 			repair()
-			l.WantSucceeded("troubled")
+			e.WantSucceeded("troubled")
 
-			if shoots := l.shoots(); len(shoots) != 1 {
+			if shoots := e.shoots(); len(shoots) != 1 {
 				t.Errorf("%s: want one Shoot, got %d", c.reason, len(shoots))
 			}
 
-			l.Delete("troubled", harness.PlanAWS)
-			l.WantGone("troubled")
+			e.Delete("troubled", harness.PlanAWS)
+			e.WantGone("troubled")
 		})
 	}
 }

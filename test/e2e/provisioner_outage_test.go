@@ -17,13 +17,14 @@ import (
 )
 
 const (
-	// crowd is the number of operations that wait while the Provisioner is unavailable.
-	crowd = 30
-	// trialPause is the minimum time between two probes of the broker's circuit breaker.
-	trialPause = 2 * time.Second
+	// operationCount is the number of operations that wait while the Provisioner is unavailable.
+	operationCount = 30
+	// breakerProbeInterval is the minimum time between two probes of the broker's circuit breaker.
+	breakerProbeInterval = 2 * time.Second
 )
 
-// countedDisconnect breaks every connection and counts the calls, except those of the change feed: each replica has one of these at a time.
+// countedDisconnect returns a fault that breaks every connection and counts the calls. It does not count calls of the change
+// feed, which the broker always keeps open.
 func countedDisconnect(calls *atomic.Int64) harness.Fault {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if body, err := io.ReadAll(r.Body); err == nil && !bytes.Contains(body, []byte("operationChanges")) {
@@ -34,25 +35,26 @@ func countedDisconnect(calls *atomic.Int64) harness.Fault {
 	}
 }
 
-// TestProvisionerOutage makes many operations wait for an unavailable Provisioner. The broker hardly calls it, and every operation names
-// the cause. When it is available again, all operations end without waiting for their next attempt.
+// TestProvisionerOutage makes many operations wait for an unavailable Provisioner. Every operation names the cause, and the
+// broker sends only the probes of its circuit breaker. When the Provisioner is available again, all operations end before their
+// next scheduled attempt.
 func TestProvisionerOutage(t *testing.T) {
 	t.Parallel()
 
 	var calls atomic.Int64
 
-	l := start(t, harness.SQLite, 100*time.Millisecond)
-	repair := l.services.Proxy.Inject(harness.Match{}, countedDisconnect(&calls))
+	e := start(t, harness.SQLite, 100*time.Millisecond)
+	repair := e.services.Proxy.Inject(harness.Match{}, countedDisconnect(&calls))
 
 	operations := map[string]string{}
-	for i := range crowd {
+	for i := range operationCount {
 		id := fmt.Sprintf("instance-%d", i)
-		operations[id] = l.Create(id, harness.PlanAWS)
+		operations[id] = e.Create(id, harness.PlanAWS)
 	}
 
-	l.Until("every operation to name its problem", func() bool {
+	e.Until("every operation to name its problem", func() bool {
 		for _, operation := range operations {
-			if problem, _ := l.operation(operation)["problem"].(map[string]any); problem["reason"] != "err_system_unavailable" {
+			if problem, _ := e.operation(operation)["problem"].(map[string]any); problem["reason"] != "err_system_unavailable" {
 				return false
 			}
 		}
@@ -60,19 +62,19 @@ func TestProvisionerOutage(t *testing.T) {
 		return true
 	})
 
-	// From here on, the broker sends only probes.
-	began, made := time.Now(), calls.Load()
-	l.Until("a probe of the circuit breaker", func() bool { return calls.Load() > made })
+	// The circuit breaker is open: from here on, the broker sends only probes.
+	probing, callsBefore := time.Now(), calls.Load()
+	e.Until("a probe of the circuit breaker", func() bool { return calls.Load() > callsBefore })
 
-	last := l.farthest(operations)
+	last := e.mostDelayed(operations)
 
-	trials := calls.Load() - made
-	if allowed := int64(time.Since(began)/trialPause) + 1; trials > allowed {
+	probes := calls.Load() - callsBefore
+	if allowed := int64(time.Since(probing)/breakerProbeInterval) + 1; probes > allowed {
 		t.Errorf("%d calls to an unavailable Provisioner in %s while %d operations wait, want at most %d",
-			trials, time.Since(began).Round(time.Second), crowd, allowed)
+			probes, time.Since(probing).Round(time.Second), operationCount, allowed)
 	}
 
-	got := l.explain(last.operation)
+	got := e.explain(last.operation)
 	for _, want := range []string{"the Provisioner is unavailable", "calls in a row have failed since", "provisioner is available"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the explanation lacks %q:\n%s", want, got)
@@ -84,19 +86,19 @@ func TestProvisionerOutage(t *testing.T) {
 	repair()
 
 	for id := range operations {
-		l.WantSucceeded(id)
+		e.WantSucceeded(id)
 	}
 
 	t.Logf("%d calls until all operations named the cause, %d probes in %s; all done %s after the outage, although the last next attempt was due after %s",
-		made, trials, repaired.Sub(began).Round(time.Millisecond), time.Since(repaired).Round(time.Millisecond),
+		callsBefore, probes, repaired.Sub(probing).Round(time.Millisecond), time.Since(repaired).Round(time.Millisecond),
 		last.nextRun.Sub(repaired).Round(time.Millisecond))
 
-	if went := l.progressed(last.operation, repaired); !went.Before(last.nextRun) {
-		t.Errorf("an operation whose next attempt was at %s progressed at %s", last.nextRun, went)
+	if progressed := e.progressed(last.operation, repaired); !progressed.Before(last.nextRun) {
+		t.Errorf("an operation whose next attempt was at %s progressed at %s", last.nextRun, progressed)
 	}
 
-	if shoots := l.shoots(); len(shoots) != crowd {
-		t.Errorf("got %d Shoots, want %d", len(shoots), crowd)
+	if shoots := e.shoots(); len(shoots) != operationCount {
+		t.Errorf("got %d Shoots, want %d", len(shoots), operationCount)
 	}
 }
 
@@ -107,7 +109,8 @@ func (p platform) operation(id string) map[string]any {
 	return p.Send(http.MethodGet, "/operations/"+id, nil, http.StatusOK).Body
 }
 
-// progressed returns the time of the operation's first progress after the given time: the end of the first attempt that is not retried.
+// progressed returns when the operation first made progress after the given time: the end of the first attempt with another
+// outcome than retrying.
 func (p platform) progressed(operation string, after time.Time) time.Time {
 	p.Helper()
 
@@ -125,17 +128,18 @@ func (p platform) progressed(operation string, after time.Time) time.Time {
 	return got.Timeline[first].End
 }
 
-// delayed is an operation with a distant next attempt.
+// delayed is an operation and the scheduled time of its next attempt.
 type delayed struct {
 	operation string
 	nextRun   time.Time
 }
 
-// farthest waits until an operation has a distant next attempt, and returns the one with the most distant.
-func (p platform) farthest(operations map[string]string) delayed {
+// mostDelayed waits until the next attempt of one of the operations is far in the future, and returns the operation with the
+// latest next attempt.
+func (p platform) mostDelayed(operations map[string]string) delayed {
 	p.Helper()
 
-	const while = 14 * time.Second
+	const minDelay = 14 * time.Second
 
 	var found delayed
 
@@ -153,7 +157,7 @@ func (p platform) farthest(operations map[string]string) delayed {
 			}
 		}
 
-		return time.Until(found.nextRun) > while
+		return time.Until(found.nextRun) > minDelay
 	})
 
 	return found

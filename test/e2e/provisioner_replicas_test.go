@@ -18,14 +18,14 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// scenarioCount is the number of runtimes in a round, all ordered concurrently.
+// scenarioCount is the number of scenarios in a round, which all run concurrently.
 const scenarioCount = 20
 
-// TestProvisionerReplicas runs operations of all kinds on runtimes while the replicas of the Provisioner are killed,
-// frozen and stopped, PostgreSQL is restarted and responses of Director are lost. Every accepted operation must succeed, and each runtime
-// must match its last operation: in the Provisioner's rows, in Gardener, in its cluster and in Director.
+// TestProvisionerReplicas runs operations of every kind while replicas of the Provisioner are killed, frozen and stopped,
+// PostgreSQL is restarted, and responses of Director are lost. Every accepted operation must succeed, and each runtime must match
+// its last operation: in the Provisioner's database, in Gardener, in its cluster and in Director.
 //
-// TEST_SEED repeats a run; SOAK_DURATION adds rounds with new plans for that long.
+// TEST_SEED repeats a run; SOAK_DURATION adds rounds with new seeds for that long.
 func TestProvisionerReplicas(t *testing.T) {
 	t.Parallel()
 
@@ -39,12 +39,12 @@ func TestProvisionerReplicas(t *testing.T) {
 	f := newProvisioners(t, "simulated", "APP_LEASE_DURATION="+lease.String(), "APP_SHUTDOWN_DELAY=0s", "APP_WORKERS=20",
 		"APP_KYMA_RELEASES_PATH="+releases)
 
-	var left []*scenario
+	var remaining []*scenario
 
 	began := time.Now()
 
 	for round := range uint64(1000) {
-		left = f.scenarios(seed+round, left)
+		remaining = f.runScenarios(seed+round, remaining)
 
 		if f.Failed() || time.Since(began) > duration {
 			return
@@ -52,7 +52,7 @@ func TestProvisionerReplicas(t *testing.T) {
 	}
 }
 
-// kinds returns the kinds of all operations of the Provisioner.
+// kinds returns all kinds of operations of the Provisioner.
 func kinds() []string {
 	var all []string
 	for _, each := range service.Processes(service.DefaultConfig(), service.Parts{}) {
@@ -62,137 +62,137 @@ func kinds() []string {
 	return all
 }
 
-// scenarios runs a round: it removes the runtimes of the round before, runs new scenarios under faults, checks the results, and returns
-// the scenarios whose runtimes remain.
-func (f *fleet) scenarios(seed uint64, before []*scenario) (left []*scenario) {
+// runScenarios runs a round: it removes the runtimes of the previous round, runs new scenarios under faults, and checks the
+// results. It returns the scenarios whose runtimes remain.
+func (f *fleet) runScenarios(seed uint64, before []*scenario) (remaining []*scenario) {
 	f.Helper()
 
 	random := rand.New(rand.NewPCG(seed, seed))
 	scenarios := newScenarios(random, fmt.Sprintf("w%04x", seed&0xffff), scenarioCount, kinds())
 
-	for _, w := range scenarios {
-		w.cluster = f.connect(w.name)
+	for _, s := range scenarios {
+		s.cluster = f.clusterConnector(s.name)
 	}
 
-	for _, w := range before {
-		w.remove(random)
-		w.actions = w.actions[len(w.actions)-1:]
+	for _, s := range before {
+		s.remove(random)
+		s.actions = s.actions[len(s.actions)-1:]
 	}
 
 	scenarios = append(before, scenarios...)
-	toDo := 0
+	total := 0
 
-	for _, w := range scenarios {
-		toDo += len(w.actions)
+	for _, s := range scenarios {
+		total += len(s.actions)
 	}
 
-	plan := f.plan(random, toDo)
+	faults := f.drawFaults(random, total)
 
 	f.Logf("TEST_SEED=%d", seed)
 
-	for _, b := range plan {
-		f.Log(b)
+	for _, next := range faults {
+		f.Log(next)
 	}
 
 	ctx, cancel := context.WithCancel(f.Context())
 	defer cancel()
-	defer f.provisionerDB.explain()
+	defer f.provisionerDB.logUnfinished()
 
 	for _, call := range []string{"registerRuntime", "updateRuntime", "requestOneTimeTokenForRuntime", "unregisterRuntime"} {
 		f.director.Inject(fakedirector.Fault{Operation: call, Lost: true, Times: 2})
 	}
 
 	began := time.Now()
-	load := f.start(ctx, scenarios)
+	load := f.startScenarios(ctx, scenarios)
 
 	defer load.customers.Wait()
 	defer cancel()
 
-	for _, b := range plan {
-		f.until(b.String(), func() bool { return int(load.done.Load()) >= b.after })
+	for _, next := range faults {
+		f.until(next.String(), func() bool { return int(load.done.Load()) >= next.after })
 
 		if f.Failed() {
 			break
 		}
 
-		f.inject(b)
+		f.inject(next)
 	}
 
 	load.customers.Wait()
-	f.Logf("%d operations of %d runtimes ended within %s", toDo, len(scenarios), time.Since(began).Round(time.Millisecond))
+	f.Logf("%d operations of %d runtimes ended within %s", total, len(scenarios), time.Since(began).Round(time.Millisecond))
 
-	return f.finish(scenarios)
+	return f.checkScenarios(scenarios)
 }
 
-// start runs a customer for each scenario.
-func (f *fleet) start(ctx context.Context, scenarios []*scenario) *load {
+// startScenarios starts a customer for each scenario.
+func (f *fleet) startScenarios(ctx context.Context, scenarios []*scenario) *load {
 	l := &load{}
 
-	for _, w := range scenarios {
+	for _, s := range scenarios {
 		l.customers.Go(func() {
-			toDo := int64(len(w.actions))
+			remaining := int64(len(s.actions))
 
-			err := f.scenario(ctx, w, func() {
-				toDo--
+			err := f.runScenario(ctx, s, func() {
+				remaining--
 
 				l.done.Add(1)
 			})
 			if err != nil && ctx.Err() == nil {
-				f.Errorf("%s, runtime %s: %v", w.name, w.runtimeID, err)
+				f.Errorf("%s, runtime %s: %v", s.name, s.runtimeID, err)
 			}
 
-			l.done.Add(toDo) // the remaining actions will not happen
+			l.done.Add(remaining) // after a failure the customer skips its remaining actions
 		})
 	}
 
 	return l
 }
 
-// finish waits until all operations have ended, compares the customers' view with all systems, and returns the scenarios whose
-// runtimes remain.
-func (f *fleet) finish(scenarios []*scenario) []*scenario {
+// checkScenarios waits until all operations have ended, and compares the results that customers saw with all systems. It returns
+// the scenarios whose runtimes remain.
+func (f *fleet) checkScenarios(scenarios []*scenario) []*scenario {
 	f.Helper()
 	f.until("every operation to end", func() bool { return f.provisionerDB.unfinished() == 0 })
-	f.tidyUp()
-	f.Logf("the Provisioner's timelines: %s; %s", f.provisionerDB.outcomes(), f.provisionerDB.troubles())
+	f.removeOrphans()
+	f.Logf("the Provisioner's timelines: %s; %s", f.provisionerDB.outcomes(), f.provisionerDB.retryReasons())
 
-	records := f.provisionerDB.all()
-	f.provisionerDB.check(records)
+	records := f.provisionerDB.records()
+	f.provisionerDB.checkTimelines(records)
 
 	covered := map[string]bool{}
 	for _, record := range records {
 		covered[record.Kind] = true
 	}
 
-	f.same("kinds of operations", kinds(), slices.Collect(maps.Keys(covered)))
+	f.wantEqual("kinds of operations", kinds(), slices.Collect(maps.Keys(covered)))
 
-	left := slices.DeleteFunc(slices.Clone(scenarios), func(w *scenario) bool { return !w.stays() })
-	live := make([]string, 0, len(left))
+	remaining := slices.DeleteFunc(slices.Clone(scenarios), func(s *scenario) bool { return !s.keepsRuntime() })
+	live := make([]string, 0, len(remaining))
 
-	for _, w := range left {
-		live = append(live, w.runtimeID+" "+w.name)
+	for _, s := range remaining {
+		live = append(live, s.runtimeID+" "+s.name)
 	}
 
-	for _, w := range scenarios {
-		if w.releasesServices && !w.released.Load() {
-			f.Errorf("%s, runtime %s: the cluster was removed before its service was released", w.name, w.runtimeID)
+	for _, s := range scenarios {
+		if s.releasesServices && !s.released.Load() {
+			f.Errorf("%s, runtime %s: the cluster was removed before its service was released", s.name, s.runtimeID)
 		}
 
-		for _, id := range w.accepted {
+		for _, id := range s.accepted {
 			switch record := records[id]; {
 			case record.ID == "":
-				f.Errorf("%s: accepted operation %s is missing", w.name, id)
-			case record.State == process.Canceled && !slices.Contains(w.abandoned, id):
-				f.Errorf("%s: %s was canceled without a reason", w.name, record.Kind)
+				f.Errorf("%s: accepted operation %s is missing", s.name, id)
+			case record.State == process.Canceled && !slices.Contains(s.abandoned, id):
+				f.Errorf("%s: %s was canceled without a reason", s.name, record.Kind)
 			}
 		}
 	}
 
 	f.checkRuntimes(live)
 
-	if !f.Failed() { // a failed round may lack some kinds
-		f.checkFinalStates(left)
+	if !f.Failed() { // after a failure, runtimes may lack their last operation
+		f.checkFinalStates(remaining)
 	}
 
-	return left
+	return remaining
 }

@@ -29,14 +29,15 @@ const (
 	registryPassword = "correct-horse"
 )
 
-// ociRegistry is an OCI registry that requires a token, issues tokens for a password, and can be unavailable.
+// ociRegistry is an OCI registry that requires a token and issues tokens to a user with a password.
 type ociRegistry struct {
 	*testing.T
 	*httptest.Server
 
 	content http.Handler
-	away    atomic.Bool
-	// calls counts all requests, also unanswered ones.
+	// unavailable makes the registry break every connection.
+	unavailable atomic.Bool
+	// calls counts all requests, including those while the registry is unavailable.
 	calls atomic.Int64
 }
 
@@ -56,7 +57,7 @@ func (r *ociRegistry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 
 	r.calls.Add(1)
 
-	if r.away.Load() {
+	if r.unavailable.Load() {
 		panic(http.ErrAbortHandler) // the connection breaks
 	}
 
@@ -73,20 +74,20 @@ func (r *ociRegistry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// repository is the repository of the releases.
+// repository returns the name of the repository with the releases.
 func (r *ociRegistry) repository() string {
 	return strings.TrimPrefix(r.URL, "http://") + "/team/releases"
 }
 
-// push follows docs/operator/releases.md: tar, and then `oras push`, called as a library.
+// push publishes a release as docs/operator/releases.md describes: with tar and `oras push`, which it calls as a library.
 func (r *ociRegistry) push(version string) {
 	r.Helper()
 
 	archive := filepath.Join(r.TempDir(), "release.tar.gz")
 	pack := exec.CommandContext(r.Context(), "tar", "-czf", archive, "-C", filepath.Join("..", "..", "resources", "releases", version), ".")
 
-	if said, err := pack.CombinedOutput(); err != nil {
-		r.Fatalf("%v: %s", err, said)
+	if output, err := pack.CombinedOutput(); err != nil {
+		r.Fatalf("%v: %s", err, output)
 	}
 
 	packed, err := os.ReadFile(archive)
@@ -94,41 +95,41 @@ func (r *ociRegistry) push(version string) {
 		r.Fatal(err)
 	}
 
-	here := memory.New()
+	local := memory.New()
 
-	layer, err := oras.PushBytes(r.Context(), here, "application/vnd.oci.image.layer.v1.tar+gzip", packed)
+	layer, err := oras.PushBytes(r.Context(), local, "application/vnd.oci.image.layer.v1.tar+gzip", packed)
 	if err != nil {
 		r.Fatal(err)
 	}
 
 	layer.Annotations = map[string]string{ocispec.AnnotationTitle: filepath.Base(archive)}
 
-	manifest, err := oras.PackManifest(r.Context(), here, oras.PackManifestVersion1_1, "application/vnd.unknown.artifact.v1",
+	manifest, err := oras.PackManifest(r.Context(), local, oras.PackManifestVersion1_1, "application/vnd.unknown.artifact.v1",
 		oras.PackManifestOptions{Layers: []ocispec.Descriptor{layer}})
 	if err != nil {
 		r.Fatal(err)
 	}
 
-	if err := here.Tag(r.Context(), manifest, version); err != nil {
+	if err := local.Tag(r.Context(), manifest, version); err != nil {
 		r.Fatal(err)
 	}
 
-	there, err := remote.NewRepository(r.repository())
+	target, err := remote.NewRepository(r.repository())
 	if err != nil {
 		r.Fatal(err)
 	}
 
-	there.PlainHTTP = true
-	there.Client = &auth.Client{Credential: auth.StaticCredential(there.Reference.Registry, auth.Credential{
+	target.PlainHTTP = true
+	target.Client = &auth.Client{Credential: auth.StaticCredential(target.Reference.Registry, auth.Credential{
 		Username: registryUser, Password: registryPassword,
 	})}
 
-	if _, err := oras.Copy(r.Context(), here, version, there, version, oras.DefaultCopyOptions); err != nil {
+	if _, err := oras.Copy(r.Context(), local, version, target, version, oras.DefaultCopyOptions); err != nil {
 		r.Fatal(err)
 	}
 }
 
-// kyma returns settings of a Provisioner that fetches its releases from the registry.
+// kyma returns the settings with which a Provisioner fetches its releases from the registry.
 func (r *ociRegistry) kyma(cache string, password secret.String) provisioner.Kyma {
 	return provisioner.Kyma{
 		ReleasesRepository: r.repository(), ReleasesCachePath: cache,

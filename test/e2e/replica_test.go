@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// probeTimeout limits a readiness probe.
+	// probeTimeout limits the duration of a readiness probe.
 	probeTimeout = time.Second
 	// probeInterval is the pause between two probes of a replica.
 	probeInterval = 100 * time.Millisecond
@@ -23,22 +23,22 @@ const (
 type member struct {
 	name            string
 	address, status string
-	begin           func() *program
+	start           func() *program
 
 	running *program
 	ready   atomic.Bool
 }
 
 // restart starts the program again, without waiting until it is ready.
-func (m *member) restart() { m.running = m.begin() }
+func (m *member) restart() { m.running = m.start() }
 
-// replicas are the members of a service. Requests go to the ready members in turn, as with a load balancer.
+// replicas are the replicas of a service. Like a load balancer, nextReady distributes requests among the ready replicas.
 type replicas struct {
 	members []*member
 	turn    atomic.Uint32
 }
 
-// newReplicas starts replicas of a program. All of them get the variables.
+// newReplicas starts replicas of a service. Variables are environment variables of every replica.
 func newReplicas(t *testing.T, service string, count int, variables ...string) *replicas {
 	t.Helper()
 
@@ -48,7 +48,7 @@ func newReplicas(t *testing.T, service string, count int, variables ...string) *
 	for i := range count {
 		m := &member{name: fmt.Sprintf("%s %d", service, i+1), address: freeAddress(t), status: freeAddress(t)}
 		own := append([]string{"APP_ADDRESS=" + m.address, "APP_STATUS_ADDRESS=" + m.status}, variables...)
-		m.begin = func() *program { return launch(t, own, path) }
+		m.start = func() *program { return launch(t, own, path) }
 		m.restart()
 		r.members = append(r.members, m)
 	}
@@ -58,7 +58,7 @@ func newReplicas(t *testing.T, service string, count int, variables ...string) *
 	return r
 }
 
-// probe polls the readiness of every member until the test ends.
+// probe polls the readiness of every replica until the test ends.
 func (r *replicas) probe(t *testing.T) {
 	t.Helper()
 
@@ -88,7 +88,7 @@ func (r *replicas) probe(t *testing.T) {
 	})
 }
 
-// isReady probes the readiness of a replica.
+// isReady reports whether the status endpoint of a replica reports that the replica is ready.
 func isReady(ctx context.Context, status string) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -107,8 +107,8 @@ func isReady(ctx context.Context, status string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// pick returns the next ready member, or nil.
-func (r *replicas) pick() *member {
+// nextReady returns the next ready replica, or nil if no replica is ready.
+func (r *replicas) nextReady() *member {
 	for range r.members {
 		m := r.members[int(r.turn.Add(1))%len(r.members)]
 		if m.ready.Load() {
@@ -119,26 +119,26 @@ func (r *replicas) pick() *member {
 	return nil
 }
 
-// await waits for the next ready member. It returns nil if the context ends first.
-func (r *replicas) await(ctx context.Context) *member {
+// waitForReady waits for the next ready replica. It returns nil if the context ends first.
+func (r *replicas) waitForReady(ctx context.Context) *member {
 	for {
-		if m := r.pick(); m != nil || rest(ctx) != nil {
+		if m := r.nextReady(); m != nil || pause(ctx) != nil {
 			return m
 		}
 	}
 }
 
-// address returns the address of the next ready member, or "".
+// address returns the address of the next ready replica, or "" if no replica is ready.
 func (r *replicas) address() string {
-	if m := r.pick(); m != nil {
+	if m := r.nextReady(); m != nil {
 		return m.address
 	}
 
 	return ""
 }
 
-// count counts the ready members.
-func (r *replicas) count() int {
+// readyCount returns the number of ready replicas.
+func (r *replicas) readyCount() int {
 	ready := 0
 
 	for _, m := range r.members {

@@ -19,27 +19,27 @@ import (
 )
 
 const (
-	// lease is short, so that freezes are short.
+	// lease is short, because a replica stays frozen until its leases have expired.
 	lease = 2 * time.Second
 	// orderCount is the number of instances per round, customerCount the number of concurrent customers.
 	orderCount    = 250
 	customerCount = 40
 )
 
-// TestReplicas orders and deletes hundreds of instances while replicas are killed, frozen and stopped and PostgreSQL is
-// restarted. Every accepted operation must end, with one Shoot for each remaining instance and no other Shoots.
+// TestReplicas orders and deletes hundreds of instances while replicas are killed, frozen and stopped, and PostgreSQL is
+// restarted. Every accepted operation must end, each remaining instance must have one Shoot, and no other Shoots may remain.
 //
-// TEST_SEED repeats a run; SOAK_DURATION adds rounds with new plans for that long.
+// TEST_SEED repeats a run; SOAK_DURATION adds rounds with new seeds for that long.
 func TestReplicas(t *testing.T) {
 	seed, duration := harness.Seed(t), harness.SoakDuration(t)
 	f := newFleet(t, "APP_LEASE_DURATION="+lease.String(), "APP_SHUTDOWN_DELAY=0s", "APP_WORKERS=20")
 
-	var left []*order
+	var remaining []*order
 
 	began := time.Now()
 
 	for round := range uint64(1000) {
-		left = f.round(seed+round, left)
+		remaining = f.runRound(seed+round, remaining)
 
 		if f.Failed() || time.Since(began) > duration {
 			return
@@ -47,23 +47,23 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// round deletes the instances of the round before, orders new ones under faults, checks the results, and returns the orders whose instances
-// remain.
-func (f *fleet) round(seed uint64, before []*order) (left []*order) {
+// runRound deletes the instances of the previous round, orders new instances under faults, and checks the results. It returns the
+// orders whose instances remain.
+func (f *fleet) runRound(seed uint64, before []*order) (remaining []*order) {
 	f.Helper()
 
 	random := rand.New(rand.NewPCG(seed, seed))
 	orders := newOrders(random, fmt.Sprintf("i%04x", seed&0xffff), orderCount)
-	plan := f.plan(random, len(orders))
+	faults := f.drawFaults(random, len(orders))
 
 	f.Logf("TEST_SEED=%d", seed)
 
-	for _, b := range plan {
-		f.Log(b)
+	for _, next := range faults {
+		f.Log(next)
 	}
 
 	for _, o := range before {
-		o.fate = deletedImmediately
+		o.outcome = deletedImmediately
 	}
 
 	orders = append(before, orders...)
@@ -77,37 +77,38 @@ func (f *fleet) round(seed uint64, before []*order) (left []*order) {
 	defer load.customers.Wait()
 	defer cancel()
 
-	for _, b := range plan {
-		f.until(b.String(), func() bool { return int(load.done.Load()) >= b.after })
-		f.inject(b)
+	for _, next := range faults {
+		f.until(next.String(), func() bool { return int(load.done.Load()) >= next.after })
+		f.inject(next)
 	}
 
 	load.customers.Wait()
 	f.Logf("%d orders ended within %s", len(orders), time.Since(began).Round(time.Millisecond))
 
-	f.settle(orders)
+	f.checkResults(orders)
 
-	return slices.DeleteFunc(orders, func(o *order) bool { return o.fate != stays })
+	return slices.DeleteFunc(orders, func(o *order) bool { return o.outcome != stays })
 }
 
-// settle waits until all operations have ended, and compares the customers' view with the rows of both services and the garden.
-func (f *fleet) settle(orders []*order) {
+// checkResults waits until all operations have ended, and compares the results that customers saw with both databases and the
+// garden.
+func (f *fleet) checkResults(orders []*order) {
 	f.Helper()
 	f.until("every operation to end", func() bool { return f.brokerDB.unfinished()+f.provisionerDB.unfinished() == 0 })
 
-	f.tidyUp()
+	f.removeOrphans()
 
-	f.Logf("the broker's timelines: %s; %s", f.brokerDB.outcomes(), f.brokerDB.troubles())
-	f.Logf("the Provisioner's timelines: %s; %s", f.provisionerDB.outcomes(), f.provisionerDB.troubles())
+	f.Logf("the broker's timelines: %s; %s", f.brokerDB.outcomes(), f.brokerDB.retryReasons())
+	f.Logf("the Provisioner's timelines: %s; %s", f.provisionerDB.outcomes(), f.provisionerDB.retryReasons())
 
-	records := f.brokerDB.all()
-	f.brokerDB.check(records)
-	f.provisionerDB.check(f.provisionerDB.all())
+	records := f.brokerDB.records()
+	f.brokerDB.checkTimelines(records)
+	f.provisionerDB.checkTimelines(f.provisionerDB.records())
 
 	var live []string
 
 	for _, o := range orders {
-		if o.fate == stays {
+		if o.outcome == stays {
 			live = append(live, o.id)
 		}
 
@@ -119,19 +120,19 @@ func (f *fleet) settle(orders []*order) {
 	f.checkClusters(live)
 }
 
-// checkAccepted reports accepted operations that are missing or were canceled without reason.
+// checkAccepted fails the test if an accepted operation is missing, or was canceled although its instance was not deleted.
 func (f *fleet) checkAccepted(o *order, id string, record process.Record) {
 	f.Helper()
 
 	switch {
 	case record.ID == "":
 		f.Errorf("%s: accepted operation %s is missing", o.id, id)
-	case record.State == process.Canceled && o.fate == stays:
+	case record.State == process.Canceled && o.outcome == stays:
 		f.Errorf("%s: operation %s was canceled without a reason", o.id, id)
 	}
 }
 
-// checkClusters compares the customers' instances with the rows of both services and with the Shoots.
+// checkClusters compares the instances that customers have with the rows of both services and with the Shoots.
 func (f *fleet) checkClusters(live []string) {
 	f.Helper()
 
@@ -144,20 +145,20 @@ func (f *fleet) checkClusters(live []string) {
 	}
 
 	ordered := make([]string, 0, len(instances))
-	wanted := make([]string, 0, len(instances))
+	runtimes := make([]string, 0, len(instances))
 
 	for _, instance := range instances {
 		ordered = append(ordered, instance.ID)
-		wanted = append(wanted, instance.Runtime)
+		runtimes = append(runtimes, instance.Runtime)
 	}
 
-	f.same("instances", live, ordered)
-	f.checkRuntimes(wanted)
+	f.wantEqual("instances", live, ordered)
+	f.checkRuntimes(runtimes)
 }
 
-// tidyUp restarts the Provisioners, which search for orphans at their start, because a frozen replica may have ordered a
-// cluster too late.
-func (f *fleet) tidyUp() {
+// removeOrphans restarts the replicas of the Provisioner, which search for orphaned Shoots when they start. A frozen replica may
+// have created a Shoot after another replica had taken over its operation.
+func (f *fleet) removeOrphans() {
 	f.Helper()
 
 	for _, m := range f.provisioners.members {
@@ -165,39 +166,39 @@ func (f *fleet) tidyUp() {
 	}
 }
 
-// checkRuntimes compares the expected runtimes, each as its ID and the name of its Shoot, with the Provisioner's rows, with
-// Director and with the Shoots.
-func (f *fleet) checkRuntimes(wanted []string) {
+// checkRuntimes compares the expected runtimes with the Provisioner's rows, with Director and with the Shoots. Each runtime is
+// given by its ID and the name of its Shoot, separated by a space.
+func (f *fleet) checkRuntimes(want []string) {
 	f.Helper()
 
-	made, err := storage.Select[string](f.Context(), f.provisionerDB.db.Reader(),
+	recorded, err := storage.Select[string](f.Context(), f.provisionerDB.db.Reader(),
 		`SELECT id || ' ' || shoot_name FROM runtimes WHERE deleted_at IS NULL`)
 	if err != nil {
 		f.Fatal(err)
 	}
 
-	ids := make([]string, 0, len(made))
+	ids := make([]string, 0, len(recorded))
 
-	for _, runtime := range made {
+	for _, runtime := range recorded {
 		id, _, _ := strings.Cut(runtime, " ")
 		ids = append(ids, id)
 	}
 
-	f.same("runtimes", wanted, made)
+	f.wantEqual("runtimes", want, recorded)
 	f.checkRegistered(ids)
 
 	var shoots []string
 
-	there := func() bool {
+	complete := func() bool {
 		shoots = f.shootsOfRuntimes()
 
-		return len(shoots) == len(made)
+		return len(shoots) == len(recorded)
 	}
-	harness.Within(harness.Patience, there)
-	f.same("Shoots", made, shoots)
+	harness.Within(harness.Patience, complete)
+	f.wantEqual("Shoots", recorded, shoots)
 }
 
-// shootsOfRuntimes returns the runtime ID and the name of each Shoot.
+// shootsOfRuntimes returns the runtime ID and the name of each Shoot, separated by a space.
 func (f *fleet) shootsOfRuntimes() []string {
 	f.Helper()
 
@@ -211,8 +212,8 @@ func (f *fleet) shootsOfRuntimes() []string {
 	return owned
 }
 
-// same compares two lists regardless of order.
-func (f *fleet) same(what string, want, got []string) {
+// wantEqual fails the test if two lists differ in more than the order of their elements.
+func (f *fleet) wantEqual(what string, want, got []string) {
 	f.Helper()
 	slices.Sort(want)
 	slices.Sort(got)

@@ -15,30 +15,31 @@ import (
 )
 
 const (
-	// rollingLease is longer than any pause of a slow machine: an operation is taken over only if it was not handed back.
+	// rollingLease is longer than any pause of a slow machine, so that only a lease that a stopped replica did not return can
+	// expire.
 	rollingLease = 30 * time.Second
-	// longestDelay is the default of APP_LEASE_DURATION.
-	longestDelay = 6 * time.Second
+	// maxDelay is the default of APP_LEASE_DURATION.
+	maxDelay = 6 * time.Second
 	// shutdownDelay is much longer than clients need to notice that a replica drains, even on a slow machine.
 	shutdownDelay = 50 * probeInterval
-	// unreadyLimit limits the time in which all brokers look unready to a client on a slow machine.
+	// unreadyLimit is the longest time that all replicas of the broker may look unready to a client on a slow machine.
 	unreadyLimit = shutdownDelay
 )
 
-// TestRollingRestart restarts three brokers under load, one after another. Every request gets a response if the client checks the readiness of the
-// replicas ten times a second. Replicas hand back their operations, so none is taken over, and none is delayed by more than the default
-// lease.
+// TestRollingRestart restarts three replicas of the broker under load, one after another. Every request of a client that probes
+// readiness ten times a second gets a response. A stopping replica releases its leases, so no operation is taken over or delayed
+// by more than the default lease duration.
 func TestRollingRestart(t *testing.T) {
 	f := newFleet(t, "APP_SHUTDOWN_DELAY="+shutdownDelay.String(), "APP_LEASE_DURATION="+rollingLease.String())
 
 	ctx, stop := context.WithCancel(t.Context())
-	load := f.steadyLoad(ctx)
+	load := f.startSteadyLoad(ctx)
 
 	defer load.customers.Wait()
 	defer stop()
 
 	for _, m := range f.brokers.members {
-		f.until("some instances to be created", load.busy())
+		f.until("some instances to be created", load.moreCreated())
 
 		before := load.requests.Load()
 
@@ -56,10 +57,10 @@ func TestRollingRestart(t *testing.T) {
 
 	f.until("every operation to end", func() bool { return f.brokerDB.unfinished() == 0 })
 
-	records := f.brokerDB.all()
-	f.brokerDB.check(records)
+	records := f.brokerDB.records()
+	f.brokerDB.checkTimelines(records)
 
-	if taken := f.brokerDB.takenOver(); taken > 0 {
+	if taken := f.brokerDB.takeovers(); taken > 0 {
 		t.Errorf("%d operations were taken over from replicas that did not hand them back", taken)
 	}
 
@@ -71,26 +72,26 @@ func TestRollingRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		held := delay(timeline)
-		longest = max(longest, held)
+		delayed := delay(timeline)
+		longest = max(longest, delayed)
 
-		if held > longestDelay {
-			t.Errorf("%s of %s was delayed by %s:\n%s", record.Kind, record.InstanceID, held, readable(timeline))
+		if delayed > maxDelay {
+			t.Errorf("%s of %s was delayed by %s:\n%s", record.Kind, record.InstanceID, delayed, formatTimeline(timeline))
 		}
 	}
 
 	t.Logf("%d requests, all with responses; %d operations, delayed by at most %s", load.requests.Load(), len(records), longest)
 }
 
-// steady is a load that lasts until its context ends.
-type steady struct {
+// steadyLoad is a load of requests that lasts until its context ends.
+type steadyLoad struct {
 	requests  atomic.Int64
 	created   atomic.Int64
 	customers sync.WaitGroup
 }
 
-// busy returns a condition that holds once a few more instances are created.
-func (s *steady) busy() (holds func() bool) {
+// moreCreated returns a condition that holds as soon as a few more instances are created.
+func (s *steadyLoad) moreCreated() (holds func() bool) {
 	const few = 8
 
 	enough := s.created.Load() + few
@@ -98,17 +99,17 @@ func (s *steady) busy() (holds func() bool) {
 	return func() bool { return s.created.Load() >= enough }
 }
 
-// steadyLoad runs customers that create instances, poll and read the catalog. They send each request once.
-func (f *fleet) steadyLoad(ctx context.Context) *steady {
+// startSteadyLoad starts customers that create instances, poll and read the catalog. A customer sends each request only once.
+func (f *fleet) startSteadyLoad(ctx context.Context) *steadyLoad {
 	const customers = 8
 
-	load := &steady{}
+	load := &steadyLoad{}
 
 	once := func(method, path string, body any, want int) harness.Reply {
 		limited, cancel := context.WithTimeout(ctx, unreadyLimit)
 		defer cancel()
 
-		m := f.brokers.await(limited)
+		m := f.brokers.waitForReady(limited)
 		if m == nil {
 			if ctx.Err() == nil {
 				f.Errorf("%s %s: no broker was ready for %s, although only one at a time restarts", method, path, unreadyLimit)
@@ -117,7 +118,7 @@ func (f *fleet) steadyLoad(ctx context.Context) *steady {
 			return harness.Reply{}
 		}
 
-		got, err := f.askAt(m, method, path, body)
+		got, err := f.sendTo(m, method, path, body)
 		load.requests.Add(1)
 
 		if err != nil || got.Status != want {
@@ -136,7 +137,7 @@ func (f *fleet) steadyLoad(ctx context.Context) *steady {
 				for ctx.Err() == nil && once(http.MethodGet, path+"/last_operation", nil, http.StatusOK).Text("state") == "in progress" {
 					once(http.MethodGet, "/v2/catalog", nil, http.StatusOK)
 
-					_ = rest(ctx) // the loop condition checks the context
+					_ = pause(ctx) // the loop condition checks the context
 				}
 
 				load.created.Add(1)

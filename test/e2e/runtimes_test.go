@@ -26,7 +26,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// clusters is a Provisioner and the client of its GraphQL API.
+// clusters is a client of the GraphQL API of a Provisioner, with the garden of that Provisioner.
 type clusters struct {
 	*testing.T
 
@@ -48,7 +48,7 @@ func newClusters(t *testing.T, api client.WithWatch, configure ...func(*provisio
 	return clusters{T: t, url: url, garden: api}
 }
 
-// operationStatus is an operation in responses of the GraphQL API.
+// operationStatus is an operation in the Provisioner's responses.
 type operationStatus struct {
 	ID        string
 	RuntimeID string
@@ -57,11 +57,11 @@ type operationStatus struct {
 	LastError struct{ ErrMessage, Reason string }
 }
 
-// ask sends a request and decodes its result, or returns the error's message.
-func (c clusters) ask(query string, variables map[string]any, result any) string {
+// send sends a request and decodes the field result of the response. It returns the message of a GraphQL error, or "".
+func (c clusters) send(query string, variables map[string]any, result any) string {
 	c.Helper()
 
-	refused, err := caller{url: c.url, tenant: "acme"}.ask(c.Context(), query, variables, result)
+	refused, err := caller{url: c.url, tenant: "acme"}.send(c.Context(), query, variables, result)
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -73,12 +73,12 @@ func (c clusters) ask(query string, variables map[string]any, result any) string
 	return ""
 }
 
-// order sends a mutation that must be accepted.
-func (c clusters) order(query string, variables map[string]any) operationStatus {
+// mustSend sends a request that must succeed, and returns the operation in its result.
+func (c clusters) mustSend(query string, variables map[string]any) operationStatus {
 	c.Helper()
 
 	var accepted operationStatus
-	if refused := c.ask(query, variables, &accepted); refused != "" {
+	if refused := c.send(query, variables, &accepted); refused != "" {
 		c.Fatal(refused)
 	}
 
@@ -100,7 +100,7 @@ func (c clusters) wantSucceeded(operationID string) {
 	})
 }
 
-// waitForMessage waits until the message of a running operation contains the text.
+// waitForMessage waits until the message of an operation in progress contains the text.
 func (c clusters) waitForMessage(operationID, want string) {
 	c.Helper()
 
@@ -120,7 +120,7 @@ func (c clusters) waitForMessage(operationID, want string) {
 func (c clusters) operation(id string) operationStatus {
 	c.Helper()
 
-	return c.order(`query ($id: String!) { result: runtimeOperationStatus(id: $id) { id state message lastError { errMessage reason } } }`,
+	return c.mustSend(`query ($id: String!) { result: runtimeOperationStatus(id: $id) { id state message lastError { errMessage reason } } }`,
 		map[string]any{"id": id})
 }
 
@@ -179,7 +179,7 @@ func (c clusters) status(runtimeID, fields string) runtimeStatus {
 	c.Helper()
 
 	var status runtimeStatus
-	if refused := c.ask(`query ($id: String!) { result: runtimeStatus(id: $id) { runtimeConfiguration { `+fields+` } } }`,
+	if refused := c.send(`query ($id: String!) { result: runtimeStatus(id: $id) { runtimeConfiguration { `+fields+` } } }`,
 		map[string]any{"id": runtimeID}, &status); refused != "" {
 		c.Fatal(refused)
 	}
@@ -187,8 +187,8 @@ func (c clusters) status(runtimeID, fields string) runtimeStatus {
 	return status
 }
 
-// inside returns a client of the runtime.
-func (c clusters) inside(runtimeID string) *kubernetes.Clientset {
+// runtimeClient returns a typed client of the runtime.
+func (c clusters) runtimeClient(runtimeID string) *kubernetes.Clientset {
 	c.Helper()
 
 	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(c.status(runtimeID, "kubeconfig").RuntimeConfiguration.Kubeconfig))
@@ -196,19 +196,19 @@ func (c clusters) inside(runtimeID string) *kubernetes.Clientset {
 		c.Fatal(err)
 	}
 
-	inside, err := kubernetes.NewForConfig(config)
+	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		c.Fatal(err)
 	}
 
-	return inside
+	return clientset
 }
 
 // administrators returns the users with all rights in the runtime.
 func (c clusters) administrators(runtimeID string) []string {
 	c.Helper()
 
-	binding, err := c.inside(runtimeID).RbacV1().ClusterRoleBindings().Get(c.Context(), clusteraccess.AdministratorsBinding, metav1.GetOptions{})
+	binding, err := c.runtimeClient(runtimeID).RbacV1().ClusterRoleBindings().Get(c.Context(), clusteraccess.AdministratorsBinding, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -228,13 +228,14 @@ func (c clusters) administrators(runtimeID string) []string {
 	return names
 }
 
+// oidc returns the OIDC configuration of a cluster that accepts the tokens of an issuer.
 func oidc(issuer string) map[string]any {
 	return map[string]any{
 		"clientID": "client", "issuerURL": issuer, "usernameClaim": "sub", "usernamePrefix": "-", "groupsClaim": "groups", "signingAlgs": []string{"RS256"},
 	}
 }
 
-// clusterOf returns a complete order of a cluster of a provider.
+// clusterOf returns the complete order of a cluster at a cloud provider.
 func clusterOf(provider string) map[string]any {
 	order := map[string]any{
 		"name": "c-" + provider[:3], "provider": provider, "targetSecret": provider, "kubernetesVersion": "1.34.5",
@@ -272,62 +273,62 @@ func clusterOf(provider string) map[string]any {
 	return order
 }
 
-// testRuntimeChanges orders a cluster of each provider, changes it and removes it.
+// testRuntimeChanges orders, changes and removes a cluster at each cloud provider.
 func testRuntimeChanges(t *testing.T, api client.WithWatch) {
 	t.Helper()
 
-	whole := newClusters(t, api)
+	shared := newClusters(t, api)
 
 	for _, provider := range []string{"aws", "azure", "gcp", "openstack"} {
 		t.Run(provider, func(t *testing.T) {
-			c := clusters{T: t, url: whole.url, garden: whole.garden}
+			c := clusters{T: t, url: shared.url, garden: shared.garden}
 			order := clusterOf(provider)
 			name, _ := order["name"].(string)
 
-			made := c.order(provisionRuntime, map[string]any{"config": map[string]any{
+			created := c.mustSend(provisionRuntime, map[string]any{"config": map[string]any{
 				"runtimeInput":  map[string]any{"name": name},
 				"clusterConfig": map[string]any{"gardenerConfig": order, "administrators": []string{"jane@example.com", "joe@example.com"}},
 			}})
-			c.wantSucceeded(made.ID)
+			c.wantSucceeded(created.ID)
 
-			if diff := cmp.Diff([]string{"jane@example.com", "joe@example.com"}, c.administrators(made.RuntimeID)); diff != "" {
+			if diff := cmp.Diff([]string{"jane@example.com", "joe@example.com"}, c.administrators(created.RuntimeID)); diff != "" {
 				t.Errorf("administrators of the new runtime, -want +got:\n%s", diff)
 			}
 
 			poolUnchanged := c.addPoolManually(name)
 
-			c.upgraded(made.RuntimeID, name)
+			c.checkUpgrade(created.RuntimeID, name)
 			poolUnchanged("an upgrade")
-			c.addsAndRemovesPool(made.RuntimeID, name)
+			c.checkSecondPool(created.RuntimeID, name)
 			poolUnchanged("changes of the other pools")
-			c.keepsForeignFields(made.RuntimeID, name)
-			c.refusals(made.RuntimeID)
-			c.sleeps(made.RuntimeID, name, poolUnchanged)
+			c.checkForeignFields(created.RuntimeID, name)
+			c.checkRejections(created.RuntimeID)
+			c.checkHibernation(created.RuntimeID, name, poolUnchanged)
 
 			var removal string
-			if refused := c.ask(`mutation ($id: String!) { result: deprovisionRuntime(id: $id) }`,
-				map[string]any{"id": made.RuntimeID}, &removal); refused != "" {
+			if refused := c.send(`mutation ($id: String!) { result: deprovisionRuntime(id: $id) }`,
+				map[string]any{"id": created.RuntimeID}, &removal); refused != "" {
 				t.Fatal(refused)
 			}
 
 			c.wantSucceeded(removal)
 
-			if left := c.configMaps(made.RuntimeID); len(left) != 0 {
+			if left := c.configMaps(created.RuntimeID); len(left) != 0 {
 				t.Errorf("the runtime left %d ConfigMaps behind", len(left))
 			}
 		})
 	}
 }
 
-// upgraded changes everything that does not depend on the provider.
-func (c clusters) upgraded(runtimeID, name string) {
+// checkUpgrade changes every setting that does not depend on the cloud provider.
+func (c clusters) checkUpgrade(runtimeID, name string) {
 	c.Helper()
 
 	before := c.shoot(name)
 
-	injectClusterFaults(c.T, c.garden, stuck())
+	injectClusterFaults(c.T, c.garden, stuckClusters())
 
-	upgrade := c.order(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{
+	upgrade := c.mustSend(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{
 		"gardenerConfig": map[string]any{
 			"kubernetesVersion": "1.34.7", "autoScalerMax": 5, "oidcConfig": oidc("https://second.example.com"), "purpose": "production",
 		},
@@ -350,10 +351,10 @@ func (c clusters) upgraded(runtimeID, name string) {
 		c.Errorf("Gardener observed generation %d of %d, and %d before the upgrade", after.Status.ObservedGeneration, after.Generation, before.Generation)
 	}
 
-	beside := c.configMaps(runtimeID)
-	if len(beside) != 1 || beside[0].Name != after.Spec.Kubernetes.KubeAPIServer.StructuredAuthentication.ConfigMapName ||
-		!strings.Contains(beside[0].Data["config.yaml"], "https://second.example.com") {
-		c.Errorf("the ConfigMaps of the Shoot are %v", beside)
+	configMaps := c.configMaps(runtimeID)
+	if len(configMaps) != 1 || configMaps[0].Name != after.Spec.Kubernetes.KubeAPIServer.StructuredAuthentication.ConfigMapName ||
+		!strings.Contains(configMaps[0].Data["config.yaml"], "https://second.example.com") {
+		c.Errorf("the ConfigMaps of the Shoot are %v", configMaps)
 	}
 
 	if diff := cmp.Diff([]string{"joe@example.com", "ann@example.com"}, c.administrators(runtimeID)); diff != "" {
@@ -366,27 +367,27 @@ func (c clusters) upgraded(runtimeID, name string) {
 	}
 }
 
-// keepsForeignFields changes the Shoot directly in Gardener, and then upgrades the cluster. Fields that the order does not set must keep
-// their values.
-func (c clusters) keepsForeignFields(runtimeID, name string) {
+// checkForeignFields changes the Shoot directly in Gardener, and then upgrades the cluster. The upgrade must keep the values of
+// fields that the order does not set.
+func (c clusters) checkForeignFields(runtimeID, name string) {
 	c.Helper()
 
-	theirs := c.shoot(name)
-	before := theirs.DeepCopy()
-	metav1.SetMetaDataAnnotation(&theirs.ObjectMeta, "example.com/note", "by hand")
-	theirs.Spec.Kubernetes.KubeAPIServer.EventTTL = &metav1.Duration{Duration: 3 * time.Hour}
-	theirs.Spec.Hibernation = &gardencorev1beta1.Hibernation{Schedules: []gardencorev1beta1.HibernationSchedule{{Start: new("0 20 * * *")}}}
-	theirs.Spec.Extensions = append(theirs.Spec.Extensions, gardencorev1beta1.Extension{
+	edited := c.shoot(name)
+	before := edited.DeepCopy()
+	metav1.SetMetaDataAnnotation(&edited.ObjectMeta, "example.com/note", "by hand")
+	edited.Spec.Kubernetes.KubeAPIServer.EventTTL = &metav1.Duration{Duration: 3 * time.Hour}
+	edited.Spec.Hibernation = &gardencorev1beta1.Hibernation{Schedules: []gardencorev1beta1.HibernationSchedule{{Start: new("0 20 * * *")}}}
+	edited.Spec.Extensions = append(edited.Spec.Extensions, gardencorev1beta1.Extension{
 		Type: shoot.ExtensionAuditLog, ProviderConfig: &runtime.RawExtension{Raw: []byte(`{"kind":"Own"}`)},
 	})
-	theirs.Spec.Provider.ControlPlaneConfig.Raw = bytes.Replace(theirs.Spec.Provider.ControlPlaneConfig.Raw, []byte("{"), []byte(`{"byHand":true,`), 1)
-	theirs.Spec.Maintenance.TimeWindow = &gardencorev1beta1.MaintenanceTimeWindow{Begin: "010000+0000", End: "020000+0000"}
+	edited.Spec.Provider.ControlPlaneConfig.Raw = bytes.Replace(edited.Spec.Provider.ControlPlaneConfig.Raw, []byte("{"), []byte(`{"byHand":true,`), 1)
+	edited.Spec.Maintenance.TimeWindow = &gardencorev1beta1.MaintenanceTimeWindow{Begin: "010000+0000", End: "020000+0000"}
 
-	if err := c.garden.Patch(context.Background(), theirs, client.MergeFrom(before), client.FieldOwner("somebody")); err != nil {
+	if err := c.garden.Patch(context.Background(), edited, client.MergeFrom(before), client.FieldOwner("somebody")); err != nil {
 		c.Fatal(err)
 	}
 
-	c.wantSucceeded(c.order(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{
+	c.wantSucceeded(c.mustSend(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{
 		"gardenerConfig": map[string]any{"autoScalerMax": 4},
 	}}).ID)
 
@@ -395,28 +396,28 @@ func (c clusters) keepsForeignFields(runtimeID, name string) {
 		c.Errorf("after the upgrade the maximum is %d machines", after.Spec.Provider.Workers[0].Maximum)
 	}
 
-	for part, values := range map[string][2]any{
-		"annotation":          {theirs.Annotations["example.com/note"], after.Annotations["example.com/note"]},
-		"API server":          {theirs.Spec.Kubernetes.KubeAPIServer, after.Spec.Kubernetes.KubeAPIServer},
-		"hibernation":         {theirs.Spec.Hibernation, after.Spec.Hibernation},
-		"extensions":          {theirs.Spec.Extensions, after.Spec.Extensions},
-		"maintenance":         {theirs.Spec.Maintenance, after.Spec.Maintenance},
-		"access restrictions": {theirs.Spec.AccessRestrictions, after.Spec.AccessRestrictions},
-		"control plane":       {theirs.Spec.ControlPlane, after.Spec.ControlPlane},
-		"its configuration":   {string(theirs.Spec.Provider.ControlPlaneConfig.Raw), string(after.Spec.Provider.ControlPlaneConfig.Raw)},
+	for field, values := range map[string][2]any{
+		"annotation":          {edited.Annotations["example.com/note"], after.Annotations["example.com/note"]},
+		"API server":          {edited.Spec.Kubernetes.KubeAPIServer, after.Spec.Kubernetes.KubeAPIServer},
+		"hibernation":         {edited.Spec.Hibernation, after.Spec.Hibernation},
+		"extensions":          {edited.Spec.Extensions, after.Spec.Extensions},
+		"maintenance":         {edited.Spec.Maintenance, after.Spec.Maintenance},
+		"access restrictions": {edited.Spec.AccessRestrictions, after.Spec.AccessRestrictions},
+		"control plane":       {edited.Spec.ControlPlane, after.Spec.ControlPlane},
+		"its configuration":   {string(edited.Spec.Provider.ControlPlaneConfig.Raw), string(after.Spec.Provider.ControlPlaneConfig.Raw)},
 	} {
 		if diff := cmp.Diff(values[0], values[1]); diff != "" {
-			c.Errorf("%s, -before the upgrade +after:\n%s", part, diff)
+			c.Errorf("%s, -before the upgrade +after:\n%s", field, diff)
 		}
 	}
 }
 
-// addsAndRemovesPool adds a second worker pool and removes it again.
-func (c clusters) addsAndRemovesPool(runtimeID, name string) {
+// checkSecondPool adds a second worker pool and removes it again.
+func (c clusters) checkSecondPool(runtimeID, name string) {
 	c.Helper()
 
 	upgrade := func(pools ...any) map[string]gardencorev1beta1.Worker {
-		c.wantSucceeded(c.order(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{
+		c.wantSucceeded(c.mustSend(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{
 			"gardenerConfig": map[string]any{"additionalWorkers": append([]any{}, pools...)},
 		}}).ID)
 
@@ -426,11 +427,11 @@ func (c clusters) addsAndRemovesPool(runtimeID, name string) {
 	before := c.pools(name)
 	first := before[shoot.WorkerPool]
 
-	with := upgrade(map[string]any{
+	withSecond := upgrade(map[string]any{
 		"name": "batch", "machineType": first.Machine.Type, "autoScalerMin": 0, "autoScalerMax": 2, "maxSurge": 1, "maxUnavailable": 0,
 	})
-	if second := with["batch"]; len(with) != len(before)+1 || second.Maximum != 2 || !cmp.Equal(second.Zones, first.Zones) {
-		c.Errorf("with a second pool the pools are %+v", with)
+	if second := withSecond["batch"]; len(withSecond) != len(before)+1 || second.Maximum != 2 || !cmp.Equal(second.Zones, first.Zones) {
+		c.Errorf("with a second pool the pools are %+v", withSecond)
 	}
 
 	if diff := cmp.Diff(before, upgrade()); diff != "" {
@@ -438,17 +439,17 @@ func (c clusters) addsAndRemovesPool(runtimeID, name string) {
 	}
 }
 
-// sleeps hibernates the cluster, changes it during hibernation and wakes it up.
-func (c clusters) sleeps(runtimeID, name string, poolUnchanged func(after string)) {
+// checkHibernation hibernates the cluster, changes it during the hibernation, and wakes it up.
+func (c clusters) checkHibernation(runtimeID, name string, poolUnchanged func(after string)) {
 	c.Helper()
 
 	order := func(mutation string) {
 		c.Helper()
-		c.wantSucceeded(c.order(`mutation ($id: String!) { result: `+mutation+`(id: $id) { id } }`, map[string]any{"id": runtimeID}).ID)
+		c.wantSucceeded(c.mustSend(`mutation ($id: String!) { result: `+mutation+`(id: $id) { id } }`, map[string]any{"id": runtimeID}).ID)
 	}
 	hibernated := func() bool {
 		var status struct{ HibernationStatus struct{ Hibernated bool } }
-		if refused := c.ask(`query ($id: String!) { result: runtimeStatus(id: $id) { hibernationStatus { hibernated } } }`,
+		if refused := c.send(`query ($id: String!) { result: runtimeStatus(id: $id) { hibernationStatus { hibernated } } }`,
 			map[string]any{"id": runtimeID}, &status); refused != "" {
 			c.Fatal(refused)
 		}
@@ -464,12 +465,12 @@ func (c clusters) sleeps(runtimeID, name string, poolUnchanged func(after string
 
 	poolUnchanged("hibernation")
 
-	c.wantSucceeded(c.order(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{
+	c.wantSucceeded(c.mustSend(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{
 		"gardenerConfig": map[string]any{"autoScalerMax": 6}, "administrators": []string{"eve@example.com"},
 	}}).ID)
 
-	if most := c.shoot(name).Spec.Provider.Workers[0].Maximum; most != 6 || !hibernated() {
-		c.Errorf("after an upgrade the hibernated cluster has %d machines; hibernated: %t", most, hibernated())
+	if maximum := c.shoot(name).Spec.Provider.Workers[0].Maximum; maximum != 6 || !hibernated() {
+		c.Errorf("after an upgrade the hibernated cluster has %d machines; hibernated: %t", maximum, hibernated())
 	}
 
 	order("wakeUpRuntime")
@@ -485,8 +486,8 @@ func (c clusters) sleeps(runtimeID, name string, poolUnchanged func(after string
 	}
 }
 
-// refusals checks that invalid changes are rejected.
-func (c clusters) refusals(runtimeID string) {
+// checkRejections checks that the Provisioner rejects invalid changes.
+func (c clusters) checkRejections(runtimeID string) {
 	c.Helper()
 
 	for _, refusal := range []struct {
@@ -500,7 +501,7 @@ func (c clusters) refusals(runtimeID string) {
 	} {
 		var accepted operationStatus
 
-		got := c.ask(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{"gardenerConfig": refusal.config}}, &accepted)
+		got := c.send(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{"gardenerConfig": refusal.config}}, &accepted)
 		if !strings.Contains(got, refusal.want) {
 			c.Errorf("%v returned %q, want %q", refusal.config, got, refusal.want)
 		}

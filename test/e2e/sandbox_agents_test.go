@@ -16,8 +16,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 )
 
-// inSandbox runs the sandbox on free ports while do uses its Provisioner.
-func inSandbox(t *testing.T, config sandbox.Config, gardenProgram string, do func(c connected)) {
+// withSandbox runs the sandbox until use returns. The use function gets the sandbox's Provisioner.
+func withSandbox(t *testing.T, config sandbox.Config, gardenProgram string, use func(c agentEnv)) {
 	t.Helper()
 
 	ctx, stop := context.WithCancel(t.Context())
@@ -46,18 +46,18 @@ func inSandbox(t *testing.T, config sandbox.Config, gardenProgram string, do fun
 	lines := bufio.NewReader(output)
 	line, _ := lines.ReadString('\n')
 
-	go func() { _, _ = io.Copy(io.Discard, lines) }() // read the rest, because a full pipe would block the sandbox
+	go func() { _, _ = io.Copy(io.Discard, lines) }() // a full pipe would block the sandbox
 
 	url := regexp.MustCompile(`http://\S+/graphql`).FindString(line)
 	if url == "" {
 		t.Fatalf("the first line of the sandbox is %q", line)
 	}
 
-	do(connected{clusters: clusters{T: t, url: url}})
+	use(agentEnv{clusters: clusters{T: t, url: url}})
 }
 
-// freshSandbox returns the default configuration of a sandbox in a new folder.
-func freshSandbox(t *testing.T) sandbox.Config {
+// sandboxConfig returns the default configuration of a sandbox, with a new folder and free ports.
+func sandboxConfig(t *testing.T) sandbox.Config {
 	t.Helper()
 
 	config := sandbox.DefaultConfig()
@@ -68,26 +68,26 @@ func freshSandbox(t *testing.T) sandbox.Config {
 	return config
 }
 
-// connects provisions a runtime whose agent connects, and returns its ID.
-func (c connected) connects() string {
+// provisionConnected provisions a runtime, waits until its agent has connected, and returns the ID of the runtime.
+func (c agentEnv) provisionConnected() string {
 	c.Helper()
 
-	made := c.order(provisionRuntime, map[string]any{"config": map[string]any{
+	created := c.mustSend(provisionRuntime, map[string]any{"config": map[string]any{
 		"runtimeInput": map[string]any{"name": "with-kyma"}, "kymaConfig": kymaOf("1.0.0"),
 		"clusterConfig": map[string]any{"gardenerConfig": clusterOf("gcp")},
 	}})
-	c.wantSucceeded(made.ID)
-	c.until(made.RuntimeID, "Connected")
+	c.wantSucceeded(created.ID)
+	c.waitForConnection(created.RuntimeID, "Connected")
 
-	return made.RuntimeID
+	return created.RuntimeID
 }
 
-// reconnects makes the agent reconnect, and removes its runtime.
-func (c connected) reconnects(runtimeID string) {
+// reconnectAndRemove makes the agent of a runtime reconnect, and removes the runtime.
+func (c agentEnv) reconnectAndRemove(runtimeID string) {
 	c.Helper()
-	c.until(runtimeID, "Connected")
+	c.waitForConnection(runtimeID, "Connected")
 	c.wantSucceeded(c.reconnect(runtimeID))
-	c.until(runtimeID, "Connected")
+	c.waitForConnection(runtimeID, "Connected")
 	c.remove(runtimeID)
 }
 
@@ -95,41 +95,42 @@ func (c connected) reconnects(runtimeID string) {
 func TestSandboxAgents(t *testing.T) {
 	t.Parallel()
 
-	config := freshSandbox(t)
-	alone := config
-	alone.Director = false
+	config := sandboxConfig(t)
+	withoutDirector := config
+	withoutDirector.Director = false
 
 	var runtimeID string
 
-	inSandbox(t, config, "", func(c connected) { runtimeID = c.connects() })
-	connections(t, config.Dir, 1)
+	withSandbox(t, config, "", func(c agentEnv) { runtimeID = c.provisionConnected() })
+	wantConnections(t, config.Dir, 1)
 
-	inSandbox(t, alone, "", func(c connected) {
+	withSandbox(t, withoutDirector, "", func(c agentEnv) {
 		var id string
-		if got := c.ask(reconnectAgent, map[string]any{"id": runtimeID}, &id); !strings.Contains(got, "runs without it") {
+		if got := c.send(reconnectAgent, map[string]any{"id": runtimeID}, &id); !strings.Contains(got, "runs without it") {
 			t.Errorf("reconnecting the agent without Director: %q", got)
 		}
 	})
 
-	inSandbox(t, config, "", func(c connected) {
+	withSandbox(t, config, "", func(c agentEnv) {
 		c.wantSucceeded(c.reconnect(runtimeID))
-		connections(t, config.Dir, 2)
-		c.reconnects(runtimeID)
+		wantConnections(t, config.Dir, 2)
+		c.reconnectAndRemove(runtimeID)
 	})
-	forgotten(t, config.Dir)
+	wantNoDirectorRuntimes(t, config.Dir)
 }
 
-// forgotten checks that Director has no runtime.
-func forgotten(t *testing.T, folder string) {
+// wantNoDirectorRuntimes checks that Director has no runtime.
+func wantNoDirectorRuntimes(t *testing.T, folder string) {
 	t.Helper()
 
-	if left := inDirector(t, folder); len(left) > 0 {
+	if left := directorRuntimes(t, folder); len(left) > 0 {
 		t.Errorf("Director still has %+v", left)
 	}
 }
 
-// spent returns the tokens with which the agent has connected. Unused tokens may exist, because a repeated step requests another one.
-func spent(runtime fakedirector.Runtime) (tokens []string) {
+// spentTokens returns the tokens with which the agent has connected. The runtime may also have unused tokens, because a repeated
+// step requests another token.
+func spentTokens(runtime fakedirector.Runtime) (tokens []string) {
 	for _, each := range runtime.OneTimeTokens {
 		if each.Spent {
 			tokens = append(tokens, each.Token)
@@ -139,17 +140,17 @@ func spent(runtime fakedirector.Runtime) (tokens []string) {
 	return tokens
 }
 
-// connections checks how often the agent of the only runtime has connected.
-func connections(t *testing.T, folder string, want int) {
+// wantConnections checks how often the agent of the only runtime has connected.
+func wantConnections(t *testing.T, folder string, want int) {
 	t.Helper()
 
-	if known := inDirector(t, folder); len(known) != 1 || len(spent(known[0])) != want {
-		t.Errorf("Director has %+v, want one runtime with %d used tokens", known, want)
+	if registered := directorRuntimes(t, folder); len(registered) != 1 || len(spentTokens(registered[0])) != want {
+		t.Errorf("Director has %+v, want one runtime with %d used tokens", registered, want)
 	}
 }
 
-// inDirector returns the runtimes in the file of the sandbox's fake Director.
-func inDirector(t *testing.T, folder string) []fakedirector.Runtime {
+// directorRuntimes reads the runtimes from the file of the sandbox's fake Director.
+func directorRuntimes(t *testing.T, folder string) []fakedirector.Runtime {
 	t.Helper()
 
 	text, err := os.ReadFile(filepath.Join(folder, "director.json"))

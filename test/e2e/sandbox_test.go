@@ -11,12 +11,12 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestSandboxSurvivesSIGKILL kills the sandbox while an instance is created and while it is deleted. A second start continues with the
-// same data.
+// TestSandboxSurvivesSIGKILL kills the sandbox during the creation of instances and during a deletion. After each restart the
+// sandbox continues the operations with the same data.
 func TestSandboxSurvivesSIGKILL(t *testing.T) {
 	t.Parallel()
 
-	path := build(t, "sandbox") // before freeAddress, because addresses do not stay free for long
+	path := build(t, "sandbox") // before freeAddress: a build takes so long that another process may take the address
 	folder, address := t.TempDir(), freeAddress(t)
 	variables := []string{
 		"SANDBOX_DIR=" + folder,
@@ -50,7 +50,7 @@ func TestSandboxSurvivesSIGKILL(t *testing.T) {
 
 	p.WantSucceeded("first")
 	p.WantSucceeded("second")
-	wantRuntimeAnswers(t, p.kubeconfig("first"))
+	wantRuntimeResponds(t, p.kubeconfig("first"))
 
 	if shoots := shootFiles(t, folder); shoots != 2 {
 		t.Errorf("want 2 Shoots, got %d", shoots)
@@ -63,7 +63,7 @@ func TestSandboxSurvivesSIGKILL(t *testing.T) {
 
 	p.WantGone("first")
 
-	if registered := inDirector(t, folder); len(registered) != 1 {
+	if registered := directorRuntimes(t, folder); len(registered) != 1 {
 		t.Errorf("Director has %+v, want one runtime", registered)
 	}
 
@@ -74,7 +74,7 @@ func TestSandboxSurvivesSIGKILL(t *testing.T) {
 	began := time.Now()
 
 	second := launch(t, variables, path)
-	<-second.ended // because the folder is locked
+	<-second.ended // the first sandbox has locked the folder
 
 	if second.command.ProcessState.ExitCode() != 1 || time.Since(began) > harness.Patience {
 		t.Errorf("a second sandbox in the same folder exited with %d", second.command.ProcessState.ExitCode())

@@ -15,13 +15,14 @@ import (
 )
 
 const (
-	// callTimeout limits one attempt; the next attempt goes to the next replica.
+	// callTimeout limits one attempt of a call. The next attempt goes to the next replica.
 	callTimeout = 5 * time.Second
 	// operationLimit limits the duration of an operation under any number of faults.
 	operationLimit = 2 * harness.Patience
 )
 
-// acceptance is the response to a mutation: an operation, its ID, or its runtime.
+// acceptance is the result of a mutation. Mutations return the ID of an operation, an operation, or a runtime with its last
+// operation.
 type acceptance struct{ operationID, runtimeID string }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -41,11 +42,11 @@ func (a *acceptance) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// scenario runs the actions of a scenario and calls done after each.
-func (f *fleet) scenario(ctx context.Context, w *scenario, done func()) error {
-	for _, m := range w.actions {
-		if err := f.action(ctx, w, m); err != nil {
-			return fmt.Errorf("%s, want %+v: %w", m.kind, m.want, err)
+// runScenario runs the actions of a scenario and calls done after each action.
+func (f *fleet) runScenario(ctx context.Context, s *scenario, done func()) error {
+	for _, a := range s.actions {
+		if err := f.runAction(ctx, s, a); err != nil {
+			return fmt.Errorf("%s, want %+v: %w", a.kind, a.want, err)
 		}
 
 		done()
@@ -54,18 +55,18 @@ func (f *fleet) scenario(ctx context.Context, w *scenario, done func()) error {
 	return nil
 }
 
-func (f *fleet) action(ctx context.Context, w *scenario, m action) error {
-	query, variables := w.request(m)
-	by := caller{tenant: w.tenant(), key: fmt.Sprintf("%s %d", w.name, len(w.accepted))}
+func (f *fleet) runAction(ctx context.Context, s *scenario, a action) error {
+	query, variables := s.request(a)
+	by := caller{tenant: s.tenant(), key: fmt.Sprintf("%s %d", s.name, len(s.accepted))}
 
 	var accepted acceptance
-	if err := f.insistOn(ctx, by, query, variables, &accepted); err != nil {
+	if err := f.sendGraphQL(ctx, by, query, variables, &accepted); err != nil {
 		return err
 	}
 
-	if m.lost {
+	if a.losesResponse {
 		first := accepted
-		if err := f.insistOn(ctx, by, query, variables, &accepted); err != nil {
+		if err := f.sendGraphQL(ctx, by, query, variables, &accepted); err != nil {
 			return fmt.Errorf("repeating the request: %w", err)
 		}
 
@@ -74,37 +75,37 @@ func (f *fleet) action(ctx context.Context, w *scenario, m action) error {
 		}
 	}
 
-	w.accepted = append(w.accepted, accepted.operationID)
+	s.accepted = append(s.accepted, accepted.operationID)
 
-	if m.polls > 0 {
-		w.abandoned = append(w.abandoned, accepted.operationID)
+	if a.polls > 0 {
+		s.abandoned = append(s.abandoned, accepted.operationID)
 	}
 
-	if operation.Provisions(m.kind) {
-		w.runtimeID = accepted.runtimeID
+	if operation.Provisions(a.kind) {
+		s.runtimeID = accepted.runtimeID
 	}
 
-	if m.kind == operation.KindProvision {
-		f.runAgent(w)
+	if a.kind == operation.KindProvision {
+		f.runAgent(s)
 	}
 
-	if err := f.await(ctx, w, accepted.operationID, m.polls); err != nil {
+	if err := f.waitForOperation(ctx, s, accepted.operationID, a.polls); err != nil {
 		return err
 	}
 
-	if m.kind == operation.KindProvision && m.polls == 0 {
-		return createServices(ctx, w)
+	if a.kind == operation.KindProvision && a.polls == 0 {
+		return createExternalService(ctx, s)
 	}
 
-	if w.stopAgent != nil && operation.Deprovisions(m.kind) {
-		w.stopAgent()
+	if s.stopAgent != nil && operation.Deprovisions(a.kind) {
+		s.stopAgent()
 	}
 
 	return nil
 }
 
-// await polls until the operation has succeeded, but at most the given number of times; 0 means no limit.
-func (f *fleet) await(ctx context.Context, w *scenario, operationID string, polls int) error {
+// waitForOperation polls until the operation has succeeded, or until it has polled the given number of times; 0 means no limit.
+func (f *fleet) waitForOperation(ctx context.Context, s *scenario, operationID string, polls int) error {
 	const query = `query ($id: String!) { result: runtimeOperationStatus(id: $id) { state message lastError { errMessage reason component } } }`
 
 	deadline := time.Now().Add(operationLimit)
@@ -115,7 +116,7 @@ func (f *fleet) await(ctx context.Context, w *scenario, operationID string, poll
 			LastError      struct{ ErrMessage, Reason, Component string }
 		}
 
-		if err := f.insistOn(ctx, caller{tenant: w.tenant()}, query, map[string]any{"id": operationID}, &status); err != nil {
+		if err := f.sendGraphQL(ctx, caller{tenant: s.tenant()}, query, map[string]any{"id": operationID}, &status); err != nil {
 			return err
 		}
 
@@ -128,15 +129,15 @@ func (f *fleet) await(ctx context.Context, w *scenario, operationID string, poll
 			return fmt.Errorf("operation %s has not ended after %s: %+v", operationID, operationLimit, status)
 		}
 
-		if err := rest(ctx); err != nil {
+		if err := pause(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-// insistOn sends the request to one Provisioner after another until one responds.
-func (f *fleet) insistOn(ctx context.Context, by caller, query string, variables map[string]any, result any) error {
-	return persist(ctx, func() (again bool, err error) {
+// sendGraphQL sends a request to one replica of the Provisioner after another, until a replica responds.
+func (f *fleet) sendGraphQL(ctx context.Context, by caller, query string, variables map[string]any, result any) error {
+	return retry(ctx, func() (again bool, err error) {
 		address := f.provisioners.address()
 		if address == "" {
 			return true, errors.New("no Provisioner is ready")
@@ -147,7 +148,7 @@ func (f *fleet) insistOn(ctx context.Context, by caller, query string, variables
 
 		by.url = "http://" + address + "/graphql"
 
-		refused, err := by.ask(limited, query, variables, result)
+		refused, err := by.send(limited, query, variables, result)
 		if refused != nil {
 			return refused.Extensions.Code == 503, fmt.Errorf("rejected with %d: %s", refused.Extensions.Code, refused.Message)
 		}
@@ -156,26 +157,26 @@ func (f *fleet) insistOn(ctx context.Context, by caller, query string, variables
 	})
 }
 
-func (w *scenario) tenant() string { return "tenant-" + w.name }
+func (s *scenario) tenant() string { return "tenant-" + s.name }
 
 // request returns the GraphQL request of an action.
-func (w *scenario) request(m action) (query string, variables map[string]any) {
-	target := map[string]any{"id": w.runtimeID}
+func (s *scenario) request(a action) (query string, variables map[string]any) {
+	target := map[string]any{"id": s.runtimeID}
 
-	switch m.kind {
+	switch a.kind {
 	case operation.KindProvision, operation.KindProvisionNoInstall:
-		return provisionRuntime, map[string]any{"config": w.order(m.want)}
+		return provisionRuntime, map[string]any{"config": s.order(a.want)}
 	case operation.KindUpgradeShoot:
 		target["config"] = map[string]any{
 			"gardenerConfig": map[string]any{
-				"kubernetesVersion": m.want.Kubernetes, "machineType": m.want.Machine, "autoScalerMax": m.want.Machines,
+				"kubernetesVersion": a.want.Kubernetes, "machineType": a.want.Machine, "autoScalerMax": a.want.Machines,
 			},
-			"administrators": []string{m.want.Administrator},
+			"administrators": []string{a.want.Administrator},
 		}
 
 		return upgradeShoot, target
 	case operation.KindUpgrade:
-		target["config"] = map[string]any{"kymaConfig": m.want.Kyma.order()}
+		target["config"] = map[string]any{"kymaConfig": a.want.Kyma.order()}
 
 		return upgradeRuntime, target
 	default:
@@ -186,18 +187,18 @@ func (w *scenario) request(m action) (query string, variables map[string]any) {
 			operation.KindReconnectRuntime:     "reconnectRuntimeAgent(id: $id)",
 			operation.KindDeprovision:          "deprovisionRuntime(id: $id)",
 			operation.KindDeprovisionNoInstall: "deprovisionRuntime(id: $id)",
-		}[m.kind] + ` }`, target
+		}[a.kind] + ` }`, target
 	}
 }
 
-// order returns the input that provisions the runtime.
-func (w *scenario) order(state runtimeState) map[string]any {
-	cluster := clusterOf(w.provider)
-	cluster["name"], cluster["kubernetesVersion"] = w.name, state.Kubernetes
+// order returns the order that provisions the runtime of the scenario in the given state.
+func (s *scenario) order(state runtimeState) map[string]any {
+	cluster := clusterOf(s.provider)
+	cluster["name"], cluster["kubernetesVersion"] = s.name, state.Kubernetes
 	cluster["machineType"], cluster["autoScalerMax"] = state.Machine, state.Machines
 
 	order := map[string]any{
-		"runtimeInput":  map[string]any{"name": w.name},
+		"runtimeInput":  map[string]any{"name": s.name},
 		"clusterConfig": map[string]any{"gardenerConfig": cluster, "administrators": []string{state.Administrator}},
 	}
 	if state.Kyma.Version != "" {

@@ -14,14 +14,14 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// clusterState is the part of a cluster that customers change.
+// clusterState has the properties of a cluster that customers change.
 type clusterState struct {
 	Kubernetes, Machine string
 	Machines            int
-	Asleep              bool
+	Hibernated          bool
 }
 
-// kymaState is the optional part of a Kyma installation.
+// kymaState has the properties of a Kyma installation that customers change. The zero value is a runtime without Kyma.
 type kymaState struct {
 	Version string
 	// Retention is a setting of the component monitoring; empty without that component.
@@ -29,7 +29,7 @@ type kymaState struct {
 	Tracing   bool
 }
 
-// runtimeState is a runtime as its customer knows it.
+// runtimeState is the state of a runtime that its customer expects.
 type runtimeState struct {
 	clusterState
 
@@ -38,51 +38,53 @@ type runtimeState struct {
 	Kyma kymaState
 }
 
-// action is an operation that a customer orders.
+// action is one operation of a scenario.
 type action struct {
 	kind string
 	// want is the state of the runtime after the operation.
 	want runtimeState
-	// lost drops the response, so that the customer repeats the request.
-	lost bool
-	// polls is the number of polls before the customer abandons a running operation; 0 waits for its end.
+	// losesResponse drops the response, so that the customer repeats the request.
+	losesResponse bool
+	// polls is the number of polls after which the customer abandons an operation in progress; 0 waits until the operation ends.
 	polls int
 }
 
-// scenario is a runtime and the actions on it.
+// scenario is a sequence of actions on one runtime.
 type scenario struct {
 	name, provider string
 	actions        []action
 
-	// releasesServices reports whether the cluster still has its external service at the removal of the runtime, and can release it.
+	// releasesServices reports whether the external service still exists when the runtime is removed, so that the service catalog
+	// must release it.
 	releasesServices bool
 
-	// Results: the accepted operations, and those of them that the customer abandoned.
+	// The following fields are results: the ID of the runtime, the IDs of the accepted operations, the IDs of those operations
+	// that the customer abandoned, and whether the service catalog has released the external service.
 	runtimeID           string
 	accepted, abandoned []string
 	released            atomic.Bool
-	// cluster waits for the cluster and returns a client of it.
+	// cluster waits until the cluster exists and returns its client.
 	cluster func(ctx context.Context) (dynamic.Interface, error)
 	// stopAgent stops the agent and the service catalog in the cluster.
 	stopAgent func()
 }
 
 // last returns the last action.
-func (w *scenario) last() *action { return &w.actions[len(w.actions)-1] }
+func (s *scenario) last() *action { return &s.actions[len(s.actions)-1] }
 
-func (w *scenario) stays() bool { return !operation.Deprovisions(w.last().kind) }
+func (s *scenario) keepsRuntime() bool { return !operation.Deprovisions(s.last().kind) }
 
-// remove adds the removal of the runtime, after its last operation or during it.
-func (w *scenario) remove(random *rand.Rand) {
-	before := w.last()
+// remove adds an action that removes the runtime. If the last action is abandoned, the removal starts during its operation.
+func (s *scenario) remove(random *rand.Rand) {
+	before := s.last()
 	kind := operation.KindDeprovisionNoInstall
 
 	if before.want.Kyma.Version != "" {
 		kind = operation.KindDeprovision
-		w.releasesServices = before.polls == 0 && !before.want.Asleep
+		s.releasesServices = before.polls == 0 && !before.want.Hibernated
 	}
 
-	w.actions = append(w.actions, action{kind: kind, want: before.want, lost: random.IntN(4) == 0})
+	s.actions = append(s.actions, action{kind: kind, want: before.want, losesResponse: random.IntN(4) == 0})
 }
 
 // newScenarios draws scenarios until they contain each kind of operation.
@@ -92,11 +94,11 @@ func newScenarios(random *rand.Rand, prefix string, count int, kinds []string) [
 		scenarios := make([]*scenario, 0, count)
 
 		for i := range count {
-			w := newScenario(random, fmt.Sprintf("%s-%02d", prefix, i))
-			scenarios = append(scenarios, w)
+			s := newScenario(random, fmt.Sprintf("%s-%02d", prefix, i))
+			scenarios = append(scenarios, s)
 
-			for _, m := range w.actions {
-				covered[m.kind] = true
+			for _, a := range s.actions {
+				covered[a.kind] = true
 			}
 		}
 
@@ -106,63 +108,64 @@ func newScenarios(random *rand.Rand, prefix string, count int, kinds []string) [
 	}
 }
 
-// newScenario draws a runtime, a valid sequence of changes, and possibly its removal.
+// newScenario draws a runtime, a valid sequence of changes, and possibly the removal of the runtime.
 func newScenario(random *rand.Rand, name string) *scenario {
 	providers := []string{"aws", "azure", "gcp", "openstack"}
-	w := &scenario{name: name, provider: providers[random.IntN(len(providers))]}
+	s := &scenario{name: name, provider: providers[random.IntN(len(providers))]}
 
-	now := runtimeState{clusterState: clusterState{Kubernetes: versions()[0], Machine: machines(w.provider)[0], Machines: 3}, Administrator: "first@example.com"}
+	state := runtimeState{clusterState: clusterState{Kubernetes: versions()[0], Machine: machines(s.provider)[0], Machines: 3}, Administrator: "first@example.com"}
 	kind := operation.KindProvisionNoInstall
 
 	if random.IntN(4) > 0 {
-		kind, now.Kyma = operation.KindProvision, newKyma(random)
+		kind, state.Kyma = operation.KindProvision, drawKyma(random)
 	}
 
 	var previous *kymaState // the state that a rollback restores
 
 	for changes := random.IntN(6); ; changes-- {
-		w.actions = append(w.actions, action{kind: kind, want: now, lost: random.IntN(4) == 0})
+		s.actions = append(s.actions, action{kind: kind, want: state, losesResponse: random.IntN(4) == 0})
 
 		if changes == 0 {
 			break
 		}
 
-		possible := changesOf(now, previous)
+		possible := possibleKinds(state, previous)
 		kind = possible[random.IntN(len(possible))]
 
 		switch kind {
 		case operation.KindUpgrade:
-			previous, now.Kyma = new(now.Kyma), newKyma(random)
+			previous, state.Kyma = new(state.Kyma), drawKyma(random)
 		case operation.KindRollBack:
-			previous, now.Kyma = nil, *previous
+			previous, state.Kyma = nil, *previous
 		case operation.KindUpgradeShoot:
-			now = upgraded(random, now, w.provider)
+			state = drawUpgrade(random, state, s.provider)
 		case operation.KindHibernate, operation.KindWakeUp:
-			now.Asleep = !now.Asleep
+			state.Hibernated = !state.Hibernated
 		}
 	}
 
 	if random.IntN(3) > 0 {
-		return w
+		return s
 	}
 
 	if random.IntN(2) == 0 {
-		w.last().polls = 1 + random.IntN(6)
+		s.last().polls = 1 + random.IntN(6)
 	}
 
-	w.remove(random)
+	s.remove(random)
 
-	return w
+	return s
 }
 
-// changesOf returns the kinds of operations that are possible in this state.
-func changesOf(now runtimeState, previous *kymaState) []string {
-	if now.Asleep {
+// possibleKinds returns the kinds of operations that the Provisioner accepts for a runtime in this state. Previous is nil if no
+// upgrade of Kyma can be rolled back.
+func possibleKinds(state runtimeState, previous *kymaState) []string {
+	if state.Hibernated {
 		return []string{operation.KindUpgradeShoot, operation.KindWakeUp}
 	}
 
 	kinds := []string{operation.KindUpgradeShoot, operation.KindHibernate}
-	if now.Kyma.Version != "" {
+	if state.Kyma.Version != "" {
 		kinds = append(kinds, operation.KindUpgrade, operation.KindReconnectRuntime)
 	}
 
@@ -173,19 +176,19 @@ func changesOf(now runtimeState, previous *kymaState) []string {
 	return kinds
 }
 
-// upgraded draws the state after an upgrade.
-func upgraded(random *rand.Rand, now runtimeState, provider string) runtimeState {
+// drawUpgrade draws the state after an upgrade of the Shoot.
+func drawUpgrade(random *rand.Rand, state runtimeState, provider string) runtimeState {
 	all := versions()
-	next := min(slices.Index(all, now.Kubernetes)+random.IntN(2), len(all)-1)
+	next := min(slices.Index(all, state.Kubernetes)+random.IntN(2), len(all)-1)
 
-	now.Kubernetes, now.Machine = all[next], machines(provider)[random.IntN(2)]
-	now.Machines, now.Administrator = 3+random.IntN(4), fmt.Sprintf("admin-%d@example.com", random.IntN(1000))
+	state.Kubernetes, state.Machine = all[next], machines(provider)[random.IntN(2)]
+	state.Machines, state.Administrator = 3+random.IntN(4), fmt.Sprintf("admin-%d@example.com", random.IntN(1000))
 
-	return now
+	return state
 }
 
-// newKyma draws a release, with or without optional components.
-func newKyma(random *rand.Rand) kymaState {
+// drawKyma draws a Kyma release, with or without optional components.
+func drawKyma(random *rand.Rand) kymaState {
 	kyma := kymaState{Version: []string{"1.0.0", "1.1.0"}[random.IntN(2)]}
 	if random.IntN(2) == 0 {
 		kyma.Retention = fmt.Sprintf("%dd", 1+random.IntN(30))
@@ -195,7 +198,7 @@ func newKyma(random *rand.Rand) kymaState {
 	return kyma
 }
 
-// versions returns Kubernetes versions of the garden, each of which can be upgraded to the next.
+// versions returns Kubernetes versions that the garden offers, in ascending order. Each version can be upgraded to the next one.
 func versions() []string { return []string{"1.34.5", "1.34.7", "1.35.2", "1.35.4", "1.36.1", "1.36.3"} }
 
 // machines returns two machine types that the garden offers for a provider.

@@ -15,8 +15,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// custom returns a dynamic client of the runtime.
-func (c clusters) custom(runtimeID string) dynamic.Interface {
+// dynamicClient returns a dynamic client of the runtime.
+func (c clusters) dynamicClient(runtimeID string) dynamic.Interface {
 	c.Helper()
 
 	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(c.status(runtimeID, "kubeconfig").RuntimeConfiguration.Kubeconfig))
@@ -26,48 +26,48 @@ func (c clusters) custom(runtimeID string) dynamic.Interface {
 
 	config.QPS = -1
 
-	inside, err := dynamic.NewForConfig(config)
+	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		c.Fatal(err)
 	}
 
-	return inside
+	return client
 }
 
-// finalizer is the finalizer of the service catalog.
-const finalizer = "kubernetes-incubator/service-catalog"
+// catalogFinalizer is the finalizer that the service catalog sets on its objects.
+const catalogFinalizer = "kubernetes-incubator/service-catalog"
 
-// keeper is a finalizer that blocks the removal of Kyma until the test has checked the runtime.
-const keeper = "example.com/keeper"
+// kymaFinalizer blocks the removal of Kyma until the test has checked the runtime.
+const kymaFinalizer = "example.com/keeper"
 
-// ofCatalog returns a resource of the service catalog.
-func ofCatalog(name string) schema.GroupVersionResource {
+// catalogResource returns a resource of the service catalog's API.
+func catalogResource(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "servicecatalog.k8s.io", Version: "v1beta1", Resource: name}
 }
 
-// serviceCatalog simulates the service catalog's controller in a runtime. It refuses to unbind until it is willing.
+// serviceCatalog simulates the service catalog's controller in a runtime. Unbinding fails until unbinds is set.
 type serviceCatalog struct {
 	clusters
 
-	inside dynamic.Interface
+	runtime dynamic.Interface
 
-	// mutex is held while the catalog works.
-	mutex   sync.Mutex
-	willing bool
-	gone    []string
+	// mutex guards the following fields. The controller holds it while it reconciles.
+	mutex    sync.Mutex
+	unbinds  bool
+	released []string
 }
 
-// ordersServices creates an external service in the runtime, with a binding.
-func (c clusters) ordersServices(runtimeID string) *serviceCatalog {
+// startServiceCatalog creates an external service with a binding in the runtime, and runs the controller until the test ends.
+func (c clusters) startServiceCatalog(runtimeID string) *serviceCatalog {
 	c.Helper()
 
-	catalog := &serviceCatalog{clusters: c, inside: c.custom(runtimeID)}
-	catalog.make("clusterservicebrokers", "", "ClusterServiceBroker", "manager", map[string]any{"url": "https://service-manager.example.com"})
-	catalog.make("clusterserviceclasses", "", "ClusterServiceClass", "postgres", map[string]any{"clusterServiceBrokerName": "manager"})
-	catalog.make("serviceinstances", "default", "ServiceInstance", "database",
+	catalog := &serviceCatalog{clusters: c, runtime: c.dynamicClient(runtimeID)}
+	catalog.create("clusterservicebrokers", "", "ClusterServiceBroker", "manager", map[string]any{"url": "https://service-manager.example.com"})
+	catalog.create("clusterserviceclasses", "", "ClusterServiceClass", "postgres", map[string]any{"clusterServiceBrokerName": "manager"})
+	catalog.create("serviceinstances", "default", "ServiceInstance", "database",
 		map[string]any{"clusterServiceClassRef": map[string]any{"name": "postgres"}})
-	catalog.make("servicebindings", "default", "ServiceBinding", "credentials", map[string]any{"instanceRef": map[string]any{"name": "database"}})
-	catalog.keepEssentials([]string{keeper})
+	catalog.create("servicebindings", "default", "ServiceBinding", "credentials", map[string]any{"instanceRef": map[string]any{"name": "database"}})
+	catalog.setKymaFinalizers([]string{kymaFinalizer})
 
 	harness.Run(c.T, func(ctx context.Context) error {
 		ticker := time.NewTicker(100 * time.Millisecond)
@@ -78,7 +78,7 @@ func (c clusters) ordersServices(runtimeID string) *serviceCatalog {
 			case <-ctx.Done():
 				return nil
 			case <-ticker.C:
-				catalog.work(ctx)
+				catalog.reconcile(ctx)
 			}
 		}
 	})
@@ -86,24 +86,24 @@ func (c clusters) ordersServices(runtimeID string) *serviceCatalog {
 	return catalog
 }
 
-func (s *serviceCatalog) make(resource, namespace, kind, name string, spec map[string]any) {
+func (s *serviceCatalog) create(resource, namespace, kind, name string, spec map[string]any) {
 	s.Helper()
 
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "servicecatalog.k8s.io/v1beta1", "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec,
 	}}
-	object.SetFinalizers([]string{finalizer})
+	object.SetFinalizers([]string{catalogFinalizer})
 
-	if _, err := s.inside.Resource(ofCatalog(resource)).Namespace(namespace).Create(s.Context(), object, metav1.CreateOptions{}); err != nil {
+	if _, err := s.runtime.Resource(catalogResource(resource)).Namespace(namespace).Create(s.Context(), object, metav1.CreateOptions{}); err != nil {
 		s.Fatal(err)
 	}
 }
 
-// keepEssentials sets the finalizers of an object of Kyma.
-func (s *serviceCatalog) keepEssentials(finalizers []string) {
+// setKymaFinalizers sets the finalizers of one of Kyma's objects.
+func (s *serviceCatalog) setKymaFinalizers(finalizers []string) {
 	s.Helper()
 
-	objects := s.inside.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("kyma-system")
+	objects := s.runtime.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("kyma-system")
 
 	essentials, err := objects.Get(s.Context(), "cluster-essentials", metav1.GetOptions{})
 	if err != nil {
@@ -117,8 +117,9 @@ func (s *serviceCatalog) keepEssentials(finalizers []string) {
 	}
 }
 
-// work releases all objects that can be released now. It does nothing if the runtime does not respond.
-func (s *serviceCatalog) work(ctx context.Context) {
+// reconcile removes the finalizers of deleted bindings, and of deleted instances once no binding exists. It does nothing if the
+// runtime does not respond.
+func (s *serviceCatalog) reconcile(ctx context.Context) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 
@@ -128,10 +129,10 @@ func (s *serviceCatalog) work(ctx context.Context) {
 			continue
 		}
 
-		if s.willing {
+		if s.unbinds {
 			s.release(ctx, "servicebindings", binding)
 		} else {
-			s.complain(ctx, binding)
+			s.reportFailure(ctx, binding)
 		}
 	}
 
@@ -143,7 +144,7 @@ func (s *serviceCatalog) work(ctx context.Context) {
 }
 
 func (s *serviceCatalog) list(ctx context.Context, resource string) []unstructured.Unstructured {
-	list, err := s.inside.Resource(ofCatalog(resource)).List(ctx, metav1.ListOptions{})
+	list, err := s.runtime.Resource(catalogResource(resource)).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil
 	}
@@ -151,48 +152,49 @@ func (s *serviceCatalog) list(ctx context.Context, resource string) []unstructur
 	return list.Items
 }
 
-// release removes the finalizer of an object, which ends its deletion.
+// release removes the finalizer of a deleted object, so that the object disappears.
 func (s *serviceCatalog) release(ctx context.Context, resource string, object unstructured.Unstructured) {
 	object.SetFinalizers(nil)
 
-	if _, err := s.inside.Resource(ofCatalog(resource)).Namespace(object.GetNamespace()).Update(ctx, &object, metav1.UpdateOptions{}); err == nil {
-		s.gone = append(s.gone, object.GetName())
+	if _, err := s.runtime.Resource(catalogResource(resource)).Namespace(object.GetNamespace()).Update(ctx, &object, metav1.UpdateOptions{}); err == nil {
+		s.released = append(s.released, object.GetName())
 	}
 }
 
-// complain records in the binding's status why the catalog does not remove it.
-func (s *serviceCatalog) complain(ctx context.Context, binding unstructured.Unstructured) {
+// reportFailure records in the status of a binding that unbinding fails.
+func (s *serviceCatalog) reportFailure(ctx context.Context, binding unstructured.Unstructured) {
 	binding.Object["status"] = map[string]any{"conditions": []any{map[string]any{
 		"type": "Ready", "status": "Unknown", "reason": "UnbindCallFailed", "message": "the broker is busy",
 	}}}
 
-	_, err := s.inside.Resource(ofCatalog("servicebindings")).Namespace(binding.GetNamespace()).Update(ctx, &binding, metav1.UpdateOptions{})
+	_, err := s.runtime.Resource(catalogResource("servicebindings")).Namespace(binding.GetNamespace()).Update(ctx, &binding, metav1.UpdateOptions{})
 	if err != nil && ctx.Err() == nil {
 		s.Logf("the catalog cannot update the binding: %v", err)
 	}
 }
 
-// wantRelease follows the removal of the runtime, which must name its blockers, and continue in order once they are gone.
-func (s *serviceCatalog) wantRelease(removalID string) {
+// checkRemoval checks the removal of the runtime. The operation must report the objects that block it, and must remove the
+// services before Kyma.
+func (s *serviceCatalog) checkRemoval(removalID string) {
 	s.Helper()
 
 	s.waitForMessage(removalID, "remaining: 1 of its services and 1 of their bindings, first of all ServiceBinding default/credentials, "+
 		"which says UnbindCallFailed: the broker is busy")
 
 	s.mutex.Lock()
-	s.willing = true
+	s.unbinds = true
 	s.mutex.Unlock()
 
-	s.waitForMessage(removalID, "waiting until ConfigMap kyma-system/cluster-essentials is gone: it has finalizers "+keeper)
+	s.waitForMessage(removalID, "waiting until ConfigMap kyma-system/cluster-essentials is gone: it has finalizers "+kymaFinalizer)
 
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 
-	if diff := cmp.Diff([]string{"credentials", "database"}, s.gone); diff != "" {
+	if diff := cmp.Diff([]string{"credentials", "database"}, s.released); diff != "" {
 		s.Errorf("services released before Kyma is removed, -want +got:\n%s", diff)
 	}
 
-	brokers, err := s.inside.Resource(ofCatalog("clusterservicebrokers")).List(s.Context(), metav1.ListOptions{})
+	brokers, err := s.runtime.Resource(catalogResource("clusterservicebrokers")).List(s.Context(), metav1.ListOptions{})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -201,6 +203,6 @@ func (s *serviceCatalog) wantRelease(removalID string) {
 		s.Errorf("the service broker is removed before Kyma, or blocked: %v", brokers.Items)
 	}
 
-	s.keepEssentials(nil)
+	s.setKymaFinalizers(nil)
 	s.wantSucceeded(removalID)
 }

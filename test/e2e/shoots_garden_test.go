@@ -22,14 +22,15 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestGoldenShootsOnLocalGarden applies the golden files of package shoot to Gardener's API server, Shoots as a dry run.
+// TestGoldenShootsOnLocalGarden applies the golden files of package shoot to Gardener's API server. It applies Shoots as a dry
+// run.
 func TestGoldenShootsOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
 	kubeconfig := localGarden(t, "--project=kyma", "--runtimes=shared")
 
-	warnings := &warned{}
-	member := warnings.member(t, kubeconfig)
+	recorded := &warnings{}
+	member := recorded.member(t, kubeconfig)
 
 	admin, err := gardener.Connect(filepath.Join(filepath.Dir(kubeconfig), "admin.kubeconfig"))
 	if err != nil {
@@ -56,27 +57,27 @@ func TestGoldenShootsOnLocalGarden(t *testing.T) {
 					t.Fatal(err)
 				}
 
-				accepted(t, member, object)
+				wantAccepted(t, member, object)
 			}
 
-			if texts := warnings.take(); len(texts) > 0 && !bytes.Contains(text, []byte("\n    providers:\n")) {
+			if texts := recorded.take(); len(texts) > 0 && !bytes.Contains(text, []byte("\n    providers:\n")) {
 				t.Errorf("Gardener warns: %q", texts)
 			}
 		})
 	}
 }
 
-// warned records warnings of Gardener's API server about deprecated fields. Those about DNS providers are known.
-type warned struct {
+// warnings records the warnings of Gardener's API server about deprecated fields.
+type warnings struct {
 	texts []string
 }
 
 // HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
-func (w *warned) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text string) {
+func (w *warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text string) {
 	w.texts = append(w.texts, text)
 }
 
-func (w *warned) take() []string {
+func (w *warnings) take() []string {
 	texts := w.texts
 	w.texts = nil
 
@@ -84,7 +85,7 @@ func (w *warned) take() []string {
 }
 
 // member returns a client of the garden with the Provisioner's rights.
-func (w *warned) member(t *testing.T, kubeconfig string) client.Client {
+func (w *warnings) member(t *testing.T, kubeconfig string) client.Client {
 	t.Helper()
 
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -102,9 +103,9 @@ func (w *warned) member(t *testing.T, kubeconfig string) client.Client {
 	return member
 }
 
-// accepted applies an object like the Provisioner, but a Shoot as a dry run. It retries, because Gardener does not see new objects
-// immediately.
-func accepted(t *testing.T, member client.Client, object *unstructured.Unstructured) {
+// wantAccepted applies an object as the Provisioner does, but a Shoot as a dry run. It retries, because Gardener reads referenced
+// objects from a cache that lags behind.
+func wantAccepted(t *testing.T, member client.Client, object *unstructured.Unstructured) {
 	t.Helper()
 
 	options := []client.ApplyOption{client.FieldOwner("provisioner"), client.ForceOwnership}
@@ -123,7 +124,7 @@ func accepted(t *testing.T, member client.Client, object *unstructured.Unstructu
 	}
 }
 
-// createReferences creates the objects that the golden Shoots refer to and a new garden lacks.
+// createReferences creates the objects to which the golden Shoots refer and which a new garden lacks.
 func createReferences(t *testing.T, admin client.Client) {
 	t.Helper()
 

@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// certificates is a folder with a certificate authority and its signed certificates.
+// certificates is a folder with the certificate of an authority and the certificates that it has issued.
 type certificates struct {
 	*testing.T
 
@@ -39,10 +39,10 @@ func newCertificates(t *testing.T) certificates {
 		t.Fatal(err)
 	}
 
-	made := certificates{T: t, dir: t.TempDir(), authority: authority}
-	made.write("ca.pem", authority.CertificatePEM())
+	created := certificates{T: t, dir: t.TempDir(), authority: authority}
+	created.write("ca.pem", authority.CertificatePEM())
 
-	return made
+	return created
 }
 
 func (c certificates) file(name string) string { return filepath.Join(c.dir, name) }
@@ -55,7 +55,7 @@ func (c certificates) write(name string, content []byte) {
 	}
 }
 
-func (c certificates) keep(name string, pair certificate.Pair, err error) {
+func (c certificates) save(name string, pair certificate.Pair, err error) {
 	c.Helper()
 
 	if err != nil {
@@ -66,12 +66,13 @@ func (c certificates) keep(name string, pair certificate.Pair, err error) {
 	c.write(name+".key", pair.Key)
 }
 
-// server signs a server certificate. Clients with the given common name get the role osb.
+// server issues a server certificate and returns the TLS settings of the server, which grants the role osb to the client with the
+// common name.
 func (c certificates) server(name, client string) auth.Config {
 	c.Helper()
 
 	pair, err := c.authority.IssueServer(name, "127.0.0.1")
-	c.keep(name, pair, err)
+	c.save(name, pair, err)
 
 	config := auth.Default()
 	config.TLS = auth.TLS{CertFile: c.file(name + ".pem"), KeyFile: c.file(name + ".key"), ClientCAFile: c.file("ca.pem")}
@@ -80,18 +81,18 @@ func (c certificates) server(name, client string) auth.Config {
 	return config
 }
 
-// client signs a certificate for a client.
+// client issues a client certificate and returns the TLS settings of the client.
 func (c certificates) client(name string) reload.ClientTLS {
 	c.Helper()
 
 	pair, err := c.authority.IssueClient(certificate.Client{CommonName: name, Validity: time.Hour})
-	c.keep(name, pair, err)
+	c.save(name, pair, err)
 
 	return reload.ClientTLS{CAFile: c.file("ca.pem"), CertFile: c.file(name + ".pem"), KeyFile: c.file(name + ".key")}
 }
 
-// TestInstanceOverTLS orders from the broker, and through it from the Provisioner, over TLS. A certificate is the only credential of
-// each client.
+// TestInstanceOverTLS orders an instance while the platform calls the broker, and the broker calls the Provisioner, over TLS.
+// Each client authenticates with a certificate only.
 func TestInstanceOverTLS(t *testing.T) {
 	t.Parallel()
 
@@ -102,17 +103,17 @@ func TestInstanceOverTLS(t *testing.T) {
 	provisionerSettings.Access = files.server("provisioner-server", "broker")
 
 	url, _ := harness.StartProvisioner(t, memory.Client(), provisionerSettings, logging.Discard())
-	shown := files.client("broker")
+	clientTLS := files.client("broker")
 
 	settings := harness.BrokerSettings(harness.SQLite(t, "broker"))
 	settings.AuthBasicUsers = ""
 	settings.Provisioner.URL = strings.Replace(url, "http:", "https:", 1)
-	settings.Provisioner.CAFile, settings.Provisioner.CertFile, settings.Provisioner.KeyFile = shown.CAFile, shown.CertFile, shown.KeyFile
+	settings.Provisioner.CAFile, settings.Provisioner.CertFile, settings.Provisioner.KeyFile = clientTLS.CAFile, clientTLS.CertFile, clientTLS.KeyFile
 	settings.Access = files.server("broker-server", "platform")
 
 	service := harness.StartBroker(t, settings, logging.Discard())
 
-	as := func(name string) platform {
+	connect := func(name string) platform {
 		metrics := prometheus.NewRegistry()
 
 		client, err := files.client(name).Transport(reload.NewWatcher(logging.Discard(), clock.RealClock{}, metrics), name)
@@ -120,7 +121,7 @@ func TestInstanceOverTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		transport := certified{client}
+		transport := withoutPassword{client}
 		t.Cleanup(transport.CloseIdleConnections)
 
 		p := newPlatform(t, strings.Replace(service.URL, "http:", "https:", 1))
@@ -131,19 +132,19 @@ func TestInstanceOverTLS(t *testing.T) {
 
 	const id = "instance"
 
-	as("unknown").Send(http.MethodPut, harness.InstancePath(id)+harness.Incomplete, harness.Order(harness.PlanAWS), http.StatusForbidden)
+	connect("unknown").Send(http.MethodPut, harness.InstancePath(id)+harness.Incomplete, harness.Order(harness.PlanAWS), http.StatusForbidden)
 
-	ours := as("platform")
-	ours.Create(id, harness.PlanAWS)
-	ours.WantSucceeded(id)
-	ours.Delete(id, harness.PlanAWS)
-	ours.WantGone(id)
+	client := connect("platform")
+	client.Create(id, harness.PlanAWS)
+	client.WantSucceeded(id)
+	client.Delete(id, harness.PlanAWS)
+	client.WantGone(id)
 }
 
-// certified sends requests without a password.
-type certified struct{ *reload.Transport }
+// withoutPassword removes the password from requests, so that only the client certificate authenticates them.
+type withoutPassword struct{ *reload.Transport }
 
-func (c certified) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c withoutPassword) RoundTrip(r *http.Request) (*http.Response, error) {
 	r.Header.Del("Authorization")
 
 	return c.Transport.RoundTrip(r)

@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// traces is an OpenTelemetry collector.
+// traces is an OpenTelemetry collector that records all spans.
 type traces struct {
 	mutex sync.Mutex
 	spans []*otlp.Span
@@ -47,7 +47,7 @@ func (c *traces) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// paths returns the path of each span from the root of its trace, with the number of spans on that path.
+// paths returns the number of spans for each path of span names, from the root of a trace to the span.
 func (c *traces) paths() map[string]int {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -72,36 +72,36 @@ func (c *traces) paths() map[string]int {
 	return paths
 }
 
-// TestOneTraceForOneCreate follows an order through both services: each exports its spans, and they form one trace.
+// TestOneTraceForOneCreate creates an instance and checks that the spans of both services form one trace.
 func TestOneTraceForOneCreate(t *testing.T) {
-	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100") // milliseconds: the test waits for them
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100") // milliseconds between two exports
 
 	collected := &traces{}
 	server := httptest.NewServer(collected)
 	t.Cleanup(server.Close)
 
-	l := start(t, harness.SQLite, 100*time.Millisecond, func(broker *broker.Config, provisioner *provisioner.Config) {
+	e := start(t, harness.SQLite, 100*time.Millisecond, func(broker *broker.Config, provisioner *provisioner.Config) {
 		broker.Tracing.Endpoint, provisioner.Tracing.Endpoint = server.URL, server.URL
 	})
 
-	l.Create("traced", harness.PlanAWS)
-	l.WantSucceeded("traced")
+	e.Create("traced", harness.PlanAWS)
+	e.WantSucceeded("traced")
 
 	const (
-		request = "PUT /v2/service_instances/{instance_id}"
-		ordered = request + " > operation provision"
-		asked   = ordered + " > Create_Runtime_Without_Kyma > POST provisioner > mutation provisionRuntime"
-		made    = asked + " > operation ProvisionNoInstall"
+		request              = "PUT /v2/service_instances/{instance_id}"
+		provision            = request + " > operation provision"
+		call                 = provision + " > Create_Runtime_Without_Kyma > POST provisioner > mutation provisionRuntime"
+		provisionerOperation = call + " > operation ProvisionNoInstall"
 	)
 
 	for _, path := range []string{
-		request, ordered, ordered + " > Create_Runtime_Without_Kyma", asked, made, made + " > Create_Shoot",
-		made + " > Set_Administrators > DELETE runtime", ordered + " > Get_Kubeconfig > GET runtime",
+		request, provision, provision + " > Create_Runtime_Without_Kyma", call, provisionerOperation, provisionerOperation + " > Create_Shoot",
+		provisionerOperation + " > Set_Administrators > DELETE runtime", provision + " > Get_Kubeconfig > GET runtime",
 	} {
-		l.Until("the span "+path, func() bool { return collected.paths()[path] > 0 })
+		e.Until("the span "+path, func() bool { return collected.paths()[path] > 0 })
 	}
 
-	// Each service exports a span when it has ended, so a child may arrive before its parent.
+	// A service exports each span when the span ends, so a child may arrive before its parent.
 	unrelated := func() []string {
 		return slices.DeleteFunc(slices.Sorted(maps.Keys(collected.paths())), func(path string) bool { return strings.HasPrefix(path, request) })
 	}
@@ -111,7 +111,7 @@ func TestOneTraceForOneCreate(t *testing.T) {
 	}
 
 	paths := collected.paths()
-	if paths[request] != 1 || paths[ordered] != 1 || paths[made] != 1 {
+	if paths[request] != 1 || paths[provision] != 1 || paths[provisionerOperation] != 1 {
 		t.Errorf("want one trace for one create, got %v", paths)
 	}
 }
