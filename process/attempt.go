@@ -13,6 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
+// errPanic marks the error of guard, so that checkResult can tell it from an error that the step returned.
 var errPanic = errors.New("step panicked")
 
 // runStep runs a step once, records the result, and reports whether the step is done.
@@ -64,7 +65,7 @@ func (r *run[D]) runStep(ctx context.Context, stage Stage[D], step Step[D]) bool
 	return false
 }
 
-// begin counts the attempt and publishes it to the lease renewal.
+// begin counts the attempt and publishes it to the lease renewal, which stores the step if it runs for long.
 func (r *run[D]) begin(stage, step string) Attempt {
 	now := r.engine.clock.Now()
 
@@ -87,7 +88,7 @@ func (r *run[D]) begin(stage, step string) Attempt {
 	return attempt
 }
 
-// call runs the step and turns a panic into an error.
+// call runs the step. After a panic it returns the unchanged operation and the error of guard.
 func call[D any](ctx context.Context, step Step[D], operation Operation[D], log logrus.FieldLogger,
 ) (result Operation[D], wait time.Duration, err error) {
 	panicked := guard(log, func() { result, wait, err = step.Run(ctx, operation, log) })
@@ -98,7 +99,8 @@ func call[D any](ctx context.Context, step Step[D], operation Operation[D], log 
 	return result, wait, err
 }
 
-// guard turns a panic in work into an internal failure of this operation only, with the stack in the log.
+// guard turns a panic in work into an internal failure of this operation, with the stack in the log. Other operations of the replica
+// continue.
 func guard(log logrus.FieldLogger, work func()) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -153,7 +155,8 @@ func (r *run[D]) done(log logrus.FieldLogger, attempt Attempt) {
 	r.addEntry(attempt, outcome, message, time.Time{})
 }
 
-// wait records a step that asks to run again.
+// wait records a step that asks to run again. A plain wait ends the retry window of the step; a wait from RetryOperation counts as a
+// failure.
 func (r *run[D]) wait(ctx context.Context, log logrus.FieldLogger, attempt Attempt, wait time.Duration) {
 	outcome, next := Waiting, r.nextRun(wait)
 
@@ -188,7 +191,7 @@ func (r *run[D]) retry(ctx context.Context, log logrus.FieldLogger, stage Stage[
 	r.runAgain(ctx, attempt, Retrying, r.operation.Problem.Message, next)
 }
 
-// nextRun returns the time after the wait, capped at the limit of the operation so that it ends on time.
+// nextRun returns the time after the wait, capped at the limit of the operation: then a run fails it on time.
 func (r *run[D]) nextRun(wait time.Duration) time.Time {
 	next := r.engine.clock.Now().Add(wait)
 	if end := r.operation.StartedAt.Add(r.engine.processes[r.operation.Kind].Limit); end.Before(next) {
@@ -212,7 +215,7 @@ func (r *run[D]) stepFailed(ctx context.Context, log logrus.FieldLogger, attempt
 	r.fail(ctx, err)
 }
 
-// addEntry adds an attempt to the timeline.
+// addEntry adds an attempt to the timeline, and reports it to the Observer and the Tracer.
 func (r *run[D]) addEntry(attempt Attempt, outcome Outcome, message string, next time.Time) {
 	now := r.engine.clock.Now()
 	r.progress.Timeline = append(r.progress.Timeline, Entry{

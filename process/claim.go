@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// reservedShare reserves 1/reservedShare of the workers for kinds that use less than their equal share of it. No kind can starve
-// another, and a single busy kind still gets nearly all workers.
+// reservedShare reserves 1/reservedShare of the workers, in equal parts for all kinds. A kind may use the workers beyond the reserved half,
+// and its own part. No kind can starve another, and a kind that is alone with work still gets more than half of the workers.
 const reservedShare = 2
 
-// claimWork claims due operations for the free workers and starts them. Calls rotate kinds and alternate resumed and new work. It
-// reports whether more may be due. Errors of the store lengthen the pause before the next call.
+// claimWork claims due operations for the free workers and starts them. Each call prefers another kind, and resumed and pending work in
+// turn. claimWork reports whether more operations may be due. Errors of the store lengthen the pause before the next call.
 func (e *Engine[D]) claimWork(ctx, runs context.Context) bool {
 	more, err := e.startDue(ctx, runs)
 	if err == nil {
@@ -59,7 +59,7 @@ func (e *Engine[D]) startDue(ctx, runs context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// findDue asks the store which kinds have work: one cheap query, because most of the time there is none.
+// findDue asks the store which kinds have work. Most polls find none, so one cheap query saves a claim for each kind.
 func (e *Engine[D]) findDue(ctx context.Context) ([]Due, error) {
 	deadline, cancel := context.WithTimeout(ctx, e.config.Lease)
 	defer cancel()
@@ -67,7 +67,7 @@ func (e *Engine[D]) findDue(ctx context.Context) ([]Due, error) {
 	return e.store.Due(deadline, e.kinds, e.clock.Now())
 }
 
-// claim claims at most limit operations and fences all earlier runs of them.
+// claim claims at most limit operations, which fences all earlier runs of them.
 func (e *Engine[D]) claim(ctx context.Context, due Due, limit int) ([]Claimed, error) {
 	// A claim in flight finishes even when the engine stops: the claimed operations are then handed back at once, instead of when
 	// their leases expire.
@@ -82,7 +82,8 @@ func (e *Engine[D]) claim(ctx context.Context, due Due, limit int) ([]Claimed, e
 	})
 }
 
-// capacity returns how many more operations of the kind may run.
+// capacity returns how many more operations of the kind may run: the free workers, less those that are reserved for other kinds and not
+// used by them, and within the limit of the kind.
 func (e *Engine[D]) capacity(kind string) int {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -131,7 +132,8 @@ const (
 	expireBatch = 100
 )
 
-// expirePending fails operations that are pending for longer than the limit, until the context ends.
+// expirePending fails operations that are pending for longer than the limit, until the context ends. Every replica does so; the store
+// returns each operation to one of them.
 func (e *Engine[D]) expirePending(ctx context.Context) {
 	ticker := e.clock.NewTicker(expireInterval)
 	defer ticker.Stop()
@@ -149,7 +151,7 @@ func (e *Engine[D]) expirePending(ctx context.Context) {
 	}
 }
 
-// expireSome fails one batch of pending operations and returns its size.
+// expireSome fails one batch of pending operations and returns its size. After an error it returns 0, and the next search tries again.
 func (e *Engine[D]) expireSome(ctx context.Context) int {
 	deadline, cancel := context.WithTimeout(ctx, e.config.Lease)
 	defer cancel()

@@ -15,23 +15,24 @@ import (
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 )
 
-// Config configures the engine of one replica.
+// Config configures the engine of one replica. Start from DefaultConfig: the zero value is invalid.
 type Config struct {
-	// Workers is how many operations run at the same time. With 0 the replica runs none.
+	// Workers is how many operations run at the same time. With 0 the replica runs none, but still expires pending operations.
 	Workers int
-	// Limits bounds how many operations of a kind run at the same time. Other kinds are bounded by Workers.
+	// Limits bounds how many operations of a kind run at the same time in this replica. Other kinds are bounded by Workers.
 	Limits map[string]int
-	// Lease is how long a replica that stopped renewing keeps its operations. Leases are renewed three times as often.
+	// Lease is how long a replica that stopped renewing keeps its operations. Each lease is renewed three times before it would expire. A
+	// shorter lease means a faster takeover after a crash, and more writes.
 	Lease time.Duration
 	// Poll is the interval between searches for due operations and expired leases when nothing wakes the engine.
 	Poll time.Duration
 	// PendingLimit is how long an operation may be pending before it fails.
 	PendingLimit time.Duration
-	// CreatedAfter, if set, excludes operations that were accepted earlier.
+	// CreatedAfter, if set, excludes operations that were accepted earlier, except for their cancellation.
 	CreatedAfter time.Time
-	// Component is the component of problems that name none.
+	// Component is the component of problems that name none: the service itself.
 	Component string
-	// Grace is how long running steps may continue after the engine is stopped.
+	// Grace is how long running steps may continue after the engine is stopped. Then their contexts end.
 	Grace time.Duration
 	// Observer receives events; nil for none.
 	Observer Observer
@@ -52,12 +53,13 @@ func DefaultConfig() Config {
 	return Config{Workers: workers, Lease: lease, Poll: time.Second, PendingLimit: pendingLimit, Grace: grace}
 }
 
-// Engine claims operations and runs them. All engines on one store share the work.
+// Engine claims operations and runs them. All engines on one store share the work. Run is called once; the other methods may be called
+// from any goroutine, also before Run.
 type Engine[D any] struct {
 	store     Store
 	processes map[string]Process[D]
 	kinds     []string
-	// schedule is the order in which kinds are claimed next. It rotates with each claim.
+	// schedule is the order in which kinds are claimed next. It rotates with each claim. Only the dispatcher uses it.
 	schedule []Due
 	// storeFailures counts the consecutive failed calls of the dispatcher, for storePause.
 	storeFailures int
@@ -65,7 +67,7 @@ type Engine[D any] struct {
 	clock         clock.WithTicker
 	log           logrus.FieldLogger
 	owner         string
-	wake          chan struct{}
+	wake          chan struct{} // has room for one wake-up, which stands for any number
 
 	stopping <-chan struct{} // closed once operations are to be handed back before their next step
 	running  sync.WaitGroup
@@ -73,7 +75,8 @@ type Engine[D any] struct {
 	held     map[string]*lease
 }
 
-// NewEngine validates the configuration and the processes and returns an engine that is not running yet.
+// NewEngine validates the configuration and the processes, and returns an engine that claims nothing before Run. Every kind that the
+// service accepts needs a process.
 func NewEngine[D any](store Store, config Config, clock clock.WithTicker, log logrus.FieldLogger, processes ...Process[D],
 ) (*Engine[D], error) {
 	if config.Workers < 0 || config.Lease <= 0 || config.Poll <= 0 || config.PendingLimit <= 0 {
@@ -134,7 +137,8 @@ func (e *Engine[D]) Handles(kind string) bool {
 	return known
 }
 
-// Wake makes the engine look for due operations now. It never blocks.
+// Wake makes the engine look for due operations now instead of at the next poll. It never blocks. Callers wake the engine after the commit
+// of a transaction that accepts an operation or makes one due.
 func (e *Engine[D]) Wake() {
 	select {
 	case e.wake <- struct{}{}:
@@ -143,7 +147,8 @@ func (e *Engine[D]) Wake() {
 }
 
 // Run claims and runs operations until the context ends. It then claims no more, lets running steps finish for the grace period, and
-// hands back the rest. It fails at start when unfinished operations have a kind without a process.
+// hands back the operations, so that other replicas resume them at once. It returns when no step runs any more. Run fails only at the
+// start, when unfinished operations have a kind without a process; it tolerates a store that does not answer.
 func (e *Engine[D]) Run(ctx context.Context) error {
 	kinds, err := e.unfinishedKinds(ctx)
 	if err != nil {
@@ -173,7 +178,8 @@ func (e *Engine[D]) Run(ctx context.Context) error {
 	return nil
 }
 
-// unfinishedKinds asks until the store answers or the context ends: a starting replica tolerates a database outage like any other.
+// unfinishedKinds reads the kinds until the store answers or the context ends. A starting replica thereby tolerates a database outage,
+// like a running one.
 func (e *Engine[D]) unfinishedKinds(ctx context.Context) ([]string, error) {
 	for {
 		kinds, err := e.store.UnfinishedKinds(ctx)
@@ -196,7 +202,7 @@ func (e *Engine[D]) unfinishedKinds(ctx context.Context) ([]string, error) {
 	}
 }
 
-// checkKinds refuses to start when operations are unfinished that no process would ever run.
+// checkKinds rejects unfinished operations that no process would ever run, for example after a downgrade.
 func (e *Engine[D]) checkKinds(unfinished []string) error {
 	for _, kind := range unfinished {
 		if !e.Handles(kind) {
@@ -207,7 +213,7 @@ func (e *Engine[D]) checkKinds(unfinished []string) error {
 	return nil
 }
 
-// dispatch claims work whenever a worker is free and something may be due.
+// dispatch claims work at each wake-up and each poll, until ctx ends. The runs get the other context, which ends after the grace period.
 func (e *Engine[D]) dispatch(ctx, runs context.Context) {
 	poll := e.clock.NewTicker(e.config.Poll)
 	defer poll.Stop()
@@ -232,7 +238,7 @@ func (e *Engine[D]) dispatch(ctx, runs context.Context) {
 	}
 }
 
-// start runs a claimed operation in a worker of its own.
+// start runs a claimed operation in a goroutine of its own. The run counts against the capacity until it has written its result.
 func (e *Engine[D]) start(runs context.Context, work Claimed) {
 	ctx, cancel := context.WithCancel(runs)
 	held := &lease{
@@ -278,8 +284,8 @@ func (e *Engine[D]) release(ended *lease) {
 	}
 }
 
-// interruptLate interrupts the steps that still run after the grace period. The period starts when the engine is stopped: a claim that
-// is in flight then may take a while.
+// interruptLate interrupts the steps that still run after the grace period. It measures the period from the stop of the engine in a
+// goroutine of its own, because the dispatcher may still wait for a claim then.
 func (e *Engine[D]) interruptLate(runs context.Context, stop context.CancelFunc) {
 	<-e.stopping
 

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// renewals is how many times a lease is renewed before it would expire.
+// renewals is how many times a lease is renewed before it would expire: two renewals may fail before the lease is lost.
 const renewals = 3
 
-// lease is an operation that a worker of this replica runs.
+// lease is an operation that a worker of this replica runs. The mutex of the Engine guards the fields that change.
 type lease struct {
 	Held
 
@@ -19,7 +19,7 @@ type lease struct {
 	canceling bool               // the operation is canceled at its next safe point
 }
 
-// renewLeases extends the leases of this replica until the context ends.
+// renewLeases extends the leases of this replica until the context ends. It stops runs that the replica may no longer finish alone.
 func (e *Engine[D]) renewLeases(ctx context.Context) {
 	ticker := e.clock.NewTicker(e.config.Lease / renewals)
 	defer ticker.Stop()
@@ -37,18 +37,19 @@ func (e *Engine[D]) renewLeases(ctx context.Context) {
 			until = now.Add(e.config.Lease)
 		}
 
-		// The database is down, or the machine slept. Other replicas may claim these operations before the next renewal.
+		// If the leases may expire before the next renewal, because the database is down or the machine slept, other replicas may claim the
+		// operations. Their steps stop here, before two replicas call an upstream at the same time.
 		late := e.now().Add(e.config.Lease / renewals).After(until)
 
 		e.interrupt(late, e.now())
 	}
 }
 
-// now returns the wall-clock time without its monotonic part: like the leases, it advances while the machine sleeps.
+// now returns the wall-clock time without its monotonic part. The monotonic clock stops while the machine sleeps, but leases expire.
 func (e *Engine[D]) now() time.Time { return e.clock.Now().Round(0) }
 
-// renew extends every lease, stops the runs whose lease was lost, and marks those whose operation is to be canceled. It reports
-// whether the store answered.
+// renew extends every lease and applies the answer: it stops the runs that have lost their lease, and marks the operations that an operator
+// or a user cancels. It reports whether the store answered.
 func (e *Engine[D]) renew(ctx context.Context, now time.Time) bool {
 	held := e.holding()
 	if len(held) == 0 {
@@ -91,7 +92,8 @@ func (e *Engine[D]) renew(ctx context.Context, now time.Time) bool {
 	return true
 }
 
-// holding lists the operations that this replica runs, with their current steps.
+// holding lists the operations that this replica runs, with their current steps. It copies them, so that no lock is held during a call to
+// the store.
 func (e *Engine[D]) holding() []Held {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()

@@ -7,7 +7,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
-// Observer receives events of an engine, for metrics. Its methods must not block.
+// Observer receives events of an engine, for metrics. Its methods are called concurrently and must not block. Package
+// internal/enginetelemetry implements it.
 type Observer interface {
 	// Began reports that a worker started a run.
 	Began(kind string)
@@ -36,8 +37,8 @@ func (noObserver) Ended(Record)                                     {}
 func (noObserver) ClaimFailed()                                     {}
 func (noObserver) LeaseLost()                                       {}
 
-// Ended reports the end of an operation to the Observer, the Tracer and the log. Stores call it for operations that are canceled
-// while pending, which no engine runs.
+// Ended reports the end of an operation to the Observer, the Tracer and the log. The engine calls it after the write that ends the
+// operation. Stores call it for operations that are canceled while pending, because no engine runs these.
 func (e *Engine[D]) Ended(record Record) {
 	e.config.Observer.Ended(record)
 	e.config.Tracer.Ended(record)
@@ -47,7 +48,8 @@ func (e *Engine[D]) Ended(record Record) {
 	}).Info("operation ended")
 }
 
-// Tracer follows operations across systems: it links the calls of a step to its operation. Its methods must not block.
+// Tracer follows operations across systems: it links the calls of a step to its operation. Its methods are called concurrently and must not
+// block. Package internal/enginetelemetry implements it.
 type Tracer interface {
 	// Attempt is called before an attempt, which runs with the returned context. The returned function is called exactly once, with the
 	// result of the attempt.

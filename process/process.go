@@ -11,13 +11,17 @@ import (
 )
 
 // Step is one unit of work in a process. It may run many times, on any replica: it checks whether its work is done, does it, and
-// never waits inside. It returns the modified operation and
+// never waits inside. Its name is unique within the process; users and operators see it, and running operations are stored with it, so
+// it never changes. Run is called from one goroutine for each operation, and concurrently for different operations.
+//
+// Run returns the modified operation and
 //
 //   - 0, nil: the step is done and the next one runs;
 //   - d, nil: the worker is freed, and the stage restarts after d;
 //   - 0, err: the operation fails, unless the kind of the error is retryable: then the stage's RetryPolicy decides.
 //
-// Returning both a duration and an error is a programming error and fails the operation.
+// Returning both a duration and an error is a programming error and fails the operation. A panic fails it, too. The context ends when the
+// replica stops or loses the lease; the error of an attempt that was interrupted this way does not count as a failure.
 type Step[D any] interface {
 	Name() string
 	Run(ctx context.Context, operation Operation[D], log logrus.FieldLogger) (Operation[D], time.Duration, error)
@@ -26,7 +30,7 @@ type Step[D any] interface {
 // RunFunc has the signature of Step.Run.
 type RunFunc[D any] func(ctx context.Context, operation Operation[D], log logrus.FieldLogger) (Operation[D], time.Duration, error)
 
-// StepFunc returns a step that calls run: for steps that need no type of their own.
+// StepFunc returns a step that calls run. It suits steps without a type of their own.
 func StepFunc[D any](name string, run RunFunc[D]) Step[D] { return stepFunc[D]{name: name, run: run} }
 
 type stepFunc[D any] struct {
@@ -54,31 +58,35 @@ func Action[D any](name, description string, do func(ctx context.Context, operat
 	})
 }
 
-// Process defines how operations of a kind run: stages in order.
+// Process defines how operations of a kind run. D is the data that its steps share; it must survive a round trip through JSON.
 type Process[D any] struct {
-	Kind   string
+	// Kind is stored with every operation and never changes.
+	Kind string
+	// Stages run in order. A run skips finished stages by name, so a release may add stages while operations are unfinished.
 	Stages []Stage[D]
-	// Limit is the longest time that an operation may take, counted from its first claim. Then it fails.
+	// Limit is the longest time that an operation may take, counted from its first claim and including all waits. Then the operation fails.
 	Limit time.Duration
 }
 
 // Stage is a group of steps that finishes as a whole: it is recorded once all its steps succeed, and restarts from its first step
 // when one of them has to run again.
 type Stage[D any] struct {
-	Name  string
+	// Name is unique within the process and stored once the stage has finished.
+	Name string
+	// Retry applies to the retryable errors of every step of the stage.
 	Retry RetryPolicy
 	Steps []Task[D]
-	// RetryFrom names the earlier stage from which an operation is retried that ended in this stage. It defaults to this stage. A stage
-	// that waits for an earlier request names the stage that sends the request.
+	// RetryFrom names an earlier stage. When an operator retries an operation that ended in this stage, the retry starts there. It
+	// defaults to this stage. A stage that waits for the result of a request names the stage that sends the request.
 	RetryFrom string
 }
 
 // Task is a step as part of a stage.
 type Task[D any] struct {
 	Step Step[D]
-	// When, if set, reports whether the step runs at all.
+	// When, if set, reports whether the step runs at all. It is evaluated in every run of the stage and must only read the operation.
 	When func(Operation[D]) bool
-	// Skippable allows operators to skip the step: nothing after it depends on its result.
+	// Skippable allows operators to skip the step. No later step may depend on the result of a skippable step.
 	Skippable bool
 }
 
@@ -112,7 +120,8 @@ func (p Process[D]) StageNames() []string {
 	return names
 }
 
-// Validate reports definitions that would fail only at run time: missing or duplicate names, empty stages, invalid limits.
+// Validate reports definitions that would fail only at run time: missing or duplicate names, empty stages, invalid limits. NewEngine calls
+// it for every process.
 func (p Process[D]) Validate() error {
 	if p.Kind == "" {
 		return errors.New("the process has no kind")

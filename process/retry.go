@@ -8,13 +8,16 @@ import (
 	"time"
 )
 
-// RetryPolicy says when a step runs again after a retryable error: first after First, then each time Factor times later, up to Cap,
-// lengthened at random by up to Jitter (0.1 is 10 %). The operation fails once the step has failed for Window without a success.
+// RetryPolicy says when a step runs again after a retryable error. The zero value is invalid; see DefaultRetry.
 type RetryPolicy struct {
+	// First is the wait after the first failure. Each further wait is Factor times as long, up to Cap.
 	First, Cap time.Duration
 	Factor     float64
-	Jitter     float64
-	Window     time.Duration
+	// Jitter lengthens each wait at random by up to this share: 0.1 is 10 %.
+	Jitter float64
+	// Window is the retry window. The operation fails once the step has failed for that long without a success or a wait. An attempt
+	// that starts within the window still counts, so the last one may end later.
+	Window time.Duration
 }
 
 // DefaultRetry returns a policy for upstreams with outages of minutes: from 1 s to 1 min, for an hour.
@@ -38,8 +41,8 @@ func (p RetryPolicy) validate() error {
 	return nil
 }
 
-// Successor returns the operation that retries a failed or canceled one. It takes over the data, the finished stages before the one from
-// which the retry starts, and the steps that operators skipped.
+// Successor returns the operation that retries a failed or canceled one. It takes over the data, the finished stages before the first stage
+// of the retry (see Stage.RetryFrom), and the steps that operators skipped. The former operation must have its payload.
 func (e *Engine[D]) Successor(former Record, id string, at time.Time) New {
 	process := e.processes[former.Kind]
 	stages := process.reusableStages(former)
@@ -58,7 +61,8 @@ func (e *Engine[D]) Successor(former Record, id string, at time.Time) New {
 	}
 }
 
-// reusableStages lists the stages that a retry of the operation does not run again.
+// reusableStages lists the stages that a retry of the operation does not run again: those before the first unfinished stage, or before
+// its RetryFrom.
 func (p Process[D]) reusableStages(former Record) []string {
 	names := p.StageNames()
 
@@ -101,7 +105,7 @@ func (p Process[D]) skippedSteps(former Record, reused []string) []string {
 	return steps
 }
 
-// MaySkip reports whether operators may skip the step in operations of the kind.
+// MaySkip reports whether operators may skip the step in operations of the kind. It is false for unknown kinds and steps.
 func (e *Engine[D]) MaySkip(kind, step string) bool {
 	for _, stage := range e.processes[kind].Stages {
 		for _, task := range stage.Steps {

@@ -13,22 +13,26 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
-// run executes one claimed operation until it ends, waits or is lost. progress collects the results since the last save.
+// run executes one claimed operation until it ends, waits or is lost. One goroutine uses it; the lease is shared with the renewal.
 type run[D any] struct {
 	engine    *Engine[D]
 	lease     *lease
 	operation Operation[D]
 	takenFrom string
-	attempts  map[string]Attempt
-	progress  Progress
-	log       logrus.FieldLogger
+	// attempts are the stored attempts, by step.
+	attempts map[string]Attempt
+	// progress collects the results since the last save.
+	progress Progress
+	log      logrus.FieldLogger
 
 	// endTrace ends the trace of the running attempt.
 	endTrace func(Outcome, string)
 
+	// unreadable is that of Claimed. keepPayload protects a payload that was not decoded from being overwritten.
 	unreadable  error
 	keepPayload bool
-	uncertain   bool // a write has failed: nothing more is written
+	// uncertain reports that a write has failed, see errUncertain.
+	uncertain bool
 }
 
 // newRun returns the run of a claimed operation. Its log lines name the operation.
@@ -55,7 +59,8 @@ func (e *Engine[D]) newRun(work Claimed, held *lease) *run[D] {
 	}
 }
 
-// execute runs the unfinished stages. It returns when the operation has ended, waits, was handed back, or was lost.
+// execute runs the unfinished stages. It returns when the operation has ended, waits, was handed back, or was lost. By then it has written
+// the result, or given up because another replica continues.
 func (r *run[D]) execute(ctx context.Context) {
 	if r.takenFrom != "" {
 		r.addEvent(TakenOver, "the replica that ran the operation stopped renewing its lease")
@@ -141,7 +146,8 @@ func (r *run[D]) enabled(task Task[D]) (enabled bool, err error) {
 	return enabled, err
 }
 
-// skipped reports whether the step was skipped before, or is skipped now at an operator's request, which it records.
+// skipped reports whether the run leaves out the step, because an operator requested so now or earlier. It records a new request in the
+// timeline, and clears the problem and the event of the step that no longer runs.
 func (r *run[D]) skipped(stage, step string) bool {
 	if r.operation.Skip.Step == step {
 		now := r.engine.clock.Now()
@@ -160,7 +166,8 @@ func (r *run[D]) skipped(stage, step string) bool {
 	return slices.Contains(r.operation.SkippedSteps, step)
 }
 
-// mayContinue is the safe point before each step, at which an operation is canceled, handed back, or stopped by its limit.
+// mayContinue is the safe point before each step. There an operation is canceled, fails by its limit, or is handed back because the replica
+// stops. It reports whether the next step may run.
 func (r *run[D]) mayContinue(ctx context.Context, process Process[D]) bool {
 	r.engine.mutex.Lock()
 	canceling := r.lease.canceling

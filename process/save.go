@@ -14,11 +14,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// saveTimeout bounds a write. Writes have a context of their own: results are stored even when the run is being stopped.
+// saveTimeout bounds a write. Writes do not end with the run, so that a stopping replica still stores its results. The timeout may exceed
+// the lease: the fence rejects a late write.
 const saveTimeout = 10 * time.Second
 
-// errUncertain ends a run after a write that may or may not be stored. Another write could repeat timeline entries; the next claim
-// reads the stored row.
+// errUncertain is the error of all writes after a failed one. The database may have committed the failed write and lost the response, so
+// another write could repeat timeline entries. The lease expires instead, and the next claim reads the stored row.
 var errUncertain = errors.New("an earlier write may or may not be stored")
 
 // fail ends the operation with the error.
@@ -32,7 +33,8 @@ func (r *run[D]) failWith(ctx context.Context, problem Problem) {
 	r.finish(ctx, Failed, OperationFailed, problem.Message)
 }
 
-// finish ends the operation. The store records an operation that is being canceled as canceled, whatever its result.
+// finish ends the operation. The store records an operation that is being canceled as canceled, whatever its result. Only the run whose
+// write succeeds reports the end, so observers count each operation once.
 func (r *run[D]) finish(ctx context.Context, state State, outcome Outcome, message string) {
 	now := r.engine.clock.Now()
 
@@ -61,7 +63,7 @@ func (r *run[D]) release(ctx context.Context, next time.Time) {
 	r.write(ctx)
 }
 
-// checkpoint implements Operation.Save.
+// checkpoint implements Operation.Save. It keeps all fields of the record but WaitingFor, because a step may not change them.
 func (r *run[D]) checkpoint(ctx context.Context, operation Operation[D]) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("storing an intent: %w", err)
@@ -93,7 +95,8 @@ func (r *run[D]) write(ctx context.Context) bool {
 	return false
 }
 
-// store writes the progress under the lease. It takes over the stored state, because a cancellation may have arrived meanwhile.
+// store writes the progress under the lease. It takes over the stored state, because a cancellation may have arrived since the last
+// renewal. An unchanged payload is not sealed and written again: it is the largest column.
 func (r *run[D]) store(ctx context.Context) error {
 	if r.uncertain {
 		return errUncertain
@@ -141,7 +144,7 @@ func (e *Engine[D]) problemOf(err error) Problem {
 	return Problem{Message: known.Text, Reason: known.Reason, Component: cmp.Or(known.Component, e.config.Component)}
 }
 
-// timedOut returns the problem of something that exceeded its limit.
+// timedOut returns the problem "<what> within <limit>", where what says what did not happen.
 func (e *Engine[D]) timedOut(what string, limit time.Duration) Problem {
 	return Problem{
 		Message:   fmt.Sprintf("%s within %s", what, limit),
@@ -150,7 +153,7 @@ func (e *Engine[D]) timedOut(what string, limit time.Duration) Problem {
 	}
 }
 
-// maxText bounds stored texts, in characters: they may come from another system.
+// maxText bounds stored texts, in characters. Error texts may come from another system and be of any size.
 const maxText = 2000
 
 // presentable returns a text that every database stores and every terminal shows: valid UTF-8 without control characters, truncated

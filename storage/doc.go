@@ -1,12 +1,34 @@
-// Package storage opens the database of a service, PostgreSQL or SQLite, migrates its schema, and runs its statements. The stores in the
-// packages below it share one set of queries for both databases; the few differences are fragments that DB returns.
+// Package storage opens the database of a service, PostgreSQL or SQLite, migrates its schema, and runs its statements.
 //
-// It guarantees that times have one stored form (Time), that no call outlives its context by more than a second, that calls without a
-// deadline end after 10 s, and that errors of both drivers are classified alike (IsDuplicate, IsUnavailable).
+// The tables belong to the stores in the folders below:
 //
-// Rows have no version of their own: migrations bring them all to the current schema. The exceptions are columns with JSON, whose types
+//   - operations: the tables of the engine, in the databases of both services. It implements process.Store.
+//   - instances, bindings, auditlog: the tables of the broker.
+//   - runtimes: the tables of the Provisioner.
+//   - keyrotation re-encrypts the sealed columns of all stores; storagetest opens databases for tests.
+//
+// # Statements
+//
+// A store writes each query once, for both databases, with `?` as the placeholder. Exec, Select and Get run it on db.Reader(), on
+// db.Writer() for a single writing statement, or on the Tx of DB.InTx. The few differences between the databases are SQL fragments that
+// DB returns, such as SkipLocked. ExecBatch and ExecCTE save round trips on the hot paths.
+//
+// # Guarantees
+//
+//   - Times have one stored form, see Time.
+//   - No call outlives its context by more than a second, even if the server is frozen. Calls without a deadline end after 10 s.
+//   - Connections are handed out in the order of the requests.
+//   - Errors of both drivers are classified alike: ErrNotFound, IsDuplicate and IsUnavailable.
+//   - No connection to a standby is used: Open refuses one, and a server that becomes read-only loses its connections.
+//
+// # Versions
+//
+// Rows have no version of their own: migrations bring them all to the current schema. During an update replicas of two releases share the
+// database, so a migration must leave the statements of the release before it working. The exceptions are columns with JSON, whose types
 // document their stored form and its versions: operations.payload, instances.request, runtimes.configuration, bindings.access, audit.entry.
 //
-// A new table belongs to a store: add a numbered file to its migrations folder, never change one that was released, and add the plans of
-// its statements to plans_*_test.go. Databases of earlier releases are opened by test/upgrade.
+// # Usual changes
+//
+// A new column or table belongs to a store: add a numbered file to its migrations folder, and never change one that was released. A new
+// statement gets its query plan checked on both databases in plans_calls_test.go. Databases of earlier releases are opened by test/upgrade.
 package storage

@@ -9,11 +9,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// cleanupTimeout bounds the calls after the account is created. They also run when the replica has lost its lease meanwhile.
+// cleanupTimeout bounds the calls after the account is created. These calls also run when the replica has lost its lease meanwhile, because
+// no other replica may know of the account.
 const cleanupTimeout = 20 * time.Second
 
-// createAccess creates the account and stores its credentials in the binding's row, which is the intent. If the binding was removed
-// meanwhile, createAccess removes the account at once, because the unbind operation may have finished already.
+// createAccess creates the account and stores its credentials in the binding's row. If the binding was removed meanwhile, createAccess
+// removes the account at once, because the unbind operation may have finished before the account existed.
 type createAccess struct {
 	runtimes Runtimes
 	bindings Bindings
@@ -80,6 +81,7 @@ func (s createAccess) undo(ctx context.Context, operation Operation) error {
 	return errRemoved()
 }
 
+// errRemoved is permanent: the operation of a removed binding fails.
 func errRemoved() error {
 	return failure.New(failure.Permanent, "the binding or its instance was removed before the access was ready").
 		WithReason(failure.ReasonConflict, failure.ComponentBroker)

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Limit is the longest time that creating or removing a binding may take.
+// Limit is the longest time that creating or removing a binding may take. It leaves room for the retry window of one hour of each stage.
 const Limit = 3 * time.Hour
 
 // Operation is the input and the result of the steps.
@@ -17,14 +17,14 @@ type Operation = process.Operation[environment.Data]
 // Step is a step of the processes.
 type Step = process.Step[environment.Data]
 
-// Runtimes creates and removes accounts in runtimes. Both calls are idempotent. Its errors are of package failure; NotFound means that
-// the runtime does not exist.
+// Runtimes creates and removes accounts in runtimes. Both calls are idempotent: Grant returns new credentials for an existing account,
+// and Revoke succeeds if the account is gone. The errors are of package failure; NotFound means that the runtime does not exist.
 type Runtimes interface {
 	Grant(ctx context.Context, instance environment.Instance, binding environment.Binding) (environment.Access, error)
 	Revoke(ctx context.Context, instance environment.Instance, binding environment.Binding) error
 }
 
-// Bindings reads and writes the broker's rows. Its errors are of package failure.
+// Bindings reads and writes the broker's rows. The errors are of package failure.
 type Bindings interface {
 	// Find returns the current state of the instance.
 	Find(ctx context.Context, instanceID string) (environment.Instance, error)
@@ -32,6 +32,7 @@ type Bindings interface {
 	WantsBinding(ctx context.Context, id string) (bool, error)
 	// SaveAccess stores the credentials unless some are stored. It reports false if the binding is gone or being removed.
 	SaveAccess(ctx context.Context, id string, access environment.Access) (bool, error)
+	// RemoveBinding removes the row, if it exists.
 	RemoveBinding(ctx context.Context, id string) error
 }
 
@@ -56,7 +57,7 @@ func Bind(options Options) process.Process[environment.Data] {
 	}
 }
 
-// Unbind removes access. Operators may skip that if the runtime will never answer again.
+// Unbind removes access. Operators may skip the removal of the account if the runtime will never answer again.
 func Unbind(options Options) process.Process[environment.Data] {
 	retry := process.RetryPolicy{
 		First: 500 * time.Millisecond, Factor: 2, Cap: 30 * time.Second, Jitter: 0.2, Window: time.Hour,

@@ -31,7 +31,8 @@ func removeAccess(runtimes Runtimes, bindings Bindings) Step {
 		})
 }
 
-// runtimeGone reports whether the instance no longer has the runtime with the account. Nothing is left to remove then.
+// runtimeGone reports whether the instance is gone, or has another runtime than the one with the account. A suspension removes the runtime
+// with all its accounts.
 func runtimeGone(ctx context.Context, bindings Bindings, binding environment.Binding) (bool, error) {
 	instance, err := bindings.Find(ctx, binding.InstanceID)
 	if failure.Of(err).Reason == failure.ReasonNotFound {

@@ -12,7 +12,7 @@ import (
 // Mode is a kind of fault.
 type Mode string
 
-// The modes. A dead replica is replaced. A frozen one later continues, including the call, although another replica has taken over.
+// The modes. A dead replica is replaced. A frozen replica later continues with the call, although another replica has taken over.
 const (
 	DiesBefore Mode = "before" // the replica dies, the call is not made
 	DiesAfter  Mode = "after"  // the call is made, the replica dies without its response
@@ -25,12 +25,12 @@ const (
 const freezeTime = 15 * time.Second
 
 var (
-	// ErrLost is the error of a call when its request or its response is lost.
+	// ErrLost is the error of a call whose request or response is lost. The caller cannot know which of them was.
 	ErrLost = errors.New("connection lost")
 	errDead = errors.New("replica is dead")
 )
 
-// Point is the nth call of a name in a run, counted from 1.
+// Point identifies a call: the Nth call with the Name in a run, counted from 1 over all replicas.
 type Point struct {
 	Name string
 	N    int
@@ -38,7 +38,7 @@ type Point struct {
 
 func (p Point) String() string { return fmt.Sprintf("%s-%d", p.Name, p.N) }
 
-// Fault is a fault at a point.
+// Fault is the injection of a mode at a point.
 type Fault struct {
 	Point
 
@@ -57,13 +57,14 @@ func name(plan []Fault) string {
 	return strings.Join(parts, "+")
 }
 
-// faults counts the calls of all replicas and injects the planned faults.
+// faults counts the calls of all replicas in a run and injects the planned faults. All proxies of the run share it.
 type faults struct {
 	plan []Fault
 
-	mutex    sync.Mutex
-	active   bool
-	counts   map[string]int
+	mutex  sync.Mutex
+	active bool
+	counts map[string]int
+	// possible lists all faults that could have been injected, in the order of the calls.
 	possible []Fault
 	injected int
 }
@@ -78,7 +79,7 @@ func (f *faults) activate() {
 	f.active = true
 }
 
-// next counts a call at which any of the modes is possible. It returns the planned mode, or "".
+// next counts a call at which any of the modes is possible. It returns the planned mode of this call, or "".
 func (f *faults) next(name string, modes ...Mode) Mode {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()

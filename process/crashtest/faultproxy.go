@@ -10,21 +10,24 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// latency is the duration of a call to an upstream, long enough that some leases are renewed during a call.
+// latency is the duration of a call to an upstream. It is long enough that some leases are renewed during a call.
 const latency = 970 * time.Millisecond
 
 // Proxy is the only connection of a replica to its store and to upstreams. It injects the faults. After the replica dies, every call
 // fails.
 type Proxy struct {
 	faults *faults
-	kill   context.CancelFunc
+	// kill ends the context of the replica's engine.
+	kill context.CancelFunc
 
 	mutex sync.Mutex
 	dead  bool
+	// thaws is when a frozen replica continues; the zero time for one that was never frozen.
 	thaws time.Time
 }
 
-// Call calls an upstream. Faults may hit the request or the response.
+// Call calls an upstream. Faults may hit the request or the response. The name groups the calls that are counted together, such as
+// "OrderRuntime".
 func (p *Proxy) Call(ctx context.Context, name string, call func(ctx context.Context) error) error {
 	return p.forward(ctx, name, func(ctx context.Context) error {
 		select {
@@ -63,7 +66,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-// forward makes a call, with a fault if one is planned. The call of a frozen replica arrives late, even if its context has ended.
+// forward makes a call, with a fault if one is planned. The call of a frozen replica arrives late, even if its context has ended: the
+// request may have left the machine before the freeze.
 func (p *Proxy) forward(ctx context.Context, name string, call func(ctx context.Context) error) error {
 	start := time.Now()
 
@@ -94,7 +98,7 @@ func (p *Proxy) forward(ctx context.Context, name string, call func(ctx context.
 	return p.respond(mode, call(ctx))
 }
 
-// respond returns the response of a call to its caller.
+// respond returns the response of a call to its caller, unless the fault hits the response.
 func (p *Proxy) respond(mode Mode, err error) error {
 	switch mode {
 	case DiesAfter:
@@ -111,7 +115,7 @@ func (p *Proxy) respond(mode Mode, err error) error {
 	return err
 }
 
-// checkAlive fails if the replica is dead. While it is frozen, checkAlive blocks.
+// checkAlive fails if the replica is dead. It blocks while the replica is frozen.
 func (p *Proxy) checkAlive() error {
 	for {
 		p.mutex.Lock()
@@ -130,7 +134,7 @@ func (p *Proxy) checkAlive() error {
 	}
 }
 
-// freeze delays the calls of the replica, like a stopped process whose leases expire.
+// freeze delays all calls of the replica, like a process that is stopped while its leases expire.
 func (p *Proxy) freeze(pause time.Duration) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -138,7 +142,7 @@ func (p *Proxy) freeze(pause time.Duration) {
 	p.thaws = time.Now().Add(pause)
 }
 
-// die makes all further calls of the replica fail, like a crash.
+// die makes all further calls of the replica fail and ends its engine, like a crash.
 func (p *Proxy) die() {
 	p.mutex.Lock()
 	p.dead = true
@@ -158,7 +162,7 @@ func (p *Proxy) running() bool {
 // Transparent returns a proxy without faults, for the client side of a scenario.
 func Transparent() *Proxy { return &Proxy{faults: newFaults(nil), kill: func() {}} }
 
-// store is the engine's store behind a replica's proxy. It reports claims and writes to the monitor.
+// store is the engine's store behind a replica's proxy. It reports claims and writes to the monitor. Reads need no fault points.
 type store struct {
 	process.Store
 

@@ -12,41 +12,46 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// monitor observes the claims, writes and steps of all replicas of a run and records violated invariants.
+// monitor observes the claims, writes and steps of all replicas of a run and records violated invariants. It sees the calls in the order in
+// which the store executes them.
 type monitor struct {
 	mutex      sync.Mutex
-	operations map[string]*seen
+	operations map[string]*observation
+	// violations describe what was violated, in the order of the events.
 	violations []string
 }
 
-// seen is the observed state of an operation.
-type seen struct {
+// observation is the state of an operation as the monitor derives it from claims and writes.
+type observation struct {
 	fence    int64
 	finished []string
 	// ran lists the steps that ran, by stage.
 	ran map[string][]string
-	// holder is the proxy of the replica with the lease.
+	// holder is the proxy of the replica with the lease, or nil.
 	holder *Proxy
 	// takeovers counts the claims of an expired lease.
 	takeovers int
 }
 
-func newMonitor() *monitor { return &monitor{operations: map[string]*seen{}} }
+func newMonitor() *monitor { return &monitor{operations: map[string]*observation{}} }
 
-func (m *monitor) of(operationID string) *seen {
+// of returns the observation of the operation, which is empty at first. The caller holds the mutex.
+func (m *monitor) of(operationID string) *observation {
 	known, ok := m.operations[operationID]
 	if !ok {
-		known = &seen{ran: map[string][]string{}}
+		known = &observation{ran: map[string][]string{}}
 		m.operations[operationID] = known
 	}
 
 	return known
 }
 
-func (m *monitor) note(format string, args ...any) {
+// violated records a violation. The caller holds the mutex.
+func (m *monitor) violated(format string, args ...any) {
 	m.violations = append(m.violations, fmt.Sprintf(format, args...))
 }
 
+// claimed checks claims: every claim raises the fence by one, and names the former owner exactly if a lease has expired.
 func (m *monitor) claimed(proxy *Proxy, claimed []process.Claimed) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -55,11 +60,11 @@ func (m *monitor) claimed(proxy *Proxy, claimed []process.Claimed) {
 		operation := m.of(work.Record.ID)
 
 		if work.Record.Lease.Fence != operation.fence+1 {
-			m.note("%s was claimed with fence %d after %d", work.Record.Kind, work.Record.Lease.Fence, operation.fence)
+			m.violated("%s was claimed with fence %d after %d", work.Record.Kind, work.Record.Lease.Fence, operation.fence)
 		}
 
 		if (operation.holder != nil) != (work.TakenFrom != "") {
-			m.note("%s was claimed as taken over from %q, but had a holder: %t", work.Record.Kind, work.TakenFrom, operation.holder != nil)
+			m.violated("%s was claimed as taken over from %q, but had a holder: %t", work.Record.Kind, work.TakenFrom, operation.holder != nil)
 		}
 
 		if work.TakenFrom != "" {
@@ -70,6 +75,8 @@ func (m *monitor) claimed(proxy *Proxy, claimed []process.Claimed) {
 	}
 }
 
+// saved checks a successful write: it must carry the fence of the last claim, come from the replica that claimed, and keep all finished
+// stages.
 func (m *monitor) saved(proxy *Proxy, progress process.Progress) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -78,12 +85,12 @@ func (m *monitor) saved(proxy *Proxy, progress process.Progress) {
 	operation := m.of(record.ID)
 
 	if record.Lease.Fence != operation.fence || proxy != operation.holder {
-		m.note("%s was written under fence %d instead of the last one, %d", record.Kind, record.Lease.Fence, operation.fence)
+		m.violated("%s was written under fence %d instead of the last one, %d", record.Kind, record.Lease.Fence, operation.fence)
 	}
 
 	if len(record.FinishedStages) < len(operation.finished) ||
 		!slices.Equal(record.FinishedStages[:len(operation.finished)], operation.finished) {
-		m.note("%s: finished stages changed from %v to %v", record.Kind, operation.finished, record.FinishedStages)
+		m.violated("%s: finished stages changed from %v to %v", record.Kind, operation.finished, record.FinishedStages)
 	}
 
 	operation.finished = slices.Clone(record.FinishedStages)
@@ -93,7 +100,8 @@ func (m *monitor) saved(proxy *Proxy, progress process.Progress) {
 	}
 }
 
-// began records that a replica started a step. A replica that has not noticed the loss of its lease yet is exempt.
+// began checks that a step of a finished stage does not run. A replica that has not noticed the loss of its lease yet is exempt, because
+// the fence rejects its results.
 func (m *monitor) began(operation process.Record, stage, step string) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -104,7 +112,7 @@ func (m *monitor) began(operation process.Record, stage, step string) {
 	}
 
 	if slices.Contains(known.finished, stage) {
-		m.note("%s: step %s ran although stage %s was finished", operation.Kind, step, stage)
+		m.violated("%s: step %s ran although stage %s was finished", operation.Kind, step, stage)
 	}
 
 	if !slices.Contains(known.ran[stage], step) {
@@ -133,9 +141,9 @@ func (s observed[D]) Run(ctx context.Context, operation process.Operation[D], lo
 	return s.Step.Run(ctx, operation, log)
 }
 
-// observe wraps every step of the processes.
+// observe returns the processes with every step wrapped in an observed step. It does not change its arguments.
 func observe[D any](processes []process.Process[D], proxy *Proxy, monitor *monitor) []process.Process[D] {
-	seen := make([]process.Process[D], 0, len(processes))
+	observing := make([]process.Process[D], 0, len(processes))
 
 	for _, each := range processes {
 		stages := make([]process.Stage[D], 0, len(each.Stages))
@@ -151,8 +159,8 @@ func observe[D any](processes []process.Process[D], proxy *Proxy, monitor *monit
 		}
 
 		each.Stages = stages
-		seen = append(seen, each)
+		observing = append(observing, each)
 	}
 
-	return seen
+	return observing
 }

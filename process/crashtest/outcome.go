@@ -15,13 +15,13 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// outcome is the part of the result that must be the same in every run.
+// outcome is the part of a run's result that must be the same in every run of a scenario.
 type outcome struct {
 	Operations []ended
 	Upstream   any
 }
 
-// ended is an ended operation, without IDs and times.
+// ended is an ended operation without the IDs and times, which differ between runs.
 type ended struct {
 	Kind           string
 	State          process.State
@@ -108,7 +108,8 @@ func (r *Run[D]) all() []process.Record {
 	return records
 }
 
-// violations returns the violated invariants of an operation that has ended.
+// violations returns the violated invariants of an operation that has ended: gaps in the timeline, a lease that was not returned, takeovers
+// without an entry, and finished stages with a step whose end the timeline lacks.
 func (r *Run[D]) violations(id string) []string {
 	r.Helper()
 
@@ -161,7 +162,7 @@ var (
 	times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
-// ending returns the part of an ended operation that is compared.
+// ending returns the part of an ended operation that is compared. Random texts in the data are replaced.
 func (r *Run[D]) ending(record process.Record) ended {
 	data := ""
 	if !r.env.AnyData {

@@ -23,7 +23,7 @@ const (
 	poll = 4 * time.Second
 )
 
-// Run is one run of a scenario.
+// Run is one run of a scenario, and the argument of its script. Its methods are called from the goroutine of the test.
 type Run[D any] struct {
 	*testing.T
 
@@ -31,6 +31,7 @@ type Run[D any] struct {
 	faults  *faults
 	monitor *monitor
 	running sync.WaitGroup
+	// proxies belong to the replicas in the order of their start. Only the last replica may be neither dead nor frozen.
 	proxies []*Proxy
 }
 
@@ -43,10 +44,10 @@ func newRun[D any](t *testing.T, env Env[D], plan []Fault) *Run[D] {
 	return run
 }
 
-// InjectFaults starts counting fault points. Earlier calls only prepare the scenario.
+// InjectFaults starts counting fault points. Earlier calls only prepare the scenario and never fail.
 func (r *Run[D]) InjectFaults() { r.faults.activate() }
 
-// Sleep lets time pass. It replaces replicas that die or freeze meanwhile.
+// Sleep lets the fake time pass. It starts a new replica when the last one dies or freezes.
 func (r *Run[D]) Sleep(d time.Duration) {
 	r.Helper()
 
@@ -59,7 +60,7 @@ func (r *Run[D]) Sleep(d time.Duration) {
 	}
 }
 
-// Await sleeps until the operations have ended.
+// Await sleeps until the operations have ended. It fails the test with the timeline if one takes longer than operationTimeout.
 func (r *Run[D]) Await(operationIDs ...string) {
 	r.Helper()
 
@@ -72,7 +73,7 @@ func (r *Run[D]) Await(operationIDs ...string) {
 	}
 }
 
-// startReplica starts another replica.
+// startReplica starts a replica with an engine, a proxy and the processes of its own.
 func (r *Run[D]) startReplica() {
 	r.Helper()
 
@@ -98,7 +99,7 @@ func (r *Run[D]) startReplica() {
 	})
 }
 
-// settle waits until frozen replicas continue and late calls take effect.
+// settle waits until frozen replicas continue and late calls take effect, so that the checks after the run see them.
 func (r *Run[D]) settle() {
 	r.Helper()
 

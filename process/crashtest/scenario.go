@@ -10,7 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// Scenario is run once for each fault. D is the data of its operations.
+// Scenario describes operations that run once for each fault. D is the data of its operations. Its runs must be deterministic, except for
+// the order of concurrent events.
 type Scenario[D any] struct {
 	// Name is the name of the subtests.
 	Name string
@@ -20,8 +21,9 @@ type Scenario[D any] struct {
 	Open func(t *testing.T) Env[D]
 }
 
-// Env is the environment of one run.
+// Env is the environment of one run: a database and fake upstreams.
 type Env[D any] struct {
+	// Store is the store behind the proxies. It has no fault points of its own.
 	Store *operations.Store
 	// Processes returns all processes of the service, as a replica registers them. They call upstreams through the proxy.
 	Processes func(proxy *Proxy) []process.Process[D]
@@ -31,7 +33,8 @@ type Env[D any] struct {
 	Random *regexp.Regexp
 	// Script runs the scenario. It returns the operations whose outcome must be the same in every run. Other operations only must end.
 	Script func(run *Run[D]) (operationIDs []string)
-	// Upstream returns the state of the upstreams after the run, which must be the same in every run. It fails the test for forbidden states.
+	// Upstream returns the state of the upstreams after the run, which must be the same in every run. It fails the test for forbidden
+	// states, such as two runtimes of one instance.
 	Upstream func() any
 }
 
@@ -41,7 +44,7 @@ func Matrix[D any](t *testing.T, scenarios ...Scenario[D]) {
 	Sample(t, 1, scenarios...)
 }
 
-// Sample runs every scenario once for every nth single fault.
+// Sample runs every scenario once for every nth single fault. It is the affordable form of Matrix for each build.
 func Sample[D any](t *testing.T, nth int, scenarios ...Scenario[D]) {
 	t.Helper()
 
@@ -84,8 +87,8 @@ func each[D any](t *testing.T, scenarios []Scenario[D], plan func(possible []Fau
 	}
 }
 
-// all runs the scenario with each plan. Concurrent events may happen in any order, so a run may have fewer points than the first and miss
-// its fault. At least three quarters of the runs must have one.
+// all runs the scenario with each plan. Concurrent events may happen in any order, so a run may have fewer points than the first run and
+// miss its fault. At least three quarters of the runs must inject one, or the test would pass without testing anything.
 func all[D any](t *testing.T, scenario Scenario[D], baseline outcome, plans [][]Fault) {
 	t.Helper()
 
@@ -125,7 +128,7 @@ func rehearse[D any](t *testing.T, scenario Scenario[D]) (outcome, []Fault) {
 	return baseline, faults.possible
 }
 
-// Covers fails the test unless every registered process has a scenario.
+// Covers fails the test unless every registered process has a scenario with its kind.
 func Covers[D any](t *testing.T, processes []process.Process[D], scenarios ...Scenario[D]) {
 	t.Helper()
 

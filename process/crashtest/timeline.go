@@ -42,7 +42,8 @@ func Gaps(state process.State, timeline []process.Entry) []string {
 	return append(gaps, attemptGaps(timeline)...)
 }
 
-// attemptGaps checks the entries of attempts.
+// attemptGaps returns the defects in the entries of attempts: wrong numbers, overlapping times, duplicates, and a return to a stage that was
+// left.
 func attemptGaps(timeline []process.Entry) []string {
 	var (
 		gaps   []string
@@ -93,7 +94,8 @@ func attemptGaps(timeline []process.Entry) []string {
 	return gaps
 }
 
-// following returns the number of the attempt after the entry. An attempt that was handed back does not count.
+// following returns the number of the attempt after the entry. The number of an attempt that was handed back is used again, and a step that
+// has ended counts from 1 if its stage restarts.
 func following(entry process.Entry) int {
 	switch entry.Outcome {
 	case process.Waiting, process.Retrying:
@@ -105,7 +107,7 @@ func following(entry process.Entry) int {
 	}
 }
 
-// text formats the timeline.
+// text formats the timeline for test failures, one line for each entry.
 func text(timeline []process.Entry) string {
 	lines := make([]string, 0, len(timeline))
 	for _, entry := range timeline {

@@ -23,7 +23,7 @@ type Provisioner interface {
 	DeprovisionRuntime(ctx context.Context, caller provisionerclient.Caller, runtimeID string) (operationID string, err error)
 }
 
-// Instances records and removes instances.
+// Instances records and removes instances. Its methods change nothing if the operation has lost its lease.
 type Instances interface {
 	SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error
 	Delete(ctx context.Context, by process.Record, instance environment.Instance) error
@@ -31,8 +31,8 @@ type Instances interface {
 	Suspend(ctx context.Context, by process.Record, instance environment.Instance, change *environment.Update) error
 }
 
-// Provisionings returns the data of the operation that ordered the instance's runtime, empty if there is none. Its errors are of package
-// failure.
+// Provisionings returns the data of the newest operation that may have ordered the instance's runtime, or the zero value if no operation
+// has. The errors are of package failure.
 type Provisionings interface {
 	LastProvisioning(ctx context.Context, instanceID string) (environment.Data, error)
 }
@@ -43,7 +43,7 @@ type Options struct {
 	Instances     Instances
 	Provisionings Provisionings
 	Waiter        provisionerwait.Waiter
-	// Kind returns which Provisioner it is, as far as known.
+	// Kind returns which Provisioner the broker is connected to. It is KindUnknown until the Provisioner has answered once.
 	Kind func() provisionerclient.Kind
 	// Limit is the longest time that an operation may take.
 	Limit time.Duration
@@ -59,7 +59,8 @@ func Suspension(options Options) process.Process[environment.Data] {
 	return removing(environment.KindSuspend, options, suspendInstance(options.Instances))
 }
 
-// removing returns a process that removes a runtime and ends with the given step.
+// removing returns a process that removes a runtime and ends with the given step. Each step is a stage, so that a wait repeats no other
+// step.
 func removing(kind string, options Options, last Step) process.Process[environment.Data] {
 	stage := func(step Step) process.Stage[environment.Data] {
 		return process.Stage[environment.Data]{Name: step.Name(), Retry: process.DefaultRetry(), Steps: process.Steps(step)}

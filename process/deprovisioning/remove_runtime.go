@@ -12,7 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// removeRuntime asks the Provisioner to remove the runtime. The id of the operation is the idempotency key of the request.
+// removeRuntime asks the Provisioner to remove the runtime. The ID of the operation is the idempotency key of the request. The step succeeds
+// if the Provisioner does not know the runtime, or if no runtime was ever ordered.
 type removeRuntime struct {
 	provisioner Provisioner
 	instances   Instances
@@ -26,7 +27,7 @@ func (removeRuntime) Name() string { return "Remove_Runtime" }
 // Run implements process.Step.
 func (s removeRuntime) Run(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
 	instance := operation.Data.Instance
-	operation.Data.ProvisionerOperationID = "" // a retry inherits that of the failed operation
+	operation.Data.ProvisionerOperationID = "" // a retry inherits the ID of the failed removal
 
 	if instance.RuntimeID == "" {
 		if !operation.Data.Ordered {
@@ -63,9 +64,9 @@ func (s removeRuntime) Run(ctx context.Context, operation Operation, log logrus.
 	return operation, 0, nil
 }
 
-// findRuntime returns the id of an ordered runtime whose id never reached the broker, or "" if there is no runtime. It repeats the order
-// under its idempotency key: afterwards exactly the runtime of that key exists, or none if the order is rejected. Kyma Provisioner knows
-// no keys, so its rejection proves nothing and an operator has to look.
+// findRuntime returns the ID of an ordered runtime whose ID never reached the broker, or "" if no runtime exists. It repeats the order under
+// its idempotency key: afterwards exactly the runtime of this key exists, or none if the order is rejected. Kyma Provisioner knows no keys,
+// so its rejection does not prove that no runtime exists, and an operator has to look.
 func (s removeRuntime) findRuntime(ctx context.Context, operation Operation) (string, error) {
 	ordered, err := s.provisioner.OrderRuntime(ctx, provisionerclient.Caller{
 		Tenant:         operation.Data.Instance.RuntimeTenant(),

@@ -7,12 +7,12 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// maxReservations bounds the memory of a PollLimiter. Most unused reservations belong to operations that ended, or were woken, before
-// their time.
+// maxReservations bounds the memory of a PollLimiter. An operation that ends early, or is woken by an event, leaves its reservation behind.
 const maxReservations = 50_000
 
-// PollLimiter limits how many operations of this replica poll the Provisioner in a second. An operation that has to wait gets a
-// reserved time, so it runs again once and not repeatedly until it succeeds. Each replica has its own limiter.
+// PollLimiter limits how many operations of this replica poll the Provisioner in a second. An operation that has to wait gets a reserved
+// time: it runs again once at that time, instead of competing with the others at every attempt. Each replica has its own limiter, and
+// reservations do not survive a restart.
 type PollLimiter struct {
 	limiter *rate.Limiter
 

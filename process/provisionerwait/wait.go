@@ -1,5 +1,6 @@
-// Package provisionerwait waits for operations of the Provisioner on behalf of the broker's steps. A wait never blocks: the step asks
-// once and runs again later, or as soon as the Provisioner's change feed reports the operation.
+// Package provisionerwait waits for operations of the Provisioner on behalf of the broker's steps. A wait never blocks: the step polls
+// once and runs again later, or as soon as the Provisioner's change feed reports the operation. The feed wakes operations by the key that
+// Event returns; polling is the fallback when the feed lags or the Provisioner has none.
 package provisionerwait
 
 import (
@@ -24,13 +25,14 @@ type Operations interface {
 // is only the fallback.
 type Pace func(elapsed time.Duration) time.Duration
 
-// Waiter waits for operations of the Provisioner.
+// Waiter waits for operations of the Provisioner. All steps of the broker share one; it has no state of its own.
 type Waiter struct {
 	Operations Operations
-	Pace       Pace
+	// Pace is required. A replica with a change feed polls more slowly.
+	Pace Pace
 	// Delay returns how long an operation must wait before it may poll, see PollLimiter; nil for no limit.
 	Delay func(operationID string) time.Duration
-	// Limit bounds the wait. Then the operation fails.
+	// Limit bounds the wait, counted from the first attempt of the step. Then the operation fails.
 	Limit time.Duration
 }
 
@@ -46,15 +48,15 @@ func Event(provisionerOperationID string) string {
 	return "provisioner operation " + provisionerOperationID
 }
 
-// AwaitIdle retries later because the Provisioner runs another operation of the runtime. No feed reports the end of that one, because
-// it belongs to no operation of the broker.
+// AwaitIdle retries the step later because the Provisioner runs another operation of the runtime. The broker did not start that operation,
+// so the feed cannot wake this one when it ends.
 func (w Waiter) AwaitIdle(operation process.Operation[environment.Data]) (process.Operation[environment.Data], time.Duration, error) {
 	return process.Await(operation, "the Provisioner is busy with another operation of the runtime",
 		min(max(operation.Elapsed()/busyShare, minBusyInterval), maxBusyInterval), w.Limit)
 }
 
-// Await is done when the Provisioner's operation has succeeded, runs again while that is unfinished, and fails with its error. It has
-// the signature of a step.
+// Await polls the Provisioner's operation named in the data. The step is done when that operation has succeeded, runs again while it is
+// unfinished, and fails with its error. Await is a process.RunFunc.
 func (w Waiter) Await(ctx context.Context, operation process.Operation[environment.Data], _ logrus.FieldLogger,
 ) (process.Operation[environment.Data], time.Duration, error) {
 	if w.Delay != nil {

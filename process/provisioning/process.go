@@ -16,17 +16,19 @@ type Operation = process.Operation[environment.Data]
 // Step is a step of the process.
 type Step = process.Step[environment.Data]
 
-// Provisioner orders runtimes. Its errors are of package failure.
+// Provisioner orders runtimes. An order that is repeated with the same idempotency key returns the same runtime. The errors are of package
+// failure.
 type Provisioner interface {
 	OrderRuntime(ctx context.Context, caller provisionerclient.Caller, instance environment.Instance, targetSecret string,
 	) (provisionerclient.Operation, error)
 }
 
-// Instances reads instances and records their runtimes.
+// Instances reads instances and records their runtimes. Its writes change nothing if the operation has lost its lease. The errors of Find
+// and Resume are of package failure.
 type Instances interface {
 	Find(ctx context.Context, id string) (environment.Instance, error)
 	SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error
-	// Resume records that a suspended instance has a runtime again. Its errors are of package failure.
+	// Resume records that a suspended instance has a runtime again.
 	Resume(ctx context.Context, by process.Record, instance environment.Instance) error
 }
 
@@ -34,7 +36,7 @@ type Instances interface {
 type Options struct {
 	Provisioner Provisioner
 	Instances   Instances
-	// TargetSecrets has the name of the Gardener credentials of each provider.
+	// TargetSecrets has the name of the Gardener credentials, by provider.
 	TargetSecrets map[string]string
 	Access        RuntimeAccess
 	Waiter        provisionerwait.Waiter
@@ -45,10 +47,10 @@ type Options struct {
 // managed reports whether the Provisioner creates the runtime, instead of the tenant.
 func managed(operation Operation) bool { return operation.Data.Instance.Request.Cluster.Own == nil }
 
-// ordered reports whether the runtime was ordered.
+// ordered reports whether the runtime was ordered. It stays false for a cluster of the tenant's own.
 func ordered(operation Operation) bool { return operation.Data.Ordered }
 
-// when makes the tasks conditional.
+// when makes the tasks conditional, and returns them.
 func when(condition func(Operation) bool, tasks []process.Task[environment.Data]) []process.Task[environment.Data] {
 	for i := range tasks {
 		tasks[i].When = condition

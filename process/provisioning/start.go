@@ -9,8 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// start runs once the operation's turn has come. It reads the instance again, because it may have changed since the operation was
-// accepted.
+// start reads the instance again, because an earlier operation or a request may have changed it since this operation was accepted.
 func start(instances Instances) Step {
 	return process.StepFunc("Starting", func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
 		instance, err := instances.Find(ctx, operation.InstanceID)

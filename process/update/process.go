@@ -22,10 +22,10 @@ type Provisioner interface {
 	) (provisionerclient.Operation, error)
 }
 
-// Instances reads and records instances. Its errors are of package failure.
+// Instances reads instances and records updates. The errors are of package failure.
 type Instances interface {
 	Find(ctx context.Context, id string) (environment.Instance, error)
-	// Update applies the change to the instance.
+	// Update applies the change to the instance's row, unless the operation has lost its lease.
 	Update(ctx context.Context, by process.Record, instance environment.Instance, change environment.Update) error
 }
 
