@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
-// errPanic marks the error of guard, so that checkResult can tell it from an error that the step returned.
+// errPanic marks the error of guard, to distinguish a panic from an error that the step returned.
 var errPanic = errors.New("step panicked")
 
 // runStep runs a step once, records the result, and reports whether the step is done.

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Statement is a statement that writes rows, with `?` as placeholders, and its arguments.
+// Statement is a statement that writes rows, with `?` as placeholders, and its arguments. Stores return statements instead of executing them
+// where a caller combines statements of several stores into one round trip.
 type Statement struct {
 	Text string
 	Args []any
@@ -21,8 +22,8 @@ func Apply(ctx context.Context, tx Tx, statement Statement) error {
 	return err
 }
 
-// ExecBatch executes both statements or neither. The second must not depend on the first: PostgreSQL gets them as one statement, in one
-// round trip instead of four.
+// ExecBatch executes both statements or neither. The second must not read the changes of the first: PostgreSQL gets both as one statement,
+// in one round trip instead of four, and both see the rows as they were before.
 func (db *DB) ExecBatch(ctx context.Context, first, second Statement) error {
 	if db.config.Driver == DriverPostgres {
 		_, err := Exec(ctx, db.writer, `WITH first AS (`+first.Text+`) `+second.Text, append(first.Args, second.Args...)...)
@@ -42,9 +43,10 @@ func (db *DB) ExecBatch(ctx context.Context, first, second Statement) error {
 }
 
 // ExecCTE executes a statement that returns one value of the single row it changes, and then the others, which read that value from the
-// table `first (value)`. If the first changes no row, that table is empty and changed is false. The others must work whether or not they see
-// each other's changes: PostgreSQL gets everything as one statement, in a single round trip; SQLite executes them in order. Arguments must
-// not be slices; IN (?) is not expanded.
+// table `first (value)`. If the first statement changes no row, the table is empty and changed is false.
+//
+// The others must work whether or not they see each other's changes: PostgreSQL gets everything as one statement, in a single round trip;
+// SQLite executes them in order. Arguments must not be slices; IN (?) is not expanded.
 func (db *DB) ExecCTE(ctx context.Context, first Statement, others ...Statement) (value string, changed bool, err error) {
 	if db.config.Driver == DriverPostgres {
 		return one(selectBound[string](ctx, db.writer, db.writer.Rebind(cte(first, others)), cteArgs(first, others)))
@@ -90,7 +92,7 @@ func cte(first Statement, others []Statement) string {
 	return text.String()
 }
 
-// cteArgs returns the arguments in the order of cte.
+// cteArgs returns the arguments of all statements, in the order in which cte joins the texts.
 func cteArgs(first Statement, others []Statement) []any {
 	args := slices.Clone(first.Args)
 	for _, other := range others {

@@ -17,29 +17,30 @@ const (
 	DriverSQLite   = "sqlite"
 )
 
-// idleInTransaction is how long PostgreSQL keeps the locks of an idle transaction: a replica that is frozen or cut off must not block the
-// others, which take over its operations after a lease.
+// idleInTransaction is how long PostgreSQL keeps the locks of an idle transaction. A replica that is frozen or cut off from the network must
+// not block the replicas that take over its operations when the leases expire.
 const idleInTransaction = 5 * time.Second
 
-// Config configures the connection to a database.
+// Config configures the connection to a database. Package internal/replica reads it from the environment variables of a service.
 type Config struct {
 	// Driver is DriverPostgres or DriverSQLite.
 	Driver string
-	// Path is the SQLite file.
+	// Path is the SQLite file. Its folder must exist, and also holds a lock file for migrations.
 	Path string
-	// The other fields are for PostgreSQL.
+	// User and all fields below are for PostgreSQL.
 	User     string
 	Password secret.String
 	Host     string
 	Port     int
 	Name     string
-	SSLMode  string
-	// SSLRootCert is the file with the CA certificates of the server; empty for those of the system.
+	// SSLMode is an sslmode of libpq, such as disable, require or verify-full.
+	SSLMode string
+	// SSLRootCert is a file with CA certificates that sign the server's certificate; empty for the CAs of the system.
 	SSLRootCert string
 }
 
-// postgresDSN returns the connection string, including the password. All values are quoted, so that parsing it cannot fail: the error would
-// reveal it.
+// postgresDSN returns the connection string, including the password. All values are quoted, so that parsing the string cannot fail: the error
+// would contain the password.
 func (c Config) postgresDSN() string {
 	quote := func(value string) string {
 		return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
@@ -63,7 +64,8 @@ func (c Config) postgresDSN() string {
 	return strings.Join(words, " ")
 }
 
-// sqliteDSN returns the file with its settings: writers wait up to 10 s for each other, and a commit returns once it is on disk.
+// sqliteDSN returns the file with its settings: writers wait up to 10 s for each other, transactions take the write lock at their start, and a
+// commit returns once it is on disk.
 func (c Config) sqliteDSN() string {
 	settings := url.Values{
 		"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)"},

@@ -14,29 +14,32 @@ import (
 )
 
 const (
-	// postgresConnections is the pool size of one replica, far below PostgreSQL's default of 100. Connections are held briefly, so a dozen
-	// suffices for all workers and requests; each further one is a server process with its own catalog cache and plans.
+	// postgresConnections is the pool size of one replica, far below PostgreSQL's default limit of 100 connections. Calls are short, so a
+	// dozen connections suffices for all workers and requests. Each connection is a server process with a catalog cache and plans of its own.
 	postgresConnections = 12
-	// sqliteReaders is the number of connections that read beside the single writer.
+	// sqliteReaders is the number of read connections in addition to the single writer.
 	sqliteReaders = 4
-	// connectionAge is the maximum age of a PostgreSQL connection, so that a database that moved is found again.
+	// connectionAge is the maximum age of a PostgreSQL connection. A replica thereby follows a host name that points to another server.
 	connectionAge = 30 * time.Minute
 )
 
-// Tx executes statements in a transaction, or outside of one (Reader, Writer). Statements are written with `?`; the functions of this
-// package convert them to the driver's form.
+// Tx executes statements in a transaction, or each in a transaction of its own (Reader, Writer). Statements have `?` as placeholders; Exec,
+// Select and Get convert them to the driver's form. Use these functions instead of the methods of Tx, which neither bound a call nor wait
+// for a connection in order.
 type Tx interface {
 	sqlx.ExtContext
 }
 
-// DB is an open database. SQLite has one writing connection and several reading ones, PostgreSQL one pool for both.
+// DB is an open database. SQLite has one connection for writes and several for reads, PostgreSQL one pool for both. Its methods may be
+// called from any goroutine.
 type DB struct {
 	writer pool
 	reader pool
 	config Config
 }
 
-// Open connects to the database and fails if it does not answer. The caller closes it.
+// Open connects to the database and fails if it does not answer. It does not migrate: each store migrates its own tables. The caller closes
+// the DB after everything that uses it has stopped.
 func Open(ctx context.Context, config Config) (*DB, error) {
 	db := &DB{config: config}
 
@@ -89,7 +92,7 @@ func openPostgres(config Config) (pool, error) {
 // Driver returns DriverPostgres or DriverSQLite, for statements that differ between them.
 func (db *DB) Driver() string { return db.config.Driver }
 
-// Ping fails if the database does not answer.
+// Ping fails if the database does not answer, or if a new connection reaches a standby. Readiness probes call it.
 func (db *DB) Ping(ctx context.Context) error {
 	if err := db.writer.PingContext(ctx); err != nil {
 		return fmt.Errorf("connecting to %s: %w", db.config, err)
@@ -98,7 +101,7 @@ func (db *DB) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Close closes every connection.
+// Close closes every connection. Open transactions are rolled back.
 func (db *DB) Close() error {
 	err := db.writer.Close()
 	if db.reader != db.writer {
@@ -112,14 +115,15 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// Reader returns the connections for queries outside of a transaction.
+// Reader returns the connections for queries outside of a transaction. They may run while a write is in progress, also on SQLite.
 func (db *DB) Reader() Tx { return db.reader }
 
 // Writer returns the connections for a single writing statement: a transaction of its own, in one round trip instead of three.
 func (db *DB) Writer() Tx { return db.writer }
 
-// InTx runs work in one transaction, which it commits if work returns nil and rolls back otherwise. It takes at most callLimit, unless the
-// context has a deadline.
+// InTx runs work in one transaction. It commits if work returns nil, and otherwise rolls back and returns the error of work. The transaction
+// takes at most callLimit, unless the context has a deadline. After an error of the commit the caller does not know whether the changes are
+// stored.
 func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
 	ctx, end, err := begin(ctx, db.writer)
 	if err != nil {
@@ -135,7 +139,7 @@ func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
 
 	tx := &transaction{Tx: begun}
 
-	// After a panic in work the connection must be released: SQLite has only one that writes.
+	// After a panic in work the connection must be released, because SQLite has only one connection for writes.
 	finished := false
 
 	defer func() {
@@ -156,7 +160,7 @@ func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
 	}
 
 	if err := tx.Commit(); err != nil {
-		// If the context ended meanwhile, the transaction was rolled back.
+		// database/sql has rolled back the transaction if its context has ended.
 		return fmt.Errorf("committing: %w", cause(ctx, err))
 	}
 
@@ -174,8 +178,8 @@ type transaction struct {
 	afterCommit []func()
 }
 
-// AfterCommit calls back after the transaction is committed, and never if it is rolled back. Outside of a transaction it calls back at once.
-// The callback must not block.
+// AfterCommit calls the callback after the commit of the transaction, and never after a rollback. If tx is no transaction, it calls the
+// callback at once. The callback must not block.
 func AfterCommit(tx Tx, callback func()) {
 	if open, is := tx.(*transaction); is {
 		open.afterCommit = append(open.afterCommit, callback)
@@ -195,7 +199,8 @@ func (db *DB) ForUpdate() string {
 	return ""
 }
 
-// SkipLocked returns the SQL fragment that locks rows and skips those that others have locked. It is empty for SQLite, which has one writer.
+// SkipLocked returns the SQL fragment that locks rows and skips rows that other transactions have locked. Replicas that claim at the same
+// time thereby get different rows. It is empty for SQLite, which has one writer.
 func (db *DB) SkipLocked() string {
 	if locks := db.ForUpdate(); locks != "" {
 		return locks + " SKIP LOCKED"
@@ -204,8 +209,8 @@ func (db *DB) SkipLocked() string {
 	return ""
 }
 
-// pool hands out connections in the order of the requests. database/sql gives a free one to a random waiter, so that one in a hundred waits
-// four times as long as the others.
+// pool hands out connections in the order of the requests. database/sql alone gives a free connection to a random waiter: under load one
+// request in a hundred waits four times as long as the others.
 type pool struct {
 	*sqlx.DB
 

@@ -12,16 +12,16 @@ import (
 	"github.com/lib/pq"
 )
 
-// cancelGrace is how long the server may take to answer once the context of a call has ended.
+// cancelGrace is how long the server may take to confirm the cancellation of a call whose context has ended.
 const cancelGrace = time.Second
 
-// guarding connects to PostgreSQL so that no call outlives its context by more than cancelGrace. lib/pq asks the server to cancel a call
-// and then waits for the answer: a quarter of an hour if the server is frozen or the network drops packets.
+// guarding connects to PostgreSQL so that no call outlives its context by more than cancelGrace. lib/pq alone asks the server to cancel a
+// call and then waits for the answer. If the server is frozen or the network drops packets, that takes a quarter of an hour.
 type guarding struct {
 	*pq.Connector
 }
 
-// guardedConnection closes its network connection soon after the context of a call ends.
+// guardedConnection lets reads and writes of its network connection fail soon after the context of a call ends.
 type guardedConnection struct {
 	*preparedConnection
 
@@ -49,7 +49,8 @@ func (g guarding) Connect(ctx context.Context) (driver.Conn, error) {
 	return &guardedConnection{preparedConnection: inner, line: line}, nil
 }
 
-// during sets a deadline for the network connection if the context ends before the call has finished. The connection is then broken.
+// during sets a deadline for the network connection if the context ends before the call has finished. The connection is then broken, because
+// the deadline may have cut a message of the protocol. The caller calls finish when the call has ended.
 func (c *guardedConnection) during(ctx context.Context) (finish func()) {
 	stop := context.AfterFunc(ctx, func() { _ = c.line.SetDeadline(time.Now().Add(cancelGrace)) })
 
@@ -60,7 +61,7 @@ func (c *guardedConnection) during(ctx context.Context) (finish func()) {
 	}
 }
 
-// BeginTx implements driver.ConnBeginTx. The context covers the whole transaction.
+// BeginTx implements driver.ConnBeginTx. The context covers the whole transaction, so Commit and Rollback finish the call.
 func (c *guardedConnection) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
 	finish := c.during(ctx)
 
@@ -74,7 +75,7 @@ func (c *guardedConnection) BeginTx(ctx context.Context, options driver.TxOption
 	return guardedTx{begun, finish}, nil
 }
 
-// QueryContext implements driver.QueryerContext.
+// QueryContext implements driver.QueryerContext. The call lasts until the rows are closed.
 func (c *guardedConnection) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	finish := c.during(ctx)
 
@@ -155,11 +156,12 @@ func (r guardedRows) Close() error {
 	return r.Rows.Close() //nolint:wrapcheck // as above
 }
 
-// line dials the network connection below a database connection.
+// line dials the network connection of a database connection, and keeps it to set deadlines. lib/pq reaches the network only through it.
 type line struct {
 	net.Conn
 
-	// connected is true once the database connection exists. Later dials are for cancel requests.
+	// connected is true once the database connection exists. lib/pq sends a cancel request on a connection of its own, so all later dials are
+	// for cancel requests.
 	connected bool
 }
 
@@ -201,7 +203,7 @@ func (l *line) DialContext(ctx context.Context, network, address string) (net.Co
 	return dialed, nil
 }
 
-// cancelConn carries a cancel request under a capped deadline.
+// cancelConn carries a cancel request under a capped deadline. lib/pq would wait for the server without one.
 type cancelConn struct {
 	net.Conn
 
@@ -217,13 +219,13 @@ func (c cancelConn) SetDeadline(at time.Time) error {
 	return c.Conn.SetDeadline(at)
 }
 
-// errStandby reports a server that follows another one: it is read-only, and its data may be old.
+// errStandby reports a server that replicates another one. It is read-only, and its data may be old.
 var errStandby = errors.New("the server is a standby, not the primary")
 
 // codeReadOnly is PostgreSQL's code for a write on a read-only server or session.
 const codeReadOnly = "25006"
 
-// checkPrimary fails for a standby. During a failover the host name may lead to either server.
+// checkPrimary fails for a standby. During a failover the host name may resolve to the former or the new primary.
 func checkPrimary(ctx context.Context, opened driver.QueryerContext) error {
 	rows, err := opened.QueryContext(ctx, `SELECT pg_is_in_recovery()`, nil)
 	if err != nil {
@@ -242,7 +244,8 @@ func checkPrimary(ctx context.Context, opened driver.QueryerContext) error {
 	return nil
 }
 
-// checked marks a read-only connection as broken: the next one may reach the new primary.
+// checked marks a connection as broken if the server rejected a write as read-only, and returns the error. The next connection may reach the
+// new primary.
 func (c *guardedConnection) checked(err error) error {
 	if known, ok := errors.AsType[*pq.Error](err); ok && known.Code == codeReadOnly {
 		c.broken.Store(true)

@@ -11,7 +11,7 @@ import (
 const (
 	// wakeChannel is the channel name of LISTEN and NOTIFY.
 	wakeChannel = "operations_due"
-	// notifyPause coalesces bursts into one notification, because NOTIFY serializes commits.
+	// notifyPause coalesces bursts into one notification, because PostgreSQL serializes the commits of transactions with NOTIFY.
 	notifyPause = 20 * time.Millisecond
 	// notifyTimeout bounds the sending of a notification.
 	notifyTimeout = 5 * time.Second
@@ -20,20 +20,20 @@ const (
 	reconnectMax = 10 * time.Second
 )
 
-// Notifier notifies the other replicas of due operations. A lost notification delays an operation by one poll at most. With SQLite, which
-// has a single replica, it does nothing.
+// Notifier notifies the other replicas of due operations, with LISTEN and NOTIFY of PostgreSQL. A lost notification delays an operation by
+// one poll at most. With SQLite, which has a single replica, it does nothing.
 type Notifier struct {
 	db      *DB
 	log     logrus.FieldLogger
 	pending chan struct{}
 }
 
-// NewNotifier returns a notifier, which needs its Run.
+// NewNotifier returns a notifier. It sends nothing until Run is called.
 func (db *DB) NewNotifier(log logrus.FieldLogger) *Notifier {
 	return &Notifier{db: db, log: log, pending: make(chan struct{}, 1)}
 }
 
-// Notify wakes the other replicas soon. It is called after a commit, and never blocks.
+// Notify wakes the other replicas soon. Callers call it after a commit that makes an operation due. It never blocks.
 func (n *Notifier) Notify() {
 	select {
 	case n.pending <- struct{}{}:
@@ -41,7 +41,8 @@ func (n *Notifier) Notify() {
 	}
 }
 
-// Run sends notifications and calls wake for those of other replicas, until the context ends.
+// Run sends notifications, and calls wake for each received one, until the context ends. A replica also receives its own notifications.
+// Run reconnects by itself and always returns nil.
 func (n *Notifier) Run(ctx context.Context, wake func()) error {
 	if n.db.config.Driver != DriverPostgres {
 		<-ctx.Done()
@@ -74,7 +75,7 @@ func (n *Notifier) Run(ctx context.Context, wake func()) error {
 	}
 }
 
-// send notifies the other replicas. A failure is logged only: they poll, so a lost notification delays work but loses none.
+// send notifies the other replicas. A failure is logged only, because the other replicas find the operations at their next poll.
 func (n *Notifier) send(ctx context.Context) {
 	select {
 	case <-ctx.Done():

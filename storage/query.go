@@ -14,7 +14,7 @@ import (
 	"github.com/jmoiron/sqlx/reflectx"
 )
 
-// callLimit bounds calls whose context has no deadline: a database that does not answer blocks nobody for longer.
+// callLimit bounds calls whose context has no deadline, so that a database that does not answer blocks no caller for longer.
 const callLimit = 10 * time.Second
 
 // begin bounds the context by callLimit, unless it has a deadline, and waits for a connection of the pool; a transaction has one already.
@@ -42,7 +42,8 @@ func begin(ctx context.Context, tx Tx) (_ context.Context, end func(), _ error) 
 	}, nil
 }
 
-// Exec executes a statement and returns the number of rows that it changed. Slices are expanded for IN (?).
+// Exec executes a statement and returns the number of rows that it changed. Slices are expanded for IN (?). Like Select and Get, it ends
+// with its context, or after callLimit if the context has no deadline.
 func Exec(ctx context.Context, tx Tx, statement string, args ...any) (int64, error) {
 	statement, args, err := expand(tx, statement, args)
 	if err != nil {
@@ -69,7 +70,8 @@ func Exec(ctx context.Context, tx Tx, statement string, args ...any) (int64, err
 	return changed, nil
 }
 
-// Select returns the rows of a query. Slices are expanded for IN (?).
+// Select returns the rows of a query, or an empty slice. Row is a struct with `db` tags, or the type of a single column. Slices are expanded
+// for IN (?); an empty slice is an error.
 func Select[Row any](ctx context.Context, tx Tx, query string, args ...any) ([]Row, error) {
 	query, args, err := expand(tx, query, args)
 	if err != nil {
@@ -96,7 +98,7 @@ func selectBound[Row any](ctx context.Context, tx Tx, query string, args []any) 
 	return rows, nil
 }
 
-// Get returns the first row of a query, or ErrNotFound if there is none. Slices are expanded for IN (?).
+// Get returns the first row of a query, or ErrNotFound if the query returns no row. Slices are expanded for IN (?).
 func Get[Row any](ctx context.Context, tx Tx, query string, args ...any) (Row, error) {
 	var row Row
 
@@ -123,7 +125,8 @@ func Get[Row any](ctx context.Context, tx Tx, query string, args ...any) (Row, e
 	return row, nil
 }
 
-// cause adds the error of the context, because the database reports only that the call was canceled.
+// cause adds the error of the context, because the database reports only that the call was canceled. Callers distinguish a
+// deadline from a cancellation with errors.Is.
 func cause(ctx context.Context, err error) error { return errors.Join(ctx.Err(), err) }
 
 // expand expands slices for IN (?) and converts the placeholders to the driver's form.
@@ -136,7 +139,8 @@ func expand(tx Tx, query string, args []any) (string, []any, error) {
 	return tx.Rebind(query), args, nil
 }
 
-// Page returns the LIMIT and OFFSET of a query. The numbers are literals and not parameters, because the planner uses them.
+// Page returns the LIMIT and OFFSET clauses of a query. The numbers are literals instead of parameters, because the planner estimates with
+// them.
 func Page(limit, offset int) string {
 	if offset == 0 {
 		return fmt.Sprintf("LIMIT %d", limit)
@@ -167,7 +171,7 @@ func (c *Conditions) Where() (string, []any) {
 	return " WHERE " + strings.Join(c.words, " AND "), c.args
 }
 
-// Named is a prepared statement that writes rows. Its parameters are named by the `db` tags of Argument.
+// Named is a statement that writes rows and is parsed once. Its parameters are named by the `db` tags of Argument.
 type Named[Argument any] struct {
 	text string
 	// fields are the index paths of the parameters in Argument, in the order of the text.

@@ -12,19 +12,19 @@ import (
 
 const (
 	retentionInterval = time.Hour
-	// retentionPause follows each full batch and leaves the database to others.
+	// retentionPause follows each full batch, so that other statements of the database are not delayed.
 	retentionPause = 50 * time.Millisecond
 )
 
-// Retention removes old rows in batches, in the background.
+// Retention removes old rows in batches, in the background. Every replica sweeps; Remove must skip rows that another replica removes.
 type Retention struct {
-	// Name names the background part.
+	// Name is the name of the background part in logs.
 	Name string
-	// Rows names the removed rows in the log, in the plural.
+	// Rows is the plural noun for the removed rows in the log, such as "timelines".
 	Rows string
 	// Remove removes at most limit rows that are too old at the time now, and returns how many.
 	Remove func(ctx context.Context, now time.Time, limit int) (int, error)
-	// Batch is the limit of one call of Remove, which is one transaction.
+	// Batch is the limit of one call of Remove, which runs in one transaction.
 	Batch int
 	Clock clock.WithTicker
 	Log   logrus.FieldLogger
@@ -35,7 +35,7 @@ func (r Retention) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: r.Name, Every: retentionInterval, Work: r.Sweep, Clock: r.Clock, Log: r.Log}.Part()
 }
 
-// Sweep removes everything that is too old now.
+// Sweep removes all rows that are too old now. It returns the first error of Remove; the next sweep continues with the remaining rows.
 func (r Retention) Sweep(ctx context.Context) error {
 	total := 0
 

@@ -19,17 +19,17 @@ const (
 	codeUnknownStatement = "26000"
 )
 
-// preparing connects to either database and caches prepared statements. The drivers prepare a statement with arguments for each execution,
-// which doubles the round trips to PostgreSQL and is a quarter of the work of SQLite.
+// preparing connects to either database and caches prepared statements in each connection. The drivers alone prepare a statement with
+// arguments again for each execution, which doubles the round trips to PostgreSQL and is a quarter of the work of SQLite.
 type preparing struct {
 	driver.Connector
 
-	// closes makes a connection close its statements first: SQLite keeps its file open until then. PostgreSQL drops them itself, and each
-	// close would be a round trip, possibly to a server that does not answer.
+	// closes makes a connection close its statements before itself. SQLite keeps its file open as long as statements are open. PostgreSQL
+	// drops the statements of a closed connection, and closing each would be a round trip, possibly to a server that does not answer.
 	closes bool
 }
 
-// driven has the methods of the connections of both drivers.
+// driven has the optional methods that the connections of both drivers implement, and that database/sql looks for.
 type driven interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -88,7 +88,8 @@ func (c *preparedConnection) Close() error {
 	return c.driven.Close() //nolint:wrapcheck // database/sql inspects the driver's own errors
 }
 
-// CheckNamedValue implements driver.NamedValueChecker, which only one of the drivers does.
+// CheckNamedValue implements driver.NamedValueChecker. Only one of the drivers has this method; for the other one database/sql converts the
+// value itself.
 func (c *preparedConnection) CheckNamedValue(value *driver.NamedValue) error {
 	if checker, checks := c.driven.(driver.NamedValueChecker); checks {
 		return checker.CheckNamedValue(value) //nolint:wrapcheck // database/sql inspects the driver's own errors
@@ -150,7 +151,8 @@ func (c *preparedConnection) prepare(ctx context.Context, query string) (stateme
 	return prepared, nil
 }
 
-// checked drops a stale statement from the cache. The caller retries as after any other error.
+// checked drops a stale statement from the cache, and returns the error. A stale statement follows a migration by a newer replica. The caller
+// fails once; the engine and the clients retry.
 func (c *preparedConnection) checked(query string, err error) error {
 	if known, ok := errors.AsType[*pq.Error](err); ok {
 		if code := string(known.Code); code == codeChangedResult || code == codeUnknownStatement {

@@ -17,7 +17,7 @@ import (
 type monitor struct {
 	mutex      sync.Mutex
 	operations map[string]*observation
-	// violations describe what was violated, in the order of the events.
+	// violations describe the violated invariants, in the order of the events.
 	violations []string
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The actions that are not kinds of operations. The action of an operation is its kind.
+// The actions that are not kinds of operations. The action of an accepted operation is its kind. Actions are stored and part of the API.
 const (
 	// ActionAccess is a rejected request that would have changed nothing.
 	ActionAccess          = "access"
@@ -25,51 +25,53 @@ const (
 	ActionUpdate  = "update"
 )
 
-// Entry records something that somebody did, or was refused. The fields without a JSON name have columns of their own.
+// Entry records an accepted change or a rejected request. The fields without a JSON name have columns of their own.
 type Entry struct {
 	ID string `json:"-"`
-	// At is the time of the acceptance or the refusal.
-	At          time.Time `json:"-"`
-	Action      string    `json:"-"`
-	InstanceID  string    `json:"-"`
-	OperationID string    `json:"-"`
+	// At is when the broker accepted or rejected the request.
+	At     time.Time `json:"-"`
+	Action string    `json:"-"`
+	// InstanceID and OperationID are empty if the request names no instance or starts no operation.
+	InstanceID  string `json:"-"`
+	OperationID string `json:"-"`
 	// Status is the HTTP status of the response.
 	Status int `json:"-"`
 
 	BindingID string `json:"bindingID,omitempty"`
 	By        Actor  `json:"by"`
-	// Code is the error code of a refusal. Its description may repeat parts of the request and is not stored.
+	// Code is the error code of a rejected request. The description of the error may repeat parts of the request and is not stored.
 	Code string `json:"code,omitempty"`
 	// Reason is the reason that an operator gave, or why the broker acted by itself.
 	Reason string `json:"reason,omitempty"`
+	// Before and After are the changed fields of the instance, see Difference.
 	Before Fields `json:"before,omitempty"`
 	After  Fields `json:"after,omitempty"`
-	// Missed counts the refusals before this one that sampling left out.
+	// Missed counts the rejected requests before this one that sampling left out.
 	Missed int `json:"missed,omitempty"`
 }
 
 // Actor identifies who made a request.
 type Actor struct {
-	// User is the authenticated name, Means the kind of credentials.
+	// User is the authenticated name, Means the kind of credentials, such as "token" or "certificate".
 	User  string `json:"user,omitempty"`
 	Means string `json:"means,omitempty"`
-	// Platform and Originator are claims of the platform: its name, and its user.
+	// Platform and Originator are the name of the platform and of its user, as the platform claims them. They are not verified.
 	Platform   string `json:"platform,omitempty"`
 	Originator string `json:"originator,omitempty"`
 	// Address is the IP address of the connection.
 	Address string `json:"address,omitempty"`
-	// RequestID is the request identity that the client sent.
+	// RequestID is the request identity that the client sent in a header, or empty.
 	RequestID string `json:"requestID,omitempty"`
 }
 
-// Name returns on whose behalf the request was made: the platform's user, or else the authenticated user.
+// Name returns the originator of the request: the platform's user if it is known, or else the authenticated user.
 func (a Actor) Name() string { return cmp.Or(a.Originator, a.User) }
 
-// Fields are the properties of an object that the audit log may show, by name. Callers list them one by one, so a property that nobody
-// considered stays hidden.
+// Fields are the properties of an object that the audit log may show, by name. Callers list each property explicitly, so that a new property
+// with a secret does not appear in the log by accident.
 type Fields map[string]any
 
-// Difference returns both sides without the fields that they share. It does not change its arguments.
+// Difference returns copies of both sides without the fields that have the same value on both.
 func Difference(before, after Fields) (Fields, Fields) {
 	before, after = maps.Clone(before), maps.Clone(after)
 
@@ -83,7 +85,7 @@ func Difference(before, after Fields) (Fields, Fields) {
 	return before, after
 }
 
-// Encode returns the JSON of the fields without a column.
+// Encode returns the JSON of the fields that have no column of their own.
 func (e Entry) Encode() (string, error) {
 	encoded, err := json.Marshal(e)
 	if err != nil {
@@ -93,7 +95,7 @@ func (e Entry) Encode() (string, error) {
 	return string(encoded), nil
 }
 
-// Decode sets the fields that Encode has written.
+// Decode sets the fields that Encode has written, and keeps the others.
 func (e *Entry) Decode(encoded string) error {
 	if err := json.Unmarshal([]byte(encoded), e); err != nil {
 		return fmt.Errorf("decoding an audit log entry: %w", err)

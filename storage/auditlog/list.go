@@ -16,19 +16,19 @@ import (
 // Filter selects entries; empty fields select all.
 type Filter struct {
 	InstanceID string
-	// OrderedBy is the Name of the Actor.
+	// OrderedBy is compared with the Name of the Actor.
 	OrderedBy string
 	Action    string
 	// Since (inclusive) and Until (exclusive) bound the time.
 	Since, Until time.Time
-	// Before and BeforeID continue after a page: the time and the id of its last entry.
+	// Before and BeforeID continue after a page. They are the time and the ID of the last entry of the page.
 	Before   time.Time
 	BeforeID string
 	// Limit bounds the result.
 	Limit int
 }
 
-// source is a table with entries: the names of its columns, and a condition in addition to the filter.
+// source is a table with entries: the names of its columns, and a condition that selects its entries.
 type source struct {
 	table, at, action, operation, status, entry, condition string
 }
@@ -55,7 +55,7 @@ type row struct {
 	Entry       string       `db:"entry"`
 }
 
-// List returns entries, newest first.
+// List returns at most Limit entries, newest first. It reads a full page from each source, because one source may have all of the newest.
 func (s *Store) List(ctx context.Context, filter Filter) ([]Entry, error) {
 	var rows []row
 
@@ -80,7 +80,7 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]Entry, error) {
 	return entries(rows[:min(len(rows), filter.Limit)])
 }
 
-// entries decodes rows. An undecodable entry fails the list, because an audit log must not omit entries silently.
+// entries decodes rows. An entry that does not decode fails the list, because an audit log must not omit entries silently.
 func entries(rows []row) ([]Entry, error) {
 	entries := make([]Entry, 0, len(rows))
 

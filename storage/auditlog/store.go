@@ -12,20 +12,20 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// The triggers that reject changes differ between the databases.
+// The migrations differ between the databases, because triggers have different syntax.
 //
 //go:embed migrations
 var migrations embed.FS
 
-// Store keeps entries.
+// Store stores and lists entries.
 type Store struct {
 	db *storage.DB
 	// keep is how long entries are kept; 0 is forever.
 	keep time.Duration
 }
 
-// Open migrates the table and returns the store. The engine's tables must exist, because their operations are part of the audit log. keep
-// applies to entries that are added from now on; 0 keeps them forever.
+// Open migrates the table and returns the store. The tables of package operations must exist, because the entries of accepted operations are
+// part of the audit log. keep applies to entries that are added from now on; 0 keeps them forever.
 func Open(ctx context.Context, db *storage.DB, keep time.Duration) (*Store, error) {
 	if err := db.Migrate(ctx, "audit", migrations, "migrations/"+db.Driver()); err != nil {
 		return nil, err
@@ -60,15 +60,15 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, entry Entry) error {
 // retentionBatch is the number of entries that are removed in one transaction.
 const retentionBatch = 500
 
-// Retention removes entries whose retention period is over.
+// Retention returns the sweep that removes entries whose retention period is over.
 func (s *Store) Retention(clock clock.WithTicker, log logrus.FieldLogger) storage.Retention {
 	return storage.Retention{
 		Name: "audit retention", Rows: "audit log entries", Batch: retentionBatch, Clock: clock, Log: log, Remove: s.Remove,
 	}
 }
 
-// Remove removes at most limit entries whose retention period is over, and returns their number. The entries of operations are kept as long
-// as the operations.
+// Remove removes at most limit entries whose retention period is over, and returns their number. Entries of accepted operations are part of
+// the operation's row and are never removed.
 func (s *Store) Remove(ctx context.Context, now time.Time, limit int) (int, error) {
 	removed, err := storage.Exec(ctx, s.db.Writer(), `WITH chosen AS MATERIALIZED (
 			SELECT id FROM audit WHERE keep_until < ? ORDER BY keep_until `+storage.Page(limit, 0)+s.db.SkipLocked()+`

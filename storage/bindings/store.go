@@ -30,7 +30,7 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// accessPlace is the context to which sealed credentials are bound: they open for their own binding only.
+// accessPlace is the context to which sealed credentials are bound: an envelope opens only for its own binding.
 func accessPlace(id string) string { return "access of binding " + id }
 
 // Sealed returns the sealed column, for key rotation.
@@ -56,8 +56,8 @@ type row struct {
 	ExpiresAt   storage.Time `db:"expires_at"`
 }
 
-// Insert adds a binding in the caller's transaction. It fails with an error for which storage.IsDuplicate is true if the instance has a
-// binding with that id that is not being removed.
+// Insert adds a binding in the caller's transaction. If the instance has a binding with the same BindingID that is not being removed, Insert
+// fails with an error for which storage.IsDuplicate is true.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, binding environment.Binding) error {
 	access, err := s.seal(binding.ID, binding.Access)
 	if err != nil {
@@ -77,8 +77,9 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, binding environment.B
 	return nil
 }
 
-// SaveAccess stores the credentials of a binding that is being created, which is then ready. It keeps credentials that are stored already.
-// It reports false if the binding is gone or being removed: then the caller has to remove the account, because nobody else will.
+// SaveAccess stores the credentials of a binding that is being created. The binding is then ready. If an earlier attempt has stored
+// credentials, SaveAccess keeps these. It reports false if the binding is gone or being removed: the caller must then remove the account,
+// because the unbind operation may have finished before the account existed.
 func (s *Store) SaveAccess(ctx context.Context, id string, access environment.Access) (bool, error) {
 	sealed, err := s.seal(id, access)
 	if err != nil {
@@ -109,7 +110,7 @@ func (s *Store) MarkDeleting(ctx context.Context, tx storage.Tx, binding environ
 	return marked == 1, nil
 }
 
-// Delete removes a binding.
+// Delete removes the row of a binding, if it exists. The caller has removed the account.
 func (s *Store) Delete(ctx context.Context, id string) error {
 	if _, err := storage.Exec(ctx, s.db.Writer(), `DELETE FROM bindings WHERE id = ?`, id); err != nil {
 		return fmt.Errorf("removing binding %s: %w", id, err)

@@ -16,20 +16,20 @@ type Filter struct {
 	InstanceID      string
 	GlobalAccountID string
 	SubAccountID    string
-	// Region matches the region of the provider or of the platform.
+	// Region selects instances by the region of the provider or of the platform.
 	Region string
-	// Plan matches the name or the id of the plan.
+	// Plan selects instances by the name or the ID of their plan.
 	Plan string
 	// Suspended selects suspended instances only.
 	Suspended bool
-	// Kinds and States select by the newest operation of the instance.
+	// Kinds and States select instances by their newest operation.
 	Kinds  []string
 	States []process.State
 
-	// Before and BeforeID continue after a page: the creation and the id of its last instance.
+	// Before and BeforeID continue after a page. They are the creation time and the ID of the last instance of the page.
 	Before   time.Time
 	BeforeID string
-	// Offset skips instances, for numbered pages.
+	// Offset skips instances, for numbered pages. Large offsets are slow.
 	Offset int
 	// Limit bounds the result.
 	Limit int
@@ -70,8 +70,8 @@ const operationColumns = `operations.id AS operation_id, operations.kind AS oper
 	operations.stage AS operation_stage, operations.step AS operation_step, operations.created_at AS operation_created_at,
 	operations.updated_at AS operation_updated_at`
 
-// List returns instances without their requests, newest first. A subquery finds their ids, so that a late page skips index entries instead
-// of rows.
+// List returns instances without their requests, newest first. A subquery finds the IDs of the page, so that a late page skips index entries
+// instead of rows.
 func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
 	from, args := filter.from(true)
 
@@ -111,7 +111,8 @@ func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 	return count, nil
 }
 
-// from returns the FROM and WHERE clauses. With a condition on operations it starts from those, limited to the newest of each instance.
+// from returns the FROM and WHERE clauses, and their arguments. If the filter selects by operations, the query reads the index of operations
+// first and keeps those that are the newest of their instance: few operations are unfinished, but many instances exist.
 func (f Filter) from(paged bool) (string, []any) {
 	where, args := f.where(paged)
 	if len(f.Kinds)+len(f.States) == 0 {
@@ -123,6 +124,7 @@ func (f Filter) from(paged bool) (string, []any) {
 		WHERE newer.instance_id = operations.instance_id AND newer.position > operations.position)`, args
 }
 
+// where returns the WHERE clause, and its arguments. Only lists are paged; counts are not.
 func (f Filter) where(paged bool) (string, []any) {
 	var conditions storage.Conditions
 

@@ -57,7 +57,7 @@ type row struct {
 	ExpiredAt             storage.Time `db:"expired_at"`
 }
 
-// requestPlace is the context to which a sealed request is bound: it opens for its own instance only.
+// requestPlace is the context to which a sealed request is bound: an envelope opens only for its own instance.
 func requestPlace(id string) string { return "request of instance " + id }
 
 // Sealed returns the sealed column, for key rotation.
@@ -65,8 +65,8 @@ func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "instances", Column: "request", Place: requestPlace}
 }
 
-// Insertion returns the statement that adds an instance, for a batch with its first operation. The statement fails with an error for which
-// storage.IsDuplicate is true if the id, the name of the Shoot, or Exclusive is taken.
+// Insertion returns the statement that adds an instance, for a batch with the first operation. If another instance has the same ID, name of
+// the Shoot, or Exclusive, the statement fails with an error for which storage.IsDuplicate is true.
 func (s *Store) Insertion(instance environment.Instance) (storage.Statement, error) {
 	request, err := s.sealed(instance)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *Store) Insertion(instance environment.Instance) (storage.Statement, err
 	}, nil
 }
 
-// sealed returns the sealed request.
+// sealed returns the envelope of the instance's request.
 func (s *Store) sealed(instance environment.Instance) (string, error) {
 	request, err := json.Marshal(instance.Request)
 	if err != nil {
@@ -107,16 +107,18 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (environment.
 	return s.instance(row)
 }
 
-// Claimed is the exclusive claim of an instance: no other instance may have it.
+// Claimed is the exclusive claim of an instance. Plans may allow one instance for each account, for example.
 type Claimed struct {
-	Exclusive               string
+	// Exclusive is the claim, as stored in the row of the instance.
+	Exclusive string
+	// GlobalAccountID and PlanID find instances without a stored claim.
 	GlobalAccountID, PlanID string
-	// Except is the id of the claiming instance.
+	// Except is the ID of the claiming instance.
 	Except string
 }
 
-// Holder returns the id of another instance with the claim, or storage.ErrNotFound. It compares account and plan, too, and so finds instances
-// that were created before the plan became exclusive.
+// Holder returns the ID of another instance with the claim, or storage.ErrNotFound. It also compares the account and the plan, to find
+// instances that were created before the plan became exclusive.
 func (s *Store) Holder(ctx context.Context, tx storage.Tx, claimed Claimed) (string, error) {
 	id, err := storage.Get[string](ctx, tx, `SELECT id FROM instances
 		WHERE id <> ? AND (exclusive = ? OR global_account_id = ? AND plan_id = ?) LIMIT 1`,
@@ -137,8 +139,8 @@ func nullable(text string) *string {
 	return &text
 }
 
-// Touch sets the time of the last change and thereby locks the instance until the caller's transaction ends. It reports false if the instance
-// does not exist.
+// Touch sets the time of the last change. The write locks the instance until the caller's transaction ends. Touch reports false if the
+// instance does not exist.
 func (s *Store) Touch(ctx context.Context, tx storage.Tx, id string, now time.Time) (bool, error) {
 	touched, err := storage.Exec(ctx, tx, `UPDATE instances SET updated_at = ? WHERE id = ?`, storage.At(now), id)
 	if err != nil {
@@ -158,8 +160,8 @@ func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) (bool, error
 	return len(found) == 1, nil
 }
 
-// Update writes the mutable fields of an instance in the caller's transaction, which must have locked it before reading it. It changes
-// nothing if the id belongs to another instance now.
+// Update writes the mutable fields of an instance in the caller's transaction. The caller must have locked the instance before reading it, or
+// Update overwrites concurrent changes. Update changes nothing if another instance has the ID.
 func (s *Store) Update(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
 	request, err := s.sealed(instance)
 	if err != nil {
@@ -179,8 +181,8 @@ func (s *Store) Update(ctx context.Context, tx storage.Tx, instance environment.
 	return nil
 }
 
-// Expiring returns the ids of instances that expire by the given time and are not fully expired: not marked, or not suspended. It sorts by id
-// and continues after the id that ended the previous page.
+// Expiring returns a page of the IDs of instances that expire by the given time and are not marked as expired, or not suspended, yet. The page
+// is sorted by ID and starts after the given ID.
 func (s *Store) Expiring(ctx context.Context, by time.Time, after string, limit int) ([]string, error) {
 	ids, err := storage.Select[string](ctx, s.db.Reader(), `SELECT id FROM instances
 		WHERE expires_at IS NOT NULL AND expires_at <= ? AND (NOT suspended OR expired_at IS NULL) AND id > ? ORDER BY id `+storage.Page(limit, 0),
@@ -192,6 +194,7 @@ func (s *Store) Expiring(ctx context.Context, by time.Time, after string, limit 
 	return ids, nil
 }
 
+// instance returns the instance with its decrypted request.
 func (s *Store) instance(row row) (environment.Instance, error) {
 	plain, err := s.keys.Open(row.Request, requestPlace(row.ID))
 	if err != nil {

@@ -18,12 +18,13 @@ import (
 )
 
 const (
-	// interval is the time between two rotations. Another replica may have sealed rows with a former key meanwhile.
+	// interval is the time between two rotations. A replica with the former configuration may seal rows with a former key in between.
 	interval = time.Hour
-	// readBatch is the number of rows that a query reads, writeBatch that of one transaction: short enough for other writers not to notice.
+	// readBatch is the number of rows that a query reads. writeBatch is the number of rows that one transaction updates: few enough not to
+	// delay other writers.
 	readBatch  = 500
 	writeBatch = 25
-	// pause follows each query and leaves the database to others.
+	// pause follows each query, so that other statements of the database are not delayed.
 	pause = 20 * time.Millisecond
 )
 
@@ -46,7 +47,7 @@ type Rotator struct {
 	reencrypted *prometheus.CounterVec
 }
 
-// New registers the metrics and returns a rotator, which needs its Part.
+// New registers the metrics and returns a rotator. The service runs its Part.
 func New(options Options) *Rotator {
 	r := &Rotator{
 		Options: options,
@@ -69,7 +70,8 @@ func (r *Rotator) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "key rotation", Every: interval, Work: r.Rotate, Clock: r.Clock, Log: r.Log}.Part()
 }
 
-// Rotate scans every table until a scan finds nothing to re-encrypt, and then logs which former keys are still needed.
+// Rotate scans every table until a scan finds nothing to re-encrypt, and then logs which former keys are still needed. It returns the first
+// error of the database. Rows that no key opens are logged and counted, but are no error.
 func (r *Rotator) Rotate(ctx context.Context) error {
 	for {
 		moved := false
@@ -98,7 +100,7 @@ func (r *Rotator) Rotate(ctx context.Context) error {
 	}
 }
 
-// reportTable updates the metrics and logs the result of a scan.
+// reportTable updates the metrics of the table and logs the result of a scan.
 func (r *Rotator) reportTable(table string, result scanResult) {
 	log := r.Log.WithField("table", table)
 
@@ -138,7 +140,8 @@ type scanResult struct {
 	reencrypted int
 	// overtaken counts rows that another writer changed between the read and the write.
 	overtaken int
-	// unreadable counts the rows that no key opens, by the key that they name. The scan does not fail for them: the key may be gone.
+	// unreadable counts the rows that no key opens, by the key that the envelope names. firstError is the error of the first such row. The
+	// scan continues, because the keys of these rows may be lost forever.
 	unreadable map[string]int
 	firstError error
 }
@@ -149,7 +152,8 @@ type sealedRow struct {
 	Envelope string `db:"envelope"`
 }
 
-// scan reads a table once, in the order of its primary key, and re-encrypts what it can.
+// scan reads a table once, in the order of its primary key, and re-encrypts the rows that a key opens. The database compares the prefix of
+// the envelopes, so that rows with the first key are not transferred.
 func (r *Rotator) scan(ctx context.Context, column storage.SealedColumn) (scanResult, error) {
 	result := scanResult{unreadable: map[string]int{}}
 	prefix := r.Keys.Prefix()
@@ -184,8 +188,8 @@ func (r *Rotator) scan(ctx context.Context, column storage.SealedColumn) (scanRe
 	}
 }
 
-// reencrypt updates the rows in the order of their ids, like every statement on several rows. A row that changed since it was read stays as
-// it is.
+// reencrypt updates the rows in the order of their IDs, like every statement on several rows, so that transactions do not deadlock. A row that
+// has changed since it was read is counted as overtaken and stays unchanged.
 func (r *Rotator) reencrypt(ctx context.Context, column storage.SealedColumn, rows []sealedRow, result *scanResult) error {
 	statement := fmt.Sprintf(`UPDATE %[1]s SET %[2]s = ? WHERE id = ? AND %[2]s = ?`, column.Table, column.Column)
 	tried, reencrypted := 0, 0

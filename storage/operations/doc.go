@@ -1,9 +1,17 @@
 // Package operations stores the engine's tables: operations, the attempts of their steps, and their timelines. Broker and provisioner each
-// have these tables in their own database. Store implements process.Store, and the services use it to accept, read and control operations.
+// have these tables in their own database.
 //
-// It guarantees that at most one operation of an instance is in progress (index operations_one_active), that every write of a run is
-// fenced by its lease, and that statements on several rows lock them in the order of their ids, so that they never deadlock.
+// Store implements process.Store (claim.go, save.go), whose documentation is the contract. The services use Store to accept operations
+// (accept.go), to read and list them (read.go, list.go, timeline.go), and to cancel, skip and wake them (intervene.go).
 //
-// A new column takes a migration, a field of row and of process.Record, and, if a run changes it, saveProgress in save.go. The plans of all
-// statements are tested in the plans_*_test.go files of package storage.
+// It guarantees:
+//
+//   - At most one operation of an instance is in progress. The unique index operations_one_active enforces it between replicas.
+//   - Every write of a run is fenced by its lease, see saveProgress. Steps fence their writes to other tables with Held.
+//   - Statements on several rows lock the rows in the order of their IDs, so that they do not deadlock.
+//   - A wake-up during a run is not lost: the column woken makes saveProgress keep the earlier next_run_at.
+//
+// A new column needs a migration, a field of row and of process.Record, and, if a run changes it, a line in saveProgress. A new statement of
+// the engine's poll must read few rows of a table with a hundred thousand unfinished operations; plans_crowded_test.go of package storage
+// checks that.
 package operations

@@ -16,16 +16,17 @@ type Filter struct {
 	InstanceID string
 	Kind       string
 	State      process.State
-	// Before and BeforeID continue after a page: the creation and the id of its last operation.
+	// Before and BeforeID continue after a page. They are the creation time and the ID of the last operation of the page.
 	Before   time.Time
 	BeforeID string
-	// Offset skips operations, for numbered pages.
+	// Offset skips operations, for numbered pages. Large offsets are slow.
 	Offset int
 	// Limit bounds the result.
 	Limit int
 }
 
-// List returns operations, newest first. A subquery finds their ids, so that a late page skips index entries instead of rows.
+// List returns operations without their payloads, newest first. A subquery finds the IDs of the page, so that a late page skips index entries
+// instead of rows.
 func (s *Store) List(ctx context.Context, filter Filter) ([]process.Record, error) {
 	where, args := filter.where(true)
 
@@ -51,6 +52,7 @@ func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 	return count, nil
 }
 
+// where returns the WHERE clause, and its arguments. Only lists are paged; counts are not.
 func (f Filter) where(paged bool) (string, []any) {
 	var conditions storage.Conditions
 
@@ -62,8 +64,8 @@ func (f Filter) where(paged bool) (string, []any) {
 	return conditions.Where()
 }
 
-// InStates returns the condition that selects operations by their states. The states are literals and not parameters, grouped as in the
-// partial indexes, so that the database can use these.
+// InStates returns the condition that selects operations by their states. The states are literals instead of parameters, and grouped as in the
+// partial indexes: databases use a partial index only if the condition of the query implies the condition of the index.
 func InStates(states ...process.State) string {
 	groups := [][]process.State{
 		{process.Pending}, {process.InProgress, process.Canceling}, {process.Failed, process.Canceled}, {process.Succeeded},
@@ -92,5 +94,5 @@ func InStates(states ...process.State) string {
 }
 
 // Held is the condition under which a step may write to other tables: its operation still has the lease under which the step started. The
-// parameters are the operation's id, and the fence and the owner of the lease.
+// parameters are the operation's ID, and the fence and the owner of the lease.
 const Held = `EXISTS (SELECT 1 FROM operations WHERE operations.id = ? AND operations.fence = ? AND operations.lease_owner = ?)`

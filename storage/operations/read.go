@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Reader returns the database for reads outside of a transaction.
+// Reader returns the database for reads outside of a transaction. The methods of this file take it, or the caller's transaction.
 func (s *Store) Reader() storage.Tx { return s.db.Reader() }
 
 // Get returns an operation without its payload, or storage.ErrNotFound.
@@ -23,8 +23,8 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (process.Reco
 	return row.record(), nil
 }
 
-// Polled returns the fields of an operation that platforms poll, or storage.ErrNotFound. It reads a single row by its key, because it is
-// called often.
+// Polled returns the fields of an operation that platforms poll, or storage.ErrNotFound; the other fields are zero. It is the most frequent
+// query of the broker, and therefore reads few columns of a single row by its key.
 func (s *Store) Polled(ctx context.Context, tx storage.Tx, id string) (process.Record, error) {
 	row, err := storage.Get[row](ctx, tx, `SELECT id, instance_id, kind, state, description, problem_message, progress, stage, step,
 		created_at FROM operations WHERE id = ?`, id)
@@ -35,7 +35,8 @@ func (s *Store) Polled(ctx context.Context, tx storage.Tx, id string) (process.R
 	return row.record(), nil
 }
 
-// Payload returns the data of an operation, storage.ErrNotFound, or ErrSealed if the key is gone with which it is sealed.
+// Payload returns the decrypted data of an operation. It fails with storage.ErrNotFound, or with ErrSealed if no configured key opens the
+// data.
 func (s *Store) Payload(ctx context.Context, tx storage.Tx, id string) (json.RawMessage, error) {
 	sealed, err := storage.Get[string](ctx, tx, `SELECT payload FROM operations WHERE id = ?`, id)
 	if err != nil {
@@ -45,7 +46,7 @@ func (s *Store) Payload(ctx context.Context, tx storage.Tx, id string) (json.Raw
 	return s.open(id, sealed)
 }
 
-// OfInstance returns the operations of an instance, newest first.
+// OfInstance returns all operations of an instance without their payloads, newest first.
 func (s *Store) OfInstance(ctx context.Context, tx storage.Tx, instanceID string) ([]process.Record, error) {
 	rows, err := storage.Select[row](ctx, tx,
 		`SELECT `+status+` FROM operations WHERE instance_id = ? ORDER BY position DESC`, instanceID)
@@ -56,7 +57,7 @@ func (s *Store) OfInstance(ctx context.Context, tx storage.Tx, instanceID string
 	return records(rows), nil
 }
 
-// Latest returns the newest operation of an instance of one of the kinds, or storage.ErrNotFound.
+// Latest returns the instance's newest operation of one of the kinds, or storage.ErrNotFound. At least one kind is required.
 func (s *Store) Latest(ctx context.Context, tx storage.Tx, instanceID string, kinds ...string) (process.Record, error) {
 	row, err := storage.Get[row](ctx, tx, `SELECT `+status+` FROM operations
 		WHERE instance_id = ? AND kind IN (?) ORDER BY position DESC LIMIT 1`, instanceID, kinds)
@@ -67,7 +68,7 @@ func (s *Store) Latest(ctx context.Context, tx storage.Tx, instanceID string, ki
 	return row.record(), nil
 }
 
-// Change is a change of an operation: another state, another problem, or progress.
+// Change is an entry of the change feed: an operation, and when its state, its problem or its progress last changed.
 type Change struct {
 	ID         string       `db:"id"`
 	Kind       string       `db:"kind"`
@@ -76,8 +77,8 @@ type Change struct {
 	At         storage.Time `db:"state_changed_at"`
 }
 
-// ChangedSince returns the operations that changed at or after the given time, oldest change first. A transaction that was open meanwhile
-// may commit an earlier time later, so callers must read with an overlap.
+// ChangedSince returns at most limit operations that changed at or after the given time, oldest change first. A transaction may commit a change
+// with an earlier time after this query, so callers must read again with an overlap.
 func (s *Store) ChangedSince(ctx context.Context, since time.Time, limit int) ([]Change, error) {
 	changes, err := storage.Select[Change](ctx, s.db.Reader(), `SELECT id, kind, instance_id, state, state_changed_at FROM operations
 		WHERE state_changed_at >= ? ORDER BY state_changed_at, id LIMIT ?`, storage.At(since), limit)
@@ -88,7 +89,7 @@ func (s *Store) ChangedSince(ctx context.Context, since time.Time, limit int) ([
 	return changes, nil
 }
 
-// QueueDepth is the number of operations of a kind in an unfinished state, and the acceptance of the oldest of them.
+// QueueDepth is the number of operations of a kind in an unfinished state. Oldest is when the oldest of them was accepted.
 type QueueDepth struct {
 	Kind   string        `db:"kind"`
 	State  process.State `db:"state"`
@@ -103,7 +104,7 @@ UNION ALL
 SELECT kind, state, COUNT(*) AS count, MIN(created_at) AS oldest FROM operations
 	WHERE state IN ('in progress', 'canceling') GROUP BY kind, state`
 
-// QueueDepths counts the unfinished operations.
+// QueueDepths counts the unfinished operations, for metrics. Kinds and states without operations are absent.
 func (s *Store) QueueDepths(ctx context.Context) ([]QueueDepth, error) {
 	found, err := storage.Select[QueueDepth](ctx, s.db.Reader(), queueDepths)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // retentionBatch is the number of timelines that are removed in one transaction.
 const retentionBatch = 50
 
-// Retention removes the timelines of operations that ended longer than keep ago. With 0 timelines are kept forever.
+// Retention returns the sweep that removes the timelines of operations that ended longer than keep ago. With 0 timelines are kept forever.
 func (s *Store) Retention(keep time.Duration, clock clock.WithTicker, log logrus.FieldLogger) storage.Retention {
 	return storage.Retention{
 		Name: "timeline retention", Rows: "timelines", Batch: retentionBatch, Clock: clock, Log: log,

@@ -10,16 +10,17 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// columns are all columns of a row, status those without the sealed payload.
 const (
+	// status has the columns without the sealed payload, which only claims and Payload read.
 	status = `id, kind, instance_id, position, tenant, predecessor_id, state, description, problem_message, problem_reason,
 		problem_component, progress, finished_stages, skipped_steps, skip_step, skip_reason, stage, step, step_began_at,
 		waiting_for, created_at, updated_at, started_at, finished_at, next_run_at,
 		lease_owner, lease_taken_from, lease_until, fence, timeline_removed_at, ordered_by, audit, trace`
+	// columns has all columns of row.
 	columns = status + `, payload`
 )
 
-// row is a row of operations.
+// row is a row of operations. The columns turn, woken and state_changed_at are used by statements only.
 type row struct {
 	ID               string       `db:"id"`
 	Kind             string       `db:"kind"`
@@ -102,7 +103,7 @@ func records(rows []row) []process.Record {
 	return records
 }
 
-// ErrSealed reports that no configured key opens the data of an operation.
+// ErrSealed reports that no configured key opens the data of an operation. Adding the former key to APP_DATABASE_SECRET_KEYS repairs that.
 var ErrSealed = errors.New("the data is sealed with an unknown key")
 
 // open decrypts the payload of an operation, or returns ErrSealed.
@@ -115,7 +116,7 @@ func (s *Store) open(operationID, payload string) (json.RawMessage, error) {
 	return opened, nil
 }
 
-// names is a list in one column, as JSON. nil is stored as [].
+// names is a list of names in one column, as JSON. nil is stored as [].
 type names []string
 
 // Value implements driver.Valuer.

@@ -10,9 +10,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// saveProgress is fenced by the lease. A canceling operation stays so until it ends, as canceled. An operation that was woken during its
-// run keeps the time of that as its next run. state_changed_at, which the change feed follows, moves with another state, another problem,
-// and progress, the latter at most every progressInterval.
+// saveProgress changes a row only under the lease of the run, and returns the resulting state.
+//
+// A canceling operation stays canceling until it ends, and then is canceled. An operation that was woken during its run keeps the time of the
+// wake-up as its next run. The change feed follows state_changed_at: it moves when the state or the problem changes, and when the progress
+// changes, but for progress alone at most once in progressInterval.
 const saveProgress = `UPDATE operations SET
 	state = CASE WHEN state <> 'canceling' THEN :state
 		WHEN :state IN ('succeeded', 'failed', 'canceled') THEN 'canceled' ELSE 'canceling' END,
@@ -36,22 +38,25 @@ type savedRow struct {
 	row
 
 	// HeldBy is the owner that the lease must still have.
-	HeldBy      string `db:"held_by"`
+	HeldBy string `db:"held_by"`
+	// KeepPayload and LeftOut are those of process.Progress.
 	KeepPayload bool   `db:"keep_payload"`
 	LeftOut     string `db:"left_out"`
-	// Release returns the lease. Otherwise lease_until stays as the renewals set it, which the run does not know.
+	// Release returns the lease. Otherwise lease_until keeps the value of the last renewal, which the run does not know.
 	Release bool `db:"release"`
-	// Lately is progressInterval ago.
+	// Lately is the time of the save less progressInterval.
 	Lately storage.Time `db:"lately"`
 }
 
-// progressInterval is the shortest time between two changes for progress alone: a cluster reports another percentage every few seconds.
+// progressInterval is the shortest time between two changes in the feed for progress alone. A cluster reports another percentage every few
+// seconds, and each change makes clients poll.
 const progressInterval = time.Minute
 
-// saveAttempts bounds the repetitions of a write that collides with a timeline entry of an operator's intervention.
+// saveAttempts bounds the attempts of a write that collides with a timeline entry of an operator's intervention: both computed the same
+// sequence number.
 const saveAttempts = 3
 
-// Save implements process.Store.
+// Save implements process.Store. On PostgreSQL the row, the attempts and the timeline are one statement.
 func (s *Store) Save(ctx context.Context, progress process.Progress) (process.State, error) {
 	row := s.saving.Statement(s.saved(progress))
 	others := slices.Concat(attempts(progress), insertEntries(progress.Record.ID, progress.Timeline))
@@ -79,6 +84,7 @@ func (s *Store) Save(ctx context.Context, progress process.Progress) (process.St
 	return process.State(state), nil
 }
 
+// saved returns the arguments of saveProgress. It seals the payload only if the payload is written.
 func (s *Store) saved(progress process.Progress) savedRow {
 	record := progress.Record
 
@@ -116,7 +122,8 @@ func (s *Store) saved(progress process.Progress) savedRow {
 	return saved
 }
 
-// attempts returns the statements that update the steps' attempts, for the CTE of saveProgress.
+// attempts returns the statements that update the steps' attempts, for the CTE of saveProgress. They change nothing if saveProgress has found
+// another lease.
 func attempts(progress process.Progress) []storage.Statement {
 	statements := make([]storage.Statement, 0, len(progress.Cleared)+len(progress.Failed))
 

@@ -18,13 +18,13 @@ type Store struct {
 	db     *storage.DB
 	keys   *secret.Keyring
 	saving storage.Named[savedRow] // the prepared saveProgress
-	// ended is called for operations that are canceled while pending.
+	// ended is called for operations that are canceled while pending, see OnEnded.
 	ended func(process.Record)
 }
 
 var _ process.Store = (*Store)(nil)
 
-// Open migrates the tables and returns the store. It fails if the keys do not open the stored payloads.
+// Open migrates the tables and returns the store. It fails if the keys do not open the newest payload.
 func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, error) {
 	if err := db.Migrate(ctx, "operations", migrations, "migrations"); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 // it. It must be registered before the store is used, and must not block.
 func (s *Store) OnEnded(ended func(process.Record)) { s.ended = ended }
 
-// checkKeys opens the newest payload, so that wrong keys fail the start instead of every request.
+// checkKeys opens the newest payload, so that a service with wrong keys fails at its start instead of at every request.
 func (s *Store) checkKeys(ctx context.Context) error {
 	newest, err := s.List(ctx, Filter{Limit: 1})
 	if err != nil || len(newest) == 0 {
@@ -58,7 +58,7 @@ func (s *Store) checkKeys(ctx context.Context) error {
 	return nil
 }
 
-// payloadPlace is the context to which a sealed payload is bound: it opens for its own operation only.
+// payloadPlace is the context to which a sealed payload is bound: an envelope opens only for its own operation.
 func payloadPlace(operationID string) string { return "operation " + operationID }
 
 // Sealed returns the sealed column, for key rotation.

@@ -8,23 +8,23 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Registration is the intent to register an ordered runtime in Director. Its row exists before the registration, and until no
-// registration without a runtime can be left in Director.
+// Registration is the intent to register an ordered runtime in Director. The row is stored before the call to Director. It is removed when
+// the caretaker has made sure that Director has no registration without a runtime.
 type Registration struct {
 	Tenant string `db:"tenant"`
-	// Label is the value of the label that all attempts of the order register with.
+	// Label is the value of a label in Director. All attempts of an order register with the same value.
 	Label string `db:"label"`
 	// RuntimeID and OperationID are empty until the order is accepted.
 	RuntimeID   string `db:"runtime_id"`
 	OperationID string `db:"operation_id"`
-	// HeldUntil is the end of the current hold, which it identifies.
+	// HeldUntil is when the current hold ends, or zero. It also identifies the hold.
 	HeldUntil storage.Time `db:"held_until"`
 }
 
 const registrationColumns = `tenant, label, runtime_id, operation_id, held_until`
 
-// IntendRegistration records that the order is about to be registered. It reports false while the registration of an earlier
-// attempt is being cleaned up.
+// IntendRegistration records that the order is about to be registered. It reports false while the caretaker holds the registration of an
+// earlier attempt to clean it up; the caller must then retry later.
 func (s *Store) IntendRegistration(ctx context.Context, tenant, label string, now time.Time) (bool, error) {
 	touched, err := storage.Select[string](ctx, s.db.Writer(), `INSERT INTO registrations
 		(tenant, label, runtime_id, operation_id, failure_told, touched_at) VALUES (?, ?, '', '', FALSE, ?)
@@ -38,8 +38,8 @@ func (s *Store) IntendRegistration(ctx context.Context, tenant, label string, no
 	return len(touched) == 1, nil
 }
 
-// AcceptRegistration records the runtime and the operation of the accepted order, in the caller's transaction. A concurrent hold
-// of the registration is void: its SettleRegistration does nothing.
+// AcceptRegistration records the runtime and the operation of the accepted order, in the caller's transaction. It voids a concurrent hold of
+// the registration, so that SettleRegistration of the holder does nothing.
 func (s *Store) AcceptRegistration(ctx context.Context, tx storage.Tx, registration Registration, now time.Time) error {
 	if _, err := storage.Exec(ctx, tx, `INSERT INTO registrations
 		(tenant, label, runtime_id, operation_id, failure_told, touched_at) VALUES (?, ?, ?, ?, FALSE, ?)
@@ -52,7 +52,7 @@ func (s *Store) AcceptRegistration(ctx context.Context, tx storage.Tx, registrat
 	return nil
 }
 
-// UnreportedFailures returns registrations whose operation has failed without a report to Director.
+// UnreportedFailures returns at most limit registrations of failed operations that were not reported to Director.
 func (s *Store) UnreportedFailures(ctx context.Context, limit int) ([]Registration, error) {
 	unreported, err := storage.Select[Registration](ctx, s.db.Reader(), `SELECT `+registrationColumns+` FROM registrations
 		WHERE NOT failure_told AND EXISTS (SELECT 1 FROM operations WHERE operations.id = operation_id AND state = 'failed')
@@ -64,7 +64,7 @@ func (s *Store) UnreportedFailures(ctx context.Context, limit int) ([]Registrati
 	return unreported, nil
 }
 
-// FailureReported records that the failure was reported to Director, unless the order runs again meanwhile.
+// FailureReported records that the failure was reported to Director. It changes nothing if another operation has repeated the order since.
 func (s *Store) FailureReported(ctx context.Context, registration Registration) error {
 	if _, err := storage.Exec(ctx, s.db.Writer(), `UPDATE registrations SET failure_told = TRUE
 		WHERE tenant = ? AND label = ? AND operation_id = ?`,
@@ -75,8 +75,9 @@ func (s *Store) FailureReported(ctx context.Context, registration Registration) 
 	return nil
 }
 
-// HoldRegistration reserves, until the given time, the oldest registration that was not touched since before and needs no report:
-// its operation has ended, or it has none. It returns storage.ErrNotFound if there is none.
+// HoldRegistration reserves a registration for the caller until the given time. It chooses the oldest registration that no request has
+// touched since before, whose operation has ended or is unknown, and whose failure needs no report. It returns storage.ErrNotFound if no
+// registration qualifies.
 func (s *Store) HoldRegistration(ctx context.Context, before, now, until time.Time) (Registration, error) {
 	held, err := storage.Get[Registration](ctx, s.db.Writer(), `UPDATE registrations SET held_until = ?
 		WHERE (tenant, label) IN (
@@ -93,7 +94,7 @@ func (s *Store) HoldRegistration(ctx context.Context, before, now, until time.Ti
 	return held, nil
 }
 
-// SettleRegistration removes a registration, if the caller still holds it.
+// SettleRegistration removes a registration that the caller has cleaned up in Director, if the hold is still valid.
 func (s *Store) SettleRegistration(ctx context.Context, registration Registration) error {
 	if _, err := storage.Exec(ctx, s.db.Writer(), `DELETE FROM registrations WHERE tenant = ? AND label = ? AND held_until = ?`,
 		registration.Tenant, registration.Label, registration.HeldUntil); err != nil {

@@ -14,19 +14,19 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Runtime is a cluster that was ordered from the Provisioner. Operations store it in their payload under these JSON names.
+// Runtime is a cluster that was ordered from the Provisioner. Operations store it in their payload under these JSON names, which never change.
 type Runtime struct {
 	ID         string `json:"id"`
 	Tenant     string `json:"tenant"`
 	SubAccount string `json:"subAccount"`
 	// ShootName is unique among the runtimes that are not deleted.
 	ShootName string `json:"shootName"`
-	// ProvisionedBy is the id of the operation that was accepted with the runtime.
+	// ProvisionedBy is the ID of the operation that was accepted with the runtime.
 	ProvisionedBy string `json:"provisionedBy"`
 	// Configuration is the ordered configuration, as JSON. It may contain secrets and is sealed at rest.
 	Configuration json.RawMessage `json:"configuration"`
 	CreatedAt     time.Time       `json:"createdAt"`
-	// DeletedAt is when the cluster was found to be gone, or zero.
+	// DeletedAt is when an operation found the cluster gone, or zero.
 	DeletedAt time.Time `json:"deletedAt"`
 }
 
@@ -57,7 +57,7 @@ type row struct {
 	DeletedAt     storage.Time `db:"deleted_at"`
 }
 
-// configurationPlace is the context to which a sealed configuration is bound: it opens for its own runtime only.
+// configurationPlace is the context to which a sealed configuration is bound: an envelope opens only for its own runtime.
 func configurationPlace(id string) string { return "configuration of runtime " + id }
 
 // Sealed returns the sealed column, for key rotation.
@@ -65,8 +65,8 @@ func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "runtimes", Column: "configuration", Place: configurationPlace}
 }
 
-// Insert adds a runtime in the caller's transaction. It reports false, and changes nothing, if the name of the Shoot is taken by
-// a runtime that is not deleted, or the id by any runtime.
+// Insert adds a runtime in the caller's transaction. It reports false, and changes nothing, if a runtime that is not deleted has the same
+// name of the Shoot, or if any runtime has the same ID. The transaction can continue then.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, runtime Runtime) (bool, error) {
 	inserted, err := storage.Exec(ctx, tx, `INSERT INTO runtimes
 		(id, tenant, subaccount, shoot_name, provisioned_by, configuration, created_at)
@@ -87,7 +87,7 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (Runtime, err
 	return s.find(ctx, tx, `id = ?`, id)
 }
 
-// OfShoot returns the runtime with the Shoot of that name that is not deleted, or storage.ErrNotFound.
+// OfShoot returns the runtime that owns the Shoot with the name, or storage.ErrNotFound. It ignores deleted runtimes.
 func (s *Store) OfShoot(ctx context.Context, tx storage.Tx, name string) (Runtime, error) {
 	return s.find(ctx, tx, `shoot_name = ? AND deleted_at IS NULL`, name)
 }
@@ -128,7 +128,7 @@ func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) error {
 	return nil
 }
 
-// Reconfigure stores the runtime's configuration in the caller's transaction.
+// Reconfigure stores the runtime's configuration in the caller's transaction, without an order of operations. See Configured for steps.
 func (s *Store) Reconfigure(ctx context.Context, tx storage.Tx, runtime Runtime) error {
 	sealed := s.keys.Seal(runtime.Configuration, configurationPlace(runtime.ID))
 
@@ -139,8 +139,8 @@ func (s *Store) Reconfigure(ctx context.Context, tx storage.Tx, runtime Runtime)
 	return nil
 }
 
-// Configured records the configuration that an operation has applied. It changes nothing if a later operation, by position, has
-// recorded one: the caller is then a replica that was frozen.
+// Configured records the configuration that an operation has applied. position is the Position of the operation. If a later operation has
+// recorded a configuration, the caller is a replica that was frozen, and Configured changes nothing.
 func (s *Store) Configured(ctx context.Context, id string, configuration json.RawMessage, position int64) error {
 	sealed := s.keys.Seal(configuration, configurationPlace(id))
 
@@ -153,7 +153,7 @@ func (s *Store) Configured(ctx context.Context, id string, configuration json.Ra
 	return nil
 }
 
-// DeletedAmong returns the ids of the deleted runtimes among the given ones.
+// DeletedAmong returns the IDs of those given runtimes that are deleted.
 func (s *Store) DeletedAmong(ctx context.Context, ids []string) ([]string, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -168,7 +168,8 @@ func (s *Store) DeletedAmong(ctx context.Context, ids []string) ([]string, error
 	return gone, nil
 }
 
-// MarkDeleted records that the cluster of a runtime is gone. The Shoot's name is free from then on.
+// MarkDeleted records that the cluster of a runtime is gone. Another runtime may then use the Shoot's name. A repeated call keeps the time of
+// the first.
 func (s *Store) MarkDeleted(ctx context.Context, id string, at time.Time) error {
 	if _, err := storage.Exec(ctx, s.db.Writer(),
 		`UPDATE runtimes SET deleted_at = ? WHERE id = ? AND deleted_at IS NULL`, storage.At(at), id); err != nil {
@@ -178,7 +179,7 @@ func (s *Store) MarkDeleted(ctx context.Context, id string, at time.Time) error 
 	return nil
 }
 
-// Recall returns the id of the operation for the tenant's idempotency key, or storage.ErrNotFound.
+// Recall returns the ID of the operation for the tenant's idempotency key, or storage.ErrNotFound.
 func (s *Store) Recall(ctx context.Context, tx storage.Tx, tenant, key string) (string, error) {
 	kept, err := storage.Get[string](ctx, tx,
 		`SELECT operation_id FROM idempotency_keys WHERE tenant = ? AND key = ?`, tenant, key)
@@ -189,8 +190,8 @@ func (s *Store) Recall(ctx context.Context, tx storage.Tx, tenant, key string) (
 	return kept, nil
 }
 
-// Remember stores the idempotency key of a call with its operation, in the caller's transaction, and returns the id of the
-// operation. If the tenant has used the key before, it changes nothing and returns that operation.
+// Remember stores the idempotency key of a call with its operation, in the caller's transaction, and returns the ID of the operation. If the
+// tenant has used the key before, Remember changes nothing and returns the ID of the earlier operation. An empty key is not stored.
 func (s *Store) Remember(ctx context.Context, tx storage.Tx, tenant, key, operationID string, at time.Time) (string, error) {
 	if key == "" {
 		return operationID, nil
@@ -204,7 +205,8 @@ func (s *Store) Remember(ctx context.Context, tx storage.Tx, tenant, key, operat
 	return s.Recall(ctx, tx, tenant, key)
 }
 
-// Reassign moves the tenant's idempotency key to another operation.
+// Reassign moves the tenant's idempotency key to another operation, in the caller's transaction. Later calls with the key then return that
+// operation, for example a later order of the same runtime.
 func (s *Store) Reassign(ctx context.Context, tx storage.Tx, tenant, key, operationID string) error {
 	if _, err := storage.Exec(ctx, tx, `UPDATE idempotency_keys SET operation_id = ? WHERE tenant = ? AND key = ?`,
 		operationID, tenant, key); err != nil {

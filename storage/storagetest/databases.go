@@ -1,5 +1,5 @@
 // Package storagetest opens databases for tests, so that one suite tests both PostgreSQL and SQLite, and writes the rows that a test needs
-// before it starts.
+// before it starts. Databases are closed and removed after their test.
 package storagetest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// EachDatabase runs the test with a new SQLite file and with a new PostgreSQL database.
+// EachDatabase runs the test as two subtests, with a new SQLite file and with a new PostgreSQL database. Neither has tables.
 func EachDatabase(t *testing.T, test func(t *testing.T, db *storage.DB)) {
 	t.Helper()
 
@@ -34,8 +34,8 @@ func Volatile(tb testing.TB) *storage.DB {
 	return Open(tb, fileIn(VolatileDir(tb)))
 }
 
-// Copies fills a database once and returns a function that opens a copy of it, like Volatile. It is for tests that need thousands of
-// databases with the same tables, because copying is much faster than migrating.
+// Copies fills a SQLite database once and returns a function that opens a copy of it in VolatileDir. Tests that need thousands of databases
+// with the same tables use it, because copying is much faster than migrating.
 func Copies(tb testing.TB, fill func(db *storage.DB)) func(tb testing.TB) *storage.DB {
 	tb.Helper()
 
@@ -116,7 +116,7 @@ func Keys(tb testing.TB) *secret.Keyring {
 	return keys
 }
 
-// Fill makes a SQLite database reject growth, as on a full disk, until Empty.
+// Fill makes a SQLite database reject growth, as on a full disk, until Empty is called.
 func Fill(tb testing.TB, db *storage.DB) {
 	tb.Helper()
 	bound(tb, db, `PRAGMA max_page_count = 1`) // the smallest possible limit: the current size
@@ -128,10 +128,11 @@ func Empty(tb testing.TB, db *storage.DB) {
 	bound(tb, db, `PRAGMA max_page_count = 1000000`)
 }
 
+// bound executes the pragma on the connection that writes.
 func bound(tb testing.TB, db *storage.DB, pragma string) {
 	tb.Helper()
 
-	// The pragma applies to the connection. SQLite has one that writes, which is never closed.
+	// The pragma applies to the connection. A DB on SQLite has one connection for writes and never closes it.
 	if err := db.InTx(tb.Context(), func(tx storage.Tx) error {
 		_, err := storage.Exec(tb.Context(), tx, pragma)
 

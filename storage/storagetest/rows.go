@@ -11,7 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// Claim claims the operations of the kinds, as an engine does: those due again, and pending ones.
+// Claim claims due operations of the kinds like an engine: operations that are due again, and pending operations. Kind and Pending of the claim
+// are ignored.
 func Claim(t testing.TB, store process.Store, claim process.Claim, kinds ...string) []process.Claimed {
 	t.Helper()
 
@@ -33,7 +34,7 @@ func Claim(t testing.TB, store process.Store, claim process.Claim, kinds ...stri
 	return all
 }
 
-// Hold accepts an operation of the instance and claims it, because steps write under a lease.
+// Hold accepts an operation of the instance and claims it for an hour. Tests of writes by steps need the lease.
 func Hold(tb testing.TB, db *storage.DB, store *operations.Store, kind, instanceID string) process.Record {
 	tb.Helper()
 
@@ -56,12 +57,12 @@ func Hold(tb testing.TB, db *storage.DB, store *operations.Store, kind, instance
 	return claimed[0].Record
 }
 
-// Insertions is implemented by the store of instances.
+// Insertions is implemented by instances.Store. The interface keeps this package independent of the store that it tests.
 type Insertions interface {
 	Insertion(instance environment.Instance) (storage.Statement, error)
 }
 
-// Insert adds an instance without an operation.
+// Insert adds an instance without an operation, in the caller's transaction.
 func Insert(ctx context.Context, tx storage.Tx, store Insertions, instance environment.Instance) error {
 	insertion, err := store.Insertion(instance)
 	if err != nil {
