@@ -13,34 +13,34 @@ import (
 )
 
 const (
-	// Component is the name of the agent among the components of Kyma.
+	// Component is the name of the agent in the component list of an order for Kyma. A runtime without this component has no agent.
 	Component = "compass-runtime-agent"
-	// DefaultNamespace is the namespace of the agent if its order names none.
+	// DefaultNamespace is the namespace of the agent when the order gives its component no namespace.
 	DefaultNamespace = "kyma-system"
 )
 
-// Token lets an agent connect, once.
+// Token lets an agent connect once. It contains a secret: never log its fields.
 type Token = director.Token
 
-// Tokens issues tokens, each for one connection within about an hour. Its errors are of package failure.
+// Tokens issues one-time tokens for agents. Director lets a token expire after about an hour. Errors are of package failure.
 type Tokens interface {
 	OneTimeToken(ctx context.Context, tenant, runtimeID string) (Token, error)
 }
 
-// Place locates an agent.
+// Place locates an agent: the Shoot of its cluster and its namespace there. Place is comparable, so it serves as a key of maps.
 type Place struct {
 	ShootName, Namespace string
 }
 
-// Agent is the state of an agent in its cluster.
+// Agent is the state of an agent, read from the objects in its cluster. The zero value describes a cluster without an agent.
 type Agent struct {
-	// ConfiguredBy is the operation that wrote the configuration; empty if there is none, or one made by hand.
+	// ConfiguredBy is the ID of the operation that wrote the Secret. It is empty without a Secret, and for a Secret made by hand.
 	ConfiguredBy string
-	// Replaces is the id of the connection that the configuration replaces; empty if there was none.
+	// Replaces is the ID of the connection that existed when the Secret was written, or empty.
 	Replaces string
-	// Version is the resource version of the configuration; empty if there is none.
+	// Version is the resource version of the Secret, or empty without a Secret.
 	Version string
-	// Connection is the state of its connection; nil before the first one.
+	// Connection is nil until the agent has created its first CompassConnection, and while that object is being deleted.
 	Connection *Connection
 }
 
@@ -49,40 +49,41 @@ type Configuration struct {
 	Token
 
 	RuntimeID, Tenant string
-	// WrittenBy is the operation that writes it, Replaces the id of the connection that it replaces.
+	// WrittenBy is the ID of the operation that writes the Secret, Replaces the ID of the connection to be replaced.
 	WrittenBy, Replaces string
-	// Over is the version that it replaces, empty for none. Writing over any other version fails.
+	// Over is the resource version of the Secret that the writer has read, or empty if no Secret existed. The write fails if another
+	// replica has changed the Secret since.
 	Over string
 }
 
-// Clusters reaches agents in their clusters. Its errors are of package failure; those of a cluster's API server have
-// failure.ComponentRuntime.
+// Clusters reaches agents in their clusters. Errors are of package failure. Errors of a cluster's API server have the component
+// failure.ComponentRuntime, which Statuses relies on.
 type Clusters interface {
-	// Agent reads the state of the agent. A cluster without agent is not an error.
+	// Agent reads the state of the agent. It returns the zero Agent for a cluster without an agent.
 	Agent(ctx context.Context, at Place) (Agent, error)
 	// ConfigureAgent writes the configuration and creates the namespace if it is missing.
 	ConfigureAgent(ctx context.Context, at Place, configuration Configuration) error
-	// RemoveConnection removes the connection with this id, so that the agent connects again. A connection with another id stays.
+	// RemoveConnection removes the connection with this ID, so that the agent connects again. A connection with another ID stays.
 	RemoveConnection(ctx context.Context, at Place, id string) error
 }
 
 // Options configure the stages.
 type Options struct {
 	Clusters Clusters
-	// Tokens is nil if the Provisioner runs without Director.
+	// Tokens is nil if the Provisioner runs without Director. Stages then returns nothing, and reconnections fail with ErrOff.
 	Tokens Tokens
-	// ConfigurationTimeout bounds how long cluster and Director may refuse the configuration, ConnectionTimeout how long the agent may
-	// take to connect.
+	// ConfigurationTimeout is the retry window of the configuration, while the cluster or Director fails. ConnectionTimeout is the time
+	// that the agent gets to connect after each configuration.
 	ConfigurationTimeout time.Duration
 	ConnectionTimeout    time.Duration
-	// Connected are the stages after the agent has connected.
+	// Connected are the stages that run after the agent has connected.
 	Connected []process.Stage[operation.Data]
-	// Limit bounds a whole reconnection.
+	// Limit is the time limit of a whole reconnection. Provisionings have a limit of their own.
 	Limit time.Duration
 }
 
-// Stages returns the stages that connect the agent of a runtime that was ordered with one; none without Director. Runtimes that were
-// ordered while the Provisioner ran without Director are skipped.
+// Stages returns the stages that connect the agent during a provisioning, or nil without Director. The stages skip runtimes that were
+// ordered while the Provisioner ran without Director: Director does not know these runtimes and would refuse a token.
 func Stages(options Options) []process.Stage[operation.Data] {
 	if options.Tokens == nil {
 		return nil
@@ -91,11 +92,14 @@ func Stages(options Options) []process.Stage[operation.Data] {
 	return options.stages(func(op operation.Operation) bool { return op.Data.Registered })
 }
 
-// Reconnect returns the process that makes the agent of a runtime connect again.
+// Reconnect returns the process of the operation reconnectRuntimeAgent. It exists even without Director, so that operations accepted with
+// Director find their process after a restart and fail with a clear message.
 func Reconnect(options Options) process.Process[operation.Data] {
 	return process.Process[operation.Data]{Kind: operation.KindReconnectRuntime, Limit: options.Limit, Stages: options.stages(nil)}
 }
 
+// stages returns both stages, with a condition for their steps or nil. A retry of the second stage starts with the first one: the agent has
+// used up its token by then.
 func (o Options) stages(when func(operation.Operation) bool) []process.Stage[operation.Data] {
 	const connecting = "ConnectRuntimeAgent"
 
@@ -119,7 +123,7 @@ func (o Options) stages(when func(operation.Operation) bool) []process.Stage[ope
 	}, o.Connected...)
 }
 
-// PlaceOf returns the place of the agent of a runtime, if its order includes one.
+// PlaceOf returns the place of the agent. It reports false if the order lacks Component.
 func PlaceOf(shootName string, order spec.Runtime) (Place, bool) {
 	if order.KymaConfig == nil {
 		return Place{}, false
@@ -142,7 +146,7 @@ func PlaceOf(shootName string, order spec.Runtime) (Place, bool) {
 	return place, true
 }
 
-// place returns the place of the agent of the operation's runtime.
+// place is PlaceOf for the runtime of the operation, with ErrNone if the order lacks the agent.
 func place(op operation.Operation) (Place, error) {
 	order, err := op.Data.Order()
 	if err != nil {
@@ -157,13 +161,13 @@ func place(op operation.Operation) (Place, error) {
 	return at, nil
 }
 
-// ErrNone says that the runtime has no agent.
+// ErrNone returns a failure.Conflict: the order of the runtime lacks the agent.
 func ErrNone(runtimeID string) error {
 	return failure.New(failure.Conflict, "the runtime %s has no runtime agent: its order lacks the component %s", runtimeID, Component).
 		WithReason(failure.ReasonConflict, failure.ComponentProvisioner)
 }
 
-// ErrOff says that no agent can connect.
+// ErrOff returns a failure.Permanent: the Provisioner runs without Director, which issues the tokens of agents.
 func ErrOff() error {
 	return failure.New(failure.Permanent, "runtime agents connect through Director, and this Provisioner runs without it: "+
 		"its operators enable it with APP_DIRECTOR_ENABLED").WithReason(failure.ReasonInternal, failure.ComponentProvisioner)

@@ -12,22 +12,23 @@ import (
 )
 
 const (
-	// The state of an agent is read after this time first, later after an eighth of the time that has passed: each read costs a
-	// kubeconfig.
-	firstLook, lastLook = 2 * time.Second, 20 * time.Second
-	// absentLook is the interval before the agent has started: its image must be pulled first.
-	absentLook = 5 * time.Second
-	// newToken is the time that an agent gets to connect with a second token.
-	newToken = 2 * time.Minute
+	// firstPoll and lastPoll bound the polling interval, which is an eighth of the elapsed time. The interval grows because each poll
+	// requests a kubeconfig from Gardener.
+	firstPoll, lastPoll = 2 * time.Second, 20 * time.Second
+	// absentPoll is the shortest interval before the agent starts: the cluster has to pull its image first.
+	absentPoll = 5 * time.Second
+	// newTokenPoll is the interval after a new token. A shorter one could find the state of the former token and waste the new one.
+	newTokenPoll = 2 * time.Minute
 )
 
-// await waits until the agent is connected.
+// await waits until the agent reports a synchronized connection.
 type await struct{ Options }
 
 // Name implements process.Step.
 func (await) Name() string { return "Wait_For_Agent_To_Connect" }
 
-// Run implements process.Step. An agent that failed to connect has used its token, so it gets another.
+// Run implements process.Step. An agent that fails to connect has used up its token and does not retry. It gets a new token each time,
+// until the timeout.
 func (s await) Run(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	at, err := place(op)
@@ -40,12 +41,12 @@ func (s await) Run(ctx context.Context, op operation.Operation, log logrus.Field
 		return op, 0, err
 	}
 
-	look := min(max(op.Elapsed()/8, firstLook), lastLook)
+	interval := min(max(op.Elapsed()/8, firstPoll), lastPoll)
 	connection := found.Connection
 
 	switch {
 	case connection == nil || connection.State == "":
-		return process.Await(op, "the runtime agent has not started to connect", max(look, absentLook), s.ConnectionTimeout)
+		return process.Await(op, "the runtime agent has not started to connect", max(interval, absentPoll), s.ConnectionTimeout)
 	case connection.settled():
 		log.WithField("state", connection.State).Info("runtime agent connected")
 
@@ -59,13 +60,13 @@ func (s await) Run(ctx context.Context, op operation.Operation, log logrus.Field
 			return op, 0, err
 		}
 
-		return process.Await(op, connection.why()+"; it has got another token", newToken, s.ConnectionTimeout)
+		return process.Await(op, connection.why()+"; it has received another token", newTokenPoll, s.ConnectionTimeout)
 	}
 
-	return process.Await(op, connection.why(), look, s.ConnectionTimeout)
+	return process.Await(op, connection.why(), interval, s.ConnectionTimeout)
 }
 
-// why describes a connection that is not settled yet.
+// why returns a message for users about a connection that is not settled yet, with the problems that the agent reports.
 func (c Connection) why() string {
 	text := "the runtime agent is " + c.State + " and has not synchronized yet"
 	if c.broken() {

@@ -10,14 +10,15 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// connect configures the agent with a new token for each operation.
+// connect writes a configuration with a new token and removes the present connection. Together they make the agent connect again.
 type connect struct{ Options }
 
 // Name implements process.Step.
 func (connect) Name() string { return "Connect_Runtime_Agent" }
 
-// Run implements process.Step. The configuration names the operation that wrote it and the connection that it replaces: if the step runs
-// again, it neither uses another token nor removes the connection that was made with the first one.
+// Run implements process.Step. The Secret records the ID of the operation and of the replaced connection. So when a crash makes the step
+// run again, the step recognizes its own Secret and spends no second token. It also recognizes a connection that the agent has made with
+// the first token, and keeps that connection.
 func (s connect) Run(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	if s.Tokens == nil {
@@ -53,15 +54,16 @@ func (s connect) Run(ctx context.Context, op operation.Operation, log logrus.Fie
 		}
 	}
 
-	op.Data.Registered = true // Director issues tokens for registered runtimes only
+	op.Data.Registered = true // Director issues tokens to registered runtimes only.
 
 	log.WithField("shoot", at.ShootName).Info("runtime agent configured")
 
 	return op, 0, nil
 }
 
-// configure gives the agent a new token. The configuration is read before the lease is confirmed and written only if it is unchanged
-// since: a frozen replica overwrites nothing newer.
+// configure writes a new token to the agent's Secret. The order matters: the caller has read the Secret, then Save confirms the lease, and
+// the write succeeds only over the version that was read. So a replica that was paused and lost its lease cannot overwrite the Secret of
+// its successor.
 func (o Options) configure(ctx context.Context, op operation.Operation, at Place, over Agent) error {
 	runtime := op.Data.Runtime
 
@@ -71,7 +73,7 @@ func (o Options) configure(ctx context.Context, op operation.Operation, at Place
 	}
 
 	if err := op.Save(ctx); err != nil {
-		return failure.Wrap(failure.Transient, err, "the operation could not be stored before the runtime agent is configured")
+		return failure.Wrap(failure.Transient, err, "storing the operation before configuring the runtime agent failed")
 	}
 
 	return o.Clusters.ConfigureAgent(ctx, at, Configuration{

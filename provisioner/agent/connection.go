@@ -1,6 +1,6 @@
 package agent
 
-// The states of a CompassConnection.
+// The values of status.connectionState in a CompassConnection, from the API package of the Compass runtime agent.
 const (
 	Connected                   = "Connected"
 	ConnectionFailed            = "ConnectionFailed"
@@ -11,17 +11,18 @@ const (
 	MetadataUpdateFailed        = "MetadataUpdateFailed"
 )
 
-// Connection is the state of a connection, as the agent reports it.
+// Connection is the state of a CompassConnection, as the agent reports it.
 type Connection struct {
-	// ID changes each time the agent connects again.
-	ID    string
+	// ID is the UID of the CompassConnection. Each new connection of an agent has another ID.
+	ID string
+	// State is one of the values above, a value that a later agent introduces, or empty before the first report.
 	State string
 	// Problems are error messages of the agent.
 	Problems []string
 }
 
-// settled reports whether the agent is connected and has reached Director since. Failed synchronizations do not end the connection: the
-// agent retries them.
+// settled reports whether the agent has connected and then synchronized with Director at least once. Failed synchronizations count too: the
+// connection persists, and the agent retries the synchronization.
 func (c Connection) settled() bool {
 	return c.State == Synchronized || c.State == SynchronizationFailed || c.State == MetadataUpdateFailed
 }
@@ -31,23 +32,23 @@ func (c Connection) broken() bool {
 	return c.State == ConnectionFailed || c.State == ConnectionMaintenanceFailed
 }
 
-// State is a state of the connection of an agent, as the API names it.
+// State is the state of an agent's connection in the Provisioner's API.
 type State string
 
-// The states of connections.
+// The states of connections, as in the enumeration RuntimeAgentConnectionStatus of the GraphQL schema.
 const (
 	StatusPending      State = "Pending"
 	StatusConnected    State = "Connected"
 	StatusDisconnected State = "Disconnected"
 )
 
-// Status is the connection of the agent of a runtime, with its problems.
+// Status is the state of an agent's connection with the problems behind it. Problems are texts for users.
 type Status struct {
 	State    State
 	Problems []string
 }
 
-// status returns the status of the connection; that of a missing connection is pending.
+// status maps the state of a CompassConnection to the API. A missing connection is pending, and so is one in an unknown state.
 func (c *Connection) status() Status {
 	if c == nil || c.State == "" {
 		return Status{State: StatusPending}

@@ -26,76 +26,76 @@ const (
 		{"component": "core", "namespace": "kyma-system"}, {"component": "compass-runtime-agent", "namespace": "compass-system"}]}}`
 )
 
-// fixture is a cluster with its agent, Gardener and Director.
+// fixture fakes one cluster with an agent, its Shoot in Gardener, and Director's tokens.
 type fixture struct {
 	agent Agent
 	shoot *gardencorev1beta1.Shoot
 
-	// unread, unconfigured and noToken are injected errors.
-	unread, unconfigured, noToken, noShoot error
+	// Errors that the methods return; nil for success.
+	agentErr, configureErr, tokenErr, shootErr error
 
-	tokens  int // issued tokens
+	tokens  int // number of issued tokens
 	read    int
 	at      Place
 	written []Configuration
 	removed []string
 }
 
-func (w *fixture) Agent(_ context.Context, at Place) (Agent, error) {
-	w.read++
-	w.at = at
+func (f *fixture) Agent(_ context.Context, at Place) (Agent, error) {
+	f.read++
+	f.at = at
 
-	return w.agent, w.unread
+	return f.agent, f.agentErr
 }
 
-func (w *fixture) ConfigureAgent(_ context.Context, _ Place, configuration Configuration) error {
-	if w.unconfigured != nil {
-		return w.unconfigured
+func (f *fixture) ConfigureAgent(_ context.Context, _ Place, configuration Configuration) error {
+	if f.configureErr != nil {
+		return f.configureErr
 	}
 
-	w.written = append(w.written, configuration)
-	w.agent.ConfiguredBy, w.agent.Replaces = configuration.WrittenBy, configuration.Replaces
-	w.agent.Version += "+"
+	f.written = append(f.written, configuration)
+	f.agent.ConfiguredBy, f.agent.Replaces = configuration.WrittenBy, configuration.Replaces
+	f.agent.Version += "+"
 
 	return nil
 }
 
-func (w *fixture) RemoveConnection(_ context.Context, _ Place, id string) error {
-	w.removed = append(w.removed, id)
-	w.agent.Connection = nil
+func (f *fixture) RemoveConnection(_ context.Context, _ Place, id string) error {
+	f.removed = append(f.removed, id)
+	f.agent.Connection = nil
 
 	return nil
 }
 
-func (w *fixture) OneTimeToken(context.Context, string, string) (Token, error) {
-	if w.noToken != nil {
-		return Token{}, w.noToken
+func (f *fixture) OneTimeToken(context.Context, string, string) (Token, error) {
+	if f.tokenErr != nil {
+		return Token{}, f.tokenErr
 	}
 
-	w.tokens++
+	f.tokens++
 
-	return Token{Token: secret.String("token-" + strconv.Itoa(w.tokens)), ConnectorURL: "https://connector.example.com"}, nil
+	return Token{Token: secret.String("token-" + strconv.Itoa(f.tokens)), ConnectorURL: "https://connector.example.com"}, nil
 }
 
-// Get implements Shoots.
-func (w *fixture) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
-	return w.shoot, w.noShoot
+// Get implements shoot.Reader.
+func (f *fixture) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
+	return f.shoot, f.shootErr
 }
 
-func (w *fixture) options() Options {
+func (f *fixture) options() Options {
 	return Options{
-		Clusters: w, Tokens: w, ConfigurationTimeout: 15 * time.Minute, ConnectionTimeout: 15 * time.Minute, Limit: time.Hour,
+		Clusters: f, Tokens: f, ConfigurationTimeout: 15 * time.Minute, ConnectionTimeout: 15 * time.Minute, Limit: time.Hour,
 	}
 }
 
-// run runs a stage of the operation once.
-func (w *fixture) run(t *testing.T, stage, operationID string) (op operation.Operation, wait time.Duration, err error) {
+// run runs the first step of a stage once, for an operation with this ID.
+func (f *fixture) run(t *testing.T, stage, operationID string) (op operation.Operation, wait time.Duration, err error) {
 	t.Helper()
 
-	return w.runOf(t, w.options(), stage, operationID, ordered)
+	return f.runOf(t, f.options(), stage, operationID, ordered)
 }
 
-func (w *fixture) runOf(t *testing.T, options Options, stage, operationID, order string) (op operation.Operation, wait time.Duration, err error) {
+func (f *fixture) runOf(t *testing.T, options Options, stage, operationID, order string) (op operation.Operation, wait time.Duration, err error) {
 	t.Helper()
 
 	op = process.NewOperation(process.Record{ID: operationID, InstanceID: runtimeID}, operation.Data{
@@ -113,6 +113,6 @@ func (w *fixture) runOf(t *testing.T, options Options, stage, operationID, order
 	return op, wait, err
 }
 
-func away(component string) error {
-	return failure.New(failure.Transient, "nobody answers").WithReason("away", component)
+func unavailable(component string) error {
+	return failure.New(failure.Transient, "the server does not answer").WithReason("unavailable", component)
 }

@@ -2,9 +2,10 @@ package agent
 
 import (
 	"context"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -14,42 +15,38 @@ import (
 )
 
 const (
-	// answerTimeout bounds a query to a cluster, turnTimeout the wait until it starts.
+	// answerTimeout bounds a query to a cluster, turnTimeout the wait until the query starts.
 	answerTimeout = 5 * time.Second
 	turnTimeout   = 5 * time.Second
-	// fresh is how long an answer is cached.
+	// fresh is how long a status is cached.
 	fresh = 5 * time.Second
-	// most is the number of clusters that are queried at the same time.
+	// most is the number of clusters that are queried at the same time. Each query holds a connection and a kubeconfig.
 	most = 16
 )
 
-// Statuses returns the connections of agents. However many callers there are, each cluster is queried once at a time and every few seconds
-// at most.
+// Statuses returns the states of agents' connections for the API. Each cluster is queried at most once every few seconds, however many
+// clients ask, because a query costs a kubeconfig. Its methods are safe for concurrent use. Each replica has a cache of its own.
 type Statuses struct {
 	clusters Clusters
 	shoots   shoot.Reader
 	clock    clock.Clock
-	asking   chan struct{}
-
-	mu      sync.Mutex
-	answers map[Place]*answer
-}
-
-// answer is the answer of a cluster: status is set when done is closed.
-type answer struct {
-	done   chan struct{}
-	until  time.Time
-	status Status
+	// slots limits the queries that run at the same time to its capacity.
+	slots chan struct{}
+	// queries lets concurrent requests for the same Place share one query.
+	queries singleflight.Group
+	// known caches the Status of each Place.
+	known *cache.Expiring
 }
 
 // NewStatuses returns Statuses with an empty cache.
 func NewStatuses(clusters Clusters, shoots shoot.Reader, clock clock.Clock) *Statuses {
 	return &Statuses{
-		clusters: clusters, shoots: shoots, clock: clock, asking: make(chan struct{}, most), answers: map[Place]*answer{},
+		clusters: clusters, shoots: shoots, clock: clock, slots: make(chan struct{}, most), known: cache.NewExpiringWithClock(clock),
 	}
 }
 
-// Status returns the connection of the agent of a runtime. It never fails: reasons why the state is unknown are among the errors.
+// Status returns the status of the runtime's agent. It never fails: if the state cannot be determined, it is StatusPending and Problems has
+// the reason. It returns at the latest when the context ends.
 func (s *Statuses) Status(ctx context.Context, runtime runtimes.Runtime) Status {
 	order, err := operation.OrderOf(runtime)
 	if err != nil {
@@ -61,60 +58,40 @@ func (s *Statuses) Status(ctx context.Context, runtime runtimes.Runtime) Status 
 		return pending()
 	}
 
-	asked, first := s.answer(at)
-	if first {
-		// Others wait for the answer too, so the end of the first request must not cancel it.
-		s.ask(context.WithoutCancel(ctx), at, asked)
-	}
+	// Other requests may wait for the same query, so the end of this request must not cancel it.
+	shared := context.WithoutCancel(ctx)
+	answer := s.queries.DoChan(at.ShootName+"/"+at.Namespace, func() (any, error) { return s.cached(shared, at), nil })
 
 	select {
-	case <-asked.done:
-		return asked.status
+	case result := <-answer:
+		status, _ := result.Val.(Status)
+
+		return status
 	case <-ctx.Done():
 		return pending("the cluster has not answered yet")
 	}
 }
 
-// answer returns the answer to wait for, and whether the caller must fetch it.
-func (s *Statuses) answer(at Place) (wanted *answer, first bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// cached returns the cached status, or queries the cluster. The cache is read inside of the shared call: otherwise a request that finds the
+// cache empty just before a query ends would start a second query.
+func (s *Statuses) cached(ctx context.Context, at Place) Status {
+	if present, ok := s.known.Get(at); ok {
+		status, _ := present.(Status)
 
-	if present, asked := s.answers[at]; asked && s.good(present) {
-		return present, false
+		return status
 	}
 
-	for place, each := range s.answers {
-		if !s.good(each) {
-			delete(s.answers, place)
-		}
-	}
-
-	s.answers[at] = &answer{done: make(chan struct{})}
-
-	return s.answers[at], true
-}
-
-// good reports whether the answer is pending or fresh.
-func (s *Statuses) good(each *answer) bool {
-	return each.until.IsZero() || s.clock.Now().Before(each.until)
-}
-
-func (s *Statuses) ask(ctx context.Context, at Place, into *answer) {
 	status := s.query(ctx, at)
+	s.known.Set(at, status, fresh)
 
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	into.status, into.until = status, s.clock.Now().Add(fresh)
-	close(into.done)
+	return status
 }
 
-// query asks Gardener for the Shoot and the cluster for its agent, unless the cluster hibernates.
+// query reads the Shoot from Gardener and the agent from its cluster. It does not call the API server of a hibernated cluster.
 func (s *Statuses) query(ctx context.Context, at Place) Status {
 	select {
-	case s.asking <- struct{}{}:
-		defer func() { <-s.asking }()
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
 	case <-s.clock.After(turnTimeout):
 		return pending("too many clusters are queried at the same time: retry")
 	}
@@ -138,7 +115,7 @@ func (s *Statuses) query(ctx context.Context, at Place) Status {
 		return found.Connection.status()
 	}
 
-	// A cluster that does not answer has a disconnected agent. If Gardener does not answer, the state of the agent is unknown.
+	// The agent of a cluster that does not answer is disconnected. If Gardener does not answer, the state of the agent is unknown.
 	known := failure.Of(err)
 	if known.Component == failure.ComponentRuntime {
 		return Status{State: StatusDisconnected, Problems: []string{known.Text}}

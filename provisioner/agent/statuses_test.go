@@ -24,9 +24,9 @@ func row(shootName, configuration string) runtimes.Runtime {
 }
 
 func TestStatus(t *testing.T) {
-	asleep, falling := &gardencorev1beta1.Shoot{}, &gardencorev1beta1.Shoot{}
-	asleep.Status.IsHibernated = true
-	falling.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: new(true)}
+	hibernated, hibernating := &gardencorev1beta1.Shoot{}, &gardencorev1beta1.Shoot{}
+	hibernated.Status.IsHibernated = true
+	hibernating.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: new(true)}
 
 	in := func(state string, problems ...string) fixture {
 		return fixture{agent: Agent{Connection: &Connection{ID: "id", State: state, Problems: problems}}}
@@ -38,32 +38,32 @@ func TestStatus(t *testing.T) {
 		order   string
 		want    Status
 	}{
-		"synchronized":   {"all is well", in(Synchronized), ordered, status(StatusConnected)},
-		"connected":      {"it has a certificate", in(Connected), ordered, status(StatusConnected)},
-		"unsynced":       {"it is connected, and its problem is reported", in(SynchronizationFailed, "Director said no"), ordered, status(StatusConnected, "Director said no")},
-		"unapplied":      {"the same", in(ResourceApplicationFailed, "no room"), ordered, status(StatusConnected, "no room")},
-		"unlabelled":     {"the same", in(MetadataUpdateFailed), ordered, status(StatusConnected)},
-		"failed":         {"the agent reports why", in(ConnectionFailed, "bad token"), ordered, status(StatusDisconnected, "bad token")},
-		"expired":        {"the agent reports why", in(ConnectionMaintenanceFailed, "a", "b"), ordered, status(StatusDisconnected, "a", "b")},
-		"unknown":        {"a state of a later version is not interpreted", in("Pondering"), ordered, status(StatusPending, "the runtime agent is in an unknown state: Pondering")},
-		"silent":         {"it has started", in(""), ordered, status(StatusPending)},
-		"absent":         {"it has not started", fixture{}, ordered, status(StatusPending)},
-		"without agent":  {"the order has no agent", in(Synchronized), `{}`, status(StatusPending)},
-		"asleep":         {"it sleeps with its cluster", fixture{shoot: asleep, unread: away(failure.ComponentRuntime)}, ordered, status(StatusPending)},
-		"falling asleep": {"hibernation has started", fixture{shoot: falling, unread: away(failure.ComponentRuntime)}, ordered, status(StatusPending)},
-		"no cluster":     {"the cluster does not exist, or not yet", fixture{noShoot: failure.New(failure.NotFound, "no Shoot")}, ordered, status(StatusPending)},
-		"cluster away":   {"its agent cannot be reached", fixture{unread: away(failure.ComponentRuntime)}, ordered, status(StatusDisconnected, "nobody answers")},
-		"no kubeconfig":  {"an outage of Gardener says nothing about the agent", fixture{unread: away(failure.ComponentGardener)}, ordered, status(StatusPending, "nobody answers")},
-		"Gardener away":  {"an outage of Gardener says nothing about the agent", fixture{noShoot: away(failure.ComponentGardener)}, ordered, status(StatusPending, "nobody answers")},
-		"no order":       {"our own error must not hide the rest of the status", fixture{}, `{`, status(StatusPending, "the configuration of runtime runtime-1 cannot be read")},
+		"synchronized":  {"the agent has synchronized", in(Synchronized), ordered, status(StatusConnected)},
+		"connected":     {"it has a certificate", in(Connected), ordered, status(StatusConnected)},
+		"unsynced":      {"it is connected, and its problem is reported", in(SynchronizationFailed, "Director said no"), ordered, status(StatusConnected, "Director said no")},
+		"unapplied":     {"the connection persists, and its problem is reported", in(ResourceApplicationFailed, "no room"), ordered, status(StatusConnected, "no room")},
+		"unlabelled":    {"the connection persists, and its problem is reported", in(MetadataUpdateFailed), ordered, status(StatusConnected)},
+		"failed":        {"the agent reports why", in(ConnectionFailed, "bad token"), ordered, status(StatusDisconnected, "bad token")},
+		"expired":       {"the agent reports why", in(ConnectionMaintenanceFailed, "a", "b"), ordered, status(StatusDisconnected, "a", "b")},
+		"unknown":       {"a state of a later version is not interpreted", in("FutureState"), ordered, status(StatusPending, "the runtime agent is in an unknown state: FutureState")},
+		"silent":        {"the agent has not reported a state yet", in(""), ordered, status(StatusPending)},
+		"absent":        {"it has not started", fixture{}, ordered, status(StatusPending)},
+		"without agent": {"the order has no agent", in(Synchronized), `{}`, status(StatusPending)},
+		"hibernated":    {"the cluster hibernates", fixture{shoot: hibernated, agentErr: unavailable(failure.ComponentRuntime)}, ordered, status(StatusPending)},
+		"hibernating":   {"hibernation has started", fixture{shoot: hibernating, agentErr: unavailable(failure.ComponentRuntime)}, ordered, status(StatusPending)},
+		"no cluster":    {"the cluster does not exist, or not yet", fixture{shootErr: failure.New(failure.NotFound, "no Shoot")}, ordered, status(StatusPending)},
+		"cluster away":  {"its agent cannot be reached", fixture{agentErr: unavailable(failure.ComponentRuntime)}, ordered, status(StatusDisconnected, "the server does not answer")},
+		"no kubeconfig": {"an outage of Gardener says nothing about the agent", fixture{agentErr: unavailable(failure.ComponentGardener)}, ordered, status(StatusPending, "the server does not answer")},
+		"Gardener away": {"an outage of Gardener says nothing about the agent", fixture{shootErr: unavailable(failure.ComponentGardener)}, ordered, status(StatusPending, "the server does not answer")},
+		"no order":      {"our own error must not hide the rest of the status", fixture{}, `{`, status(StatusPending, "the configuration of runtime runtime-1 cannot be read")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &c.fixture
-			if w.shoot == nil && w.noShoot == nil {
-				w.shoot = &gardencorev1beta1.Shoot{}
+			f := &c.fixture
+			if f.shoot == nil && f.shootErr == nil {
+				f.shoot = &gardencorev1beta1.Shoot{}
 			}
 
-			got := NewStatuses(w, w, clock.RealClock{}).Status(t.Context(), row("c-first", c.order))
+			got := NewStatuses(f, f, clock.RealClock{}).Status(t.Context(), row("c-first", c.order))
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("%s, -want +got:\n%s", c.reason, diff)
 			}
@@ -71,8 +71,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// crowd is a number of clusters that answer slowly.
-type crowd struct {
+// slowClusters fakes any number of clusters whose API servers take some time to answer.
+type slowClusters struct {
 	fixture
 
 	mu        sync.Mutex
@@ -81,7 +81,7 @@ type crowd struct {
 	takes     time.Duration
 }
 
-func (c *crowd) Agent(ctx context.Context, at Place) (Agent, error) {
+func (c *slowClusters) Agent(ctx context.Context, at Place) (Agent, error) {
 	c.mu.Lock()
 	c.asked[at]++
 	c.now++
@@ -99,19 +99,19 @@ func (c *crowd) Agent(ctx context.Context, at Place) (Agent, error) {
 	case <-time.After(c.takes):
 		return Agent{Connection: &Connection{State: Synchronized}}, nil
 	case <-ctx.Done():
-		return Agent{}, away(failure.ComponentRuntime)
+		return Agent{}, unavailable(failure.ComponentRuntime)
 	}
 }
 
-func newCrowd(takes time.Duration) (*crowd, *Statuses) {
-	c := &crowd{fixture: fixture{shoot: &gardencorev1beta1.Shoot{}}, asked: map[Place]int{}, takes: takes}
+func newSlowClusters(takes time.Duration) (*slowClusters, *Statuses) {
+	c := &slowClusters{fixture: fixture{shoot: &gardencorev1beta1.Shoot{}}, asked: map[Place]int{}, takes: takes}
 
 	return c, NewStatuses(c, c, clock.RealClock{})
 }
 
 func TestConcurrentRequestsShareAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, statuses := newCrowd(time.Second)
+		c, statuses := newSlowClusters(time.Second)
 		at := Place{ShootName: "c-first", Namespace: "compass-system"}
 
 		ask := func() {
@@ -140,15 +140,15 @@ func TestConcurrentRequestsShareAnswer(t *testing.T) {
 		time.Sleep(fresh)
 		ask()
 
-		if c.asked[at] != 2 || len(statuses.answers) != 1 {
-			t.Errorf("answers expire: the cluster was asked %d times, %d answers are cached", c.asked[at], len(statuses.answers))
+		if c.asked[at] != 2 || statuses.known.Len() != 1 {
+			t.Errorf("answers expire: the cluster was asked %d times, %d answers are cached", c.asked[at], statuses.known.Len())
 		}
 	})
 }
 
 func TestConcurrencyIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, statuses := newCrowd(time.Second)
+		c, statuses := newSlowClusters(time.Second)
 
 		var asking sync.WaitGroup
 
@@ -171,15 +171,15 @@ func TestConcurrencyIsLimited(t *testing.T) {
 
 		time.Sleep(fresh)
 
-		if got := statuses.Status(t.Context(), row("c-last", ordered)); got.State != StatusConnected || len(statuses.answers) != 1 {
-			t.Errorf("stale answers are dropped: %d answers are cached, reported %v", len(statuses.answers), got)
+		if got := statuses.Status(t.Context(), row("c-last", ordered)); got.State != StatusConnected || statuses.known.Len() != 1 {
+			t.Errorf("stale answers are dropped: %d answers are cached, reported %v", statuses.known.Len(), got)
 		}
 	})
 }
 
 func TestStatusTimeouts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, statuses := newCrowd(time.Hour)
+		_, statuses := newSlowClusters(time.Hour)
 
 		var first sync.WaitGroup
 

@@ -1,5 +1,9 @@
-// Package clusteraccess does the Provisioner's work inside of clusters: administrators, the runtime agent, the services of a service
-// catalog. Each call gets an admin kubeconfig of its own from Gardener, which is stored nowhere. Errors are of package failure.
+// Package clusteraccess does the Provisioner's work inside clusters: it grants rights to administrators (access.go), configures the runtime
+// agent (agent.go), and removes services of the Kubernetes Service Catalog (services.go). Kyma is installed by package applier.
+//
+// Each call requests an admin kubeconfig from Gardener, which is valid for minutes and stored nowhere. Clusters are not trusted: calls have
+// timeouts, responses have size limits, and texts from clusters are shortened. Errors are of package failure. All calls are idempotent,
+// because steps repeat them after a crash.
 package clusteraccess
 
 import (
@@ -13,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
 	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -22,22 +27,24 @@ import (
 )
 
 const (
-	// AdministratorsBinding is the name of the ClusterRoleBinding of all administrators. It is replaced as a whole.
+	// AdministratorsBinding is the name of the ClusterRoleBinding for all administrators of a cluster. The Provisioner replaces all its
+	// subjects, so users must not add their own.
 	AdministratorsBinding = "environment-broker-administrators"
 
 	clusterAdmin = "cluster-admin"
 
-	// validity is the shortest that Gardener grants for a kubeconfig.
-	validity    = 10 * time.Minute
+	// validity is the lifetime of a kubeconfig, the shortest that Gardener grants.
+	validity = 10 * time.Minute
+	// callTimeout bounds one request to the API server of a cluster.
 	callTimeout = 15 * time.Second
 )
 
-// Kubeconfigs issues admin kubeconfigs of clusters. Its errors are of package failure.
+// Kubeconfigs issues admin kubeconfigs of clusters. gardener.Client implements it. Errors are of package failure.
 type Kubeconfigs interface {
 	AdminKubeconfig(ctx context.Context, shootName string, valid time.Duration) ([]byte, error)
 }
 
-// Access reaches clusters.
+// Access makes the calls into clusters. It keeps no connection between calls and is safe for concurrent use.
 type Access struct {
 	kubeconfigs Kubeconfigs
 }
@@ -45,8 +52,8 @@ type Access struct {
 // New returns an Access that uses the kubeconfigs.
 func New(kubeconfigs Kubeconfigs) Access { return Access{kubeconfigs: kubeconfigs} }
 
-// Connect returns a configuration with all rights in a cluster, valid for ten minutes. Call disconnect at the end of the session: its
-// connections serve this kubeconfig only, and client-go would cache them forever.
+// Connect returns a configuration with all rights in the cluster, valid for ten minutes. The caller must call disconnect at the end of the
+// session, even after errors: otherwise the session's connections stay open until the API server closes them.
 func (a Access) Connect(ctx context.Context, shootName string) (cluster *rest.Config, disconnect func(), err error) {
 	kubeconfig, err := a.kubeconfigs.AdminKubeconfig(ctx, shootName, validity)
 	if err != nil {
@@ -55,7 +62,7 @@ func (a Access) Connect(ctx context.Context, shootName string) (cluster *rest.Co
 
 	cluster, disconnect, err = connect(kubeconfig)
 	if err != nil {
-		// No cause is kept: it may quote the kubeconfig.
+		// The cause is dropped because it may quote the kubeconfig.
 		return nil, nil, failure.New(failure.Permanent, "the kubeconfig of the cluster %q cannot be used", shootName).
 			WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 	}
@@ -63,7 +70,8 @@ func (a Access) Connect(ctx context.Context, shootName string) (cluster *rest.Co
 	return cluster, disconnect, nil
 }
 
-// connect returns a configuration with a transport of its own and without a client-side rate limit: a session makes few calls.
+// connect returns a configuration with a transport of its own. client-go would cache a transport for each kubeconfig and never drop it. The
+// client-side rate limit is off, because a session makes few calls.
 func connect(kubeconfig []byte) (*rest.Config, func(), error) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
@@ -83,8 +91,24 @@ func connect(kubeconfig []byte) (*rest.Config, func(), error) {
 	return cluster, disconnect, nil
 }
 
-// SetAdministrators implements processes.Clusters. It replaces all users of AdministratorsBinding; without users it deletes the binding. It
-// is idempotent.
+// open is Connect with a client for any kind of object.
+func (a Access) open(ctx context.Context, shootName string) (dynamic.Interface, func(), error) {
+	cluster, disconnect, err := a.Connect(ctx, shootName)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	client, err := dynamic.NewForConfig(cluster)
+	if err != nil {
+		disconnect()
+
+		return nil, nil, failure.Wrap(failure.Internal, err, "creating a client of the cluster %q failed", shootName)
+	}
+
+	return client, disconnect, nil
+}
+
+// SetAdministrators implements processes.Clusters. It replaces all subjects of AdministratorsBinding; without users it deletes the binding.
 func (a Access) SetAdministrators(ctx context.Context, shootName string, users []string) error {
 	cluster, disconnect, err := a.Connect(ctx, shootName)
 	if err != nil {
@@ -126,44 +150,43 @@ func bindingOf(users []string) *rbacv1.ClusterRoleBinding {
 	return binding
 }
 
-// put creates or updates the binding. The role of a binding is immutable: a binding to another role, made by hand, is deleted and created
-// again.
+// put creates or updates the binding. The API server does not let a binding change its role. So put deletes a binding to another role,
+// which somebody made by hand, and creates a new one.
 func put(ctx context.Context, bindings rbacclient.ClusterRoleBindingInterface, wanted *rbacv1.ClusterRoleBinding) error {
 	present, err := bindings.Get(ctx, wanted.Name, metav1.GetOptions{})
-
-	switch {
-	case apierrors.IsNotFound(err):
-		_, err = bindings.Create(ctx, wanted, metav1.CreateOptions{})
-
-		return err
-	case err != nil:
-		return err
-	case present.RoleRef != wanted.RoleRef:
-		if err := bindings.Delete(ctx, wanted.Name, metav1.DeleteOptions{}); err != nil {
-			return err
+	if err == nil && present.RoleRef == wanted.RoleRef {
+		if apiequality.Semantic.DeepEqual(present.Subjects, wanted.Subjects) {
+			return nil
 		}
 
-		_, err = bindings.Create(ctx, wanted, metav1.CreateOptions{})
+		present.Subjects = wanted.Subjects
+		_, err = bindings.Update(ctx, present, metav1.UpdateOptions{})
 
 		return err
-	case apiequality.Semantic.DeepEqual(present.Subjects, wanted.Subjects):
-		return nil
 	}
 
-	present.Subjects = wanted.Subjects
-	_, err = bindings.Update(ctx, present, metav1.UpdateOptions{})
+	if err == nil {
+		err = bindings.Delete(ctx, wanted.Name, metav1.DeleteOptions{})
+	}
+
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+
+	_, err = bindings.Create(ctx, wanted, metav1.CreateOptions{})
 
 	return err
 }
 
-// explain classifies an error of the API server of a cluster. Only the rejection of an object is permanent: a new or changed cluster may
-// answer anything for a while.
-func explain(err error, what string, args ...any) error {
+// explain turns an error of a cluster's API server into one of package failure; nil stays nil. Only the rejection of an object is Invalid.
+// All other errors are transient: while its control plane starts or changes, a cluster may answer with any error, even Forbidden.
+func explain(err error, problem string, args ...any) error {
 	if err == nil {
 		return nil
 	}
 
-	// The message of the API server is for the owner of the cluster; that of a transport may name internal addresses.
+	// Users see the message of the API server, which is meant for them. They do not see errors of the transport, which may contain internal
+	// addresses.
 	kind, said := failure.Transient, "its API server does not answer"
 
 	var status apierrors.APIStatus
@@ -175,5 +198,5 @@ func explain(err error, what string, args ...any) error {
 		kind = failure.Invalid
 	}
 
-	return failure.Wrap(kind, err, "%s: %s", fmt.Sprintf(what, args...), said).WithReason(failure.ReasonInternal, failure.ComponentRuntime)
+	return failure.Wrap(kind, err, "%s: %s", fmt.Sprintf(problem, args...), said).WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 }

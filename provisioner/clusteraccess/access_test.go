@@ -28,16 +28,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// cluster is a running API server with an admin kubeconfig.
+// cluster provides an admin kubeconfig of an API server, or fails with err. It records the requested lifetimes.
 type cluster struct {
 	kubeconfig []byte
 	err        error
-	asked      []time.Duration
+	lifetimes  []time.Duration
 }
 
 // AdminKubeconfig implements clusteraccess.Kubeconfigs.
 func (c *cluster) AdminKubeconfig(_ context.Context, _ string, valid time.Duration) ([]byte, error) {
-	c.asked = append(c.asked, valid)
+	c.lifetimes = append(c.lifetimes, valid)
 
 	return c.kubeconfig, c.err
 }
@@ -145,7 +145,7 @@ func (c *cluster) administrators(t *testing.T) []string {
 	}
 
 	if want := (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}); binding.RoleRef != want {
-		t.Errorf("they are bound to %v", binding.RoleRef)
+		t.Errorf("the administrators are bound to %v", binding.RoleRef)
 	}
 
 	names := []string{}
@@ -169,7 +169,7 @@ func TestSetAdministrators(t *testing.T) {
 	}{
 		{"no administrators before and after", nil},
 		{"a new cluster gets its administrators", []string{"jane", "joe"}},
-		{"setting the same again changes nothing", []string{"jane", "joe"}},
+		{"repeating a call changes nothing", []string{"jane", "joe"}},
 		{"omitted users lose their rights", []string{"joe", "ann"}},
 		{"an empty list removes all", nil},
 		{"rights can be granted again", []string{"ann"}},
@@ -183,7 +183,7 @@ func TestSetAdministrators(t *testing.T) {
 		}
 	}
 
-	for _, valid := range c.asked {
+	for _, valid := range c.lifetimes {
 		if valid > 10*time.Minute {
 			t.Errorf("a kubeconfig for one call is valid for %s", valid)
 		}
@@ -220,8 +220,8 @@ func TestSetAdministratorsFailures(t *testing.T) {
 
 		return &cluster{kubeconfig: kubeconfig(t, server.URL, nil, certificate.Pair{})}
 	}
-	gone := answering(http.StatusOK, "")
-	away := failure.New(failure.Transient, "Gardener is away")
+	empty := answering(http.StatusOK, "")
+	outage := failure.New(failure.Transient, "Gardener is unavailable")
 
 	for name, tc := range map[string]struct {
 		reason  string
@@ -229,7 +229,7 @@ func TestSetAdministratorsFailures(t *testing.T) {
 		kind    failure.Kind
 		want    string
 	}{
-		"no kubeconfig": {"Gardener's error is passed on", &cluster{err: away}, failure.Transient, "Gardener is away"},
+		"no kubeconfig": {"Gardener's error is passed on", &cluster{err: outage}, failure.Transient, "Gardener is unavailable"},
 		"unusable":      {"an invalid kubeconfig is not quoted", &cluster{kubeconfig: []byte("secret: {")}, failure.Permanent, "cannot be used"},
 		"forbidden": {
 			"a new cluster may deny access until its roles exist",
@@ -245,7 +245,7 @@ func TestSetAdministratorsFailures(t *testing.T) {
 			"addresses are for the log, not for users",
 			&cluster{kubeconfig: kubeconfig(t, "http://127.0.0.1:1", nil, certificate.Pair{})}, failure.Transient, "does not answer",
 		},
-		"nonsense": {"an unexpected answer may be temporary", gone, failure.Transient, "could not be granted their rights"},
+		"nonsense": {"an unexpected answer may be temporary", empty, failure.Transient, "could not be granted their rights"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := clusteraccess.New(tc.cluster).SetAdministrators(t.Context(), "c-first", []string{"jane"})
@@ -259,7 +259,7 @@ func TestSetAdministratorsFailures(t *testing.T) {
 }
 
 func TestRemoveServicesFailures(t *testing.T) {
-	away := failure.New(failure.Transient, "Gardener is away")
+	outage := failure.New(failure.Transient, "Gardener is unavailable")
 
 	for name, tc := range map[string]struct {
 		reason  string
@@ -268,7 +268,7 @@ func TestRemoveServicesFailures(t *testing.T) {
 		want    string
 	}{
 		"no service catalog": {reason: "the cluster has no services", cluster: newCluster(t)},
-		"no kubeconfig":      {"Gardener's error is passed on", &cluster{err: away}, failure.Transient, "Gardener is away"},
+		"no kubeconfig":      {"Gardener's error is passed on", &cluster{err: outage}, failure.Transient, "Gardener is unavailable"},
 		"unreachable": {
 			"an unreachable cluster is not an empty one",
 			&cluster{kubeconfig: kubeconfig(t, "http://127.0.0.1:1", nil, certificate.Pair{})}, failure.Transient, "could not be removed",
@@ -280,7 +280,7 @@ func TestRemoveServicesFailures(t *testing.T) {
 			left, err := access.RemoveServices(t.Context(), "c-first", "https://service-manager.")
 			for call, err := range map[string]error{"remove": err, "release": access.ReleaseBrokers(t.Context(), "c-first")} {
 				if left != "" || (err == nil) != (tc.kind == "") || err != nil && (!failure.Is(err, tc.kind) || !strings.Contains(failure.Of(err).Text, tc.want)) {
-					t.Errorf("%s: %s: left are %q, %v", tc.reason, call, left, err)
+					t.Errorf("%s: %s: remaining: %q, %v", tc.reason, call, left, err)
 				}
 			}
 		})

@@ -14,69 +14,47 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/provisioner/agent"
 )
 
-// Names of the objects that runtime agents read and write.
 const (
-	agentSecret = "compass-agent-configuration"
-
+	// agentSecret and connectionName are the names that the Compass runtime agent uses for its Secret and its CompassConnection.
+	agentSecret    = "compass-agent-configuration"
 	connectionName = "compass-connection"
 
 	// fieldManager owns the fields that the Provisioner writes.
 	fieldManager   = "environment-broker"
 	labelManagedBy = "app.kubernetes.io/managed-by"
 
+	// The annotations of the Secret hold agent.Configuration's WrittenBy and Replaces.
 	annotationWrittenBy = "environment-broker.io/operation-id"
 	annotationReplaces  = "environment-broker.io/replaces-connection"
 
-	// longestProblem bounds texts from inside the cluster, in bytes.
+	// longestProblem bounds texts from clusters in messages, in bytes.
 	longestProblem = 1000
 )
 
-// session is an admin session in a cluster, with clients of the resources of runtime agents. Call disconnect at its end.
-type session struct {
-	secrets     dynamic.ResourceInterface
-	namespaces  dynamic.ResourceInterface
-	connections dynamic.ResourceInterface
-	disconnect  func()
+// secrets returns the client of the Secrets in the agent's namespace.
+func secrets(cluster dynamic.Interface, at agent.Place) dynamic.ResourceInterface {
+	return cluster.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(at.Namespace)
 }
 
-func (a Access) openSession(ctx context.Context, at agent.Place) (session, error) {
-	cluster, disconnect, err := a.Connect(ctx, at.ShootName)
-	if err != nil {
-		return session{}, err
-	}
-
-	client, err := dynamic.NewForConfig(cluster)
-	if err != nil {
-		disconnect()
-
-		return session{}, failure.Wrap(failure.Internal, err, "creating a client of the cluster %q failed", at.ShootName)
-	}
-
-	core := corev1.SchemeGroupVersion
-
-	return session{
-		secrets:     client.Resource(core.WithResource("secrets")).Namespace(at.Namespace),
-		namespaces:  client.Resource(core.WithResource("namespaces")),
-		connections: client.Resource(schema.GroupVersionResource{Group: "compass.kyma-project.io", Version: "v1alpha1", Resource: "compassconnections"}),
-		disconnect:  disconnect,
-	}, nil
+// connections returns the client of CompassConnections, which have no namespace.
+func connections(cluster dynamic.Interface) dynamic.ResourceInterface {
+	return cluster.Resource(schema.GroupVersionResource{Group: "compass.kyma-project.io", Version: "v1alpha1", Resource: "compassconnections"})
 }
 
-// Agent implements agent.Clusters. A cluster that does not serve CompassConnections has no connection.
+// Agent implements agent.Clusters. If the cluster does not serve the kind CompassConnection yet, the agent has no connection.
 func (a Access) Agent(ctx context.Context, at agent.Place) (agent.Agent, error) {
-	cluster, err := a.openSession(ctx, at)
+	cluster, disconnect, err := a.open(ctx, at.ShootName)
 	if err != nil {
 		return agent.Agent{}, err
 	}
-	defer cluster.disconnect()
+	defer disconnect()
 
 	var found agent.Agent
 
-	secret, err := cluster.secrets.Get(ctx, agentSecret, metav1.GetOptions{})
+	secret, err := secrets(cluster, at).Get(ctx, agentSecret, metav1.GetOptions{})
 
 	switch {
 	case err == nil:
@@ -87,7 +65,7 @@ func (a Access) Agent(ctx context.Context, at agent.Place) (agent.Agent, error) 
 		return agent.Agent{}, unread(err, at)
 	}
 
-	connection, err := cluster.connections.Get(ctx, connectionName, metav1.GetOptions{})
+	connection, err := connections(cluster).Get(ctx, connectionName, metav1.GetOptions{})
 
 	switch {
 	case err == nil:
@@ -103,13 +81,13 @@ func unread(err error, at agent.Place) error {
 	return explain(err, "the runtime agent of the cluster %q could not be read", at.ShootName)
 }
 
-// connectionOf reads a CompassConnection; nil if it is being deleted.
+// connectionOf reads a CompassConnection. It returns nil for an object that is being deleted: its connection is already replaced.
 func connectionOf(object *unstructured.Unstructured) *agent.Connection {
 	if object.GetDeletionTimestamp() != nil {
 		return nil
 	}
 
-	// A field of another type, from another version of the agent, counts as empty.
+	// A field with an unexpected type, from another version of the agent, counts as empty.
 	text := func(fields ...string) string {
 		value, _, _ := unstructured.NestedString(object.Object, append([]string{"status"}, fields...)...)
 
@@ -127,35 +105,36 @@ func connectionOf(object *unstructured.Unstructured) *agent.Connection {
 	return connection
 }
 
-// brief shortens a text from inside the cluster.
+// brief shortens a text from a cluster to longestProblem bytes, without cutting a character in two.
 func brief(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), longestProblem)], "")
 }
 
-// ConfigureAgent implements agent.Clusters, by server-side apply. It writes only over the version in configuration.Over: a replica that was
-// paused in between fails with failure.Transient and reads again.
+// ConfigureAgent implements agent.Clusters, by server-side apply. If the Secret no longer has the version configuration.Over, the API server
+// reports a conflict. The error is transient: the repeated step reads the Secret again.
 func (a Access) ConfigureAgent(ctx context.Context, at agent.Place, configuration agent.Configuration) error {
-	cluster, err := a.openSession(ctx, at)
+	cluster, disconnect, err := a.open(ctx, at.ShootName)
 	if err != nil {
 		return err
 	}
-	defer cluster.disconnect()
+	defer disconnect()
 
 	options := metav1.ApplyOptions{FieldManager: fieldManager, Force: true}
+	namespaces := cluster.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
 
-	if _, err := cluster.namespaces.Get(ctx, at.Namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
-		_, err = cluster.namespaces.Apply(ctx, at.Namespace, namespaceOf(at), options)
+	if _, err := namespaces.Get(ctx, at.Namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		_, err = namespaces.Apply(ctx, at.Namespace, namespaceOf(at), options)
 		if err != nil {
 			return explain(err, "the namespace %q of the cluster %q could not be created", at.Namespace, at.ShootName)
 		}
 	}
 
-	if _, err = cluster.secrets.Apply(ctx, agentSecret, secretOf(at, configuration), options); err == nil {
+	if _, err = secrets(cluster, at).Apply(ctx, agentSecret, secretOf(at, configuration), options); err == nil {
 		return nil
 	}
 
-	// The API server may quote the rejected object, which contains the token.
-	if known, told := errors.AsType[*apierrors.StatusError](err); told {
+	// The message of the API server may quote the rejected Secret with its token, so only the reason is kept.
+	if known, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		status := known.Status()
 		status.Message = "its API server rejects it as " + string(status.Reason)
 		err = &apierrors.StatusError{ErrStatus: metav1.Status{Reason: status.Reason, Code: status.Code, Message: status.Message}}
@@ -170,6 +149,8 @@ func namespaceOf(at agent.Place) *unstructured.Unstructured {
 	}}
 }
 
+// secretOf returns the Secret with the keys that the agent reads. resourceVersion makes the apply conditional; without one, the API server
+// creates the Secret or overwrites it.
 func secretOf(at agent.Place, configuration agent.Configuration) *unstructured.Unstructured {
 	data := map[string]any{}
 	for key, value := range map[string]string{
@@ -196,19 +177,19 @@ func secretOf(at agent.Place, configuration agent.Configuration) *unstructured.U
 	}}
 }
 
-// RemoveConnection implements agent.Clusters. The id protects a connection that the agent has made in the meantime.
+// RemoveConnection implements agent.Clusters. The ID is a precondition: a connection that the agent has made in the meantime stays.
 func (a Access) RemoveConnection(ctx context.Context, at agent.Place, id string) error {
-	cluster, err := a.openSession(ctx, at)
+	cluster, disconnect, err := a.open(ctx, at.ShootName)
 	if err != nil {
 		return err
 	}
-	defer cluster.disconnect()
+	defer disconnect()
 
-	err = cluster.connections.Delete(ctx, connectionName, metav1.DeleteOptions{
+	err = connections(cluster).Delete(ctx, connectionName, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: new(types.UID(id))},
 	})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // replaced by another one
+		return nil // The connection is gone, or a newer one has replaced it.
 	}
 
 	return explain(err, "the former connection of the runtime agent of the cluster %q could not be removed", at.ShootName)

@@ -22,7 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
 )
 
-// place has a namespace that does not exist yet.
+// place locates an agent in a namespace that does not exist yet.
 func place() agent.Place { return agent.Place{ShootName: "c-first", Namespace: "compass-system"} }
 
 func configuration(operationID string) agent.Configuration {
@@ -32,7 +32,7 @@ func configuration(operationID string) agent.Configuration {
 	}
 }
 
-// dynamic returns a client of the cluster for any kind.
+// inside returns a client of the cluster for any kind of object.
 func (c *cluster) inside(t *testing.T) dynamic.Interface {
 	t.Helper()
 
@@ -60,7 +60,7 @@ func (c *cluster) connections(t *testing.T) dynamic.ResourceInterface {
 	})
 }
 
-// connect creates a CompassConnection like an agent, and returns its id.
+// connect creates a CompassConnection like an agent, and returns its ID.
 func (c *cluster) connect(t *testing.T, status map[string]any) string {
 	t.Helper()
 
@@ -151,7 +151,7 @@ func TestConnectionOfAnAgent(t *testing.T) {
 	id := c.connect(t, map[string]any{
 		"connectionState":       "SynchronizationFailed",
 		"connectionStatus":      map[string]any{"error": ""},
-		"synchronizationStatus": map[string]any{"error": "Director said no" + strings.Repeat("!", 2000)},
+		"synchronizationStatus": map[string]any{"error": "Director rejects the token" + strings.Repeat("!", 2000)},
 	})
 
 	found, err := access.Agent(t.Context(), place())
@@ -167,9 +167,9 @@ func TestConnectionOfAnAgent(t *testing.T) {
 		reason, id string
 		left       bool
 	}{
-		{"another connection stays", "another", true},
-		{"this one goes", id, false},
-		{"removing it again changes nothing", id, false},
+		{"a connection with another ID stays", "another", true},
+		{"the connection with the ID is removed", id, false},
+		{"a repeated removal changes nothing", id, false},
 	} {
 		if err := access.RemoveConnection(t.Context(), place(), step.id); err != nil {
 			t.Fatalf("%s: %v", step.reason, err)
@@ -219,15 +219,15 @@ func TestAgentFailures(t *testing.T) {
 	}))
 	t.Cleanup(quoting.Close)
 
-	away := failure.New(failure.Transient, "Gardener is away").WithReason("away", failure.ComponentGardener)
+	outage := failure.New(failure.Transient, "Gardener is unavailable").WithReason("unavailable", failure.ComponentGardener)
 
 	for name, tc := range map[string]struct {
 		reason    string
 		cluster   *cluster
 		component string
 	}{
-		"no kubeconfig": {"the error is of Gardener", &cluster{err: away}, failure.ComponentGardener},
-		"unreachable":   {"the error is of the cluster", &cluster{kubeconfig: kubeconfig(t, "http://127.0.0.1:1", nil, certificate.Pair{})}, failure.ComponentRuntime},
+		"no kubeconfig": {"Gardener failed", &cluster{err: outage}, failure.ComponentGardener},
+		"unreachable":   {"the API server of the cluster failed", &cluster{kubeconfig: kubeconfig(t, "http://127.0.0.1:1", nil, certificate.Pair{})}, failure.ComponentRuntime},
 		"forbidding":    {"the error of the cluster may quote the request", &cluster{kubeconfig: kubeconfig(t, quoting.URL, nil, certificate.Pair{})}, failure.ComponentRuntime},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,11 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-
-	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Kinds of the Kubernetes Service Catalog.
+// Resources of the Kubernetes Service Catalog (svc-cat), which clusters with Kyma 1 have.
 const (
 	serviceInstances = "serviceinstances"
 	serviceBindings  = "servicebindings"
@@ -27,18 +25,18 @@ const (
 )
 
 const (
-	// mostDeletions and pieceOfWork bound the work of one call; the next one continues.
+	// mostDeletions bounds the deletions of one call, per resource, and pieceOfWork its duration. The next call continues.
 	mostDeletions = 100
 	pieceOfWork   = 30 * time.Second
 )
 
-// resource returns a resource of the service catalog.
+// resource returns the full identifier of a resource of the service catalog.
 func resource(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "servicecatalog.k8s.io", Version: "v1beta1", Resource: name}
 }
 
-// RemoveServices implements processes.Clusters. Each call does a bounded amount of work; left describes the remaining services for users and
-// is empty when all are gone. A cluster without a service catalog has no services.
+// RemoveServices implements processes.Clusters. address is a prefix of broker URLs. Each call does a bounded amount of work, so callers repeat
+// it until left is empty; otherwise left describes the remaining services for users. A cluster without a service catalog has no services.
 func (a Access) RemoveServices(ctx context.Context, shootName, address string) (left string, err error) {
 	err = a.withServices(ctx, shootName, func(ctx context.Context, services services) error {
 		found, err := services.remove(ctx, address)
@@ -50,40 +48,36 @@ func (a Access) RemoveServices(ctx context.Context, shootName, address string) (
 	return left, err
 }
 
-// ReleaseBrokers implements processes.Clusters. Without it, finalizers of brokers could block the deletion of the cluster. They protect
-// classes and plans, which are deleted with the cluster anyway.
+// ReleaseBrokers implements processes.Clusters. It removes the finalizers of all service brokers, which could block the deletion of the
+// cluster. The finalizers protect classes and plans, which disappear with the cluster anyway.
 func (a Access) ReleaseBrokers(ctx context.Context, shootName string) error {
 	return a.withServices(ctx, shootName, func(ctx context.Context, services services) error {
 		return explain(services.releaseBrokers(ctx), "the finalizers of the service brokers of the cluster %q could not be removed", shootName)
 	})
 }
 
-// withServices runs work in a session with the cluster.
+// withServices runs work with a client of the cluster, for pieceOfWork at most.
 func (a Access) withServices(ctx context.Context, shootName string, work func(context.Context, services) error) error {
 	ctx, cancel := context.WithTimeout(ctx, pieceOfWork)
 	defer cancel()
 
-	cluster, disconnect, err := a.Connect(ctx, shootName)
+	client, disconnect, err := a.open(ctx, shootName)
 	if err != nil {
 		return err
 	}
 	defer disconnect()
 
-	client, err := dynamic.NewForConfig(cluster)
-	if err != nil {
-		return failure.Wrap(failure.Internal, err, "creating a client of the cluster %q failed", shootName)
-	}
-
 	return work(ctx, services{client})
 }
 
-// services are those of one cluster.
+// services works on the objects of the service catalog in one cluster.
 type services struct {
 	client dynamic.Interface
 }
 
-// remove deletes the services of brokers whose URL has the prefix, each once its bindings are gone: until then the catalog keeps it. It
-// returns what still exists. An object that cannot be deleted does not stop the others.
+// remove deletes services with their bindings and returns the objects that still exist. address selects services by their broker. remove
+// deletes a service only after its bindings are gone, because the service catalog rejects the deletion before. If the deletion of one
+// object fails, remove continues with the others and returns all errors.
 func (s services) remove(ctx context.Context, address string) (left remains, err error) {
 	if left.instances, err = s.of(ctx, address); err != nil || len(left.instances) == 0 {
 		return left, err
@@ -106,18 +100,12 @@ func (s services) remove(ctx context.Context, address string) (left remains, err
 		}
 	}
 
-	var free []unstructured.Unstructured
-
-	for _, instance := range left.instances {
-		if !bound[nameOf(instance)] {
-			free = append(free, instance)
-		}
-	}
+	free := slices.DeleteFunc(slices.Clone(left.instances), func(instance unstructured.Unstructured) bool { return bound[nameOf(instance)] })
 
 	return left, errors.Join(s.delete(ctx, serviceBindings, left.bindings), s.delete(ctx, serviceInstances, free))
 }
 
-// of returns the services of brokers whose URL has the prefix.
+// of returns the services that belong to brokers with this prefix of their URL. A service names its class, and a class its broker.
 func (s services) of(ctx context.Context, address string) ([]unstructured.Unstructured, error) {
 	from, err := s.names(ctx, clusterBrokers, func(broker unstructured.Unstructured) bool {
 		return strings.HasPrefix(text(broker, "spec", "url"), address)
@@ -135,26 +123,20 @@ func (s services) of(ctx context.Context, address string) ([]unstructured.Unstru
 
 	found, err := s.list(ctx, serviceInstances)
 
-	var wanted []unstructured.Unstructured
-
-	for _, instance := range found {
-		if offered[text(instance, "spec", "clusterServiceClassRef", "name")] {
-			wanted = append(wanted, instance)
-		}
-	}
-
-	return wanted, err
+	return slices.DeleteFunc(found, func(instance unstructured.Unstructured) bool {
+		return !offered[text(instance, "spec", "clusterServiceClassRef", "name")]
+	}), err
 }
 
-// delete deletes objects that are not being deleted yet, up to the limit of one call.
+// delete deletes at most mostDeletions objects. It skips those that are already being deleted.
 func (s services) delete(ctx context.Context, of string, objects []unstructured.Unstructured) error {
 	var problems []error
 
-	for asked, object := range staying(objects) {
-		if asked == mostDeletions {
-			break
-		}
+	staying := slices.DeleteFunc(slices.Clone(objects), func(object unstructured.Unstructured) bool {
+		return object.GetDeletionTimestamp() != nil
+	})
 
+	for _, object := range staying[:min(len(staying), mostDeletions)] {
 		err := s.client.Resource(resource(of)).Namespace(object.GetNamespace()).Delete(ctx, object.GetName(), metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			problems = append(problems, fmt.Errorf("%s %s: %w", object.GetKind(), nameOf(object), err))
@@ -164,8 +146,8 @@ func (s services) delete(ctx context.Context, of string, objects []unstructured.
 	return errors.Join(problems...)
 }
 
-// releaseBrokers removes the finalizers of all service brokers. Their services are gone by now or given up, and the controller that would
-// remove the finalizers may be deleted before the brokers.
+// releaseBrokers removes the finalizers of all service brokers. The controller of the service catalog would do so, but the deletion of the
+// cluster may remove the controller first.
 func (s services) releaseBrokers(ctx context.Context) error {
 	var problems []error
 
@@ -190,7 +172,7 @@ func (s services) releaseBrokers(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// names returns the names of the objects that match.
+// names returns the set of names of those objects that wanted selects.
 func (s services) names(ctx context.Context, of string, wanted func(unstructured.Unstructured) bool) (map[string]bool, error) {
 	objects, err := s.list(ctx, of)
 	names := make(map[string]bool, len(objects))
@@ -204,7 +186,7 @@ func (s services) names(ctx context.Context, of string, wanted func(unstructured
 	return names, err
 }
 
-// list returns the objects of all namespaces; none if the cluster does not serve the resource.
+// list returns the objects of all namespaces. A cluster that does not serve the resource has none.
 func (s services) list(ctx context.Context, name string) ([]unstructured.Unstructured, error) {
 	list, err := s.client.Resource(resource(name)).List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {
@@ -218,13 +200,13 @@ func (s services) list(ctx context.Context, name string) ([]unstructured.Unstruc
 	return list.Items, nil
 }
 
-// remains are the services and bindings that still exist.
+// remains are the services and bindings that existed before a call of remove.
 type remains struct {
 	bindings, instances []unstructured.Unstructured
 }
 
-// String counts the remaining objects and explains the first one: a binding if any is left, because services wait for theirs. It is empty
-// if nothing is left.
+// String counts the remaining objects for users and quotes the condition of the first one. Bindings come first, because services wait for
+// their bindings. It returns "" if no service remains.
 func (r remains) String() string {
 	if len(r.instances) == 0 {
 		return ""
@@ -236,18 +218,18 @@ func (r remains) String() string {
 	}
 
 	first := slices.Concat(r.bindings, r.instances)[0]
-	summary += fmt.Sprintf(", first of all %s %s", first.GetKind(), nameOf(first))
+	summary += fmt.Sprintf(", the first is %s %s", first.GetKind(), nameOf(first))
 
 	if why := reasonOf(first); why != "" {
-		summary += ", which says " + why
+		summary += ", which reports " + why
 	}
 
 	return summary
 }
 
-// reasonOf returns the message of the service catalog about an object that is not ready.
+// reasonOf returns reason and message of an object's condition Ready, unless the condition is true.
 func reasonOf(object unstructured.Unstructured) string {
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions") // of another type: no message
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions") // A field of another type counts as absent.
 
 	for _, each := range conditions {
 		condition, ok := each.(map[string]any)
@@ -266,20 +248,7 @@ func reasonOf(object unstructured.Unstructured) string {
 	return ""
 }
 
-// staying returns the objects that are not being deleted.
-func staying(objects []unstructured.Unstructured) []unstructured.Unstructured {
-	var picked []unstructured.Unstructured
-
-	for _, object := range objects {
-		if object.GetDeletionTimestamp() == nil {
-			picked = append(picked, object)
-		}
-	}
-
-	return picked
-}
-
-// nameOf returns the namespace and name of an object.
+// nameOf returns "namespace/name" of an object, or its name if its kind has no namespaces.
 func nameOf(object unstructured.Unstructured) string {
 	if object.GetNamespace() == "" {
 		return object.GetName()
@@ -289,7 +258,7 @@ func nameOf(object unstructured.Unstructured) string {
 }
 
 func text(object unstructured.Unstructured, path ...string) string {
-	found, _, _ := unstructured.NestedString(object.Object, path...) // of another type: no name
+	found, _, _ := unstructured.NestedString(object.Object, path...) // A field of another type counts as absent.
 
 	return found
 }

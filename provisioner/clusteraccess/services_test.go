@@ -16,7 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// object is one of the service catalog.
+// object returns an object of the service catalog.
 func object(kind, namespace, name string, spec map[string]any) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "servicecatalog.k8s.io/v1beta1", "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec,
@@ -34,11 +34,11 @@ func binding(namespace, name, of string) *unstructured.Unstructured {
 	return object("ServiceBinding", namespace, name, map[string]any{"instanceRef": map[string]any{"name": of}})
 }
 
-// leaving marks the object as being deleted, with a finalizer of the service catalog.
-func leaving(object *unstructured.Unstructured, says ...any) *unstructured.Unstructured {
+// deleting marks the object as being deleted, with a finalizer of the service catalog.
+func deleting(object *unstructured.Unstructured, conditions ...any) *unstructured.Unstructured {
 	object.SetDeletionTimestamp(new(metav1.Now()))
 	object.SetFinalizers([]string{"kubernetes-incubator/service-catalog"})
-	object.Object["status"] = map[string]any{"conditions": says}
+	object.Object["status"] = map[string]any{"conditions": conditions}
 
 	return object
 }
@@ -53,8 +53,8 @@ func newCatalog(objects ...runtime.Object) *fake.FakeDynamicClient {
 	}, objects...)
 }
 
-// offering returns a broker with services of ours, and another broker.
-func offering(more ...runtime.Object) []runtime.Object {
+// ourBrokerAnd returns objects of a catalog with our broker and a foreign one, each with a class, and the given objects.
+func ourBrokerAnd(more ...runtime.Object) []runtime.Object {
 	return append(more,
 		object("ClusterServiceBroker", "", "manager", map[string]any{"url": "https://service-manager.example.com/v1/osb/1"}),
 		object("ClusterServiceBroker", "", "other", map[string]any{"url": "https://helm-broker.example.com"}),
@@ -63,7 +63,7 @@ func offering(more ...runtime.Object) []runtime.Object {
 	)
 }
 
-// names lists the existing objects.
+// names returns the sorted names of all objects of a resource.
 func names(t *testing.T, client *fake.FakeDynamicClient, of string) []string {
 	t.Helper()
 
@@ -82,8 +82,8 @@ func names(t *testing.T, client *fake.FakeDynamicClient, of string) []string {
 	return names
 }
 
-// asked counts the deletions.
-func asked(client *fake.FakeDynamicClient) int {
+// deletions counts the delete requests of the client.
+func deletions(client *fake.FakeDynamicClient) int {
 	deleted := 0
 
 	for _, action := range client.Actions() {
@@ -97,30 +97,30 @@ func asked(client *fake.FakeDynamicClient) int {
 
 func TestRemoveServices(t *testing.T) {
 	odd := object("ServiceInstance", "one", "odd", map[string]any{"clusterServiceClassRef": "class-1"})
-	client := newCatalog(offering(
+	client := newCatalog(ourBrokerAnd(
 		instance("one", "bound", "class-1"), instance("two", "mine", "class-1"), instance("one", "other", "class-2"), odd,
-		leaving(instance("one", "leaving", "class-1")),
+		deleting(instance("one", "deleting", "class-1")),
 		binding("one", "first", "bound"), binding("one", "second", "bound"), binding("one", "foreign", "other"), binding("two", "elsewhere", "bound"),
 	)...)
 
 	for run, want := range []string{
-		"3 of its services and 2 of their bindings, first of all ServiceBinding one/first",
-		"2 of its services, first of all ServiceInstance one/bound",
-		"1 of its services, first of all ServiceInstance one/leaving",
-		"1 of its services, first of all ServiceInstance one/leaving",
+		"3 of its services and 2 of their bindings, the first is ServiceBinding one/first",
+		"2 of its services, the first is ServiceInstance one/bound",
+		"1 of its services, the first is ServiceInstance one/deleting",
+		"1 of its services, the first is ServiceInstance one/deleting",
 	} {
 		got, err := services{client}.remove(t.Context(), "https://service-manager.")
 		if got.String() != want || err != nil {
-			t.Errorf("run %d: left are %q, want %q, %v", run+1, got, want, err)
+			t.Errorf("run %d: remaining: %q, want %q, %v", run+1, got, want, err)
 		}
 	}
 
-	if got := asked(client); got != 4 {
+	if got := deletions(client); got != 4 {
 		t.Errorf("%d objects were deleted, want 2 bindings and 2 services: one is being deleted already", got)
 	}
 
 	want := map[string][]string{
-		serviceInstances: {"one/leaving", "one/odd", "one/other"}, serviceBindings: {"one/foreign", "two/elsewhere"},
+		serviceInstances: {"one/deleting", "one/odd", "one/other"}, serviceBindings: {"one/foreign", "two/elsewhere"},
 	}
 	got := map[string][]string{serviceInstances: names(t, client, serviceInstances), serviceBindings: names(t, client, serviceBindings)}
 
@@ -136,19 +136,19 @@ func TestRemainingServiceHasReason(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		reason string
-		says   []any
+		status []any
 		want   string
 	}{
-		"why":        {"the catalog reports the reason", []any{condition("Ready", "Unknown", "UnbindCallFailed", "status 502")}, ", which says UnbindCallFailed: status 502"},
-		"ready":      {"its deletion has not started", []any{condition("Ready", "True", "InjectedBindResult", "done")}, ""},
+		"reason":     {"the catalog reports the reason", []any{condition("Ready", "Unknown", "UnbindCallFailed", "status 502")}, ", which reports UnbindCallFailed: status 502"},
+		"ready":      {"a ready object has no reason", []any{condition("Ready", "True", "InjectedBindResult", "done")}, ""},
 		"other":      {"only the condition Ready counts", []any{condition("Failed", "True", "No", "never")}, ""},
-		"nonsense":   {"another catalog may write anything", []any{"Ready"}, ""},
-		"at length":  {"long messages are shortened", []any{condition("Ready", "False", "R", strings.Repeat("x", 5000))}, ", which says R: " + strings.Repeat("x", longestProblem-3)},
-		"no message": {"the reason replaces a missing message", []any{condition("Ready", "False", "Busy", "")}, ", which says Busy"},
+		"malformed":  {"a condition of another type is ignored", []any{"Ready"}, ""},
+		"long text":  {"long messages are shortened", []any{condition("Ready", "False", "R", strings.Repeat("x", 5000))}, ", which reports R: " + strings.Repeat("x", longestProblem-3)},
+		"no message": {"the reason replaces a missing message", []any{condition("Ready", "False", "Busy", "")}, ", which reports Busy"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := newCatalog(offering(instance("one", "mine", "class-1"), leaving(binding("one", "stuck", "mine"), c.says...))...)
-			want := "1 of its services and 1 of their bindings, first of all ServiceBinding one/stuck" + c.want
+			client := newCatalog(ourBrokerAnd(instance("one", "mine", "class-1"), deleting(binding("one", "stuck", "mine"), c.status...))...)
+			want := "1 of its services and 1 of their bindings, the first is ServiceBinding one/stuck" + c.want
 
 			if got, err := (services{client}).remove(t.Context(), "https://service-manager."); err != nil || got.String() != want {
 				t.Errorf("%s: got %q, want %q, %v", c.reason, got, want, err)
@@ -163,7 +163,7 @@ func TestOneCallIsBounded(t *testing.T) {
 		more = append(more, instance("one", fmt.Sprintf("mine-%d", i), "class-1"))
 	}
 
-	client := newCatalog(offering(more...)...)
+	client := newCatalog(ourBrokerAnd(more...)...)
 
 	for run, want := range []int{2*mostDeletions + 1, mostDeletions + 1, 1, 0} {
 		if got, err := (services{client}).remove(t.Context(), "https://service-manager."); len(got.instances) != want || err != nil {
@@ -173,14 +173,14 @@ func TestOneCallIsBounded(t *testing.T) {
 }
 
 func TestBrokersAreReleased(t *testing.T) {
-	held := func(object *unstructured.Unstructured) *unstructured.Unstructured {
+	finalized := func(object *unstructured.Unstructured) *unstructured.Unstructured {
 		object.SetFinalizers([]string{"kubernetes-incubator/service-catalog"})
 
 		return object
 	}
 	client := newCatalog(
-		held(object("ClusterServiceBroker", "", "manager", nil)), held(object("ClusterServiceBroker", "", "refused", nil)),
-		held(object("ServiceBroker", "one", "own", nil)), object("ServiceBroker", "one", "free", nil),
+		finalized(object("ClusterServiceBroker", "", "manager", nil)), finalized(object("ClusterServiceBroker", "", "refused", nil)),
+		finalized(object("ServiceBroker", "one", "own", nil)), object("ServiceBroker", "one", "free", nil),
 	)
 
 	refusing := true
@@ -210,7 +210,7 @@ func TestBrokersAreReleased(t *testing.T) {
 	}
 
 	if updated != 4 {
-		t.Errorf("%d updates, want 4: one of each broker with a finalizer, and a repeated one", updated)
+		t.Errorf("%d updates, want 4: one for each of the three brokers with a finalizer, and a repeated one", updated)
 	}
 
 	for _, of := range []string{clusterBrokers, namespaceBrokers} {
@@ -221,7 +221,7 @@ func TestBrokersAreReleased(t *testing.T) {
 
 		for _, broker := range list.Items {
 			if len(broker.GetFinalizers()) > 0 {
-				t.Errorf("%s is held by %v", nameOf(broker), broker.GetFinalizers())
+				t.Errorf("%s still has the finalizers %v", nameOf(broker), broker.GetFinalizers())
 			}
 		}
 	}
@@ -234,7 +234,7 @@ func TestClusterWithoutServices(t *testing.T) {
 
 		return client
 	}
-	away := apierrors.NewServiceUnavailable("away")
+	unavailable := apierrors.NewServiceUnavailable("unavailable")
 	gone := apierrors.NewNotFound(resource(clusterBrokers).GroupResource(), "")
 	class := object("ClusterServiceClass", "", "class-1", map[string]any{"clusterServiceBrokerName": "manager"})
 	mine := func() *fake.FakeDynamicClient { return newCatalog(broker, class, instance("one", "mine", "class-1")) }
@@ -247,14 +247,14 @@ func TestClusterWithoutServices(t *testing.T) {
 	}{
 		"no catalog":    {reason: "the cluster does not serve the kind", client: missing(newCatalog(), "list", clusterBrokers, gone)},
 		"no broker":     {reason: "no broker matches", client: newCatalog(instance("one", "other", "class-1"))},
-		"no classes":    {reason: "the broker offers nothing", client: newCatalog(broker)},
-		"no services":   {reason: "nobody ordered any", client: newCatalog(broker, class)},
-		"away":          {reason: "an unreadable list is not an empty one", client: missing(newCatalog(broker), "list", "*", away), wantErr: true},
-		"brokers only":  {reason: "the same holds for classes", client: missing(newCatalog(broker), "list", serviceClasses, away), wantErr: true},
-		"services only": {reason: "the same holds for bindings", client: missing(mine(), "list", serviceBindings, away), wantLeft: 1, wantErr: true},
-		"no deletion":   {reason: "a failed deletion is an error", client: missing(mine(), "delete", "*", away), wantErr: true, wantLeft: 1},
+		"no classes":    {reason: "the broker has no classes", client: newCatalog(broker)},
+		"no services":   {reason: "the broker has no instances", client: newCatalog(broker, class)},
+		"unavailable":   {reason: "an unreadable list is not an empty one", client: missing(newCatalog(broker), "list", "*", unavailable), wantErr: true},
+		"brokers only":  {reason: "an unreadable list of classes is not an empty one", client: missing(newCatalog(broker), "list", serviceClasses, unavailable), wantErr: true},
+		"services only": {reason: "an unreadable list of bindings is not an empty one", client: missing(mine(), "list", serviceBindings, unavailable), wantLeft: 1, wantErr: true},
+		"no deletion":   {reason: "a failed deletion is an error", client: missing(mine(), "delete", "*", unavailable), wantErr: true, wantLeft: 1},
 		"gone meanwhile": {
-			reason: "another client deleted it; the next call finds none", wantLeft: 1, client: missing(mine(), "delete", "*", gone),
+			reason: "another client has deleted the instance; the next call finds none", wantLeft: 1, client: missing(mine(), "delete", "*", gone),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

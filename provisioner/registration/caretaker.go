@@ -16,27 +16,28 @@ import (
 )
 
 const (
-	// careInterval is the interval between two runs.
+	// careInterval is the interval between two runs of Care.
 	careInterval = 5 * time.Second
-	// unsettledFor is how long an order may be retried before its unused registrations are removed.
+	// unsettledFor is how long a client may repeat an order before its unused registrations are removed.
 	unsettledFor = time.Hour
-	// holdFor blocks new attempts of an order while registrations of earlier ones are removed, for settleTimeout at most.
+	// holdFor is how long new attempts of an order are blocked while registrations of earlier attempts are removed. It exceeds
+	// settleTimeout, so that a replica finishes or gives up before an attempt can register again.
 	holdFor       = 2 * time.Minute
 	settleTimeout = time.Minute
-	// failureBatch is the maximum number of failures that one run reports.
+	// failureBatch is the maximum number of failed provisionings that one run reports.
 	failureBatch = 100
 )
 
-// Caretaker reports failed provisionings to Director and removes registrations that no runtime uses. It works from rows, so any
-// replica can continue the work of another.
+// Caretaker reports failed provisionings to Director and removes registrations that no runtime uses. Its work is in the database, so any
+// replica continues the work of another, and a crash loses nothing. All fields are required.
 type Caretaker struct {
 	Director Director
-	Rows     Rows
+	Rows     *runtimes.Store
 	Clock    clock.WithTicker
 	Log      logrus.FieldLogger
 }
 
-// Run calls Care at intervals until the context ends.
+// Run calls Care at intervals until the context ends. It logs errors and never returns one.
 func (c Caretaker) Run(ctx context.Context) error {
 	ticker := c.Clock.NewTicker(careInterval)
 	defer ticker.Stop()
@@ -54,12 +55,14 @@ func (c Caretaker) Run(ctx context.Context) error {
 	}
 }
 
-// Care runs once.
+// Care reports the failures and removes the registrations that are due. It joins the errors of both parts: a failure of one does not stop
+// the other.
 func (c Caretaker) Care(ctx context.Context) error {
 	return errors.Join(c.reportFailures(ctx), c.settle(ctx))
 }
 
-// reportFailures marks runtimes as failed whose provisioning has failed.
+// reportFailures sets the condition Failed for runtimes whose provisioning has failed. A row is done once Director accepts the report, or
+// rejects it for good.
 func (c Caretaker) reportFailures(ctx context.Context) error {
 	failed, err := c.Rows.UnreportedFailures(ctx, failureBatch)
 	if err != nil {
@@ -71,16 +74,16 @@ func (c Caretaker) reportFailures(ctx context.Context) error {
 	for _, registration := range failed {
 		err := c.Director.Update(ctx, registration.Tenant, registration.RuntimeID, director.Change{Condition: director.Failed})
 
-		// Director does not know the runtime or refuses the change: trying again would not help.
 		if err != nil && failure.MappingOf(failure.KindOf(err)).Retry {
 			wrong = append(wrong, err)
 
 			continue
 		}
 
+		// Director does not know the runtime or rejects the change: another attempt would fail in the same way.
 		if err != nil {
 			c.Log.WithError(err).WithField(logging.RuntimeID, registration.RuntimeID).
-				Warn("Director refused the report of a failed provisioning")
+				Warn("Director rejects the report of a failed provisioning")
 		}
 
 		wrong = append(wrong, c.Rows.FailureReported(ctx, registration))
@@ -89,7 +92,8 @@ func (c Caretaker) reportFailures(ctx context.Context) error {
 	return errors.Join(wrong...)
 }
 
-// settle settles all registrations that are old enough.
+// settle settles all registrations older than unsettledFor. It holds each one first, which blocks new attempts of the order and keeps other
+// replicas away.
 func (c Caretaker) settle(ctx context.Context) error {
 	for {
 		now := c.Clock.Now()
@@ -109,7 +113,8 @@ func (c Caretaker) settle(ctx context.Context) error {
 	}
 }
 
-// settleOne unregisters the runtimes of an order that do not exist.
+// settleOne unregisters all runtimes with the label of the order, except for those in the database, and closes the row. An unknown tenant
+// has no runtimes in Director.
 func (c Caretaker) settleOne(ctx context.Context, registration runtimes.Registration) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()

@@ -46,8 +46,8 @@ func (l leakless) Run() int {
 
 const tenant = "tenant-1"
 
-// bench is a service that registers its runtimes in a simulated Director.
-type bench struct {
+// fixture is a service that registers its runtimes in a simulated Director.
+type fixture struct {
 	*testing.T
 
 	director  *simulator.Director
@@ -62,20 +62,20 @@ type bench struct {
 	refused error // the error of Check
 }
 
-func newBench(t *testing.T, db *storage.DB) *bench {
+func newFixture(t *testing.T, db *storage.DB) *fixture {
 	t.Helper()
 
-	b := &bench{T: t, db: db, clock: clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))}
+	f := &fixture{T: t, db: db, clock: clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))}
 
 	var err error
-	if b.director, err = simulator.New(simulator.Options{}); err != nil {
+	if f.director, err = simulator.New(simulator.Options{}); err != nil {
 		t.Fatal(err)
 	}
 
-	server := httptest.NewServer(b.director)
+	server := httptest.NewServer(f.director)
 	t.Cleanup(server.Close)
 
-	if b.client, err = director.New(director.Options{
+	if f.client, err = director.New(director.Options{
 		URL: server.URL + simulator.GraphQLPath, Transport: server.Client().Transport, Credentials: credentials(server.URL + simulator.TokenPath),
 	}); err != nil {
 		t.Fatal(err)
@@ -88,22 +88,22 @@ func newBench(t *testing.T, db *storage.DB) *bench {
 		t.Fatal(err)
 	}
 
-	if b.rows, err = runtimes.Open(t.Context(), db, keys); err != nil {
+	if f.rows, err = runtimes.Open(t.Context(), db, keys); err != nil {
 		t.Fatal(err)
 	}
 
-	b.registrar = &registration.Registrar{Director: b.client, Rows: b.rows, Project: "project", Clock: b.clock, Log: logging.Discard()}
-	b.caretaker = registration.Caretaker{Director: b.client, Rows: b.rows, Clock: b.clock, Log: logging.Discard()}
-	b.service = orders.New(orders.Options{
-		DB: db, Operations: ops, Runtimes: b.rows, Clock: b.clock, Registrar: b.registrar, Wake: func() {}, Shoots: b,
-		Check: func(runtimes.Runtime) error { return b.refused },
+	f.registrar = &registration.Registrar{Director: f.client, Rows: f.rows, Project: "project", Clock: f.clock, Log: logging.Discard()}
+	f.caretaker = registration.Caretaker{Director: f.client, Rows: f.rows, Clock: f.clock, Log: logging.Discard()}
+	f.service = orders.New(orders.Options{
+		DB: db, Operations: ops, Runtimes: f.rows, Clock: f.clock, Registrar: f.registrar, Wake: func() {}, Shoots: f,
+		Check: func(runtimes.Runtime) error { return f.refused },
 	})
 
-	return b
+	return f
 }
 
 // Get implements shoot.Reader: no cluster exists.
-func (b *bench) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
+func (f *fixture) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
 	return nil, errors.New("no cluster")
 }
 
@@ -117,20 +117,20 @@ func (c credentials) Read(context.Context) (director.ClientCredentials, error) {
 }
 
 // each runs the test on both databases.
-func each(t *testing.T, test func(b *bench)) {
+func each(t *testing.T, test func(f *fixture)) {
 	t.Helper()
 
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		t.Helper()
-		test(newBench(t, db))
+		test(newFixture(t, db))
 	})
 }
 
 // provision orders a cluster and returns the id of its runtime.
-func (b *bench) provision(caller, key, name string) (string, error) {
-	b.Helper()
+func (f *fixture) provision(caller, key, name string) (string, error) {
+	f.Helper()
 
-	status, err := b.service.Provision(b.Context(), orders.Caller{Tenant: caller, IdempotencyKey: key}, spec.Runtime{
+	status, err := f.service.Provision(f.Context(), orders.Caller{Tenant: caller, IdempotencyKey: key}, spec.Runtime{
 		Metadata:      &spec.Metadata{Name: name, Labels: map[string]any{"theirs": "kept"}},
 		ClusterConfig: &spec.ClusterConfig{GardenerConfig: &spec.Cluster{Name: name, Provider: "aws"}},
 	})
@@ -141,28 +141,28 @@ func (b *bench) provision(caller, key, name string) (string, error) {
 	return status.RuntimeID, nil
 }
 
-func (b *bench) care() {
-	b.Helper()
+func (f *fixture) care() {
+	f.Helper()
 
-	if err := b.caretaker.Care(b.Context()); err != nil {
-		b.Fatal(err)
+	if err := f.caretaker.Care(f.Context()); err != nil {
+		f.Fatal(err)
 	}
 }
 
 // end ends all operations in the state.
-func (b *bench) end(state string) {
-	b.Helper()
+func (f *fixture) end(state string) {
+	f.Helper()
 
-	if _, err := storage.Exec(b.Context(), b.db.Writer(), `UPDATE operations SET state = ?, finished_at = ?`,
-		state, storage.At(b.clock.Now())); err != nil {
-		b.Fatal(err)
+	if _, err := storage.Exec(f.Context(), f.db.Writer(), `UPDATE operations SET state = ?, finished_at = ?`,
+		state, storage.At(f.clock.Now())); err != nil {
+		f.Fatal(err)
 	}
 }
 
 // registered returns the ids of the runtimes in Director.
-func (b *bench) registered() []string {
+func (f *fixture) registered() []string {
 	ids := []string{}
-	for _, runtime := range b.director.Runtimes() {
+	for _, runtime := range f.director.Runtimes() {
 		ids = append(ids, runtime.ID)
 	}
 
@@ -170,20 +170,20 @@ func (b *bench) registered() []string {
 }
 
 // unsettled counts the rows of registrations that are not settled.
-func (b *bench) unsettled() int {
-	b.Helper()
+func (f *fixture) unsettled() int {
+	f.Helper()
 
-	count, err := storage.Get[int](b.Context(), b.db.Reader(), `SELECT count(*) FROM registrations`)
+	count, err := storage.Get[int](f.Context(), f.db.Reader(), `SELECT count(*) FROM registrations`)
 	if err != nil {
-		b.Fatal(err)
+		f.Fatal(err)
 	}
 
 	return count
 }
 
 // registerAgain registers a runtime in Director, as the late call of a replica does.
-func (b *bench) registerAgain(name string, labels map[string]any) error {
-	_, err := b.client.Register(b.Context(), tenant, director.Runtime{Name: name, Labels: labels})
+func (f *fixture) registerAgain(name string, labels map[string]any) error {
+	_, err := f.client.Register(f.Context(), tenant, director.Runtime{Name: name, Labels: labels})
 
 	return err
 }

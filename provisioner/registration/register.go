@@ -19,13 +19,13 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// LabelOrder is the label that identifies the order of a runtime.
+// LabelOrder is the key of the label that all registrations of an order share. Its value is a hash of the order's identity.
 const LabelOrder = "environment_broker_order"
 
-// forgetTimeout limits the cleanup after a refused order.
+// forgetTimeout bounds Forget, during which the client waits for the rejection of its order.
 const forgetTimeout = 10 * time.Second
 
-// Director is the client of Director. Its errors are of package failure.
+// Director is the part of director.Client that this package needs; its documentation applies. Errors are of package failure.
 type Director interface {
 	Register(ctx context.Context, tenant string, runtime director.Runtime) (string, error)
 	Find(ctx context.Context, tenant, label, value string) ([]director.Runtime, error)
@@ -33,49 +33,40 @@ type Director interface {
 	Unregister(ctx context.Context, tenant, id string) error
 }
 
-// Rows stores registrations and runtimes.
-type Rows interface {
-	IntendRegistration(ctx context.Context, tenant, label string, now time.Time) (bool, error)
-	AcceptRegistration(ctx context.Context, tx storage.Tx, registration runtimes.Registration, now time.Time) error
-	UnreportedFailures(ctx context.Context, limit int) ([]runtimes.Registration, error)
-	FailureReported(ctx context.Context, registration runtimes.Registration) error
-	HoldRegistration(ctx context.Context, before, now, until time.Time) (runtimes.Registration, error)
-	SettleRegistration(ctx context.Context, registration runtimes.Registration) error
-	DeletedAmong(ctx context.Context, ids []string) ([]string, error)
-	Get(ctx context.Context, tx storage.Tx, id string) (runtimes.Runtime, error)
-	Reader() storage.Tx
-}
-
-// Registrar registers the runtimes of orders.
+// Registrar registers the runtimes of new orders. It is safe for concurrent use, also for attempts of the same order. All fields are
+// required.
 type Registrar struct {
 	Director Director
-	Rows     Rows
-	// Project is the project in Gardener. It separates the registrations of several Provisioners in one Director.
+	Rows     *runtimes.Store
+	// Project is the name of the Gardener project. It separates the labels of several Provisioners that share a Director.
 	Project string
 	Clock   clock.Clock
 	Log     logrus.FieldLogger
 }
 
-// Order is an order for a runtime.
+// Order is an order for a runtime, as far as Director needs it.
 type Order struct {
 	Tenant string
-	// Key is the idempotency key. If it is empty, orders with the same cluster name are the same.
+	// Key is the idempotency key of the client. Without a key, ShootName identifies the order.
 	Key       string
 	ShootName string
 
+	// Name, Description and Labels are shown in Director. Register adds LabelOrder to a copy of Labels, which may be nil.
 	Name, Description string
 	Labels            map[string]any
 }
 
-// Registered is a registered runtime.
+// Registered is a runtime that Director has registered for an order.
 type Registered struct {
 	Tenant, Label string
 	RuntimeID     string
-	// made reports whether this attempt registered it, not an earlier one.
+	// made reports whether this attempt registered the runtime. Forget must not unregister the runtime of another attempt.
 	made bool
 }
 
-// Register registers the runtime of an order, or returns the registration of an earlier attempt.
+// Register registers the runtime of an order, or returns the registration of an earlier attempt. It stores its intent first, so that a
+// crash after the call to Director leaves a row for the Caretaker. It fails with failure.Transient while the Caretaker removes
+// registrations of the same order.
 func (r *Registrar) Register(ctx context.Context, order Order) (Registered, error) {
 	registered := Registered{Tenant: order.Tenant, Label: r.label(order)}
 
@@ -95,11 +86,8 @@ func (r *Registrar) Register(ctx context.Context, order Order) (Registered, erro
 		return registered, err
 	}
 
-	labels := maps.Clone(order.Labels)
-	if labels == nil {
-		labels = map[string]any{}
-	}
-
+	labels := map[string]any{}
+	maps.Copy(labels, order.Labels)
 	labels[LabelOrder] = registered.Label
 
 	registered.made = true
@@ -110,9 +98,9 @@ func (r *Registrar) Register(ctx context.Context, order Order) (Registered, erro
 	return registered, err
 }
 
-// earlier returns the id that an earlier attempt of the order got, or "". Concurrent attempts may have registered several: all
-// use the lowest, and the Caretaker removes the others. It also removes registrations of deleted runtimes, whose ids cannot be
-// used again.
+// earlier returns the ID from an earlier attempt of the order, or "". Concurrent attempts may have registered several runtimes: all
+// attempts use the lowest ID, and the Caretaker removes the others. It also removes deleted runtimes that Director still lists: their
+// rows remain in the database, so their IDs cannot be used again.
 func (r *Registrar) earlier(ctx context.Context, registered Registered) (string, error) {
 	found, err := r.Director.Find(ctx, registered.Tenant, LabelOrder, registered.Label)
 	if err != nil {
@@ -140,15 +128,16 @@ func (r *Registrar) earlier(ctx context.Context, registered Registered) (string,
 	return "", nil
 }
 
-// Accept records in the transaction that the order was accepted as this runtime and operation. An earlier order may have
-// registered the runtime.
+// Accept records in the transaction that the order was accepted as this runtime and operation. From then on the registration belongs to
+// the runtime, and the Caretaker reports a failure of the operation.
 func (r *Registrar) Accept(ctx context.Context, tx storage.Tx, order Order, runtimeID, operationID string) error {
 	return r.Rows.AcceptRegistration(ctx, tx, runtimes.Registration{
 		Tenant: order.Tenant, Label: r.label(order), RuntimeID: runtimeID, OperationID: operationID,
 	}, r.Clock.Now())
 }
 
-// Forget unregisters a runtime that was not accepted. If that fails, the Caretaker does it later.
+// Forget unregisters a runtime whose order was rejected after Register. It runs even if the client has disconnected. It returns no error:
+// if the call fails, the Caretaker unregisters the runtime later.
 func (r *Registrar) Forget(ctx context.Context, registered Registered) {
 	if !registered.made {
 		return
@@ -164,12 +153,12 @@ func (r *Registrar) Forget(ctx context.Context, registered Registered) {
 
 	if err != nil {
 		r.Log.WithError(err).WithField(logging.RuntimeID, registered.RuntimeID).
-			Warn("a runtime that was not accepted is unregistered later")
+			Warn("unregistering a runtime without an accepted order failed, trying again later")
 	}
 }
 
-// label returns the label of all attempts of an order. It is a hash because the filters of Director do not accept all characters
-// of keys.
+// label returns the value of LabelOrder for all attempts of an order. It is a hash because Director's filters do not accept all characters
+// that occur in keys.
 func (r *Registrar) label(order Order) string {
 	kind, value := "name", order.ShootName
 	if order.Key != "" {
@@ -181,8 +170,8 @@ func (r *Registrar) label(order Order) string {
 	return hex.EncodeToString(hash[:16])
 }
 
-// alive reports whether the runtime exists and is not deleted.
-func alive(ctx context.Context, rows Rows, runtimeID string) (bool, error) {
+// alive reports whether the database has the runtime and has not marked it as deleted.
+func alive(ctx context.Context, rows *runtimes.Store, runtimeID string) (bool, error) {
 	runtime, err := rows.Get(ctx, rows.Reader(), runtimeID)
 	if errors.Is(err, storage.ErrNotFound) {
 		return false, nil

@@ -12,30 +12,33 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
-// The labels of a runtime that name its cluster.
+// The keys of the labels that name the cluster of a runtime in Director, as Kyma Provisioner sets them.
 const (
 	LabelClusterName   = "gardenerClusterName"
 	labelClusterDomain = "gardenerClusterDomain"
 )
 
-// Described is the stage that reports the cluster of the runtime to Director, once it has its domain.
+// Described is the stage that reports the name and domain of the cluster. It runs after Gardener has created the Shoot, which decides the
+// domain.
 func Described(d Director, shoots shoot.Reader) process.Stage[operation.Data] {
 	return stage("DescribingRuntime", describe{d, shoots})
 }
 
-// Connected is the stage that reports to Director that the runtime is ready: its agent is connected.
+// Connected is the stage that sets the condition Connected in Director. It follows the connection of the runtime agent.
 func Connected(d Director) process.Stage[operation.Data] {
 	return stage("TellingConnection", reportConnected{d})
 }
 
-// Forgotten is the stage that unregisters a runtime whose cluster is gone.
+// Forgotten is the stage that unregisters the runtime after Gardener has deleted its Shoot. It runs for every runtime: unregistering an
+// unknown runtime succeeds.
 func Forgotten(d Director) process.Stage[operation.Data] {
 	return process.Stage[operation.Data]{
 		Name: "UnregisteringRuntime", Retry: process.DefaultRetry(), Steps: process.Steps[operation.Data](unregister{d}),
 	}
 }
 
-// stage returns a stage for registered runtimes. Runtimes that were ordered without Director are not registered.
+// stage returns a stage with one step that skips unregistered runtimes, which were ordered while the Provisioner ran without Director. The
+// names of stages and steps are stored with operations, so they never change.
 func stage(name string, step process.Step[operation.Data]) process.Stage[operation.Data] {
 	return process.Stage[operation.Data]{
 		Name: name, Retry: process.DefaultRetry(),

@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
-	"github.com/environment-broker/environment-broker/provisioner/installation/catalog"
+	"github.com/environment-broker/environment-broker/provisioner/installation/releases"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
@@ -28,42 +28,42 @@ type Kyma struct {
 	ReleasesCalls      int           `env:"RELEASES_CALLS"      help:"maximum number of concurrent calls to the repository, per replica"`
 }
 
-// releases plans and installs the releases of Kyma. A registry is an upstream system with a circuit breaker.
-type releases struct {
+// kymaReleases plans and installs the releases of Kyma. A registry is an upstream system with a circuit breaker.
+type kymaReleases struct {
 	known     installation.Releases
 	installer installation.Installer
 	// registry and system are nil without a repository.
-	registry *catalog.Registry
+	registry *releases.Registry
 	system   *upstream.System
 }
 
 // open opens the configured releases. It reads and checks a folder at once. It does not call the registry of a repository: the
 // Provisioner can start during an outage of the registry, and reads a release when it is ordered.
-func (k Kyma) open(ctx context.Context) (releases, error) {
+func (k Kyma) open(ctx context.Context) (kymaReleases, error) {
 	switch {
 	case k.ReleasesPath == "" && k.ReleasesRepository == "":
-		return releases{known: noReleases{}, installer: applier.New(applier.Options{Manifests: noReleases{}, Now: time.Now})}, nil
+		return kymaReleases{known: noReleases{}, installer: applier.New(applier.Options{Manifests: noReleases{}, Now: time.Now})}, nil
 	case k.ReleasesRepository != "":
 		return k.openRepository()
 	}
 
-	found := catalog.New(catalog.Folder{FS: os.DirFS(k.ReleasesPath)})
+	found := releases.New(releases.Folder{FS: os.DirFS(k.ReleasesPath)})
 	if err := found.Check(ctx); err != nil {
-		return releases{}, fmt.Errorf("APP_KYMA_RELEASES_PATH: %w", err)
+		return kymaReleases{}, fmt.Errorf("APP_KYMA_RELEASES_PATH: %w", err)
 	}
 
 	return releasesOf(found), nil
 }
 
 // openRepository checks the settings of the repository and returns its releases. It makes no call.
-func (k Kyma) openRepository() (releases, error) {
+func (k Kyma) openRepository() (kymaReleases, error) {
 	switch {
 	case k.ReleasesPath != "":
-		return releases{}, errors.New("APP_KYMA_RELEASES_REPOSITORY: set it or APP_KYMA_RELEASES_PATH, not both")
+		return kymaReleases{}, errors.New("APP_KYMA_RELEASES_REPOSITORY: set it or APP_KYMA_RELEASES_PATH, not both")
 	case k.ReleasesCachePath == "":
-		return releases{}, errors.New("APP_KYMA_RELEASES_CACHE_PATH: must name a folder for the releases of the repository")
+		return kymaReleases{}, errors.New("APP_KYMA_RELEASES_CACHE_PATH: must name a folder for the releases of the repository")
 	case k.ReleasesCalls < 1:
-		return releases{}, errors.New("APP_KYMA_RELEASES_CALLS: must be at least 1")
+		return kymaReleases{}, errors.New("APP_KYMA_RELEASES_CALLS: must be at least 1")
 	}
 
 	system := upstream.New(upstream.Options{
@@ -71,23 +71,23 @@ func (k Kyma) openRepository() (releases, error) {
 		Calls: k.ReleasesCalls, Variable: "APP_KYMA_RELEASES_CALLS",
 	})
 
-	registry, err := catalog.NewRegistry(catalog.RegistryOptions{
+	registry, err := releases.NewRegistry(releases.RegistryOptions{
 		Repository: k.ReleasesRepository, Cache: k.ReleasesCachePath,
 		Username: k.ReleasesUsername, Password: k.ReleasesPassword, Insecure: k.ReleasesInsecure, WrapTransport: system.Transport,
 	})
 	if err != nil {
-		return releases{}, fmt.Errorf("APP_KYMA_RELEASES_REPOSITORY: %w", err)
+		return kymaReleases{}, fmt.Errorf("APP_KYMA_RELEASES_REPOSITORY: %w", err)
 	}
 
-	found := releasesOf(catalog.New(registry))
+	found := releasesOf(releases.New(registry))
 	found.registry, found.system = registry, system
 
 	return found, nil
 }
 
 // releasesOf returns the releases of a catalog, which plans installations and holds the manifests to apply.
-func releasesOf(found *catalog.Catalog) releases {
-	return releases{known: found, installer: applier.New(applier.Options{Manifests: found, Now: time.Now})}
+func releasesOf(found *releases.Catalog) kymaReleases {
+	return kymaReleases{known: found, installer: applier.New(applier.Options{Manifests: found, Now: time.Now})}
 }
 
 // noReleases refuses every order of Kyma, for a Provisioner without releases. Such a Provisioner can still uninstall Kyma from the

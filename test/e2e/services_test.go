@@ -178,8 +178,8 @@ func (s *serviceCatalog) reportFailure(ctx context.Context, binding unstructured
 func (s *serviceCatalog) checkRemoval(removalID string) {
 	s.Helper()
 
-	s.waitForMessage(removalID, "remaining: 1 of its services and 1 of their bindings, first of all ServiceBinding default/credentials, "+
-		"which says UnbindCallFailed: the broker is busy")
+	s.waitForMessage(removalID, "remaining: 1 of its services and 1 of their bindings, the first is ServiceBinding default/credentials, "+
+		"which reports UnbindCallFailed: the broker is busy")
 
 	s.mutex.Lock()
 	s.unbinds = true

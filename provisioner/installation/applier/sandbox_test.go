@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/runtimes"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
-	"github.com/environment-broker/environment-broker/provisioner/installation/catalog"
+	"github.com/environment-broker/environment-broker/provisioner/installation/releases"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 	"github.com/environment-broker/environment-broker/resources"
 )
@@ -75,7 +75,7 @@ func TestSampleReleasesInTheSandbox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	releases := catalog.New(catalog.Folder{FS: resources.Releases()})
+	releases := releases.New(releases.Folder{FS: resources.Releases()})
 	installer := applier.New(applier.Options{Manifests: releases, Now: time.Now})
 	secret := true
 	order := func(version string, components ...string) spec.Kyma {

@@ -1,4 +1,4 @@
-package catalog_test
+package releases_test
 
 import (
 	"archive/tar"
@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/internal/upstream"
-	"github.com/environment-broker/environment-broker/provisioner/installation/catalog"
+	"github.com/environment-broker/environment-broker/provisioner/installation/releases"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
@@ -97,20 +97,20 @@ func (r *registry) push(tag, kind string, layers ...[]byte) {
 	r.tags[tag], r.blobs[digest(manifest)] = manifest, manifest
 }
 
-func (r *registry) store(t *testing.T, cache string) *catalog.Registry {
+func (r *registry) store(t *testing.T, cache string) *releases.Registry {
 	t.Helper()
 	return r.storeFor(t, cache, "reader", "hush")
 }
 
-func (r *registry) storeFor(t *testing.T, cache, user string, password secret.String) *catalog.Registry {
+func (r *registry) storeFor(t *testing.T, cache, user string, password secret.String) *releases.Registry {
 	t.Helper()
 	return r.wrapped(t, cache, user, password, nil)
 }
 
 func (r *registry) wrapped(t *testing.T, cache, user string, password secret.String, wrap func(http.RoundTripper) http.RoundTripper,
-) *catalog.Registry {
+) *releases.Registry {
 	t.Helper()
-	store, err := catalog.NewRegistry(catalog.RegistryOptions{
+	store, err := releases.NewRegistry(releases.RegistryOptions{
 		Repository: strings.TrimPrefix(r.URL, "http://") + "/team/releases", Cache: cache, Username: user, Password: password, Insecure: true,
 		WrapTransport: wrap,
 	})
@@ -158,13 +158,13 @@ func TestReleasesOfARegistry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			registry, cache := newRegistry(t), t.TempDir()
 			registry.push("1.0.0", folderType, release(t, prefix))
-			releases := catalog.New(registry.store(t, cache))
+			releases := releases.New(registry.store(t, cache))
 			if err := releases.Check(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			registry.push("1.0.0", folderType, []byte("moved"))
 			registry.calls = 0
-			again, err := catalog.New(registry.store(t, cache)).Plan(t.Context(), wants())
+			again, err := releases.New(registry.store(t, cache)).Plan(t.Context(), wants())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -196,7 +196,7 @@ func TestInvalidArtifacts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			registry, cache := newRegistry(t), t.TempDir()
 			registry.push("1.0.0", tc.kind, tc.layers...)
-			_, err := catalog.New(registry.store(t, cache)).Plan(t.Context(), wants())
+			_, err := releases.New(registry.store(t, cache)).Plan(t.Context(), wants())
 			if !failure.Is(err, failure.Permanent) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s: %v, want %q", tc.reason, err, tc.want)
 			}
@@ -212,7 +212,7 @@ func TestDamagedDownload(t *testing.T) {
 	registry, cache := newRegistry(t), t.TempDir()
 	whole := release(t, "")
 	registry.push("1.0.0", folderType, whole)
-	releases := catalog.New(registry.store(t, cache))
+	releases := releases.New(registry.store(t, cache))
 	for _, at := range []int{0, len(whole) / 2, len(whole) - 1} {
 		damaged := bytes.Clone(whole)
 		damaged[at] ^= 1
@@ -234,7 +234,7 @@ func TestRegistryErrors(t *testing.T) {
 	const repair = "rejects our credentials: an operator must correct them, see APP_KYMA_RELEASES_USERNAME and APP_KYMA_RELEASES_PASSWORD"
 	registry := newRegistry(t)
 	registry.push("1.0.0", folderType, release(t, ""))
-	answering := func(status int) *catalog.Registry {
+	answering := func(status int) *releases.Registry {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
 		t.Cleanup(server.Close)
 		other := newRegistry(t)
@@ -245,7 +245,7 @@ func TestRegistryErrors(t *testing.T) {
 	gone.Close()
 	for name, tc := range map[string]struct {
 		reason string
-		store  *catalog.Registry
+		store  *releases.Registry
 		want   string
 	}{
 		"wrong password": {"an operator has to correct the credentials", registry.storeFor(t, t.TempDir(), "reader", "verysecret"), repair},
@@ -255,7 +255,7 @@ func TestRegistryErrors(t *testing.T) {
 		"away":           {"the outage is temporary", gone.store(t, t.TempDir()), "the release registry does not respond correctly"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := catalog.New(tc.store).Plan(t.Context(), wants())
+			_, err := releases.New(tc.store).Plan(t.Context(), wants())
 			if !failure.Is(err, failure.Transient) || !strings.HasPrefix(failure.Of(err).Text, "release 1.0.0 cannot be fetched: ") ||
 				!strings.Contains(failure.Of(err).Text, tc.want) {
 				t.Errorf("%s: %v, want %q", tc.reason, err, tc.want)
@@ -275,7 +275,7 @@ func TestRegistryOutage(t *testing.T) {
 	})
 	registry := newRegistry(t)
 	store := registry.wrapped(t, t.TempDir(), "reader", "hush", system.Transport)
-	releases := catalog.New(store)
+	releases := releases.New(store)
 	for i := range 3 * calls {
 		version := fmt.Sprintf("1.0.%d", i)
 		_, err := releases.Plan(t.Context(), spec.Kyma{Version: version})

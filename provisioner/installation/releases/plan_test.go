@@ -1,4 +1,4 @@
-package catalog_test
+package releases_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
-	"github.com/environment-broker/environment-broker/provisioner/installation/catalog"
+	"github.com/environment-broker/environment-broker/provisioner/installation/releases"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
@@ -58,7 +58,7 @@ func TestOrderOfThePlan(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan, err := catalog.New(catalog.Folder{FS: sample()}).Plan(t.Context(), tc.order)
+			plan, err := releases.New(releases.Folder{FS: sample()}).Plan(t.Context(), tc.order)
 			if err != nil {
 				t.Fatalf("%s: %v", tc.reason, err)
 			}
@@ -109,7 +109,7 @@ func TestInvalidOrders(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan, err := catalog.New(catalog.Folder{FS: sample()}).Plan(t.Context(), tc.order)
+			plan, err := releases.New(releases.Folder{FS: sample()}).Plan(t.Context(), tc.order)
 			switch {
 			case tc.want == "" && err != nil:
 				t.Errorf("%s: %v", tc.reason, err)
@@ -148,7 +148,7 @@ func TestValuesOfThePlan(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan, err := catalog.New(catalog.Folder{FS: sample()}).Plan(t.Context(), tc.order)
+			plan, err := releases.New(releases.Folder{FS: sample()}).Plan(t.Context(), tc.order)
 			if err != nil {
 				t.Fatalf("%s: %v", tc.reason, err)
 			}
@@ -167,7 +167,7 @@ func TestComponentsOfAPlan(t *testing.T) {
 	order := wants(&spec.Component{Component: "extra", Namespace: "elsewhere", Configuration: []*spec.Entry{hidden("password", "hunter2")}})
 	evaluation := spec.ProfileEvaluation
 	order.Profile = &evaluation
-	plan, err := catalog.New(catalog.Folder{FS: sample()}).Plan(t.Context(), order)
+	plan, err := releases.New(releases.Folder{FS: sample()}).Plan(t.Context(), order)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
 )
 
-// hostile returns a cluster whose API server answers with the handler.
+// hostile returns a cluster with this handler as its API server.
 func hostile(t *testing.T, answer http.HandlerFunc) *cluster {
 	t.Helper()
 
@@ -59,8 +59,8 @@ func TestHostileClusters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			err := clusteraccess.New(hostile(t, test.answer)).SetAdministrators(t.Context(), "c-strange", []string{"jane"})
-			if !failure.Is(err, failure.Transient) || !strings.Contains(err.Error(), `the administrators of the cluster "c-strange"`) {
+			err := clusteraccess.New(hostile(t, test.answer)).SetAdministrators(t.Context(), "c-hostile", []string{"jane"})
+			if !failure.Is(err, failure.Transient) || !strings.Contains(err.Error(), `the administrators of the cluster "c-hostile"`) {
 				t.Errorf("%s: got %v", test.reason, err)
 			}
 		})

@@ -1,4 +1,4 @@
-package catalog_test
+package releases_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/provisioner/installation/catalog"
+	"github.com/environment-broker/environment-broker/provisioner/installation/releases"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 	"github.com/environment-broker/environment-broker/resources"
 )
@@ -49,7 +49,7 @@ components:
 }
 
 func TestSampleReleasesAreValid(t *testing.T) {
-	releases := catalog.New(catalog.Folder{FS: resources.Releases()})
+	releases := releases.New(releases.Folder{FS: resources.Releases()})
 	if err := releases.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -143,7 +143,7 @@ func TestInvalidReleases(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := catalog.New(catalog.Folder{FS: tc.files}).Check(t.Context())
+			err := releases.New(releases.Folder{FS: tc.files}).Check(t.Context())
 			for _, want := range tc.want {
 				if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "release 1.0.0") {
 					t.Errorf("%s: %v, want %q", tc.reason, err, want)
@@ -158,29 +158,29 @@ func TestUnusableReleases(t *testing.T) {
 	releases["2.0.0/release.yaml"] = text("version: 2.0.0")
 	for name, tc := range map[string]struct {
 		reason  string
-		store   catalog.Store
+		store   releases.Store
 		version string
 		kind    failure.Kind
 		want    string
 	}{
 		"unknown": {
 			"the error lists the known releases",
-			catalog.Folder{FS: releases},
+			releases.Folder{FS: releases},
 			"3.0.0", failure.Invalid,
 			`kymaConfig.version: there is no release "3.0.0"; there are 1.0.0, 2.0.0`,
 		},
-		"path": {"a version must not leave the folder", catalog.Folder{FS: releases}, "../1.0.0", failure.Invalid, `there is no release "../1.0.0"`},
-		"none": {"an empty version must not match any", catalog.Folder{FS: releases}, "", failure.Invalid, `there is no release ""`},
+		"path": {"a version must not leave the folder", releases.Folder{FS: releases}, "../1.0.0", failure.Invalid, `there is no release "../1.0.0"`},
+		"none": {"an empty version must not match any", releases.Folder{FS: releases}, "", failure.Invalid, `there is no release ""`},
 		"broken": {
 			"the order is valid; only the maintainer of the release can help",
-			catalog.Folder{FS: releases},
+			releases.Folder{FS: releases},
 			"2.0.0", failure.Permanent,
 			"release 2.0.0 cannot be used: it is invalid; the log has the reason for its maintainer",
 		},
 		"away": {"the outage is temporary", away{}, "1.0.0", failure.Transient, "release 1.0.0 cannot be read now"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := catalog.New(tc.store).Plan(t.Context(), spec.Kyma{Version: tc.version})
+			_, err := releases.New(tc.store).Plan(t.Context(), spec.Kyma{Version: tc.version})
 			if failure.KindOf(err) != tc.kind || !strings.Contains(failure.Of(err).Text, tc.want) {
 				t.Errorf("%s: %v (%s), want %q (%s)", tc.reason, err, failure.KindOf(err), tc.want, tc.kind)
 			}
@@ -196,7 +196,7 @@ func (away) Versions(context.Context) ([]string, error)  { return nil, errors.Ne
 
 func TestAddedReleaseIsFound(t *testing.T) {
 	files := sample()
-	releases := catalog.New(catalog.Folder{FS: files})
+	releases := releases.New(releases.Folder{FS: files})
 	if _, err := releases.Plan(t.Context(), spec.Kyma{Version: "1.0.1"}); !failure.Is(err, failure.Invalid) {
 		t.Errorf("before: %v", err)
 	}
