@@ -159,7 +159,7 @@ func TestConnectionOfAnAgent(t *testing.T) {
 		t.Fatalf("got %+v, %v", found.Connection, err)
 	}
 
-	if problems := found.Connection.Problems; len(problems) != 1 || len(problems[0]) != 1000 || !strings.HasPrefix(problems[0], "Director said no!") {
+	if problems := found.Connection.Problems; len(problems) != 1 || len(problems[0]) != 1000 || !strings.HasPrefix(problems[0], "Director rejects the token!") {
 		t.Errorf("the agent's message is reported in part: %q", problems)
 	}
 

@@ -13,16 +13,17 @@ import (
 	"github.com/environment-broker/environment-broker/internal/graphqlclient"
 )
 
-// maxAnswer is the limit of an answer, in bytes.
+// maxAnswer bounds the size of a response, in bytes. A longer response is an error.
 const maxAnswer = 4 << 20
 
-// call sends one request and checks its answer. It is the client of genqlient's functions.
+// call sends the request of one Client method. It implements genqlient's graphql.Client, so that the generated functions use our tokens, the
+// tenant header and our errors.
 type call struct {
 	client *Client
 	tenant string
-	// action completes "Director could not …".
+	// action completes the error text "Director could not …".
 	action string
-	// confidential answers are never quoted.
+	// confidential prevents errors from quoting the response.
 	confidential bool
 }
 
@@ -32,7 +33,8 @@ func (c *Client) call(action, tenant string) *call {
 	return &call{client: c, action: action, tenant: tenant}
 }
 
-// MakeRequest sends the request and decodes the answer's data. If Director rejects the token, it retries once with a new one.
+// MakeRequest implements graphql.Client. It decodes the data of the response into response.Data. If Director rejects the access token, which
+// can be revoked before its expiry, MakeRequest retries once with a new token. The timeout covers both attempts.
 func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, response *graphql.Response) error {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -58,6 +60,7 @@ func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, respon
 	}
 }
 
+// attempt sends the request once. An error about a rejected token has errUnauthorized in its chain.
 func (c *call) attempt(ctx context.Context, token string, body []byte, data any) error {
 	answer, err := graphqlclient.Send(ctx, c.client.http, graphqlclient.Request{
 		URL: c.client.url, Body: body, MaxBytes: maxAnswer, Confidential: c.confidential,
@@ -79,7 +82,7 @@ func (c *call) attempt(ctx context.Context, token string, body []byte, data any)
 	unexpected, ok := errors.AsType[*graphqlclient.Unexpected](err)
 
 	switch {
-	case ok && answer.Status != http.StatusOK: // the page of a proxy is not quoted
+	case ok && answer.Status != http.StatusOK: // The response may be the error page of a proxy, so it is not quoted.
 		return c.unexpected(nil, unexpected.Text)
 	case ok:
 		return c.unexpected(unexpected.Cause, unexpected.Error())
@@ -90,7 +93,7 @@ func (c *call) attempt(ctx context.Context, token string, body []byte, data any)
 	return nil
 }
 
-// unanswered classifies the error of a request without an answer.
+// unanswered turns the error of a request without a response into one of package failure. The cause is shortened: it may contain an address.
 func (c *call) unanswered(ctx context.Context, err error) error {
 	// The limit and the circuit breaker reject requests with errors of their own.
 	if known, ok := errors.AsType[*failure.Error](err); ok {
@@ -106,19 +109,19 @@ func (c *call) unanswered(ctx context.Context, err error) error {
 		WithReason(failure.ReasonInternal, failure.ComponentDirectorClient)
 }
 
-// unexpected returns the error for an answer that is no GraphQL or has another form.
+// unexpected returns the error for a response that is not GraphQL or does not have the expected fields.
 func (c *call) unexpected(cause error, text string) error {
 	return failure.Wrap(failure.Transient, cause, "Director could not %s: it %s", c.action, text).
 		WithReason(failure.ReasonHTTPStatus, failure.ComponentDirectorClient)
 }
 
-// noResult returns the error for an answer without the requested data.
+// noResult returns the error for a response without the requested data. It is transient: Director omits data after internal errors.
 func (c *call) noResult() error {
 	return failure.New(failure.Transient, "Director could not %s: it answered without data", c.action).
 		WithReason(failure.ReasonDirectorNilResponse, failure.ComponentDirector)
 }
 
-// checkID fails if an answer is about another runtime.
+// checkID returns an error if the response is about another runtime.
 func (c *call) checkID(got, want string) error {
 	if got == want {
 		return nil

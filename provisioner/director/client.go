@@ -21,19 +21,20 @@ const defaultTimeout = 30 * time.Second
 
 // Options configure a Client.
 type Options struct {
-	// URL is the address of its GraphQL API.
+	// URL is the address of Director's GraphQL API, with http or https.
 	URL string
-	// Timeout bounds each call, including that for an access token; 0 means 30 s.
+	// Timeout bounds each method call, including the request for an access token; 0 means 30 seconds.
 	Timeout time.Duration
-	// Credentials are read for each new access token.
+	// Credentials are read for each new access token, so that renewed credentials need no restart.
 	Credentials Credentials
 	// Transport sends the requests; nil means http.DefaultTransport.
 	Transport http.RoundTripper
-	// WrapTransport and WrapTokenTransport, if set, wrap the transports of requests to Director and to the token endpoint.
+	// WrapTransport and WrapTokenTransport wrap the transports for Director and for the token endpoint; nil leaves Transport as it is. They
+	// are separate because each upstream has a circuit breaker of its own.
 	WrapTransport, WrapTokenTransport func(http.RoundTripper) http.RoundTripper
 }
 
-// Client is a client of one Director. It is safe for concurrent use.
+// Client is a client of one Director. It is safe for concurrent use: all callers share one access token.
 type Client struct {
 	url     string
 	timeout time.Duration
@@ -41,7 +42,7 @@ type Client struct {
 	tokens  *tokens
 }
 
-// Runtime is a runtime as Director stores it.
+// Runtime is the part of a runtime's entry in Director that the Provisioner writes. Values of labels are strings or other JSON values.
 type Runtime struct {
 	ID          string
 	Name        string
@@ -49,7 +50,7 @@ type Runtime struct {
 	Labels      map[string]any
 }
 
-// Condition is the state of a runtime in Director.
+// Condition is the condition of a runtime, which Compass shows to its users. Director stores it and does not interpret it.
 type Condition = wire.RuntimeStatusCondition
 
 // The conditions that the Provisioner sets.
@@ -59,20 +60,20 @@ const (
 	Failed       = wire.RuntimeStatusConditionFailed
 )
 
-// Change lists the changes of an Update. Zero fields stay as they are.
+// Change contains the changed fields for Update. Zero fields stay as they are.
 type Change struct {
-	// Labels are added to those of the runtime, or replace them.
+	// Labels are added to the labels of the runtime. A label with the same key is replaced.
 	Labels    map[string]any
 	Condition Condition
 }
 
-// Token lets the agent of a runtime fetch its certificate, once.
+// Token is a one-time token. With it, the agent of a runtime fetches its client certificate from the Connector.
 type Token struct {
 	Token        secret.String
 	ConnectorURL string
 }
 
-// New returns a client, or an error if an option is invalid. It makes no call.
+// New returns a client. It makes no call, so Director may be unavailable. It fails if the URL is invalid.
 func New(options Options) (*Client, error) {
 	if err := checkAddress(options.URL); err != nil {
 		return nil, fmt.Errorf("the URL of Director %w", err)
@@ -93,7 +94,7 @@ func New(options Options) (*Client, error) {
 	}, nil
 }
 
-// newHTTPClient returns a client that follows no redirects.
+// newHTTPClient returns a client that follows no redirects: these could send the credentials to another host.
 func newHTTPClient(transport http.RoundTripper, wrap func(http.RoundTripper) http.RoundTripper) *http.Client {
 	if wrap != nil {
 		transport = wrap(transport)
@@ -110,7 +111,7 @@ func checkAddress(text string) error {
 	return nil
 }
 
-// Probe makes a query that every GraphQL server answers. It sends no tenant, so it works without a runtime.
+// Probe sends a query that every GraphQL server answers. It needs no tenant. The recovery of the circuit breaker calls it.
 func (c *Client) Probe(ctx context.Context) error {
 	var answer struct{}
 
@@ -118,7 +119,7 @@ func (c *Client) Probe(ctx context.Context) error {
 		&graphql.Response{Data: &answer})
 }
 
-// ProbeToken requests a new access token, even if the cached one is valid: it tests the token endpoint.
+// ProbeToken tests the token endpoint: it requests a new access token even if the cached token is valid.
 func (c *Client) ProbeToken(ctx context.Context) error {
 	c.tokens.discard("")
 
@@ -127,7 +128,8 @@ func (c *Client) ProbeToken(ctx context.Context) error {
 	return err
 }
 
-// Register registers the runtime and returns its id in Director. It is not idempotent: call Find first.
+// Register registers the runtime and returns the ID that Director assigns. It is not idempotent: callers find the registration of an earlier
+// attempt with Find first.
 func (c *Client) Register(ctx context.Context, tenant string, runtime Runtime) (string, error) {
 	call := c.call("register the runtime", tenant)
 
@@ -145,8 +147,8 @@ func (c *Client) Register(ctx context.Context, tenant string, runtime Runtime) (
 	return answer.Result.Id, nil
 }
 
-// Find returns the tenant's runtimes with this value of the label. It returns none if no runtime matches; an unknown tenant is
-// ErrTenantUnknown.
+// Find returns the tenant's runtimes that have the label with this value, or none. An unknown tenant is an error with ErrTenantUnknown in its
+// chain. Find reads one page of results: callers use labels that few runtimes share.
 func (c *Client) Find(ctx context.Context, tenant, label, value string) ([]Runtime, error) {
 	call := c.call("find runtimes", tenant)
 
@@ -174,7 +176,7 @@ func (c *Client) Find(ctx context.Context, tenant, label, value string) ([]Runti
 	return found, nil
 }
 
-// Get returns a runtime, or failure.NotFound.
+// Get returns the runtime with the ID, or a failure.NotFound.
 func (c *Client) Get(ctx context.Context, tenant, id string) (Runtime, error) {
 	call := c.call("read the runtime", tenant)
 
@@ -191,18 +193,16 @@ func (c *Client) Get(ctx context.Context, tenant, id string) (Runtime, error) {
 	return runtimeOf(answer.Result), call.checkID(answer.Result.Id, id)
 }
 
-// Update changes a runtime. Director replaces all labels of a runtime at once, so it reads them first.
+// Update changes the runtime with the ID. Director replaces all labels at once, so Update reads the present labels first. Of two concurrent
+// updates, one may therefore lose labels.
 func (c *Client) Update(ctx context.Context, tenant, id string, change Change) error {
 	runtime, err := c.Get(ctx, tenant, id)
 	if err != nil {
 		return err
 	}
 
-	labels := maps.Clone(runtime.Labels)
-	if labels == nil {
-		labels = map[string]any{}
-	}
-
+	labels := map[string]any{}
+	maps.Copy(labels, runtime.Labels)
 	maps.Copy(labels, change.Labels)
 
 	input := &wire.RuntimeUpdateInput{Name: runtime.Name, Description: optional(runtime.Description), Labels: &labels}
@@ -224,25 +224,23 @@ func (c *Client) Update(ctx context.Context, tenant, id string, change Change) e
 	return call.checkID(answer.Result.Id, id)
 }
 
-// Unregister removes a runtime from Director. An unknown runtime or tenant is not an error.
+// Unregister removes the runtime with the ID. It succeeds for an unknown runtime or tenant, so callers may repeat it.
 func (c *Client) Unregister(ctx context.Context, tenant, id string) error {
 	call := c.call("unregister the runtime", tenant)
 
 	answer, err := wire.UnregisterRuntime(ctx, call, id)
 
 	switch {
-	case errors.Is(err, ErrTenantUnknown) || failure.Is(err, failure.NotFound):
+	case errors.Is(err, ErrTenantUnknown), failure.Is(err, failure.NotFound), err == nil && answer.Result == nil:
 		return nil
 	case err != nil:
 		return err
-	case answer.Result == nil:
-		return nil
 	}
 
 	return call.checkID(answer.Result.Id, id)
 }
 
-// OneTimeToken returns a new token for the agent of the runtime. The token works once; its answer is never quoted in errors.
+// OneTimeToken returns a new one-time token for the agent of the runtime. Errors never quote the response, which contains the token.
 func (c *Client) OneTimeToken(ctx context.Context, tenant, runtimeID string) (Token, error) {
 	call := c.call("issue a token for the runtime agent", tenant)
 	call.confidential = true

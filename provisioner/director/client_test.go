@@ -16,80 +16,80 @@ import (
 )
 
 func TestRuntimeLifecycle(t *testing.T) {
-	l := newFixture(t, simulator.Options{})
-	id := l.register("c-first")
-	l.register("c-second")
+	f := newFixture(t, simulator.Options{})
+	id := f.register("c-first")
+	f.register("c-second")
 
 	want := director.Runtime{
-		ID: id, Name: "c-first", Description: "one of ours", Labels: map[string]any{label: "c-first", "scenarios": []any{"DEFAULT"}},
+		ID: id, Name: "c-first", Description: "test runtime", Labels: map[string]any{label: "c-first", "scenarios": []any{"DEFAULT"}},
 	}
 
-	found, err := l.client.Find(t.Context(), tenant, label, "c-first")
+	found, err := f.client.Find(t.Context(), tenant, label, "c-first")
 	if diff := cmp.Diff([]director.Runtime{want}, found); diff != "" || err != nil {
 		t.Errorf("found by its label: %v, -want +got:\n%s", err, diff)
 	}
 
 	for label, value := range map[string]string{label: `c-"third"`, "other": "c-first"} {
-		if found, err := l.client.Find(t.Context(), tenant, label, value); err != nil || len(found) > 0 {
+		if found, err := f.client.Find(t.Context(), tenant, label, value); err != nil || len(found) > 0 {
 			t.Errorf("label %s with value %s: found %v, %v", label, value, found, err)
 		}
 	}
 
-	if found, err := l.client.Find(t.Context(), "tenant-2", label, "c-first"); err != nil || len(found) > 0 {
+	if found, err := f.client.Find(t.Context(), "tenant-2", label, "c-first"); err != nil || len(found) > 0 {
 		t.Errorf("another tenant finds %v, %v", found, err)
 	}
 
 	change := director.Change{Labels: map[string]any{"gardenerClusterName": "c-first"}, Condition: director.Provisioning}
-	if err := l.client.Update(t.Context(), tenant, id, change); err != nil {
+	if err := f.client.Update(t.Context(), tenant, id, change); err != nil {
 		t.Fatal(err)
 	}
 
-	if err := l.client.Update(t.Context(), tenant, id, director.Change{Labels: map[string]any{"more": true}}); err != nil {
+	if err := f.client.Update(t.Context(), tenant, id, director.Change{Labels: map[string]any{"more": true}}); err != nil {
 		t.Fatal(err)
 	}
 
-	told := simulator.Runtime{
-		ID: id, Tenant: tenant, Name: "c-first", Description: "one of ours", Condition: "PROVISIONING",
+	stored := simulator.Runtime{
+		ID: id, Tenant: tenant, Name: "c-first", Description: "test runtime", Condition: "PROVISIONING",
 		Labels: map[string]any{label: "c-first", "scenarios": []any{"DEFAULT"}, "gardenerClusterName": "c-first", "more": true},
 	}
-	if diff := cmp.Diff(told, l.director.Runtimes()[0], cmpopts.IgnoreTypes(time.Time{})); diff != "" {
+	if diff := cmp.Diff(stored, f.director.Runtimes()[0], cmpopts.IgnoreTypes(time.Time{})); diff != "" {
 		t.Errorf("an update keeps other fields, -want +got:\n%s", diff)
 	}
 
-	for range 2 { // a second call changes nothing
-		if err := l.client.Unregister(t.Context(), tenant, id); err != nil {
+	for range 2 { // A second call changes nothing.
+		if err := f.client.Unregister(t.Context(), tenant, id); err != nil {
 			t.Error(err)
 		}
 	}
 
-	if _, err := l.client.Get(t.Context(), tenant, id); !failure.Is(err, failure.NotFound) {
+	if _, err := f.client.Get(t.Context(), tenant, id); !failure.Is(err, failure.NotFound) {
 		t.Errorf("the runtime still exists: %v", err)
 	}
 
-	l.director.Forget(tenant)
+	f.director.Forget(tenant)
 
-	if err := l.client.Unregister(t.Context(), tenant, id); err != nil {
+	if err := f.client.Unregister(t.Context(), tenant, id); err != nil {
 		t.Errorf("a deleted tenant has runtimes: %v", err)
 	}
 }
 
 func TestOneTimeToken(t *testing.T) {
-	l := newFixture(t, simulator.Options{})
-	id := l.register("c-first")
+	f := newFixture(t, simulator.Options{})
+	id := f.register("c-first")
 
-	one, err := l.client.OneTimeToken(t.Context(), tenant, id)
+	one, err := f.client.OneTimeToken(t.Context(), tenant, id)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	given := l.director.Runtimes()[0].OneTimeTokens
+	given := f.director.Runtimes()[0].OneTimeTokens
 	if len(given) != 1 || one.Token.Reveal() != given[0].Token || one.ConnectorURL != "https://connector.example.com/graphql" {
 		t.Errorf("got a token with connector %s, %d were issued", one.ConnectorURL, len(given))
 	}
 
-	l.director.Inject(simulator.Fault{Operation: "requestOneTimeTokenForRuntime", Body: `{"data":{"result":{"token":["hush"]}}}`})
+	f.director.Inject(simulator.Fault{Operation: "requestOneTimeTokenForRuntime", Body: `{"data":{"result":{"token":["hush"]}}}`})
 
-	if _, err := l.client.OneTimeToken(t.Context(), tenant, id); err == nil || strings.Contains(err.Error(), "hush") {
+	if _, err := f.client.OneTimeToken(t.Context(), tenant, id); err == nil || strings.Contains(err.Error(), "hush") {
 		t.Errorf("an answer with a token is quoted: %v", err)
 	}
 }
@@ -98,7 +98,7 @@ func TestErrorsOfDirector(t *testing.T) {
 	own := func(kind failure.Kind, reason string) failure.Error {
 		return failure.Error{Kind: kind, Reason: reason, Component: failure.ComponentDirector}
 	}
-	onTheWay := func(reason string) failure.Error {
+	client := func(reason string) failure.Error {
 		return failure.Error{Kind: failure.Transient, Reason: reason, Component: failure.ComponentDirectorClient}
 	}
 	another := `{"data":{"result":{"id":"another","name":"n"}}}`
@@ -107,7 +107,7 @@ func TestErrorsOfDirector(t *testing.T) {
 		reason string
 		fault  simulator.Fault
 		want   failure.Error
-		says   string
+		text   string
 	}{
 		"internal":     {"the error may be temporary", simulator.Fault{Code: simulator.InternalError}, own(failure.Transient, "InternalError"), ""},
 		"unknown":      {"the error may be temporary", simulator.Fault{Code: simulator.UnknownError}, own(failure.Transient, "UnknownError"), ""},
@@ -128,32 +128,32 @@ func TestErrorsOfDirector(t *testing.T) {
 		"tenant required":    {"the caller sent no tenant", simulator.Fault{Code: simulator.TenantRequired}, own(failure.Invalid, "TenantRequired"), ""},
 		"tenant not found":   {"the tenant does not exist", simulator.Fault{Code: simulator.TenantNotFound}, own(failure.Invalid, "TenantNotFound"), ""},
 		"unauthorized twice": {"a new token is rejected as well", simulator.Fault{Code: simulator.Unauthorized, Times: 2}, own(failure.Transient, "Unauthorized"), ""},
-		"401 twice":          {"as unauthorized", simulator.Fault{Status: 401, Times: 2}, own(failure.Transient, "Unauthorized"), ""},
-		"503":                {"Director is being restarted", simulator.Fault{Status: 503}, onTheWay(failure.ReasonHTTPStatus), "503"},
-		"no GraphQL":         {"something else answers", simulator.Fault{Body: "<html>"}, onTheWay(failure.ReasonHTTPStatus), "<html>"},
-		"too long":           {"answers are limited", simulator.Fault{Body: strings.Repeat("x", 4<<20+1)}, onTheWay(failure.ReasonHTTPStatus), "bytes"},
+		"401 twice":          {"a gateway rejects a new token as well", simulator.Fault{Status: 401, Times: 2}, own(failure.Transient, "Unauthorized"), ""},
+		"503":                {"Director is being restarted", simulator.Fault{Status: 503}, client(failure.ReasonHTTPStatus), "503"},
+		"no GraphQL":         {"something else answers", simulator.Fault{Body: "<html>"}, client(failure.ReasonHTTPStatus), "<html>"},
+		"too long":           {"the size of responses is limited", simulator.Fault{Body: strings.Repeat("x", 4<<20+1)}, client(failure.ReasonHTTPStatus), "bytes"},
 		"no data":            {"the answer lacks the result", simulator.Fault{Body: `{}`}, own(failure.Transient, failure.ReasonDirectorNilResponse), ""},
-		"other data":         {"the data has another type", simulator.Fault{Body: `{"data":{"result":7}}`}, onTheWay(failure.ReasonHTTPStatus), "unexpected data"},
-		"another runtime":    {"the id differs", simulator.Fault{Body: another}, own(failure.Transient, failure.ReasonDirectorIDMismatch), ""},
-		"broken":             {"networks break", simulator.Fault{Unsent: true}, onTheWay(failure.ReasonInternal), "cannot be reached"},
-		"lost":               {"networks break", simulator.Fault{Lost: true}, onTheWay(failure.ReasonInternal), "cannot be reached"},
+		"other data":         {"the data has another type", simulator.Fault{Body: `{"data":{"result":7}}`}, client(failure.ReasonHTTPStatus), "unexpected data"},
+		"another runtime":    {"the ID differs", simulator.Fault{Body: another}, own(failure.Transient, failure.ReasonDirectorIDMismatch), ""},
+		"broken":             {"the connection breaks", simulator.Fault{Unsent: true}, client(failure.ReasonInternal), "cannot be reached"},
+		"lost":               {"the connection breaks", simulator.Fault{Lost: true}, client(failure.ReasonInternal), "cannot be reached"},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			l := newFixture(t, simulator.Options{})
-			id := l.register("c-first")
+			f := newFixture(t, simulator.Options{})
+			id := f.register("c-first")
 
 			c.fault.Operation = "updateRuntime"
-			l.director.Inject(c.fault)
+			f.director.Inject(c.fault)
 
-			err := l.client.Update(t.Context(), tenant, id, director.Change{})
+			err := f.client.Update(t.Context(), tenant, id, director.Change{})
 			if diff := cmp.Diff(c.want, *failure.Of(err), cmpopts.IgnoreFields(failure.Error{}, "Text", "Cause")); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", c.reason, diff)
 			}
 
-			if text := failure.Of(err).Text; !strings.Contains(text, c.says) || strings.Contains(text, "127.0.0.1") {
-				t.Errorf("%s: says %q", c.reason, text)
+			if text := failure.Of(err).Text; !strings.Contains(text, c.text) || strings.Contains(text, "127.0.0.1") {
+				t.Errorf("%s: got text %q", c.reason, text)
 			}
 
 			if got := errors.Is(err, director.ErrTenantUnknown); got != (c.fault.Code == simulator.TenantNotFound) {
@@ -167,49 +167,49 @@ func TestEmptyAnswers(t *testing.T) {
 	nothing := simulator.Fault{Body: `{"data":{"result":null}}`, Times: -1}
 
 	calls := map[string]struct {
-		call func(l fixture) error
+		call func(f fixture) error
 		want failure.Kind
 	}{
-		"register": {func(l fixture) error {
-			_, err := l.client.Register(t.Context(), tenant, director.Runtime{Name: "n"})
+		"register": {func(f fixture) error {
+			_, err := f.client.Register(t.Context(), tenant, director.Runtime{Name: "n"})
 
 			return err
 		}, failure.Transient},
-		"find": {func(l fixture) error {
-			_, err := l.client.Find(t.Context(), tenant, label, "v")
+		"find": {func(f fixture) error {
+			_, err := f.client.Find(t.Context(), tenant, label, "v")
 
 			return err
 		}, failure.Transient},
-		"get": {func(l fixture) error {
-			_, err := l.client.Get(t.Context(), tenant, "id")
+		"get": {func(f fixture) error {
+			_, err := f.client.Get(t.Context(), tenant, "id")
 
 			return err
 		}, failure.NotFound},
-		"token": {func(l fixture) error {
-			_, err := l.client.OneTimeToken(t.Context(), tenant, "id")
+		"token": {func(f fixture) error {
+			_, err := f.client.OneTimeToken(t.Context(), tenant, "id")
 
 			return err
 		}, failure.Transient},
 	}
 
 	for name, c := range calls {
-		l := newFixture(t, simulator.Options{})
-		if err := l.client.Probe(t.Context()); err != nil {
+		f := newFixture(t, simulator.Options{})
+		if err := f.client.Probe(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 
-		l.director.Inject(nothing)
+		f.director.Inject(nothing)
 
-		err := c.call(l)
+		err := c.call(f)
 		if !failure.Is(err, c.want) || failure.Of(err).Reason != failure.ReasonDirectorNilResponse {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 
-	l := newFixture(t, simulator.Options{})
-	l.director.Inject(simulator.Fault{Operation: "unregisterRuntime", Body: nothing.Body})
+	f := newFixture(t, simulator.Options{})
+	f.director.Inject(simulator.Fault{Operation: "unregisterRuntime", Body: nothing.Body})
 
-	if err := l.client.Unregister(t.Context(), tenant, "id"); err != nil {
+	if err := f.client.Unregister(t.Context(), tenant, "id"); err != nil {
 		t.Errorf("a runtime without an answer counts as unregistered: %v", err)
 	}
 }
@@ -223,15 +223,15 @@ func TestInvalidOptions(t *testing.T) {
 }
 
 func TestOperationNames(t *testing.T) {
-	l := newFixture(t, simulator.Options{})
-	id := l.register("c-first")
+	f := newFixture(t, simulator.Options{})
+	id := f.register("c-first")
 
-	if err := l.client.Update(t.Context(), tenant, id, director.Change{Condition: director.Failed}); err != nil {
+	if err := f.client.Update(t.Context(), tenant, id, director.Change{Condition: director.Failed}); err != nil {
 		t.Fatal(err)
 	}
 
 	want := []string{simulator.TokenOperation, "registerRuntime", "runtime", "updateRuntime"}
-	if calls := l.director.Calls(); !slices.Equal(calls, want) {
+	if calls := f.director.Calls(); !slices.Equal(calls, want) {
 		t.Errorf("calls: %v, want %v", calls, want)
 	}
 }

@@ -15,25 +15,27 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// ClientCredentials authenticate the Provisioner at the token endpoint.
+// ClientCredentials authenticate the Provisioner at the token endpoint of Director (OAuth 2.0 client credentials).
 type ClientCredentials struct {
 	ClientID       string
 	ClientSecret   secret.String
 	TokensEndpoint string
 }
 
-// Credentials reads the current credentials: they may be renewed while the Provisioner runs.
+// Credentials provides the current client credentials. Operators may renew them while the Provisioner runs, so each request for a token reads
+// them again. Implementations never quote a secret in errors.
 type Credentials interface {
 	Read(ctx context.Context) (ClientCredentials, error)
 }
 
-// The names of the credentials, in a Secret and in a file.
+// The keys of the credentials in a Secret and in a file, as Kyma Provisioner expects them.
 const (
 	keyClientID       = "client_id"
 	keyClientSecret   = "client_secret"
 	keyTokensEndpoint = "tokens_endpoint"
 )
 
+// credentialsOf checks that all values are present. Its errors name the invalid key and never a value.
 func credentialsOf(values map[string]string) (ClientCredentials, error) {
 	found := ClientCredentials{
 		ClientID: values[keyClientID], ClientSecret: secret.String(values[keyClientSecret]), TokensEndpoint: values[keyTokensEndpoint],
@@ -50,7 +52,7 @@ func credentialsOf(values map[string]string) (ClientCredentials, error) {
 	return found, nil
 }
 
-// File is a YAML file whose field data holds client_id, client_secret and tokens_endpoint.
+// File is the path of a YAML file with the credentials. Its field data has the keys client_id, client_secret and tokens_endpoint.
 type File string
 
 // Read implements Credentials.
@@ -64,7 +66,7 @@ func (f File) Read(context.Context) (ClientCredentials, error) {
 		Data map[string]string `json:"data"`
 	}
 
-	// An error of the parser may quote a secret.
+	// The parser's error is dropped because it may quote a secret.
 	if yaml.Unmarshal(text, &content) != nil {
 		return ClientCredentials{}, fmt.Errorf("%s must be a YAML file whose field data maps names to strings", string(f))
 	}
@@ -77,13 +79,14 @@ func (f File) Read(context.Context) (ClientCredentials, error) {
 	return credentials, nil
 }
 
-// Secret is a Secret with the keys client_id, client_secret and tokens_endpoint.
+// Secret is a Kubernetes Secret with the keys client_id, client_secret and tokens_endpoint.
 type Secret struct {
 	API             client.Reader
 	Namespace, Name string
 }
 
-// InCluster returns a Secret of the cluster that the Provisioner runs in; outside of a cluster, of that in the user's kubeconfig.
+// InCluster returns the Secret in the cluster that the Provisioner runs in. Outside a cluster, as in development, it uses the current context
+// of the user's kubeconfig. It does not read the Secret yet.
 func InCluster(namespace, name string) (Secret, error) {
 	config, err := rest.InClusterConfig()
 	if errors.Is(err, rest.ErrNotInCluster) {

@@ -16,7 +16,7 @@ import (
 func TestCredentials(t *testing.T) {
 	const good = "data: {client_id: me, client_secret: hush, tokens_endpoint: 'https://oauth.example.com/token'}"
 
-	cases := map[string]struct{ reason, text, says string }{
+	cases := map[string]struct{ reason, text, text string }{
 		"complete":    {"all fields are set", good, ""},
 		"no secret":   {"the field is required", "data: {client_id: me, tokens_endpoint: 'https://oauth.example.com/token'}", "client_secret"},
 		"no endpoint": {"the endpoint is required", "data: {client_id: me, client_secret: hush}", "tokens_endpoint"},
@@ -31,7 +31,7 @@ func TestCredentials(t *testing.T) {
 			}
 
 			got, err := director.File(path).Read(t.Context())
-			if (err == nil) != (c.says == "") || err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hush")) {
+			if (err == nil) != (c.text == "") || err != nil && (!strings.Contains(err.Error(), c.text) || strings.Contains(err.Error(), "hush")) {
 				t.Errorf("%s: got %v", c.reason, err)
 			}
 
@@ -47,13 +47,13 @@ func TestCredentials(t *testing.T) {
 }
 
 func TestCredentialsOfASecret(t *testing.T) {
-	kept := &corev1.Secret{
+	stored := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "compass-system", Name: "credentials"},
 		Data: map[string][]byte{
 			"client_id": []byte("me"), "client_secret": []byte("hush"), "tokens_endpoint": []byte("https://oauth.example.com/token"),
 		},
 	}
-	api := fake.NewClientBuilder().WithObjects(kept).Build()
+	api := fake.NewClientBuilder().WithObjects(stored).Build()
 
 	got, err := director.Secret{API: api, Namespace: "compass-system", Name: "credentials"}.Read(t.Context())
 	if err != nil || got.ClientID != "me" || got.ClientSecret.Reveal() != "hush" {
@@ -64,13 +64,13 @@ func TestCredentialsOfASecret(t *testing.T) {
 		t.Error("a missing Secret is accepted")
 	}
 
-	delete(kept.Data, "client_id")
+	delete(stored.Data, "client_id")
 
-	if err := api.Update(t.Context(), kept); err != nil {
+	if err := api.Update(t.Context(), stored); err != nil {
 		t.Fatal(err)
 	}
 
 	if _, err := (director.Secret{API: api, Namespace: "compass-system", Name: "credentials"}).Read(t.Context()); err == nil || !strings.Contains(err.Error(), "client_id") {
-		t.Errorf("a Secret without an id gives %v", err)
+		t.Errorf("a Secret without a client ID: got %v", err)
 	}
 }

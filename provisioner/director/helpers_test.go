@@ -20,18 +20,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const (
 	tenant = "tenant-1"
 	label  = "order"
-	// timeout is the limit of a call.
+	// timeout bounds each call of the client.
 	timeout = time.Minute
 )
 
-// fixed returns fixed credentials.
+// fixed implements director.Credentials with constant values.
 type fixed director.ClientCredentials
 
 func (f fixed) Read(context.Context) (director.ClientCredentials, error) {
 	return director.ClientCredentials(f), nil
 }
 
-// fixture is a simulated Director with a client.
+// fixture is a fake Director with a client under test.
 type fixture struct {
 	*testing.T
 
@@ -39,7 +39,7 @@ type fixture struct {
 	client   *director.Client
 }
 
-// newFixture runs a Director until the test ends. change modifies the options of the client.
+// newFixture runs a fake Director until the test ends. change modifies the options of the client.
 func newFixture(t *testing.T, options simulator.Options, change ...func(*director.Options)) fixture {
 	t.Helper()
 
@@ -66,7 +66,7 @@ func newInProcess(t *testing.T, options simulator.Options, change ...func(*direc
 	return connected(t, simulated, "https://director.example.com", inProcess{simulated}, change...)
 }
 
-// inProcess passes requests to the handler.
+// inProcess is a transport that calls the handler instead of a network.
 type inProcess struct{ http.Handler }
 
 // RoundTrip implements http.RoundTripper. A handler that panics breaks the connection.
@@ -105,15 +105,15 @@ func connected(t *testing.T, simulated *simulator.Director, url string, transpor
 	return fixture{T: t, director: simulated, client: client}
 }
 
-// register registers a runtime with a label.
-func (l fixture) register(name string) string {
-	l.Helper()
+// register registers a runtime labeled with its name and returns its ID.
+func (f fixture) register(name string) string {
+	f.Helper()
 
-	id, err := l.client.Register(l.Context(), tenant, director.Runtime{
-		Name: name, Description: "one of ours", Labels: map[string]any{label: name, "scenarios": []any{"DEFAULT"}},
+	id, err := f.client.Register(f.Context(), tenant, director.Runtime{
+		Name: name, Description: "test runtime", Labels: map[string]any{label: name, "scenarios": []any{"DEFAULT"}},
 	})
 	if err != nil {
-		l.Fatal(err)
+		f.Fatal(err)
 	}
 
 	return id

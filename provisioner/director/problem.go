@@ -10,41 +10,41 @@ import (
 	"github.com/environment-broker/environment-broker/internal/graphqlclient"
 )
 
-// ErrTenantUnknown is in the chain of errors about an unknown tenant.
+// ErrTenantUnknown is in the chain of errors about a tenant that Director does not know. Deleted tenants are unknown.
 var ErrTenantUnknown = errors.New("the tenant is not known to Director")
 
-// errUnauthorized is in the chain of errors about a rejected access token.
+// errUnauthorized is in the chain of errors about a rejected access token. MakeRequest then fetches a new token.
 var errUnauthorized = errors.New("the access token is not accepted by Director")
 
-// problem is an error in an answer. Its extensions hold Director's code.
+// problem is an entry of the field errors in a response. Its extensions contain Director's error code.
 type problem struct {
 	Message    string     `json:"message"`
 	Extensions extensions `json:"extensions"`
 }
 
-// extensions are read leniently: a value of another type counts as absent.
+// extensions are the machine-readable part of a problem. Zero values mean that Director or a proxy sent none.
 type extensions struct {
 	Code int
 	Name string
 }
 
-// UnmarshalJSON takes any JSON.
+// UnmarshalJSON accepts any JSON value and ignores fields of unexpected types, so that the message of the problem is never lost.
 func (e *extensions) UnmarshalJSON(text []byte) error {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(text, &fields) != nil {
-		return nil //nolint:nilerr // not an object: no code
+		return nil //nolint:nilerr // Extensions that are not an object have no code.
 	}
 
-	// A code of another form becomes 0, which is not a code.
+	// A malformed code becomes 0, which Director does not use.
 	e.Code, _ = strconv.Atoi(strings.Trim(string(fields["error_code"]), `"`))
-	_ = json.Unmarshal(fields["error"], &e.Name) // a name of another form is ignored
+	_ = json.Unmarshal(fields["error"], &e.Name) // A malformed name stays empty.
 
 	return nil
 }
 
 const codeUnauthorized = 26
 
-// meaning maps a code of Director to an error.
+// meaning describes the error for one code of Director.
 type meaning struct {
 	name  string
 	kind  failure.Kind
@@ -52,8 +52,8 @@ type meaning struct {
 	said  string
 }
 
-// meanings maps the codes of Director, from its package apperrors. Problems of our credentials are transient: an operator corrects them,
-// and operations retry until then. Invalid requests stay invalid.
+// meanings maps the codes from Director's package apperrors to errors. Problems of our credentials are transient: operations retry until an
+// operator corrects them. Rejected requests are Invalid, because a retry would be rejected again.
 func meanings() map[int]meaning {
 	const repair = "an operator must grant our credentials the scopes runtime:read and runtime:write"
 
@@ -71,7 +71,7 @@ func meanings() map[int]meaning {
 	}
 }
 
-// explain turns a problem into an error of package failure.
+// explain turns a problem into an error of package failure. An unknown code is transient.
 func (c *call) explain(problem *problem) error {
 	known, ok := meanings()[problem.Extensions.Code]
 	if !ok {

@@ -16,23 +16,24 @@ import (
 )
 
 const (
-	// renewEarly is how long before its expiry a token is replaced.
+	// renewEarly is how long before its expiry a token is replaced, so that it does not expire on the way to Director.
 	renewEarly = 30 * time.Second
-	// longestToken bounds the answer of the token endpoint, in bytes.
+	// longestToken bounds the response of the token endpoint, in bytes.
 	longestToken = 1 << 20
 )
 
-// scopes are the permissions that the Provisioner needs in Director.
+// scopes returns the OAuth scopes that the Provisioner needs in Director.
 func scopes() []string { return []string{"runtime:read", "runtime:write"} }
 
-// tokens caches the current access token, until shortly before its expiry or until Director rejects it. One request for a token runs at a
-// time; concurrent callers wait for it.
+// tokens caches the current access token until shortly before its expiry, or until Director rejects it. Only one request for a token runs at
+// a time: concurrent callers wait and share its result.
 type tokens struct {
 	credentials Credentials
 	http        *http.Client
-	turn        chan struct{}
-	current     *oauth2.Token
-	// goodUntil is when the current token is replaced; zero if it does not expire.
+	// turn is a lock that callers can stop waiting for. It protects the fields below and is held during a request for a token.
+	turn    chan struct{}
+	current *oauth2.Token
+	// goodUntil is when the current token is replaced; zero for a token that does not expire.
 	goodUntil time.Time
 }
 
@@ -43,7 +44,7 @@ func newTokens(credentials Credentials, client *http.Client) *tokens {
 	return &tokens{credentials: credentials, http: &limited, turn: make(chan struct{}, 1)}
 }
 
-// get returns a valid token. The credentials are read for each new one, so renewed credentials need no restart.
+// get returns the current access token, or requests a new one.
 func (t *tokens) get(ctx context.Context) (string, error) {
 	if err := t.lock(ctx); err != nil {
 		return "", err
@@ -58,7 +59,7 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 
 	credentials, err := t.credentials.Read(ctx)
 	if err != nil {
-		return "", denied(err, "the credentials for Director cannot be read")
+		return "", denied(err, "reading the credentials for Director failed")
 	}
 
 	config := clientcredentials.Config{
@@ -76,8 +77,8 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 	return token.AccessToken, nil
 }
 
-// goodUntil returns a time shortly before the expiry of a new token. A token that lives no longer than renewEarly is used up to its end,
-// or every call would request another.
+// goodUntil returns the time after which a new token is replaced: renewEarly before its expiry, but never before three quarters of its
+// lifetime. Otherwise every call would replace a token with a short lifetime.
 func goodUntil(token *oauth2.Token) time.Time {
 	if token.Expiry.IsZero() {
 		return time.Time{}
@@ -86,7 +87,8 @@ func goodUntil(token *oauth2.Token) time.Time {
 	return token.Expiry.Add(-min(renewEarly, time.Until(token.Expiry)/4))
 }
 
-// discard drops a token that Director rejects, or the current one if token is empty.
+// discard drops the cached token if Director has rejected it. A newer token, fetched by a concurrent call, stays. The empty string drops any
+// token.
 func (t *tokens) discard(refused string) {
 	t.turn <- struct{}{}
 	defer t.unlock()
@@ -108,9 +110,10 @@ func (t *tokens) lock(ctx context.Context) error {
 
 func (t *tokens) unlock() { <-t.turn }
 
-// refusedToken explains why there is no token. Addresses and answers stay out of its text: they may contain secrets.
+// refusedToken turns an error of the token request into one of package failure. Its text contains neither the address nor the response,
+// which may contain secrets.
 func refusedToken(ctx context.Context, err error) error {
-	if known, ok := errors.AsType[*failure.Error](err); ok { // rejected by the limit or the circuit breaker
+	if known, ok := errors.AsType[*failure.Error](err); ok { // The concurrency limit or the circuit breaker rejects the request.
 		return known
 	}
 
@@ -135,7 +138,8 @@ func refusedToken(ctx context.Context, err error) error {
 		WithReason(failure.ReasonInternal, failure.ComponentDirectorToken)
 }
 
-// denied returns the error for invalid credentials. It is transient: operations retry until an operator has corrected them.
+// denied returns the error for missing, malformed or rejected credentials. It is transient: operations retry until an operator corrects the
+// credentials.
 func denied(cause error, said string) error {
 	return failure.Wrap(failure.Transient, cause, "%s: an operator must correct them, see APP_DIRECTOR_OAUTH_PATH and APP_OAUTH_CREDENTIALS_SECRET_NAME",
 		said).WithReason("Unauthorized", failure.ComponentDirectorToken)

@@ -16,10 +16,10 @@ import (
 )
 
 // tokens counts the issued access tokens.
-func (l fixture) tokens() int {
+func (f fixture) tokens() int {
 	count := 0
 
-	for _, call := range l.director.Calls() {
+	for _, call := range f.director.Calls() {
 		if call == simulator.TokenOperation {
 			count++
 		}
@@ -29,12 +29,12 @@ func (l fixture) tokens() int {
 }
 
 func TestTokenIsSharedAndRenewed(t *testing.T) {
-	l := newFixture(t, simulator.Options{})
+	f := newFixture(t, simulator.Options{})
 
 	var calls sync.WaitGroup
 	for range 20 {
 		calls.Go(func() {
-			if err := l.client.Probe(t.Context()); err != nil {
+			if err := f.client.Probe(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -42,46 +42,46 @@ func TestTokenIsSharedAndRenewed(t *testing.T) {
 
 	calls.Wait()
 
-	if got := l.tokens(); got != 1 {
+	if got := f.tokens(); got != 1 {
 		t.Errorf("20 calls at the same time got %d tokens, want 1", got)
 	}
 
-	l.director.RevokeTokens()
+	f.director.RevokeTokens()
 
-	if err := l.client.Probe(t.Context()); err != nil {
+	if err := f.client.Probe(t.Context()); err != nil {
 		t.Errorf("a token that Director rejects is not replaced: %v", err)
 	}
 
-	l.director.Inject(simulator.Fault{Operation: "__typename", Status: http.StatusUnauthorized})
+	f.director.Inject(simulator.Fault{Operation: "__typename", Status: http.StatusUnauthorized})
 
-	if err := l.client.Probe(t.Context()); err != nil {
+	if err := f.client.Probe(t.Context()); err != nil {
 		t.Errorf("a token that a gateway rejects is not replaced: %v", err)
 	}
 
-	if got := l.tokens(); got != 3 {
+	if got := f.tokens(); got != 3 {
 		t.Errorf("%d tokens, want 3", got)
 	}
 
-	if err := l.client.ProbeToken(t.Context()); err != nil || l.tokens() != 4 {
-		t.Errorf("a probe of the token endpoint gets no new token: %v, %d", err, l.tokens())
+	if err := f.client.ProbeToken(t.Context()); err != nil || f.tokens() != 4 {
+		t.Errorf("a probe of the token endpoint gets no new token: %v, %d", err, f.tokens())
 	}
 }
 
 func TestTokenIsRenewedBeforeExpiry(t *testing.T) {
 	for lifetime, want := range map[time.Duration]int{time.Hour: 1, 29 * time.Second: 1, time.Second: 3} {
-		l := newFixture(t, simulator.Options{TokenLifetime: lifetime})
+		f := newFixture(t, simulator.Options{TokenLifetime: lifetime})
 
 		for range 3 {
-			if err := l.client.Probe(t.Context()); err != nil {
+			if err := f.client.Probe(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 
 			if lifetime == time.Second {
-				l.director.RevokeTokens() // as its expiry would
+				f.director.RevokeTokens() // Revoking the token simulates its expiry.
 			}
 		}
 
-		if got := l.tokens(); got != want {
+		if got := f.tokens(); got != want {
 			t.Errorf("tokens of %s: %d were requested, want %d", lifetime, got, want)
 		}
 	}
@@ -93,27 +93,27 @@ func TestTokenIsNotUsedInItsLastMoments(t *testing.T) {
 		lifetime, used time.Duration
 		want           int
 	}{
-		"fresh":         {"it is valid for a long time", time.Hour, 59 * time.Minute, 1},
-		"nearly over":   {"it might expire on the way to Director", time.Hour, time.Hour - 20*time.Second, 2},
-		"short":         {"a token shorter than the safety margin is still used", 20 * time.Second, 10 * time.Second, 1},
-		"short's end":   {"it might expire on the way to Director", 20 * time.Second, 19 * time.Second, 2},
-		"over for long": {"it has expired", time.Hour, 2 * time.Hour, 2},
+		"fresh":           {"the token is valid for a long time", time.Hour, 59 * time.Minute, 1},
+		"expiring":        {"the token might expire on the way to Director", time.Hour, time.Hour - 20*time.Second, 2},
+		"short":           {"a token shorter than the safety margin is still used", 20 * time.Second, 10 * time.Second, 1},
+		"short, expiring": {"the token might expire on the way to Director", 20 * time.Second, 19 * time.Second, 2},
+		"expired":         {"the token has expired", time.Hour, 2 * time.Hour, 2},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := newInProcess(t, simulator.Options{TokenLifetime: c.lifetime})
+				f := newInProcess(t, simulator.Options{TokenLifetime: c.lifetime})
 
 				for _, later := range []time.Duration{0, c.used} {
-					time.Sleep(later) // fake time
+					time.Sleep(later)
 
-					if err := l.client.Probe(t.Context()); err != nil {
+					if err := f.client.Probe(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 				}
 
-				if got := l.tokens(); got != c.want {
+				if got := f.tokens(); got != c.want {
 					t.Errorf("%s: after %s of %s %d tokens were requested, want %d", c.reason, c.used, c.lifetime, got, c.want)
 				}
 			})
@@ -127,19 +127,19 @@ func TestErrorsOfTheTokenEndpoint(t *testing.T) {
 		fault      simulator.Fault
 		secret     string
 		wantReason string
-		says       string
+		text       string
 	}{
-		"refused":        {"an operator corrects the credentials", simulator.Fault{}, "wrong-secret", "Unauthorized", "APP_OAUTH_CREDENTIALS_SECRET_NAME"},
-		"away":           {"the outage is temporary", simulator.Fault{Unsent: true}, "", failure.ReasonInternal, "cannot be reached"},
-		"in trouble":     {"the outage is temporary", simulator.Fault{Status: 503}, "", failure.ReasonHTTPStatus, "503"},
-		"no token":       {"the answer has another form", simulator.Fault{Body: `{"expires_in": 7}`}, "", failure.ReasonInternal, "returns no token"},
-		"no JSON":        {"the answer has another form", simulator.Fault{Body: `<html>`}, "", failure.ReasonInternal, "returns no token"},
-		"too much of it": {"answers are limited", simulator.Fault{Body: strings.Repeat("x", 2<<20)}, "", failure.ReasonInternal, "returns no token"},
+		"refused":     {"an operator corrects the credentials", simulator.Fault{}, "wrong-secret", "Unauthorized", "APP_OAUTH_CREDENTIALS_SECRET_NAME"},
+		"unavailable": {"the outage is temporary", simulator.Fault{Unsent: true}, "", failure.ReasonInternal, "cannot be reached"},
+		"failing":     {"the outage is temporary", simulator.Fault{Status: 503}, "", failure.ReasonHTTPStatus, "503"},
+		"no token":    {"the response contains no token", simulator.Fault{Body: `{"expires_in": 7}`}, "", failure.ReasonInternal, "returns no token"},
+		"no JSON":     {"the response contains no token", simulator.Fault{Body: `<html>`}, "", failure.ReasonInternal, "returns no token"},
+		"too long":    {"the size of responses is limited", simulator.Fault{Body: strings.Repeat("x", 2<<20)}, "", failure.ReasonInternal, "returns no token"},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			l := newFixture(t, simulator.Options{}, func(o *director.Options) {
+			f := newFixture(t, simulator.Options{}, func(o *director.Options) {
 				if c.secret != "" {
 					wrong, _ := o.Credentials.(fixed)
 					wrong.ClientSecret = "wrong-secret"
@@ -147,37 +147,37 @@ func TestErrorsOfTheTokenEndpoint(t *testing.T) {
 				}
 			})
 			c.fault.Operation = simulator.TokenOperation
-			l.director.Inject(c.fault)
+			f.director.Inject(c.fault)
 
-			_, err := l.client.Find(t.Context(), tenant, label, "v")
+			_, err := f.client.Find(t.Context(), tenant, label, "v")
 
 			got := failure.Of(err)
 			if got.Kind != failure.Transient || got.Reason != c.wantReason || got.Component != failure.ComponentDirectorToken {
 				t.Errorf("%s: got %s, %s of %q", c.reason, got.Kind, got.Reason, got.Component)
 			}
 
-			if !strings.Contains(got.Text, c.says) || strings.Contains(err.Error(), "wrong-secret") || strings.Contains(got.Text, "127.0.0.1") {
-				t.Errorf("%s: says %q", c.reason, err)
+			if !strings.Contains(got.Text, c.text) || strings.Contains(err.Error(), "wrong-secret") || strings.Contains(got.Text, "127.0.0.1") {
+				t.Errorf("%s: got text %q", c.reason, err)
 			}
 		})
 	}
 }
 
-// TestTimeouts leaves calls to Director, or its token endpoint, unanswered.
+// TestTimeouts delays the responses of Director and of its token endpoint beyond the timeout.
 func TestTimeouts(t *testing.T) {
 	for operation, component := range map[string]string{
 		"runtimes": failure.ComponentDirectorClient, simulator.TokenOperation: failure.ComponentDirectorToken,
 	} {
 		t.Run(operation, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := newInProcess(t, simulator.Options{})
-				l.director.Inject(simulator.Fault{Operation: operation, Delay: time.Hour})
+				f := newInProcess(t, simulator.Options{})
+				f.director.Inject(simulator.Fault{Operation: operation, Delay: time.Hour})
 
 				began := time.Now()
-				_, err := l.client.Find(t.Context(), tenant, label, "v")
+				_, err := f.client.Find(t.Context(), tenant, label, "v")
 
 				if took := time.Since(began); took != timeout {
-					t.Errorf("it takes %s, want %s", took, timeout)
+					t.Errorf("the call takes %s, want %s", took, timeout)
 				}
 
 				got := failure.Of(err)
@@ -190,14 +190,14 @@ func TestTimeouts(t *testing.T) {
 }
 
 func TestCircuitBreakersDuringOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // fake time: the pause of the circuit breaker must not pass
+	synctest.Test(t, func(t *testing.T) { // The fake time stands still, so the circuit breaker stays open.
 		system := upstream.New(upstream.Options{Name: "director", Title: "Director", Component: failure.ComponentDirectorClient, Calls: 4, Variable: "V"})
-		l := newInProcess(t, simulator.Options{}, func(o *director.Options) { o.WrapTransport = system.Transport })
-		l.director.Inject(simulator.Fault{Operation: "runtimes", Status: http.StatusBadGateway, Times: -1})
+		f := newInProcess(t, simulator.Options{}, func(o *director.Options) { o.WrapTransport = system.Transport })
+		f.director.Inject(simulator.Fault{Operation: "runtimes", Status: http.StatusBadGateway, Times: -1})
 
 		var err error
 		for range 6 {
-			_, err = l.client.Find(t.Context(), tenant, label, "v")
+			_, err = f.client.Find(t.Context(), tenant, label, "v")
 		}
 
 		if got := failure.Of(err); got.Reason != failure.ReasonSystemAway || system.Status().State != upstream.Open || !strings.Contains(got.Text, "502") {
