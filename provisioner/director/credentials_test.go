@@ -16,7 +16,7 @@ import (
 func TestCredentials(t *testing.T) {
 	const good = "data: {client_id: me, client_secret: hush, tokens_endpoint: 'https://oauth.example.com/token'}"
 
-	cases := map[string]struct{ reason, text, text string }{
+	cases := map[string]struct{ reason, content, wantErr string }{
 		"complete":    {"all fields are set", good, ""},
 		"no secret":   {"the field is required", "data: {client_id: me, tokens_endpoint: 'https://oauth.example.com/token'}", "client_secret"},
 		"no endpoint": {"the endpoint is required", "data: {client_id: me, client_secret: hush}", "tokens_endpoint"},
@@ -26,12 +26,12 @@ func TestCredentials(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "director.yaml")
-			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
 
 			got, err := director.File(path).Read(t.Context())
-			if (err == nil) != (c.text == "") || err != nil && (!strings.Contains(err.Error(), c.text) || strings.Contains(err.Error(), "hush")) {
+			if (err == nil) != (c.wantErr == "") || err != nil && (!strings.Contains(err.Error(), c.wantErr) || strings.Contains(err.Error(), "hush")) {
 				t.Errorf("%s: got %v", c.reason, err)
 			}
 
