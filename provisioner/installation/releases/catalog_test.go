@@ -28,7 +28,7 @@ func file(name, value string) *fstest.MapFile {
 
 func text(content string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(content)} }
 
-// sample is a release with all features: base and agent are always installed, extra, more and lone are optional.
+// sample returns a store with one release that uses every feature of release.yaml.
 func sample() fstest.MapFS {
 	return fstest.MapFS{
 		"1.0.0/release.yaml": text(`
@@ -49,8 +49,8 @@ components:
 }
 
 func TestSampleReleasesAreValid(t *testing.T) {
-	releases := releases.New(releases.Folder{FS: resources.Releases()})
-	if err := releases.Check(t.Context()); err != nil {
+	catalog := releases.New(releases.Folder{FS: resources.Releases()})
+	if err := catalog.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -62,7 +62,7 @@ func TestInvalidReleases(t *testing.T) {
 		files  fstest.MapFS
 		want   []string
 	}{
-		"no release.yaml": {"the folder may be there by mistake", fstest.MapFS{"1.0.0/a.yaml": file("a", "")}, []string{"1.0.0", "release.yaml"}},
+		"no release.yaml": {"a folder without release.yaml is no release", fstest.MapFS{"1.0.0/a.yaml": file("a", "")}, []string{"1.0.0", "release.yaml"}},
 		"not YAML":        {"the error names the file", fstest.MapFS{"1.0.0/release.yaml": text("a: b: c")}, []string{"release.yaml of release 1.0.0: yaml"}},
 		"unknown field": {
 			"a misspelled field would have no effect",
@@ -92,7 +92,7 @@ func TestInvalidReleases(t *testing.T) {
 			},
 			[]string{`component "a", which is always installed, depends on "b", which is optional`},
 		},
-		"circle": {
+		"cycle": {
 			"no component could be the first",
 			fstest.MapFS{
 				"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, dependsOn: [b]}\n- {name: b, namespace: n, dependsOn: [a]}\n- {name: c, namespace: n}"),
@@ -125,7 +125,7 @@ func TestInvalidReleases(t *testing.T) {
 			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: a, namespace: n}"), "1.0.0/a/a.yaml": text("kind: X\nmetadata: {name: x}")},
 			[]string{`component "a": a/a.yaml: line 1: the object has no apiVersion`},
 		},
-		"fleeting job": {
+		"deleted Job": {
 			"an installation would start it again and again",
 			fstest.MapFS{
 				"1.0.0/release.yaml": text(head + "- {name: a, namespace: n}"),
@@ -154,8 +154,8 @@ func TestInvalidReleases(t *testing.T) {
 }
 
 func TestUnusableReleases(t *testing.T) {
-	releases := sample()
-	releases["2.0.0/release.yaml"] = text("version: 2.0.0")
+	files := sample()
+	files["2.0.0/release.yaml"] = text("version: 2.0.0")
 	for name, tc := range map[string]struct {
 		reason  string
 		store   releases.Store
@@ -165,19 +165,19 @@ func TestUnusableReleases(t *testing.T) {
 	}{
 		"unknown": {
 			"the error lists the known releases",
-			releases.Folder{FS: releases},
+			releases.Folder{FS: files},
 			"3.0.0", failure.Invalid,
 			`kymaConfig.version: there is no release "3.0.0"; there are 1.0.0, 2.0.0`,
 		},
-		"path": {"a version must not leave the folder", releases.Folder{FS: releases}, "../1.0.0", failure.Invalid, `there is no release "../1.0.0"`},
-		"none": {"an empty version must not match any", releases.Folder{FS: releases}, "", failure.Invalid, `there is no release ""`},
+		"path": {"a version must not leave the folder", releases.Folder{FS: files}, "../1.0.0", failure.Invalid, `there is no release "../1.0.0"`},
+		"none": {"an empty version must not match any", releases.Folder{FS: files}, "", failure.Invalid, `there is no release ""`},
 		"broken": {
 			"the order is valid; only the maintainer of the release can help",
-			releases.Folder{FS: releases},
+			releases.Folder{FS: files},
 			"2.0.0", failure.Permanent,
 			"release 2.0.0 cannot be used: it is invalid; the log has the reason for its maintainer",
 		},
-		"away": {"the outage is temporary", away{}, "1.0.0", failure.Transient, "release 1.0.0 cannot be read now"},
+		"outage": {"the failure is temporary", outage{}, "1.0.0", failure.Transient, "release 1.0.0 cannot be read now"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := releases.New(tc.store).Plan(t.Context(), spec.Kyma{Version: tc.version})
@@ -188,16 +188,16 @@ func TestUnusableReleases(t *testing.T) {
 	}
 }
 
-// away is a store that is unavailable.
-type away struct{}
+// outage is a Store that is unavailable.
+type outage struct{}
 
-func (away) Open(context.Context, string) (fs.FS, error) { return nil, errors.New("no route") }
-func (away) Versions(context.Context) ([]string, error)  { return nil, errors.New("no route") }
+func (outage) Open(context.Context, string) (fs.FS, error) { return nil, errors.New("no route") }
+func (outage) Versions(context.Context) ([]string, error)  { return nil, errors.New("no route") }
 
 func TestAddedReleaseIsFound(t *testing.T) {
 	files := sample()
-	releases := releases.New(releases.Folder{FS: files})
-	if _, err := releases.Plan(t.Context(), spec.Kyma{Version: "1.0.1"}); !failure.Is(err, failure.Invalid) {
+	catalog := releases.New(releases.Folder{FS: files})
+	if _, err := catalog.Plan(t.Context(), spec.Kyma{Version: "1.0.1"}); !failure.Is(err, failure.Invalid) {
 		t.Errorf("before: %v", err)
 	}
 	for name, content := range maps.Clone(files) {
@@ -205,11 +205,11 @@ func TestAddedReleaseIsFound(t *testing.T) {
 		files[strings.Replace(name, "1.0.0", "1.0.1", 1)] = text(later)
 	}
 	order := spec.Kyma{Version: "1.0.1", Configuration: []*spec.Entry{{Key: "domain", Value: "x"}}}
-	plan, err := releases.Plan(t.Context(), order)
+	plan, err := catalog.Plan(t.Context(), order)
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := releases.Manifests(t.Context(), plan.Components[0].Source)
+	found, err := catalog.Manifests(t.Context(), plan.Components[0].Source)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// wants returns an order of components in their default namespaces, with a domain for all.
+// wants returns an order of these components. The value "domain" is set for all of them.
 func wants(components ...*spec.Component) spec.Kyma {
 	return spec.Kyma{Version: "1.0.0", Components: components, Configuration: []*spec.Entry{value("domain", "d")}}
 }
@@ -47,13 +47,13 @@ func TestOrderOfThePlan(t *testing.T) {
 		want   string
 	}{
 		"minimal":      {"required components need not be named", wants(), "base agent"},
-		"named":        {"naming it changes nothing", wants(named("base"), named("agent")), "base agent"},
-		"one of them":  {"named components come after the others", wants(named("agent")), "base agent"},
-		"turned round": {"dependencies come first, whatever the order says", wants(named("agent"), named("base")), "base agent"},
-		"one more":     {"modules are chosen", wants(named("agent"), named("lone")), "base agent lone"},
+		"named":        {"naming a required component changes nothing", wants(named("base"), named("agent")), "base agent"},
+		"partly named": {"named components come after the others", wants(named("agent")), "base agent"},
+		"wrong order":  {"dependencies come first, whatever the order says", wants(named("agent"), named("base")), "base agent"},
+		"optional":     {"the order adds optional components", wants(named("agent"), named("lone")), "base agent lone"},
 		"stable":       {"without dependencies, the sequence of the order counts", wants(named("lone"), named("base"), named("agent")), "lone base agent"},
 		"deep": {
-			"a module follows its dependency directly; the others keep their positions",
+			"an optional component follows its dependency directly; the others keep their positions",
 			wants(named("more"), named("lone"), named("extra", password), named("base"), named("agent")), "lone base extra more agent",
 		},
 	} {
@@ -80,7 +80,7 @@ func TestInvalidOrders(t *testing.T) {
 		want   string
 	}{
 		"unknown component": {
-			"it may be misspelled", wants(named("base"), named("extar")),
+			"the name may be misspelled", wants(named("base"), named("extar")),
 			`kymaConfig.components[1].component: release 1.0.0 has no component "extar"; it has base, agent, extra, more, lone`,
 		},
 		"missing dependency": {

@@ -158,8 +158,8 @@ func TestReleasesOfARegistry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			registry, cache := newRegistry(t), t.TempDir()
 			registry.push("1.0.0", folderType, release(t, prefix))
-			releases := releases.New(registry.store(t, cache))
-			if err := releases.Check(t.Context()); err != nil {
+			catalog := releases.New(registry.store(t, cache))
+			if err := catalog.Check(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			registry.push("1.0.0", folderType, []byte("moved"))
@@ -171,7 +171,7 @@ func TestReleasesOfARegistry(t *testing.T) {
 			if diff := cmp.Diff("base agent", names(again)); diff != "" || registry.calls > 0 {
 				t.Errorf("a cached release was fetched again: %d calls, -want +got:\n%s", registry.calls, diff)
 			}
-			_, err = releases.Plan(t.Context(), spec.Kyma{Version: "2.0.0"})
+			_, err = catalog.Plan(t.Context(), spec.Kyma{Version: "2.0.0"})
 			if want := `there is no release "2.0.0"; there are 1.0.0`; !failure.Is(err, failure.Invalid) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %q", err, want)
 			}
@@ -212,12 +212,12 @@ func TestDamagedDownload(t *testing.T) {
 	registry, cache := newRegistry(t), t.TempDir()
 	whole := release(t, "")
 	registry.push("1.0.0", folderType, whole)
-	releases := releases.New(registry.store(t, cache))
+	catalog := releases.New(registry.store(t, cache))
 	for _, at := range []int{0, len(whole) / 2, len(whole) - 1} {
 		damaged := bytes.Clone(whole)
 		damaged[at] ^= 1
 		registry.blobs[digest(whole)] = damaged
-		if _, err := releases.Plan(t.Context(), wants()); !failure.Is(err, failure.Transient) {
+		if _, err := catalog.Plan(t.Context(), wants()); !failure.Is(err, failure.Transient) {
 			t.Errorf("damaged at %d, want a transient error: %v", at, err)
 		}
 		if _, err := os.Stat(filepath.Join(cache, "1.0.0")); err == nil {
@@ -225,7 +225,7 @@ func TestDamagedDownload(t *testing.T) {
 		}
 	}
 	registry.blobs[digest(whole)] = whole
-	if _, err := releases.Plan(t.Context(), wants()); err != nil {
+	if _, err := catalog.Plan(t.Context(), wants()); err != nil {
 		t.Errorf("an undamaged download fails: %v", err)
 	}
 }
@@ -275,10 +275,10 @@ func TestRegistryOutage(t *testing.T) {
 	})
 	registry := newRegistry(t)
 	store := registry.wrapped(t, t.TempDir(), "reader", "hush", system.Transport)
-	releases := releases.New(store)
+	catalog := releases.New(store)
 	for i := range 3 * calls {
 		version := fmt.Sprintf("1.0.%d", i)
-		_, err := releases.Plan(t.Context(), spec.Kyma{Version: version})
+		_, err := catalog.Plan(t.Context(), spec.Kyma{Version: version})
 		if !failure.Is(err, failure.Invalid) {
 			t.Errorf("a missing release: %v", err)
 		}
@@ -296,7 +296,7 @@ func TestRegistryOutage(t *testing.T) {
 	registry.Close()
 	var err error
 	for range 6 {
-		_, err = releases.Plan(t.Context(), spec.Kyma{Version: "2.0.0"})
+		_, err = catalog.Plan(t.Context(), spec.Kyma{Version: "2.0.0"})
 	}
 	known := failure.Of(err)
 	const want = "release 2.0.0 cannot be fetched: the release registry is unavailable: 5 calls in a row have failed since "
