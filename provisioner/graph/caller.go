@@ -3,6 +3,7 @@ package graph
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -11,16 +12,18 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/orders"
 )
 
-// The headers that identify the caller, with orders.HeaderIdempotencyKey.
+// The headers that identify the caller, as in Kyma Provisioner. Mutations also read orders.HeaderIdempotencyKey.
 const (
-	HeaderTenant     = "tenant"
+	// HeaderTenant is the global account. Each request needs it, except operationChanges.
+	HeaderTenant = "tenant"
+	// HeaderSubAccount is the subaccount. It is optional.
 	HeaderSubAccount = "sub-account"
 )
 
-// maxIdempotencyKey is the maximum length of a key in characters.
+// maxIdempotencyKey is the maximum length of an idempotency key in characters.
 const maxIdempotencyKey = 255
 
-// queryingCaller reads the caller of a query from the headers.
+// queryingCaller reads the caller of a query from the headers. It trusts them: package service requires an authorized client.
 func queryingCaller(ctx context.Context) (orders.Caller, error) {
 	headers := graphql.GetOperationContext(ctx).Headers
 	caller := orders.Caller{Tenant: headers.Get(HeaderTenant), SubAccount: headers.Get(HeaderSubAccount)}
@@ -29,7 +32,7 @@ func queryingCaller(ctx context.Context) (orders.Caller, error) {
 		return orders.Caller{}, invalid("the header %s is missing: it names the account", HeaderTenant)
 	}
 
-	// Both become labels of the Shoot.
+	// The tenant and the subaccount become labels of the Shoot.
 	for _, header := range []string{HeaderTenant, HeaderSubAccount} {
 		if problems := validation.IsValidLabelValue(headers.Get(header)); len(problems) > 0 {
 			return orders.Caller{}, invalid("the header %s cannot be used as a label: %s", header, problems[0])
@@ -39,8 +42,8 @@ func queryingCaller(ctx context.Context) (orders.Caller, error) {
 	return caller, nil
 }
 
-// mutatingCaller reads the caller of a mutation from the headers. A request with a key must have one mutation: a key identifies
-// one operation.
+// mutatingCaller reads the caller of a mutation from the headers. It refuses a key for a request with several mutations, because a
+// key identifies one operation.
 func mutatingCaller(ctx context.Context) (orders.Caller, error) {
 	caller, err := queryingCaller(ctx)
 	if err != nil {
@@ -63,23 +66,22 @@ func mutatingCaller(ctx context.Context) (orders.Caller, error) {
 	return caller, nil
 }
 
-// idempotencyKey reads the key. It must be printable ASCII, so that it can be stored, logged and sent in headers unchanged.
+// idempotencyKey reads the idempotency key, or "" without one. The key must be printable ASCII, so that it can be stored, logged and
+// sent in headers unchanged.
 func idempotencyKey(headers http.Header) (string, error) {
 	key := headers.Get(orders.HeaderIdempotencyKey)
 	if len(key) > maxIdempotencyKey {
 		return "", invalid("the header %s has more than %d characters", orders.HeaderIdempotencyKey, maxIdempotencyKey)
 	}
 
-	for _, char := range key {
-		if char < ' ' || char > '~' {
-			return "", invalid("the header %s contains a character that is not printable ASCII", orders.HeaderIdempotencyKey)
-		}
+	if strings.ContainsFunc(key, func(char rune) bool { return char < ' ' || char > '~' }) {
+		return "", invalid("the header %s contains a character that is not printable ASCII", orders.HeaderIdempotencyKey)
 	}
 
 	return key, nil
 }
 
-// invalid returns failure.Invalid without a reason; the presenter adds the one of bad requests.
+// invalid returns failure.Invalid without a reason. The error presenter adds reasonBadRequest.
 func invalid(format string, args ...any) error {
 	return failure.New(failure.Invalid, format, args...)
 }

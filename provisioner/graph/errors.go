@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
-// The keys of the extensions of an error, for programs.
+// The keys of the extensions of an error. Clients read them instead of the message; the names are those of Kyma Provisioner.
 const (
 	extensionCode      = "error_code"
 	extensionReason    = "error_reason"
@@ -28,17 +28,19 @@ const (
 )
 
 const (
-	// The reasons of errors that have none, as in Kyma Provisioner.
+	// The default reasons, as in Kyma Provisioner.
 	reasonInternal   = "err_provisioner_internal"
 	reasonBadRequest = "err_provisioner_bad_request"
 
+	// textInternal replaces the message of an internal error, which may contain details that clients must not see.
 	textInternal = "internal error"
-	// maxMessage limits messages about invalid GraphQL, which repeat parts of the request. It is in characters.
+	// maxMessage limits messages about invalid GraphQL, in characters: gqlgen repeats parts of the request in them.
 	maxMessage = 300
 )
 
-// explained gives every error of the Service a kind; one without a kind is internal. So errors that reach the presenter without a
-// kind come from gqlgen and concern the request.
+// explained turns an error of the Service that is not of package failure into a transient error, if the request has ended, or into
+// an internal one. Resolvers pass all errors of the Service through explained. So the presenter knows that any other error comes
+// from gqlgen and concerns the request.
 func explained(ctx context.Context, err error) error {
 	var known *failure.Error
 	if err == nil || errors.As(err, &known) {
@@ -52,7 +54,7 @@ func explained(ctx context.Context, err error) error {
 	return failure.Wrap(failure.Internal, err, textInternal)
 }
 
-// errorPresenter returns errors as clients see them, and logs their causes.
+// errorPresenter returns the function that turns errors into the form that clients see, and logs their causes.
 func errorPresenter(log logrus.FieldLogger) graphql.ErrorPresenterFunc {
 	return func(ctx context.Context, err error) *gqlerror.Error {
 		presented := *graphql.DefaultErrorPresenter(ctx, err)
@@ -80,8 +82,8 @@ func errorPresenter(log logrus.FieldLogger) graphql.ErrorPresenterFunc {
 	}
 }
 
-// logError logs an error with its causes. Internal errors are faults of the Provisioner and have level error; all others have
-// level info, because clients handle them.
+// logError logs an error with its causes. An internal error is a fault of the Provisioner and has level error. All other errors have
+// level info, because the client handles them.
 func logError(log logrus.FieldLogger, presented *gqlerror.Error, known *failure.Error) {
 	log = log.WithFields(logrus.Fields{logging.Kind: known.Kind, logging.Reason: known.Reason}).WithError(known)
 	text := "GraphQL request failed"
@@ -106,7 +108,8 @@ func recoverer(log logrus.FieldLogger) graphql.RecoverFunc {
 	}
 }
 
-// requestProblem shortens a message of gqlgen about a request and removes the body of the request from it.
+// requestProblem shortens a message of gqlgen about a request to maxMessage characters, and removes the body of the request from the
+// message.
 func requestProblem(message string) string {
 	if strings.HasPrefix(message, "json request body could not be decoded") {
 		message, _, _ = strings.Cut(message, " body:")
@@ -119,7 +122,8 @@ func requestProblem(message string) string {
 	return message
 }
 
-// argument returns the path of an error within the arguments or variables of a field.
+// argument returns the path of an error within the arguments or variables of a field. It drops the first element of the path, which
+// is the field or the word "variable".
 func argument(path ast.Path) []string {
 	if len(path) < 2 {
 		return nil
@@ -128,7 +132,7 @@ func argument(path ast.Path) []string {
 	return []string{path[1:].String()}
 }
 
-// extended adds code, reason and component to the extensions, without replacing those that gqlgen has set.
+// extended adds code, reason, component and fields of the error to the extensions. Values that gqlgen has set stay.
 func extended(extensions map[string]any, known *failure.Error) map[string]any {
 	reason := reasonInternal
 	if known.Kind == failure.Invalid {

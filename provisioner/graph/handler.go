@@ -15,19 +15,20 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/graph/playground"
 )
 
-// The limits of a request. The schema allows queries of depth six; the introspection of the playground has depth 13 and selects
+// The limits of a request. Queries of the data have at most depth 6; the introspection of the playground has depth 13 and selects
 // about 200 fields.
 const (
-	maxBody   = 1 << 20
+	maxBody   = 1 << 20 // bytes
 	maxTokens = 10_000
 	maxFields = 1000
 	maxDepth  = 20
-	maxCost   = 100
+	maxCost   = 100 // see limits
 
+	// cachedQueries is the number of parsed requests in memory.
 	cachedQueries = 500
 )
 
-// Options are what a handler needs.
+// Options are the dependencies of a handler.
 type Options struct {
 	Service Service
 	Log     logrus.FieldLogger
@@ -42,8 +43,9 @@ type Options struct {
 
 // NewHandler returns a handler that answers GraphQL requests at the endpoint and serves a playground at the root.
 //
-// Failed operations are answered with HTTP status 200, as clients expect; invalid GraphQL requests with 400, 413 or 422. A
-// request for changes may take half a minute: write timeouts of the server must be longer.
+// A request that the Service refuses has HTTP status 200 and an error, as GraphQL clients expect; a request that is not valid
+// GraphQL has status 400, 413 or 422. A request for changes may take half a minute, so the write timeout of the server must be
+// longer.
 func NewHandler(options Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/"+strings.TrimPrefix(options.Endpoint, "/"), bounded(newServer(options), errorPresenter(options.Log)))
@@ -52,6 +54,8 @@ func NewHandler(options Options) http.Handler {
 	return mux
 }
 
+// newServer returns the server of gqlgen with the limits and middleware of the Provisioner. It has no transport for subscriptions
+// and uploads, because the schema has neither.
 func newServer(options Options) *handler.Server {
 	server := handler.New(generated.NewExecutableSchema(generated.Config{
 		Resolvers: root{service: options.Service},

@@ -8,10 +8,11 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 )
 
-// limits refuses requests that select too much. It visits each fragment once. The complexity limit of gqlgen visits a fragment at
-// each spread: a chain of fragments that spread the next one twice takes exponential time.
+// limits is an extension of gqlgen that refuses requests which select too much. It replaces the complexity limit of gqlgen, which
+// visits a fragment at each spread: a chain of fragments that spread the next one twice takes exponential time. limits visits each
+// fragment once.
 type limits struct {
-	// fields is the maximum number of selected fields. Fields of fragments count at each spread.
+	// fields is the maximum number of selected fields. The fields of a fragment count at each spread.
 	fields int
 	// depth is the maximum depth of nested fields. Only introspection can nest without end.
 	depth int
@@ -19,18 +20,19 @@ type limits struct {
 	cost int
 }
 
-// size is the size of a selection: numbers of fields and costs add up, depth is the maximum.
+// size is the size of a selection. The numbers of fields and the costs of nested selections add up; depth is their maximum.
 type size struct{ fields, depth, cost int }
 
-// The costs of fields that call something. Aliases can select a field many times; clients of Kyma Provisioner select each once.
+// The costs of fields that need a query or a call. They matter because aliases can select a field many times in one request;
+// clients of Kyma Provisioner select each field once.
 const (
-	costOfRow     = 1  // a row of the database is read
-	costOfCall    = 10 // another system is called, or something is written
-	costOfWaiting = 25 // the request may be held open
-	costOfAccess  = 25 // Gardener signs a kubeconfig
+	costOfRow     = 1  // reads a row of the database
+	costOfCall    = 10 // calls another system, or writes to the database
+	costOfWaiting = 25 // may hold the request open
+	costOfAccess  = 25 // makes Gardener sign a kubeconfig
 )
 
-// costs returns the costs of fields by type and name. Fields that are not listed only copy what another field has read.
+// costs returns the costs of fields by type and name. All other fields are free: they only copy data that a listed field has read.
 func costs() map[string]int {
 	return map[string]int{
 		"Query.runtimeOperationStatus":          costOfRow,
@@ -57,7 +59,7 @@ func (limits) ExtensionName() string { return "Limits" }
 // Validate accepts every schema.
 func (limits) Validate(graphql.ExecutableSchema) error { return nil }
 
-// MutateOperationContext refuses a request before its execution.
+// MutateOperationContext refuses a request above one of the limits. gqlgen calls it after the validation and before the execution.
 func (l limits) MutateOperationContext(_ context.Context, request *graphql.OperationContext) *gqlerror.Error {
 	meter := meter{ceiling: max(l.fields, l.cost) + 1, fragments: map[string]size{}}
 	measured := meter.measure(request.Operation.SelectionSet)
@@ -76,14 +78,14 @@ func (l limits) MutateOperationContext(_ context.Context, request *graphql.Opera
 	}
 }
 
-// meter measures selections. It stops counting at its ceiling, so that numbers do not overflow.
+// meter measures the selections of one request. It stops counting at its ceiling: nested fragments can multiply to numbers that
+// overflow an int. The sizes of measured fragments are kept by their names.
 type meter struct {
 	ceiling   int
 	fragments map[string]size
 }
 
-// measure returns the size of a selection with its fragments. Directives are ignored: a skipped field counts, since variables
-// could enable it.
+// measure returns the size of a selection with its fragments. It ignores directives, so a skipped field counts.
 func (m meter) measure(selections ast.SelectionSet) size {
 	var total size
 
@@ -110,7 +112,8 @@ func (m meter) measure(selections ast.SelectionSet) size {
 	return total
 }
 
-// fragment returns the size of a fragment and measures it once. The validator has refused recursive fragments before.
+// fragment returns the size of a fragment, which it measures at the first spread. It ends because the validator of gqlgen has refused
+// recursive fragments.
 func (m meter) fragment(fragment *ast.FragmentDefinition) size {
 	known, ok := m.fragments[fragment.Name]
 	if !ok {

@@ -3,6 +3,8 @@ package graph
 import (
 	"context"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
@@ -10,7 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// operationStatus returns the status as the API shows it. lastError is never null: clients of Kyma Provisioner rely on that.
+// operationStatus returns an operation in the type of the API, or nil for nil. The field lastError is never null, because clients of
+// Kyma Provisioner do not expect null.
 func operationStatus(status *operation.Status) *model.OperationStatus {
 	if status == nil {
 		return nil
@@ -42,7 +45,8 @@ func stateOf(state process.State) model.OperationState {
 	}
 }
 
-// runtimeStatus returns the status as the API shows it. oidcConfig is never null: clients of Kyma Provisioner rely on that.
+// runtimeStatus returns a runtime in the type of the API. The field oidcConfig is never null, because clients of Kyma Provisioner do
+// not expect null.
 func runtimeStatus(status orders.RuntimeStatus) *model.RuntimeStatus {
 	connection := &model.RuntimeConnectionStatus{Status: model.RuntimeAgentConnectionStatus(status.Connection.State)}
 	for _, problem := range status.Connection.Problems {
@@ -75,8 +79,8 @@ func runtimeStatus(status orders.RuntimeStatus) *model.RuntimeStatus {
 // cluster resolves the fields of type GardenerConfig that spec.Cluster does not have.
 type cluster struct{}
 
-// ProviderSpecificConfig resolves GardenerConfig.providerSpecificConfig, which is a union. Where the schema requires a value that
-// the order omitted, it is empty.
+// ProviderSpecificConfig resolves GardenerConfig.providerSpecificConfig. The field is a union, and gqlgen finds the member by its Go
+// type. Values that the schema requires and the order omits are empty.
 func (cluster) ProviderSpecificConfig(_ context.Context, config *spec.Cluster) (model.ProviderSpecificConfig, error) {
 	provider := config.ProviderSpecificConfig
 
@@ -96,11 +100,11 @@ func (cluster) ProviderSpecificConfig(_ context.Context, config *spec.Cluster) (
 		return *provider.GCPConfig, nil
 	case provider.OpenStackConfig != nil:
 		shown := *provider.OpenStackConfig
-		shown.FloatingPoolName = new(valueOf(shown.FloatingPoolName))
-		shown.CloudProfileName = new(valueOf(shown.CloudProfileName))
+		shown.FloatingPoolName = new(ptr.Deref(shown.FloatingPoolName, ""))
+		shown.CloudProfileName = new(ptr.Deref(shown.CloudProfileName, ""))
 
 		return shown, nil
-	default:
-		return nil, nil
 	}
+
+	return nil, nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // mutation resolves the fields of type Mutation. Each method reads the caller from the headers, calls the service and maps the
-// result; decisions belong into the service.
+// result to the types of the API; decisions belong in the service.
 type mutation struct{ Service }
 
 // ProvisionRuntime resolves Mutation.provisionRuntime.
@@ -52,7 +52,8 @@ func (m mutation) ReconnectRuntimeAgent(ctx context.Context, id string) (string,
 	return mutate(ctx, func(caller orders.Caller) (string, error) { return m.ReconnectAgent(ctx, caller, id) })
 }
 
-// RollBackUpgradeOperation resolves Mutation.rollBackUpgradeOperation. It answers with the runtime and the accepted operation.
+// RollBackUpgradeOperation resolves Mutation.rollBackUpgradeOperation. Its answer is the status of the runtime with the accepted
+// operation, as in Kyma Provisioner. An error while the status is read does not hide that the operation was accepted.
 func (m mutation) RollBackUpgradeOperation(ctx context.Context, id string) (*model.RuntimeStatus, error) {
 	return mutate(ctx, func(caller orders.Caller) (*model.RuntimeStatus, error) {
 		accepted, err := m.RollBackUpgrade(ctx, caller, id)
@@ -67,21 +68,9 @@ func (m mutation) RollBackUpgradeOperation(ctx context.Context, id string) (*mod
 	})
 }
 
-// mutate calls the service on behalf of the caller. It returns the zero value with an error, so that gqlgen answers with null.
+// mutate is answered for mutations, whose callers may have an idempotency key.
 func mutate[T any](ctx context.Context, call func(caller orders.Caller) (T, error)) (T, error) {
-	var none T
-
-	caller, err := mutatingCaller(ctx)
-	if err != nil {
-		return none, err
-	}
-
-	answer, err := call(caller)
-	if err != nil {
-		return none, explained(ctx, err)
-	}
-
-	return answer, nil
+	return answered(ctx, mutatingCaller, call)
 }
 
 // operationOf is mutate for calls that return an operation.

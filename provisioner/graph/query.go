@@ -5,35 +5,52 @@ import (
 	"time"
 
 	"github.com/99designs/gqlgen/graphql"
+	"k8s.io/utils/ptr"
 
 	"github.com/environment-broker/environment-broker/provisioner/graph/model"
 	"github.com/environment-broker/environment-broker/provisioner/orders"
 )
 
-// The wait of operationChanges.
+// The wait of operationChanges. The maximum is below the timeouts of usual proxies.
 const (
 	maxWait     = 30 * time.Second
 	defaultWait = 20 * time.Second
 )
 
-// query resolves the fields of type Query.
+// query resolves the fields of type Query. Its methods call the service and map the result to the types of the API.
 type query struct{ service Queries }
 
 // RuntimeStatus resolves Query.runtimeStatus.
 func (q query) RuntimeStatus(ctx context.Context, id string) (*model.RuntimeStatus, error) {
-	caller, err := queryingCaller(ctx)
-	if err != nil {
-		return nil, err
-	}
+	return answered(ctx, queryingCaller, func(caller orders.Caller) (*model.RuntimeStatus, error) {
+		status, err := q.service.RuntimeStatus(ctx, caller, id, wantedFields(ctx))
 
-	status, err := q.service.RuntimeStatus(ctx, caller, id, wantedFields(ctx))
-
-	answer, err := partial(ctx, status, err)
-
-	return answer, explained(ctx, err)
+		return partial(ctx, status, err)
+	})
 }
 
-// partial returns the known parts of a runtime and adds the error about the others to the answer.
+// answered calls the service on behalf of the caller that identify reads from the headers. With an error it returns the zero value,
+// so that gqlgen answers with null.
+func answered[T any](ctx context.Context, identify func(context.Context) (orders.Caller, error),
+	call func(caller orders.Caller) (T, error),
+) (T, error) {
+	var none T
+
+	caller, err := identify(ctx)
+	if err != nil {
+		return none, err
+	}
+
+	answer, err := call(caller)
+	if err != nil {
+		return none, explained(ctx, err)
+	}
+
+	return answer, nil
+}
+
+// partial returns the known parts of a runtime and adds the error about the missing parts to the answer. Without a known part it
+// returns the error.
 func partial(ctx context.Context, status orders.RuntimeStatus, err error) (*model.RuntimeStatus, error) {
 	if err != nil && status.Operation == nil {
 		return nil, err
@@ -48,28 +65,22 @@ func partial(ctx context.Context, status orders.RuntimeStatus, err error) (*mode
 
 // RuntimeOperationStatus resolves Query.runtimeOperationStatus.
 func (q query) RuntimeOperationStatus(ctx context.Context, id string) (*model.OperationStatus, error) {
-	caller, err := queryingCaller(ctx)
-	if err != nil {
-		return nil, err
-	}
+	return answered(ctx, queryingCaller, func(caller orders.Caller) (*model.OperationStatus, error) {
+		status, err := q.service.OperationStatus(ctx, caller, id)
 
-	status, err := q.service.OperationStatus(ctx, caller, id)
-	if err != nil {
-		return nil, explained(ctx, err)
-	}
-
-	return operationStatus(&status), nil
+		return operationStatus(&status), err
+	})
 }
 
-// OperationChanges resolves Query.operationChanges. It needs no tenant: changes contain only ids, kinds and states, and the
-// broker follows the operations of all tenants. The wait is clamped to maxWait.
+// OperationChanges resolves Query.operationChanges. It needs no tenant: changes contain only IDs, kinds and states, and the broker
+// follows the operations of all tenants. A wait outside of 0 to maxWait is replaced by the nearer limit.
 func (q query) OperationChanges(ctx context.Context, after *string, waitSeconds *int) (*model.OperationChanges, error) {
 	wait := defaultWait
 	if waitSeconds != nil {
 		wait = min(max(time.Duration(*waitSeconds)*time.Second, 0), maxWait)
 	}
 
-	cursor, changes, err := q.service.Changes(ctx, valueOf(after), wait)
+	cursor, changes, err := q.service.Changes(ctx, ptr.Deref(after, ""), wait)
 	if err != nil {
 		return nil, explained(ctx, err)
 	}
@@ -84,8 +95,8 @@ func (q query) OperationChanges(ctx context.Context, after *string, waitSeconds 
 	return answer, nil
 }
 
-// wantedFields returns which costly parts the request selects, including those in fragments and without those that a directive
-// skips.
+// wantedFields returns the costly parts of a runtime that the request selects. It follows fragments and leaves out fields that a
+// directive skips.
 func wantedFields(ctx context.Context) orders.RuntimeFields {
 	var want orders.RuntimeFields
 
@@ -99,20 +110,10 @@ func wantedFields(ctx context.Context) orders.RuntimeFields {
 			want.Hibernation = true
 		case "runtimeConfiguration":
 			for _, part := range graphql.CollectFields(operation, field.Selections, []string{"RuntimeConfig"}) {
-				want.ClusterConfig = want.ClusterConfig || part.Name == "clusterConfig"
 				want.Kubeconfig = want.Kubeconfig || part.Name == "kubeconfig"
 			}
 		}
 	}
 
 	return want
-}
-
-// valueOf returns "" for nil, since GraphQL arguments may be omitted.
-func valueOf(text *string) string {
-	if text == nil {
-		return ""
-	}
-
-	return *text
 }

@@ -34,12 +34,10 @@ func TestRuntimeStatusSelection(t *testing.T) {
 		"Cluster": {
 			reason: "The configuration of the cluster does not request a kubeconfig.",
 			query:  `{ runtimeStatus(id: "rt") { runtimeConfiguration { clusterConfig { name } } } }`,
-			want:   orders.RuntimeFields{ClusterConfig: true},
 		},
 		"Skipped": {
 			reason: "A skipped field is not requested.",
 			query:  `{ runtimeStatus(id: "rt") { runtimeConfiguration { kubeconfig @skip(if: true) clusterConfig { name } } } }`,
-			want:   orders.RuntimeFields{ClusterConfig: true},
 		},
 		"Everything": {
 			reason: "Aliases and fragments are followed.",
@@ -48,7 +46,7 @@ func TestRuntimeStatusSelection(t *testing.T) {
 					hibernationStatus { hibernated } runtimeConnectionStatus { status }
 					... on RuntimeStatus { b: runtimeConfiguration { ... on RuntimeConfig { k: clusterConfig { name } } } }
 				}`,
-			want: orders.RuntimeFields{Kubeconfig: true, ClusterConfig: true, ConnectionStatus: true, Hibernation: true},
+			want: orders.RuntimeFields{Kubeconfig: true, ConnectionStatus: true, Hibernation: true},
 		},
 	}
 

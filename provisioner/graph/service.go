@@ -9,14 +9,14 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// Service is the Provisioner behind the API: orders.Service, or a simulated one in tests and benchmarks. Its errors are of
-// package failure; the API treats any other error as internal and hides its text.
+// Service is the Provisioner behind the API: orders.Service, or a simulation in tests and benchmarks. Its errors are of package
+// failure; the API treats any other error as internal and hides its text. All methods may be called concurrently.
 type Service interface {
 	Mutations
 	Queries
 }
 
-// Mutations accepts operations on runtimes.
+// Mutations accepts operations on runtimes. A returned operation is stored, and runs even if the client disconnects.
 type Mutations interface {
 	Provision(ctx context.Context, caller orders.Caller, order spec.Runtime) (operation.Status, error)
 	UpgradeShoot(ctx context.Context, caller orders.Caller, runtimeID string, upgrade spec.Upgrade) (operation.Status, error)
@@ -28,8 +28,8 @@ type Mutations interface {
 	Deprovision(ctx context.Context, caller orders.Caller, runtimeID string) (operationID string, err error)
 }
 
-// Queries reports the status of runtimes and operations. RuntimeStatus may return an error and a status: with an Operation the
-// status is answered next to the error.
+// Queries reports the status of runtimes and operations. RuntimeStatus may return both a status and an error; if the status has an
+// Operation, the client gets both.
 type Queries interface {
 	RuntimeStatus(ctx context.Context, caller orders.Caller, runtimeID string, want orders.RuntimeFields,
 	) (orders.RuntimeStatus, error)

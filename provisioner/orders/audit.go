@@ -16,14 +16,15 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// Recorder records actions that are no operations. Operations carry their entry themselves, and the transaction that accepts one
-// stores it.
+// Recorder records actions that are not operations, such as the issue of a kubeconfig. The entry of an operation is stored by the
+// transaction that accepts the operation.
 type Recorder interface {
+	// RecordAlone stores the entry in a transaction of its own. The action must not happen if it fails.
 	RecordAlone(ctx context.Context, entry auditlog.Entry) error
 }
 
-// audited adds to a new operation who orders it, what it changes, and its trace. A creation has no fields before it, a removal
-// none after it.
+// audited adds the actor, the trace and the audit entry to a new operation. The entry lists the changed fields before and after
+// the operation: a creation has none before, a removal none after.
 func (s *Service) audited(ctx context.Context, tx storage.Tx, accepted process.New, runtime runtimes.Runtime,
 ) (process.New, error) {
 	entry := auditlog.Entry{By: audit.ActorOf(ctx)}
@@ -58,7 +59,8 @@ func (s *Service) audited(ctx context.Context, tx storage.Tx, accepted process.N
 	return accepted, err
 }
 
-// auditFields returns the fields of a runtime that the audit log may contain in clear.
+// auditFields returns the fields of a runtime that the audit log may contain in clear. A new field must contain neither secrets nor
+// personal data.
 func auditFields(runtime runtimes.Runtime) (auditlog.Fields, error) {
 	order, err := operation.OrderOf(runtime)
 	if err != nil {
@@ -84,8 +86,9 @@ func auditFields(runtime runtimes.Runtime) (auditlog.Fields, error) {
 	return fields, nil
 }
 
-// fingerprints returns a short hash of each administrator. Names are personal data and sealed with the runtime; the audit log is
-// in clear. docs/operator/audit.md shows how to look for a person.
+// fingerprints returns a short hash of each administrator. The audit log is in clear, but names are personal data and sealed in the
+// row of the runtime. The hash covers the ID of the runtime, so that equal names in two runtimes cannot be linked.
+// docs/operator/audit.md describes how to search for a person.
 func fingerprints(runtimeID string, names []string) []string {
 	var prints []string
 
@@ -97,7 +100,8 @@ func fingerprints(runtimeID string, names []string) []string {
 	return prints
 }
 
-// recordKubeconfig records that an admin kubeconfig is issued. Issuing fails if recording fails.
+// recordKubeconfig records that an admin kubeconfig is issued. Its error must prevent the answer: no kubeconfig leaves the service
+// without a record.
 func (s *Service) recordKubeconfig(ctx context.Context, runtime runtimes.Runtime) error {
 	err := s.Recorder.RecordAlone(ctx, auditlog.Entry{
 		Action: auditlog.ActionAdminKubeconfig, InstanceID: runtime.ID, Status: http.StatusOK,

@@ -19,12 +19,12 @@ import (
 )
 
 // auditOf returns the audit log of the runtime, oldest entry first, with the fields that the tests compare.
-func (b *bench) auditOf(runtimeID string) []auditlog.Entry {
-	b.Helper()
+func (f *fixture) auditOf(runtimeID string) []auditlog.Entry {
+	f.Helper()
 
-	found, err := b.entries.List(b.Context(), auditlog.Filter{InstanceID: runtimeID, Limit: 100})
+	found, err := f.entries.List(f.Context(), auditlog.Filter{InstanceID: runtimeID, Limit: 100})
 	if err != nil {
-		b.Fatal(err)
+		f.Fatal(err)
 	}
 
 	entries := make([]auditlog.Entry, 0, len(found))
@@ -38,26 +38,26 @@ func (b *bench) auditOf(runtimeID string) []auditlog.Entry {
 }
 
 func TestAuditLogNamesTheCaller(t *testing.T) {
-	each(t, func(b *bench) {
-		ctx := auth.NewContext(b.Context(), auth.Identity{Name: "broker", Means: auth.ByPassword})
+	onBothDatabases(t, func(f *fixture) {
+		ctx := auth.NewContext(f.Context(), auth.Identity{Name: "broker", Means: auth.ByPassword})
 
-		status, err := b.service.Provision(ctx, caller("acme", "key"), order("c-one"))
+		status, err := f.service.Provision(ctx, caller("acme", "key"), order("c-one"))
 		if err != nil {
-			b.Fatal(err)
+			f.Fatal(err)
 		}
 
-		b.finish(status.ID, process.Succeeded)
+		f.finish(status.ID, process.Succeeded)
 
-		if status, err = b.service.UpgradeShoot(ctx, caller("acme", ""), status.RuntimeID, wider()); err != nil {
-			b.Fatal(err)
+		if status, err = f.service.UpgradeShoot(ctx, caller("acme", ""), status.RuntimeID, moreMachines()); err != nil {
+			f.Fatal(err)
 		}
 
-		if _, err := b.service.RuntimeStatus(ctx, caller("acme", ""), status.RuntimeID, orders.RuntimeFields{Kubeconfig: true}); err != nil {
-			b.Fatal(err)
+		if _, err := f.service.RuntimeStatus(ctx, caller("acme", ""), status.RuntimeID, orders.RuntimeFields{Kubeconfig: true}); err != nil {
+			f.Fatal(err)
 		}
 
-		if _, err := b.service.Deprovision(ctx, caller("acme", ""), status.RuntimeID); err != nil {
-			b.Fatal(err)
+		if _, err := f.service.Deprovision(ctx, caller("acme", ""), status.RuntimeID); err != nil {
+			f.Fatal(err)
 		}
 
 		hash := sha256.Sum256([]byte(status.RuntimeID + "\x00joe@example.com"))
@@ -80,22 +80,22 @@ func TestAuditLogNamesTheCaller(t *testing.T) {
 			{Action: operation.KindDeprovisionNoInstall, Status: http.StatusAccepted, By: by, Before: whole},
 		}
 
-		if diff := cmp.Diff(want, b.auditOf(status.RuntimeID)); diff != "" {
-			b.Errorf("-want +got\n%s", diff)
+		if diff := cmp.Diff(want, f.auditOf(status.RuntimeID)); diff != "" {
+			f.Errorf("-want +got\n%s", diff)
 		}
 	})
 }
 
 func TestKubeconfigIsNotIssuedUnaudited(t *testing.T) {
-	each(t, func(b *bench) {
-		operationID, runtimeID := b.provision("acme", "", "c-one")
-		b.finish(operationID, process.Succeeded)
+	onBothDatabases(t, func(f *fixture) {
+		operationID, runtimeID := f.provision("acme", "", "c-one")
+		f.finish(operationID, process.Succeeded)
 
-		b.unwritten = errors.New("the disk is full")
+		f.recordError = errors.New("the disk is full")
 
-		status, err := b.service.RuntimeStatus(b.Context(), caller("acme", ""), runtimeID, orders.RuntimeFields{Kubeconfig: true})
+		status, err := f.service.RuntimeStatus(f.Context(), caller("acme", ""), runtimeID, orders.RuntimeFields{Kubeconfig: true})
 		if !failure.Is(err, failure.Transient) || status.Kubeconfig != nil {
-			b.Errorf("want no kubeconfig and a transient error, got %v, %v", status.Kubeconfig, err)
+			f.Errorf("want no kubeconfig and a transient error, got %v, %v", status.Kubeconfig, err)
 		}
 	})
 }

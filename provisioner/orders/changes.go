@@ -18,29 +18,34 @@ import (
 const (
 	// feedPause is the interval at which a waiting request reads the database.
 	feedPause = 250 * time.Millisecond
-	// feedOverlap is how far before the newest change a feed reads again. A change carries the time at which its write started,
-	// and a write may wait ten seconds for the database (see packages process and storage).
+	// feedOverlap is how far before its newest change the feed reads again. A change carries the time at which its write started,
+	// and becomes visible only when the write commits. A write may wait ten seconds for the database (see packages process and
+	// storage), so a change may become visible after changes that are up to ten seconds newer.
 	feedOverlap = 12 * time.Second
-	// feedPage is the maximum number of changes of one answer.
+	// feedPage is the maximum number of changes in one answer.
 	feedPage = 500
 )
 
-// Change is a change of an operation, in the terms of operation.Status. It contains nothing that only the tenant may see.
+// Change reports that an operation has changed, with the fields of operation.Status that any client may see: the feed covers all
+// tenants.
 type Change struct {
 	ID, RuntimeID, Kind string
 	State               process.State
 }
 
-// cursor is a position in the feed: the time of the newest change that was sent, and marks of those sent within the overlap
-// before it. Clients hold it, so any replica can continue from it.
+// cursor is a position in the feed. The client stores the cursor and the server has no state for it, so any replica can continue
+// the feed, also after a restart.
 type cursor struct {
-	At   time.Time
+	// At is the time of the newest change that the client has.
+	At time.Time
+	// Sent are the marks of the changes that the client has from the overlap before At.
 	Sent []uint32
 }
 
-// Changes returns the operations of all tenants that changed after the cursor, and the next cursor. It waits for the first
-// change; after the wait, or when the replica shuts down, it returns none. Without a cursor it returns the current one at once.
-// It returns failure.Invalid for an unknown cursor.
+// Changes returns the operations of all tenants that changed after the cursor, and the next cursor. It blocks until the first
+// change, and returns no changes after the wait, when the context ends, and when the replica drains its connections. With an empty
+// cursor it returns the current position at once. Its error is failure.Invalid if the text is no cursor, and failure.Transient if
+// the database does not answer.
 func (s *Service) Changes(ctx context.Context, after string, wait time.Duration) (string, []Change, error) {
 	if after == "" {
 		return cursor{At: s.Clock.Now()}.String(), nil, nil
@@ -69,8 +74,8 @@ func (s *Service) Changes(ctx context.Context, after string, wait time.Duration)
 	}
 }
 
-// changesAfter reads one page of changes. The query also finds the changes within the overlap that the cursor marks as sent. Its
-// limit grows with the marks, so that they cannot crowd out new changes.
+// changesAfter reads one page of changes. The query also returns the changes of the overlap that the client has already; its limit
+// grows with their number, so that they cannot crowd out new changes.
 func (s *Service) changesAfter(ctx context.Context, from cursor) (cursor, []Change, error) {
 	sent := make(map[uint32]bool, len(from.Sent))
 	for _, mark := range from.Sent {
@@ -86,7 +91,7 @@ func (s *Service) changesAfter(ctx context.Context, from cursor) (cursor, []Chan
 	changes := []Change{}
 
 	for _, change := range found {
-		// The clock of another replica may be ahead: the feed must not skip what the others write meanwhile.
+		// The clock of another replica may be ahead. A cursor in the future would skip the changes of the other replicas.
 		at := change.At.Time
 		if now := s.Clock.Now(); at.After(now) {
 			at = now
@@ -115,7 +120,8 @@ func (s *Service) changesAfter(ctx context.Context, from cursor) (cursor, []Chan
 	return next, changes, nil
 }
 
-// mark identifies one change of one operation.
+// mark returns a hash that identifies one change of one operation. A collision within the overlap hides a change from this client,
+// which then learns of it from the next change of the operation or from a query.
 func mark(change operations.Change) uint32 {
 	hash := fnv.New32a()
 	_, _ = fmt.Fprint(hash, change.ID, change.State, change.At.UnixMicro()) // never fails
@@ -126,7 +132,8 @@ func mark(change operations.Change) uint32 {
 // markSize is the size of a mark in bytes.
 const markSize = 4
 
-// String encodes the cursor for clients: the time in microseconds since 1970, then the marks.
+// String encodes the cursor for clients: the time in microseconds since 1970, then the marks, all big-endian and in base64. Clients
+// must not rely on the form.
 func (c cursor) String() string {
 	encoded := binary.BigEndian.AppendUint64(make([]byte, 0, 8+markSize*len(c.Sent)), uint64(c.At.UnixMicro()))
 	for _, mark := range c.Sent {
@@ -136,7 +143,7 @@ func (c cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(encoded)
 }
 
-// parseCursor decodes a cursor of a client. The time is not checked: an old cursor only yields more changes.
+// parseCursor decodes a cursor of a client. Any time is valid: an old cursor only yields more changes.
 func parseCursor(text string) (cursor, error) {
 	encoded, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(encoded) < 8 || len(encoded)%markSize != 0 {

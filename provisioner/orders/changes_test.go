@@ -24,30 +24,30 @@ import (
 
 // follower follows the feed from cursor to cursor, as a broker does.
 type follower struct {
-	*bench
+	*fixture
 
 	cursor string
 }
 
-func (b *bench) follow() *follower {
-	b.Helper()
+func (f *fixture) follow() *follower {
+	f.Helper()
 
-	f := &follower{bench: b}
-	f.next(0)
+	feed := &follower{fixture: f}
+	feed.next(0)
 
-	return f
+	return feed
 }
 
 // next requests the changes after the cursor and advances the cursor. It returns each change as "id state".
-func (f *follower) next(wait time.Duration) []string {
-	f.Helper()
+func (feed *follower) next(wait time.Duration) []string {
+	feed.Helper()
 
-	cursor, changes, err := f.service.Changes(f.Context(), f.cursor, wait)
+	cursor, changes, err := feed.service.Changes(feed.Context(), feed.cursor, wait)
 	if err != nil {
-		f.Fatal(err)
+		feed.Fatal(err)
 	}
 
-	f.cursor = cursor
+	feed.cursor = cursor
 
 	lines := []string{}
 	for _, change := range changes {
@@ -57,23 +57,23 @@ func (f *follower) next(wait time.Duration) []string {
 	return lines
 }
 
-func (f *follower) expect(reason string, want ...string) {
-	f.Helper()
+func (feed *follower) expect(reason string, want ...string) {
+	feed.Helper()
 
 	want = append([]string{}, want...)
-	if diff := cmp.Diff(want, f.next(0)); diff != "" {
-		f.Errorf("%s: -want +got:\n%s", reason, diff)
+	if diff := cmp.Diff(want, feed.next(0)); diff != "" {
+		feed.Errorf("%s: -want +got:\n%s", reason, diff)
 	}
 }
 
-// bulk accepts many operations at the same time.
-func (b *bench) bulk(prefix string, count int, at time.Time) {
-	b.Helper()
+// acceptMany accepts many operations at the same time.
+func (f *fixture) acceptMany(prefix string, count int, at time.Time) {
+	f.Helper()
 
-	err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
+	err := f.db.InTx(f.Context(), func(tx storage.Tx) error {
 		for i := range count {
 			id := fmt.Sprintf("%s-%04d", prefix, i)
-			if err := b.ops.Accept(b.Context(), tx, process.New{
+			if err := f.ops.Accept(f.Context(), tx, process.New{
 				ID: id, Kind: "bulk", InstanceID: "runtime of " + id, Payload: json.RawMessage(`{}`), At: at,
 			}); err != nil {
 				return err
@@ -83,51 +83,51 @@ func (b *bench) bulk(prefix string, count int, at time.Time) {
 		return nil
 	})
 	if err != nil {
-		b.Fatal(err)
+		f.Fatal(err)
 	}
 }
 
-// onFakeTime runs the test in a synctest bubble.
-func onFakeTime(t *testing.T, test func(b *bench)) {
+// withFakeTime runs the test in a synctest bubble.
+func withFakeTime(t *testing.T, test func(f *fixture)) {
 	t.Helper()
 
-	synctest.Test(t, func(t *testing.T) { test(newBench(t, storagetest.SQLite(t))) })
+	synctest.Test(t, func(t *testing.T) { test(newFixture(t, storagetest.SQLite(t))) })
 }
 
 func TestChangesAreSentOnce(t *testing.T) {
-	onFakeTime(t, func(b *bench) {
-		b.bulk("before", 1, time.Now().Add(-time.Minute))
+	withFakeTime(t, func(f *fixture) {
+		f.acceptMany("before", 1, time.Now().Add(-time.Minute))
 
-		f := b.follow()
-		f.expect("changes before the first request are skipped")
+		feed := f.follow()
+		feed.expect("changes before the first request are skipped")
 
-		b.bulk("one", 1, time.Now())
-		f.expect("accepting an operation is a change", "one-0000 pending")
-		f.expect("the overlap does not repeat the change")
+		f.acceptMany("one", 1, time.Now())
+		feed.expect("accepting an operation is a change", "one-0000 pending")
+		feed.expect("the overlap does not repeat the change")
 
 		time.Sleep(time.Second) // fake time: within the overlap
-		b.bulk("two", 1, time.Now())
-		f.expect("the overlap does not repeat it together with a new change", "two-0000 pending")
+		f.acceptMany("two", 1, time.Now())
+		feed.expect("the overlap does not repeat it together with a new change", "two-0000 pending")
 
-		records := b.begin()
-		f.expect("starting operations are changes", "before-0000 in progress", "one-0000 in progress", "two-0000 in progress")
+		records := f.claimDue()
+		feed.expect("starting operations are changes", "before-0000 in progress", "one-0000 in progress", "two-0000 in progress")
 
 		time.Sleep(time.Hour) // fake time
-		f.expect("an hour without changes")
+		feed.expect("an hour without changes")
 
-		b.end(records["one-0000"], process.Succeeded)
-		f.expect("the end of an operation is a change", "one-0000 succeeded")
-		f.expect("the overlap does not repeat the change")
+		f.end(records["one-0000"], process.Succeeded)
+		feed.expect("the end of an operation is a change", "one-0000 succeeded")
+		feed.expect("the overlap does not repeat the change")
 	})
 }
 
 // TestNewReasonIsAChange: brokers learn from the feed why an operation is held up, without polling its status.
 func TestNewReasonIsAChange(t *testing.T) {
-	onFakeTime(t, func(b *bench) {
-		f := b.follow()
-		b.bulk("one", 1, time.Now())
-		record := b.begin()["one-0000"]
-		f.expect("the operation starts", "one-0000 in progress")
+	withFakeTime(t, func(f *fixture) {
+		feed := f.follow()
+		f.acceptMany("one", 1, time.Now())
+		record := f.claimDue()["one-0000"]
+		feed.expect("the operation starts", "one-0000 in progress")
 
 		steps := []struct {
 			reason, message, because, progress string
@@ -152,93 +152,93 @@ func TestNewReasonIsAChange(t *testing.T) {
 			record.Problem = process.Problem{Message: step.message, Reason: step.because}
 			record.Progress = step.progress
 
-			if _, err := b.ops.Save(b.Context(), process.Progress{Record: record, Now: time.Now()}); err != nil {
-				b.Fatal(err)
+			if _, err := f.ops.Save(f.Context(), process.Progress{Record: record, Now: time.Now()}); err != nil {
+				f.Fatal(err)
 			}
 
-			f.expect(step.reason, step.want...)
+			feed.expect(step.reason, step.want...)
 		}
 	})
 }
 
 func TestChangeHasPublicTerms(t *testing.T) {
-	onFakeTime(t, func(b *bench) {
-		cursor, _, err := b.service.Changes(b.Context(), "", time.Minute)
+	withFakeTime(t, func(f *fixture) {
+		cursor, _, err := f.service.Changes(f.Context(), "", time.Minute)
 		if err != nil {
-			b.Fatal(err)
+			f.Fatal(err)
 		}
 
-		operationID, runtimeID := b.provision("tenant", "", "c-first")
+		operationID, runtimeID := f.provision("tenant", "", "c-first")
 
-		_, changes, err := b.service.Changes(b.Context(), cursor, 0)
+		_, changes, err := f.service.Changes(f.Context(), cursor, 0)
 		want := []orders.Change{{
 			ID: operationID, RuntimeID: runtimeID, Kind: operation.KindProvisionNoInstall, State: process.Pending,
 		}}
 
 		if diff := cmp.Diff(want, changes); diff != "" || err != nil {
-			b.Errorf("%v, -want +got:\n%s", err, diff)
+			f.Errorf("%v, -want +got:\n%s", err, diff)
 		}
 	})
 }
 
 func TestAnyReplicaContinuesFromACursor(t *testing.T) {
-	onFakeTime(t, func(b *bench) {
-		f := b.follow()
-		b.bulk("one", 1, time.Now())
-		f.expect("sent by the first replica", "one-0000 pending")
+	withFakeTime(t, func(f *fixture) {
+		feed := f.follow()
+		f.acceptMany("one", 1, time.Now())
+		feed.expect("sent by the first replica", "one-0000 pending")
 
-		b.bulk("two", 1, time.Now())
+		f.acceptMany("two", 1, time.Now())
 
-		other := *b.service
-		f.service = &other
-		f.expect("sent by the second replica", "two-0000 pending")
+		other := *f.service
+		feed.service = &other
+		feed.expect("sent by the second replica", "two-0000 pending")
 	})
 }
 
 func TestLateCommitIsSent(t *testing.T) {
-	onFakeTime(t, func(b *bench) {
-		f := b.follow()
+	withFakeTime(t, func(f *fixture) {
+		feed := f.follow()
 		time.Sleep(time.Minute) // fake time
 
 		began := time.Now()
 
 		time.Sleep(11 * time.Second) // fake time: while a write waits for the database
-		b.bulk("quick", 1, time.Now())
-		f.expect("a short transaction commits first", "quick-0000 pending")
+		f.acceptMany("quick", 1, time.Now())
+		feed.expect("a short transaction commits first", "quick-0000 pending")
 
-		b.bulk("slow", 1, began)
-		f.expect("an older transaction commits later", "slow-0000 pending")
-		f.expect("the overlap repeats neither change")
+		f.acceptMany("slow", 1, began)
+		feed.expect("an older transaction commits later", "slow-0000 pending")
+		feed.expect("the overlap repeats neither change")
 	})
 }
 
 func TestFastClockHidesNoChanges(t *testing.T) {
-	onFakeTime(t, func(b *bench) {
-		f := b.follow()
-		b.bulk("ahead", 1, time.Now().Add(time.Hour))
-		f.expect("a change from the future is sent at once", "ahead-0000 pending")
+	withFakeTime(t, func(f *fixture) {
+		feed := f.follow()
+		f.acceptMany("ahead", 1, time.Now().Add(time.Hour))
+		feed.expect("a change from the future is sent at once", "ahead-0000 pending")
 
 		for _, id := range []string{"one", "two"} {
 			time.Sleep(10 * time.Second) // fake time
-			b.bulk(id, 1, time.Now())
-			f.expect("changes of other replicas are sent, and nothing twice", id+"-0000 pending")
+			f.acceptMany(id, 1, time.Now())
+			feed.expect("changes of other replicas are sent, and nothing twice", id+"-0000 pending")
 		}
 	})
 }
 
 func TestManyChangesArePaged(t *testing.T) {
-	onFakeTime(t, func(b *bench) {
+	withFakeTime(t, func(f *fixture) {
 		const many, page = 1203, 500
 
-		f := b.follow()
-		b.bulk("one", many, time.Now()) // all at the same time: only the marks separate the pages
+		feed := f.follow()
+		f.acceptMany("one", many, time.Now()) // all at the same time: only the marks separate the pages
 
 		var told []string
 
 		for _, want := range []int{page, page, many - 2*page, 0} {
-			lines := f.next(0)
+			lines := feed.next(0)
 			if len(lines) != want {
-				b.Fatalf("the page has %d changes, want %d", len(lines), want)
+				f.Fatalf("the page has %d changes, want %d", len(lines), want)
 			}
 
 			told = append(told, lines...)
@@ -247,15 +247,15 @@ func TestManyChangesArePaged(t *testing.T) {
 		slices.Sort(told)
 
 		if len(slices.Compact(told)) != many {
-			b.Errorf("some of %d changes were sent twice", many)
+			f.Errorf("some of %d changes were sent twice", many)
 		}
 
 		time.Sleep(time.Minute) // fake time
-		b.bulk("two", 1, time.Now())
-		f.expect("the feed continues after the pages", "two-0000 pending")
+		f.acceptMany("two", 1, time.Now())
+		feed.expect("the feed continues after the pages", "two-0000 pending")
 
-		if len(f.cursor) > 1000 {
-			b.Errorf("the cursor has %d characters, so it keeps marks from before the overlap", len(f.cursor))
+		if len(feed.cursor) > 1000 {
+			f.Errorf("the cursor has %d characters, so it keeps marks from before the overlap", len(feed.cursor))
 		}
 	})
 }
@@ -277,10 +277,10 @@ func TestRequestWaitsForChanges(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			onFakeTime(t, func(b *bench) {
+			withFakeTime(t, func(f *fixture) {
 				const look = 250 * time.Millisecond
 
-				f := b.follow()
+				feed := f.follow()
 				began := time.Now()
 				happened := make(chan struct{})
 
@@ -289,8 +289,8 @@ func TestRequestWaitsForChanges(t *testing.T) {
 
 					select {
 					case <-time.After(c.after):
-						b.bulk("one", 1, time.Now())
-					case <-b.Context().Done():
+						f.acceptMany("one", 1, time.Now())
+					case <-f.Context().Done():
 					}
 				}()
 
@@ -298,13 +298,13 @@ func TestRequestWaitsForChanges(t *testing.T) {
 					<-happened
 				}
 
-				got := f.next(c.wait)
+				got := feed.next(c.wait)
 				if diff := cmp.Diff(c.want, got); diff != "" {
-					b.Errorf("%s: -want +got:\n%s", c.reason, diff)
+					f.Errorf("%s: -want +got:\n%s", c.reason, diff)
 				}
 
 				if took := time.Since(began); took < c.wantTook || took > c.wantTook+look {
-					b.Errorf("%s: took %s, want %s", c.reason, took, c.wantTook)
+					f.Errorf("%s: took %s, want %s", c.reason, took, c.wantTook)
 				}
 
 				<-happened // fake time
@@ -314,38 +314,38 @@ func TestRequestWaitsForChanges(t *testing.T) {
 }
 
 func TestWaitEndsWithTheRequest(t *testing.T) {
-	onFakeTime(t, func(b *bench) {
-		f := b.follow()
-		ctx, leave := context.WithTimeout(b.Context(), 3*time.Second)
+	withFakeTime(t, func(f *fixture) {
+		feed := f.follow()
+		ctx, leave := context.WithTimeout(f.Context(), 3*time.Second)
 		began := time.Now()
 
 		defer leave()
 
-		cursor, changes, err := b.service.Changes(ctx, f.cursor, time.Minute)
+		cursor, changes, err := f.service.Changes(ctx, feed.cursor, time.Minute)
 		if len(changes) != 0 || time.Since(began) > 4*time.Second {
-			b.Errorf("got %v after %s, %v", changes, time.Since(began), err)
+			f.Errorf("got %v after %s, %v", changes, time.Since(began), err)
 		}
 
 		if err == nil && cursor == "" {
-			b.Error("the answer has no cursor")
+			f.Error("the answer has no cursor")
 		}
 
-		b.bulk("one", 1, time.Now())
-		f.expect("the next request misses nothing", "one-0000 pending")
+		f.acceptMany("one", 1, time.Now())
+		feed.expect("the next request misses nothing", "one-0000 pending")
 	})
 }
 
 // TestWaitEndsWhenTheServerDrains: a broker that waits at a replica which shuts down gets a cursor at once, and continues with it
 // at another replica.
 func TestWaitEndsWhenTheServerDrains(t *testing.T) {
-	b := newBench(t, storagetest.SQLite(t))
-	f := b.follow()
+	f := newFixture(t, storagetest.SQLite(t))
+	feed := f.follow()
 	asked := make(chan struct{})
 
 	server, err := httpserver.Listen(t.Context(), "127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		close(asked)
 
-		cursor, changes, err := b.service.Changes(r.Context(), f.cursor, time.Hour)
+		cursor, changes, err := f.service.Changes(r.Context(), feed.cursor, time.Hour)
 		if err != nil || len(changes) != 0 {
 			t.Errorf("got %v, %v, want neither changes nor an error", changes, err)
 		}
@@ -377,24 +377,24 @@ func TestWaitEndsWhenTheServerDrains(t *testing.T) {
 	defer response.Body.Close()
 
 	cursor, err := io.ReadAll(response.Body)
-	if err != nil || string(cursor) != f.cursor {
-		t.Errorf("got the cursor %q, %v, want %q", cursor, err, f.cursor)
+	if err != nil || string(cursor) != feed.cursor {
+		t.Errorf("got the cursor %q, %v, want %q", cursor, err, feed.cursor)
 	}
 
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 
-	b.bulk("one", 1, time.Now())
-	f.expect("the next request misses nothing", "one-0000 pending")
+	f.acceptMany("one", 1, time.Now())
+	feed.expect("the next request misses nothing", "one-0000 pending")
 }
 
 func TestInvalidCursor(t *testing.T) {
-	b := newBench(t, storagetest.SQLite(t))
+	f := newFixture(t, storagetest.SQLite(t))
 
-	for name, text := range map[string]string{"no base64": "a cursor!", "too short": "aHVzaA", "cut": b.follow().cursor[:9]} {
+	for name, text := range map[string]string{"no base64": "a cursor!", "too short": "aHVzaA", "cut": f.follow().cursor[:9]} {
 		t.Run(name, func(t *testing.T) {
-			if _, _, err := b.service.Changes(t.Context(), text, time.Minute); !failure.Is(err, failure.Invalid) {
+			if _, _, err := f.service.Changes(t.Context(), text, time.Minute); !failure.Is(err, failure.Invalid) {
 				t.Errorf("got %v, want advice to start again without a cursor", err)
 			}
 		})

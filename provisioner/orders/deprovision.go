@@ -10,9 +10,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Deprovision accepts the removal of a runtime and returns the id of the operation. It cancels the running operation at its next
-// safe point; the removal starts after that. While the runtime is being removed, and after that, it returns the operation of the
-// removal, with any key. After a failed removal it accepts a new one.
+// Deprovision accepts the removal of a runtime and returns the ID of the operation. It also cancels the running operation, which
+// stops at its next safe point; the removal starts after that. During and after a removal it returns the operation of that removal
+// for any key. After a failed removal it accepts a new one, since a cluster may be left.
 func (s *Service) Deprovision(ctx context.Context, caller Caller, runtimeID string) (string, error) {
 	wanted := request{runtimeID: runtimeID, does: operation.Deprovisions}
 
@@ -62,7 +62,7 @@ func (s *Service) Deprovision(ctx context.Context, caller Caller, runtimeID stri
 	return status.ID, err
 }
 
-// removes reports whether the operation removes its runtime, or has done so.
+// removes reports whether the operation is a removal that is pending, running or successful.
 func removes(record process.Record) bool {
 	return operation.Deprovisions(record.Kind) && record.State != process.Failed && record.State != process.Canceled
 }

@@ -10,71 +10,71 @@ import (
 func TestRemovalCancelsTheCreation(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
-		prepare func(b *bench, creation string)
+		prepare func(f *fixture, creation string)
 		want    process.State
 	}{
-		"pending":   {"a creation that has not started is canceled at once", func(*bench, string) {}, process.Canceled},
-		"running":   {"a running creation stops at its next safe point", func(b *bench, _ string) { b.begin() }, process.Canceling},
-		"succeeded": {"a finished creation stays succeeded", func(b *bench, creation string) { b.finish(creation, process.Succeeded) }, process.Succeeded},
-		"failed":    {"a failed creation may have left a cluster", func(b *bench, creation string) { b.finish(creation, process.Failed) }, process.Failed},
+		"pending":   {"a creation that has not started is canceled at once", func(*fixture, string) {}, process.Canceled},
+		"running":   {"a running creation stops at its next safe point", func(f *fixture, _ string) { f.claimDue() }, process.Canceling},
+		"succeeded": {"a finished creation stays succeeded", func(f *fixture, creation string) { f.finish(creation, process.Succeeded) }, process.Succeeded},
+		"failed":    {"a failed creation may have left a cluster", func(f *fixture, creation string) { f.finish(creation, process.Failed) }, process.Failed},
 	}
 
-	each(t, func(b *bench) {
+	onBothDatabases(t, func(f *fixture) {
 		for name, c := range cases {
-			creation, runtimeID := b.provision("tenant", "", "c-"+name)
-			c.prepare(b, creation)
+			creation, runtimeID := f.provision("tenant", "", "c-"+name)
+			c.prepare(f, creation)
 
-			woken := b.woken.Load()
-			removal := b.deprovision("tenant", "", runtimeID)
+			woken := f.wakes.Load()
+			removal := f.deprovision("tenant", "", runtimeID)
 
-			if got := b.state(creation); got != c.want {
-				b.Errorf("%s: the creation's state is %s, want %s", c.reason, got, c.want)
+			if got := f.state(creation); got != c.want {
+				f.Errorf("%s: the creation's state is %s, want %s", c.reason, got, c.want)
 			}
 
-			if got := b.state(removal); got != process.Pending || b.runtimeOf(removal) != runtimeID {
-				b.Errorf("%s: the removal's state is %s, its runtime %s", c.reason, got, b.runtimeOf(removal))
+			if got := f.state(removal); got != process.Pending || f.runtimeOf(removal) != runtimeID {
+				f.Errorf("%s: the removal's state is %s, its runtime %s", c.reason, got, f.runtimeOf(removal))
 			}
 
-			if b.woken.Load() == woken {
-				b.Errorf("%s: the engine was not woken", c.reason)
+			if f.wakes.Load() == woken {
+				f.Errorf("%s: the engine was not woken", c.reason)
 			}
 		}
 	})
 }
 
 func TestRemovalWaitsForTheCanceledCreation(t *testing.T) {
-	each(t, func(b *bench) {
-		creation, runtimeID := b.provision("tenant", "", "c-first")
-		running := b.begin()[creation]
-		removal := b.deprovision("tenant", "", runtimeID)
+	onBothDatabases(t, func(f *fixture) {
+		creation, runtimeID := f.provision("tenant", "", "c-first")
+		running := f.claimDue()[creation]
+		removal := f.deprovision("tenant", "", runtimeID)
 
-		if due := b.begin(); len(due) != 0 {
-			b.Errorf("while the creation runs, %v is due", due)
+		if due := f.claimDue(); len(due) != 0 {
+			f.Errorf("while the creation runs, %v is due", due)
 		}
 
-		b.end(running, process.Succeeded)
+		f.end(running, process.Succeeded)
 
-		if got := b.state(creation); got != process.Canceled {
-			b.Errorf("the creation ended in state %s", got)
+		if got := f.state(creation); got != process.Canceled {
+			f.Errorf("the creation ended in state %s", got)
 		}
 
-		if _, due := b.begin()[removal]; !due {
-			b.Error("the removal is not due")
+		if _, due := f.claimDue()[removal]; !due {
+			f.Error("the removal is not due")
 		}
 	})
 }
 
 func TestRemovalIsAcceptedOnce(t *testing.T) {
-	each(t, func(b *bench) {
-		_, runtimeID := b.provision("tenant", "", "c-first")
-		first := b.deprovision("tenant", "key-1", runtimeID)
+	onBothDatabases(t, func(f *fixture) {
+		_, runtimeID := f.provision("tenant", "", "c-first")
+		first := f.deprovision("tenant", "key-1", runtimeID)
 
 		same := func(reason, key string) {
-			b.Helper()
+			f.Helper()
 
 			for range 2 {
-				if again := b.deprovision("tenant", key, runtimeID); again != first {
-					b.Errorf("%s: got %s, want %s", reason, again, first)
+				if again := f.deprovision("tenant", key, runtimeID); again != first {
+					f.Errorf("%s: got %s, want %s", reason, again, first)
 				}
 			}
 		}
@@ -83,33 +83,33 @@ func TestRemovalIsAcceptedOnce(t *testing.T) {
 		same("another key while the removal is pending", "key-2")
 		same("no key while the removal is pending", "")
 
-		running := b.begin()[first]
+		running := f.claimDue()[first]
 		same("another key while the removal runs", "key-3")
 
-		b.end(running, process.Succeeded)
+		f.end(running, process.Succeeded)
 		same("another key after the removal", "key-4")
 		same("a repeated call after the removal", "key-2")
 		same("a repeated call after the removal", "key-3")
 
-		if operations := b.count("operations"); operations != 2 {
-			b.Errorf("there are %d operations, want a creation and a removal", operations)
+		if operations := f.count("operations"); operations != 2 {
+			f.Errorf("there are %d operations, want a creation and a removal", operations)
 		}
 	})
 }
 
 func TestFailedRemovalCanBeRepeated(t *testing.T) {
-	each(t, func(b *bench) {
-		_, runtimeID := b.provision("tenant", "", "c-first")
-		first := b.deprovision("tenant", "key-1", runtimeID)
-		b.finish(first, process.Failed)
+	onBothDatabases(t, func(f *fixture) {
+		_, runtimeID := f.provision("tenant", "", "c-first")
+		first := f.deprovision("tenant", "key-1", runtimeID)
+		f.finish(first, process.Failed)
 
-		if again := b.deprovision("tenant", "key-1", runtimeID); again != first {
-			b.Errorf("a repeated call got %s, want the first removal %s", again, first)
+		if again := f.deprovision("tenant", "key-1", runtimeID); again != first {
+			f.Errorf("a repeated call got %s, want the first removal %s", again, first)
 		}
 
-		second := b.deprovision("tenant", "key-2", runtimeID)
-		if second == first || b.state(second) != process.Pending {
-			b.Errorf("a new call got %s (%s), want a new removal", second, b.state(second))
+		second := f.deprovision("tenant", "key-2", runtimeID)
+		if second == first || f.state(second) != process.Pending {
+			f.Errorf("a new call got %s (%s), want a new removal", second, f.state(second))
 		}
 	})
 }
@@ -119,21 +119,21 @@ func TestConcurrentRemovals(t *testing.T) {
 		"one key": func(string) string { return "key" }, "keys": func(caller string) string { return caller }, "no key": func(string) string { return "" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			each(t, func(b *bench) {
-				_, runtimeID := b.provision("tenant", "", "c-first")
+			onBothDatabases(t, func(f *fixture) {
+				_, runtimeID := f.provision("tenant", "", "c-first")
 
-				ids, errs := together(func(name string) (string, error) {
-					return b.service.Deprovision(b.Context(), caller("tenant", keyOf(name)), runtimeID)
+				ids, errs := concurrently(func(name string) (string, error) {
+					return f.service.Deprovision(f.Context(), caller("tenant", keyOf(name)), runtimeID)
 				})
 
 				for i := range ids {
 					if errs[i] != nil || ids[i] != ids[0] {
-						b.Fatalf("got %v, %v", ids, errs)
+						f.Fatalf("got %v, %v", ids, errs)
 					}
 				}
 
-				if operations := b.count("operations"); operations != 2 || b.state(ids[0]) != process.Pending {
-					b.Errorf("there are %d operations, the removal's state is %s", operations, b.state(ids[0]))
+				if operations := f.count("operations"); operations != 2 || f.state(ids[0]) != process.Pending {
+					f.Errorf("there are %d operations, the removal's state is %s", operations, f.state(ids[0]))
 				}
 			})
 		})
@@ -141,20 +141,20 @@ func TestConcurrentRemovals(t *testing.T) {
 }
 
 func TestRemovalOfAnUnknownRuntime(t *testing.T) {
-	each(t, func(b *bench) {
-		creation, runtimeID := b.provision("tenant", "", "c-first")
+	onBothDatabases(t, func(f *fixture) {
+		creation, runtimeID := f.provision("tenant", "", "c-first")
 
 		for reason, call := range map[string][2]string{
 			"runtime of another tenant": {"other", runtimeID}, "no such runtime": {"tenant", "unknown"},
 		} {
-			_, err := b.service.Deprovision(b.Context(), caller(call[0], "key"), call[1])
+			_, err := f.service.Deprovision(f.Context(), caller(call[0], "key"), call[1])
 			if known := failure.Of(err); !failure.Is(err, failure.NotFound) || known.Reason != failure.ReasonNotFound {
-				b.Errorf("%s: got %v because of %q", reason, err, known.Reason)
+				f.Errorf("%s: got %v because of %q", reason, err, known.Reason)
 			}
 		}
 
-		if b.state(creation) != process.Pending || b.count("operations") != 1 || b.count("idempotency_keys") != 0 {
-			b.Errorf("the refused calls changed rows: the creation's state is %s", b.state(creation))
+		if f.state(creation) != process.Pending || f.count("operations") != 1 || f.count("idempotency_keys") != 0 {
+			f.Errorf("the refused calls changed rows: the creation's state is %s", f.state(creation))
 		}
 	})
 }

@@ -1,8 +1,12 @@
 // Package orders accepts operations on runtimes and reports the status of both. It is the service behind the GraphQL API and
 // knows no GraphQL.
 //
-// Nothing is called in Gardener to accept an operation: the runtime, the operation and the idempotency key are rows of one
-// transaction, and the answer is sent after the commit. Systems that may refuse an order (Director, the release registry)
-// are asked before the transaction. Each request has a file; Service.change accepts all operations on an existing runtime but its
-// removal.
+// To accept an operation, the service writes the runtime, the operation, the idempotency key and the audit entry in one
+// transaction, and answers after the commit. It does not change anything in Gardener: the engine does that later, on any replica.
+// Systems that may refuse a request (Director, the release registry, Gardener for a hibernation) are called before the transaction.
+// So a crash at any point leaves either an accepted operation or none, and a client that repeats its request with the same key gets
+// the same operation.
+//
+// Each request has a file. A new operation on an existing runtime is a method that calls Service.change with an edit; creations and
+// removals have their own transactions.
 package orders

@@ -32,12 +32,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-func TestMain(m *testing.M) { postgrestest.Main(leakless{m}) }
+func TestMain(m *testing.M) { postgrestest.Main(leakChecked{m}) }
 
-// leakless fails if the tests leak goroutines.
-type leakless struct{ *testing.M }
+// leakChecked fails if the tests leak goroutines.
+type leakChecked struct{ *testing.M }
 
-func (l leakless) Run() int {
+func (l leakChecked) Run() int {
 	code := l.M.Run()
 
 	if err := goleak.Find(); err != nil && code == 0 {
@@ -51,8 +51,8 @@ func (l leakless) Run() int {
 
 const validity = 8 * time.Hour
 
-// bench is the service with a database of its own. It implements the service's other dependencies with injected faults.
-type bench struct {
+// fixture is the service with a database of its own. It implements the service's other dependencies with injected faults.
+type fixture struct {
 	*testing.T
 
 	service *orders.Service
@@ -61,52 +61,52 @@ type bench struct {
 	store   *runtimes.Store
 	entries *auditlog.Store
 
-	refused    atomic.Pointer[failure.Error] // the error of Check
-	woken      atomic.Int64
-	kubeconfig error
-	shoot      gardencorev1beta1.Shoot
-	unread     error    // the error of Get
-	unplanned  error    // the error of Plan
-	unwritten  error    // the error of RecordAlone
-	asked      []string // the requested kubeconfigs
-	connection agent.Status
-	looked     int // the number of calls of Status
+	checkError      atomic.Pointer[failure.Error] // of Check
+	wakes           atomic.Int64                  // number of calls of Wake
+	kubeconfigError error                         // of AdminKubeconfig
+	shoot           gardencorev1beta1.Shoot
+	getError        error    // of Get
+	planError       error    // of Plan
+	recordError     error    // of RecordAlone
+	requested       []string // name and validity of the requested kubeconfigs
+	connection      agent.Status
+	statusCalls     int // number of calls of Status
 }
 
 // AdminKubeconfig implements orders.Kubeconfigs.
-func (b *bench) AdminKubeconfig(_ context.Context, shootName string, valid time.Duration) ([]byte, error) {
-	b.asked = append(b.asked, shootName+" "+valid.String())
+func (f *fixture) AdminKubeconfig(_ context.Context, shootName string, valid time.Duration) ([]byte, error) {
+	f.requested = append(f.requested, shootName+" "+valid.String())
 
-	return []byte("kubeconfig of " + shootName), b.kubeconfig
+	return []byte("kubeconfig of " + shootName), f.kubeconfigError
 }
 
 // Get implements orders.Shoots.
-func (b *bench) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
-	return &b.shoot, b.unread
+func (f *fixture) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
+	return &f.shoot, f.getError
 }
 
 // Plan implements installation.Releases.
-func (b *bench) Plan(_ context.Context, order spec.Kyma) (installation.Plan, error) {
-	return installation.Plan{Version: order.Version}, b.unplanned
+func (f *fixture) Plan(_ context.Context, order spec.Kyma) (installation.Plan, error) {
+	return installation.Plan{Version: order.Version}, f.planError
 }
 
 // Status implements orders.Agents.
-func (b *bench) Status(context.Context, runtimes.Runtime) agent.Status {
-	b.looked++
+func (f *fixture) Status(context.Context, runtimes.Runtime) agent.Status {
+	f.statusCalls++
 
-	return b.connection
+	return f.connection
 }
 
 // RecordAlone implements orders.Recorder.
-func (b *bench) RecordAlone(ctx context.Context, entry auditlog.Entry) error {
-	if b.unwritten != nil {
-		return b.unwritten
+func (f *fixture) RecordAlone(ctx context.Context, entry auditlog.Entry) error {
+	if f.recordError != nil {
+		return f.recordError
 	}
 
-	return audit.NewRecorder(b.entries, b.db, clock.RealClock{}, logging.Discard()).RecordAlone(ctx, entry)
+	return audit.NewRecorder(f.entries, f.db, clock.RealClock{}, logging.Discard()).RecordAlone(ctx, entry)
 }
 
-func newBench(t *testing.T, db *storage.DB) *bench {
+func newFixture(t *testing.T, db *storage.DB) *fixture {
 	t.Helper()
 
 	keys := storagetest.Keys(t)
@@ -126,15 +126,15 @@ func newBench(t *testing.T, db *storage.DB) *bench {
 		t.Fatal(err)
 	}
 
-	b := &bench{
+	f := &fixture{
 		T: t, db: db, ops: ops, store: store, entries: entries,
 		connection: agent.Status{State: agent.StatusPending},
 	}
-	b.service = orders.New(orders.Options{
-		DB: db, Operations: ops, Runtimes: store, Kubeconfigs: b, Shoots: b, Agents: b, Releases: b, Recorder: b, Clock: clock.RealClock{}, KubeconfigValidity: validity,
-		Wake: func() { b.woken.Add(1) },
+	f.service = orders.New(orders.Options{
+		DB: db, Operations: ops, Runtimes: store, Kubeconfigs: f, Shoots: f, Agents: f, Releases: f, Recorder: f, Clock: clock.RealClock{}, KubeconfigValidity: validity,
+		Wake: func() { f.wakes.Add(1) },
 		Check: func(runtimes.Runtime) error {
-			if refused := b.refused.Load(); refused != nil {
+			if refused := f.checkError.Load(); refused != nil {
 				return refused
 			}
 
@@ -142,16 +142,16 @@ func newBench(t *testing.T, db *storage.DB) *bench {
 		},
 	})
 
-	return b
+	return f
 }
 
-// each runs the test on both databases.
-func each(t *testing.T, test func(b *bench)) {
+// onBothDatabases runs the test on both databases.
+func onBothDatabases(t *testing.T, test func(f *fixture)) {
 	t.Helper()
 
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		t.Helper()
-		test(newBench(t, db))
+		test(newFixture(t, db))
 	})
 }
 
@@ -168,35 +168,35 @@ func caller(tenant, key string) orders.Caller {
 }
 
 // provision orders a cluster and returns the ids of its operation and runtime.
-func (b *bench) provision(tenant, key, name string) (operationID, runtimeID string) {
-	b.Helper()
+func (f *fixture) provision(tenant, key, name string) (operationID, runtimeID string) {
+	f.Helper()
 
-	status, err := b.service.Provision(b.Context(), caller(tenant, key), order(name))
+	status, err := f.service.Provision(f.Context(), caller(tenant, key), order(name))
 	if err != nil {
-		b.Fatal(err)
+		f.Fatal(err)
 	}
 
 	return status.ID, status.RuntimeID
 }
 
-func (b *bench) deprovision(tenant, key, runtimeID string) string {
-	b.Helper()
+func (f *fixture) deprovision(tenant, key, runtimeID string) string {
+	f.Helper()
 
-	id, err := b.service.Deprovision(b.Context(), caller(tenant, key), runtimeID)
+	id, err := f.service.Deprovision(f.Context(), caller(tenant, key), runtimeID)
 	if err != nil {
-		b.Fatal(err)
+		f.Fatal(err)
 	}
 
 	return id
 }
 
-// begin claims all due operations, as a replica does, and returns them by id.
-func (b *bench) begin() map[string]process.Record {
-	b.Helper()
+// claimDue claims all due operations, as a replica does, and returns them by id.
+func (f *fixture) claimDue() map[string]process.Record {
+	f.Helper()
 
 	now := time.Now()
 
-	claimed := storagetest.Claim(b, b.ops, process.Claim{
+	claimed := storagetest.Claim(f, f.ops, process.Claim{
 		Owner: "replica", Limit: 5000,
 		Now: now, Until: now.Add(time.Hour),
 	}, operation.KindProvision, operation.KindProvisionNoInstall, operation.KindDeprovision, operation.KindDeprovisionNoInstall,
@@ -212,55 +212,55 @@ func (b *bench) begin() map[string]process.Record {
 }
 
 // end ends a claimed operation.
-func (b *bench) end(record process.Record, state process.State) {
-	b.Helper()
+func (f *fixture) end(record process.Record, state process.State) {
+	f.Helper()
 
 	record.State, record.FinishedAt = state, time.Now()
 	if state == process.Failed {
 		record.Problem = process.Problem{Message: "no quota", Reason: "ERR_QUOTA", Component: "gardener"}
 	}
 
-	if _, err := b.ops.Save(b.Context(), process.Progress{Record: record, Release: true, Now: record.FinishedAt}); err != nil {
-		b.Fatal(err)
+	if _, err := f.ops.Save(f.Context(), process.Progress{Record: record, Release: true, Now: record.FinishedAt}); err != nil {
+		f.Fatal(err)
 	}
 }
 
 // finish claims an operation and ends it.
-func (b *bench) finish(operationID string, state process.State) {
-	b.Helper()
+func (f *fixture) finish(operationID string, state process.State) {
+	f.Helper()
 
-	record, due := b.begin()[operationID]
+	record, due := f.claimDue()[operationID]
 	if !due {
-		b.Fatalf("operation %s is not due", operationID)
+		f.Fatalf("operation %s is not due", operationID)
 	}
 
-	b.end(record, state)
+	f.end(record, state)
 }
 
-func (b *bench) state(operationID string) process.State {
-	b.Helper()
+func (f *fixture) state(operationID string) process.State {
+	f.Helper()
 
-	record, err := b.ops.Get(b.Context(), b.ops.Reader(), operationID)
+	record, err := f.ops.Get(f.Context(), f.ops.Reader(), operationID)
 	if err != nil {
-		b.Fatal(err)
+		f.Fatal(err)
 	}
 
 	return record.State
 }
 
-func (b *bench) count(table string) int {
-	b.Helper()
+func (f *fixture) count(table string) int {
+	f.Helper()
 
-	count, err := storage.Get[int](b.Context(), b.db.Reader(), `SELECT count(*) FROM `+table)
+	count, err := storage.Get[int](f.Context(), f.db.Reader(), `SELECT count(*) FROM `+table)
 	if err != nil {
-		b.Fatal(err)
+		f.Fatal(err)
 	}
 
 	return count
 }
 
-// together runs the call concurrently for many callers and returns the results and errors by caller.
-func together(call func(caller string) (string, error)) (results []string, errs []error) {
+// concurrently runs the call concurrently for many callers and returns the results and errors by caller.
+func concurrently(call func(caller string) (string, error)) (results []string, errs []error) {
 	const callers = 8
 
 	results, errs = make([]string, callers), make([]error, callers)

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// Hibernate accepts the hibernation of a cluster: Gardener stops the machines and the control plane. It returns failure.Conflict
-// if Gardener reports a constraint that would prevent the wake-up, for example a webhook in the cluster.
+// Hibernate accepts the hibernation of a cluster: Gardener stops the machines and the control plane and keeps the volumes. Its error
+// is failure.Conflict if Gardener reports a constraint that would prevent the wake-up, for example a webhook in the cluster.
 func (s *Service) Hibernate(ctx context.Context, caller Caller, runtimeID string) (operation.Status, error) {
 	return s.once(ctx, caller, requestFor(runtimeID, operation.KindHibernate), func() (operation.Status, error) {
 		runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
@@ -20,7 +20,7 @@ func (s *Service) Hibernate(ctx context.Context, caller Caller, runtimeID string
 		}
 
 		shoot, err := s.Shoots.Get(ctx, runtime.ShootName)
-		if err != nil && !failure.Is(err, failure.NotFound) { // the operations of the runtime explain why
+		if err != nil && !failure.Is(err, failure.NotFound) { // without a Shoot, change refuses the runtime with its reason
 			return operation.Status{}, err
 		}
 
@@ -33,12 +33,13 @@ func (s *Service) Hibernate(ctx context.Context, caller Caller, runtimeID string
 	})
 }
 
-// WakeUp accepts the wake-up of a hibernated cluster. Clients see it as an UpgradeShoot: Kyma Provisioner has no kind for it.
+// WakeUp accepts the wake-up of a hibernated cluster. Clients see the operation as UpgradeShoot, because Kyma Provisioner has no kind
+// for a wake-up.
 func (s *Service) WakeUp(ctx context.Context, caller Caller, runtimeID string) (operation.Status, error) {
 	return s.change(ctx, caller, runtimeID, operation.KindWakeUp, unchanged)
 }
 
-// hibernation reads the hibernation status of a cluster.
+// hibernation reads the hibernation status of a cluster from its Shoot.
 func (s *Service) hibernation(ctx context.Context, shootName string) (*Hibernation, error) {
 	shoot, err := s.Shoots.Get(ctx, shootName)
 	if err != nil {
@@ -51,7 +52,8 @@ func (s *Service) hibernation(ctx context.Context, shootName string) (*Hibernati
 	}, nil
 }
 
-// impediment returns why Gardener could not wake the cluster after a hibernation, or "".
+// impediment returns the reason why Gardener could not wake the cluster after a hibernation, or "" if it could or if
+// Gardener has not reported the condition HibernationPossible yet.
 func impediment(shoot *gardencorev1beta1.Shoot) string {
 	if shoot == nil {
 		return ""

@@ -26,32 +26,32 @@ func constrained(status gardencorev1beta1.ConditionStatus) gardencorev1beta1.Sho
 }
 
 func TestHibernateAndWakeUp(t *testing.T) {
-	each(t, func(b *bench) {
-		runtimeID := b.made("c-first")
+	onBothDatabases(t, func(f *fixture) {
+		runtimeID := f.createdRuntime("c-first")
 
-		asleep, err := b.service.Hibernate(b.Context(), caller("tenant", "sleep"), runtimeID)
+		asleep, err := f.service.Hibernate(f.Context(), caller("tenant", "sleep"), runtimeID)
 		if err != nil || asleep.Kind != operation.KindHibernate {
-			b.Fatalf("the hibernation is accepted as %+v, %v", asleep, err)
+			f.Fatalf("the hibernation is accepted as %+v, %v", asleep, err)
 		}
 
-		if _, err := b.service.WakeUp(b.Context(), caller("tenant", "wake"), runtimeID); !failure.Is(err, failure.Conflict) {
-			b.Errorf("a second operation: got %v, want a conflict", err)
+		if _, err := f.service.WakeUp(f.Context(), caller("tenant", "wake"), runtimeID); !failure.Is(err, failure.Conflict) {
+			f.Errorf("a second operation: got %v, want a conflict", err)
 		}
 
-		b.finish(asleep.ID, process.Succeeded)
-		b.shoot = constrained(gardencorev1beta1.ConditionFalse)
+		f.finish(asleep.ID, process.Succeeded)
+		f.shoot = constrained(gardencorev1beta1.ConditionFalse)
 
-		again, err := b.service.Hibernate(b.Context(), caller("tenant", "sleep"), runtimeID)
+		again, err := f.service.Hibernate(f.Context(), caller("tenant", "sleep"), runtimeID)
 		if err != nil || again.ID != asleep.ID {
-			b.Errorf("the repeated call: got %+v, %v; want the first answer", again, err)
+			f.Errorf("the repeated call: got %+v, %v; want the first answer", again, err)
 		}
 
-		awake, err := b.service.WakeUp(b.Context(), caller("tenant", "wake"), runtimeID)
+		awake, err := f.service.WakeUp(f.Context(), caller("tenant", "wake"), runtimeID)
 		if err != nil || awake.Kind != operation.KindUpgradeShoot {
-			b.Fatalf("the wake-up is accepted as %+v, %v; want a type that clients of Kyma Provisioner know", awake, err)
+			f.Fatalf("the wake-up is accepted as %+v, %v; want a type that clients of Kyma Provisioner know", awake, err)
 		}
 
-		b.finish(awake.ID, process.Succeeded)
+		f.finish(awake.ID, process.Succeeded)
 	})
 }
 
@@ -72,13 +72,13 @@ func TestHibernationIsRefused(t *testing.T) {
 		"unavailable": {"whether hibernation is possible is unknown", constrained(gardencorev1beta1.ConditionTrue), away, failure.Transient, "Gardener is unavailable"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, storagetest.SQLite(t))
-			runtimeID := b.made("c-first")
-			b.shoot, b.unread = c.shoot, c.unread
-			operations := b.count("operations")
+			f := newFixture(t, storagetest.SQLite(t))
+			runtimeID := f.createdRuntime("c-first")
+			f.shoot, f.getError = c.shoot, c.unread
+			operations := f.count("operations")
 
-			_, err := b.service.Hibernate(t.Context(), caller("tenant", "key"), runtimeID)
-			if !failure.Is(err, c.kind) || !strings.Contains(failure.Of(err).Text, c.want) || b.count("operations") != operations {
+			_, err := f.service.Hibernate(t.Context(), caller("tenant", "key"), runtimeID)
+			if !failure.Is(err, c.kind) || !strings.Contains(failure.Of(err).Text, c.want) || f.count("operations") != operations {
 				t.Errorf("%s: got %v", c.reason, err)
 			}
 		})
@@ -103,11 +103,11 @@ func TestHibernation(t *testing.T) {
 		"unavailable":  {"the other fields are returned with the error", gardencorev1beta1.Shoot{}, away, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, storagetest.SQLite(t))
-			runtimeID := b.made("c-first")
-			b.shoot, b.unread = c.shoot, c.unread
+			f := newFixture(t, storagetest.SQLite(t))
+			runtimeID := f.createdRuntime("c-first")
+			f.shoot, f.getError = c.shoot, c.unread
 
-			got, err := b.service.RuntimeStatus(t.Context(), caller("tenant", ""), runtimeID, orders.RuntimeFields{Hibernation: true})
+			got, err := f.service.RuntimeStatus(t.Context(), caller("tenant", ""), runtimeID, orders.RuntimeFields{Hibernation: true})
 			if !errors.Is(err, c.unread) || got.Operation == nil {
 				t.Fatalf("%s: got %+v, %v", c.reason, got, err)
 			}

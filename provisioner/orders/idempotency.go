@@ -12,58 +12,51 @@ import (
 // HeaderIdempotencyKey is the header of the API that carries Caller.IdempotencyKey.
 const HeaderIdempotencyKey = "Idempotency-Key"
 
-// request identifies what a caller asks for.
+// request identifies the request of a caller, to compare it with an earlier request that has the same key. The order itself is not
+// compared.
 type request struct {
 	// runtimeID is empty for a new runtime.
 	runtimeID string
-	// does reports whether operations of the kind fulfil the request.
+	// does reports whether an operation of the kind carries out the request.
 	does func(kind string) bool
 }
 
-// requestFor returns the request for an operation of the kind.
+// requestFor returns the request for an operation of the kind on an existing runtime.
 func requestFor(runtimeID, kind string) request {
 	return request{runtimeID: runtimeID, does: func(other string) bool { return other == kind }}
 }
 
-// once returns the operation that an earlier request with the caller's key got, or calls accept for a new request. Requests that
-// call other systems use it, so that a repeated request calls none. Those that only need the transaction leave it to remember.
+// once returns the operation of an earlier request with the caller's key, or calls accept for a new request. Requests that call
+// other systems use once, so that a repeated request calls no system; requests that need only the transaction rely on remember.
+//
+// The key is read outside the transaction: a concurrent request may store it between the read and accept. Then remember, which
+// accept calls in the transaction, returns the operation of that request.
 func (s *Service) once(ctx context.Context, caller Caller, request request, accept func() (operation.Status, error),
 ) (operation.Status, error) {
-	known, err := s.repeated(ctx, caller, request)
-	if err != nil {
-		return operation.Status{}, err
-	}
-
-	if known != nil {
-		return *known, nil
-	}
-
-	return accept()
-}
-
-// repeated returns the operation of an earlier request with the caller's key, or nil. It reads outside the transaction, so a
-// concurrent request may still store the key: remember decides.
-func (s *Service) repeated(ctx context.Context, caller Caller, request request) (*operation.Status, error) {
 	if caller.IdempotencyKey == "" {
-		return nil, nil
+		return accept()
 	}
 
 	operationID, err := s.Runtimes.Recall(ctx, s.Runtimes.Reader(), caller.Tenant, caller.IdempotencyKey)
 	if errors.Is(err, storage.ErrNotFound) {
-		return nil, nil
+		return accept()
 	}
 
 	if err != nil {
-		return nil, unavailable(err)
+		return operation.Status{}, unavailable(err)
 	}
 
-	status, err := s.earlier(ctx, s.Runtimes.Reader(), operationID, request)
+	known, err := s.earlier(ctx, s.Runtimes.Reader(), operationID, request)
+	if err != nil {
+		return operation.Status{}, unavailable(err)
+	}
 
-	return status, unavailable(err)
+	return *known, nil
 }
 
-// remember stores the caller's key for a new operation. If the key was used before, it returns the operation of that request
-// instead.
+// remember stores the caller's key for a new operation and returns nil. If an earlier request has used the key, it returns the
+// operation of that request instead, and the caller must not accept a new one. Of two concurrent requests with the same key, the
+// second waits for the first to commit or roll back. Without a key nothing is stored.
 func (s *Service) remember(ctx context.Context, tx storage.Tx, caller Caller, request request, operationID string,
 ) (*operation.Status, error) {
 	kept, err := s.Runtimes.Remember(ctx, tx, caller.Tenant, caller.IdempotencyKey, operationID, s.Clock.Now())
@@ -74,8 +67,8 @@ func (s *Service) remember(ctx context.Context, tx storage.Tx, caller Caller, re
 	return s.earlier(ctx, tx, kept, request)
 }
 
-// earlier returns the operation of an earlier request with the same key. It refuses a key that was used for a different request:
-// otherwise this request would never be carried out, and the caller would not notice.
+// earlier returns the operation of an earlier request with the same key. It refuses a key of a different request, because the
+// caller would take that request's operation for its own and never learn that this request was not carried out.
 func (s *Service) earlier(ctx context.Context, tx storage.Tx, operationID string, request request) (*operation.Status, error) {
 	record, err := s.Operations.Get(ctx, tx, operationID)
 	if err != nil {

@@ -18,20 +18,22 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// Provision accepts the order of a runtime. An order with a key that was used before returns its operation even if the rules have
-// become stricter since: only new orders are validated.
-// It returns failure.Invalid for an order that breaks a rule, failure.Conflict if another order uses the name of the cluster, and
-// failure.Transient if a system that it needs is unavailable. After a transient error the order may have been accepted: the
-// caller repeats it with the same key.
+// Provision accepts the order of a runtime and returns the operation that creates it. An order with a known key returns its
+// operation without validation: the rules may have become stricter since.
+//
+// The error is failure.Invalid for an order that breaks a rule, failure.Conflict if another order uses the name of the cluster, and
+// failure.Transient if the database, Director or the release registry is unavailable. After a transient error the order may have
+// been accepted, so the caller repeats the order with the same key.
 func (s *Service) Provision(ctx context.Context, caller Caller, order spec.Runtime) (operation.Status, error) {
 	wanted := request{does: operation.Provisions}
 
 	return s.once(ctx, caller, wanted, func() (operation.Status, error) { return s.provisionNew(ctx, caller, order, wanted) })
 }
 
-// provisionNew accepts an order whose key is unknown or missing: it validates the order and registers the runtime in Director,
-// both outside the transaction, and then stores everything. A concurrent request with the same key may win; then its operation is
-// returned.
+// provisionNew accepts an order whose key is unknown or missing. It validates the order and registers the runtime in Director, both
+// outside the transaction, and then stores the rows. If a concurrent request with the same key commits first, provisionNew returns
+// the operation of that request and unregisters its own runtime. After a crash between registration and commit, the caretaker of
+// package registration unregisters the runtime.
 func (s *Service) provisionNew(ctx context.Context, caller Caller, order spec.Runtime, wanted request) (operation.Status, error) {
 	p, err := s.prepare(ctx, caller, order)
 	if err != nil {
@@ -71,7 +73,8 @@ func (s *Service) provisionNew(ctx context.Context, caller Caller, order spec.Ru
 		return s.acceptProvisioning(ctx, tx, p, operation.Data{Runtime: p.runtime, Registered: s.Registrar != nil})
 	})
 
-	// If the outcome of the commit is unknown, the registration stays: the same order, sent again, finds it.
+	// Forget keeps the registration of a runtime whose row exists. After a transient error the outcome of the commit is unknown: the
+	// registration stays, and the repeated order finds it.
 	if s.Registrar != nil && registered.RuntimeID != "" && !failure.Is(err, failure.Transient) {
 		s.Registrar.Forget(ctx, registered)
 	}
@@ -79,15 +82,17 @@ func (s *Service) provisionNew(ctx context.Context, caller Caller, order spec.Ru
 	return status, err
 }
 
-// provision is an order that is valid but not accepted yet.
+// provision is an order that is valid and not yet accepted.
 type provision struct {
 	caller Caller
-	// runtime is the row to insert. It has no id if the name of its cluster is in use.
+	// runtime is the row to insert. Its ID is empty if the name of its cluster is in use.
 	runtime runtimes.Runtime
-	order   registration.Order
+	// order is the order in the terms of Director.
+	order registration.Order
 }
 
-// prepare validates the order and builds the row of its runtime.
+// prepare validates the order, builds its Shoot and plans its installation to find errors early, and returns the row of its
+// runtime.
 func (s *Service) prepare(ctx context.Context, caller Caller, order spec.Runtime) (provision, error) {
 	if s.Validate != nil {
 		if err := s.Validate(order); err != nil {
@@ -130,8 +135,8 @@ func (s *Service) prepare(ctx context.Context, caller Caller, order spec.Runtime
 	return provision{caller: caller, runtime: runtime, order: registered}, nil
 }
 
-// register returns the id of the new runtime: the one under which Director lists it or, without Director, a random one. The id is
-// empty if the name of the cluster is in use: then the order belongs to the existing runtime or will be refused.
+// register returns the ID of the new runtime: its ID in Director or, without Director, a random one. The ID is empty if the name of
+// the cluster is in use, because the order then belongs to the existing runtime or will be refused; nothing is registered for it.
 func (s *Service) register(ctx context.Context, p provision) (registration.Registered, error) {
 	if s.Registrar == nil {
 		return registration.Registered{RuntimeID: uuid.NewString()}, nil
@@ -145,7 +150,8 @@ func (s *Service) register(ctx context.Context, p provision) (registration.Regis
 	return s.Registrar.Register(ctx, p.order)
 }
 
-// acceptProvisioning adds the operation that creates the runtime, and links the registration to it.
+// acceptProvisioning adds the operation that creates the runtime to the transaction, and links the registration to the operation,
+// so that the caretaker keeps it.
 func (s *Service) acceptProvisioning(ctx context.Context, tx storage.Tx, p provision, data operation.Data,
 ) (operation.Status, error) {
 	if data.Registered && s.Registrar != nil {
@@ -162,15 +168,16 @@ func (s *Service) acceptProvisioning(ctx context.Context, tx storage.Tx, p provi
 	return s.accept(ctx, tx, p.runtime.ProvisionedBy, kind, data)
 }
 
-// provisionAgain handles an order whose cluster name is in use. The same order of the same tenant gets the operation that carries
-// it out, whatever its key. After a failure the order is carried out again on the same runtime, in its new form.
+// provisionAgain handles an order whose cluster name is in use. If the same tenant sends the same order, with any key, it returns
+// the operation that creates the runtime. If that operation has failed, it accepts a new one for the same runtime, and the order may
+// differ. It refuses all other orders.
 func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, p provision) (operation.Status, error) {
 	taken := failure.New(failure.Conflict, "a cluster named %q exists already: remove it, or use another name",
 		p.runtime.ShootName).WithReason(failure.ReasonAlreadyExists, failure.ComponentProvisionerStorage)
 
 	existing, err := s.Runtimes.OfShoot(ctx, tx, p.runtime.ShootName)
 	if errors.Is(err, storage.ErrNotFound) {
-		return operation.Status{}, taken // removed just now: the caller tries again with the same key
+		return operation.Status{}, taken // the runtime was removed meanwhile: the caller may send the order again
 	}
 
 	if err != nil {

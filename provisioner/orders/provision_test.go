@@ -15,10 +15,10 @@ import (
 )
 
 func TestProvision(t *testing.T) {
-	each(t, func(b *bench) {
-		status, err := b.service.Provision(b.Context(), caller("tenant", "key"), order("c-first"))
+	onBothDatabases(t, func(f *fixture) {
+		status, err := f.service.Provision(f.Context(), caller("tenant", "key"), order("c-first"))
 		if err != nil {
-			b.Fatal(err)
+			f.Fatal(err)
 		}
 
 		want := operation.Status{
@@ -26,38 +26,38 @@ func TestProvision(t *testing.T) {
 			State: process.Pending, Message: "Operation accepted",
 		}
 		if diff := cmp.Diff(want, status); diff != "" {
-			b.Errorf("-want +got:\n%s", diff)
+			f.Errorf("-want +got:\n%s", diff)
 		}
 
-		if b.woken.Load() != 1 {
-			b.Errorf("the engine was woken %d times", b.woken.Load())
+		if f.wakes.Load() != 1 {
+			f.Errorf("the engine was woken %d times", f.wakes.Load())
 		}
 
-		runtime, err := b.store.Get(b.Context(), b.store.Reader(), status.RuntimeID)
+		runtime, err := f.store.Get(f.Context(), f.store.Reader(), status.RuntimeID)
 		if err != nil || runtime.Tenant != "tenant" || runtime.SubAccount != "sub" || runtime.ShootName != "c-first" || runtime.ProvisionedBy != status.ID {
-			b.Errorf("stored %+v, %v", runtime, err)
+			f.Errorf("stored %+v, %v", runtime, err)
 		}
 
-		if diff := cmp.Diff(order("c-first"), decode(b.T, runtime.Configuration)); diff != "" {
-			b.Errorf("the stored order differs, -want +got:\n%s", diff)
+		if diff := cmp.Diff(order("c-first"), decode(f.T, runtime.Configuration)); diff != "" {
+			f.Errorf("the stored order differs, -want +got:\n%s", diff)
 		}
 
-		record := b.begin()[status.ID]
+		record := f.claimDue()[status.ID]
 
 		var data operation.Data
 		if err := json.Unmarshal(record.Payload, &data); err != nil {
-			b.Fatal(err)
+			f.Fatal(err)
 		}
 
 		if diff := cmp.Diff(runtime.ID, data.Runtime.ID); diff != "" || record.InstanceID != runtime.ID || data.Runtime.ShootName != "c-first" {
-			b.Errorf("the steps get runtime %+v for %s", data.Runtime, record.InstanceID)
+			f.Errorf("the steps get runtime %+v for %s", data.Runtime, record.InstanceID)
 		}
 	})
 }
 
 func TestProvisionIsAcceptedOnce(t *testing.T) {
-	each(t, func(b *bench) {
-		first, runtimeID := b.provision("tenant", "key-1", "c-first")
+	onBothDatabases(t, func(f *fixture) {
+		first, runtimeID := f.provision("tenant", "key-1", "c-first")
 
 		calls := []struct {
 			reason      string
@@ -84,36 +84,36 @@ func TestProvisionIsAcceptedOnce(t *testing.T) {
 				wanted.ClusterConfig.GardenerConfig.KubernetesVersion = "1.34.0"
 			}
 
-			status, err := b.service.Provision(b.Context(), caller(c.tenant, c.key), wanted)
+			status, err := f.service.Provision(f.Context(), caller(c.tenant, c.key), wanted)
 			if (err == nil) != (c.want == "") || (err != nil && failure.KindOf(err) != c.want) {
-				b.Errorf("%s: got %v", c.reason, err)
+				f.Errorf("%s: got %v", c.reason, err)
 
 				continue
 			}
 
 			if err != nil {
 				if known := failure.Of(err); known.Reason != failure.ReasonAlreadyExists || !strings.Contains(known.Text, c.name) {
-					b.Errorf("%s: got reason %q: %s", c.reason, known.Reason, known.Text)
+					f.Errorf("%s: got reason %q: %s", c.reason, known.Reason, known.Text)
 				}
 
 				continue
 			}
 
 			if same := status.ID == first && status.RuntimeID == runtimeID; same != c.same {
-				b.Errorf("%s: got operation %s of %s, the first was %s of %s", c.reason, status.ID, status.RuntimeID, first, runtimeID)
+				f.Errorf("%s: got operation %s of %s, the first was %s of %s", c.reason, status.ID, status.RuntimeID, first, runtimeID)
 			}
 		}
 
-		if runtimes, operations := b.count("runtimes"), b.count("operations"); runtimes != 3 || operations != 3 {
-			b.Errorf("there are %d runtimes and %d operations, want 3 of each", runtimes, operations)
+		if runtimes, operations := f.count("runtimes"), f.count("operations"); runtimes != 3 || operations != 3 {
+			f.Errorf("there are %d runtimes and %d operations, want 3 of each", runtimes, operations)
 		}
 	})
 }
 
 func TestConcurrentProvisioning(t *testing.T) {
-	each(t, func(b *bench) {
+	onBothDatabases(t, func(f *fixture) {
 		provision := func(key string) (string, error) {
-			status, err := b.service.Provision(b.Context(), caller("tenant", key), order("c-first"))
+			status, err := f.service.Provision(f.Context(), caller("tenant", key), order("c-first"))
 			if err != nil {
 				return "", err
 			}
@@ -121,93 +121,93 @@ func TestConcurrentProvisioning(t *testing.T) {
 			return status.ID, nil
 		}
 
-		ids, errs := together(func(string) (string, error) { return provision("key") })
+		ids, errs := concurrently(func(string) (string, error) { return provision("key") })
 		for i := range ids {
 			if errs[i] != nil || ids[i] != ids[0] {
-				b.Errorf("one order, sent concurrently: got %v, %v", ids, errs)
+				f.Errorf("one order, sent concurrently: got %v, %v", ids, errs)
 
 				break
 			}
 		}
 
-		if runtimes := b.count("runtimes"); runtimes != 1 {
-			b.Errorf("one order made %d runtimes", runtimes)
+		if runtimes := f.count("runtimes"); runtimes != 1 {
+			f.Errorf("one order made %d runtimes", runtimes)
 		}
 
 		// Concurrent orders for a free name.
-		if err := b.store.MarkDeleted(b.Context(), b.runtimeOf(ids[0]), time.Now()); err != nil {
-			b.Fatal(err)
+		if err := f.store.MarkDeleted(f.Context(), f.runtimeOf(ids[0]), time.Now()); err != nil {
+			f.Fatal(err)
 		}
 
-		ids, errs = together(func(key string) (string, error) { return provision("other " + key) })
+		ids, errs = concurrently(func(key string) (string, error) { return provision("other " + key) })
 		for i := range ids {
 			if errs[i] != nil || ids[i] != ids[0] {
-				b.Errorf("one order with many keys: got %v, %v", ids, errs)
+				f.Errorf("one order with many keys: got %v, %v", ids, errs)
 
 				break
 			}
 		}
 
-		if b.count("runtimes") != 2 || b.count("operations") != 2 {
-			b.Errorf("there are %d runtimes and %d operations, want 2 of each", b.count("runtimes"), b.count("operations"))
+		if f.count("runtimes") != 2 || f.count("operations") != 2 {
+			f.Errorf("there are %d runtimes and %d operations, want 2 of each", f.count("runtimes"), f.count("operations"))
 		}
 	})
 }
 
 // runtimeOf returns the runtime of an operation.
-func (b *bench) runtimeOf(operationID string) string {
-	b.Helper()
+func (f *fixture) runtimeOf(operationID string) string {
+	f.Helper()
 
-	record, err := b.ops.Get(b.Context(), b.ops.Reader(), operationID)
+	record, err := f.ops.Get(f.Context(), f.ops.Reader(), operationID)
 	if err != nil {
-		b.Fatal(err)
+		f.Fatal(err)
 	}
 
 	return record.InstanceID
 }
 
 func TestRefusedOrderStoresNothing(t *testing.T) {
-	each(t, func(b *bench) {
-		b.refused.Store(failure.New(failure.Invalid, "no such region"))
+	onBothDatabases(t, func(f *fixture) {
+		f.checkError.Store(failure.New(failure.Invalid, "no such region"))
 
-		if _, err := b.service.Provision(b.Context(), caller("tenant", "key"), order("c-first")); !failure.Is(err, failure.Invalid) {
-			b.Errorf("got %v", err)
+		if _, err := f.service.Provision(f.Context(), caller("tenant", "key"), order("c-first")); !failure.Is(err, failure.Invalid) {
+			f.Errorf("got %v", err)
 		}
 
-		b.refused.Store(nil)
-		b.unplanned = failure.New(failure.Invalid, "kymaConfig.version: there is no release 1.24.0")
+		f.checkError.Store(nil)
+		f.planError = failure.New(failure.Invalid, "kymaConfig.version: there is no release 1.24.0")
 
-		if _, err := b.service.Provision(b.Context(), caller("tenant", "key"), orderWithKyma("c-first", "1.24.0")); !errors.Is(err, b.unplanned) {
-			b.Errorf("an order of Kyma without a plan: got %v", err)
+		if _, err := f.service.Provision(f.Context(), caller("tenant", "key"), orderWithKyma("c-first", "1.24.0")); !errors.Is(err, f.planError) {
+			f.Errorf("an order of Kyma without a plan: got %v", err)
 		}
 
-		if b.count("runtimes")+b.count("operations")+b.count("idempotency_keys") != 0 || b.woken.Load() != 0 {
-			b.Error("a refused order left rows")
+		if f.count("runtimes")+f.count("operations")+f.count("idempotency_keys") != 0 || f.wakes.Load() != 0 {
+			f.Error("a refused order left rows")
 		}
 
-		b.provision("tenant", "key", "c-first")
+		f.provision("tenant", "key", "c-first")
 	})
 }
 
 func TestRepeatedOrderIsNotValidatedAgain(t *testing.T) {
-	each(t, func(b *bench) {
-		first, _ := b.provision("tenant", "key", "c-first")
+	onBothDatabases(t, func(f *fixture) {
+		first, _ := f.provision("tenant", "key", "c-first")
 
-		b.refused.Store(failure.New(failure.Invalid, "the region was removed"))
+		f.checkError.Store(failure.New(failure.Invalid, "the region was removed"))
 
 		// A refusal would make the sender believe that the runtime was never created, and the runtime would leak.
-		if again, _ := b.provision("tenant", "key", "c-first"); again != first {
-			b.Errorf("got operation %s, want %s", again, first)
+		if again, _ := f.provision("tenant", "key", "c-first"); again != first {
+			f.Errorf("got operation %s, want %s", again, first)
 		}
 	})
 }
 
 func TestOnlyKnownKeysSkipTheChecks(t *testing.T) {
-	each(t, func(b *bench) {
-		operationID, runtimeID := b.provision("tenant", "key", "c-first")
-		b.provision("tenant", "", "c-second")
+	onBothDatabases(t, func(f *fixture) {
+		operationID, runtimeID := f.provision("tenant", "key", "c-first")
+		f.provision("tenant", "", "c-second")
 
-		b.refused.Store(failure.New(failure.Invalid, "checked again"))
+		f.checkError.Store(failure.New(failure.Invalid, "checked again"))
 
 		cases := []struct {
 			reason      string
@@ -221,17 +221,17 @@ func TestOnlyKnownKeysSkipTheChecks(t *testing.T) {
 		}
 
 		for _, c := range cases {
-			status, err := b.service.Provision(b.Context(), caller(c.tenant, c.key), order("c-third"))
+			status, err := f.service.Provision(f.Context(), caller(c.tenant, c.key), order("c-third"))
 
 			known := err == nil
 			if known != c.want || (!known && !failure.Is(err, failure.Invalid)) {
-				b.Errorf("%s: got %v", c.reason, err)
+				f.Errorf("%s: got %v", c.reason, err)
 
 				continue
 			}
 
 			if known && (status.ID != operationID || status.RuntimeID != runtimeID) {
-				b.Errorf("%s: got operation %s of %s", c.reason, status.ID, status.RuntimeID)
+				f.Errorf("%s: got operation %s of %s", c.reason, status.ID, status.RuntimeID)
 			}
 		}
 	})
@@ -240,24 +240,24 @@ func TestOnlyKnownKeysSkipTheChecks(t *testing.T) {
 // TestKeyOfAnotherRequest sends requests with keys of other requests. They must be refused: the answer to the other request would
 // hide that this one is never carried out.
 func TestKeyOfAnotherRequest(t *testing.T) {
-	each(t, func(b *bench) {
-		created, runtimeID := b.provision("tenant", "creation", "c-first")
-		b.finish(created, process.Succeeded)
+	onBothDatabases(t, func(f *fixture) {
+		created, runtimeID := f.provision("tenant", "creation", "c-first")
+		f.finish(created, process.Succeeded)
 
-		other, otherID := b.provision("tenant", "", "c-other")
-		b.finish(other, process.Succeeded)
+		other, otherID := f.provision("tenant", "", "c-other")
+		f.finish(other, process.Succeeded)
 
-		upgraded, err := b.upgrade("upgrade", runtimeID)
+		upgraded, err := f.upgrade("upgrade", runtimeID)
 		if err != nil {
-			b.Fatal(err)
+			f.Fatal(err)
 		}
 
-		b.finish(upgraded.ID, process.Succeeded)
-		b.deprovision("tenant", "removal of another", otherID)
+		f.finish(upgraded.ID, process.Succeeded)
+		f.deprovision("tenant", "removal of another", otherID)
 
-		operations := b.count("operations")
+		operations := f.count("operations")
 		removal := func(key, runtimeID string) error {
-			_, err := b.service.Deprovision(b.Context(), caller("tenant", key), runtimeID)
+			_, err := f.service.Deprovision(f.Context(), caller("tenant", key), runtimeID)
 
 			return err
 		}
@@ -267,85 +267,85 @@ func TestKeyOfAnotherRequest(t *testing.T) {
 			"a removal with the key of an upgrade":                 func() error { return removal("upgrade", runtimeID) },
 			"a removal with the key of another runtime's removal":  func() error { return removal("removal of another", runtimeID) },
 			"a removal with the key of another runtime's creation": func() error { return removal("creation", otherID) },
-			"an upgrade with the key of a creation":                func() error { _, err := b.upgrade("creation", runtimeID); return err },
-			"an upgrade with the key of another runtime's upgrade": func() error { _, err := b.upgrade("upgrade", otherID); return err },
+			"an upgrade with the key of a creation":                func() error { _, err := f.upgrade("creation", runtimeID); return err },
+			"an upgrade with the key of another runtime's upgrade": func() error { _, err := f.upgrade("upgrade", otherID); return err },
 			"a hibernation with the key of an upgrade": func() error {
-				_, err := b.service.Hibernate(b.Context(), caller("tenant", "upgrade"), runtimeID)
+				_, err := f.service.Hibernate(f.Context(), caller("tenant", "upgrade"), runtimeID)
 				return err
 			},
 			"a wake-up, publicly UpgradeShoot, with the key of an upgrade": func() error {
-				_, err := b.service.WakeUp(b.Context(), caller("tenant", "upgrade"), runtimeID)
+				_, err := f.service.WakeUp(f.Context(), caller("tenant", "upgrade"), runtimeID)
 				return err
 			},
 			"a reconnection with the key of an upgrade": func() error {
-				_, err := b.service.ReconnectAgent(b.Context(), caller("tenant", "upgrade"), runtimeID)
+				_, err := f.service.ReconnectAgent(f.Context(), caller("tenant", "upgrade"), runtimeID)
 
 				return err
 			},
 			"a creation with the key of a removal": func() error {
-				_, err := b.service.Provision(b.Context(), caller("tenant", "removal of another"), order("c-third"))
+				_, err := f.service.Provision(f.Context(), caller("tenant", "removal of another"), order("c-third"))
 
 				return err
 			},
 			"the same for an order that is invalid": func() error {
-				_, err := b.service.Provision(b.Context(), caller("tenant", "upgrade"), order("c-first"))
+				_, err := f.service.Provision(f.Context(), caller("tenant", "upgrade"), order("c-first"))
 
 				return err
 			},
 		} {
 			if err := call(); !failure.Is(err, failure.Invalid) || !strings.Contains(failure.Of(err).Text, "Idempotency-Key") {
-				b.Errorf("%s: got %v", reason, err)
+				f.Errorf("%s: got %v", reason, err)
 			}
 		}
 
-		if now := b.count("operations"); now != operations {
-			b.Errorf("the refused requests added %d operations", now-operations)
+		if now := f.count("operations"); now != operations {
+			f.Errorf("the refused requests added %d operations", now-operations)
 		}
 	})
 }
 
 func TestNameIsFreeAfterRemoval(t *testing.T) {
-	each(t, func(b *bench) {
-		created, runtimeID := b.provision("tenant", "key-1", "c-first")
-		b.finish(created, process.Succeeded)
+	onBothDatabases(t, func(f *fixture) {
+		created, runtimeID := f.provision("tenant", "key-1", "c-first")
+		f.finish(created, process.Succeeded)
 
-		if err := b.store.MarkDeleted(b.Context(), runtimeID, time.Now()); err != nil {
-			b.Fatal(err)
+		if err := f.store.MarkDeleted(f.Context(), runtimeID, time.Now()); err != nil {
+			f.Fatal(err)
 		}
 
-		if _, again := b.provision("tenant", "key-2", "c-first"); again == runtimeID {
-			b.Error("the new runtime has the id of the removed one")
+		if _, again := f.provision("tenant", "key-2", "c-first"); again == runtimeID {
+			f.Error("the new runtime has the id of the removed one")
 		}
 	})
 }
 
 func TestUnavailableDatabase(t *testing.T) {
-	each(t, func(b *bench) {
-		_, runtimeID := b.provision("tenant", "key", "c-first")
-		cursor, _, err := b.service.Changes(b.Context(), "", 0)
+	onBothDatabases(t, func(f *fixture) {
+		_, runtimeID := f.provision("tenant", "key", "c-first")
+		cursor, _, err := f.service.Changes(f.Context(), "", 0)
 
-		if err != nil || b.db.Close() != nil {
-			b.Fatal(err)
+		if err != nil || f.db.Close() != nil {
+			f.Fatal(err)
 		}
 
-		_, provision := b.service.Provision(b.Context(), caller("tenant", ""), order("c-first"))
-		_, deprovision := b.service.Deprovision(b.Context(), caller("tenant", "key"), runtimeID)
-		_, status := b.service.OperationStatus(b.Context(), caller("tenant", ""), "some")
-		_, runtime := b.service.RuntimeStatus(b.Context(), caller("tenant", ""), runtimeID, everything)
-		next, _, changes := b.service.Changes(b.Context(), cursor, 0)
-		_, known := b.service.Provision(b.Context(), caller("tenant", "key"), order("c-first"))
+		_, provision := f.service.Provision(f.Context(), caller("tenant", ""), order("c-first"))
+		_, deprovision := f.service.Deprovision(f.Context(), caller("tenant", "key"), runtimeID)
+		_, status := f.service.OperationStatus(f.Context(), caller("tenant", ""), "some")
+		_, runtime := f.service.RuntimeStatus(f.Context(), caller("tenant", ""), runtimeID, allFields)
+		next, _, changes := f.service.Changes(f.Context(), cursor, 0)
+		_, known := f.service.Provision(f.Context(), caller("tenant", "key"), order("c-first"))
 
 		for call, err := range map[string]error{
 			"provision": provision, "deprovision": deprovision, "operation status": status, "runtime status": runtime, "changes": changes,
 			"known": known,
 		} {
 			if known := failure.Of(err); !failure.Is(err, failure.Transient) || known.Component != failure.ComponentProvisionerStorage {
-				b.Errorf("%s: got %v of component %q", call, err, known.Component)
+				f.Errorf("%s: got %v of component %q", call, err, known.Component)
 			}
 		}
 
 		if next != cursor {
-			b.Errorf("the cursor moved: %s", next)
+			f.Errorf("the cursor moved: %s", next)
 		}
 	})
 }

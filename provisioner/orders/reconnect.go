@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// ReconnectAgent accepts a new connection of the runtime agent and returns the id of the operation. It refuses a hibernated
-// runtime and one without an agent, and every runtime if the Provisioner works without Director.
+// ReconnectAgent accepts a new connection of the runtime agent to Director and returns the ID of the operation. It refuses a
+// hibernated runtime, a runtime without an agent and, without Director, every runtime.
 func (s *Service) ReconnectAgent(ctx context.Context, caller Caller, runtimeID string) (string, error) {
 	status, err := s.once(ctx, caller, requestFor(runtimeID, operation.KindReconnectRuntime), func() (operation.Status, error) {
 		if s.Agents == nil {

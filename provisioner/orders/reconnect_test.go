@@ -18,8 +18,8 @@ import (
 )
 
 // withAgent stores the order of a runtime with a runtime agent.
-func (b *bench) withAgent(runtimeID string) string {
-	b.Helper()
+func (f *fixture) withAgent(runtimeID string) string {
+	f.Helper()
 
 	ordered := order("c-first")
 	ordered.KymaConfig = &spec.Kyma{
@@ -28,52 +28,52 @@ func (b *bench) withAgent(runtimeID string) string {
 
 	configuration, err := json.Marshal(ordered)
 	if err != nil {
-		b.Fatal(err)
+		f.Fatal(err)
 	}
 
-	if err := b.store.Configured(b.Context(), runtimeID, configuration, 1); err != nil {
-		b.Fatal(err)
+	if err := f.store.Configured(f.Context(), runtimeID, configuration, 1); err != nil {
+		f.Fatal(err)
 	}
 
 	return runtimeID
 }
 
-func (b *bench) reconnect(key, runtimeID string) (string, error) {
-	return b.service.ReconnectAgent(b.Context(), caller("tenant", key), runtimeID)
+func (f *fixture) reconnect(key, runtimeID string) (string, error) {
+	return f.service.ReconnectAgent(f.Context(), caller("tenant", key), runtimeID)
 }
 
 func TestReconnectAgent(t *testing.T) {
-	each(t, func(b *bench) {
-		runtimeID := b.withAgent(b.made("c-first"))
+	onBothDatabases(t, func(f *fixture) {
+		runtimeID := f.withAgent(f.createdRuntime("c-first"))
 
-		first, err := b.reconnect("key", runtimeID)
+		first, err := f.reconnect("key", runtimeID)
 		if err != nil {
-			b.Fatal(err)
+			f.Fatal(err)
 		}
 
-		again, err := b.reconnect("key", runtimeID)
+		again, err := f.reconnect("key", runtimeID)
 		if err != nil || again != first {
-			b.Errorf("the repeated call: got %s, %v; want %s", again, err, first)
+			f.Errorf("the repeated call: got %s, %v; want %s", again, err, first)
 		}
 
-		if _, err := b.reconnect("another", runtimeID); !failure.Is(err, failure.Conflict) || !strings.Contains(err.Error(), "is in progress") {
-			b.Errorf("a second operation: got %v, want a conflict", err)
+		if _, err := f.reconnect("another", runtimeID); !failure.Is(err, failure.Conflict) || !strings.Contains(err.Error(), "is in progress") {
+			f.Errorf("a second operation: got %v, want a conflict", err)
 		}
 
-		status, err := b.service.OperationStatus(b.Context(), caller("tenant", ""), first)
+		status, err := f.service.OperationStatus(f.Context(), caller("tenant", ""), first)
 		if err != nil || status.Kind != operation.KindReconnectRuntime {
-			b.Errorf("the operation has type %s, %v; want one that clients of Kyma Provisioner know", status.Kind, err)
+			f.Errorf("the operation has type %s, %v; want one that clients of Kyma Provisioner know", status.Kind, err)
 		}
 
-		record := b.begin()[first]
+		record := f.claimDue()[first]
 		if record.Kind != operation.KindReconnectRuntime || !strings.Contains(string(record.Payload), "compass-system") {
-			b.Errorf("the operation has kind %s and data %s", record.Kind, record.Payload)
+			f.Errorf("the operation has kind %s and data %s", record.Kind, record.Payload)
 		}
 
-		b.end(record, process.Succeeded)
+		f.end(record, process.Succeeded)
 
-		if second, err := b.reconnect("another", runtimeID); err != nil || second == first {
-			b.Errorf("a later call: got %s, %v; want a new operation", second, err)
+		if second, err := f.reconnect("another", runtimeID); err != nil || second == first {
+			f.Errorf("a later call: got %s, %v; want a new operation", second, err)
 		}
 	})
 }
@@ -84,62 +84,62 @@ func TestReconnectionIsRefused(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		reason  string
-		prepare func(b *bench) (runtimeID string)
+		prepare func(f *fixture) (runtimeID string)
 		kind    failure.Kind
 		want    string
 	}{
 		"without Director": {
-			"without Director there is no token for the agent", func(b *bench) string {
-				b.service.Agents = nil
+			"without Director there is no token for the agent", func(f *fixture) string {
+				f.service.Agents = nil
 
-				return b.withAgent(b.made("c-first"))
+				return f.withAgent(f.createdRuntime("c-first"))
 			}, failure.Permanent, "this Provisioner runs without it: its operators enable it with APP_DIRECTOR_ENABLED",
 		},
 		"without an agent": {
-			"the runtime has no agent", func(b *bench) string { return b.made("c-first") },
+			"the runtime has no agent", func(f *fixture) string { return f.createdRuntime("c-first") },
 			failure.Conflict, "has no runtime agent: its order lacks the component compass-runtime-agent",
 		},
 		"asleep": {
-			"the API server of a hibernated cluster does not run", func(b *bench) string {
-				b.shoot = asleep
+			"the API server of a hibernated cluster does not run", func(f *fixture) string {
+				f.shoot = asleep
 
-				return b.withAgent(b.made("c-first"))
+				return f.withAgent(f.createdRuntime("c-first"))
 			}, failure.Conflict, "is hibernated: wake it up first",
 		},
 		"Gardener is unavailable": {
-			"whether the cluster is hibernated is unknown", func(b *bench) string {
-				b.unread = failure.New(failure.Transient, "Gardener is unavailable")
+			"whether the cluster is hibernated is unknown", func(f *fixture) string {
+				f.getError = failure.New(failure.Transient, "Gardener is unavailable")
 
-				return b.withAgent(b.made("c-first"))
+				return f.withAgent(f.createdRuntime("c-first"))
 			}, failure.Transient, "Gardener is unavailable",
 		},
 		"being made": {
-			"the cluster does not exist yet", func(b *bench) string {
-				b.unread = failure.New(failure.NotFound, "no such Shoot")
-				_, runtimeID := b.provision("tenant", "", "c-first")
+			"the cluster does not exist yet", func(f *fixture) string {
+				f.getError = failure.New(failure.NotFound, "no such Shoot")
+				_, runtimeID := f.provision("tenant", "", "c-first")
 
 				return runtimeID
 			}, failure.Conflict, "(ProvisionNoInstall) is in progress for the runtime",
 		},
 		"of another tenant": {
-			"runtimes of other tenants are not found", func(b *bench) string {
-				_, runtimeID := b.provision("other", "", "c-first")
+			"runtimes of other tenants are not found", func(f *fixture) string {
+				_, runtimeID := f.provision("other", "", "c-first")
 
 				return runtimeID
 			}, failure.NotFound, "of this tenant",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, storagetest.SQLite(t))
-			runtimeID := c.prepare(b)
-			operations, keys := b.count("operations"), b.count("idempotency_keys")
+			f := newFixture(t, storagetest.SQLite(t))
+			runtimeID := c.prepare(f)
+			operations, keys := f.count("operations"), f.count("idempotency_keys")
 
-			_, err := b.reconnect("key", runtimeID)
+			_, err := f.reconnect("key", runtimeID)
 			if !failure.Is(err, c.kind) || !strings.Contains(failure.Of(err).Text, c.want) {
 				t.Errorf("%s: got %v", c.reason, err)
 			}
 
-			if b.count("operations") != operations || b.count("idempotency_keys") != keys {
+			if f.count("operations") != operations || f.count("idempotency_keys") != keys {
 				t.Errorf("%s: the refused call changed rows", c.reason)
 			}
 		})
@@ -154,44 +154,44 @@ func TestConnectionStatus(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		reason  string
-		prepare func(b *bench) (runtimeID string)
+		prepare func(f *fixture) (runtimeID string)
 		want    orders.RuntimeFields
 		told    agent.Status
 		looked  int
 	}{
 		"selected": {
-			"the agent's status is read from the cluster", func(b *bench) string { return b.made("c-first") },
+			"the agent's status is read from the cluster", func(f *fixture) string { return f.createdRuntime("c-first") },
 			orders.RuntimeFields{ConnectionStatus: true},
 			broken, 1,
 		},
 		"not selected": {
-			"a query without the field reads nothing", func(b *bench) string { return b.made("c-first") },
+			"a query without the field reads nothing", func(f *fixture) string { return f.createdRuntime("c-first") },
 			orders.RuntimeFields{Kubeconfig: true},
 			pending, 0,
 		},
 		"being made": {
-			"the cluster does not exist yet", func(b *bench) string {
-				_, runtimeID := b.provision("tenant", "", "c-first")
+			"the cluster does not exist yet", func(f *fixture) string {
+				_, runtimeID := f.provision("tenant", "", "c-first")
 
 				return runtimeID
 			}, orders.RuntimeFields{ConnectionStatus: true}, pending, 0,
 		},
 		"without Director": {
-			"without Director no agent connects", func(b *bench) string {
-				b.service.Agents = nil
+			"without Director no agent connects", func(f *fixture) string {
+				f.service.Agents = nil
 
-				return b.made("c-first")
+				return f.createdRuntime("c-first")
 			}, orders.RuntimeFields{ConnectionStatus: true}, pending, 0,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, storagetest.SQLite(t))
-			b.connection = broken
-			runtimeID := c.prepare(b)
+			f := newFixture(t, storagetest.SQLite(t))
+			f.connection = broken
+			runtimeID := c.prepare(f)
 
-			status, err := b.service.RuntimeStatus(t.Context(), caller("tenant", ""), runtimeID, c.want)
-			if err != nil || b.looked != c.looked {
-				t.Fatalf("%s: read %d times, %v", c.reason, b.looked, err)
+			status, err := f.service.RuntimeStatus(t.Context(), caller("tenant", ""), runtimeID, c.want)
+			if err != nil || f.statusCalls != c.looked {
+				t.Fatalf("%s: read %d times, %v", c.reason, f.statusCalls, err)
 			}
 
 			if diff := cmp.Diff(c.told, status.Connection); diff != "" {

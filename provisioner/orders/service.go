@@ -34,64 +34,68 @@ type Caller struct {
 
 // Kubeconfigs creates kubeconfigs of clusters.
 type Kubeconfigs interface {
+	// AdminKubeconfig returns a new kubeconfig with all rights in the cluster. It expires after the given time.
 	AdminKubeconfig(ctx context.Context, shootName string, valid time.Duration) ([]byte, error)
 }
 
 // Registrar registers runtimes in Director before they are accepted. Its errors are of package failure, except for errors of the
-// database.
-// The order of calls is Register, then Accept in the transaction, then Forget if the transaction did not use the registration.
+// database. The order of calls is Register, then Accept in the transaction, then Forget after the transaction.
 type Registrar interface {
-	// Register registers the runtime of an order, or returns the registration of an earlier attempt.
+	// Register registers the runtime of an order, or returns the registration of an earlier attempt with the same key. It stores an
+	// intent before the call to Director.
 	Register(ctx context.Context, order registration.Order) (registration.Registered, error)
 	// Accept records that the order was accepted as the runtime and operation.
 	Accept(ctx context.Context, tx storage.Tx, order registration.Order, runtimeID, operationID string) error
-	// Forget unregisters a runtime that was not accepted.
+	// Forget unregisters the runtime unless its order was accepted. It has no error: the caretaker repeats a failed call.
 	Forget(ctx context.Context, registered registration.Registered)
 }
 
-// Agents reports how the agents of runtimes are connected. It does not fail: problems are part of the status.
+// Agents reads the connection status of runtime agents. It has no error: problems are part of the status.
 type Agents interface {
 	Status(ctx context.Context, runtime runtimes.Runtime) agent.Status
 }
 
-// Options are the dependencies of the service.
+// Options are the dependencies of the service. All are required, except where the comment allows nil.
 type Options struct {
+	// DB holds the tables of both stores and of the audit log, for transactions that change several of them.
 	DB          *storage.DB
 	Operations  *operations.Store
 	Runtimes    *runtimes.Store
 	Kubeconfigs Kubeconfigs
-	Shoots      shoot.Reader
-	// Registrar assigns the ids of runtimes. If it is nil, the service does.
+	// Shoots reads the clusters in Gardener.
+	Shoots shoot.Reader
+	// Registrar assigns the IDs of runtimes. It is nil without Director: then the service assigns random IDs.
 	Registrar Registrar
 	// Agents is nil without Director: then no agent is connected.
 	Agents Agents
-	// Recorder records reads of kubeconfigs.
+	// Recorder records that kubeconfigs are issued.
 	Recorder Recorder
 	Clock    clock.Clock
-	// Releases plans the installation of Kyma.
+	// Releases plans installations of Kyma, to refuse orders that no release can satisfy.
 	Releases installation.Releases
 	// Validate returns failure.Invalid for an order that must not be accepted. If it is nil, all orders are valid.
 	Validate func(order spec.Runtime) error
-	// Check fails if no Shoot can be built for the runtime.
+	// Check fails if no Shoot can be built for the runtime. It makes no call.
 	Check func(runtime runtimes.Runtime) error
-	// Wake notifies the engines of a due operation. It is called after the commit.
+	// Wake notifies the engines of a due operation. The service calls it after the commit.
 	Wake func()
-	// KubeconfigValidity is the lifetime of admin kubeconfigs.
+	// KubeconfigValidity is the lifetime of admin kubeconfigs. Gardener requires at least ten minutes.
 	KubeconfigValidity time.Duration
 }
 
-// Service accepts operations and reports their status. Its errors are of package failure.
+// Service accepts operations and reports their status. Its errors are of package failure. It has no state of its own, so its methods
+// may be called from any goroutine and on any replica.
 type Service struct {
 	Options
 }
 
-// New returns a service. It starts nothing and does not check the options: package service fills them.
+// New returns a service. It does not check the options.
 func New(options Options) *Service {
 	return &Service{Options: options}
 }
 
-// accept adds an operation on the runtime of the data to the transaction, with its entry in the audit log. The returned status is
-// that of a pending operation; it is only valid once the transaction commits.
+// accept adds an operation and its entry in the audit log to the transaction. The operation concerns the runtime of the data. The
+// returned status is that of a pending operation and is valid only after the commit.
 func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, data operation.Data) (operation.Status, error) {
 	payload, err := json.Marshal(data)
 	if err != nil {
@@ -109,8 +113,8 @@ func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, da
 		s.Operations.Accept(ctx, tx, accepted)
 }
 
-// transact accepts an operation in one transaction and wakes the engines after the commit. accept must only use the database: the
-// transaction keeps its locks until accept returns, and a rollback cannot undo anything else.
+// transact calls accept in a transaction and wakes the engines after the commit. The function accept must use only the database: it
+// runs under locks that other requests wait for, and a rollback undoes only rows.
 func (s *Service) transact(ctx context.Context, accept func(tx storage.Tx) (operation.Status, error)) (operation.Status, error) {
 	var status operation.Status
 
@@ -128,7 +132,7 @@ func (s *Service) transact(ctx context.Context, accept func(tx storage.Tx) (oper
 	return status, nil
 }
 
-// kindFor returns one of two kinds, depending on whether the runtime was ordered with Kyma.
+// kindFor returns the kind of a creation or removal: one kind for runtimes with Kyma, another for runtimes without.
 func kindFor(runtime runtimes.Runtime, with, without string) (string, error) {
 	order, err := operation.OrderOf(runtime)
 	if err == nil && order.KymaConfig != nil {
@@ -138,8 +142,8 @@ func kindFor(runtime runtimes.Runtime, with, without string) (string, error) {
 	return without, err
 }
 
-// owned returns a runtime of the tenant, deleted or not. Runtimes of other tenants are reported as not found, so that ids of
-// other tenants cannot be probed.
+// owned returns a runtime of the tenant, deleted or not. For a runtime of another tenant the error is the same as for an unknown
+// runtime, so that a tenant cannot find out which IDs exist.
 func (s *Service) owned(ctx context.Context, tx storage.Tx, tenant, id string) (runtimes.Runtime, error) {
 	runtime, err := s.Runtimes.Get(ctx, tx, id)
 	if errors.Is(err, storage.ErrNotFound) || (err == nil && runtime.Tenant != tenant) {
@@ -149,14 +153,14 @@ func (s *Service) owned(ctx context.Context, tx storage.Tx, tenant, id string) (
 	return runtime, unavailable(err)
 }
 
-// awake refuses a runtime whose cluster is hibernated or being hibernated: the operation could not reach its API server. The
-// check needs no lock: only another operation can change the result, and operations of a runtime run one after the other.
+// awake refuses a runtime whose cluster is hibernated or being hibernated, because its API server does not answer. The check needs no
+// lock: only another operation could change its result, and change refuses a second operation.
 func (s *Service) awake(ctx context.Context, runtime runtimes.Runtime) error {
 	existing, err := s.Shoots.Get(ctx, runtime.ShootName)
 
 	switch {
 	case failure.Is(err, failure.NotFound):
-		return nil // the operations of the runtime explain why
+		return nil // change refuses a runtime without a cluster, with the reason
 	case err != nil:
 		return err
 	case shoot.Asleep(existing):
@@ -167,13 +171,14 @@ func (s *Service) awake(ctx context.Context, runtime runtimes.Runtime) error {
 	}
 }
 
-// unknown returns the error for an object that does not exist or belongs to another tenant. Both look the same.
+// unknown returns the error for an object that does not exist or belongs to another tenant.
 func unknown(what, id string) error {
 	return failure.New(failure.NotFound, "there is no %s %q of this tenant", what, id).
 		WithReason(failure.ReasonNotFound, failure.ComponentProvisionerStorage)
 }
 
-// unavailable turns an error of the database into a transient one. Errors of package failure and nil are returned as they are.
+// unavailable turns an error of the database into a transient error for clients. It returns nil and errors of package failure
+// unchanged.
 func unavailable(err error) error {
 	if err == nil {
 		return nil

@@ -11,9 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// RuntimeFields select the parts of a RuntimeStatus that cost a call to another system.
+// RuntimeFields selects the parts of a RuntimeStatus that need a call to Gardener or to the cluster.
 type RuntimeFields struct {
-	ClusterConfig    bool
 	Kubeconfig       bool
 	ConnectionStatus bool
 	Hibernation      bool
@@ -21,23 +20,26 @@ type RuntimeFields struct {
 
 // RuntimeStatus is a runtime as clients see it. Parts that were not selected, or could not be read, have their zero value.
 type RuntimeStatus struct {
-	// Operation is the newest operation.
-	Operation  *operation.Status
+	// Operation is the newest operation. It is nil only if the status is invalid.
+	Operation *operation.Status
+	// Connection is the status of the runtime agent, pending unless it was selected.
 	Connection agent.Status
-	Cluster    *spec.Cluster
-	// Kyma has no secret values.
+	// Cluster is the order of the cluster. It does not change before an upgrade has succeeded.
+	Cluster *spec.Cluster
+	// Kyma is the order of Kyma without secret values, nil for a cluster without Kyma.
 	Kyma        *spec.Kyma
 	Hibernation *Hibernation
-	Kubeconfig  *string
+	// Kubeconfig is a new admin kubeconfig.
+	Kubeconfig *string
 }
 
-// Hibernation reports whether a cluster is hibernated, and whether it could be.
+// Hibernation reports whether a cluster is hibernated, and whether it can be hibernated now.
 type Hibernation struct {
 	Hibernated, Possible bool
 }
 
-// OperationStatus returns the status of an operation on a runtime of the caller's tenant, or failure.NotFound. Operations of
-// removed runtimes remain readable.
+// OperationStatus returns the status of an operation on a runtime of the caller's tenant. Operations of removed runtimes stay
+// readable. The error is failure.NotFound for an unknown operation and for an operation of another tenant.
 func (s *Service) OperationStatus(ctx context.Context, caller Caller, operationID string) (operation.Status, error) {
 	record, err := s.Operations.Get(ctx, s.Operations.Reader(), operationID)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -59,8 +61,9 @@ func (s *Service) OperationStatus(ctx context.Context, caller Caller, operationI
 	return operation.StatusOf(record), nil
 }
 
-// RuntimeStatus returns the status of a runtime. If another system does not answer, it returns the error and the other parts.
-// Parts that need the cluster are omitted until it was created. A kubeconfig is only returned if the audit log has recorded it.
+// RuntimeStatus returns the status of a runtime with the selected parts. If a system does not answer, RuntimeStatus returns the
+// error together with the parts that it has read. It omits parts that need the cluster while there is none. A kubeconfig is
+// returned only after the audit log has recorded it.
 func (s *Service) RuntimeStatus(ctx context.Context, caller Caller, runtimeID string, want RuntimeFields) (RuntimeStatus, error) {
 	runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
 	if err != nil {

@@ -17,20 +17,20 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-var everything = orders.RuntimeFields{ClusterConfig: true, Kubeconfig: true, ConnectionStatus: true, Hibernation: true}
+var allFields = orders.RuntimeFields{Kubeconfig: true, ConnectionStatus: true, Hibernation: true}
 
-// force sets the state and the problem of an operation.
-func (b *bench) force(operationID string, state process.State, problem process.Problem) {
-	b.Helper()
+// setState sets the state and the problem of an operation.
+func (f *fixture) setState(operationID string, state process.State, problem process.Problem) {
+	f.Helper()
 
-	err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
-		_, err := storage.Exec(b.Context(), tx, `UPDATE operations SET state = ?, stage = 'CreatingCluster', problem_message = ?,
+	err := f.db.InTx(f.Context(), func(tx storage.Tx) error {
+		_, err := storage.Exec(f.Context(), tx, `UPDATE operations SET state = ?, stage = 'CreatingCluster', problem_message = ?,
 			problem_reason = ?, problem_component = ? WHERE id = ?`, state, problem.Message, problem.Reason, problem.Component, operationID)
 
 		return err
 	})
 	if err != nil {
-		b.Fatal(err)
+		f.Fatal(err)
 	}
 }
 
@@ -70,24 +70,24 @@ func TestPublicStates(t *testing.T) {
 		},
 	}
 
-	b := newBench(t, storagetest.SQLite(t))
-	operationID, runtimeID := b.provision("tenant", "", "c-first")
+	f := newFixture(t, storagetest.SQLite(t))
+	operationID, runtimeID := f.provision("tenant", "", "c-first")
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			b.force(operationID, c.state, c.problem)
+			f.setState(operationID, c.state, c.problem)
 
 			want := operation.Status{
 				ID: operationID, RuntimeID: runtimeID, Kind: operation.KindProvisionNoInstall,
 				State: c.want, Message: c.wantMessage, Problem: c.wantError,
 			}
 
-			got, err := b.service.OperationStatus(t.Context(), caller("tenant", ""), operationID)
+			got, err := f.service.OperationStatus(t.Context(), caller("tenant", ""), operationID)
 			if diff := cmp.Diff(want, got); diff != "" || err != nil {
 				t.Errorf("%s: %v, -want +got:\n%s", c.reason, err, diff)
 			}
 
-			runtime, err := b.service.RuntimeStatus(t.Context(), caller("tenant", ""), runtimeID, orders.RuntimeFields{})
+			runtime, err := f.service.RuntimeStatus(t.Context(), caller("tenant", ""), runtimeID, orders.RuntimeFields{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,19 +100,19 @@ func TestPublicStates(t *testing.T) {
 }
 
 func TestStatusOfOtherTenantsIsNotFound(t *testing.T) {
-	each(t, func(b *bench) {
-		operationID, runtimeID := b.provision("tenant", "", "c-first")
+	onBothDatabases(t, func(f *fixture) {
+		operationID, runtimeID := f.provision("tenant", "", "c-first")
 
 		for reason, call := range map[string]struct{ tenant, operationID, runtimeID string }{
 			"others": {"other", operationID, runtimeID}, "unknown": {"tenant", "unknown", "unknown"},
 		} {
-			_, operation := b.service.OperationStatus(b.Context(), caller(call.tenant, ""), call.operationID)
-			_, runtime := b.service.RuntimeStatus(b.Context(), caller(call.tenant, ""), call.runtimeID, everything)
+			_, operation := f.service.OperationStatus(f.Context(), caller(call.tenant, ""), call.operationID)
+			_, runtime := f.service.RuntimeStatus(f.Context(), caller(call.tenant, ""), call.runtimeID, allFields)
 
 			for what, err := range map[string]error{"operation": operation, "runtime": runtime} {
 				want := fmt.Sprintf("there is no %s %q of this tenant", what, map[string]string{"operation": call.operationID, "runtime": call.runtimeID}[what])
 				if known := failure.Of(err); !failure.Is(err, failure.NotFound) || known.Text != want || known.Reason != failure.ReasonNotFound {
-					b.Errorf("status of %s, %s: got %v", what, reason, err)
+					f.Errorf("status of %s, %s: got %v", what, reason, err)
 				}
 			}
 		}
@@ -123,51 +123,51 @@ func TestRuntimeStatus(t *testing.T) {
 	var away error = failure.New(failure.Transient, "Gardener is unavailable")
 
 	cases := map[string]struct {
-		reason   string
-		prepare  func(b *bench, creation, runtimeID string)
-		want     orders.RuntimeFields
-		fails    error
-		wantAsks int
+		reason       string
+		prepare      func(f *fixture, creation, runtimeID string)
+		want         orders.RuntimeFields
+		fails        error
+		wantRequests int
 	}{
 		"made": {
-			"a selected kubeconfig is created", func(b *bench, creation, _ string) { b.finish(creation, process.Succeeded) }, everything, nil, 1,
+			"a selected kubeconfig is created", func(f *fixture, creation, _ string) { f.finish(creation, process.Succeeded) }, allFields, nil, 1,
 		},
 		"not wanted": {
 			"a kubeconfig that is not selected is not created",
-			func(b *bench, creation, _ string) { b.finish(creation, process.Succeeded) },
-			orders.RuntimeFields{ClusterConfig: true},
+			func(f *fixture, creation, _ string) { f.finish(creation, process.Succeeded) },
+			orders.RuntimeFields{},
 			nil, 0,
 		},
-		"being made": {"the cluster does not exist yet", func(*bench, string, string) {}, everything, nil, 0},
-		"failed":     {"the cluster may not exist", func(b *bench, creation, _ string) { b.finish(creation, process.Failed) }, everything, nil, 0},
+		"being made": {"the cluster does not exist yet", func(*fixture, string, string) {}, allFields, nil, 0},
+		"failed":     {"the cluster may not exist", func(f *fixture, creation, _ string) { f.finish(creation, process.Failed) }, allFields, nil, 0},
 		"being removed": {
-			"the cluster is reachable until it is deleted", func(b *bench, creation, runtimeID string) {
-				b.finish(creation, process.Succeeded)
-				b.deprovision("tenant", "", runtimeID)
-			}, everything, nil, 1,
+			"the cluster is reachable until it is deleted", func(f *fixture, creation, runtimeID string) {
+				f.finish(creation, process.Succeeded)
+				f.deprovision("tenant", "", runtimeID)
+			}, allFields, nil, 1,
 		},
 		"removed": {
-			"the cluster is deleted", func(b *bench, creation, runtimeID string) {
-				b.finish(creation, process.Succeeded)
+			"the cluster is deleted", func(f *fixture, creation, runtimeID string) {
+				f.finish(creation, process.Succeeded)
 
-				if err := b.store.MarkDeleted(b.Context(), runtimeID, time.Now()); err != nil {
-					b.Fatal(err)
+				if err := f.store.MarkDeleted(f.Context(), runtimeID, time.Now()); err != nil {
+					f.Fatal(err)
 				}
-			}, everything, nil, 0,
+			}, allFields, nil, 0,
 		},
 		"Gardener away": {
-			"the other fields are returned with the error", func(b *bench, creation, _ string) { b.finish(creation, process.Succeeded) }, everything, away, 1,
+			"the other fields are returned with the error", func(f *fixture, creation, _ string) { f.finish(creation, process.Succeeded) }, allFields, away, 1,
 		},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, storagetest.SQLite(t))
-			creation, runtimeID := b.provision("tenant", "", "c-first")
-			c.prepare(b, creation, runtimeID)
-			b.kubeconfig = c.fails
+			f := newFixture(t, storagetest.SQLite(t))
+			creation, runtimeID := f.provision("tenant", "", "c-first")
+			c.prepare(f, creation, runtimeID)
+			f.kubeconfigError = c.fails
 
-			got, err := b.service.RuntimeStatus(t.Context(), caller("tenant", ""), runtimeID, c.want)
+			got, err := f.service.RuntimeStatus(t.Context(), caller("tenant", ""), runtimeID, c.want)
 			if !errors.Is(err, c.fails) {
 				t.Fatalf("%s: got %v, want %v", c.reason, err, c.fails)
 			}
@@ -184,12 +184,12 @@ func TestRuntimeStatus(t *testing.T) {
 				t.Errorf("%s: the connection's state is %s", c.reason, got.Connection.State)
 			}
 
-			if kubeconfig := got.Kubeconfig; (kubeconfig != nil) != (c.wantAsks == 1 && c.fails == nil) {
+			if kubeconfig := got.Kubeconfig; (kubeconfig != nil) != (c.wantRequests == 1 && c.fails == nil) {
 				t.Errorf("%s: the kubeconfig: %v", c.reason, kubeconfig)
 			}
 
-			if len(b.asked) != c.wantAsks || (c.wantAsks == 1 && b.asked[0] != "c-first "+validity.String()) {
-				t.Errorf("%s: requested kubeconfigs %v", c.reason, b.asked)
+			if len(f.requested) != c.wantRequests || (c.wantRequests == 1 && f.requested[0] != "c-first "+validity.String()) {
+				t.Errorf("%s: requested kubeconfigs %v", c.reason, f.requested)
 			}
 		})
 	}

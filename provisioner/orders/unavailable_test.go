@@ -17,24 +17,24 @@ func TestUnavailableDatabaseIsReportedSoon(t *testing.T) {
 	const patience = 40 * time.Second
 
 	config, line := postgrestest.Through(t, postgrestest.Database(t))
-	b := newBench(t, storagetest.Open(t, config))
-	operation, runtime := b.provision("tenant", "key", "c-1")
+	f := newFixture(t, storagetest.Open(t, config))
+	operation, runtime := f.provision("tenant", "key", "c-1")
 
 	calls := map[string]func() error{
 		"provision": func() error {
-			_, err := b.service.Provision(b.Context(), caller("tenant", "other"), order("c-2"))
+			_, err := f.service.Provision(f.Context(), caller("tenant", "other"), order("c-2"))
 			return err
 		},
 		"deprovision": func() error {
-			_, err := b.service.Deprovision(b.Context(), caller("tenant", "gone"), runtime)
+			_, err := f.service.Deprovision(f.Context(), caller("tenant", "gone"), runtime)
 			return err
 		},
 		"operation": func() error {
-			_, err := b.service.OperationStatus(b.Context(), caller("tenant", ""), operation)
+			_, err := f.service.OperationStatus(f.Context(), caller("tenant", ""), operation)
 			return err
 		},
 		"runtime": func() error {
-			_, err := b.service.RuntimeStatus(b.Context(), caller("tenant", ""), runtime, orders.RuntimeFields{})
+			_, err := f.service.RuntimeStatus(f.Context(), caller("tenant", ""), runtime, orders.RuntimeFields{})
 
 			return err
 		},
@@ -50,11 +50,11 @@ func TestUnavailableDatabaseIsReportedSoon(t *testing.T) {
 
 			err := call()
 			if mapping := failure.MappingOf(failure.KindOf(err)); mapping.GraphQL != 503 {
-				b.Errorf("%s: code %d for %v, want a code that clients retry", name, mapping.GraphQL, err)
+				f.Errorf("%s: code %d for %v, want a code that clients retry", name, mapping.GraphQL, err)
 			}
 
 			if took := time.Since(began); took > patience {
-				b.Errorf("%s took %s", name, took)
+				f.Errorf("%s took %s", name, took)
 			}
 		})
 	}
@@ -64,7 +64,7 @@ func TestUnavailableDatabaseIsReportedSoon(t *testing.T) {
 
 	for _, name := range []string{"operation", "runtime", "provision"} {
 		if err := calls[name](); err != nil {
-			b.Errorf("%s: after the database recovered: %v", name, err)
+			f.Errorf("%s: after the database recovered: %v", name, err)
 		}
 	}
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// UpgradeRuntime accepts another version, or another configuration, of Kyma. The operation also holds the present one, for a
-// later RollBackUpgrade. It returns failure.Invalid for Kyma that cannot be installed.
+// UpgradeRuntime accepts the installation of another version or configuration of Kyma; installation.Upgraded merges the upgrade
+// into the present configuration. The operation also stores the present Kyma, for a later RollBackUpgrade. The error is
+// failure.Invalid for Kyma that no release provides, and failure.Conflict for a runtime without Kyma and for a hibernated runtime.
 func (s *Service) UpgradeRuntime(ctx context.Context, caller Caller, runtimeID string, upgrade spec.KymaUpgrade,
 ) (operation.Status, error) {
 	return s.once(ctx, caller, requestFor(runtimeID, operation.KindUpgrade), func() (operation.Status, error) {
@@ -34,8 +35,8 @@ func (s *Service) UpgradeRuntime(ctx context.Context, caller Caller, runtimeID s
 	})
 }
 
-// RollBackUpgrade accepts the return to the Kyma that the last upgrade replaced. It returns failure.Conflict if the last change
-// of Kyma was no upgrade.
+// RollBackUpgrade accepts the installation of the Kyma that the last upgrade replaced, whether or not that upgrade succeeded. The
+// error is failure.Conflict if the last change of Kyma was no upgrade.
 func (s *Service) RollBackUpgrade(ctx context.Context, caller Caller, runtimeID string) (operation.Status, error) {
 	return s.once(ctx, caller, requestFor(runtimeID, operation.KindRollBack), func() (operation.Status, error) {
 		former, err := s.formerKyma(ctx, s.Operations.Reader(), runtimeID)
@@ -44,7 +45,7 @@ func (s *Service) RollBackUpgrade(ctx context.Context, caller Caller, runtimeID 
 		case err == nil:
 			err = s.installable(ctx, caller, runtimeID, always(former))
 		case errors.Is(err, errNothingToRollBack):
-			err = nil // change returns it, unless the runtime cannot be changed at all
+			err = nil // the edit returns the same error, unless change finds a more important one
 		}
 
 		if err != nil {
@@ -67,14 +68,13 @@ func (s *Service) RollBackUpgrade(ctx context.Context, caller Caller, runtimeID 
 // replacement returns the Kyma to install in place of the present one.
 type replacement func(present spec.Kyma) spec.Kyma
 
-// always returns the replacement that ignores the present Kyma.
+// always returns a replacement that ignores the present Kyma.
 func always(kyma spec.Kyma) replacement {
 	return func(spec.Kyma) spec.Kyma { return kyma }
 }
 
-// installable refuses Kyma that no release can provide, and a cluster that is hibernated. It calls the release registry and
-// Gardener, so it runs before the transaction, on a read of the runtime that may be outdated: change repeats the edit on the
-// locked row.
+// installable refuses Kyma that no release provides, and a hibernated cluster. It calls the release registry and Gardener and must
+// therefore run before the transaction. The runtime that it reads may be outdated: change repeats the edit on the locked row.
 func (s *Service) installable(ctx context.Context, caller Caller, runtimeID string, replacement replacement) error {
 	runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Service) installable(ctx context.Context, caller Caller, runtimeID stri
 	return s.awake(ctx, runtime)
 }
 
-// reinstall makes the operation replace the Kyma of the runtime, and keeps the replaced one in its data for a roll back.
+// reinstall replaces the Kyma in the data of the operation, and stores the replaced Kyma next to it for a roll back.
 func reinstall(data *operation.Data, replacement replacement) error {
 	order, err := data.Order()
 	if err != nil {
@@ -116,10 +116,12 @@ func reinstall(data *operation.Data, replacement replacement) error {
 	return reorder(data, order)
 }
 
+// errNothingToRollBack is the cause of the error of formerKyma, for errors.Is.
 var errNothingToRollBack = errors.New("nothing to roll back")
 
-// formerKyma returns the Kyma that the last upgrade replaced. It is available until a roll back has succeeded or the runtime is
-// provisioned again: a failed roll back may be tried again.
+// formerKyma returns the Kyma that the last upgrade replaced, from the data of that upgrade. A failed upgrade counts, because it
+// may have changed the cluster; a failed roll back does not, so that it can be repeated. After a successful roll back, or if the
+// runtime was provisioned again, there is none.
 func (s *Service) formerKyma(ctx context.Context, tx storage.Tx, runtimeID string) (spec.Kyma, error) {
 	past, err := s.Operations.OfInstance(ctx, tx, runtimeID)
 	if err != nil {
@@ -127,28 +129,27 @@ func (s *Service) formerKyma(ctx context.Context, tx storage.Tx, runtimeID strin
 	}
 
 	for _, record := range past {
-		switch {
-		case record.Kind == operation.KindUpgrade && record.State.Terminal():
-			upgrade, err := s.dataOf(ctx, tx, record.ID)
-			if err == nil && upgrade.FormerKyma == nil {
-				err = nothingToRollBack(runtimeID)
-			}
-
-			if err != nil {
-				return spec.Kyma{}, err
-			}
-
-			return *upgrade.FormerKyma, nil
-		case record.Kind == operation.KindRollBack && record.State == process.Succeeded, operation.Provisions(record.Kind):
-			return spec.Kyma{}, nothingToRollBack(runtimeID)
+		if operation.Provisions(record.Kind) || record.Kind == operation.KindRollBack && record.State == process.Succeeded {
+			break
 		}
+
+		if record.Kind != operation.KindUpgrade || !record.State.Terminal() {
+			continue
+		}
+
+		upgrade, err := s.dataOf(ctx, tx, record.ID)
+		if err != nil {
+			return spec.Kyma{}, err
+		}
+
+		if upgrade.FormerKyma == nil {
+			break
+		}
+
+		return *upgrade.FormerKyma, nil
 	}
 
-	return spec.Kyma{}, nothingToRollBack(runtimeID)
-}
-
-func nothingToRollBack(runtimeID string) error {
-	return failure.Wrap(failure.Conflict, errNothingToRollBack,
+	return spec.Kyma{}, failure.Wrap(failure.Conflict, errNothingToRollBack,
 		"the last change of Kyma on the runtime %s was no upgrade, there is nothing to roll back", runtimeID).
 		WithReason(failure.ReasonConflict, failure.ComponentProvisioner)
 }

@@ -35,213 +35,213 @@ func orderWithKyma(name, version string) spec.Runtime {
 	return input
 }
 
-// installed returns a runtime on which the version of Kyma is installed.
-func (b *bench) installed(name, version string) string {
-	b.Helper()
+// runtimeWithKyma returns a runtime on which the version of Kyma is installed.
+func (f *fixture) runtimeWithKyma(name, version string) string {
+	f.Helper()
 
-	status, err := b.service.Provision(b.Context(), caller("tenant", ""), orderWithKyma(name, version))
+	status, err := f.service.Provision(f.Context(), caller("tenant", ""), orderWithKyma(name, version))
 	if err != nil {
-		b.Fatal(err)
+		f.Fatal(err)
 	}
 
-	b.finish(status.ID, process.Succeeded)
+	f.finish(status.ID, process.Succeeded)
 
 	return status.RuntimeID
 }
 
-func (b *bench) upgradeKyma(key, runtimeID, version string) (operation.Status, error) {
-	return b.service.UpgradeRuntime(b.Context(), caller("tenant", key), runtimeID, spec.KymaUpgrade{KymaConfig: kyma(version)})
+func (f *fixture) upgradeKyma(key, runtimeID, version string) (operation.Status, error) {
+	return f.service.UpgradeRuntime(f.Context(), caller("tenant", key), runtimeID, spec.KymaUpgrade{KymaConfig: kyma(version)})
 }
 
-func (b *bench) rollBack(key, runtimeID string) (operation.Status, error) {
-	return b.service.RollBackUpgrade(b.Context(), caller("tenant", key), runtimeID)
+func (f *fixture) rollBack(key, runtimeID string) (operation.Status, error) {
+	return f.service.RollBackUpgrade(f.Context(), caller("tenant", key), runtimeID)
 }
 
-// carry runs the newest operation to its end and, if it succeeds, records its configuration. It returns the operation's data.
-func (b *bench) carry(status operation.Status, err error, end process.State) operation.Data {
-	b.Helper()
+// runNewest runs the newest operation to its end and, if it succeeds, records its configuration. It returns the operation's data.
+func (f *fixture) runNewest(status operation.Status, err error, end process.State) operation.Data {
+	f.Helper()
 
 	if err != nil {
-		b.Fatal(err)
+		f.Fatal(err)
 	}
 
-	record := b.begin()[status.ID]
+	record := f.claimDue()[status.ID]
 
 	var data operation.Data
 	if err := json.Unmarshal(record.Payload, &data); err != nil {
-		b.Fatal(err)
+		f.Fatal(err)
 	}
 
 	if end == process.Succeeded {
-		if err := b.store.Configured(b.Context(), record.InstanceID, data.Runtime.Configuration, record.Position); err != nil {
-			b.Fatal(err)
+		if err := f.store.Configured(f.Context(), record.InstanceID, data.Runtime.Configuration, record.Position); err != nil {
+			f.Fatal(err)
 		}
 	}
 
-	b.end(record, end)
+	f.end(record, end)
 
 	return data
 }
 
 // version returns the version of Kyma in the status of the runtime.
-func (b *bench) version(runtimeID string) string {
-	b.Helper()
+func (f *fixture) version(runtimeID string) string {
+	f.Helper()
 
-	status, err := b.service.RuntimeStatus(b.Context(), caller("tenant", ""), runtimeID, orders.RuntimeFields{})
+	status, err := f.service.RuntimeStatus(f.Context(), caller("tenant", ""), runtimeID, orders.RuntimeFields{})
 	if err != nil {
-		b.Fatal(err)
+		f.Fatal(err)
 	}
 
 	return status.Kyma.Version
 }
 
 func TestRuntimeWithKyma(t *testing.T) {
-	each(t, func(b *bench) {
-		made, err := b.service.Provision(b.Context(), caller("tenant", ""), orderWithKyma("c-first", "1.24.0"))
+	onBothDatabases(t, func(f *fixture) {
+		made, err := f.service.Provision(f.Context(), caller("tenant", ""), orderWithKyma("c-first", "1.24.0"))
 		if err != nil || made.Kind != operation.KindProvision {
-			b.Fatalf("the provisioning is accepted as %+v, %v", made, err)
+			f.Fatalf("the provisioning is accepted as %+v, %v", made, err)
 		}
 
-		b.finish(made.ID, process.Succeeded)
+		f.finish(made.ID, process.Succeeded)
 
-		status, err := b.service.RuntimeStatus(b.Context(), caller("tenant", ""), made.RuntimeID, orders.RuntimeFields{})
+		status, err := f.service.RuntimeStatus(f.Context(), caller("tenant", ""), made.RuntimeID, orders.RuntimeFields{})
 		if err != nil {
-			b.Fatal(err)
+			f.Fatal(err)
 		}
 
 		want := kyma("1.24.0").WithoutSecrets()
 		if diff := cmp.Diff(want, status.Kyma); diff != "" || want.Components[0].Configuration[0].Value != "" {
-			b.Errorf("the status must omit the secret, -want +got:\n%s", diff)
+			f.Errorf("the status must omit the secret, -want +got:\n%s", diff)
 		}
 
-		upgraded, err := b.upgrade("", made.RuntimeID)
+		upgraded, err := f.upgrade("", made.RuntimeID)
 		if err != nil {
-			b.Fatalf("upgrading its cluster: %v", err)
+			f.Fatalf("upgrading its cluster: %v", err)
 		}
 
-		b.finish(upgraded.ID, process.Succeeded)
+		f.finish(upgraded.ID, process.Succeeded)
 
-		removal := b.deprovision("tenant", "", made.RuntimeID)
-		if record := b.begin()[removal]; record.Kind != operation.KindDeprovision {
-			b.Errorf("the removal has kind %s, want %s", record.Kind, operation.KindDeprovision)
+		removal := f.deprovision("tenant", "", made.RuntimeID)
+		if record := f.claimDue()[removal]; record.Kind != operation.KindDeprovision {
+			f.Errorf("the removal has kind %s, want %s", record.Kind, operation.KindDeprovision)
 		}
 
-		if again := b.deprovision("tenant", "", made.RuntimeID); again != removal {
-			b.Errorf("the repeated removal is operation %s, want %s", again, removal)
+		if again := f.deprovision("tenant", "", made.RuntimeID); again != removal {
+			f.Errorf("the repeated removal is operation %s, want %s", again, removal)
 		}
 	})
 }
 
 func TestRepeatAfterFailureUsesTheNewOrder(t *testing.T) {
-	each(t, func(b *bench) {
-		first, err := b.service.Provision(b.Context(), caller("tenant", ""), orderWithKyma("c-first", "1.24.0"))
-		b.carry(first, err, process.Failed)
+	onBothDatabases(t, func(f *fixture) {
+		first, err := f.service.Provision(f.Context(), caller("tenant", ""), orderWithKyma("c-first", "1.24.0"))
+		f.runNewest(first, err, process.Failed)
 
-		again, err := b.service.Provision(b.Context(), caller("tenant", ""), order("c-first"))
+		again, err := f.service.Provision(f.Context(), caller("tenant", ""), order("c-first"))
 		if err != nil || again.RuntimeID != first.RuntimeID || again.Kind != operation.KindProvisionNoInstall {
-			b.Errorf("without Kyma: got %+v, %v", again, err)
+			f.Errorf("without Kyma: got %+v, %v", again, err)
 		}
 
-		b.carry(again, err, process.Failed)
+		f.runNewest(again, err, process.Failed)
 
-		again, err = b.service.Provision(b.Context(), caller("tenant", ""), orderWithKyma("c-first", "1.24.1"))
+		again, err = f.service.Provision(f.Context(), caller("tenant", ""), orderWithKyma("c-first", "1.24.1"))
 		if err != nil || again.RuntimeID != first.RuntimeID || again.Kind != operation.KindProvision {
-			b.Errorf("with Kyma: got %+v, %v", again, err)
+			f.Errorf("with Kyma: got %+v, %v", again, err)
 		}
 	})
 }
 
 func TestUpgradeAndRollBackOfKyma(t *testing.T) {
-	each(t, func(b *bench) {
-		runtimeID := b.installed("c-first", "1.24.0")
+	onBothDatabases(t, func(f *fixture) {
+		runtimeID := f.runtimeWithKyma("c-first", "1.24.0")
 
-		accepted, err := b.upgradeKyma("up", runtimeID, "2.0.0")
-		if err != nil || accepted.Kind != operation.KindUpgrade || b.version(runtimeID) != "1.24.0" {
-			b.Fatalf("the upgrade is accepted as %+v, %v; until it has succeeded the runtime shows version %s", accepted, err, b.version(runtimeID))
+		accepted, err := f.upgradeKyma("up", runtimeID, "2.0.0")
+		if err != nil || accepted.Kind != operation.KindUpgrade || f.version(runtimeID) != "1.24.0" {
+			f.Fatalf("the upgrade is accepted as %+v, %v; until it has succeeded the runtime shows version %s", accepted, err, f.version(runtimeID))
 		}
 
-		if again, err := b.upgradeKyma("up", runtimeID, "2.0.0"); err != nil || again.ID != accepted.ID {
-			b.Errorf("the repeated call: got %+v, %v", again, err)
+		if again, err := f.upgradeKyma("up", runtimeID, "2.0.0"); err != nil || again.ID != accepted.ID {
+			f.Errorf("the repeated call: got %+v, %v", again, err)
 		}
 
-		b.carry(accepted, err, process.Succeeded)
+		f.runNewest(accepted, err, process.Succeeded)
 
-		if got := b.version(runtimeID); got != "2.0.0" {
-			b.Errorf("after the upgrade the runtime shows version %s", got)
+		if got := f.version(runtimeID); got != "2.0.0" {
+			f.Errorf("after the upgrade the runtime shows version %s", got)
 		}
 
-		cluster, err := b.upgrade("", runtimeID)
-		b.carry(cluster, err, process.Succeeded)
+		cluster, err := f.upgrade("", runtimeID)
+		f.runNewest(cluster, err, process.Succeeded)
 
-		back, err := b.rollBack("back", runtimeID)
+		back, err := f.rollBack("back", runtimeID)
 		if err != nil || back.Kind != operation.KindUpgrade {
-			b.Fatalf("the roll back is accepted as %+v, %v; want a type that clients of Kyma Provisioner know", back, err)
+			f.Fatalf("the roll back is accepted as %+v, %v; want a type that clients of Kyma Provisioner know", back, err)
 		}
 
-		if again, err := b.rollBack("back", runtimeID); err != nil || again.ID != back.ID {
-			b.Errorf("the repeated call: got %+v, %v", again, err)
+		if again, err := f.rollBack("back", runtimeID); err != nil || again.ID != back.ID {
+			f.Errorf("the repeated call: got %+v, %v", again, err)
 		}
 
-		order, err := b.carry(back, err, process.Succeeded).Order()
+		order, err := f.runNewest(back, err, process.Succeeded).Order()
 		if err != nil {
-			b.Fatal(err)
+			f.Fatal(err)
 		}
 
 		if diff := cmp.Diff(kyma("1.24.0"), order.KymaConfig); diff != "" {
-			b.Errorf("the roll back restores the earlier order with its secrets, -want +got:\n%s", diff)
+			f.Errorf("the roll back restores the earlier order with its secrets, -want +got:\n%s", diff)
 		}
 
 		if order.ClusterConfig.GardenerConfig.AutoScalerMax != 7 {
-			b.Error("the roll back reverted the change of the cluster")
+			f.Error("the roll back reverted the change of the cluster")
 		}
 
-		if _, err := b.rollBack("twice", runtimeID); !failure.Is(err, failure.Conflict) || !strings.Contains(err.Error(), "nothing to roll back") {
-			b.Errorf("a second roll back: got %v", err)
+		if _, err := f.rollBack("twice", runtimeID); !failure.Is(err, failure.Conflict) || !strings.Contains(err.Error(), "nothing to roll back") {
+			f.Errorf("a second roll back: got %v", err)
 		}
 	})
 }
 
 // TestRollBackTarget checks which version a roll back restores after a series of operations.
 func TestRollBackTarget(t *testing.T) {
-	upgrade := func(version string, end process.State) func(b *bench, runtimeID string) {
-		return func(b *bench, runtimeID string) {
-			status, err := b.upgradeKyma("", runtimeID, version)
-			b.carry(status, err, end)
+	upgrade := func(version string, end process.State) func(f *fixture, runtimeID string) {
+		return func(f *fixture, runtimeID string) {
+			status, err := f.upgradeKyma("", runtimeID, version)
+			f.runNewest(status, err, end)
 		}
 	}
-	rollBack := func(end process.State) func(b *bench, runtimeID string) {
-		return func(b *bench, runtimeID string) {
-			status, err := b.rollBack("", runtimeID)
-			b.carry(status, err, end)
+	rollBack := func(end process.State) func(f *fixture, runtimeID string) {
+		return func(f *fixture, runtimeID string) {
+			status, err := f.rollBack("", runtimeID)
+			f.runNewest(status, err, end)
 		}
 	}
 
 	for name, c := range map[string]struct {
 		reason string
-		past   []func(b *bench, runtimeID string)
+		past   []func(f *fixture, runtimeID string)
 		want   string
 	}{
-		"failed":          {"a failed upgrade may have changed the cluster", []func(*bench, string){upgrade("2", process.Failed)}, "1"},
-		"second":          {"the last upgrade counts", []func(*bench, string){upgrade("2", process.Succeeded), upgrade("3", process.Succeeded)}, "2"},
-		"second failed":   {"the last upgrade counts", []func(*bench, string){upgrade("2", process.Succeeded), upgrade("3", process.Failed)}, "2"},
-		"roll back again": {"a failed roll back can be repeated", []func(*bench, string){upgrade("2", process.Succeeded), rollBack(process.Failed)}, "1"},
+		"failed":          {"a failed upgrade may have changed the cluster", []func(*fixture, string){upgrade("2", process.Failed)}, "1"},
+		"second":          {"the last upgrade counts", []func(*fixture, string){upgrade("2", process.Succeeded), upgrade("3", process.Succeeded)}, "2"},
+		"second failed":   {"the last upgrade counts", []func(*fixture, string){upgrade("2", process.Succeeded), upgrade("3", process.Failed)}, "2"},
+		"roll back again": {"a failed roll back can be repeated", []func(*fixture, string){upgrade("2", process.Succeeded), rollBack(process.Failed)}, "1"},
 		"upgrade after a roll back": {
 			reason: "the upgrade started from the restored version",
-			past:   []func(*bench, string){upgrade("2", process.Succeeded), rollBack(process.Succeeded), upgrade("3", process.Succeeded)},
+			past:   []func(*fixture, string){upgrade("2", process.Succeeded), rollBack(process.Succeeded), upgrade("3", process.Succeeded)},
 			want:   "1",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, storagetest.SQLite(t))
-			runtimeID := b.installed("c-first", "1")
+			f := newFixture(t, storagetest.SQLite(t))
+			runtimeID := f.runtimeWithKyma("c-first", "1")
 
 			for _, act := range c.past {
-				act(b, runtimeID)
+				act(f, runtimeID)
 			}
 
-			status, err := b.rollBack("", runtimeID)
+			status, err := f.rollBack("", runtimeID)
 
-			order, err := b.carry(status, err, process.Succeeded).Order()
+			order, err := f.runNewest(status, err, process.Succeeded).Order()
 			if err != nil || order.KymaConfig.Version != c.want {
 				t.Errorf("%s: rolled back to %s, want %s, %v", c.reason, order.KymaConfig.Version, c.want, err)
 			}
@@ -259,18 +259,18 @@ func TestKymaChangeIsRefused(t *testing.T) {
 	away := failure.New(failure.Transient, "Gardener is unavailable")
 	unplanned := failure.New(failure.Invalid, "no release 2.0.0")
 
-	withKyma := func(b *bench) string { return b.installed("c-first", "1.24.0") }
-	upgraded := func(b *bench) string {
-		runtimeID := b.installed("c-first", "1.24.0")
-		status, err := b.upgradeKyma("", runtimeID, "2.0.0")
-		b.carry(status, err, process.Succeeded)
+	withKyma := func(f *fixture) string { return f.runtimeWithKyma("c-first", "1.24.0") }
+	upgraded := func(f *fixture) string {
+		runtimeID := f.runtimeWithKyma("c-first", "1.24.0")
+		status, err := f.upgradeKyma("", runtimeID, "2.0.0")
+		f.runNewest(status, err, process.Succeeded)
 
 		return runtimeID
 	}
 
 	for name, c := range map[string]struct {
 		reason    string
-		prepare   func(b *bench) string
+		prepare   func(f *fixture) string
 		shoot     gardencorev1beta1.Shoot
 		unread    error
 		unplanned error
@@ -278,26 +278,26 @@ func TestKymaChangeIsRefused(t *testing.T) {
 		kind      failure.Kind
 		want      string
 	}{
-		"no Kyma":     {reason: "the runtime has no Kyma", prepare: func(b *bench) string { return b.made("c-first") }, kind: failure.Conflict, want: "was ordered without Kyma"},
+		"no Kyma":     {reason: "the runtime has no Kyma", prepare: func(f *fixture) string { return f.createdRuntime("c-first") }, kind: failure.Conflict, want: "was ordered without Kyma"},
 		"hibernated":  {reason: "the API server does not run", prepare: withKyma, shoot: asleep, kind: failure.Conflict, want: "is hibernated: wake it up first"},
 		"hibernating": {reason: "the API server is about to stop", prepare: withKyma, shoot: fallingAsleep, kind: failure.Conflict, want: "is hibernated"},
 		"unavailable": {reason: "whether the cluster is hibernated is unknown", prepare: withKyma, unread: away, kind: failure.Transient, want: "Gardener is unavailable"},
 		"no plan":     {reason: "an upgrade without a plan is refused at once", prepare: withKyma, unplanned: unplanned, kind: failure.Invalid, want: "no release"},
-		"unknown":     {reason: "the runtime does not exist", prepare: func(*bench) string { return "unknown" }, kind: failure.NotFound, want: `no runtime "unknown"`},
+		"unknown":     {reason: "the runtime does not exist", prepare: func(*fixture) string { return "unknown" }, kind: failure.NotFound, want: `no runtime "unknown"`},
 		"busy": {
-			reason: "one operation at a time", kind: failure.Conflict, want: "(UpgradeShoot) is in progress", prepare: func(b *bench) string {
-				runtimeID := withKyma(b)
-				b.mustUpgrade("", runtimeID)
+			reason: "one operation at a time", kind: failure.Conflict, want: "(UpgradeShoot) is in progress", prepare: func(f *fixture) string {
+				runtimeID := withKyma(f)
+				f.mustUpgrade("", runtimeID)
 
 				return runtimeID
 			},
 		},
 		"never upgraded": {reason: "Kyma was never upgraded", prepare: withKyma, rollBack: true, kind: failure.Conflict, want: "there is nothing to roll back"},
 		"busy upgrading": {
-			reason: "the upgrade has not ended", rollBack: true, kind: failure.Conflict, want: "(Upgrade) is in progress", prepare: func(b *bench) string {
-				runtimeID := withKyma(b)
-				if _, err := b.upgradeKyma("", runtimeID, "2.0.0"); err != nil {
-					b.Fatal(err)
+			reason: "the upgrade has not ended", rollBack: true, kind: failure.Conflict, want: "(Upgrade) is in progress", prepare: func(f *fixture) string {
+				runtimeID := withKyma(f)
+				if _, err := f.upgradeKyma("", runtimeID, "2.0.0"); err != nil {
+					f.Fatal(err)
 				}
 
 				return runtimeID
@@ -306,15 +306,15 @@ func TestKymaChangeIsRefused(t *testing.T) {
 		"hibernated before the roll back": {reason: "the API server does not run", prepare: upgraded, shoot: asleep, rollBack: true, kind: failure.Conflict, want: "is hibernated"},
 		"earlier release removed":         {reason: "the release was removed meanwhile", prepare: upgraded, unplanned: unplanned, rollBack: true, kind: failure.Invalid, want: "no release"},
 		"roll back of nothing": {
-			reason: "the runtime does not exist", prepare: func(*bench) string { return "unknown" }, rollBack: true, kind: failure.NotFound, want: `no runtime "unknown"`,
+			reason: "the runtime does not exist", prepare: func(*fixture) string { return "unknown" }, rollBack: true, kind: failure.NotFound, want: `no runtime "unknown"`,
 		},
 		"removed": {
-			reason: "the runtime is removed", rollBack: true, kind: failure.Conflict, want: "is removed", prepare: func(b *bench) string {
-				runtimeID := withKyma(b)
-				b.finish(b.deprovision("tenant", "", runtimeID), process.Succeeded)
+			reason: "the runtime is removed", rollBack: true, kind: failure.Conflict, want: "is removed", prepare: func(f *fixture) string {
+				runtimeID := withKyma(f)
+				f.finish(f.deprovision("tenant", "", runtimeID), process.Succeeded)
 
-				if err := b.store.MarkDeleted(b.Context(), runtimeID, time.Now()); err != nil {
-					b.Fatal(err)
+				if err := f.store.MarkDeleted(f.Context(), runtimeID, time.Now()); err != nil {
+					f.Fatal(err)
 				}
 
 				return runtimeID
@@ -322,23 +322,23 @@ func TestKymaChangeIsRefused(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, storagetest.SQLite(t))
-			runtimeID := c.prepare(b)
-			b.shoot, b.unread, b.unplanned = c.shoot, c.unread, c.unplanned
-			before := b.count("operations") + b.count("idempotency_keys")
+			f := newFixture(t, storagetest.SQLite(t))
+			runtimeID := c.prepare(f)
+			f.shoot, f.getError, f.planError = c.shoot, c.unread, c.unplanned
+			before := f.count("operations") + f.count("idempotency_keys")
 
 			var err error
 			if c.rollBack {
-				_, err = b.rollBack("key", runtimeID)
+				_, err = f.rollBack("key", runtimeID)
 			} else {
-				_, err = b.upgradeKyma("key", runtimeID, "2.0.0")
+				_, err = f.upgradeKyma("key", runtimeID, "2.0.0")
 			}
 
 			if !failure.Is(err, c.kind) || !strings.Contains(failure.Of(err).Text, c.want) {
 				t.Errorf("%s: got %v", c.reason, err)
 			}
 
-			if b.count("operations")+b.count("idempotency_keys") != before {
+			if f.count("operations")+f.count("idempotency_keys") != before {
 				t.Errorf("%s: the refused call changed rows", c.reason)
 			}
 		})
@@ -347,15 +347,15 @@ func TestKymaChangeIsRefused(t *testing.T) {
 
 // TestUpgradeMergesComponents: a client need not resend secrets that it no longer knows.
 func TestUpgradeMergesComponents(t *testing.T) {
-	b := newBench(t, storagetest.SQLite(t))
-	runtimeID := b.installed("c-first", "1.24.0")
+	f := newFixture(t, storagetest.SQLite(t))
+	runtimeID := f.runtimeWithKyma("c-first", "1.24.0")
 
 	upgrade := kyma("2.0.0")
 	upgrade.Components[0].Configuration = nil
 
-	status, err := b.service.UpgradeRuntime(t.Context(), caller("tenant", ""), runtimeID, spec.KymaUpgrade{KymaConfig: upgrade})
+	status, err := f.service.UpgradeRuntime(t.Context(), caller("tenant", ""), runtimeID, spec.KymaUpgrade{KymaConfig: upgrade})
 
-	order, err := b.carry(status, err, process.Succeeded).Order()
+	order, err := f.runNewest(status, err, process.Succeeded).Order()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,16 +366,16 @@ func TestUpgradeMergesComponents(t *testing.T) {
 }
 
 func TestKymaUpgradeOfAMissingCluster(t *testing.T) {
-	b := newBench(t, storagetest.SQLite(t))
-	runtimeID := b.installed("c-first", "1.24.0")
-	b.unread = failure.New(failure.NotFound, "no such Shoot")
+	f := newFixture(t, storagetest.SQLite(t))
+	runtimeID := f.runtimeWithKyma("c-first", "1.24.0")
+	f.getError = failure.New(failure.NotFound, "no such Shoot")
 
-	if _, err := b.upgradeKyma("", runtimeID, "2.0.0"); err != nil {
+	if _, err := f.upgradeKyma("", runtimeID, "2.0.0"); err != nil {
 		t.Errorf("the operation reports the missing cluster, the call must not: %v", err)
 	}
 
 	input := spec.KymaUpgrade{KymaConfig: &spec.Kyma{}}
-	if _, err := b.service.UpgradeRuntime(t.Context(), caller("tenant", ""), runtimeID, input); !failure.Is(err, failure.Invalid) {
+	if _, err := f.service.UpgradeRuntime(t.Context(), caller("tenant", ""), runtimeID, input); !failure.Is(err, failure.Invalid) {
 		t.Errorf("an invalid order: got %v", err)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// wider returns an upgrade to more machines.
-func wider() spec.Upgrade {
+// moreMachines returns an upgrade to more machines.
+func moreMachines() spec.Upgrade {
 	return spec.Upgrade{
 		GardenerConfig: &spec.ClusterUpgrade{
 			MachineType: new("m6i.large"), AutoScalerMin: new(1), AutoScalerMax: new(7), MaxSurge: new(1),
@@ -24,97 +24,97 @@ func wider() spec.Upgrade {
 	}
 }
 
-// made returns a runtime whose cluster was created.
-func (b *bench) made(name string) string {
-	b.Helper()
+// createdRuntime returns a runtime whose cluster was created.
+func (f *fixture) createdRuntime(name string) string {
+	f.Helper()
 
-	creation, runtimeID := b.provision("tenant", "", name)
-	b.finish(creation, process.Succeeded)
+	creation, runtimeID := f.provision("tenant", "", name)
+	f.finish(creation, process.Succeeded)
 
 	return runtimeID
 }
 
-func (b *bench) upgrade(key, runtimeID string) (operation.Status, error) {
-	return b.service.UpgradeShoot(b.Context(), caller("tenant", key), runtimeID, wider())
+func (f *fixture) upgrade(key, runtimeID string) (operation.Status, error) {
+	return f.service.UpgradeShoot(f.Context(), caller("tenant", key), runtimeID, moreMachines())
 }
 
-func (b *bench) mustUpgrade(key, runtimeID string) string {
-	b.Helper()
+func (f *fixture) mustUpgrade(key, runtimeID string) string {
+	f.Helper()
 
-	status, err := b.upgrade(key, runtimeID)
+	status, err := f.upgrade(key, runtimeID)
 	if err != nil {
-		b.Fatal(err)
+		f.Fatal(err)
 	}
 
 	return status.ID
 }
 
 func TestUpgradeShoot(t *testing.T) {
-	each(t, func(b *bench) {
-		runtimeID := b.made("c-first")
-		woken := b.woken.Load()
+	onBothDatabases(t, func(f *fixture) {
+		runtimeID := f.createdRuntime("c-first")
+		woken := f.wakes.Load()
 
-		status, err := b.upgrade("key", runtimeID)
+		status, err := f.upgrade("key", runtimeID)
 		if err != nil {
-			b.Fatal(err)
+			f.Fatal(err)
 		}
 
 		if status.Kind != operation.KindUpgradeShoot || status.State != process.Pending || status.RuntimeID != runtimeID {
-			b.Errorf("accepted as %+v", status)
+			f.Errorf("accepted as %+v", status)
 		}
 
-		if b.woken.Load() == woken {
-			b.Error("the engine was not woken")
+		if f.wakes.Load() == woken {
+			f.Error("the engine was not woken")
 		}
 
 		var data operation.Data
-		if err := json.Unmarshal(b.begin()[status.ID].Payload, &data); err != nil {
-			b.Fatal(err)
+		if err := json.Unmarshal(f.claimDue()[status.ID].Payload, &data); err != nil {
+			f.Fatal(err)
 		}
 
 		wanted, err := data.Order()
 		if err != nil {
-			b.Fatal(err)
+			f.Fatal(err)
 		}
 
 		if config := wanted.ClusterConfig; config.GardenerConfig.AutoScalerMax != 7 || config.GardenerConfig.TargetSecret != "hush" ||
 			config.Administrators[0] != "joe@example.com" {
-			b.Errorf("the operation has the order %+v", config)
+			f.Errorf("the operation has the order %+v", config)
 		}
 
-		if shown := b.shown(runtimeID); shown.AutoScalerMax != 0 {
-			b.Errorf("the runtime shows %d machines before the operation has succeeded", shown.AutoScalerMax)
+		if shown := f.clusterOf(runtimeID); shown.AutoScalerMax != 0 {
+			f.Errorf("the runtime shows %d machines before the operation has succeeded", shown.AutoScalerMax)
 		}
 
-		if err := b.store.Configured(b.Context(), runtimeID, data.Runtime.Configuration, 2); err != nil {
-			b.Fatal(err)
+		if err := f.store.Configured(f.Context(), runtimeID, data.Runtime.Configuration, 2); err != nil {
+			f.Fatal(err)
 		}
 
-		if shown := b.shown(runtimeID); shown.AutoScalerMax != 7 {
-			b.Errorf("the runtime shows %d machines after the operation recorded its order", shown.AutoScalerMax)
+		if shown := f.clusterOf(runtimeID); shown.AutoScalerMax != 7 {
+			f.Errorf("the runtime shows %d machines after the operation recorded its order", shown.AutoScalerMax)
 		}
 	})
 }
 
-// shown returns the configuration of the runtime as clients read it.
-func (b *bench) shown(runtimeID string) *spec.Cluster {
-	b.Helper()
+// clusterOf returns the configuration of the runtime as clients read it.
+func (f *fixture) clusterOf(runtimeID string) *spec.Cluster {
+	f.Helper()
 
-	status, err := b.service.RuntimeStatus(b.Context(), caller("tenant", ""), runtimeID, orders.RuntimeFields{ClusterConfig: true})
+	status, err := f.service.RuntimeStatus(f.Context(), caller("tenant", ""), runtimeID, orders.RuntimeFields{})
 	if err != nil {
-		b.Fatal(err)
+		f.Fatal(err)
 	}
 
 	return status.Cluster
 }
 
 func TestRepeatedUpgrade(t *testing.T) {
-	each(t, func(b *bench) {
-		runtimeID := b.made("c-first")
-		first := b.mustUpgrade("key", runtimeID)
+	onBothDatabases(t, func(f *fixture) {
+		runtimeID := f.createdRuntime("c-first")
+		first := f.mustUpgrade("key", runtimeID)
 
-		results, errs := together(func(string) (string, error) {
-			status, err := b.upgrade("key", runtimeID)
+		results, errs := concurrently(func(string) (string, error) {
+			status, err := f.upgrade("key", runtimeID)
 			if err != nil {
 				return "", err
 			}
@@ -123,25 +123,25 @@ func TestRepeatedUpgrade(t *testing.T) {
 		})
 		for i := range results {
 			if errs[i] != nil || results[i] != first {
-				b.Errorf("the repeated call: got operation %s, %v; want %s", results[i], errs[i], first)
+				f.Errorf("the repeated call: got operation %s, %v; want %s", results[i], errs[i], first)
 			}
 		}
 
-		b.finish(first, process.Succeeded)
+		f.finish(first, process.Succeeded)
 
-		if again := b.mustUpgrade("key", runtimeID); again != first {
-			b.Errorf("after the end: got operation %s, want %s", again, first)
+		if again := f.mustUpgrade("key", runtimeID); again != first {
+			f.Errorf("after the end: got operation %s, want %s", again, first)
 		}
 	})
 }
 
 func TestConcurrentUpgrades(t *testing.T) {
-	each(t, func(b *bench) {
-		runtimeID := b.made("c-first")
+	onBothDatabases(t, func(f *fixture) {
+		runtimeID := f.createdRuntime("c-first")
 		accepted := 0
 
-		_, errs := together(func(caller string) (string, error) {
-			_, err := b.upgrade(caller, runtimeID)
+		_, errs := concurrently(func(caller string) (string, error) {
+			_, err := f.upgrade(caller, runtimeID)
 
 			return "", err
 		})
@@ -150,12 +150,12 @@ func TestConcurrentUpgrades(t *testing.T) {
 			case err == nil:
 				accepted++
 			case !failure.Is(err, failure.Conflict) || !strings.Contains(err.Error(), "is in progress"):
-				b.Errorf("refused with %v", err)
+				f.Errorf("refused with %v", err)
 			}
 		}
 
 		if accepted != 1 {
-			b.Errorf("%d concurrent upgrades were accepted, want 1", accepted)
+			f.Errorf("%d concurrent upgrades were accepted, want 1", accepted)
 		}
 	})
 }
@@ -163,59 +163,59 @@ func TestConcurrentUpgrades(t *testing.T) {
 func TestUpgradeIsRefused(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
-		prepare func(b *bench) (runtimeID string)
+		prepare func(f *fixture) (runtimeID string)
 		kind    failure.Kind
 		want    string
 	}{
 		"unknown": {
-			"the runtime does not exist", func(*bench) string { return "unknown" }, failure.NotFound, `there is no runtime "unknown" of this tenant`,
+			"the runtime does not exist", func(*fixture) string { return "unknown" }, failure.NotFound, `there is no runtime "unknown" of this tenant`,
 		},
 		"of another tenant": {
-			"runtimes of other tenants are not found", func(b *bench) string {
-				_, runtimeID := b.provision("other", "", "c-first")
+			"runtimes of other tenants are not found", func(f *fixture) string {
+				_, runtimeID := f.provision("other", "", "c-first")
 
 				return runtimeID
 			}, failure.NotFound, "of this tenant",
 		},
 		"being made": {
-			"another operation is in progress", func(b *bench) string {
-				_, runtimeID := b.provision("tenant", "", "c-first")
+			"another operation is in progress", func(f *fixture) string {
+				_, runtimeID := f.provision("tenant", "", "c-first")
 
 				return runtimeID
 			}, failure.Conflict, "(ProvisionNoInstall) is in progress for the runtime",
 		},
 		"failed": {
-			"the creation failed", func(b *bench) string {
-				creation, runtimeID := b.provision("tenant", "", "c-first")
-				b.finish(creation, process.Failed)
+			"the creation failed", func(f *fixture) string {
+				creation, runtimeID := f.provision("tenant", "", "c-first")
+				f.finish(creation, process.Failed)
 
 				return runtimeID
 			}, failure.Conflict, "has no cluster, because its creation failed: provision it again",
 		},
 		"half removed": {
-			"the removal failed halfway", func(b *bench) string {
-				runtimeID := b.made("c-first")
-				b.finish(b.deprovision("tenant", "", runtimeID), process.Failed)
+			"the removal failed halfway", func(f *fixture) string {
+				runtimeID := f.createdRuntime("c-first")
+				f.finish(f.deprovision("tenant", "", runtimeID), process.Failed)
 
 				return runtimeID
 			}, failure.Conflict, "has started and failed: deprovision it again",
 		},
 		"removed": {
-			"the runtime is removed", func(b *bench) string {
-				runtimeID := b.made("c-first")
-				b.finish(b.deprovision("tenant", "", runtimeID), process.Succeeded)
+			"the runtime is removed", func(f *fixture) string {
+				runtimeID := f.createdRuntime("c-first")
+				f.finish(f.deprovision("tenant", "", runtimeID), process.Succeeded)
 
-				if err := b.store.MarkDeleted(b.Context(), runtimeID, time.Now()); err != nil {
-					b.Fatal(err)
+				if err := f.store.MarkDeleted(f.Context(), runtimeID, time.Now()); err != nil {
+					f.Fatal(err)
 				}
 
 				return runtimeID
 			}, failure.Conflict, "is removed",
 		},
 		"not possible": {
-			"no Shoot can be built for the upgrade", func(b *bench) string {
-				runtimeID := b.made("c-first")
-				b.refused.Store(failure.New(failure.Invalid, "no such machine type"))
+			"no Shoot can be built for the upgrade", func(f *fixture) string {
+				runtimeID := f.createdRuntime("c-first")
+				f.checkError.Store(failure.New(failure.Invalid, "no such machine type"))
 
 				return runtimeID
 			}, failure.Invalid, "no such machine type",
@@ -224,16 +224,16 @@ func TestUpgradeIsRefused(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, storagetest.SQLite(t))
-			runtimeID := c.prepare(b)
-			operations, keys := b.count("operations"), b.count("idempotency_keys")
+			f := newFixture(t, storagetest.SQLite(t))
+			runtimeID := c.prepare(f)
+			operations, keys := f.count("operations"), f.count("idempotency_keys")
 
-			_, err := b.upgrade("key", runtimeID)
+			_, err := f.upgrade("key", runtimeID)
 			if !failure.Is(err, c.kind) || !strings.Contains(failure.Of(err).Text, c.want) {
 				t.Errorf("%s: got %v", c.reason, err)
 			}
 
-			if b.count("operations") != operations || b.count("idempotency_keys") != keys {
+			if f.count("operations") != operations || f.count("idempotency_keys") != keys {
 				t.Errorf("%s: the refused call changed rows", c.reason)
 			}
 		})
@@ -242,44 +242,44 @@ func TestUpgradeIsRefused(t *testing.T) {
 
 // TestOperationsOfOtherRuntimesDoNotConflict: a newer operation of another runtime must not refuse a change.
 func TestOperationsOfOtherRuntimesDoNotConflict(t *testing.T) {
-	each(t, func(b *bench) {
-		first := b.made("c-first")
-		second := b.made("c-second")
+	onBothDatabases(t, func(f *fixture) {
+		first := f.createdRuntime("c-first")
+		second := f.createdRuntime("c-second")
 
-		b.provision("tenant", "", "c-third")
-		running := b.mustUpgrade("", second)
+		f.provision("tenant", "", "c-third")
+		running := f.mustUpgrade("", second)
 
-		if status, err := b.upgrade("", first); err != nil || status.RuntimeID != first || status.ID == running {
-			b.Errorf("the change of another runtime: got %+v, %v", status, err)
+		if status, err := f.upgrade("", first); err != nil || status.RuntimeID != first || status.ID == running {
+			f.Errorf("the change of another runtime: got %+v, %v", status, err)
 		}
 	})
 }
 
 func TestRemovalCancelsAnUpgrade(t *testing.T) {
-	each(t, func(b *bench) {
-		runtimeID := b.made("c-first")
-		upgrade := b.mustUpgrade("", runtimeID)
-		running := b.begin()[upgrade]
-		removal := b.deprovision("tenant", "", runtimeID)
+	onBothDatabases(t, func(f *fixture) {
+		runtimeID := f.createdRuntime("c-first")
+		upgrade := f.mustUpgrade("", runtimeID)
+		running := f.claimDue()[upgrade]
+		removal := f.deprovision("tenant", "", runtimeID)
 
-		if got := b.state(upgrade); got != process.Canceling {
-			b.Errorf("the upgrade's state is %s", got)
+		if got := f.state(upgrade); got != process.Canceling {
+			f.Errorf("the upgrade's state is %s", got)
 		}
 
-		b.end(running, process.Succeeded)
-		b.finish(removal, process.Succeeded)
+		f.end(running, process.Succeeded)
+		f.finish(removal, process.Succeeded)
 	})
 }
 
 func TestUpgradeAfterAFailedOne(t *testing.T) {
-	each(t, func(b *bench) {
-		runtimeID := b.made("c-first")
-		b.finish(b.mustUpgrade("first", runtimeID), process.Failed)
+	onBothDatabases(t, func(f *fixture) {
+		runtimeID := f.createdRuntime("c-first")
+		f.finish(f.mustUpgrade("first", runtimeID), process.Failed)
 
-		if shown := b.shown(runtimeID); shown.AutoScalerMax != 0 {
-			b.Errorf("after the failure the runtime shows %d machines", shown.AutoScalerMax)
+		if shown := f.clusterOf(runtimeID); shown.AutoScalerMax != 0 {
+			f.Errorf("after the failure the runtime shows %d machines", shown.AutoScalerMax)
 		}
 
-		b.finish(b.mustUpgrade("second", runtimeID), process.Succeeded)
+		f.finish(f.mustUpgrade("second", runtimeID), process.Succeeded)
 	})
 }

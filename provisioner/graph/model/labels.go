@@ -8,10 +8,11 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 )
 
-// ProviderSpecificConfig is one of the provider types of package spec. Resolvers return it for the GraphQL union.
+// ProviderSpecificConfig is the GraphQL union of the provider types of package spec: spec.AWS, spec.Azure, spec.GCP or
+// spec.OpenStack, as values and not as pointers.
 type ProviderSpecificConfig any
 
-// UnmarshalLabels accepts a JSON object and nothing else.
+// UnmarshalLabels reads the scalar Labels. It accepts only a JSON object, whose values may be of any type.
 func UnmarshalLabels(value any) (map[string]any, error) {
 	object, ok := value.(map[string]any)
 	if !ok {
@@ -21,7 +22,7 @@ func UnmarshalLabels(value any) (map[string]any, error) {
 	return object, nil
 }
 
-// MarshalLabels writes labels as JSON. Values that JSON cannot represent become null.
+// MarshalLabels writes labels as JSON, or null if a value has no form in JSON. gqlgen requires it; no answer contains labels.
 func MarshalLabels(labels map[string]any) graphql.Marshaler {
 	return graphql.WriterFunc(func(w io.Writer) {
 		text, err := json.Marshal(labels)

@@ -1,5 +1,6 @@
-// Package playground serves a page for trying the GraphQL API. It is part of the binary and works without internet access; common
-// GraphQL playgrounds load their scripts from a CDN.
+// Package playground serves a page on which developers try the GraphQL API. The page is part of the binary and works without
+// internet access, unlike common GraphQL playgrounds, which load their scripts from a CDN. It reads the schema by introspection, so
+// a change of the schema needs no change here.
 package playground
 
 import (
@@ -12,7 +13,8 @@ import (
 //go:embed page.html playground.js playground.css
 var assets embed.FS
 
-// Register adds the page at / and its files to the mux. The endpoint is the path or the URL under which browsers reach the API.
+// Register adds the page at / and its files to the mux. The endpoint is the path or the URL under which browsers reach the API. The
+// content security policy lets the page load only its own files and call only the endpoint's origin.
 func Register(mux *http.ServeMux, endpoint string) {
 	page := template.Must(template.ParseFS(assets, "page.html"))
 	parts := http.FileServerFS(assets)
@@ -36,7 +38,7 @@ func Register(mux *http.ServeMux, endpoint string) {
 	})
 }
 
-// origin returns the origin that the page may call.
+// origin returns the origin of the endpoint for the content security policy: 'self' for a path.
 func origin(endpoint string) string {
 	address, err := url.Parse(endpoint)
 	if err != nil || address.Host == "" {

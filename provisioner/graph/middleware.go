@@ -1,0 +1,110 @@
+package graph
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/tracing"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+)
+
+// bounded limits the body of a request to maxBody bytes. gqlgen would report a longer body as a failed operation with status 200,
+// which proxies and clients without GraphQL cannot detect.
+func bounded(next http.Handler, present graphql.ErrorPresenterFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+
+		var tooLong *http.MaxBytesError
+
+		switch {
+		case errors.As(err, &tooLong):
+			refuse(w, http.StatusRequestEntityTooLarge, present(r.Context(),
+				failure.New(failure.Invalid, "the request has more than %d bytes: send less, or spread it over several requests", maxBody)))
+		case err != nil:
+			refuse(w, http.StatusBadRequest, present(r.Context(), failure.Wrap(failure.Invalid, err, "the request is incomplete")))
+		default:
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// refuse answers a request that does not reach gqlgen, in the form of gqlgen's errors.
+func refuse(w http.ResponseWriter, status int, problem *gqlerror.Error) {
+	text, err := json.Marshal(graphql.Response{Errors: gqlerror.List{problem}})
+	if err != nil {
+		http.Error(w, textInternal, http.StatusInternalServerError)
+
+		return
+	}
+
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(text)
+}
+
+// traced starts the span of a request. The name of the span is that of the first field, because clients choose the names of GraphQL
+// operations freely. An invalid request has no span.
+func traced(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
+	if !graphql.HasOperationContext(ctx) || graphql.GetOperationContext(ctx).Operation == nil {
+		return next(ctx)
+	}
+
+	operation := graphql.GetOperationContext(ctx).Operation
+	name := string(operation.Operation)
+
+	if field, ok := operation.SelectionSet[0].(*ast.Field); ok {
+		name += " " + field.Name
+	}
+
+	ctx, end := tracing.Begin(ctx, name, operation.Operation == ast.Mutation)
+	response := next(ctx)
+
+	if len(response.Errors) > 0 {
+		end(response.Errors[0].Message)
+	} else {
+		end("")
+	}
+
+	return response
+}
+
+// Recorder records refused mutations in the audit log.
+type Recorder interface {
+	// Refused records the entry. It has no error, because the mutation is refused anyway.
+	Refused(ctx context.Context, entry auditlog.Entry)
+}
+
+// audited records each refused mutation under its name in the API, with the tenant if the headers have a valid one. Accepted
+// mutations are not recorded here: the transaction that accepts an operation stores its entry.
+func audited(recorder Recorder) graphql.FieldMiddleware {
+	return func(ctx context.Context, next graphql.Resolver) (any, error) {
+		result, err := next(ctx)
+
+		field := graphql.GetFieldContext(ctx)
+		if err == nil || field.Object != "Mutation" {
+			return result, err
+		}
+
+		known := failure.Of(err)
+		entry := auditlog.Entry{Action: field.Field.Name, Status: failure.MappingOf(known.Kind).HTTP, Code: known.Reason}
+		entry.InstanceID, _ = field.Args["id"].(string)
+
+		if caller, err := queryingCaller(ctx); err == nil {
+			entry.After = auditlog.Fields{"tenant": caller.Tenant}
+		}
+
+		recorder.Refused(ctx, entry)
+
+		return result, err
+	}
+}
