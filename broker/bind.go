@@ -40,7 +40,7 @@ type bindResult struct {
 }
 
 // bind answers PUT …/service_bindings/{binding_id}. The request of a platform that cannot poll waits for the operation.
-func (a *api) bind(r *http.Request) (httpserver.Response, error) {
+func (a *api) bind(r request) (httpserver.Response, error) {
 	request, err := readBindRequest(r)
 	if err != nil {
 		return httpserver.Response{}, err
@@ -54,7 +54,7 @@ func (a *api) bind(r *http.Request) (httpserver.Response, error) {
 	a.started(r.Context(), result.outcome)
 
 	if result.operation == "" {
-		return bindingResponse(r, http.StatusOK, result.binding, nil)
+		return bindingResponse(r.Request, http.StatusOK, result.binding, nil)
 	}
 
 	if request.async {
@@ -74,29 +74,13 @@ func (a *api) bind(r *http.Request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
-	return bindingResponse(r, http.StatusCreated, ready, nil)
+	return bindingResponse(r.Request, http.StatusCreated, ready, nil)
 }
 
 // readBindRequest reads and checks the request. It fails with a description for the platform; ids of the catalog are checked later,
 // against the instance, because a request with a predecessor may omit them.
-func readBindRequest(r *http.Request) (bindRequest, error) {
-	var request bindRequest
-
-	var err error
-	if request.instanceID, request.bindingID, err = bindingIDs(r); err != nil {
-		return request, err
-	}
-
-	values, err := query(r)
-	if err != nil {
-		return request, err
-	}
-
-	sent, err := readBody(r)
-	if err != nil {
-		return request, err
-	}
-
+func readBindRequest(r request) (bindRequest, error) {
+	sent, request := r.body, bindRequest{instanceID: r.instanceID, bindingID: r.bindingID}
 	request.predecessor = sent.label("predecessor_binding_id")
 
 	read := sent.required
@@ -109,7 +93,7 @@ func readBindRequest(r *http.Request) (bindRequest, error) {
 	resource, context := sent.inner("bind_resource"), sent.inner("context")
 	request.appGUID = cmp.Or(resource.label("app_guid"), sent.label("app_guid"))
 	request.createdBy = cmp.Or(audit.ActorOf(r.Context()).Originator, context.label("email"), context.label("user_id"))
-	request.async = acceptsIncomplete(values) && supports(r, asyncBindings)
+	request.async = r.acceptsIncomplete() && supports(r.Request, asyncBindings)
 
 	raw := sent.object("parameters")
 	request.given = !sameObject(raw, nil)
@@ -117,6 +101,8 @@ func readBindRequest(r *http.Request) (bindRequest, error) {
 	if err := errors.Join(sent.err, resource.err, context.err); err != nil {
 		return request, err
 	}
+
+	var err error
 
 	request.parameters, err = catalog.ResolveBinding(raw)
 

@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"net/http"
-	"net/url"
 
 	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
 
@@ -16,18 +15,8 @@ import (
 const reasonDeleted = "the instance is being deleted"
 
 // deprovision answers DELETE /v2/service_instances/{instance_id}. It is accepted during any other operation.
-func (a *api) deprovision(r *http.Request) (httpserver.Response, error) {
-	id, err := instanceID(r)
-	if err != nil {
-		return httpserver.Response{}, err
-	}
-
-	values, err := deletionQuery(r)
-	if err != nil {
-		return httpserver.Response{}, err
-	}
-
-	result, err := decide(r.Context(), a, func(tx storage.Tx) (outcome, error) { return a.decideDeprovision(r.Context(), tx, id, values) })
+func (a *api) deprovision(r request) (httpserver.Response, error) {
+	result, err := decide(r.Context(), a, func(tx storage.Tx) (outcome, error) { return a.decideDeprovision(r.Context(), tx, r) })
 	if err != nil {
 		return httpserver.Response{}, err
 	}
@@ -40,7 +29,9 @@ func (a *api) deprovision(r *http.Request) (httpserver.Response, error) {
 }
 
 // decideDeprovision returns the running deletion or accepts a new one. Touching the instance first serializes concurrent requests.
-func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, id string, values url.Values) (outcome, error) {
+func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, r request) (outcome, error) {
+	id := r.instanceID
+
 	present, err := a.Instances.Touch(ctx, tx, id, a.Clock.Now())
 	if err != nil {
 		return outcome{}, err
@@ -60,7 +51,7 @@ func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, id string, v
 			return outcome{}, err
 		}
 
-		if instance.ServiceID != values.Get("service_id") || instance.PlanID != values.Get("plan_id") {
+		if instance.ServiceID != r.query.Get("service_id") || instance.PlanID != r.query.Get("plan_id") {
 			return outcome{}, invalid(textWrongIDs)
 		}
 	} else if !deleting {
@@ -68,7 +59,7 @@ func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, id string, v
 	}
 
 	switch {
-	case !acceptsIncomplete(values):
+	case !r.acceptsIncomplete():
 		return outcome{}, asyncRequired()
 	case deleting:
 		return outcome{operation: newest.ID}, nil

@@ -5,5 +5,5 @@
 // serialized by its row. Package environment has the domain, package catalog the plans and their parameters.
 //
 // The routes exist under /v2, /oauth/v2 and /oauth/{region}/v2, where region is the platform's. An error response needs an entry in
-// error_catalog.go, a description for users a constant in errors.go.
+// error_catalog.yaml, a description for users a constant in errors.go.
 package broker

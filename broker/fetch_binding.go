@@ -14,35 +14,25 @@ import (
 )
 
 // fetchBinding answers GET …/service_bindings/{binding_id}.
-func (a *api) fetchBinding(r *http.Request) (httpserver.Response, error) {
-	instanceID, bindingID, err := bindingIDs(r)
-	if err != nil {
-		return httpserver.Response{}, err
-	}
-
-	values, err := query(r)
-	if err != nil {
-		return httpserver.Response{}, err
-	}
-
-	instance, err := a.Instances.Get(r.Context(), a.DB.Reader(), instanceID)
+func (a *api) fetchBinding(r request) (httpserver.Response, error) {
+	instance, err := a.Instances.Get(r.Context(), a.DB.Reader(), r.instanceID)
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return httpserver.Response{}, notFound(textNoInstance)
 	case err != nil:
 		return httpserver.Response{}, err
-	case cmp.Or(values.Get("service_id"), instance.ServiceID) != instance.ServiceID,
-		cmp.Or(values.Get("plan_id"), instance.PlanID) != instance.PlanID:
+	case cmp.Or(r.query.Get("service_id"), instance.ServiceID) != instance.ServiceID,
+		cmp.Or(r.query.Get("plan_id"), instance.PlanID) != instance.PlanID:
 		return httpserver.Response{}, notFound(textNoBinding)
 	}
 
-	past, err := a.Operations.OfInstance(r.Context(), a.DB.Reader(), instanceID)
+	past, err := a.Operations.OfInstance(r.Context(), a.DB.Reader(), r.instanceID)
 	if err != nil {
 		return httpserver.Response{}, err
 	}
 
-	binding, err := a.Bindings.Get(r.Context(), a.DB.Reader(), instanceID, bindingID)
+	binding, err := a.Bindings.Get(r.Context(), a.DB.Reader(), r.instanceID, r.bindingID)
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
@@ -53,7 +43,7 @@ func (a *api) fetchBinding(r *http.Request) (httpserver.Response, error) {
 		return httpserver.Response{}, notFound(textBindingNotReady)
 	}
 
-	return bindingResponse(r, http.StatusOK, binding, &bindingParameters{
+	return bindingResponse(r.Request, http.StatusOK, binding, &bindingParameters{
 		Role: binding.Role, ExpirationSeconds: int(binding.Lifetime / time.Second),
 	})
 }

@@ -115,19 +115,19 @@ func (a *api) router() http.Handler {
 
 	paths := map[string]httpserver.Methods{
 		"/catalog":                   {http.MethodGet: httpserver.Endpoint(a.getCatalog)},
-		instance + "/last_operation": {http.MethodGet: httpserver.Endpoint(a.pollInstance)},
-		instance + "/validate":       {http.MethodPost: httpserver.Endpoint(a.validate)},
-		binding + "/last_operation":  {http.MethodGet: httpserver.Endpoint(a.pollBinding)},
+		instance + "/last_operation": {http.MethodGet: read(a.pollInstance)},
+		instance + "/validate":       {http.MethodPost: read(a.validate)},
+		binding + "/last_operation":  {http.MethodGet: read(a.pollBinding)},
 		instance: {
-			http.MethodPut:    httpserver.Endpoint(a.provision),
+			http.MethodPut:    read(a.provision),
 			http.MethodGet:    httpserver.Endpoint(a.fetch),
-			http.MethodPatch:  httpserver.Endpoint(a.update),
-			http.MethodDelete: httpserver.Endpoint(a.deprovision),
+			http.MethodPatch:  repeatable(read(a.update)),
+			http.MethodDelete: read(a.deprovision),
 		},
 		binding: {
-			http.MethodPut:    httpserver.Endpoint(a.bind),
-			http.MethodGet:    httpserver.Endpoint(a.fetchBinding),
-			http.MethodDelete: httpserver.Endpoint(a.unbind),
+			http.MethodPut:    read(a.bind),
+			http.MethodGet:    read(a.fetchBinding),
+			http.MethodDelete: read(a.unbind),
 		},
 	}
 

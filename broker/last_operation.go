@@ -62,36 +62,21 @@ func lastOperationOf(record process.Record) lastOperation {
 }
 
 // pollInstance answers GET /v2/service_instances/{instance_id}/last_operation.
-func (a *api) pollInstance(r *http.Request) (httpserver.Response, error) {
-	id, err := instanceID(r)
-	if err != nil {
-		return httpserver.Response{}, err
-	}
-
-	return a.poll(r, id, notFound(textNoInstance), gone(textGone), environment.Kinds()...)
+func (a *api) pollInstance(r request) (httpserver.Response, error) {
+	return a.poll(r, r.instanceID, notFound(textNoInstance), gone(textGone), environment.Kinds()...)
 }
 
 // pollBinding answers GET …/service_bindings/{binding_id}/last_operation.
-func (a *api) pollBinding(r *http.Request) (httpserver.Response, error) {
-	instanceID, bindingID, err := bindingIDs(r)
-	if err != nil {
-		return httpserver.Response{}, err
-	}
-
-	key := environment.BindingKey(instanceID, bindingID)
+func (a *api) pollBinding(r request) (httpserver.Response, error) {
+	key := environment.BindingKey(r.instanceID, r.bindingID)
 
 	return a.poll(r, key, notFound(textNoBinding), gone(textNoBinding), environment.BindingKinds()...)
 }
 
 // poll describes the requested operation of an instance or a binding. The error is missing if there never was an operation, and removed if
 // the operation is a successful removal.
-func (a *api) poll(r *http.Request, key string, missing, removed error, kinds ...string) (httpserver.Response, error) {
-	values, err := query(r)
-	if err != nil {
-		return httpserver.Response{}, err
-	}
-
-	record, err := a.operationOf(r.Context(), key, values.Get("operation"), kinds...)
+func (a *api) poll(r request, key string, missing, removed error, kinds ...string) (httpserver.Response, error) {
+	record, err := a.operationOf(r.Context(), key, r.query.Get("operation"), kinds...)
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):

@@ -25,7 +25,7 @@ type provisionResult struct {
 type acceptance func(process.New) storage.Statement
 
 // provision answers PUT /v2/service_instances/{instance_id}.
-func (a *api) provision(r *http.Request) (httpserver.Response, error) {
+func (a *api) provision(r request) (httpserver.Response, error) {
 	request, err := a.readProvisionRequest(r)
 	if err != nil {
 		return httpserver.Response{}, err

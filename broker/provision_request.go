@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -27,34 +26,19 @@ type provisionRequest struct {
 
 // readProvisionRequest reads the request and resolves it with the plan. Malformed requests are errors; violations of the plan's rules are
 // kept in the result, because a repeated request is answered in spite of them.
-func (a *api) readProvisionRequest(r *http.Request) (provisionRequest, error) {
-	id, err := instanceID(r)
+func (a *api) readProvisionRequest(r request) (provisionRequest, error) {
+	region, err := a.region(r.Request)
 	if err != nil {
 		return provisionRequest{}, err
 	}
 
-	region, err := a.region(r)
-	if err != nil {
-		return provisionRequest{}, err
-	}
-
-	values, err := query(r)
-	if err != nil {
-		return provisionRequest{}, err
-	}
-
-	sent, err := readBody(r)
-	if err != nil {
-		return provisionRequest{}, err
-	}
-
-	now := storage.At(a.Clock.Now()).Time
+	now, sent := storage.At(a.Clock.Now()).Time, r.body
 	instance := environment.Instance{
-		ID:             id,
+		ID:             r.instanceID,
 		ServiceID:      sent.required("service_id"),
 		PlanID:         sent.required("plan_id"),
 		PlatformRegion: region,
-		DashboardURL:   strings.ReplaceAll(a.DashboardURL, "{instance_id}", url.QueryEscape(id)),
+		DashboardURL:   strings.ReplaceAll(a.DashboardURL, "{instance_id}", url.QueryEscape(r.instanceID)),
 		Request: environment.Request{
 			OrganizationGUID: sent.label("organization_guid"),
 			SpaceGUID:        sent.label("space_guid"),
@@ -87,7 +71,7 @@ func (a *api) readProvisionRequest(r *http.Request) (provisionRequest, error) {
 	instance.ExpiresAt = a.Periods.End(plan.Name, now)
 	instance.Exclusive = exclusive(plan, instance.GlobalAccountID)
 
-	request := provisionRequest{plan: plan, acceptsIncomplete: acceptsIncomplete(values)}
+	request := provisionRequest{plan: plan, acceptsIncomplete: r.acceptsIncomplete()}
 	request.instance, request.violations = plan.Resolve(instance)
 	request.unavailable = request.violations.Err()
 

@@ -22,6 +22,64 @@ import (
 // longestID bounds the ids and regions in a path, in bytes. The ids of an instance and a binding together form a key of the database.
 const longestID = 255
 
+// request is a request for an instance or a binding whose parts have been read.
+type request struct {
+	*http.Request
+
+	// instanceID and bindingID come from the path. bindingID is empty in requests for an instance.
+	instanceID, bindingID string
+	query                 url.Values
+	// body is the body of a PUT, PATCH or POST, nil for other methods.
+	body *body
+}
+
+// read returns the endpoint with its request read. Malformed requests fail before the endpoint runs.
+func read(endpoint func(request) (httpserver.Response, error)) httpserver.Endpoint {
+	return func(r *http.Request) (httpserver.Response, error) {
+		read, err := readRequest(r)
+		if err != nil {
+			return httpserver.Response{}, err
+		}
+
+		return endpoint(read)
+	}
+}
+
+// readRequest reads the parts of a request: first the ids in the path, then the query, then the body. The first malformed part is the error.
+func readRequest(r *http.Request) (request, error) {
+	read := request{Request: r}
+
+	var err error
+	if read.instanceID, err = instanceID(r); err != nil {
+		return read, err
+	}
+
+	if _, named := mux.Vars(r)["binding_id"]; named {
+		if read.bindingID, err = segment(r, "binding_id"); err != nil {
+			return read, err
+		}
+
+		httpserver.Note(r.Context(), logging.BindingID, read.bindingID)
+	}
+
+	if read.query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+		return read, invalid("The query is malformed.")
+	}
+
+	switch r.Method {
+	case http.MethodDelete:
+		for _, name := range []string{"service_id", "plan_id"} {
+			if read.query.Get(name) == "" {
+				return read, invalid(name + " is missing in the query.")
+			}
+		}
+	case http.MethodPut, http.MethodPatch, http.MethodPost:
+		read.body, err = readBody(r)
+	}
+
+	return read, err
+}
+
 // instanceID returns the id of the instance in the path.
 func instanceID(r *http.Request) (string, error) {
 	id, err := segment(r, "instance_id")
@@ -32,20 +90,8 @@ func instanceID(r *http.Request) (string, error) {
 	return id, err
 }
 
-// bindingIDs returns the ids of the instance and the binding in the path.
-func bindingIDs(r *http.Request) (instance, binding string, err error) {
-	if instance, err = instanceID(r); err != nil {
-		return "", "", err
-	}
-
-	if binding, err = segment(r, "binding_id"); err != nil {
-		return "", "", err
-	}
-
-	httpserver.Note(r.Context(), logging.BindingID, binding)
-
-	return instance, binding, nil
-}
+// acceptsIncomplete reports whether the platform accepts an asynchronous answer.
+func (r request) acceptsIncomplete() bool { return r.query.Get("accepts_incomplete") == "true" }
 
 // region returns the platform region in the path, or the default one.
 func (a *api) region(r *http.Request) (string, error) {
@@ -81,35 +127,6 @@ func unescapeID(escaped string) (string, bool) {
 func printable(text string) bool {
 	return !strings.ContainsFunc(text, func(char rune) bool { return unicode.IsControl(char) || char == utf8.RuneError })
 }
-
-// query returns the query of the request.
-func query(r *http.Request) (url.Values, error) {
-	values, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, invalid("The query is malformed.")
-	}
-
-	return values, nil
-}
-
-// deletionQuery returns the query of a deletion, which must have service_id and plan_id.
-func deletionQuery(r *http.Request) (url.Values, error) {
-	values, err := query(r)
-	if err != nil {
-		return nil, err
-	}
-
-	for _, name := range []string{"service_id", "plan_id"} {
-		if values.Get(name) == "" {
-			return nil, invalid(name + " is missing in the query.")
-		}
-	}
-
-	return values, nil
-}
-
-// acceptsIncomplete reports whether the platform accepts an asynchronous answer.
-func acceptsIncomplete(values url.Values) bool { return values.Get("accepts_incomplete") == "true" }
 
 // longestLabel bounds the names and ids that platforms give to accounts, applications and people, in characters.
 const longestLabel = 255

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,27 +19,15 @@ import (
 )
 
 // unbind answers DELETE …/service_bindings/{binding_id}. It is accepted while the binding is being created.
-func (a *api) unbind(r *http.Request) (httpserver.Response, error) {
-	instanceID, bindingID, err := bindingIDs(r)
-	if err != nil {
-		return httpserver.Response{}, err
-	}
-
-	values, err := deletionQuery(r)
-	if err != nil {
-		return httpserver.Response{}, err
-	}
-
-	result, err := decide(r.Context(), a, func(tx storage.Tx) (outcome, error) {
-		return a.decideUnbind(r.Context(), tx, instanceID, bindingID, values)
-	})
+func (a *api) unbind(r request) (httpserver.Response, error) {
+	result, err := decide(r.Context(), a, func(tx storage.Tx) (outcome, error) { return a.decideUnbind(r.Context(), tx, r) })
 	if err != nil {
 		return httpserver.Response{}, err
 	}
 
 	a.started(r.Context(), result)
 
-	if acceptsIncomplete(values) && supports(r, asyncBindings) {
+	if r.acceptsIncomplete() && supports(r.Request, asyncBindings) {
 		return httpserver.Response{Status: http.StatusAccepted, Body: bindingOperation{result.operation}}, nil
 	}
 
@@ -52,23 +39,23 @@ func (a *api) unbind(r *http.Request) (httpserver.Response, error) {
 }
 
 // decideUnbind returns the running removal or accepts a new one. Locking the instance first serializes the requests for its bindings.
-func (a *api) decideUnbind(ctx context.Context, tx storage.Tx, instanceID, bindingID string, values url.Values) (outcome, error) {
-	if _, err := a.Instances.Lock(ctx, tx, instanceID); err != nil {
+func (a *api) decideUnbind(ctx context.Context, tx storage.Tx, r request) (outcome, error) {
+	if _, err := a.Instances.Lock(ctx, tx, r.instanceID); err != nil {
 		return outcome{}, err
 	}
 
-	instance, err := a.Instances.Get(ctx, tx, instanceID)
+	instance, err := a.Instances.Get(ctx, tx, r.instanceID)
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return outcome{}, gone(textNoBinding)
 	case err != nil:
 		return outcome{}, err
-	case instance.ServiceID != values.Get("service_id") || instance.PlanID != values.Get("plan_id"):
+	case instance.ServiceID != r.query.Get("service_id") || instance.PlanID != r.query.Get("plan_id"):
 		return outcome{}, invalid(textWrongIDs)
 	}
 
-	binding, err := a.Bindings.Get(ctx, tx, instanceID, bindingID)
+	binding, err := a.Bindings.Get(ctx, tx, r.instanceID, r.bindingID)
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
@@ -78,7 +65,7 @@ func (a *api) decideUnbind(ctx context.Context, tx storage.Tx, instanceID, bindi
 	}
 
 	if binding.State == environment.BindingDeleting {
-		running, found, err := a.latest(ctx, tx, environment.BindingKey(instanceID, bindingID), environment.KindUnbind)
+		running, found, err := a.latest(ctx, tx, environment.BindingKey(r.instanceID, r.bindingID), environment.KindUnbind)
 		if err != nil || found && reusable(running) {
 			return outcome{operation: running.ID}, err
 		}

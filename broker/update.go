@@ -33,15 +33,15 @@ type updateRequest struct {
 func (u updateRequest) asks(active bool) bool { return u.active != nil && *u.active == active }
 
 // update answers PATCH /v2/service_instances/{instance_id}.
-func (a *api) update(r *http.Request) (httpserver.Response, error) {
+func (a *api) update(r request) (httpserver.Response, error) {
 	request, err := readUpdateRequest(r)
 	if err != nil {
-		return httpserver.Response{}, updateError(err)
+		return httpserver.Response{}, err
 	}
 
 	result, err := decide(r.Context(), a, func(tx storage.Tx) (outcome, error) { return a.decideUpdate(r.Context(), tx, request) })
 	if err != nil {
-		return httpserver.Response{}, updateError(err)
+		return httpserver.Response{}, err
 	}
 
 	a.started(r.Context(), result)
@@ -56,25 +56,11 @@ func (a *api) update(r *http.Request) (httpserver.Response, error) {
 }
 
 // readUpdateRequest reads the request. previous_values are ignored: the broker knows the instance better than the platform.
-func readUpdateRequest(r *http.Request) (updateRequest, error) {
-	id, err := instanceID(r)
-	if err != nil {
-		return updateRequest{}, err
-	}
-
-	values, err := query(r)
-	if err != nil {
-		return updateRequest{}, err
-	}
-
-	sent, err := readBody(r)
-	if err != nil {
-		return updateRequest{}, err
-	}
-
+func readUpdateRequest(r request) (updateRequest, error) {
+	sent := r.body
 	context := sent.inner("context")
 	request := updateRequest{
-		instanceID:         id,
+		instanceID:         r.instanceID,
 		serviceID:          sent.required("service_id"),
 		planID:             sent.text("plan_id"),
 		context:            sent.object("context"),
@@ -82,7 +68,7 @@ func readUpdateRequest(r *http.Request) (updateRequest, error) {
 		maintenanceVersion: sent.maintenanceVersion(),
 		active:             context.flag("active"),
 		account:            context.label("globalaccount_id"),
-		acceptsIncomplete:  acceptsIncomplete(values),
+		acceptsIncomplete:  r.acceptsIncomplete(),
 	}
 
 	sent.keep(context.err)
@@ -90,12 +76,19 @@ func readUpdateRequest(r *http.Request) (updateRequest, error) {
 	return request, sent.err
 }
 
-// updateError adds to an error whether the same update may succeed later.
-func updateError(err error) error {
-	refusal := *httpserver.RefusalOf(err)
-	refusal.UpdateRepeatable = new(refusal.Status >= http.StatusInternalServerError || refusal.Code == codeConcurrency)
+// repeatable adds to the errors of the endpoint whether the same update may succeed later.
+func repeatable(endpoint httpserver.Endpoint) httpserver.Endpoint {
+	return func(r *http.Request) (httpserver.Response, error) {
+		response, err := endpoint(r)
+		if err == nil {
+			return response, nil
+		}
 
-	return &refusal
+		refusal := *httpserver.RefusalOf(err)
+		refusal.UpdateRepeatable = new(refusal.Status >= http.StatusInternalServerError || refusal.Code == codeConcurrency)
+
+		return response, &refusal
+	}
 }
 
 // targetPlan returns the plan of the instance after the update.

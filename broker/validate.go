@@ -61,7 +61,7 @@ type resolvedNetworks struct {
 
 // validate answers POST /v2/service_instances/{instance_id}/validate, an extension of the protocol: it has the body of a provision request
 // and reports the outcome of that request. It stores nothing.
-func (a *api) validate(r *http.Request) (httpserver.Response, error) {
+func (a *api) validate(r request) (httpserver.Response, error) {
 	request, err := a.readProvisionRequest(r)
 	if err != nil {
 		return httpserver.Response{}, err

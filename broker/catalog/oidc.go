@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"net/url"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -39,11 +40,11 @@ func (given oidcParameters) over(present *environment.OIDC) *environment.OIDC {
 		merged = *present
 	}
 
-	set(&merged.ClientID, &fields.ClientID)
-	set(&merged.IssuerURL, &fields.IssuerURL)
-	set(&merged.GroupsClaim, &fields.GroupsClaim)
-	set(&merged.UsernameClaim, &fields.UsernameClaim)
-	set(&merged.UsernamePrefix, &fields.UsernamePrefix)
+	merged.ClientID = cmp.Or(fields.ClientID, merged.ClientID)
+	merged.IssuerURL = cmp.Or(fields.IssuerURL, merged.IssuerURL)
+	merged.GroupsClaim = cmp.Or(fields.GroupsClaim, merged.GroupsClaim)
+	merged.UsernameClaim = cmp.Or(fields.UsernameClaim, merged.UsernameClaim)
+	merged.UsernamePrefix = cmp.Or(fields.UsernamePrefix, merged.UsernamePrefix)
 
 	if len(fields.SigningAlgs) > 0 {
 		merged.SigningAlgs = fields.SigningAlgs

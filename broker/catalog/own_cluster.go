@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 
@@ -17,8 +18,8 @@ func (given parameters) applyOwn(present *environment.OwnCluster, wrong *Violati
 		own = *present
 	}
 
-	set(&own.ShootName, &given.ShootName)
-	set(&own.ShootDomain, &given.ShootDomain)
+	own.ShootName = cmp.Or(given.ShootName, own.ShootName)
+	own.ShootDomain = cmp.Or(given.ShootDomain, own.ShootDomain)
 
 	if given.Kubeconfig == "" {
 		return &own

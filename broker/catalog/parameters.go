@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	_ "embed" // parameters.yaml
 	"slices"
 
@@ -48,17 +49,17 @@ type parameters struct {
 
 // apply sets the given parameters in the cluster.
 func (given parameters) apply(cluster *environment.Cluster) {
-	set(&cluster.MachineType, &given.MachineType)
+	cluster.MachineType = cmp.Or(given.MachineType, cluster.MachineType)
 	setTo(&cluster.VolumeSizeGB, given.VolumeSizeGB)
 	setTo(&cluster.AutoScalerMin, given.AutoScalerMin)
 	setTo(&cluster.AutoScalerMax, given.AutoScalerMax)
 	setTo(&cluster.MaxSurge, given.MaxSurge)
 	setTo(&cluster.MaxUnavailable, given.MaxUnavailable)
-	set(&cluster.Purpose, &given.Purpose)
+	cluster.Purpose = cmp.Or(given.Purpose, cluster.Purpose)
 
-	set(&cluster.NodesCIDR, &given.Networking.Nodes)
-	set(&cluster.PodsCIDR, &given.Networking.Pods)
-	set(&cluster.ServicesCIDR, &given.Networking.Services)
+	cluster.NodesCIDR = cmp.Or(given.Networking.Nodes, cluster.NodesCIDR)
+	cluster.PodsCIDR = cmp.Or(given.Networking.Pods, cluster.PodsCIDR)
+	cluster.ServicesCIDR = cmp.Or(given.Networking.Services, cluster.ServicesCIDR)
 
 	if len(given.Zones) > 0 {
 		cluster.Zones = given.Zones
@@ -69,13 +70,6 @@ func (given parameters) apply(cluster *environment.Cluster) {
 	}
 
 	cluster.OIDC = given.OIDC.over(cluster.OIDC)
-}
-
-// set sets a text unless the given one is empty.
-func set(text, given *string) {
-	if *given != "" {
-		*text = *given
-	}
 }
 
 // setTo sets a number unless the given one is nil.

@@ -26,6 +26,14 @@ const (
 	callBurst = 20
 )
 
+// endpoint is the public part of a cluster's connection data.
+type endpoint struct {
+	// server is the URL of the API server.
+	server string
+	// ca is the certificate authority of the API server, as PEM.
+	ca []byte
+}
+
 // cachedEndpoints reads endpoints from admin kubeconfigs and caches them by runtime.
 type cachedEndpoints struct {
 	kubeconfigs Kubeconfigs
@@ -34,32 +42,30 @@ type cachedEndpoints struct {
 	cache       *cache.LRUExpireCache
 }
 
-// EndpointsOf returns Endpoints that read the endpoint from an admin kubeconfig and drop its credentials. It caches endpoints for 10
-// minutes and requests at most 5 kubeconfigs a second for all clients together, because anybody may ask for an endpoint.
-func EndpointsOf(kubeconfigs Kubeconfigs, clock clock.PassiveClock) Endpoints {
+func newCachedEndpoints(kubeconfigs Kubeconfigs, clock clock.PassiveClock) *cachedEndpoints {
 	return &cachedEndpoints{
 		kubeconfigs: kubeconfigs, clock: clock, calls: rate.NewLimiter(callRate, callBurst),
 		cache: cache.NewLRUExpireCacheWithClock(maxEndpoints, clock),
 	}
 }
 
-// Endpoint implements Endpoints.
-func (e *cachedEndpoints) Endpoint(ctx context.Context, instance environment.Instance) (Endpoint, error) {
+// of returns the endpoint of the instance's runtime. Its errors are of package failure, or a Refusal beyond the rate of calls.
+func (e *cachedEndpoints) of(ctx context.Context, instance environment.Instance) (endpoint, error) {
 	if cached, fresh := e.cache.Get(instance.RuntimeID); fresh {
-		if endpoint, ok := cached.(Endpoint); ok {
-			return endpoint, nil
+		if known, ok := cached.(endpoint); ok {
+			return known, nil
 		}
 	}
 
 	if !e.calls.AllowN(e.clock.Now(), 1) {
-		return Endpoint{}, &httpserver.Refusal{
+		return endpoint{}, &httpserver.Refusal{
 			Status: http.StatusTooManyRequests, Description: "Too many requests for kubeconfigs. Try again later.", RetryAfter: time.Second,
 		}
 	}
 
 	kubeconfig, err := e.kubeconfigs.AdminKubeconfig(ctx, instance)
 	if err != nil {
-		return Endpoint{}, err
+		return endpoint{}, err
 	}
 
 	found, err := endpointIn(kubeconfig)
@@ -71,17 +77,17 @@ func (e *cachedEndpoints) Endpoint(ctx context.Context, instance environment.Ins
 }
 
 // endpointIn returns the cluster of the current context.
-func endpointIn(kubeconfig secret.String) (Endpoint, error) {
+func endpointIn(kubeconfig secret.String) (endpoint, error) {
 	parsed, err := clientcmd.Load([]byte(kubeconfig.Reveal()))
 	if err == nil {
 		if current, found := parsed.Contexts[parsed.CurrentContext]; found && parsed.Clusters[current.Cluster] != nil {
 			cluster := parsed.Clusters[current.Cluster]
 
-			return Endpoint{Server: cluster.Server, CA: cluster.CertificateAuthorityData}, nil
+			return endpoint{server: cluster.Server, ca: cluster.CertificateAuthorityData}, nil
 		}
 	}
 
 	// The error of the parser may quote the kubeconfig.
-	return Endpoint{}, failure.New(failure.Permanent, "the Provisioner returned an invalid kubeconfig for the runtime").
+	return endpoint{}, failure.New(failure.Permanent, "the Provisioner returned an invalid kubeconfig for the runtime").
 		WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 }

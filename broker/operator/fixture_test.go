@@ -129,10 +129,10 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 
 	options := operator.Options{
 		Catalog: offer, DB: b.db, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Authorizer: auth.NewAuthorizer(users), Entries: entries, Clock: b.clock, Log: logger,
-		Kubeconfigs: b.kubeconfigs, Endpoints: operator.EndpointsOf(b.kubeconfigs, b.clock),
-		OIDC:      operator.OIDC{IssuerURL: "https://issuer.example.com", ClientID: "client"},
-		Stages:    map[string][]string{environment.KindProvision: {"start", "create_runtime"}},
-		Processes: engineOn(t, b.operations), Expirer: b.expirer, Wake: func() { b.woken++ },
+		Kubeconfigs: b.kubeconfigs,
+		OIDC:        environment.OIDC{IssuerURL: "https://issuer.example.com", ClientID: "client"},
+		Stages:      map[string][]string{environment.KindProvision: {"start", "create_runtime"}},
+		Engine:      engineOn(t, b.operations), Expirer: b.expirer, Wake: func() { b.woken++ },
 	}
 	options.Recorder = audit.NewRecorder(entries, b.db, b.clock, logger)
 

@@ -44,40 +44,10 @@ type Kubeconfigs interface {
 	AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error)
 }
 
-// Endpoints finds the API server of a runtime. Its errors are of package failure. Unauthenticated requests call it, so an implementation
-// has to limit its own cost.
-type Endpoints interface {
-	Endpoint(ctx context.Context, instance environment.Instance) (Endpoint, error)
-}
-
-// Endpoint is the public part of a cluster's connection data.
-type Endpoint struct {
-	// Server is the URL of the API server.
-	Server string
-	// CA is the certificate authority of the API server, as PEM.
-	CA []byte
-}
-
 // Expirer expires an instance and returns the ID of the operation that removes its runtime, or an empty ID if it has none. Its errors
 // are of package failure.
 type Expirer interface {
 	Expire(ctx context.Context, instanceID, why string) (operationID string, err error)
-}
-
-// Processes knows the kinds of operations that this broker runs. The engine implements it.
-type Processes interface {
-	// Handles reports whether there is a process for the kind.
-	Handles(kind string) bool
-	// MaySkip reports whether no later step of the kind depends on the step.
-	MaySkip(kind, step string) bool
-	// Successor returns the operation that retries the former one from the stage in which it ended.
-	Successor(former process.Record, id string, at time.Time) process.New
-}
-
-// OIDC is the issuer at which users of runtimes log in. Without an issuer, kubeconfigs for users contain no user.
-type OIDC struct {
-	IssuerURL string
-	ClientID  string
 }
 
 // Options are the dependencies of the handler.
@@ -94,10 +64,12 @@ type Options struct {
 	Clock       clock.PassiveClock
 	Log         logrus.FieldLogger
 	Kubeconfigs Kubeconfigs
-	Endpoints   Endpoints
-	OIDC        OIDC
-	Processes   Processes
-	Expirer     Expirer
+	// OIDC is the issuer at which users of runtimes log in, unless the runtime has its own. Without an issuer, kubeconfigs for users
+	// contain no user.
+	OIDC environment.OIDC
+	// Engine knows the kinds of operations that this broker runs, and which of their steps may be skipped.
+	Engine  *process.Engine[environment.Data]
+	Expirer Expirer
 	// Wake makes the engine look for due operations. It is called after a commit and must not block.
 	Wake func()
 	// Stages lists the stages of each kind of operation in order.
@@ -110,11 +82,13 @@ type Options struct {
 // api implements the routes.
 type api struct {
 	Options
+
+	endpoints *cachedEndpoints
 }
 
 // NewHandler returns the operator API.
 func NewHandler(options Options) http.Handler {
-	api := &api{Options: options}
+	api := &api{Options: options, endpoints: newCachedEndpoints(options.Kubeconfigs, options.Clock)}
 
 	router := mux.NewRouter().UseEncodedPath().SkipClean(true)
 	router.NotFoundHandler = httpserver.Endpoint(httpserver.NotFound)

@@ -75,7 +75,7 @@ func (a *api) retry(ctx context.Context, tx storage.Tx, wanted intervention) (st
 		return "", err
 	}
 
-	next := a.Processes.Successor(former, uuid.NewString(), wanted.now)
+	next := a.Engine.Successor(former, uuid.NewString(), wanted.now)
 
 	next.Why = "retry of " + former.ID + " " + wanted.why()
 	if len(next.SkippedSteps) > 0 {
@@ -110,7 +110,7 @@ func (a *api) checkRetry(ctx context.Context, tx storage.Tx, former process.Reco
 		return conflict("Only a failed or canceled operation can be retried. This one is " + string(former.State) + ".")
 	}
 
-	if !a.Processes.Handles(former.Kind) {
+	if !a.Engine.Handles(former.Kind) {
 		return conflict("This broker no longer supports operations of kind " + former.Kind + ".")
 	}
 
@@ -181,7 +181,7 @@ func (a *api) checkSkip(record process.Record, step string) error {
 		return conflict(fmt.Sprintf("The operation is at step %q, not at %q.", record.Step, step))
 	case record.Finished(record.Stage):
 		return conflict(textStepDone)
-	case !a.Processes.MaySkip(record.Kind, step):
+	case !a.Engine.MaySkip(record.Kind, step):
 		return conflict(fmt.Sprintf("Step %q cannot be skipped: later steps depend on it.", step))
 	default:
 		return nil

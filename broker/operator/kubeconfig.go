@@ -110,14 +110,14 @@ func (a *api) getKubeconfig(r *http.Request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
-	endpoint, err := a.Endpoints.Endpoint(r.Context(), instance)
+	endpoint, err := a.endpoints.of(r.Context(), instance)
 	if err != nil {
 		return httpserver.Response{}, err
 	}
 
 	oidc := a.OIDC
 	if own := instance.Request.Cluster.OIDC; own != nil {
-		oidc = OIDC{IssuerURL: own.IssuerURL, ClientID: own.ClientID}
+		oidc = *own
 	}
 
 	content, err := yaml.Marshal(userKubeconfig(instance, endpoint, oidc))
@@ -133,7 +133,7 @@ func (a *api) getKubeconfig(r *http.Request) (httpserver.Response, error) {
 }
 
 // userKubeconfig has one context, named after the runtime. Its user runs kubelogin, the kubectl plugin oidc-login.
-func userKubeconfig(instance environment.Instance, endpoint Endpoint, oidc OIDC) kubeconfigv1.Config {
+func userKubeconfig(instance environment.Instance, endpoint endpoint, oidc environment.OIDC) kubeconfigv1.Config {
 	const user = "oidc"
 
 	config := kubeconfigv1.Config{
@@ -141,7 +141,7 @@ func userKubeconfig(instance environment.Instance, endpoint Endpoint, oidc OIDC)
 		APIVersion:     "v1",
 		CurrentContext: instance.Name,
 		Clusters: []kubeconfigv1.NamedCluster{{Name: instance.ShootName, Cluster: kubeconfigv1.Cluster{
-			Server: endpoint.Server, CertificateAuthorityData: endpoint.CA,
+			Server: endpoint.server, CertificateAuthorityData: endpoint.ca,
 		}}},
 		Contexts: []kubeconfigv1.NamedContext{{Name: instance.Name, Context: kubeconfigv1.Context{Cluster: instance.ShootName}}},
 	}

@@ -150,7 +150,7 @@ func TestKubeconfigForUsers(t *testing.T) {
 }
 
 func TestKubeconfigForUsersWithoutAnIssuer(t *testing.T) {
-	b := newBench(t, func(options *operator.Options) { options.OIDC = operator.OIDC{} })
+	b := newBench(t, func(options *operator.Options) { options.OIDC = environment.OIDC{} })
 	b.instance("one", process.Succeeded)
 	b.kubeconfigs.make = gives(kubeconfig("https://api.example.com", ""), nil)
 

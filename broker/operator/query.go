@@ -74,15 +74,15 @@ func readQuery(raw string, known []string) (query, error) {
 
 // readPage reads page_size, page, cursor and total. A cursor stays valid while entries are added; page numbers shift.
 func readPage(values url.Values) (page, error) {
-	size, err := number(values, "page_size", defaultPageSize)
-	if err != nil || size > maxPageSize {
+	size := number(values, "page_size", defaultPageSize)
+	if size < 1 || size > maxPageSize {
 		return page{}, invalid(fmt.Sprintf("page_size must be a number from 1 to %d.", maxPageSize))
 	}
 
 	const maxPage = 1 << 20 // keeps the offset far from overflow
 
-	index, err := number(values, "page", 1)
-	if err != nil || index > maxPage {
+	index := number(values, "page", 1)
+	if index < 1 || index > maxPage {
 		return page{}, invalid("page must be a positive number.")
 	}
 
@@ -98,7 +98,8 @@ func readPage(values url.Values) (page, error) {
 			return page{}, invalid("cursor and page exclude each other.")
 		}
 
-		if found.before, found.beforeID, err = readCursor(cursor); err != nil {
+		var valid bool
+		if found.before, found.beforeID, valid = readCursor(cursor); !valid {
 			return page{}, invalid("cursor is invalid. Use the cursor of the previous page.")
 		}
 	}
@@ -106,18 +107,18 @@ func readPage(values url.Values) (page, error) {
 	return found, nil
 }
 
-// number returns a positive parameter, or the fallback if it is absent.
-func number(values url.Values, name string, fallback int) (int, error) {
+// number returns a positive parameter: the fallback if the parameter is absent, 0 if it is not a number.
+func number(values url.Values, name string, fallback int) int {
 	if !values.Has(name) {
-		return fallback, nil
+		return fallback
 	}
 
 	given, err := strconv.Atoi(values.Get(name))
-	if err == nil && given < 1 {
-		err = strconv.ErrRange
+	if err != nil {
+		return 0
 	}
 
-	return given, err
+	return given
 }
 
 // readList reads one page of a list. It asks the store for one entry more than the page has, which shows whether there is another page.
@@ -158,22 +159,15 @@ func cursorAt(created time.Time, id string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(created.UTC().Format(time.RFC3339Nano) + " " + id))
 }
 
-// readCursor decodes a cursor of cursorAt. Clients must not depend on its form.
-func readCursor(cursor string) (created time.Time, id string, err error) {
+// readCursor decodes a cursor of cursorAt, and reports whether it is valid. Clients must not depend on its form.
+func readCursor(cursor string) (created time.Time, id string, valid bool) {
 	decoded, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil {
-		return time.Time{}, "", fmt.Errorf("decoding a cursor: %w", err)
+		return time.Time{}, "", false
 	}
 
 	moment, id, _ := strings.Cut(string(decoded), " ")
-	if !isText(id) {
-		return time.Time{}, "", strconv.ErrSyntax
-	}
-
 	created, err = time.Parse(time.RFC3339Nano, moment)
-	if err != nil {
-		return time.Time{}, "", fmt.Errorf("reading the time of a cursor: %w", err)
-	}
 
-	return created, id, nil
+	return created, id, err == nil && isText(id)
 }

@@ -140,8 +140,8 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	options := brokerOptions(config, operator.Options{
 		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings,
 		Recorder: recorder, Entries: stores.entries, Authorizer: s.Access.Authorizer, Clock: clock.RealClock{}, Log: s.Log,
-		Kubeconfigs: access, Endpoints: operator.EndpointsOf(access, clock.RealClock{}), OIDC: operator.OIDC(config.OIDC),
-		Processes: engine, Expirer: expirer, Wake: wake, Stages: stagesOf(processes), Systems: []*upstream.System{system}, Catalog: plans,
+		Kubeconfigs: access,
+		OIDC:        environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Wake: wake, Stages: stagesOf(processes), Systems: []*upstream.System{system}, Catalog: plans,
 	})
 	options.RangesLeftOpen = func() bool { return follow.Kind() == provisionerclient.KindKyma }
 

@@ -61,7 +61,12 @@ func checkResponse(reporter harness.Reporter, call harness.Call, got harness.Rep
 func checkDocumented(reporter harness.Reporter, place string, got harness.Reply) {
 	reporter.Helper()
 
-	documented := slices.ContainsFunc(broker.ErrorCatalog(), func(documented broker.DocumentedError) bool {
+	catalog, err := broker.ErrorCatalog()
+	if err != nil {
+		reporter.Errorf("reading the error catalog: %v", err)
+	}
+
+	documented := slices.ContainsFunc(catalog, func(documented broker.DocumentedError) bool {
 		return documented.Status == got.Status && documented.Code == got.Text("error")
 	})
 
