@@ -69,12 +69,8 @@ func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, r request) (
 		return outcome{}, err
 	}
 
-	operation, err := environment.NewOperation(environment.KindDeprovision, instance, nil, a.Clock.Now())
+	operation, err := a.newOperation(ctx, environment.KindDeprovision, &instance, nil, nil)
 	if err != nil {
-		return outcome{}, err
-	}
-
-	if operation, err = withAudit(ctx, operation, &instance, nil); err != nil {
 		return outcome{}, err
 	}
 

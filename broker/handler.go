@@ -146,7 +146,6 @@ func (a *api) router() http.Handler {
 
 const (
 	versionHeader = "X-Broker-API-Version"
-	majorVersion  = 2
 	// asyncBindings and bindingEndpoints are the minor versions that introduced these features.
 	asyncBindings, bindingEndpoints = 14, 15
 )
@@ -161,17 +160,15 @@ func supports(r *http.Request, minorVersion int) bool {
 
 // checkVersion rejects requests with another major version of the API. Minor versions are compatible with each other.
 func checkVersion(next http.Handler) http.Handler {
-	pattern := regexp.MustCompile(`^(\d+)\.(\d+)$`)
+	supported := regexp.MustCompile(`^0*2\.\d+$`)
 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sent := r.Header.Get(versionHeader)
 
-		if parts := pattern.FindStringSubmatch(sent); parts != nil {
-			if major, err := strconv.Atoi(parts[1]); err == nil && major == majorVersion {
-				next.ServeHTTP(w, r)
+		if supported.MatchString(sent) {
+			next.ServeHTTP(w, r)
 
-				return
-			}
+			return
 		}
 
 		description := fmt.Sprintf("The header %s is %q, but this broker serves version 2.17.", versionHeader, sent)

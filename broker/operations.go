@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -22,32 +23,30 @@ var errLostRace = errors.New("a concurrent request for the instance was faster")
 
 // retryLostRace repeats the attempt while a concurrent request wins. Each attempt sees the result of the winner. After maxAttempts the
 // platform gets a ConcurrencyError.
-func retryLostRace(attempt func() error) error {
+func retryLostRace[Result any](attempt func() (Result, error)) (Result, error) {
 	for range maxAttempts {
-		err := attempt()
+		result, err := attempt()
 		if !errors.Is(err, errLostRace) && !storage.IsDuplicate(err) {
-			return err
+			return result, err
 		}
 	}
 
-	return concurrent()
+	var none Result
+
+	return none, concurrent()
 }
 
 // decide runs a decision in one transaction, again if it loses a race.
 func decide[Result any](ctx context.Context, a *api, decision func(tx storage.Tx) (Result, error)) (Result, error) {
-	var result Result
-
-	err := retryLostRace(func() error {
-		return a.DB.InTx(ctx, func(tx storage.Tx) error {
-			var err error
-
+	return retryLostRace(func() (result Result, err error) {
+		err = a.DB.InTx(ctx, func(tx storage.Tx) error {
 			result, err = decision(tx)
 
 			return err
 		})
-	})
 
-	return result, err
+		return result, err
+	})
 }
 
 // outcome is the operation that answers a request.
@@ -94,9 +93,15 @@ func reusable(operation process.Record) bool {
 	return !operation.State.Terminal() && operation.State != process.Canceling
 }
 
-// withAudit adds the requester, the trace and the audit entry to a new operation. The entry has the fields that change from before to
-// after; before is nil for a creation, after for a deletion.
-func withAudit(ctx context.Context, operation process.New, before, after *environment.Instance) (process.New, error) {
+// newOperation returns a new operation on an instance, with the requester, the trace and the audit entry. The entry has the fields that
+// change from before to after; before is nil for a creation, after for a deletion. The update may be nil.
+func (a *api) newOperation(ctx context.Context, kind string, before, after *environment.Instance, update *environment.Update,
+) (process.New, error) {
+	operation, err := environment.NewOperation(kind, *cmp.Or(before, after), update, a.Clock.Now())
+	if err != nil {
+		return operation, err
+	}
+
 	entry := auditlog.Entry{By: audit.ActorOf(ctx)}
 
 	if before != nil {
@@ -110,8 +115,6 @@ func withAudit(ctx context.Context, operation process.New, before, after *enviro
 	if before != nil && after != nil {
 		entry.Before, entry.After = auditlog.Difference(entry.Before, entry.After)
 	}
-
-	var err error
 
 	operation.OrderedBy, operation.Trace = entry.By.Name(), tracing.Carry(ctx)
 	operation.Audit, err = entry.Encode()

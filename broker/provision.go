@@ -31,15 +31,7 @@ func (a *api) provision(r request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
-	var result provisionResult
-
-	err = retryLostRace(func() error {
-		var err error
-
-		result, err = a.decideProvision(r.Context(), request)
-
-		return err
-	})
+	result, err := retryLostRace(func() (provisionResult, error) { return a.decideProvision(r.Context(), request) })
 	if err != nil {
 		return httpserver.Response{}, err
 	}
@@ -129,12 +121,8 @@ func (a *api) createInstance(ctx context.Context, request provisionRequest, acce
 		return provisionResult{}, err
 	}
 
-	operation, err := environment.NewOperation(environment.KindProvision, instance, nil, a.Clock.Now())
+	operation, err := a.newOperation(ctx, environment.KindProvision, nil, &instance, nil)
 	if err != nil {
-		return provisionResult{}, err
-	}
-
-	if operation, err = withAudit(ctx, operation, nil, &instance); err != nil {
 		return provisionResult{}, err
 	}
 

@@ -143,12 +143,8 @@ func (a *api) acceptUpdate(ctx context.Context, tx storage.Tx, kind string, u up
 		update = nil
 	}
 
-	operation, err := environment.NewOperation(kind, u.Instance, update, a.Clock.Now())
+	operation, err := a.newOperation(ctx, kind, &u.Instance, &u.updated, update)
 	if err != nil {
-		return outcome{}, err
-	}
-
-	if operation, err = withAudit(ctx, operation, &u.Instance, &u.updated); err != nil {
 		return outcome{}, err
 	}
 

@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Options are the settings of the catalog besides its files.
+// Options are the settings of the catalog besides its files. They stay the same over all reloads.
 type Options struct {
 	// KubernetesVersion is the version of new clusters, such as 1.34 or 1.34.2.
 	KubernetesVersion string
@@ -28,14 +28,17 @@ type Options struct {
 	EnablePlans []string
 	// OIDC is the default for orders without one. Nil leaves it to the Provisioner.
 	OIDC *environment.OIDC
-	// OnePerAccount are the names of the plans of which a global account may have one instance. Unknown names are ignored.
+	// OnePerAccount names the plans with a quota of one instance for each global account. Unknown names are ignored, because the setting
+	// also applies to catalogs without these plans.
 	OnePerAccount []string
 }
 
-// Catalog is the service with its plans. Reload replaces all of it atomically; a Plan in use stays as it was.
+// Catalog is the service with its plans. Reload replaces all of it atomically; a Plan in use stays as it was. A Catalog is safe for
+// concurrent use.
 type Catalog struct {
 	options Options
 	current atomic.Pointer[content]
+	// problem is nil while current has the content of the files.
 	problem atomic.Pointer[Problem]
 }
 
@@ -44,8 +47,9 @@ type content struct {
 	service   serviceFile
 	platforms platformsFile
 	plans     []*Plan
-	body      []byte
-	etag      string
+	// body is the response to GET /v2/catalog, rendered once because platforms fetch it often. etag is its entity tag, with quotes.
+	body []byte
+	etag string
 	// sum is the checksum of the files.
 	sum string
 }
@@ -57,7 +61,7 @@ func Load(files fs.FS, options Options) (*Catalog, error) {
 	return catalog, catalog.Reload(files)
 }
 
-// Reload reads the files again. On an error the catalog stays as it was.
+// Reload reads the files again. When the files are invalid, it returns all errors and the catalog stays as it was.
 func (c *Catalog) Reload(files fs.FS) error {
 	read, err := load(files, c.options)
 	if err == nil {
@@ -105,7 +109,8 @@ func load(files fs.FS, options Options) (*content, error) {
 	return read, read.render(options)
 }
 
-// Plan returns a plan of the service, or an error of kind invalid that names the wrong id.
+// Plan returns a plan of the service, or an error of kind invalid that names the wrong ID. It also returns plans that are not offered,
+// because their instances can still be updated.
 func (c *Catalog) Plan(serviceID, planID string) (*Plan, error) {
 	current := c.current.Load()
 
@@ -122,7 +127,7 @@ func (c *Catalog) Plan(serviceID, planID string) (*Plan, error) {
 	return nil, failure.New(failure.Invalid, "plan_id %q is not a plan of service %s", planID, current.service.Name)
 }
 
-// Published is the body of the catalog for platforms. ETag identifies it.
+// Published is the catalog for platforms: the body of the response and its entity tag. Callers must not change the body.
 type Published struct {
 	Body []byte
 	ETag string
@@ -174,7 +179,8 @@ func (l *loader) decode(name string, content []byte, into any) {
 	}
 }
 
-// fingerprint returns a checksum of the files, empty if they cannot be read.
+// fingerprint returns a checksum of the files, empty if they cannot be read. It includes the name and the length of each file, so that moving
+// text from one file to another changes it.
 func fingerprint(files fs.FS) string {
 	sum := sha256.New()
 
@@ -195,6 +201,7 @@ func fingerprint(files fs.FS) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
+// readProviders reads all files in providers/. Their names without the extension are the keys that plans refer to.
 func (l *loader) readProviders() {
 	names, err := fs.Glob(l.files, "providers/*.yaml")
 	if err != nil || len(names) == 0 {

@@ -9,7 +9,7 @@ import (
 // maxNodesPrefix is the longest prefix of the nodes' range, of which each zone gets two eighths.
 const maxNodesPrefix = 23
 
-// networking has the ranges of addresses in an order.
+// networking has the ranges of addresses in an order, or the defaults of a provider.
 type networking struct {
 	Nodes    string `json:"nodes"`
 	Pods     string `json:"pods"`

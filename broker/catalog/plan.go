@@ -7,31 +7,36 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// Plan is a plan of the service.
+// Plan is a plan of the service. It is immutable and safe for concurrent use.
 type Plan struct {
 	planFile
 
-	providers         map[string]providerFile
-	platforms         platformsFile
-	reserved          []string
+	// providers, platforms and reserved are those of the whole catalog, by which Resolve chooses a location and networks.
+	providers map[string]providerFile
+	platforms platformsFile
+	reserved  []string
+	// kubernetesVersion and oidc are the settings of new clusters.
 	kubernetesVersion string
 	oidc              *environment.OIDC
 	offered           bool
 	onePerAccount     bool
-	schemas           schemas
-	create, update    form
+	// schemas are those of parameters.yaml, completed for this plan.
+	schemas schemas
+	// create and update check the parameters of orders and updates.
+	create, update form
 }
 
-// MaintenanceVersion returns the version that orders and updates may have in maintenance_info.
+// MaintenanceVersion returns the version that orders and updates may have in maintenance_info. The platform takes it from the catalog.
 func (p *Plan) MaintenanceVersion() string { return p.Maintenance.Version }
 
-// Offered reports whether new instances may be ordered. Existing instances are not affected.
+// Offered reports whether new instances may be ordered. Plans that are not offered are missing from the published catalog, and their
+// existing instances work as before.
 func (p *Plan) Offered() bool { return p.offered }
 
 // OnePerAccount reports whether a global account may have only one instance of the plan.
 func (p *Plan) OnePerAccount() bool { return p.onePerAccount }
 
-// makeForms compiles the schemas of orders and updates.
+// makeForms compiles the schemas of orders and updates. It runs once, after the checks.
 func (p *Plan) makeForms() error {
 	p.completeSchemas()
 
@@ -49,7 +54,8 @@ func (p *Plan) makeForms() error {
 	return nil
 }
 
-// properties returns the schemas of the parameters. Those of an update have no defaults, because absent parameters keep their values.
+// properties returns the schemas of the parameters. The schemas for an update have no defaults: platforms would send a default, and so change
+// a value that the user left out.
 func (p *Plan) properties(names []string, update bool) map[string]any {
 	properties := map[string]any{}
 

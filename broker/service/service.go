@@ -69,24 +69,24 @@ type stores struct {
 
 // openStores opens the stores, which migrates their tables.
 func (s *Service) openStores(ctx context.Context, retention time.Duration) (stores, error) {
-	operationStore, err := operations.Open(ctx, s.DB, s.Keys)
-	if err != nil {
+	opened := stores{db: s.DB}
+
+	var err error
+	if opened.operations, err = operations.Open(ctx, s.DB, s.Keys); err != nil {
 		return stores{}, err
 	}
 
-	instanceStore, err := instances.Open(ctx, s.DB, s.Keys)
-	if err != nil {
+	if opened.instances, err = instances.Open(ctx, s.DB, s.Keys); err != nil {
 		return stores{}, err
 	}
 
-	bindingStore, err := bindings.Open(ctx, s.DB, s.Keys)
-	if err != nil {
+	if opened.bindings, err = bindings.Open(ctx, s.DB, s.Keys); err != nil {
 		return stores{}, err
 	}
 
-	entries, err := auditlog.Open(ctx, s.DB, retention)
+	opened.entries, err = auditlog.Open(ctx, s.DB, retention)
 
-	return stores{db: s.DB, operations: operationStore, instances: instanceStore, bindings: bindingStore, entries: entries}, err
+	return opened, err
 }
 
 // build connects the parts and hands them to the replica, which runs them. Their order is the order of their start: the parts that others

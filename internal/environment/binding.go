@@ -11,7 +11,8 @@ import (
 // Binding is temporary access to the runtime of an instance, with credentials of its own.
 type Binding struct {
 	// ID is assigned by the broker and never reused: the account in the runtime is named after it. Platforms may reuse a BindingID.
-	ID         string `json:"id"`
+	ID string `json:"id"`
+	// InstanceID and BindingID are assigned by the platform and together unique among existing bindings.
 	InstanceID string `json:"instanceID"`
 	BindingID  string `json:"bindingID"`
 	// RuntimeID is the runtime of the account. If the instance has another runtime or none, the binding is useless.
@@ -21,8 +22,9 @@ type Binding struct {
 	Lifetime time.Duration `json:"lifetime"`
 	// Predecessor is the BindingID of the binding that this one replaces, or empty.
 	Predecessor string `json:"predecessor,omitempty"`
-	// AppGUID is the platform's id of the bound application, or empty.
-	AppGUID   string       `json:"appGUID,omitempty"`
+	// AppGUID is the platform's ID of the bound application, or empty.
+	AppGUID string `json:"appGUID,omitempty"`
+	// CreatedBy is the user for whom the platform sent the request, or empty.
 	CreatedBy string       `json:"createdBy,omitempty"`
 	State     BindingState `json:"state"`
 	// OperationID is the operation that creates the binding, later the one that removes it.
@@ -43,8 +45,9 @@ func (b Binding) Shown() map[string]any {
 	return map[string]any{"role": b.Role, "expiresAt": b.ExpiresAt}
 }
 
-// Access holds the credentials of a binding.
+// Access holds the credentials of a binding. The step that issues them stores them, sealed, in the row of the binding.
 type Access struct {
+	// Kubeconfig contains the token. Reveal it only for the platform.
 	Kubeconfig secret.String
 	// Server is the URL of the runtime's API server.
 	Server string
@@ -62,7 +65,7 @@ const (
 	BindingDeleting BindingState = "deleting"
 )
 
-// Role is the role of a binding in the runtime.
+// Role is the role of a binding in the runtime, in all namespaces.
 type Role string
 
 // The roles. Each has a ClusterRole of Kubernetes.
@@ -81,15 +84,16 @@ func (r Role) ClusterRole() string {
 	return string(r)
 }
 
-// BindingPath is part of every binding's key. Ids must not contain it.
+// BindingPath is part of every binding's key. IDs of instances and bindings must not contain it, or two keys could be equal.
 const BindingPath = "/service_bindings/"
 
-// BindingKey is the instance id of a binding's operations. They run one after another, independently of those of the instance.
+// BindingKey returns the value that operations on a binding have as InstanceID. Operations with one key run one after another, and
+// independently of those of the instance.
 func BindingKey(instanceID, bindingID string) string {
 	return url.PathEscape(instanceID) + BindingPath + url.PathEscape(bindingID)
 }
 
-// BindingOf splits a key made by BindingKey. It returns false for the id of an instance.
+// BindingOf splits a key made by BindingKey. It returns false for the ID of an instance.
 func BindingOf(key string) (instanceID, bindingID string, ok bool) {
 	instance, binding, found := strings.Cut(key, BindingPath)
 	if !found {

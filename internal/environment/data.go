@@ -11,13 +11,14 @@ import (
 // forms, and the release before the one that writes the new version must already read it, because both run side by side during an update.
 const dataVersion = 1
 
-// Data is shared by the steps of an operation. It is stored with the operation, sealed, after each step.
+// Data is shared by the steps of an operation. The engine stores it with the operation, sealed, after each step. A step that runs again
+// after a crash finds the data of the last stored step, so it must not rely on changes of its own first attempt.
 type Data struct {
 	// Instance is the instance when the operation was accepted, later as the operation has changed it.
 	Instance Instance
 	// TargetSecret names the credentials of the infrastructure in Gardener.
 	TargetSecret string
-	// Provisioning is the id of the operation that ordered the runtime, which is the order's idempotency key.
+	// Provisioning is the ID of the operation that ordered the runtime, which is the order's idempotency key.
 	Provisioning string
 	// Ordered is the intent: it is stored before the order is sent for the first time, so that no crash leaves an unknown runtime.
 	Ordered bool
@@ -40,14 +41,14 @@ type dataV1 struct {
 	Binding                Binding  `json:"binding,omitzero"`
 }
 
-// storedData is the stored form.
+// storedData is the stored form: the fields of dataV1 and the version, in one JSON object.
 type storedData struct {
 	dataV1
 
 	Version int `json:"version,omitempty"`
 }
 
-// MarshalJSON returns the stored form.
+// MarshalJSON returns the stored form, in version dataVersion.
 func (d Data) MarshalJSON() ([]byte, error) {
 	encoded, err := json.Marshal(storedData{Version: dataVersion, dataV1: dataV1(d)})
 	if err != nil {
@@ -57,7 +58,8 @@ func (d Data) MarshalJSON() ([]byte, error) {
 	return encoded, nil
 }
 
-// UnmarshalJSON reads the stored form. It rejects versions that this code does not know.
+// UnmarshalJSON reads the stored form. It rejects versions that this code does not know: an older replica must not run, and then overwrite,
+// an operation whose data it would misread.
 func (d *Data) UnmarshalJSON(encoded []byte) error {
 	var stored storedData
 	if err := json.Unmarshal(encoded, &stored); err != nil {

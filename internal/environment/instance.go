@@ -7,12 +7,17 @@ import (
 )
 
 // Instance is a service instance. Its JSON names are stored with operations.
+//
+// The row of an instance holds its current state: it changes when an operation succeeds, or at once if no operation is needed. Steps work
+// on the copy in Data, which is as old as the operation.
 type Instance struct {
-	ID        string `json:"id"`
+	// ID is assigned by the platform. A deleted instance's ID may be used again.
+	ID string `json:"id"`
+	// ServiceID and PlanID are the public IDs in the catalog; PlanName is the name that belongs to PlanID.
 	ServiceID string `json:"serviceID"`
 	PlanID    string `json:"planID"`
 	PlanName  string `json:"planName"`
-	// GlobalAccountID is the tenant, SubAccountID the part of it that ordered the instance.
+	// GlobalAccountID is the tenant. SubAccountID is the part of the tenant that ordered the instance.
 	GlobalAccountID string `json:"globalAccountID"`
 	SubAccountID    string `json:"subAccountID"`
 	// SubscriptionAccountID is the tenant that ordered the instance, empty unless the instance has moved to another tenant since.
@@ -26,8 +31,9 @@ type Instance struct {
 	// Name is the runtime's name for people, ShootName the name of its Shoot in Gardener.
 	Name      string `json:"name"`
 	ShootName string `json:"shootName"`
-	// RuntimeID is the Provisioner's id of the runtime, empty until the runtime has been ordered.
-	RuntimeID    string `json:"runtimeID"`
+	// RuntimeID is the Provisioner's ID of the runtime, empty until the runtime has been ordered and after it was removed.
+	RuntimeID string `json:"runtimeID"`
+	// DashboardURL is the console for users, empty if the broker has none.
 	DashboardURL string `json:"dashboardURL"`
 	// MaintenanceVersion is the version of the plan that the runtime has, empty for instances older than versions.
 	MaintenanceVersion string `json:"maintenanceVersion,omitempty"`
@@ -37,7 +43,8 @@ type Instance struct {
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
 	ExpiredAt time.Time `json:"expiredAt,omitzero"`
 	// Exclusive is a value that no other instance has at the same time, or empty. The database enforces it.
-	Exclusive string    `json:"exclusive,omitempty"`
+	Exclusive string `json:"exclusive,omitempty"`
+	// Request is zero in instances that were read for a list, because lists do not decrypt it.
 	Request   Request   `json:"request,omitzero"`
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt"`
@@ -50,7 +57,8 @@ func (i Instance) RuntimeTenant() string { return cmp.Or(i.SubscriptionAccountID
 // Expired reports whether the instance can only be deleted.
 func (i Instance) Expired() bool { return !i.ExpiredAt.IsZero() }
 
-// Shown returns the fields for the audit log. The request is not among them, because it may hold credentials.
+// Shown returns the fields for the audit log, under the names that audit entries have. The raw request is not among them, because it may
+// hold credentials. A new field of Cluster that users can change belongs here.
 func (i Instance) Shown() map[string]any {
 	cluster := i.Request.Cluster
 
@@ -82,6 +90,7 @@ func (i Instance) Shown() map[string]any {
 
 // Request holds the platform's request and the cluster that it resolves to. It may hold credentials and is sealed in the database.
 type Request struct {
+	// OrganizationGUID and SpaceGUID are those of Cloud Foundry. Other platforms may leave them empty.
 	OrganizationGUID string `json:"organization_guid,omitempty"`
 	SpaceGUID        string `json:"space_guid,omitempty"`
 	// Context and Parameters are stored as sent; updates replace single fields.
@@ -95,7 +104,8 @@ type Request struct {
 	Cluster Cluster `json:"cluster"`
 }
 
-// InitialOrder has the fields of an order that updates may change.
+// InitialOrder has the fields of an order that updates may change. A platform may repeat a provision request long after updates, and the
+// repeated request is equal if it matches these values.
 type InitialOrder struct {
 	PlanID     string          `json:"plan_id"`
 	Parameters json.RawMessage `json:"parameters,omitempty"`

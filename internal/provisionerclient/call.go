@@ -32,7 +32,8 @@ type call struct {
 
 var _ graphql.Client = (*call)(nil)
 
-// MakeRequest sends the request and decodes the answer's data. Its errors are of package failure.
+// MakeRequest sends the request and decodes the answer's data. Its errors are of package failure: an error in the answer is classified by
+// refused, a missing or malformed answer is failure.Transient.
 func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, response *graphql.Response) error {
 	body, err := encode(request)
 	if err != nil {
@@ -68,11 +69,12 @@ func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, respon
 	return nil
 }
 
-// unanswered classifies the error of a request without an answer.
+// unanswered classifies the error of a request without an answer. The Provisioner may have received the request, so the caller must be able
+// to repeat it.
 func (c *call) unanswered(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
-		return failure.Wrap(failure.Transient, ctx.Err(), "the wait for the provisioner was canceled").
+		return failure.Wrap(failure.Transient, ctx.Err(), "the call of the provisioner was canceled").
 			WithReason("", failure.ComponentProvisioner)
 	case errors.Is(err, context.DeadlineExceeded):
 		return failure.Wrap(failure.Transient, context.DeadlineExceeded, "the provisioner did not answer within %s", c.timeout).

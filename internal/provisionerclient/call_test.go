@@ -221,7 +221,7 @@ func TestTimeouts(t *testing.T) {
 		},
 		"Impatient": {
 			reason: "A canceled context is not a fault of the Provisioner.", patience: time.Second,
-			call: ask, want: time.Second, text: "the wait for the provisioner was canceled",
+			call: ask, want: time.Second, text: "the call of the provisioner was canceled",
 		},
 	}
 

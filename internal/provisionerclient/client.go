@@ -23,15 +23,16 @@ const (
 	maxFeedWait = 30 * time.Second
 )
 
-// ErrNoFeed is wrapped by the error of Changes if the Provisioner has no feed and has to be polled.
+// ErrNoFeed is wrapped by the error of Changes if the Provisioner has no feed, as the Kyma Provisioner. Its operations must be polled.
 var ErrNoFeed = errors.New("the provisioner has no feed of changed operations")
 
-// ErrNotUnderstood is wrapped by an error if the request does not fit the Provisioner's schema. A repeated request fails again.
+// ErrNotUnderstood is wrapped by an error if the request does not fit the Provisioner's schema. The same request fails again until the
+// Provisioner is replaced by a later version.
 var ErrNotUnderstood = errors.New("the provisioner does not understand the request")
 
 // Options configure a client.
 type Options struct {
-	// URL is the address of the GraphQL API.
+	// URL is the address of the GraphQL API. It may contain a user and a password for HTTP Basic authentication, and no error quotes it.
 	URL string
 	// Timeout limits each call except Changes; 0 means 120 s.
 	Timeout time.Duration
@@ -41,7 +42,8 @@ type Options struct {
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 
-// Client calls one Provisioner. It is safe for concurrent use.
+// Client calls one Provisioner. It is safe for concurrent use. It never repeats a request: the engine's steps do, when the error is
+// failure.Transient or failure.Waiting.
 type Client struct {
 	options Options
 	// wrapped sends all requests except those of Changes.
@@ -76,7 +78,7 @@ func New(options Options) (*Client, error) {
 	return &Client{options: options, wrapped: &wrapped}, nil
 }
 
-// Probe sends a query that every GraphQL server can answer.
+// Probe sends a query that every GraphQL server can answer. The recovery of upstreams calls it while the circuit breaker is open.
 func (c *Client) Probe(ctx context.Context) error {
 	var answer struct{}
 
@@ -84,14 +86,15 @@ func (c *Client) Probe(ctx context.Context) error {
 		&graphql.Response{Data: &answer})
 }
 
-// ProvisionRuntime sends the order of a runtime. With an IdempotencyKey it may be repeated: our Provisioner answers with the same
-// operation, the Kyma Provisioner ignores the key. Services call OrderRuntime instead.
+// ProvisionRuntime sends the order of a runtime and returns the operation that creates it, with the ID of the runtime. With an
+// IdempotencyKey the order may be repeated: our Provisioner answers with the same operation. The Kyma Provisioner ignores the key and
+// rejects the second order of a Shoot name. Services call OrderRuntime, which fills the input from an instance.
 func (c *Client) ProvisionRuntime(ctx context.Context, caller Caller, input *wire.ProvisionRuntimeInput) (Operation, error) {
 	call := c.call("order the runtime", caller)
 
 	answer, err := wire.ProvisionRuntime(ctx, call, input)
 	if err != nil {
-		return Operation{}, fmt.Errorf("provision runtime: %w", err)
+		return Operation{}, fmt.Errorf("ordering a runtime: %w", err)
 	}
 
 	operation := operationOf(answer.Result)
@@ -109,7 +112,7 @@ func (c *Client) UpgradeShoot(ctx context.Context, caller Caller, runtimeID stri
 
 	answer, err := wire.UpgradeShoot(ctx, call, runtimeID, input)
 	if err != nil {
-		return Operation{}, fmt.Errorf("upgrade runtime %s: %w", runtimeID, err)
+		return Operation{}, fmt.Errorf("changing runtime %s: %w", runtimeID, err)
 	}
 
 	operation := operationOf(answer.Result)
@@ -120,13 +123,14 @@ func (c *Client) UpgradeShoot(ctx context.Context, caller Caller, runtimeID stri
 	return operation, nil
 }
 
-// DeprovisionRuntime orders the removal of a runtime and returns the id of the operation. It may be repeated like ProvisionRuntime.
+// DeprovisionRuntime orders the removal of a runtime and returns the ID of the operation. The call may be repeated like ProvisionRuntime.
+// The error is failure.NotFound if the Provisioner does not know the runtime, for example because an earlier removal has finished.
 func (c *Client) DeprovisionRuntime(ctx context.Context, caller Caller, runtimeID string) (operationID string, err error) {
 	call := c.call("remove the runtime", caller)
 
 	answer, err := wire.DeprovisionRuntime(ctx, call, runtimeID)
 	if err != nil {
-		return "", fmt.Errorf("deprovision runtime %s: %w", runtimeID, err)
+		return "", fmt.Errorf("removing runtime %s: %w", runtimeID, err)
 	}
 
 	if answer.Result == "" {
@@ -136,13 +140,13 @@ func (c *Client) DeprovisionRuntime(ctx context.Context, caller Caller, runtimeI
 	return answer.Result, nil
 }
 
-// OperationStatus returns an operation.
+// OperationStatus returns an operation in its current state. The tenant must be the one that ordered the operation.
 func (c *Client) OperationStatus(ctx context.Context, tenant, operationID string) (Operation, error) {
 	call := c.call("report the state of the operation", Caller{Tenant: tenant})
 
 	answer, err := wire.OperationStatus(ctx, call, operationID)
 	if err != nil {
-		return Operation{}, fmt.Errorf("get operation %s: %w", operationID, err)
+		return Operation{}, fmt.Errorf("reading operation %s: %w", operationID, err)
 	}
 
 	if answer.Result == nil {
@@ -152,13 +156,13 @@ func (c *Client) OperationStatus(ctx context.Context, tenant, operationID string
 	return operationOf(answer.Result), nil
 }
 
-// RuntimeStatus returns the last operation of a runtime.
+// RuntimeStatus returns the last operation of a runtime. The broker follows operations by their IDs; tests of the Provisioner need this call.
 func (c *Client) RuntimeStatus(ctx context.Context, tenant, runtimeID string) (Operation, error) {
 	call := c.call("report the state of the runtime", Caller{Tenant: tenant})
 
 	answer, err := wire.RuntimeStatus(ctx, call, runtimeID)
 	if err != nil {
-		return Operation{}, fmt.Errorf("get runtime %s: %w", runtimeID, err)
+		return Operation{}, fmt.Errorf("reading runtime %s: %w", runtimeID, err)
 	}
 
 	if answer.Result == nil || answer.Result.LastOperationStatus == nil {
@@ -168,15 +172,15 @@ func (c *Client) RuntimeStatus(ctx context.Context, tenant, runtimeID string) (O
 	return operationOf(answer.Result.LastOperationStatus), nil
 }
 
-// Kubeconfig returns a kubeconfig for an administrator of the runtime, issued for this call. While the cluster does not exist yet, the
-// error is failure.Waiting.
+// Kubeconfig returns a kubeconfig with cluster-admin rights in the runtime, which expires after a time that the Provisioner chooses. While
+// the cluster does not exist yet, the error is failure.Waiting. No error quotes any part of the answer.
 func (c *Client) Kubeconfig(ctx context.Context, tenant, runtimeID string) (secret.String, error) {
 	call := c.call("give access to the runtime", Caller{Tenant: tenant})
 	call.confidential = true
 
 	answer, err := wire.Kubeconfig(ctx, call, runtimeID)
 	if err != nil {
-		return "", fmt.Errorf("get kubeconfig of runtime %s: %w", runtimeID, err)
+		return "", fmt.Errorf("getting the kubeconfig of runtime %s: %w", runtimeID, err)
 	}
 
 	if answer.Result == nil || answer.Result.RuntimeConfiguration == nil {
@@ -192,9 +196,11 @@ func (c *Client) Kubeconfig(ctx context.Context, tenant, runtimeID string) (secr
 	return secret.String(kubeconfig), nil
 }
 
-// Changes returns the operations of all tenants that changed after the cursor. It waits for the first one for at most 30 s and then
-// returns none. Without a cursor it returns the current one at once. The error is failure.Permanent if the Provisioner does not know the
-// cursor any more, or, with ErrNoFeed, if it has no feed.
+// Changes returns a page of the feed: the operations of all tenants that changed after the cursor. It waits for the first change for at
+// most 30 s, or the shorter wait, and then returns an empty page. Without a cursor it returns the current cursor at once. The error is
+// failure.Permanent if the Provisioner has forgotten the cursor, and wraps ErrNoFeed if the Provisioner has no feed.
+//
+// The request bypasses the limit of concurrent calls and the circuit breaker, because it lasts for the whole wait.
 func (c *Client) Changes(ctx context.Context, after string, wait time.Duration) (Changes, error) {
 	wait = min(max(wait, 0), maxFeedWait)
 	call := c.call("report changes", Caller{})
@@ -207,7 +213,7 @@ func (c *Client) Changes(ctx context.Context, after string, wait time.Duration) 
 
 	answer, err := wire.Changes(ctx, call, cursor, int(wait.Round(time.Second)/time.Second))
 	if err != nil {
-		return Changes{}, fmt.Errorf("get changes: %w", err)
+		return Changes{}, fmt.Errorf("reading the feed: %w", err)
 	}
 
 	if answer.Result == nil || answer.Result.Cursor == "" {
@@ -217,6 +223,7 @@ func (c *Client) Changes(ctx context.Context, after string, wait time.Duration) 
 	return changesOf(answer.Result), nil
 }
 
+// call returns the call of one request. The action completes the error text "the provisioner could not …".
 func (c *Client) call(action string, caller Caller) *call {
 	return &call{
 		client: c.wrapped, url: c.options.URL, timeout: c.options.Timeout, action: action, caller: caller,

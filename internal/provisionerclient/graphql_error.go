@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/graphqlclient"
 )
 
-// graphqlError is an error in an answer. Its extensions classify it.
+// graphqlError is an error in an answer. Its extensions classify the error; the message is for people.
 type graphqlError struct {
 	Message    string     `json:"message"`
 	Extensions extensions `json:"extensions"`
@@ -22,8 +22,11 @@ type graphqlError struct {
 
 // extensions are read leniently: a value of an unexpected type counts as absent.
 type extensions struct {
-	code      int
-	protocol  string
+	// code is like an HTTP status: 4xx if the request is at fault, 5xx if the Provisioner is. 0 means no code.
+	code int
+	// protocol is the code of the GraphQL server, such as GRAPHQL_VALIDATION_FAILED.
+	protocol string
+	// reason and component are those of package failure, or Gardener's.
 	reason    string
 	component string
 }
@@ -45,6 +48,7 @@ func (e *extensions) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// textIn decodes a JSON string. Any other value is an empty text.
 func textIn(field json.RawMessage) string {
 	var text string
 	if json.Unmarshal(field, &text) != nil {
@@ -54,7 +58,8 @@ func textIn(field json.RawMessage) string {
 	return text
 }
 
-// refused classifies an error of the Provisioner.
+// refused classifies an error of the Provisioner. The order of the cases matters: the Kyma Provisioner answers many errors with the same
+// code, so the texts and reasons that name a case are checked before the code.
 func (c *call) refused(problem *graphqlError) error {
 	message := graphqlclient.Excerpt(problem.Message)
 
@@ -81,7 +86,8 @@ func (c *call) refused(problem *graphqlError) error {
 	}
 }
 
-// saysNoFeed recognizes the error of GraphQL servers whose schema lacks the feed.
+// saysNoFeed recognizes the error of GraphQL servers whose schema lacks the feed. No code identifies the error, and the words differ
+// between servers and their versions.
 func (e graphqlError) saysNoFeed() bool {
 	message := strings.ToLower(e.Message)
 	saysUnknown := slices.ContainsFunc(
@@ -96,13 +102,13 @@ func (e graphqlError) saysNotUnderstood() bool {
 	return e.Extensions.protocol == "GRAPHQL_VALIDATION_FAILED" || e.Extensions.protocol == "GRAPHQL_PARSE_FAILED"
 }
 
-// saysExists recognizes that the cluster exists already. The Kyma Provisioner passes the reason of Kubernetes on, with a code that stands
-// for an internal error.
+// saysExists recognizes that a Shoot of the same name exists already. The Kyma Provisioner forwards the reason of Kubernetes, together with
+// the code of an internal error.
 func (e graphqlError) saysExists() bool {
 	return e.Extensions.reason == failure.ReasonAlreadyExists || e.Extensions.reason == string(metav1.StatusReasonAlreadyExists)
 }
 
-// saysInProgress recognizes that another operation of the runtime has to end first. The Kyma Provisioner says so only in its text.
+// saysInProgress recognizes that another operation of the runtime has to end first. The Kyma Provisioner reports this only in the message.
 func (e graphqlError) saysInProgress() bool {
 	message := strings.ReplaceAll(strings.ToLower(e.Message), "in-progress", "in progress")
 

@@ -2,7 +2,7 @@ package provisionerclient
 
 import "github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 
-// Kind is the implementation of the Provisioner's API. They differ in what they can do.
+// Kind is the implementation behind the Provisioner's API. The implementations differ in their features.
 type Kind int32
 
 const (
@@ -16,6 +16,7 @@ const (
 
 // Caller identifies the tenant on whose behalf a change is ordered.
 type Caller struct {
+	// Tenant owns the runtime. The Provisioner does not find runtimes of other tenants.
 	Tenant string
 	// SubAccount may be empty.
 	SubAccount string
@@ -38,7 +39,7 @@ const (
 	StateFailed     = State(wire.OperationStateFailed)
 )
 
-// Operation is an operation of the Provisioner.
+// Operation is an operation of the Provisioner, at the time of an answer.
 type Operation struct {
 	ID        string
 	RuntimeID string
@@ -52,13 +53,17 @@ type Operation struct {
 
 // LastError is the reason why an operation failed or retries.
 type LastError struct {
-	Message   string
-	Reason    string
+	// Message is for people.
+	Message string
+	// Reason is a code of Gardener or of package failure.
+	Reason string
+	// Component is the system that caused the error, such as gardener.
 	Component string
 }
 
 // Changes is a page of the feed: the changed operations and the cursor of the next page.
 type Changes struct {
+	// Cursor is opaque to the broker. It stays valid as long as the Provisioner keeps the changes after it.
 	Cursor     string
 	Operations []ChangedOperation
 }
@@ -91,6 +96,7 @@ func operationOf(answer *wire.Operation) Operation {
 	return operation
 }
 
+// changesOf maps a page of the feed. The schema allows null in lists, which carries no change.
 func changesOf(answer *wire.ChangesResult) Changes {
 	changes := Changes{Cursor: answer.Cursor}
 
@@ -107,6 +113,7 @@ func changesOf(answer *wire.ChangesResult) Changes {
 	return changes
 }
 
+// valueOf returns the text, empty for nil.
 func valueOf(text *string) string {
 	if text == nil {
 		return ""

@@ -20,8 +20,8 @@ const (
 // maxRuntimeName is the longest name of a runtime that Director accepts, in characters.
 const maxRuntimeName = 36
 
-// OrderRuntime orders the runtime of the instance, with the target secret as the infrastructure's credentials. The same instance always
-// gives the same order, so that a repeated call under the same IdempotencyKey asks for nothing else.
+// OrderRuntime orders the runtime of the instance, with the infrastructure's credentials in the target secret of Gardener. The same
+// instance always gives the same order, so that the Provisioner recognizes a repeated call with the same IdempotencyKey.
 //
 // The Kyma Provisioner cannot set the ranges of pods and services. If they are only the plan's defaults, the order is repeated without
 // them and Gardener chooses; if the user chose them, the error is failure.Permanent.
@@ -44,8 +44,8 @@ func CheckOrder(instance environment.Instance) error {
 	return err
 }
 
-// sendOrder sends the order, a second time without the ranges of pods and services if the Provisioner does not know these fields.
-// Parameters are those of the user.
+// sendOrder sends the order. If the Provisioner does not know the ranges of pods and services, sendOrder sends the order again without them,
+// unless the parameters of the user name such a range.
 func sendOrder(order *wire.ProvisionRuntimeInput, parameters json.RawMessage, send func(*wire.ProvisionRuntimeInput) (Operation, error),
 ) (Operation, error) {
 	ordered, err := send(order)
@@ -142,8 +142,8 @@ func newOrder(instance environment.Instance, targetSecret string) (*wire.Provisi
 	}, nil
 }
 
-// runtimeName is the runtime's name in Director: the instance's name, then the Shoot's, which makes it unique. Director accepts lower-case
-// letters, digits, hyphens and dots, and no leading digit.
+// runtimeName returns the name of the runtime in Director: the name of the instance, followed by that of the Shoot, which is unique.
+// Director accepts lower-case letters, digits, hyphens and dots, and no leading digit.
 func runtimeName(instance environment.Instance) string {
 	name := strings.ToLower(instance.Name)
 	if strings.IndexAny(name, "0123456789") == 0 {
@@ -156,6 +156,7 @@ func runtimeName(instance environment.Instance) string {
 	return strings.TrimRight(name[:min(len(name), longest)], "-") + suffix
 }
 
+// oidcInput maps the issuer. With nil the Provisioner decides on an order, and an upgrade leaves the issuer unchanged.
 func oidcInput(oidc *environment.OIDC) *wire.OIDCConfigInput {
 	if oidc == nil {
 		return nil

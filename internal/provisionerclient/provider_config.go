@@ -19,7 +19,8 @@ const (
 	ipv4Bits = 32
 )
 
-// providerConfig returns the part of an order that differs between providers. A new provider needs a case here.
+// providerConfig returns the part of an order that differs between providers. A new provider needs a case here. The error is
+// failure.Invalid if the user asked for too many zones, else failure.Internal: the catalog has let an impossible order pass.
 func providerConfig(provider string, cluster environment.Cluster) (*wire.ProviderSpecificInput, error) {
 	switch provider {
 	case "aws":
@@ -57,6 +58,8 @@ func providerConfig(provider string, cluster environment.Cluster) (*wire.Provide
 	}
 }
 
+// awsZones returns the zones with their ranges of addresses. AWS needs separate subnets for workers, and for public and internal load
+// balancers.
 func awsZones(cluster environment.Cluster) ([]*wire.AWSZoneInput, error) {
 	ranges, err := splitNodes(cluster.NodesCIDR, len(cluster.Zones))
 	if err != nil {
@@ -73,7 +76,7 @@ func awsZones(cluster environment.Cluster) ([]*wire.AWSZoneInput, error) {
 	return zones, nil
 }
 
-// azureZones is awsZones for Azure, whose zones have numbers for names.
+// azureZones returns the zones with the ranges of their workers. The names of zones of Azure are numbers.
 func azureZones(cluster environment.Cluster) ([]*wire.AzureZoneInput, error) {
 	ranges, err := splitNodes(cluster.NodesCIDR, len(cluster.Zones))
 	if err != nil {
@@ -129,6 +132,7 @@ func splitNodes(nodes string, zones int) ([]zoneRanges, error) {
 	return ranges, nil
 }
 
+// cidr formats an IPv4 network.
 func cidr(address uint32, bits int) string {
 	var octets [4]byte
 

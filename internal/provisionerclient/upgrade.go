@@ -7,7 +7,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 )
 
-// UpgradeRuntime orders that the instance's runtime becomes the target cluster. Like UpgradeShoot, it may be repeated.
+// UpgradeRuntime orders the change of the instance's runtime to the target cluster. The call may be repeated like UpgradeShoot: our
+// Provisioner answers with the same operation for the same IdempotencyKey.
 func (c *Client) UpgradeRuntime(ctx context.Context, caller Caller, instance environment.Instance, target environment.Cluster,
 ) (Operation, error) {
 	return c.UpgradeShoot(ctx, caller, instance.RuntimeID, newUpgrade(instance.Request.Cluster, target))
