@@ -99,8 +99,8 @@ func call[D any](ctx context.Context, step Step[D], operation Operation[D], log 
 	return result, wait, err
 }
 
-// guard turns a panic in work into an internal failure of this operation, with the stack in the log. Other operations of the replica
-// continue.
+// guard turns a panic in work into an internal failure of this operation, with the stack in the log. Other operations of the
+// replica continue.
 func guard(log logrus.FieldLogger, work func()) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -115,7 +115,8 @@ func guard(log logrus.FieldLogger, work func()) (err error) {
 	return nil
 }
 
-// checkResult rejects results that break the contract of Step. The operation fails, because continuing would lose data or hide an error.
+// checkResult rejects results that break the contract of Step. The operation fails, because continuing would lose data or hide an
+// error.
 func checkResult[D any](before, after Operation[D], wait time.Duration, err error) error {
 	var violation string
 
@@ -155,8 +156,8 @@ func (r *run[D]) done(log logrus.FieldLogger, attempt Attempt) {
 	r.addEntry(attempt, outcome, message, time.Time{})
 }
 
-// wait records a step that asks to run again. A plain wait ends the retry window of the step; a wait from RetryOperation counts as a
-// failure.
+// wait records a step that asks to run again. A plain wait ends the retry window of the step; a wait from RetryOperation counts
+// as a failure.
 func (r *run[D]) wait(ctx context.Context, log logrus.FieldLogger, attempt Attempt, wait time.Duration) {
 	outcome, next := Waiting, r.nextRun(wait)
 

@@ -6,12 +6,14 @@ import (
 	"time"
 )
 
-// reservedShare reserves 1/reservedShare of the workers, in equal parts for all kinds. A kind may use the workers beyond the reserved half,
-// and its own part. No kind can starve another, and a kind that is alone with work still gets more than half of the workers.
+// reservedShare reserves 1/reservedShare of the workers, in equal parts for all kinds. A kind may use the workers beyond the
+// reserved half, and its own part. No kind can starve another, and a kind that is alone with work still gets more than half of
+// the workers.
 const reservedShare = 2
 
-// claimWork claims due operations for the free workers and starts them. Each call prefers another kind, and resumed and pending work in
-// turn. claimWork reports whether more operations may be due. Errors of the store lengthen the pause before the next call.
+// claimWork claims due operations for the free workers and starts them. Each call prefers another kind, and resumed and pending
+// work in turn. claimWork reports whether more operations may be due. Errors of the store lengthen the pause before the next
+// call.
 func (e *Engine[D]) claimWork(ctx, runs context.Context) bool {
 	more, err := e.startDue(ctx, runs)
 	if err == nil {
@@ -29,7 +31,8 @@ func (e *Engine[D]) claimWork(ctx, runs context.Context) bool {
 	return false
 }
 
-// startDue claims work in the order of the schedule, which rotates by one at each call, and reports whether a claim used all free workers.
+// startDue claims work in the order of the schedule, which rotates by one at each call, and reports whether a claim used all free
+// workers.
 func (e *Engine[D]) startDue(ctx, runs context.Context) (more bool, err error) {
 	due, err := e.findDue(ctx)
 	if err != nil {
@@ -82,8 +85,8 @@ func (e *Engine[D]) claim(ctx context.Context, due Due, limit int) ([]Claimed, e
 	})
 }
 
-// capacity returns how many more operations of the kind may run: the free workers, less those that are reserved for other kinds and not
-// used by them, and within the limit of the kind.
+// capacity returns how many more operations of the kind may run: the free workers, less those that are reserved for other kinds
+// and not used by them, and within the limit of the kind.
 func (e *Engine[D]) capacity(kind string) int {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -109,9 +112,9 @@ func (e *Engine[D]) capacity(kind string) int {
 	return max(0, capacity)
 }
 
-// storePause returns how long to leave a store that does not answer alone: 0 after a success. The pause grows from a tenth of the poll
-// interval to five times it, which bounds how long a recovered store goes unnoticed. Its jitter keeps the replicas from returning to a
-// recovering database all at once.
+// storePause returns how long to leave a store that does not answer alone: 0 after a success. The pause grows from a tenth of the
+// poll interval to five times it, which bounds how long a recovered store goes unnoticed. Its jitter keeps the replicas from
+// returning to a recovering database all at once.
 func (e *Engine[D]) storePause() time.Duration {
 	if e.storeFailures == 0 {
 		return 0
@@ -132,8 +135,8 @@ const (
 	expireBatch = 100
 )
 
-// expirePending fails operations that are pending for longer than the limit, until the context ends. Every replica does so; the store
-// returns each operation to one of them.
+// expirePending fails operations that are pending for longer than the limit, until the context ends. Every replica does so; the
+// store returns each operation to one of them.
 func (e *Engine[D]) expirePending(ctx context.Context) {
 	ticker := e.clock.NewTicker(expireInterval)
 	defer ticker.Stop()
@@ -151,7 +154,8 @@ func (e *Engine[D]) expirePending(ctx context.Context) {
 	}
 }
 
-// expireSome fails one batch of pending operations and returns its size. After an error it returns 0, and the next search tries again.
+// expireSome fails one batch of pending operations and returns its size. After an error it returns 0, and the next search tries
+// again.
 func (e *Engine[D]) expireSome(ctx context.Context) int {
 	deadline, cancel := context.WithTimeout(ctx, e.config.Lease)
 	defer cancel()

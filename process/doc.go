@@ -3,39 +3,40 @@
 //
 // # Model
 //
-// An operation is a row in a Store, described by a Record. Its kind names a Process, which lists stages in order; a Stage lists steps. A
-// request accepts an operation as Pending, in its own transaction, and calls Engine.Wake after the commit. The engines of all replicas
-// share the rows; each replica has one Engine.
+// An operation is a row in a Store, described by a Record. Its kind names a Process, which lists stages in order; a Stage lists
+// steps. A request accepts an operation as Pending, in its own transaction, and calls Engine.Wake after the commit. The engines
+// of all replicas share the rows; each replica has one Engine.
 //
 // # Claim, lease and fence
 //
-// A free worker claims due operations. An operation is due if it is pending and the first of its instance, if the time in Record.NextRun has
-// come, or if its lease has expired. A claim sets a lease (owner and expiry) and raises the fence, a counter in the row. The replica renews its
-// leases three times per lease. A replica that dies stops renewing, and another one claims the operation.
+// A free worker claims due operations. An operation is due if it is pending and the first of its instance, if the time in
+// Record.NextRun has come, or if its lease has expired. A claim sets a lease (owner and expiry) and raises the fence, a counter
+// in the row. The replica renews its leases three times per lease. A replica that dies stops renewing, and another one claims the
+// operation.
 //
-// Every write of a run names the owner and the fence of its lease. If another replica has claimed the operation meanwhile, the write fails
-// with ErrLeaseLost and changes nothing. A frozen replica that continues late can therefore repeat a call to an upstream, but cannot
-// overwrite the results of its successor.
+// Every write of a run names the owner and the fence of its lease. If another replica has claimed the operation meanwhile, the
+// write fails with ErrLeaseLost and changes nothing. A frozen replica that continues late can therefore repeat a call to an
+// upstream, but cannot overwrite the results of its successor.
 //
 // # Stages and steps
 //
-// A run calls the steps of the first unfinished stage in order. It stores the operation with its data when a stage finishes, when a step
-// waits or fails, and when a step calls Operation.Save. A finished stage never runs again. After a crash or a wait the unfinished stage
-// starts again from its first step, with the data of the last write.
+// A run calls the steps of the first unfinished stage in order. It stores the operation with its data when a stage finishes, when
+// a step waits or fails, and when a step calls Operation.Save. A finished stage never runs again. After a crash or a wait the
+// unfinished stage starts again from its first step, with the data of the last write.
 //
-// A step must therefore be safe to repeat. It checks first whether its work is done. Before a call that creates something in an upstream
-// it stores the intent with Operation.Save, together with a name or an idempotency key that never changes. Work that must not repeat, such
-// as a poll after a request, belongs in a later stage.
+// A step must therefore be safe to repeat. It checks first whether its work is done. Before a call that creates something in an
+// upstream it stores the intent with Operation.Save, together with a name or an idempotency key that never changes. A step that
+// polls belongs in a stage of its own, so that its waits do not repeat the request.
 //
 // # Waiting, retrying and giving up
 //
-// Nothing waits inside a worker. A step that has to wait returns a duration, usually by Await. The engine then releases the lease and sets
-// NextRun. The event named in Record.WaitingFor makes the operation due earlier: the store sets NextRun to now and marks the row as woken,
-// so an event that arrives during the run is not lost. Polling remains as the fallback.
+// Nothing waits inside a worker. A step that has to wait returns a duration, usually by Await. The engine then releases the lease
+// and sets NextRun. The event named in Record.WaitingFor makes the operation due earlier: the store sets NextRun to now and marks
+// the row as woken, so an event that arrives during the run is not lost. Polling remains as the fallback.
 //
-// A step that returns an error of a retryable kind (see package failure) runs again as the RetryPolicy of its stage says. The retry window
-// starts with the first of the consecutive failures; a success or a wait ends it. When the window has passed, the operation fails. Any
-// other error fails the operation at once, and Process.Limit bounds the whole run including all waits.
+// A step that returns an error of a retryable kind (see package failure) runs again as the RetryPolicy of its stage says. The
+// retry window starts with the first of the consecutive failures; a success or a wait ends it. When the window has passed, the
+// operation fails. Any other error fails the operation at once, and Process.Limit bounds the whole run including all waits.
 //
 // # Guarantees
 //
@@ -47,9 +48,10 @@
 //
 // # Usual changes
 //
-// A new step is a file in the folder of its process and a line in that folder's process.go; StepFunc and Action save the type. A new process
-// is a Process value that the service registers, and a scenario in test/crash. docs/contributor/add-a-step.md has the checklist, and
-// example_test.go a small process that runs.
+// A new step is a file in the folder of its process and a line in that folder's process.go; StepFunc and Action save the type. A
+// new process is a Process value that the service registers, and a scenario in test/crash. docs/contributor/add-a-step.md has the
+// checklist, and example_test.go a small process that runs.
 //
-// Retry behavior is in retry.go, scheduling in claim.go, leases in lease.go, and the rules of one run in run.go, attempt.go and save.go.
+// Retry behavior is in retry.go, scheduling in claim.go, leases in lease.go, and the rules of one run in run.go, attempt.go and
+// save.go.
 package process

@@ -21,8 +21,8 @@ type Config struct {
 	Workers int
 	// Limits bounds how many operations of a kind run at the same time in this replica. Other kinds are bounded by Workers.
 	Limits map[string]int
-	// Lease is how long a replica that stopped renewing keeps its operations. Each lease is renewed three times before it would expire. A
-	// shorter lease means a faster takeover after a crash, and more writes.
+	// Lease is how long a replica that stopped renewing keeps its operations. Each lease is renewed three times before it would
+	// expire. A shorter lease means a faster takeover after a crash, and more writes.
 	Lease time.Duration
 	// Poll is the interval between searches for due operations and expired leases when nothing wakes the engine.
 	Poll time.Duration
@@ -40,8 +40,8 @@ type Config struct {
 	Tracer Tracer
 }
 
-// DefaultConfig returns the defaults of the services: 60 workers, leases of 6 s, and 48 h for pending operations. A replica that is
-// killed is thereby replaced within 10 s.
+// DefaultConfig returns the defaults of the services: 60 workers, leases of 6 s, and 48 h for pending operations. A replica that
+// is killed is thereby replaced within 10 s.
 func DefaultConfig() Config {
 	const (
 		workers      = 60
@@ -53,8 +53,8 @@ func DefaultConfig() Config {
 	return Config{Workers: workers, Lease: lease, Poll: time.Second, PendingLimit: pendingLimit, Grace: grace}
 }
 
-// Engine claims operations and runs them. All engines on one store share the work. Run is called once; the other methods may be called
-// from any goroutine, also before Run.
+// Engine claims operations and runs them. All engines on one store share the work. Run is called once; the other methods may be
+// called from any goroutine, also before Run.
 type Engine[D any] struct {
 	store     Store
 	processes map[string]Process[D]
@@ -75,8 +75,8 @@ type Engine[D any] struct {
 	held     map[string]*lease
 }
 
-// NewEngine validates the configuration and the processes, and returns an engine that claims nothing before Run. Every kind that the
-// service accepts needs a process.
+// NewEngine validates the configuration and the processes, and returns an engine that claims nothing before Run. Every kind that
+// the service accepts needs a process.
 func NewEngine[D any](store Store, config Config, clock clock.WithTicker, log logrus.FieldLogger, processes ...Process[D],
 ) (*Engine[D], error) {
 	if config.Workers < 0 || config.Lease <= 0 || config.Poll <= 0 || config.PendingLimit <= 0 {
@@ -137,8 +137,8 @@ func (e *Engine[D]) Handles(kind string) bool {
 	return known
 }
 
-// Wake makes the engine look for due operations now instead of at the next poll. It never blocks. Callers wake the engine after the commit
-// of a transaction that accepts an operation or makes one due.
+// Wake makes the engine look for due operations now instead of at the next poll. It never blocks. Callers wake the engine after
+// the commit of a transaction that accepts an operation or makes one due.
 func (e *Engine[D]) Wake() {
 	select {
 	case e.wake <- struct{}{}:
@@ -146,9 +146,9 @@ func (e *Engine[D]) Wake() {
 	}
 }
 
-// Run claims and runs operations until the context ends. It then claims no more, lets running steps finish for the grace period, and
-// hands back the operations, so that other replicas resume them at once. It returns when no step runs any more. Run fails only at the
-// start, when unfinished operations have a kind without a process; it tolerates a store that does not answer.
+// Run claims and runs operations until the context ends. It then claims no more, lets running steps finish for the grace period,
+// and hands back the operations, so that other replicas resume them at once. It returns when no step runs any more. Run fails
+// only at the start, when unfinished operations have a kind without a process; it tolerates a store that does not answer.
 func (e *Engine[D]) Run(ctx context.Context) error {
 	kinds, err := e.unfinishedKinds(ctx)
 	if err != nil {
@@ -178,8 +178,8 @@ func (e *Engine[D]) Run(ctx context.Context) error {
 	return nil
 }
 
-// unfinishedKinds reads the kinds until the store answers or the context ends. A starting replica thereby tolerates a database outage,
-// like a running one.
+// unfinishedKinds reads the kinds until the store answers or the context ends. A starting replica thereby tolerates a database
+// outage, like a running one.
 func (e *Engine[D]) unfinishedKinds(ctx context.Context) ([]string, error) {
 	for {
 		kinds, err := e.store.UnfinishedKinds(ctx)
@@ -213,7 +213,8 @@ func (e *Engine[D]) checkKinds(unfinished []string) error {
 	return nil
 }
 
-// dispatch claims work at each wake-up and each poll, until ctx ends. The runs get the other context, which ends after the grace period.
+// dispatch claims work at each wake-up and each poll, until ctx ends. The runs get the other context, which ends after the grace
+// period.
 func (e *Engine[D]) dispatch(ctx, runs context.Context) {
 	poll := e.clock.NewTicker(e.config.Poll)
 	defer poll.Stop()
@@ -284,8 +285,8 @@ func (e *Engine[D]) release(ended *lease) {
 	}
 }
 
-// interruptLate interrupts the steps that still run after the grace period. It measures the period from the stop of the engine in a
-// goroutine of its own, because the dispatcher may still wait for a claim then.
+// interruptLate interrupts the steps that still run after the grace period. It measures the period from the stop of the engine in
+// a goroutine of its own, because the dispatcher may still wait for a claim then.
 func (e *Engine[D]) interruptLate(runs context.Context, stop context.CancelFunc) {
 	<-e.stopping
 

@@ -13,8 +13,8 @@ import (
 )
 
 func TestStagesRunInOrderAndAreRecorded(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		b.start(b.engine(b.store, stage("first", traced("A"), traced("B")), stage("second", traced("C"))))
+	inBubble(t, func(b *fixture) {
+		b.start(b.engine(b.store, stage("first", succeeding("A"), succeeding("B")), stage("second", succeeding("C"))))
 		b.accept("op", "instance")
 
 		record := b.await("op")
@@ -38,9 +38,9 @@ func TestStagesRunInOrderAndAreRecorded(t *testing.T) {
 }
 
 func TestStageRestartsWhenAStepRunsAgain(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		finished, again := traced("Finished"), traced("Again")
-		waiting := failing("Waiting", func(run int) (time.Duration, error) {
+	inBubble(t, func(b *fixture) {
+		finished, again := succeeding("Finished"), succeeding("Again")
+		waiting := scripted("Waiting", func(run int) (time.Duration, error) {
 			if run < 3 {
 				return 30 * time.Second, nil
 			}
@@ -70,10 +70,10 @@ func TestStageRestartsWhenAStepRunsAgain(t *testing.T) {
 }
 
 func TestRetryPolicyAppliesToRetryableErrors(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		flaky := failing("Flaky", func(run int) (time.Duration, error) {
+	inBubble(t, func(b *fixture) {
+		flaky := scripted("Flaky", func(run int) (time.Duration, error) {
 			if run < 4 {
-				return 0, failure.New(failure.Transient, "the database is away")
+				return 0, failure.New(failure.Transient, "the database is unavailable")
 			}
 
 			return 0, nil
@@ -92,13 +92,13 @@ func TestRetryPolicyAppliesToRetryableErrors(t *testing.T) {
 		}
 
 		entry := b.timeline("op")[1]
-		if entry.Attempt != 3 || entry.Message != "the database is away" || entry.NextRun.Sub(entry.End) != 4*time.Second {
+		if entry.Attempt != 3 || entry.Message != "the database is unavailable" || entry.NextRun.Sub(entry.End) != 4*time.Second {
 			b.Errorf("third attempt: %+v, want message and the third interval, 4s", entry)
 		}
 	})
 }
 
-// TestErrorEndsTheOperation checks for a known defect of similar engines: an error without a duration counted as success.
+// TestErrorEndsTheOperation checks for a known defect of similar engines: they count an error without a duration as a success.
 func TestErrorEndsTheOperation(t *testing.T) {
 	cases := map[string]struct {
 		reason      string
@@ -124,15 +124,15 @@ func TestErrorEndsTheOperation(t *testing.T) {
 		},
 		"a duration with an error": {
 			reason:      "a violation of the contract fails the operation",
-			err:         failure.New(failure.Transient, "away"),
+			err:         failure.New(failure.Transient, "unavailable"),
 			wait:        time.Second,
 			wantMessage: "internal error",
 			wantRuns:    1,
 		},
 		"window passed": {
 			reason:      "a retryable error beyond the stage's window fails the operation with its text",
-			err:         failure.New(failure.Transient, "the Provisioner is away").WithReason("err_http", "provisioner"),
-			wantMessage: "the Provisioner is away: gave up after 1m0s",
+			err:         failure.New(failure.Transient, "the Provisioner is unavailable").WithReason("err_http", "provisioner"),
+			wantMessage: "the Provisioner is unavailable: gave up after 1m0s",
 			wantReason:  "err_http",
 			wantRuns:    -1,
 		},
@@ -140,8 +140,8 @@ func TestErrorEndsTheOperation(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bench) {
-				broken, never := failing("Broken", func(int) (time.Duration, error) { return c.wait, c.err }), traced("Never")
+			inBubble(t, func(b *fixture) {
+				broken, never := scripted("Broken", func(int) (time.Duration, error) { return c.wait, c.err }), succeeding("Never")
 
 				b.start(b.engine(b.store, stage("only", broken, never)))
 				b.accept("op", "instance")
@@ -167,7 +167,7 @@ func TestPanicFailsOnlyItsOperation(t *testing.T) {
 	}
 
 	conditional := stage("only")
-	conditional.Steps = []process.Task[data]{{Step: traced("A"), When: func(o operation) bool {
+	conditional.Steps = []process.Task[data]{{Step: succeeding("A"), When: func(o operation) bool {
 		unlucky(o)
 
 		return true
@@ -184,7 +184,7 @@ func TestPanicFailsOnlyItsOperation(t *testing.T) {
 
 	for name, panics := range stages {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bench) {
+			inBubble(t, func(b *fixture) {
 				b.start(b.engine(b.store, panics))
 				b.accept("bad", "unlucky")
 				b.accept("good", "lucky")
@@ -202,7 +202,7 @@ func TestPanicFailsOnlyItsOperation(t *testing.T) {
 }
 
 func TestStepThatReturnsAnotherOperationFails(t *testing.T) {
-	inBubble(t, func(b *bench) {
+	inBubble(t, func(b *fixture) {
 		b.start(b.engine(b.store, stage("only", &step{name: "Empty", work: func(context.Context, operation) (operation, time.Duration, error) {
 			return operation{}, 0, nil
 		}})))
@@ -215,8 +215,8 @@ func TestStepThatReturnsAnotherOperationFails(t *testing.T) {
 }
 
 func TestStepsCannotChangeTheRecord(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		next := traced("Next")
+	inBubble(t, func(b *fixture) {
+		next := succeeding("Next")
 		meddling := &step{name: "Meddling", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
 			o.FinishedStages, o.SkippedSteps = []string{"next"}, []string{"Next"}
 			o.State, o.StartedAt, o.Lease = process.Succeeded, time.Time{}, process.Lease{}
@@ -250,7 +250,7 @@ func TestRetryOperationWindows(t *testing.T) {
 			wantState: process.Failed,
 			wantLast:  "operation failed",
 		},
-		"goes on": {
+		"continues": {
 			reason: "after the window the step is recorded as not completed and the operation continues",
 			retry: func(o operation) (operation, time.Duration, error) {
 				return process.RetryOperationWithoutFail(o, "registering", failure.New(failure.Transient, "503"), 10*time.Second, time.Minute)
@@ -263,7 +263,7 @@ func TestRetryOperationWindows(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bench) {
+			inBubble(t, func(b *fixture) {
 				register := &step{name: "Register", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
 					return c.retry(o)
 				}}
@@ -290,19 +290,20 @@ func TestRetryOperationWindows(t *testing.T) {
 	}
 }
 
-// TestRetryWindowStartsWithTheFirstAttempt checks for a known defect of similar engines: a long wait of one step used up the next one's window.
+// TestRetryWindowStartsWithTheFirstAttempt checks for a known defect of similar engines: a long wait of one step uses up the
+// retry window of the next step.
 func TestRetryWindowStartsWithTheFirstAttempt(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		poll := failing("Poll", func(run int) (time.Duration, error) {
+	inBubble(t, func(b *fixture) {
+		poll := scripted("Poll", func(run int) (time.Duration, error) {
 			if run < 8 {
 				return time.Minute, nil
 			}
 
 			return 0, nil
 		})
-		hiccup := failing("Hiccup", func(run int) (time.Duration, error) {
+		hiccup := scripted("Hiccup", func(run int) (time.Duration, error) {
 			if run < 3 {
-				return 0, failure.New(failure.Transient, "away")
+				return 0, failure.New(failure.Transient, "unavailable")
 			}
 
 			return 0, nil
@@ -319,10 +320,10 @@ func TestRetryWindowStartsWithTheFirstAttempt(t *testing.T) {
 
 func TestOperationLimitCountsFromTheFirstClaim(t *testing.T) {
 	for pause, reason := range map[time.Duration]string{
-		time.Minute: "a step that would run again long after the limit", 10 * limit: "a step that would come back long after the limit",
+		time.Minute: "a step that waits repeatedly", 10 * limit: "a step whose next run is far beyond the limit",
 	} {
-		inBubble(t, func(b *bench) {
-			b.start(b.engine(b.store, stage("only", failing("Forever", func(int) (time.Duration, error) { return pause, nil }))))
+		inBubble(t, func(b *fixture) {
+			b.start(b.engine(b.store, stage("only", scripted("Forever", func(int) (time.Duration, error) { return pause, nil }))))
 			b.accept("op", "instance")
 
 			record := b.await("op")
@@ -357,7 +358,7 @@ func TestProblemNamesItsComponent(t *testing.T) {
 		}, "elsewhere"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bench) {
+			inBubble(t, func(b *fixture) {
 				b.start(b.engine(b.store, stage("only", &step{name: "Decide", work: c.work})))
 				b.accept("op", "instance")
 
@@ -370,8 +371,8 @@ func TestProblemNamesItsComponent(t *testing.T) {
 }
 
 func TestConditionSkipsAStep(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		skipped, run := traced("Skipped"), traced("Run")
+	inBubble(t, func(b *fixture) {
+		skipped, run := succeeding("Skipped"), succeeding("Run")
 		conditional := stage("only", run)
 		conditional.Steps = append(conditional.Steps, process.Task[data]{
 			Step: skipped, When: func(o operation) bool { return o.InstanceID == "other" },
@@ -402,7 +403,7 @@ func TestNonPositiveIntervalFails(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bench) {
+			inBubble(t, func(b *fixture) {
 				b.start(b.engine(b.store, stage("only", &step{name: "Decide", work: work})))
 				b.accept("op", "instance")
 

@@ -18,54 +18,54 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// house is the data of the example. It is stored with the operation.
-type house struct {
-	Permit string `json:"permit"`
-	Walls  int    `json:"walls"`
+// cluster is the data of the example. It is stored with the operation.
+type cluster struct {
+	Approval string `json:"approval"`
+	Nodes    int    `json:"nodes"`
 }
 
-// askForPermit is a step that waits: it asks the office until the permit is granted.
-type askForPermit struct{ office *office }
+// awaitApproval is a step that waits: it polls the approval service until the cluster is approved.
+type awaitApproval struct{ approvals *approvals }
 
-func (askForPermit) Name() string { return "Ask_For_Permit" }
+func (awaitApproval) Name() string { return "Await_Approval" }
 
-func (s askForPermit) Run(_ context.Context, operation process.Operation[house], _ logrus.FieldLogger,
-) (process.Operation[house], time.Duration, error) {
-	permit, granted := s.office.ask()
+func (s awaitApproval) Run(_ context.Context, operation process.Operation[cluster], _ logrus.FieldLogger,
+) (process.Operation[cluster], time.Duration, error) {
+	approval, granted := s.approvals.poll()
 	if !granted {
-		return process.Await(operation, "the office has not decided", time.Second, time.Hour)
+		return process.Await(operation, "the approval is pending", time.Second, time.Hour)
 	}
 
-	operation.Data.Permit = permit
+	operation.Data.Approval = approval
 
 	return operation, 0, nil
 }
 
-// buildWalls is a step that checks whether its work is done, because it may run again after a crash.
-type buildWalls struct{}
+// createNodes is a step that checks which part of its work is done, because it may run again after a crash.
+type createNodes struct{}
 
-func (buildWalls) Name() string { return "Build_Walls" }
+func (createNodes) Name() string { return "Create_Nodes" }
 
-func (buildWalls) Run(_ context.Context, operation process.Operation[house], _ logrus.FieldLogger,
-) (process.Operation[house], time.Duration, error) {
-	for operation.Data.Walls < 4 {
-		operation.Data.Walls++
+func (createNodes) Run(_ context.Context, operation process.Operation[cluster], _ logrus.FieldLogger,
+) (process.Operation[cluster], time.Duration, error) {
+	for operation.Data.Nodes < 4 {
+		operation.Data.Nodes++
 	}
 
 	return operation, 0, nil
 }
 
-// office grants a permit at the second request.
-type office struct{ asked int }
+// approvals is an upstream that approves at the second poll.
+type approvals struct{ polls int }
 
-func (o *office) ask() (string, bool) {
-	o.asked++
+func (a *approvals) poll() (string, bool) {
+	a.polls++
 
-	return "permit 7", o.asked > 1
+	return "approval 7", a.polls > 1
 }
 
-// A process is data: stages in order, each with its steps. A step that waits has a stage of its own, so that earlier steps do not run
-// again.
+// A process is data: stages in order, each with its steps. A step that waits has a stage of its own, so that earlier steps do not
+// run again.
 func Example() {
 	folder, err := os.MkdirTemp("", "example")
 	if err != nil {
@@ -92,29 +92,29 @@ func Example() {
 		panic(err)
 	}
 
-	build := process.Process[house]{
-		Kind:  "build",
+	create := process.Process[cluster]{
+		Kind:  "create",
 		Limit: time.Hour,
-		Stages: []process.Stage[house]{
-			{Name: "permit", Retry: process.DefaultRetry(), Steps: process.Steps[house](askForPermit{&office{}})},
-			{Name: "walls", Retry: process.DefaultRetry(), Steps: process.Steps[house](buildWalls{})},
+		Stages: []process.Stage[cluster]{
+			{Name: "approval", Retry: process.DefaultRetry(), Steps: process.Steps[cluster](awaitApproval{&approvals{}})},
+			{Name: "nodes", Retry: process.DefaultRetry(), Steps: process.Steps[cluster](createNodes{})},
 		},
 	}
 
-	engine, err := process.NewEngine(store, process.DefaultConfig(), clock.RealClock{}, logging.Discard(), build)
+	engine, err := process.NewEngine(store, process.DefaultConfig(), clock.RealClock{}, logging.Discard(), create)
 	if err != nil {
 		panic(err)
 	}
 
 	// An operation is accepted in the caller's transaction.
-	payload, err := json.Marshal(house{})
+	payload, err := json.Marshal(cluster{})
 	if err != nil {
 		panic(err)
 	}
 
 	err = db.InTx(ctx, func(tx storage.Tx) error {
 		err := store.Accept(ctx, tx, process.New{
-			ID: "operation-1", Kind: "build", InstanceID: "house-1", Payload: payload, At: time.Now(),
+			ID: "operation-1", Kind: "create", InstanceID: "cluster-1", Payload: payload, At: time.Now(),
 		})
 
 		return err
@@ -126,10 +126,10 @@ func Example() {
 	ended := make(chan error, 1)
 	go func() { ended <- engine.Run(ctx) }()
 
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
 
-	for record := (process.Record{}); !record.State.Terminal(); <-look.C {
+	for record := (process.Record{}); !record.State.Terminal(); <-poll.C {
 		if record, err = store.Get(ctx, db.Reader(), "operation-1"); err != nil {
 			panic(err)
 		}
@@ -153,7 +153,7 @@ func Example() {
 	}
 
 	// Output:
-	// permit: Ask_For_Permit is waiting
-	// permit: Ask_For_Permit is done
-	// walls: Build_Walls is done
+	// approval: Await_Approval is waiting
+	// approval: Await_Approval is done
+	// nodes: Create_Nodes is done
 }

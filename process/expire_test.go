@@ -13,16 +13,16 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// TestPendingOperationsExpire has more expired operations than a batch, and no worker.
+// TestPendingOperationsExpire expires more operations than fit into a batch, on a replica without workers.
 func TestPendingOperationsExpire(t *testing.T) {
-	inBubble(t, func(b *bench) {
+	inBubble(t, func(b *fixture) {
 		const late = 250
 
 		config := process.DefaultConfig()
 		config.Workers, config.PendingLimit, config.Component = 0, 10*time.Minute, service
 
 		engine, err := process.NewEngine(b.store, config, clock.RealClock{}, logging.Discard(),
-			process.Process[data]{Kind: "test", Limit: limit, Stages: []process.Stage[data]{stage("only", traced("A"))}})
+			process.Process[data]{Kind: "test", Limit: limit, Stages: []process.Stage[data]{stage("only", succeeding("A"))}})
 		if err != nil {
 			b.Fatal(err)
 		}

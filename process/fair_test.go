@@ -14,8 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// stuck is a step that ends when its replica stops.
-func stuck(name string) *step {
+// blocking is a step that runs until its replica stops.
+func blocking(name string) *step {
 	return &step{name: name, work: func(ctx context.Context, operation operation) (operation, time.Duration, error) {
 		<-ctx.Done()
 
@@ -23,17 +23,17 @@ func stuck(name string) *step {
 	}}
 }
 
-// kinds runs an engine whose operations of kind slow never end and those of kind quick end at once.
-func (b *bench) kinds(workers int, limits map[string]int) (slow *step) {
+// startSlowAndQuick starts an engine with two kinds: operations of kind slow never end, operations of kind quick end at once.
+func (b *fixture) startSlowAndQuick(workers int, limits map[string]int) (slow *step) {
 	b.Helper()
 
 	config := process.DefaultConfig()
 	config.Workers, config.Limits, config.Grace = workers, limits, time.Second
-	slow = stuck("Slow")
+	slow = blocking("Slow")
 
 	engine, err := process.NewEngine(b.store, config, clock.RealClock{}, logging.Discard(),
 		process.Process[data]{Kind: "slow", Limit: limit, Stages: []process.Stage[data]{stage("s", slow)}},
-		process.Process[data]{Kind: "quick", Limit: limit, Stages: []process.Stage[data]{stage("q", traced("Quick"))}},
+		process.Process[data]{Kind: "quick", Limit: limit, Stages: []process.Stage[data]{stage("q", succeeding("Quick"))}},
 	)
 	if err != nil {
 		b.Fatal(err)
@@ -61,12 +61,12 @@ func TestKindsShareTheWorkers(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bench) {
+			inBubble(t, func(b *fixture) {
 				for i := range 20 {
 					b.acceptNew(process.New{ID: fmt.Sprintf("slow-%d", i), Kind: "slow", InstanceID: fmt.Sprintf("instance-%d", i)})
 				}
 
-				slow := b.kinds(c.workers, c.limits)
+				slow := b.startSlowAndQuick(c.workers, c.limits)
 
 				time.Sleep(time.Minute)
 				synctest.Wait()
@@ -95,16 +95,17 @@ func TestInvalidLimits(t *testing.T) {
 		config.Limits = limits
 
 		_, err := process.NewEngine(nil, config, clock.RealClock{}, logging.Discard(),
-			process.Process[data]{Kind: "test", Limit: limit, Stages: []process.Stage[data]{stage("s", traced("A"))}})
+			process.Process[data]{Kind: "test", Limit: limit, Stages: []process.Stage[data]{stage("s", succeeding("A"))}})
 		if err == nil || !strings.Contains(err.Error(), "one of test") {
 			t.Errorf("%s: got %v", reason, err)
 		}
 	}
 }
 
-// TestTenantsTakeTurns has one worker: the operation of another tenant runs second, not after a thousand.
+// TestTenantsTakeTurns runs one worker. The operation of another tenant runs second, although a thousand operations were accepted
+// before.
 func TestTenantsTakeTurns(t *testing.T) {
-	inBubble(t, func(b *bench) {
+	inBubble(t, func(b *fixture) {
 		const flood = 1000
 
 		for i := range flood {

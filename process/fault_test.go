@@ -14,11 +14,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// TestReplicaThatTakesOverFromItself lets renewals fail while claims succeed: the replica loses its lease and claims the operation again.
-// Its first run must end then.
+// TestReplicaThatTakesOverFromItself lets renewals fail while claims succeed: the replica loses its lease and claims the
+// operation again. The new claim must stop the first run.
 func TestReplicaThatTakesOverFromItself(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		store := &cutOff{Store: b.store, unrenewed: true}
+	inBubble(t, func(b *fixture) {
+		store := &disconnectableStore{Store: b.store, failRenewals: true}
 
 		var now, most atomic.Int32
 
@@ -29,7 +29,7 @@ func TestReplicaThatTakesOverFromItself(t *testing.T) {
 
 			if long.runs() > 1 {
 				store.mutex.Lock()
-				store.unrenewed = false
+				store.failRenewals = false
 				store.mutex.Unlock()
 			}
 
@@ -51,7 +51,7 @@ func TestReplicaThatTakesOverFromItself(t *testing.T) {
 }
 
 func TestPanicKeepsTheIntent(t *testing.T) {
-	inBubble(t, func(b *bench) {
+	inBubble(t, func(b *fixture) {
 		b.start(b.engine(b.store, stage("only", &step{name: "Order", work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
 			o.Data.Trace = append(o.Data.Trace, "intent")
 
@@ -70,25 +70,26 @@ func TestPanicKeepsTheIntent(t *testing.T) {
 	})
 }
 
-// answerLost is a store that stores the first progress and returns an error.
-type answerLost struct {
+// lostResponse is a store that stores the first progress and then returns an error, as if the response was lost.
+type lostResponse struct {
 	process.Store
 
 	saved atomic.Int64
 }
 
-func (s *answerLost) Save(ctx context.Context, progress process.Progress) (process.State, error) {
+func (s *lostResponse) Save(ctx context.Context, progress process.Progress) (process.State, error) {
 	state, err := s.Store.Save(ctx, progress)
 	if err == nil && s.saved.Add(1) == 1 {
-		return "", errCutOff
+		return "", errDisconnected
 	}
 
 	return state, err
 }
 
-// TestUncertainWriteIsNotRepeated loses the response to a write: another write would repeat its timeline entries.
+// TestUncertainWriteIsNotRepeated loses the response to a write. A second write in the same run would repeat the timeline
+// entries.
 func TestUncertainWriteIsNotRepeated(t *testing.T) {
-	inBubble(t, func(b *bench) {
+	inBubble(t, func(b *fixture) {
 		order := &step{name: "Order", work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
 			if err := o.Save(ctx); err != nil {
 				return o, 0, failure.Wrap(failure.Transient, err, "the intent could not be stored")
@@ -97,7 +98,7 @@ func TestUncertainWriteIsNotRepeated(t *testing.T) {
 			return o, 0, nil
 		}}
 
-		b.start(b.engine(&answerLost{Store: b.store}, stage("only", traced("A"), order)))
+		b.start(b.engine(&lostResponse{Store: b.store}, stage("only", succeeding("A"), order)))
 		b.accept("op", "instance")
 		b.await("op")
 
@@ -108,10 +109,11 @@ func TestUncertainWriteIsNotRepeated(t *testing.T) {
 	})
 }
 
-// TestPollingUsesNoRetryWindow polls for longer than the stage's window between two retryable errors.
+// TestPollingUsesNoRetryWindow polls between two retryable errors, for longer than the stage's retry window. The polls end the
+// window.
 func TestPollingUsesNoRetryWindow(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		poll := failing("Poll", func(run int) (time.Duration, error) {
+	inBubble(t, func(b *fixture) {
+		poll := scripted("Poll", func(run int) (time.Duration, error) {
 			switch {
 			case run == 1 || run == 6:
 				return 0, failure.New(failure.Transient, "the connection broke")
@@ -122,7 +124,7 @@ func TestPollingUsesNoRetryWindow(t *testing.T) {
 			}
 		})
 
-		b.start(b.engine(b.store, stage("only", poll))) // its window is a minute
+		b.start(b.engine(b.store, stage("only", poll))) // with a retry window of a minute
 		b.accept("op", "instance")
 
 		if record := b.await("op"); record.State != process.Succeeded {
@@ -132,11 +134,11 @@ func TestPollingUsesNoRetryWindow(t *testing.T) {
 }
 
 func TestStepThatGaveUpDoesNotRunAgain(t *testing.T) {
-	inBubble(t, func(b *bench) {
+	inBubble(t, func(b *fixture) {
 		optional := &step{name: "Optional", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
 			return process.RetryOperationWithoutFail(o, "tagging", failure.New(failure.Transient, "503"), time.Second, 5*time.Second)
 		}}
-		poll := failing("Poll", func(run int) (time.Duration, error) {
+		poll := scripted("Poll", func(run int) (time.Duration, error) {
 			if run < 4 {
 				return time.Second, nil
 			}
@@ -153,9 +155,9 @@ func TestStepThatGaveUpDoesNotRunAgain(t *testing.T) {
 	})
 }
 
-// TestUnreadablePayloadFailsOnlyItsOperation: other operations continue, and the payload is kept.
+// TestUnreadablePayloadFailsOnlyItsOperation checks that other operations continue, and that the unreadable payload is kept.
 func TestUnreadablePayloadFailsOnlyItsOperation(t *testing.T) {
-	inBubble(t, func(b *bench) {
+	inBubble(t, func(b *fixture) {
 		b.accept("broken", "one")
 		b.accept("sound", "two")
 
@@ -168,7 +170,7 @@ func TestUnreadablePayloadFailsOnlyItsOperation(t *testing.T) {
 			b.Fatal(err)
 		}
 
-		b.start(b.engine(b.store, stage("only", traced("A"))))
+		b.start(b.engine(b.store, stage("only", succeeding("A"))))
 
 		if record := b.await("sound"); record.State != process.Succeeded {
 			b.Errorf("the other operation ended as %s", record.State)
@@ -186,10 +188,10 @@ func TestUnreadablePayloadFailsOnlyItsOperation(t *testing.T) {
 }
 
 func TestTextsAreStoredPresentably(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		wild := "a\x00b\x1b[31m " + strings.Repeat("ü", 3000)
-		b.start(b.engine(b.store, stage("only", failing("Wild", func(int) (time.Duration, error) {
-			return 0, failure.New(failure.Permanent, "%s", wild)
+	inBubble(t, func(b *fixture) {
+		invalid := "a\x00b\x1b[31m " + strings.Repeat("ü", 3000)
+		b.start(b.engine(b.store, stage("only", scripted("Invalid", func(int) (time.Duration, error) {
+			return 0, failure.New(failure.Permanent, "%s", invalid)
 		}))))
 		b.accept("op", "instance")
 

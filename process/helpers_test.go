@@ -19,22 +19,22 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// limit is the limit of the test processes.
+// limit is the Process.Limit of the test processes.
 const limit = 10 * time.Minute
 
-// service is the component of the engine.
+// service is the Config.Component of the test engines.
 const service = "office"
 
 // data is the data of the test processes.
 type data struct {
 	Trace []string `json:"trace"`
-	// Input is not stored.
+	// Input is not stored: it is lost when a run ends.
 	Input string `json:"-"`
 }
 
 type operation = process.Operation[data]
 
-// work is the body of a step.
+// work is the body of a test step.
 type work func(ctx context.Context, operation operation) (operation, time.Duration, error)
 
 // step is a step that calls a function and counts its runs.
@@ -63,8 +63,8 @@ func (s *step) runs() int {
 	return s.count
 }
 
-// traced is a step that succeeds and appends its name to the data.
-func traced(name string) *step {
+// succeeding is a step that succeeds and appends its name to the data.
+func succeeding(name string) *step {
 	return &step{name: name, work: func(_ context.Context, operation operation) (operation, time.Duration, error) {
 		operation.Data.Trace = append(operation.Data.Trace, name)
 
@@ -72,8 +72,8 @@ func traced(name string) *step {
 	}}
 }
 
-// failing is a step that returns the error of the function for its nth run, counted from 1.
-func failing(name string, outcome func(run int) (time.Duration, error)) *step {
+// scripted is a step that returns the duration and the error of the function for its nth run, counted from 1.
+func scripted(name string, outcome func(run int) (time.Duration, error)) *step {
 	s := &step{name: name}
 	s.work = func(_ context.Context, operation operation) (operation, time.Duration, error) {
 		wait, err := outcome(s.runs())
@@ -84,7 +84,7 @@ func failing(name string, outcome func(run int) (time.Duration, error)) *step {
 	return s
 }
 
-// stage is a stage with a quick retry policy.
+// stage returns a stage with short retries, which give up after a minute.
 func stage(name string, steps ...process.Step[data]) process.Stage[data] {
 	return process.Stage[data]{
 		Name:  name,
@@ -93,16 +93,16 @@ func stage(name string, steps ...process.Step[data]) process.Stage[data] {
 	}
 }
 
-// bench is a store in a synctest bubble.
-type bench struct {
+// fixture is a store on a new SQLite database, in fake time.
+type fixture struct {
 	*testing.T
 
 	db    *storage.DB
 	store *operations.Store
 }
 
-// inBubble runs the test in fake time.
-func inBubble(t *testing.T, test func(b *bench)) {
+// inBubble runs the test in a synctest bubble, in which time is fake.
+func inBubble(t *testing.T, test func(b *fixture)) {
 	t.Helper()
 
 	synctest.Test(t, func(t *testing.T) {
@@ -113,12 +113,12 @@ func inBubble(t *testing.T, test func(b *bench)) {
 			t.Fatal(err)
 		}
 
-		test(&bench{T: t, db: db, store: store})
+		test(&fixture{T: t, db: db, store: store})
 	})
 }
 
-// engine returns an engine on the store.
-func (b *bench) engine(store process.Store, stages ...process.Stage[data]) *process.Engine[data] {
+// engine returns an engine with one process of kind "test", on the store.
+func (b *fixture) engine(store process.Store, stages ...process.Stage[data]) *process.Engine[data] {
 	b.Helper()
 
 	config := process.DefaultConfig()
@@ -133,8 +133,8 @@ func (b *bench) engine(store process.Store, stages ...process.Stage[data]) *proc
 	return engine
 }
 
-// start runs the engine until the returned function is called, or the test ends.
-func (b *bench) start(engine *process.Engine[data]) (stop func()) {
+// start runs the engine until the test ends or calls stop.
+func (b *fixture) start(engine *process.Engine[data]) (stop func()) {
 	b.Helper()
 
 	ctx, cancel := context.WithCancel(b.Context())
@@ -157,13 +157,13 @@ func (b *bench) start(engine *process.Engine[data]) (stop func()) {
 	return stop
 }
 
-func (b *bench) accept(id, instance string) {
+func (b *fixture) accept(id, instance string) {
 	b.Helper()
 	b.acceptNew(process.New{ID: id, Kind: "test", InstanceID: instance})
 }
 
-// acceptNew accepts the operation now, with empty data by default.
-func (b *bench) acceptNew(operation process.New) {
+// acceptNew accepts the operation at the current time. The payload is empty unless the operation has one.
+func (b *fixture) acceptNew(operation process.New) {
 	b.Helper()
 
 	operation.At = time.Now()
@@ -178,7 +178,7 @@ func (b *bench) acceptNew(operation process.New) {
 	})
 }
 
-func (b *bench) inTx(work func(tx storage.Tx) error) {
+func (b *fixture) inTx(work func(tx storage.Tx) error) {
 	b.Helper()
 
 	if err := b.db.InTx(b.Context(), work); err != nil {
@@ -186,7 +186,7 @@ func (b *bench) inTx(work func(tx storage.Tx) error) {
 	}
 }
 
-func (b *bench) cancel(instance string) {
+func (b *fixture) cancel(instance string) {
 	b.Helper()
 
 	b.inTx(func(tx storage.Tx) error {
@@ -197,7 +197,7 @@ func (b *bench) cancel(instance string) {
 }
 
 // await sleeps until the operation has ended.
-func (b *bench) await(id string) process.Record {
+func (b *fixture) await(id string) process.Record {
 	b.Helper()
 
 	for range 100_000 {
@@ -213,7 +213,7 @@ func (b *bench) await(id string) process.Record {
 	return process.Record{}
 }
 
-func (b *bench) get(id string) process.Record {
+func (b *fixture) get(id string) process.Record {
 	b.Helper()
 
 	record, err := b.store.Get(b.Context(), b.db.Reader(), id)
@@ -224,7 +224,7 @@ func (b *bench) get(id string) process.Record {
 	return record
 }
 
-func (b *bench) trace(record process.Record) []string {
+func (b *fixture) trace(record process.Record) []string {
 	b.Helper()
 
 	var decoded data
@@ -241,7 +241,7 @@ func (b *bench) trace(record process.Record) []string {
 	return decoded.Trace
 }
 
-func (b *bench) timeline(id string) []process.Entry {
+func (b *fixture) timeline(id string) []process.Entry {
 	b.Helper()
 
 	timeline, err := b.store.Timeline(b.Context(), id)
@@ -253,7 +253,7 @@ func (b *bench) timeline(id string) []process.Entry {
 }
 
 // history formats the timeline as lines of step and outcome, with the range of attempts.
-func (b *bench) history(id string) []string {
+func (b *fixture) history(id string) []string {
 	b.Helper()
 
 	lines := []string{}

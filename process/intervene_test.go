@@ -12,16 +12,16 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-var errAway = errors.New("away")
+var errUnavailable = errors.New("unavailable")
 
-// away is a step that always returns a retryable error.
-func away(name string) *step {
-	return failing(name, func(int) (time.Duration, error) {
-		return 0, failure.Wrap(failure.Transient, errAway, "the upstream is away")
+// alwaysFailing is a step that always returns a retryable error.
+func alwaysFailing(name string) *step {
+	return scripted(name, func(int) (time.Duration, error) {
+		return 0, failure.Wrap(failure.Transient, errUnavailable, "the upstream is unavailable")
 	})
 }
 
-func (b *bench) skip(id, step string) bool {
+func (b *fixture) skip(id, step string) bool {
 	b.Helper()
 
 	var accepted bool
@@ -38,9 +38,9 @@ func (b *bench) skip(id, step string) bool {
 }
 
 func TestSkip(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		broken := away("Broken")
-		b.start(b.engine(b.store, stage("first", traced("A"), broken, traced("B")), stage("second", traced("C"))))
+	inBubble(t, func(b *fixture) {
+		broken := alwaysFailing("Broken")
+		b.start(b.engine(b.store, stage("first", succeeding("A"), broken, succeeding("B")), stage("second", succeeding("C"))))
 		b.accept("op", "instance")
 		time.Sleep(10 * time.Second)
 
@@ -63,7 +63,7 @@ func TestSkip(t *testing.T) {
 			b.Errorf("still to skip %v, skipped -want +got:\n%s", record.Skip, diff)
 		}
 
-		// The stage restarted from its first step, as always.
+		// The stage restarts from its first step.
 		timeline := b.history("op")
 		want := []string{"skip requested", "A done", "Broken skipped", "B done", "C done", "operation succeeded"}
 
@@ -73,13 +73,13 @@ func TestSkip(t *testing.T) {
 	})
 }
 
-// TestSkipDuringAnAttempt requests the skip while the step runs: its result does not undo the request.
+// TestSkipDuringAnAttempt requests the skip while the step runs. The result of the running attempt does not undo the request.
 func TestSkipDuringAnAttempt(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		slow := failing("Slow", func(int) (time.Duration, error) {
+	inBubble(t, func(b *fixture) {
+		slow := scripted("Slow", func(int) (time.Duration, error) {
 			time.Sleep(10 * time.Second) // fake time
 
-			return 0, failure.Wrap(failure.Transient, errAway, "the upstream is away")
+			return 0, failure.Wrap(failure.Transient, errUnavailable, "the upstream is unavailable")
 		})
 
 		b.start(b.engine(b.store, stage("only", slow)))
@@ -96,16 +96,16 @@ func TestSkipDuringAnAttempt(t *testing.T) {
 	})
 }
 
-// TestSecondSkip requests a second skip before the first one is recorded.
+// TestSecondSkip requests a second skip after the first step was skipped, and before the run has stored the skip.
 func TestSecondSkip(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		slow := failing("Slow", func(int) (time.Duration, error) {
+	inBubble(t, func(b *fixture) {
+		slow := scripted("Slow", func(int) (time.Duration, error) {
 			time.Sleep(10 * time.Second) // fake time, in which a renewal records the step
 
-			return 0, failure.Wrap(failure.Transient, errAway, "the upstream is away")
+			return 0, failure.Wrap(failure.Transient, errUnavailable, "the upstream is unavailable")
 		})
 
-		b.start(b.engine(b.store, stage("only", away("Broken"), slow)))
+		b.start(b.engine(b.store, stage("only", alwaysFailing("Broken"), slow)))
 		b.accept("op", "instance")
 		time.Sleep(5 * time.Second)
 
@@ -126,10 +126,10 @@ func TestSecondSkip(t *testing.T) {
 	})
 }
 
-// TestSkipWhilePending requests the skip while the operation is pending, like a retry without a step.
+// TestSkipWhilePending requests the skip while the operation is pending, as operators do for a retry without a step.
 func TestSkipWhilePending(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		broken := failing("Broken", func(int) (time.Duration, error) { return 0, failure.New(failure.Permanent, "broken") })
+	inBubble(t, func(b *fixture) {
+		broken := scripted("Broken", func(int) (time.Duration, error) { return 0, failure.New(failure.Permanent, "broken") })
 
 		b.accept("op", "instance")
 
@@ -137,7 +137,7 @@ func TestSkipWhilePending(t *testing.T) {
 			b.Fatal("the step is not skipped")
 		}
 
-		b.start(b.engine(b.store, stage("first", traced("A")), stage("second", broken)))
+		b.start(b.engine(b.store, stage("first", succeeding("A")), stage("second", broken)))
 
 		if record := b.await("op"); record.State != process.Succeeded || broken.runs() != 0 {
 			b.Errorf("ended as %s after %d runs of the step", record.State, broken.runs())
@@ -146,21 +146,21 @@ func TestSkipWhilePending(t *testing.T) {
 }
 
 func TestRetryIsANewOperation(t *testing.T) {
-	inBubble(t, func(b *bench) {
+	inBubble(t, func(b *fixture) {
 		broken := true
-		flaky := failing("Flaky", func(int) (time.Duration, error) {
+		flaky := scripted("Flaky", func(int) (time.Duration, error) {
 			if broken {
 				return 0, failure.New(failure.Permanent, "broken")
 			}
 
 			return 0, nil
 		})
-		first, order := traced("First"), traced("Order")
+		first, order := succeeding("First"), succeeding("Order")
 
 		check := stage("check", flaky)
 		check.RetryFrom = "order"
 
-		engine := b.engine(b.store, stage("first", first), stage("order", order), check, stage("last", traced("Last")))
+		engine := b.engine(b.store, stage("first", first), stage("order", order), check, stage("last", succeeding("Last")))
 		b.start(engine)
 		b.accept("op", "instance")
 
@@ -183,7 +183,7 @@ func TestRetryIsANewOperation(t *testing.T) {
 			b.Errorf("ended as %s, retries %q", record.State, record.PredecessorID)
 		}
 
-		// The retry takes over the data. It starts from the stage named by RetryFrom, not from the first.
+		// The retry takes over the data. It starts at the stage named by RetryFrom instead of the first stage.
 		if diff := cmp.Diff([]string{"First", "Order", "Order", "Last"}, b.trace(record)); diff != "" {
 			b.Errorf("data -want +got:\n%s", diff)
 		}
@@ -195,9 +195,9 @@ func TestRetryIsANewOperation(t *testing.T) {
 }
 
 func TestMaySkip(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		engine := b.engine(b.store, stage("first", traced("A")),
-			process.Stage[data]{Name: "second", Retry: process.DefaultRetry(), Steps: process.Skippable[data](traced("B"))})
+	inBubble(t, func(b *fixture) {
+		engine := b.engine(b.store, stage("first", succeeding("A")),
+			process.Stage[data]{Name: "second", Retry: process.DefaultRetry(), Steps: process.Skippable[data](succeeding("B"))})
 
 		for step, want := range map[string]bool{"A": false, "B": true, "C": false} {
 			if got := engine.MaySkip("test", step); got != want {

@@ -14,14 +14,17 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// TestKnownDefectsOfSimilarEngines checks the engine for known defects of similar engines. Defects that concern more than the engine are tested
-// elsewhere: duplicate orders by the scenarios of test/crash; encryption without authentication by
-// TestEnvelopesAreRefused of internal/secret; metrics that scan tables and lists with a query for each row by
-// TestEveryStatementUsesAnIndex of storage; a server that drops its requests when it stops by TestStop of internal/httpserver.
+// TestKnownDefectsOfSimilarEngines checks the engine for known defects of similar engines. Other packages test the defects that
+// concern more than the engine:
+//
+//   - duplicate orders: the scenarios of test/crash;
+//   - encryption without authentication: TestEnvelopesAreRefused of internal/secret;
+//   - metrics that scan tables, and lists with a query for each row: TestEveryStatementUsesAnIndex of storage;
+//   - a server that drops its requests when it stops: TestStop of internal/httpserver.
 func TestKnownDefectsOfSimilarEngines(t *testing.T) {
 	cases := map[string]struct {
 		defect string
-		test   func(b *bench)
+		test   func(b *fixture)
 	}{
 		"error swallowed":       {"the save after a step hides the step's error, and the process continues", errorAfterASave},
 		"limit from last write": {"the limit counts from the last write, so an operation that keeps writing never times out", limitDespiteWrites},
@@ -37,7 +40,7 @@ func TestKnownDefectsOfSimilarEngines(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bench) {
+			inBubble(t, func(b *fixture) {
 				c.test(b)
 
 				if b.Failed() {
@@ -48,8 +51,8 @@ func TestKnownDefectsOfSimilarEngines(t *testing.T) {
 	}
 }
 
-func errorAfterASave(b *bench) {
-	never, neither := traced("Never"), traced("Neither")
+func errorAfterASave(b *fixture) {
+	never, neither := succeeding("Never"), succeeding("Neither")
 	b.start(b.engine(b.store, stage("only", &step{name: "Broken", work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
 		if err := o.Save(ctx); err != nil {
 			return o, 0, err
@@ -64,7 +67,7 @@ func errorAfterASave(b *bench) {
 	}
 }
 
-func limitDespiteWrites(b *bench) {
+func limitDespiteWrites(b *fixture) {
 	b.start(b.engine(b.store, stage("only", &step{name: "Busy", work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
 		return o, 20 * time.Second, o.Save(ctx)
 	}})))
@@ -76,7 +79,7 @@ func limitDespiteWrites(b *bench) {
 	}
 }
 
-func inputsSurviveConcurrentWrites(b *bench) {
+func inputsSurviveConcurrentWrites(b *fixture) {
 	build := &step{name: "Build", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
 		o.Data.Input = "secret"
 
@@ -88,7 +91,7 @@ func inputsSurviveConcurrentWrites(b *bench) {
 			return o, 0, errors.New("the input is missing")
 		}
 
-		// Another client writes the row, the data is stored, and the stage restarts.
+		// Another client writes the row, the step stores the data, and the stage restarts.
 		if _, err := b.store.Wake(ctx, []string{"event"}, time.Now()); err != nil {
 			return o, 0, err
 		}
@@ -109,7 +112,7 @@ func inputsSurviveConcurrentWrites(b *bench) {
 	}
 }
 
-func pendingOperationsQueue(b *bench) {
+func pendingOperationsQueue(b *fixture) {
 	var now, most atomic.Int32
 
 	long := &step{name: "Long", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
@@ -132,7 +135,7 @@ func pendingOperationsQueue(b *bench) {
 	}
 }
 
-func acceptedAtomically(b *bench) {
+func acceptedAtomically(b *fixture) {
 	crash := errors.New("a crash after the operation's row")
 
 	err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
@@ -154,8 +157,8 @@ func acceptedAtomically(b *bench) {
 	}
 }
 
-func acceptedWithoutAWakeUp(b *bench) {
-	b.start(b.engine(b.store, stage("only", traced("A"))))
+func acceptedWithoutAWakeUp(b *fixture) {
+	b.start(b.engine(b.store, stage("only", succeeding("A"))))
 	b.accept("op", "instance") // the engine is not woken
 	time.Sleep(2 * time.Second)
 
@@ -164,14 +167,14 @@ func acceptedWithoutAWakeUp(b *bench) {
 	}
 }
 
-func lastErrorIsStored(b *bench) {
-	b.start(b.engine(b.store, stage("only", failing("Away", func(int) (time.Duration, error) {
-		return 0, failure.New(failure.Transient, "the Provisioner is away").WithReason("err_http", "provisioner")
+func lastErrorIsStored(b *fixture) {
+	b.start(b.engine(b.store, stage("only", scripted("Unavailable", func(int) (time.Duration, error) {
+		return 0, failure.New(failure.Transient, "the Provisioner is unavailable").WithReason("err_http", "provisioner")
 	}))))
 	b.accept("op", "instance")
 	time.Sleep(10 * time.Second)
 
-	want := process.Problem{Message: "the Provisioner is away", Reason: "err_http", Component: "provisioner"}
+	want := process.Problem{Message: "the Provisioner is unavailable", Reason: "err_http", Component: "provisioner"}
 	if diff := cmp.Diff(want, b.get("op").Problem); diff != "" {
 		b.Errorf("during the retries: -want +got:\n%s", diff)
 	}
@@ -182,14 +185,14 @@ func lastErrorIsStored(b *bench) {
 	}
 }
 
-func failedLastSaveIsRetried(b *bench) {
-	store := &cutOff{Store: b.store}
+func failedLastSaveIsRetried(b *fixture) {
+	store := &disconnectableStore{Store: b.store}
 	last := &step{name: "Last"}
 	last.work = func(_ context.Context, o operation) (operation, time.Duration, error) {
-		store.cut(last.runs() == 1)
+		store.disconnect(last.runs() == 1)
 
 		if last.runs() == 1 {
-			time.AfterFunc(10*time.Second, func() { store.cut(false) }) // the database comes back
+			time.AfterFunc(10*time.Second, func() { store.disconnect(false) }) // the database comes back
 		}
 
 		return o, 0, nil
@@ -203,10 +206,10 @@ func failedLastSaveIsRetried(b *bench) {
 	}
 }
 
-func abandonedWorkIsResumed(b *bench) {
-	old := &cutOff{Store: b.store}
+func abandonedWorkIsResumed(b *fixture) {
+	old := &disconnectableStore{Store: b.store}
 	stages := []process.Stage[data]{stage("only", &step{name: "Leave", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
-		old.cut(true)
+		old.disconnect(true)
 
 		return o, 0, nil
 	}})}
@@ -224,7 +227,7 @@ func abandonedWorkIsResumed(b *bench) {
 	}
 }
 
-func waitsFreeTheWorker(b *bench) {
+func waitsFreeTheWorker(b *fixture) {
 	const many = 70 // more than workers
 
 	wait := &step{name: "Wait", work: func(_ context.Context, o operation) (operation, time.Duration, error) {

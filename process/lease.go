@@ -19,7 +19,8 @@ type lease struct {
 	canceling bool               // the operation is canceled at its next safe point
 }
 
-// renewLeases extends the leases of this replica until the context ends. It stops runs that the replica may no longer finish alone.
+// renewLeases extends the leases of this replica until the context ends. It stops runs that the replica may no longer finish
+// alone.
 func (e *Engine[D]) renewLeases(ctx context.Context) {
 	ticker := e.clock.NewTicker(e.config.Lease / renewals)
 	defer ticker.Stop()
@@ -37,19 +38,20 @@ func (e *Engine[D]) renewLeases(ctx context.Context) {
 			until = now.Add(e.config.Lease)
 		}
 
-		// If the leases may expire before the next renewal, because the database is down or the machine slept, other replicas may claim the
-		// operations. Their steps stop here, before two replicas call an upstream at the same time.
+		// If the leases may expire before the next renewal, because the database is down or the machine slept, other replicas may
+		// claim the operations. Their steps stop here, before two replicas call an upstream at the same time.
 		late := e.now().Add(e.config.Lease / renewals).After(until)
 
 		e.interrupt(late, e.now())
 	}
 }
 
-// now returns the wall-clock time without its monotonic part. The monotonic clock stops while the machine sleeps, but leases expire.
+// now returns the wall-clock time without its monotonic part. The monotonic clock stops while the machine sleeps, but leases
+// expire.
 func (e *Engine[D]) now() time.Time { return e.clock.Now().Round(0) }
 
-// renew extends every lease and applies the answer: it stops the runs that have lost their lease, and marks the operations that an operator
-// or a user cancels. It reports whether the store answered.
+// renew extends every lease and applies the answer: it stops the runs that have lost their lease, and marks the operations that
+// an operator or a user cancels. It reports whether the store answered.
 func (e *Engine[D]) renew(ctx context.Context, now time.Time) bool {
 	held := e.holding()
 	if len(held) == 0 {
@@ -92,8 +94,8 @@ func (e *Engine[D]) renew(ctx context.Context, now time.Time) bool {
 	return true
 }
 
-// holding lists the operations that this replica runs, with their current steps. It copies them, so that no lock is held during a call to
-// the store.
+// holding lists the operations that this replica runs, with their current steps. It copies them, so that no lock is held during a
+// call to the store.
 func (e *Engine[D]) holding() []Held {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -108,8 +110,8 @@ func (e *Engine[D]) holding() []Held {
 	return all
 }
 
-// interrupt stops every run, or only those beyond the limit of their operation. The next claim fails an operation that has exceeded its
-// limit, and resumes the others.
+// interrupt stops every run, or only those beyond the limit of their operation. The next claim fails an operation that has
+// exceeded its limit, and resumes the others.
 func (e *Engine[D]) interrupt(all bool, now time.Time) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()

@@ -12,7 +12,8 @@ import (
 type Observer interface {
 	// Began reports that a worker started a run.
 	Began(kind string)
-	// PickedUp reports how long an operation was due before a worker started it. It excludes operations taken over from a replica.
+	// PickedUp reports how long an operation was due before a worker started it. It excludes operations taken over from a
+	// replica.
 	PickedUp(kind string, delay time.Duration)
 	// Left reports that the worker is free again.
 	Left(kind string)
@@ -37,8 +38,8 @@ func (noObserver) Ended(Record)                                     {}
 func (noObserver) ClaimFailed()                                     {}
 func (noObserver) LeaseLost()                                       {}
 
-// Ended reports the end of an operation to the Observer, the Tracer and the log. The engine calls it after the write that ends the
-// operation. Stores call it for operations that are canceled while pending, because no engine runs these.
+// Ended reports the end of an operation to the Observer, the Tracer and the log. The engine calls it after the write that ends
+// the operation. Stores call it for operations that are canceled while pending, because no engine runs these.
 func (e *Engine[D]) Ended(record Record) {
 	e.config.Observer.Ended(record)
 	e.config.Tracer.Ended(record)
@@ -48,11 +49,11 @@ func (e *Engine[D]) Ended(record Record) {
 	}).Info("operation ended")
 }
 
-// Tracer follows operations across systems: it links the calls of a step to its operation. Its methods are called concurrently and must not
-// block. Package internal/enginetelemetry implements it.
+// Tracer follows operations across systems: it links the calls of a step to its operation. Its methods are called concurrently
+// and must not block. Package internal/enginetelemetry implements it.
 type Tracer interface {
-	// Attempt is called before an attempt, which runs with the returned context. The returned function is called exactly once, with the
-	// result of the attempt.
+	// Attempt is called before an attempt, which runs with the returned context. The returned function is called exactly once,
+	// with the result of the attempt.
 	Attempt(ctx context.Context, record Record, attempt Attempt) (context.Context, func(outcome Outcome, message string))
 	// Ended reports that an operation ended.
 	Ended(record Record)

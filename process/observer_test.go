@@ -16,45 +16,45 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// diary is an observer that records its calls.
-type diary struct {
+// recorder is an Observer that records its calls.
+type recorder struct {
 	mutex sync.Mutex
 	lines []string
 }
 
-func (d *diary) write(line string) {
+func (d *recorder) add(line string) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 
 	d.lines = append(d.lines, line)
 }
 
-func (d *diary) read() []string {
+func (d *recorder) recorded() []string {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 
 	return append([]string{}, d.lines...)
 }
 
-func (d *diary) Began(kind string) { d.write(kind + " began") }
+func (d *recorder) Began(kind string) { d.add(kind + " began") }
 
-func (d *diary) PickedUp(kind string, delay time.Duration) {
-	d.write(kind + " picked up after " + delay.Truncate(time.Second).String())
+func (d *recorder) PickedUp(kind string, delay time.Duration) {
+	d.add(kind + " picked up after " + delay.Truncate(time.Second).String())
 }
 
-func (d *diary) Left(kind string) { d.write(kind + " left") }
+func (d *recorder) Left(kind string) { d.add(kind + " left") }
 
-func (d *diary) Attempted(_, step string, outcome process.Outcome, took time.Duration) {
-	d.write(step + " " + string(outcome) + " after " + took.String())
+func (d *recorder) Attempted(_, step string, outcome process.Outcome, took time.Duration) {
+	d.add(step + " " + string(outcome) + " after " + took.String())
 }
 
-func (d *diary) Ended(record process.Record) { d.write(record.Kind + " " + string(record.State)) }
+func (d *recorder) Ended(record process.Record) { d.add(record.Kind + " " + string(record.State)) }
 
-func (d *diary) ClaimFailed() { d.write("claim failed") }
+func (d *recorder) ClaimFailed() { d.add("claim failed") }
 
-func (d *diary) LeaseLost() { d.write("lease lost") }
+func (d *recorder) LeaseLost() { d.add("lease lost") }
 
-// faultyClaims is a store that fails the first claims, or loses every lease.
+// faultyClaims is a store whose first claims fail, and that reports every lease as lost if lost is set.
 type faultyClaims struct {
 	process.Store
 
@@ -66,7 +66,7 @@ func (s *faultyClaims) Claim(ctx context.Context, claim process.Claim) ([]proces
 	if s.failing > 0 {
 		s.failing--
 
-		return nil, errors.New("the database is away")
+		return nil, errors.New("the database is unavailable")
 	}
 
 	return s.Store.Claim(ctx, claim)
@@ -80,12 +80,12 @@ func (s *faultyClaims) Save(ctx context.Context, progress process.Progress) (pro
 	return s.Store.Save(ctx, progress)
 }
 
-// observed returns an engine with a diary.
-func (b *bench) observed(store process.Store, diary *diary, stages ...process.Stage[data]) *process.Engine[data] {
+// observed returns an engine that reports to the recorder.
+func (b *fixture) observed(store process.Store, recorder *recorder, stages ...process.Stage[data]) *process.Engine[data] {
 	b.Helper()
 
 	config := process.DefaultConfig()
-	config.Observer = diary
+	config.Observer = recorder
 
 	engine, err := process.NewEngine(store, config, clock.RealClock{}, logging.Discard(),
 		process.Process[data]{Kind: "test", Limit: limit, Stages: stages})
@@ -97,8 +97,8 @@ func (b *bench) observed(store process.Store, diary *diary, stages ...process.St
 }
 
 func TestObserver(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		slow := failing("slow", func(run int) (time.Duration, error) {
+	inBubble(t, func(b *fixture) {
+		slow := scripted("slow", func(run int) (time.Duration, error) {
 			time.Sleep(2 * time.Second) // fake time
 
 			if run == 1 {
@@ -107,12 +107,12 @@ func TestObserver(t *testing.T) {
 
 			return 0, nil
 		})
-		diary := &diary{}
+		recorder := &recorder{}
 
 		b.accept("op-1", "instance-1")
 		time.Sleep(5 * time.Second) // before the engine starts
 
-		stop := b.start(b.observed(b.store, diary, stage("only", slow)))
+		stop := b.start(b.observed(b.store, recorder, stage("only", slow)))
 		b.await("op-1")
 		stop()
 
@@ -120,22 +120,23 @@ func TestObserver(t *testing.T) {
 			"test began", "test picked up after 5s", "slow retrying after 2s", "test left",
 			"test began", "test picked up after 0s", "slow done after 2s", "test succeeded", "test left",
 		}
-		if diff := cmp.Diff(want, diary.read()); diff != "" {
+		if diff := cmp.Diff(want, recorder.recorded()); diff != "" {
 			b.Errorf("-want +got\n%s", diff)
 		}
 	})
 }
 
-// TestObserverOfOperationsThatEndWhilePending has two replicas without workers, and one observer for both.
+// TestObserverOfOperationsThatEndWhilePending runs two replicas without workers that share one observer. The observer sees each
+// end once.
 func TestObserverOfOperationsThatEndWhilePending(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		told := &tracer{}
+	inBubble(t, func(b *fixture) {
+		tracer := &tracer{}
 		config := process.DefaultConfig()
-		config.Workers, config.PendingLimit, config.Observer, config.Tracer = 0, 10*time.Minute, &told.diary, told
+		config.Workers, config.PendingLimit, config.Observer, config.Tracer = 0, 10*time.Minute, &tracer.recorder, tracer
 
 		for range 2 {
 			engine, err := process.NewEngine(b.store, config, clock.RealClock{}, logging.Discard(),
-				process.Process[data]{Kind: "test", Limit: limit, Stages: []process.Stage[data]{stage("only", traced("a"))}})
+				process.Process[data]{Kind: "test", Limit: limit, Stages: []process.Stage[data]{stage("only", succeeding("a"))}})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -151,25 +152,25 @@ func TestObserverOfOperationsThatEndWhilePending(t *testing.T) {
 		synctest.Wait()
 
 		want := []string{"test canceled", "canceled of trace-1 canceled", "test failed", "late of trace-2 failed"}
-		if diff := cmp.Diff(want, told.read()); diff != "" {
+		if diff := cmp.Diff(want, tracer.recorded()); diff != "" {
 			b.Errorf("-want +got\n%s", diff)
 		}
 	})
 }
 
 func TestObserverOfFailedClaimsAndLostLeases(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		diary := &diary{}
+	inBubble(t, func(b *fixture) {
+		recorder := &recorder{}
 
 		b.accept("op-1", "instance-1")
 
-		stop := b.start(b.observed(&faultyClaims{Store: b.store, failing: 1, lost: true}, diary, stage("only", traced("a"))))
+		stop := b.start(b.observed(&faultyClaims{Store: b.store, failing: 1, lost: true}, recorder, stage("only", succeeding("a"))))
 
 		time.Sleep(2500 * time.Millisecond) // fake time, less than a lease
 		stop()
 
 		want := []string{"claim failed", "test began", "test picked up after 0s", "a done after 0s", "lease lost", "test left"}
-		if diff := cmp.Diff(want, diary.read()); diff != "" {
+		if diff := cmp.Diff(want, recorder.recorded()); diff != "" {
 			b.Errorf("-want +got\n%s", diff)
 		}
 	})

@@ -7,8 +7,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Operation is the input and the result of a step: the stored record and the decoded data of the process. A step receives a copy and
-// returns it. Of the Record it may change only Description and WaitingFor; the engine restores all other fields.
+// Operation is the input and the result of a step: the stored record and the decoded data of the process. A step receives a copy
+// and returns it. Of the Record it may change only Description and WaitingFor; the engine restores all other fields.
 type Operation[D any] struct {
 	Record
 
@@ -21,7 +21,8 @@ type Operation[D any] struct {
 	note    note
 }
 
-// note qualifies the duration that a step returns. Await and the Retry functions set it, and the engine clears it before each attempt.
+// note qualifies the duration that a step returns. Await and the Retry functions set it, and the engine clears it before each
+// attempt.
 type note struct {
 	message string
 	// failed counts the attempt as a failure instead of a wait.
@@ -41,11 +42,13 @@ func (o Operation[D]) Attempt() int { return o.attempt.Number }
 // Elapsed returns the time since the step's first attempt. It survives crashes, because attempts are stored.
 func (o Operation[D]) Elapsed() time.Duration { return o.now.Sub(o.attempt.First) }
 
-// Now returns when this attempt started, by the engine's clock. Steps use it instead of the system clock, so that tests control the time.
+// Now returns when this attempt started, by the engine's clock. Steps use it instead of the system clock, so that tests control
+// the time.
 func (o Operation[D]) Now() time.Time { return o.now }
 
-// Save stores Data and WaitingFor at once, under the lease. Steps use it to store an intent before a call that creates something in an
-// upstream. It fails when the lease is lost or the context has ended; the step must then return the error without making the call.
+// Save stores Data and WaitingFor at once, under the lease. Steps use it to store an intent before a call that creates something
+// in an upstream. It fails when the lease is lost or the context has ended; the step must then return the error without making
+// the call.
 func (o Operation[D]) Save(ctx context.Context) error {
 	if o.save == nil {
 		return nil
@@ -54,11 +57,12 @@ func (o Operation[D]) Save(ctx context.Context) error {
 	return o.save(ctx, o)
 }
 
-// Await runs the step again after the interval, or as soon as the event in WaitingFor arrives. It fails the operation, with the reason
-// failure.ReasonTimeout, once the limit has passed since the step's first attempt. Users see why as the progress of the operation.
+// Await runs the step again after the interval, or as soon as the event in WaitingFor arrives. It fails the operation, with the
+// reason failure.ReasonTimeout, once the limit has passed since the step's first attempt. Users see why as the progress of the
+// operation.
 //
-// An earlier write must have stored WaitingFor, or an event that arrives during this attempt is missed. Therefore the step that sends a
-// request sets WaitingFor, and a step in the next stage waits.
+// An earlier write must have stored WaitingFor, or an event that arrives during this attempt is missed. Therefore the step that
+// sends a request sets WaitingFor, and a step in the next stage waits.
 func Await[D any](operation Operation[D], why string, interval, limit time.Duration) (Operation[D], time.Duration, error) {
 	if err := checkInterval(interval); err != nil {
 		return operation, 0, err
@@ -73,8 +77,9 @@ func Await[D any](operation Operation[D], why string, interval, limit time.Durat
 	return operation, interval, nil
 }
 
-// RetryOperation runs the step again after the interval, with an interval and a window of its own instead of the stage's RetryPolicy. Once
-// the step has failed for the window without a success or a wait in between, it fails the operation with the reason and the error.
+// RetryOperation runs the step again after the interval, with an interval and a window of its own instead of the stage's
+// RetryPolicy. Once the step has failed for the window without a success or a wait in between, it fails the operation with the
+// reason and the error.
 func RetryOperation[D any](operation Operation[D], reason string, err error, interval, window time.Duration,
 ) (Operation[D], time.Duration, error) {
 	if err := checkInterval(interval); err != nil {
@@ -90,8 +95,8 @@ func RetryOperation[D any](operation Operation[D], reason string, err error, int
 	return operation, interval, nil
 }
 
-// RetryOperationWithoutFail is RetryOperation for a step that the operation can do without. After the window it records the step as not
-// completed and continues with the next step.
+// RetryOperationWithoutFail is RetryOperation for a step that the operation can do without. After the window it records the step
+// as not completed and continues with the next step.
 func RetryOperationWithoutFail[D any](operation Operation[D], reason string, err error, interval, window time.Duration,
 ) (Operation[D], time.Duration, error) {
 	if err := checkInterval(interval); err != nil {
@@ -108,8 +113,8 @@ func RetryOperationWithoutFail[D any](operation Operation[D], reason string, err
 	return operation, interval, nil
 }
 
-// checkInterval rejects non-positive intervals. A step that returns the duration 0 reports success, so a miscalculated interval would end
-// a wait too early.
+// checkInterval rejects non-positive intervals. A step that returns the duration 0 reports success, so a miscalculated interval
+// would end a wait too early.
 func checkInterval(interval time.Duration) error {
 	if interval <= 0 {
 		return failure.New(failure.Internal, "a step asks to run again after %s, which would mark it as done", interval).
@@ -119,8 +124,8 @@ func checkInterval(interval time.Duration) error {
 	return nil
 }
 
-// gaveUp returns the permanent error of a step whose retry window has passed. It keeps the reason and the component of the cause, for the
-// problem that users see.
+// gaveUp returns the permanent error of a step whose retry window has passed. It keeps the reason and the component of the cause,
+// for the problem that users see.
 func gaveUp(reason string, err error, window time.Duration) error {
 	known := failure.Of(err)
 

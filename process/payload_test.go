@@ -10,25 +10,25 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// noting is a store that records for each save whether it keeps the stored payload.
-type noting struct {
+// saveRecorder is a store that records whether each save keeps the stored payload.
+type saveRecorder struct {
 	process.Store
 
 	kept []bool
 }
 
-func (n *noting) Save(ctx context.Context, progress process.Progress) (process.State, error) {
+func (n *saveRecorder) Save(ctx context.Context, progress process.Progress) (process.State, error) {
 	n.kept = append(n.kept, progress.KeepPayload)
 
 	return n.Store.Save(ctx, progress)
 }
 
-// TestPayloadIsWrittenWhenItChanges checks that unchanged data is not sealed and written again.
+// TestPayloadIsWrittenWhenItChanges checks that the engine does not seal and write unchanged data again.
 func TestPayloadIsWrittenWhenItChanges(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		idle := func(name string) *step { return failing(name, func(int) (time.Duration, error) { return 0, nil }) }
-		store := &noting{Store: b.store}
-		b.start(b.engine(store, stage("first", traced("First")), stage("idle", idle("Idle")), stage("second", traced("Second")), stage("end", idle("End"))))
+	inBubble(t, func(b *fixture) {
+		idle := func(name string) *step { return scripted(name, func(int) (time.Duration, error) { return 0, nil }) }
+		store := &saveRecorder{Store: b.store}
+		b.start(b.engine(store, stage("first", succeeding("First")), stage("idle", idle("Idle")), stage("second", succeeding("Second")), stage("end", idle("End"))))
 		b.accept("op", "instance")
 
 		record := b.await("op")

@@ -11,8 +11,8 @@ import (
 )
 
 // Step is one unit of work in a process. It may run many times, on any replica: it checks whether its work is done, does it, and
-// never waits inside. Its name is unique within the process; users and operators see it, and running operations are stored with it, so
-// it never changes. Run is called from one goroutine for each operation, and concurrently for different operations.
+// never waits inside. Its name is unique within the process; users and operators see it, and running operations are stored with
+// it, so it never changes. Run is called from one goroutine for each operation, and concurrently for different operations.
 //
 // Run returns the modified operation and
 //
@@ -20,8 +20,8 @@ import (
 //   - d, nil: the worker is freed, and the stage restarts after d;
 //   - 0, err: the operation fails, unless the kind of the error is retryable: then the stage's RetryPolicy decides.
 //
-// Returning both a duration and an error is a programming error and fails the operation. A panic fails it, too. The context ends when the
-// replica stops or loses the lease; the error of an attempt that was interrupted this way does not count as a failure.
+// Returning both a duration and an error is a programming error and fails the operation. A panic fails it, too. The context ends
+// when the replica stops or loses the lease; the error of an attempt that was interrupted this way does not count as a failure.
 type Step[D any] interface {
 	Name() string
 	Run(ctx context.Context, operation Operation[D], log logrus.FieldLogger) (Operation[D], time.Duration, error)
@@ -44,8 +44,8 @@ func (s stepFunc[D]) Run(ctx context.Context, operation Operation[D], log logrus
 	return s.run(ctx, operation, log)
 }
 
-// Action returns a step that is done once do succeeds. The step then shows the description to users, or keeps the description of the
-// operation if that is empty. It suits steps that neither wait nor change the data of the operation.
+// Action returns a step that is done once do succeeds. The step then shows the description to users, or keeps the description of
+// the operation if that is empty. It suits steps that neither wait nor change the data of the operation.
 func Action[D any](name, description string, do func(ctx context.Context, operation Operation[D]) error) Step[D] {
 	return StepFunc(name, func(ctx context.Context, operation Operation[D], _ logrus.FieldLogger) (Operation[D], time.Duration, error) {
 		if err := do(ctx, operation); err != nil {
@@ -64,7 +64,8 @@ type Process[D any] struct {
 	Kind string
 	// Stages run in order. A run skips finished stages by name, so a release may add stages while operations are unfinished.
 	Stages []Stage[D]
-	// Limit is the longest time that an operation may take, counted from its first claim and including all waits. Then the operation fails.
+	// Limit is the longest time that an operation may take, counted from its first claim and including all waits. Then the
+	// operation fails.
 	Limit time.Duration
 }
 
@@ -76,15 +77,16 @@ type Stage[D any] struct {
 	// Retry applies to the retryable errors of every step of the stage.
 	Retry RetryPolicy
 	Steps []Task[D]
-	// RetryFrom names an earlier stage. When an operator retries an operation that ended in this stage, the retry starts there. It
-	// defaults to this stage. A stage that waits for the result of a request names the stage that sends the request.
+	// RetryFrom names an earlier stage. When an operator retries an operation that ended in this stage, the retry starts there.
+	// It defaults to this stage. A stage that waits for the result of a request names the stage that sends the request.
 	RetryFrom string
 }
 
 // Task is a step as part of a stage.
 type Task[D any] struct {
 	Step Step[D]
-	// When, if set, reports whether the step runs at all. It is evaluated in every run of the stage and must only read the operation.
+	// When, if set, reports whether the step runs at all. It is evaluated in every run of the stage and must only read the
+	// operation.
 	When func(Operation[D]) bool
 	// Skippable allows operators to skip the step. No later step may depend on the result of a skippable step.
 	Skippable bool
@@ -120,8 +122,8 @@ func (p Process[D]) StageNames() []string {
 	return names
 }
 
-// Validate reports definitions that would fail only at run time: missing or duplicate names, empty stages, invalid limits. NewEngine calls
-// it for every process.
+// Validate reports definitions that would fail only at run time: missing or duplicate names, empty stages, invalid limits.
+// NewEngine calls it for every process.
 func (p Process[D]) Validate() error {
 	if p.Kind == "" {
 		return errors.New("the process has no kind")

@@ -13,7 +13,7 @@ import (
 
 func TestProcessesAreCheckedAtStart(t *testing.T) {
 	good := func() process.Process[data] {
-		return process.Process[data]{Kind: "test", Limit: time.Hour, Stages: []process.Stage[data]{stage("only", traced("A"))}}
+		return process.Process[data]{Kind: "test", Limit: time.Hour, Stages: []process.Stage[data]{stage("only", succeeding("A"))}}
 	}
 
 	cases := map[string]struct {
@@ -24,11 +24,11 @@ func TestProcessesAreCheckedAtStart(t *testing.T) {
 		"no kind":          {"the kind identifies the process", func(p *process.Process[data]) { p.Kind = "" }, "no kind"},
 		"no limit":         {"every operation needs a limit", func(p *process.Process[data]) { p.Limit = 0 }, "needs a limit"},
 		"no stage":         {"a process needs a stage", func(p *process.Process[data]) { p.Stages = nil }, "at least one stage"},
-		"stage twice":      {"stage names are unique", func(p *process.Process[data]) { p.Stages = append(p.Stages, stage("only", traced("B"))) }, "used twice"},
+		"stage twice":      {"stage names are unique", func(p *process.Process[data]) { p.Stages = append(p.Stages, stage("only", succeeding("B"))) }, "used twice"},
 		"stage of no name": {"stages need a name", func(p *process.Process[data]) { p.Stages[0].Name = "" }, "is empty"},
 		"no step":          {"a stage needs a step", func(p *process.Process[data]) { p.Stages[0].Steps = nil }, "no step"},
-		"step twice":       {"step names are unique", func(p *process.Process[data]) { p.Stages = append(p.Stages, stage("next", traced("A"))) }, "used twice"},
-		"step of no name":  {"steps need a name", func(p *process.Process[data]) { p.Stages[0].Steps[0].Step = traced("") }, "has no name"},
+		"step twice":       {"step names are unique", func(p *process.Process[data]) { p.Stages = append(p.Stages, stage("next", succeeding("A"))) }, "used twice"},
+		"step of no name":  {"steps need a name", func(p *process.Process[data]) { p.Stages[0].Steps[0].Step = succeeding("") }, "has no name"},
 		"policy":           {"a retry policy needs a window", func(p *process.Process[data]) { p.Stages[0].Retry.Window = 0 }, "Window > 0"},
 	}
 

@@ -36,8 +36,8 @@ type Record struct {
 	ID string
 	// Kind names the process that runs the operation.
 	Kind string
-	// InstanceID is the object of the operation: a service instance in the broker, a runtime in the Provisioner. Operations of an instance
-	// run one after the other, in the order of Position, which is counted from 1.
+	// InstanceID is the object of the operation: a service instance in the broker, a runtime in the Provisioner. Operations of an
+	// instance run one after the other, in the order of Position, which is counted from 1.
 	InstanceID string
 	Position   int64
 	// Tenant owns the instance. Pending operations of a kind take turns by tenant.
@@ -52,12 +52,12 @@ type Record struct {
 	State State
 	// Description is one line for users, which the steps set.
 	Description string
-	// Problem is the failure of the last attempt, or of the operation. Progress is the message of an attempt that waits. At most one of
-	// them is set.
+	// Problem is the failure of the last attempt, or of the operation. Progress is the message of an attempt that waits. At most
+	// one of them is set.
 	Problem  Problem
 	Progress string
-	// FinishedStages are the names of the stages that never run again. SkippedSteps are the names of the steps that were skipped or not
-	// completed without failing the operation.
+	// FinishedStages are the names of the stages that never run again. SkippedSteps are the names of the steps that were skipped
+	// or not completed without failing the operation.
 	FinishedStages []string
 	SkippedSteps   []string
 	// Skip is an operator's pending request to skip a step.
@@ -65,8 +65,8 @@ type Record struct {
 	// Stage and Step run now, or next. StepBegan is the start of the running attempt, or zero.
 	Stage, Step string
 	StepBegan   time.Time
-	// WaitingFor is the key of an event in an upstream that makes the operation due before NextRun, or empty. Store.Wake of package
-	// storage/operations takes such keys.
+	// WaitingFor is the key of an event in an upstream that makes the operation due before NextRun, or empty. Store.Wake of
+	// package storage/operations takes such keys.
 	WaitingFor string
 	// Payload is the data of the process, as JSON. It is sealed at rest and present only in claimed operations.
 	Payload json.RawMessage
@@ -86,8 +86,8 @@ type Skip struct {
 	Step, Reason string
 }
 
-// Lease is one replica's right to run the operation. Every write names the owner and the fence, and fails once a later claim has raised
-// the fence.
+// Lease is one replica's right to run the operation. Every write names the owner and the fence, and fails once a later claim has
+// raised the fence.
 type Lease struct {
 	// Owner is the ID of the engine that holds the lease, or empty.
 	Owner string
@@ -100,8 +100,8 @@ type Lease struct {
 // Finished reports whether the stage has finished and never runs again.
 func (r Record) Finished(stage string) bool { return slices.Contains(r.FinishedStages, stage) }
 
-// Attempt counts the attempts of a step since it last succeeded in its operation. Attempts are stored while the step waits or fails, so
-// retry windows and limits survive crashes.
+// Attempt counts the attempts of a step since it last succeeded in its operation. Attempts are stored while the step waits or
+// fails, so retry windows and limits survive crashes.
 type Attempt struct {
 	Stage, Step string
 	// Number is counted from 1.
@@ -139,7 +139,8 @@ const (
 	// NotCompleted is the end of a step that gave up without failing the operation.
 	NotCompleted Outcome = "not completed"
 	StepFailed   Outcome = "failed"
-	// HandedBack is an attempt that was interrupted, because the replica stopped or the operation exceeded its limit. It does not count.
+	// HandedBack is an attempt that was interrupted, because the replica stopped or the operation exceeded its limit. It does not
+	// count.
 	HandedBack Outcome = "handed back"
 	// Skipped is a step that an operator left out.
 	Skipped Outcome = "skipped"
@@ -160,8 +161,9 @@ const (
 // Entry is one entry of an operation's timeline: an attempt of a step, or an event of the operation.
 type Entry struct {
 	Stage, Step string
-	// Attempt is counted from 1; events have 0. A compacted entry covers consecutive attempts with the same outcome and message, from
-	// FirstAttempt to Attempt: Began belongs to the first attempt, End and NextRun to the last. Other entries have FirstAttempt 0.
+	// Attempt is counted from 1; events have 0. A compacted entry covers consecutive attempts with the same outcome and message,
+	// from FirstAttempt to Attempt: Began belongs to the first attempt, End and NextRun to the last. Other entries have
+	// FirstAttempt 0.
 	Attempt, FirstAttempt int
 	Began, End            time.Time
 	Outcome               Outcome
@@ -170,8 +172,8 @@ type Entry struct {
 	NextRun time.Time
 }
 
-// New is an operation to accept. Fields with the names of fields of the Record have the same meaning and become the first values of the
-// Record.
+// New is an operation to accept. Fields with the names of fields of the Record have the same meaning and become the first values
+// of the Record.
 type New struct {
 	ID, Kind, InstanceID string
 	Tenant               string

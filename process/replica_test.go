@@ -17,37 +17,37 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// cutOff is a store that can be cut off from its replica, as by a kill or a database outage.
-type cutOff struct {
+// disconnectableStore is a store whose calls fail while it is disconnected, as after a kill or in a database outage.
+type disconnectableStore struct {
 	process.Store
 
-	mutex sync.Mutex
-	gone  bool
-	// unrenewed makes only renewals fail.
-	unrenewed bool
+	mutex        sync.Mutex
+	disconnected bool
+	// failRenewals lets renewals fail and other calls succeed.
+	failRenewals bool
 }
 
-var errCutOff = errors.New("the database is away")
+var errDisconnected = errors.New("the database is unavailable")
 
-func (c *cutOff) cut(gone bool) {
+func (c *disconnectableStore) disconnect(disconnected bool) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 
-	c.gone = gone
+	c.disconnected = disconnected
 }
 
-func (c *cutOff) err() error {
+func (c *disconnectableStore) err() error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 
-	if c.gone {
-		return errCutOff
+	if c.disconnected {
+		return errDisconnected
 	}
 
 	return nil
 }
 
-func (c *cutOff) Due(ctx context.Context, kinds []string, now time.Time) ([]process.Due, error) {
+func (c *disconnectableStore) Due(ctx context.Context, kinds []string, now time.Time) ([]process.Due, error) {
 	if err := c.err(); err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (c *cutOff) Due(ctx context.Context, kinds []string, now time.Time) ([]proc
 	return c.Store.Due(ctx, kinds, now)
 }
 
-func (c *cutOff) Claim(ctx context.Context, claim process.Claim) ([]process.Claimed, error) {
+func (c *disconnectableStore) Claim(ctx context.Context, claim process.Claim) ([]process.Claimed, error) {
 	if err := c.err(); err != nil {
 		return nil, err
 	}
@@ -63,19 +63,19 @@ func (c *cutOff) Claim(ctx context.Context, claim process.Claim) ([]process.Clai
 	return c.Store.Claim(ctx, claim)
 }
 
-func (c *cutOff) Renew(ctx context.Context, renewal process.Renewal) (map[string]process.State, error) {
+func (c *disconnectableStore) Renew(ctx context.Context, renewal process.Renewal) (map[string]process.State, error) {
 	c.mutex.Lock()
-	unrenewed := c.unrenewed
+	failRenewals := c.failRenewals
 	c.mutex.Unlock()
 
-	if err := c.err(); err != nil || unrenewed {
-		return nil, errors.Join(err, errCutOff)
+	if err := c.err(); err != nil || failRenewals {
+		return nil, errors.Join(err, errDisconnected)
 	}
 
 	return c.Store.Renew(ctx, renewal)
 }
 
-func (c *cutOff) Save(ctx context.Context, progress process.Progress) (process.State, error) {
+func (c *disconnectableStore) Save(ctx context.Context, progress process.Progress) (process.State, error) {
 	if err := c.err(); err != nil {
 		return "", err
 	}
@@ -84,12 +84,12 @@ func (c *cutOff) Save(ctx context.Context, progress process.Progress) (process.S
 }
 
 func TestAnotherReplicaContinuesAfterACrash(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		first := &cutOff{Store: b.store}
-		finished := traced("Finished")
+	inBubble(t, func(b *fixture) {
+		first := &disconnectableStore{Store: b.store}
+		finished := succeeding("Finished")
 		crash := &step{name: "Crash"}
 		crash.work = func(_ context.Context, o operation) (operation, time.Duration, error) {
-			first.cut(true) // from here on nothing of the first replica is stored
+			first.disconnect(true) // no later write of the first replica is stored
 
 			o.Data.Trace = append(o.Data.Trace, "Crash")
 
@@ -128,11 +128,11 @@ func TestAnotherReplicaContinuesAfterACrash(t *testing.T) {
 }
 
 func TestReplicaThatCannotRenewStopsItsSteps(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		store := &cutOff{Store: b.store}
+	inBubble(t, func(b *fixture) {
+		store := &disconnectableStore{Store: b.store}
 		stopped := make(chan error, 1)
 		hang := &step{name: "Hang", work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
-			store.cut(true)
+			store.disconnect(true)
 			<-ctx.Done()
 			stopped <- ctx.Err()
 
@@ -150,11 +150,11 @@ func TestReplicaThatCannotRenewStopsItsSteps(t *testing.T) {
 			b.Errorf("the step was stopped after %s, want soon after the lease of 6s", took)
 		}
 
-		store.cut(false)
+		store.disconnect(false)
 	})
 }
 
-// TestReplicaThatLostALeaseStopsItsStep takes over from a running replica, as after a freeze.
+// TestReplicaThatLostALeaseStopsItsStep claims the operation of a running replica, as another replica does after a freeze.
 func TestReplicaThatLostALeaseStopsItsStep(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
@@ -169,7 +169,7 @@ func TestReplicaThatLostALeaseStopsItsStep(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bench) {
+			inBubble(t, func(b *fixture) {
 				stopped := make(chan time.Time, 2)
 				hang := &step{name: "Hang", work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
 					<-ctx.Done()
@@ -177,7 +177,7 @@ func TestReplicaThatLostALeaseStopsItsStep(t *testing.T) {
 
 					return o, 0, c.err
 				}}
-				never := traced("Never")
+				never := succeeding("Never")
 
 				b.start(b.engine(b.store, stage("only", hang, never)))
 				b.accept("op", "instance")
@@ -215,14 +215,14 @@ func TestReplicaThatLostALeaseStopsItsStep(t *testing.T) {
 	}
 }
 
-// lateAnswer is a store whose first renewal returns late, when the renewed lease is gone.
-type lateAnswer struct {
+// lateResponse is a store whose first renewal returns late: by then the run has returned the lease.
+type lateResponse struct {
 	process.Store
 
 	renewals atomic.Int64
 }
 
-func (s *lateAnswer) Renew(ctx context.Context, renewal process.Renewal) (map[string]process.State, error) {
+func (s *lateResponse) Renew(ctx context.Context, renewal process.Renewal) (map[string]process.State, error) {
 	if s.renewals.Add(1) > 1 {
 		return s.Store.Renew(ctx, renewal)
 	}
@@ -232,9 +232,9 @@ func (s *lateAnswer) Renew(ctx context.Context, renewal process.Renewal) (map[st
 	return map[string]process.State{}, nil
 }
 
-// TestLateRenewalDoesNotAffectALaterRun runs a step again while the renewal of its first run's lease is in flight.
+// TestLateRenewalDoesNotAffectALaterRun runs a step a second time while the renewal of the first run's lease is in flight.
 func TestLateRenewalDoesNotAffectALaterRun(t *testing.T) {
-	inBubble(t, func(b *bench) {
+	inBubble(t, func(b *fixture) {
 		poll := &step{name: "Poll"}
 		poll.work = func(ctx context.Context, o operation) (operation, time.Duration, error) {
 			if poll.runs() == 1 {
@@ -251,10 +251,10 @@ func TestLateRenewalDoesNotAffectALaterRun(t *testing.T) {
 			}
 		}
 
-		engine := b.engine(&lateAnswer{Store: b.store}, stage("only", poll))
+		engine := b.engine(&lateResponse{Store: b.store}, stage("only", poll))
 		b.start(engine)
 		b.accept("op", "instance")
-		engine.Wake() // it starts now, and again with the third poll, before the response
+		engine.Wake() // the step starts now, and again at the third poll, before the response of the renewal
 		b.await("op")
 
 		want := []string{"accepted", "Poll waiting", "Poll done", "operation succeeded"}
@@ -265,9 +265,9 @@ func TestLateRenewalDoesNotAffectALaterRun(t *testing.T) {
 }
 
 func TestRunningStepIsNotStartedTwice(t *testing.T) {
-	inBubble(t, func(b *bench) {
+	inBubble(t, func(b *fixture) {
 		long := &step{name: "Long", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
-			time.Sleep(30 * time.Second) // many leases long
+			time.Sleep(30 * time.Second) // longer than several leases
 
 			return o, 0, nil
 		}}
@@ -289,7 +289,7 @@ func TestRunningStepIsNotStartedTwice(t *testing.T) {
 }
 
 func TestStepIsInterruptedAtTheLimit(t *testing.T) {
-	inBubble(t, func(b *bench) {
+	inBubble(t, func(b *fixture) {
 		hang := &step{name: "Hang", work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
 			<-ctx.Done()
 
@@ -312,7 +312,7 @@ func TestStepIsInterruptedAtTheLimit(t *testing.T) {
 	})
 }
 
-// TestWriteKeepsTheRenewedLease stores progress long after the start of the run, which keeps its lease.
+// TestWriteKeepsTheRenewedLease stores progress long after the claim. The write must not shorten the renewed lease.
 func TestWriteKeepsTheRenewedLease(t *testing.T) {
 	long := func(name string, save bool) *step {
 		return &step{name: name, work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
@@ -328,7 +328,7 @@ func TestWriteKeepsTheRenewedLease(t *testing.T) {
 
 	for name, save := range map[string]bool{"the end of a stage": false, "an intent": true} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bench) {
+			inBubble(t, func(b *fixture) {
 				first, second, third := long("First", save), long("Second", save), long("Third", save)
 				stages := []process.Stage[data]{stage("one", first), stage("two", second, third)}
 
@@ -347,7 +347,7 @@ func TestWriteKeepsTheRenewedLease(t *testing.T) {
 }
 
 func TestOperationsOfOneInstanceRunInOrder(t *testing.T) {
-	inBubble(t, func(b *bench) {
+	inBubble(t, func(b *fixture) {
 		var (
 			mutex sync.Mutex
 			order []string
@@ -376,8 +376,8 @@ func TestOperationsOfOneInstanceRunInOrder(t *testing.T) {
 }
 
 func TestCancelStopsAtTheNextSafePoint(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		never := traced("Never")
+	inBubble(t, func(b *fixture) {
+		never := succeeding("Never")
 		running := &step{name: "Running", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
 			b.cancel(o.InstanceID)
 			time.Sleep(5 * time.Second) // the step may finish
@@ -401,10 +401,11 @@ func TestCancelStopsAtTheNextSafePoint(t *testing.T) {
 	})
 }
 
-// TestCancelIsSeenByTheNextWrite cancels the operation shortly before the end of a stage, without a renewal in between.
+// TestCancelIsSeenByTheNextWrite cancels the operation shortly before the end of a stage. The write at the end reports the
+// cancellation, because no renewal runs in between.
 func TestCancelIsSeenByTheNextWrite(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		never := traced("Never")
+	inBubble(t, func(b *fixture) {
+		never := succeeding("Never")
 		last := &step{name: "Last", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
 			b.cancel(o.InstanceID)
 
@@ -421,8 +422,8 @@ func TestCancelIsSeenByTheNextWrite(t *testing.T) {
 }
 
 func TestCancelWakesAWaitingOperation(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		b.start(b.engine(b.store, stage("only", failing("Poll", func(int) (time.Duration, error) { return 5 * time.Minute, nil }))))
+	inBubble(t, func(b *fixture) {
+		b.start(b.engine(b.store, stage("only", scripted("Poll", func(int) (time.Duration, error) { return 5 * time.Minute, nil }))))
 		b.accept("op", "instance")
 		time.Sleep(2 * time.Second)
 		b.cancel("instance")
@@ -436,11 +437,11 @@ func TestCancelWakesAWaitingOperation(t *testing.T) {
 }
 
 func TestWaitingFreesTheWorker(t *testing.T) {
-	inBubble(t, func(b *bench) {
+	inBubble(t, func(b *fixture) {
 		config := process.DefaultConfig()
 		config.Workers = 1
 
-		wait := failing("Wait", func(run int) (time.Duration, error) {
+		wait := scripted("Wait", func(run int) (time.Duration, error) {
 			if run <= 5 {
 				return time.Minute, nil
 			}
@@ -474,8 +475,8 @@ func TestWaitingFreesTheWorker(t *testing.T) {
 }
 
 func TestIntentIsStoredBeforeTheCall(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		lost := &cutOff{Store: b.store}
+	inBubble(t, func(b *fixture) {
+		lost := &disconnectableStore{Store: b.store}
 		calls := []string{}
 		order := &step{name: "Order", work: func(ctx context.Context, o operation) (operation, time.Duration, error) {
 			if !slices.Contains(o.Data.Trace, "intent") {
@@ -488,7 +489,7 @@ func TestIntentIsStoredBeforeTheCall(t *testing.T) {
 
 			calls = append(calls, "call")
 			if len(calls) == 1 {
-				lost.cut(true) // the response is never stored
+				lost.disconnect(true) // the response is never stored
 			}
 
 			return o, 0, nil
@@ -514,9 +515,9 @@ func TestIntentIsStoredBeforeTheCall(t *testing.T) {
 }
 
 func TestStopHandsBackOperations(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		begun, second := make(chan struct{}, 2), traced("Second")
-		hang := failing("Hang", nil)
+	inBubble(t, func(b *fixture) {
+		begun, second := make(chan struct{}, 2), succeeding("Second")
+		hang := scripted("Hang", nil)
 		hang.work = func(ctx context.Context, o operation) (operation, time.Duration, error) {
 			begun <- struct{}{}
 
@@ -552,28 +553,28 @@ func TestStopHandsBackOperations(t *testing.T) {
 		}
 
 		if timeline := b.history("op"); !slices.Contains(timeline, "Hang handed back") {
-			b.Errorf("the timeline does not show it: %v", timeline)
+			b.Errorf("the timeline lacks the attempt that was handed back: %v", timeline)
 		}
 	})
 }
 
 func TestStopBeforeTheStart(t *testing.T) {
-	inBubble(t, func(b *bench) {
+	inBubble(t, func(b *fixture) {
 		ctx, stop := context.WithCancel(b.Context())
 		stop()
 
-		if err := b.engine(b.store, stage("only", traced("A"))).Run(ctx); err != nil {
+		if err := b.engine(b.store, stage("only", succeeding("A"))).Run(ctx); err != nil {
 			b.Error(err)
 		}
 	})
 }
 
 func TestUnregisteredKindIsAnErrorAtStart(t *testing.T) {
-	inBubble(t, func(b *bench) {
+	inBubble(t, func(b *fixture) {
 		b.accept("op", "instance")
 
 		engine, err := process.NewEngine(b.store, process.DefaultConfig(), clock.RealClock{}, logging.Discard(),
-			process.Process[data]{Kind: "another", Limit: limit, Stages: []process.Stage[data]{stage("only", traced("A"))}})
+			process.Process[data]{Kind: "another", Limit: limit, Stages: []process.Stage[data]{stage("only", succeeding("A"))}})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -15,8 +15,8 @@ type RetryPolicy struct {
 	Factor     float64
 	// Jitter lengthens each wait at random by up to this share: 0.1 is 10 %.
 	Jitter float64
-	// Window is the retry window. The operation fails once the step has failed for that long without a success or a wait. An attempt
-	// that starts within the window still counts, so the last one may end later.
+	// Window is the retry window. The operation fails once the step has failed for that long without a success or a wait. An
+	// attempt that starts within the window still counts, so the last one may end later.
 	Window time.Duration
 }
 
@@ -41,8 +41,9 @@ func (p RetryPolicy) validate() error {
 	return nil
 }
 
-// Successor returns the operation that retries a failed or canceled one. It takes over the data, the finished stages before the first stage
-// of the retry (see Stage.RetryFrom), and the steps that operators skipped. The former operation must have its payload.
+// Successor returns the operation that retries a failed or canceled one. It takes over the data, the finished stages before the
+// first stage of the retry (see Stage.RetryFrom), and the steps that operators skipped. The former operation must have its
+// payload.
 func (e *Engine[D]) Successor(former Record, id string, at time.Time) New {
 	process := e.processes[former.Kind]
 	stages := process.reusableStages(former)
@@ -61,8 +62,8 @@ func (e *Engine[D]) Successor(former Record, id string, at time.Time) New {
 	}
 }
 
-// reusableStages lists the stages that a retry of the operation does not run again: those before the first unfinished stage, or before
-// its RetryFrom.
+// reusableStages lists the stages that a retry of the operation does not run again: those before the first unfinished stage, or
+// before its RetryFrom.
 func (p Process[D]) reusableStages(former Record) []string {
 	names := p.StageNames()
 
@@ -81,8 +82,8 @@ func (p Process[D]) reusableStages(former Record) []string {
 	return names
 }
 
-// skippedSteps lists the steps that a retry does not run: those not completed in the reused stages, and those that an operator skipped
-// in the stages that run again. A step that gave up on its own, and that no operator may skip, runs again.
+// skippedSteps lists the steps that a retry does not run: those not completed in the reused stages, and those that an operator
+// skipped in the stages that run again. A step that gave up on its own, and that no operator may skip, runs again.
 func (p Process[D]) skippedSteps(former Record, reused []string) []string {
 	var steps []string
 

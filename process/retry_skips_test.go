@@ -11,10 +11,10 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// TestRetryKeepsSkips retries a stage with a stuck step that an operator had skipped.
+// TestRetryKeepsSkips retries a failed operation in which an operator has skipped a stuck step. The retry skips the step, too.
 func TestRetryKeepsSkips(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		stuck, broken := away("Stuck"), failing("Broken", func(run int) (time.Duration, error) {
+	inBubble(t, func(b *fixture) {
+		stuck, broken := alwaysFailing("Stuck"), scripted("Broken", func(run int) (time.Duration, error) {
 			if run == 1 {
 				return 0, failure.New(failure.Permanent, "broken")
 			}
@@ -47,10 +47,10 @@ func TestRetryKeepsSkips(t *testing.T) {
 	})
 }
 
-// TestLateSkipAppliesToTheRetry requests the skip while the step fails the operation.
+// TestLateSkipAppliesToTheRetry requests the skip during the attempt that fails the operation. The retry skips the step.
 func TestLateSkipAppliesToTheRetry(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		fatal := failing("Fatal", func(int) (time.Duration, error) {
+	inBubble(t, func(b *fixture) {
+		fatal := scripted("Fatal", func(int) (time.Duration, error) {
 			time.Sleep(10 * time.Second) // fake time
 
 			return 0, failure.New(failure.Permanent, "broken")
@@ -83,20 +83,20 @@ func TestSkipsOfARetry(t *testing.T) {
 	}{
 		"nothing":       {"all steps were done", process.Record{FinishedStages: []string{"first"}}, nil},
 		"an operator's": {"the stage would be stuck again", process.Record{SkippedSteps: []string{"A", "C"}}, []string{"A", "C"}},
-		"asked for":     {"the operation ended before the skip was applied", process.Record{Skip: process.Skip{Step: "A"}}, []string{"A"}},
+		"requested":     {"the operation ended before the skip was applied", process.Record{Skip: process.Skip{Step: "A"}}, []string{"A"}},
 		"the step was done despite the skip": {
 			"the skipped step was done before", process.Record{FinishedStages: []string{"first"}, Skip: process.Skip{Step: "A"}}, nil,
 		},
-		"given up":            {"a step that timed out may succeed now", process.Record{SkippedSteps: []string{"B"}}, nil},
+		"not completed":       {"a step that timed out may succeed now", process.Record{SkippedSteps: []string{"B"}}, nil},
 		"of a reused stage":   {"the step stays skipped", process.Record{FinishedStages: []string{"first"}, SkippedSteps: []string{"B"}}, []string{"B"}},
-		"led back":            {"the stage before runs again, too", process.Record{FinishedStages: []string{"first", "second"}, SkippedSteps: []string{"C"}}, []string{"C"}},
+		"before RetryFrom":    {"the stage before runs again, too", process.Record{FinishedStages: []string{"first", "second"}, SkippedSteps: []string{"C"}}, []string{"C"}},
 		"of a former release": {"the process has no such step", process.Record{SkippedSteps: []string{"Z"}}, nil},
 	}
 
-	inBubble(t, func(b *bench) {
-		first, second := stage("first", traced("A"), traced("B")), stage("second", traced("C"))
+	inBubble(t, func(b *fixture) {
+		first, second := stage("first", succeeding("A"), succeeding("B")), stage("second", succeeding("C"))
 		first.Steps[0].Skippable, second.Steps[0].Skippable = true, true
-		third := stage("third", traced("D"))
+		third := stage("third", succeeding("D"))
 		third.RetryFrom = "second"
 		engine := b.engine(b.store, first, second, third)
 

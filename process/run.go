@@ -13,7 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
-// run executes one claimed operation until it ends, waits or is lost. One goroutine uses it; the lease is shared with the renewal.
+// run executes one claimed operation until it ends, waits or is lost. One goroutine uses it; the lease is shared with the
+// renewal.
 type run[D any] struct {
 	engine    *Engine[D]
 	lease     *lease
@@ -59,8 +60,8 @@ func (e *Engine[D]) newRun(work Claimed, held *lease) *run[D] {
 	}
 }
 
-// execute runs the unfinished stages. It returns when the operation has ended, waits, was handed back, or was lost. By then it has written
-// the result, or given up because another replica continues.
+// execute runs the unfinished stages. It returns when the operation has ended, waits, was handed back, or was lost. By then it
+// has written the result, or given up because another replica continues.
 func (r *run[D]) execute(ctx context.Context) {
 	if r.takenFrom != "" {
 		r.addEvent(TakenOver, "the replica that ran the operation stopped renewing its lease")
@@ -146,8 +147,8 @@ func (r *run[D]) enabled(task Task[D]) (enabled bool, err error) {
 	return enabled, err
 }
 
-// skipped reports whether the run leaves out the step, because an operator requested so now or earlier. It records a new request in the
-// timeline, and clears the problem and the event of the step that no longer runs.
+// skipped reports whether the run leaves out the step, because an operator requested so now or earlier. It records a new request
+// in the timeline, and clears the problem and the event of the step that no longer runs.
 func (r *run[D]) skipped(stage, step string) bool {
 	if r.operation.Skip.Step == step {
 		now := r.engine.clock.Now()
@@ -166,8 +167,8 @@ func (r *run[D]) skipped(stage, step string) bool {
 	return slices.Contains(r.operation.SkippedSteps, step)
 }
 
-// mayContinue is the safe point before each step. There an operation is canceled, fails by its limit, or is handed back because the replica
-// stops. It reports whether the next step may run.
+// mayContinue is the safe point before each step. There an operation is canceled, fails by its limit, or is handed back because
+// the replica stops. It reports whether the next step may run.
 func (r *run[D]) mayContinue(ctx context.Context, process Process[D]) bool {
 	r.engine.mutex.Lock()
 	canceling := r.lease.canceling

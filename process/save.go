@@ -14,12 +14,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// saveTimeout bounds a write. Writes do not end with the run, so that a stopping replica still stores its results. The timeout may exceed
-// the lease: the fence rejects a late write.
+// saveTimeout bounds a write. Writes do not end with the run, so that a stopping replica still stores its results. The timeout
+// may exceed the lease: the fence rejects a late write.
 const saveTimeout = 10 * time.Second
 
-// errUncertain is the error of all writes after a failed one. The database may have committed the failed write and lost the response, so
-// another write could repeat timeline entries. The lease expires instead, and the next claim reads the stored row.
+// errUncertain is the error of all writes after a failed one. The database may have committed the failed write and lost the
+// response, so another write could repeat timeline entries. The lease expires instead, and the next claim reads the stored row.
 var errUncertain = errors.New("an earlier write may or may not be stored")
 
 // fail ends the operation with the error.
@@ -33,8 +33,8 @@ func (r *run[D]) failWith(ctx context.Context, problem Problem) {
 	r.finish(ctx, Failed, OperationFailed, problem.Message)
 }
 
-// finish ends the operation. The store records an operation that is being canceled as canceled, whatever its result. Only the run whose
-// write succeeds reports the end, so observers count each operation once.
+// finish ends the operation. The store records an operation that is being canceled as canceled, whatever its result. Only the run
+// whose write succeeds reports the end, so observers count each operation once.
 func (r *run[D]) finish(ctx context.Context, state State, outcome Outcome, message string) {
 	now := r.engine.clock.Now()
 
@@ -95,8 +95,8 @@ func (r *run[D]) write(ctx context.Context) bool {
 	return false
 }
 
-// store writes the progress under the lease. It takes over the stored state, because a cancellation may have arrived since the last
-// renewal. An unchanged payload is not sealed and written again: it is the largest column.
+// store writes the progress under the lease. It takes over the stored state, because a cancellation may have arrived since the
+// last renewal. An unchanged payload is not sealed and written again: it is the largest column.
 func (r *run[D]) store(ctx context.Context) error {
 	if r.uncertain {
 		return errUncertain
@@ -156,8 +156,8 @@ func (e *Engine[D]) timedOut(what string, limit time.Duration) Problem {
 // maxText bounds stored texts, in characters. Error texts may come from another system and be of any size.
 const maxText = 2000
 
-// presentable returns a text that every database stores and every terminal shows: valid UTF-8 without control characters, truncated
-// to maxText.
+// presentable returns a text that every database stores and every terminal shows: valid UTF-8 without control characters,
+// truncated to maxText.
 func presentable(text string) string {
 	clean := strings.Map(func(char rune) rune {
 		if unicode.IsControl(char) && char != '\n' && char != '\t' {

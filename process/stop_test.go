@@ -11,14 +11,14 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// interrupted is a store whose engine is stopped during a claim: after the commit, before the response.
-type interrupted struct {
+// stoppedDuringClaim is a store that stops its engine during a claim, after the commit and before the response.
+type stoppedDuringClaim struct {
 	process.Store
 
 	stop context.CancelFunc
 }
 
-func (i interrupted) Claim(ctx context.Context, claim process.Claim) ([]process.Claimed, error) {
+func (i stoppedDuringClaim) Claim(ctx context.Context, claim process.Claim) ([]process.Claimed, error) {
 	claimed, err := i.Store.Claim(context.WithoutCancel(ctx), claim)
 
 	i.stop()
@@ -31,13 +31,13 @@ func (i interrupted) Claim(ctx context.Context, claim process.Claim) ([]process.
 }
 
 func TestClaimDuringAStopIsHandedBack(t *testing.T) {
-	inBubble(t, func(b *bench) {
+	inBubble(t, func(b *fixture) {
 		b.accept("one", "instance")
 
 		ctx, stop := context.WithCancel(b.Context())
-		untouched := traced("Untouched")
+		untouched := succeeding("Untouched")
 
-		if err := b.engine(interrupted{b.store, stop}, stage("only", untouched)).Run(ctx); err != nil {
+		if err := b.engine(stoppedDuringClaim{b.store, stop}, stage("only", untouched)).Run(ctx); err != nil {
 			b.Fatal(err)
 		}
 
@@ -54,22 +54,22 @@ func TestClaimDuringAStopIsHandedBack(t *testing.T) {
 	})
 }
 
-// silentStore is a store that does not answer for a while: calls end with their context.
-type silentStore struct {
+// hangingStore is a store that does not answer while hangs is set. Calls then end with their context.
+type hangingStore struct {
 	process.Store
 
-	silent atomic.Bool
+	hangs atomic.Bool
 }
 
-func (s *silentStore) wait(ctx context.Context) error {
-	if s.silent.Load() {
+func (s *hangingStore) wait(ctx context.Context) error {
+	if s.hangs.Load() {
 		<-ctx.Done()
 	}
 
 	return ctx.Err()
 }
 
-func (s *silentStore) Due(ctx context.Context, kinds []string, now time.Time) ([]process.Due, error) {
+func (s *hangingStore) Due(ctx context.Context, kinds []string, now time.Time) ([]process.Due, error) {
 	if err := s.wait(ctx); err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (s *silentStore) Due(ctx context.Context, kinds []string, now time.Time) ([
 	return s.Store.Due(ctx, kinds, now)
 }
 
-func (s *silentStore) Renew(ctx context.Context, renewal process.Renewal) (map[string]process.State, error) {
+func (s *hangingStore) Renew(ctx context.Context, renewal process.Renewal) (map[string]process.State, error) {
 	if err := s.wait(ctx); err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (s *silentStore) Renew(ctx context.Context, renewal process.Renewal) (map[s
 	return s.Store.Renew(ctx, renewal)
 }
 
-func (s *silentStore) Save(ctx context.Context, progress process.Progress) (process.State, error) {
+func (s *hangingStore) Save(ctx context.Context, progress process.Progress) (process.State, error) {
 	if err := s.wait(ctx); err != nil {
 		return "", err
 	}
@@ -93,7 +93,7 @@ func (s *silentStore) Save(ctx context.Context, progress process.Progress) (proc
 	return s.Store.Save(ctx, progress)
 }
 
-func TestStopEndsWhileTheStoreIsSilent(t *testing.T) {
+func TestStopEndsWhileTheStoreHangs(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		took   time.Duration
@@ -104,15 +104,15 @@ func TestStopEndsWhileTheStoreIsSilent(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bench) {
-				const most = 25 * time.Second // the time that a service has to stop
+			inBubble(t, func(b *fixture) {
+				const most = 25 * time.Second // within which a service must stop
 
-				store := &silentStore{Store: b.store}
+				store := &hangingStore{Store: b.store}
 				begun := make(chan struct{})
 				work := &step{name: "Work"}
 				work.work = func(_ context.Context, o operation) (operation, time.Duration, error) {
 					if work.runs() == 1 {
-						store.silent.Store(true)
+						store.hangs.Store(true)
 						close(begun)
 						time.Sleep(c.took)
 					}
@@ -132,7 +132,7 @@ func TestStopEndsWhileTheStoreIsSilent(t *testing.T) {
 					b.Errorf("%s: the stop took %s", c.reason, took)
 				}
 
-				store.silent.Store(false)
+				store.hangs.Store(false)
 				b.start(b.engine(store, stage("only", work)))
 
 				if record := b.await("op"); record.State != process.Succeeded || work.runs() != 2 {
@@ -143,12 +143,13 @@ func TestStopEndsWhileTheStoreIsSilent(t *testing.T) {
 	}
 }
 
-// TestStepThatIgnoresTheStop ignores its context: another replica continues the operation after the grace period.
+// TestStepThatIgnoresTheStop runs a step that ignores its context. Another replica continues the operation after the grace period
+// and a lease.
 func TestStepThatIgnoresTheStop(t *testing.T) {
-	inBubble(t, func(b *bench) {
+	inBubble(t, func(b *fixture) {
 		const (
-			deaf = time.Hour
-			// most is the grace period and a lease, and a poll for expired leases.
+			stepDuration = time.Hour
+			// most is the sum of the grace period, a lease, and the time to poll for expired leases.
 			most = 15*time.Second + 6*time.Second + 2*time.Second
 		)
 
@@ -158,7 +159,7 @@ func TestStepThatIgnoresTheStop(t *testing.T) {
 			begun <- struct{}{}
 
 			if work.runs() == 1 {
-				time.Sleep(deaf)
+				time.Sleep(stepDuration)
 
 				o.Data.Trace = append(o.Data.Trace, "too late")
 			}
@@ -180,7 +181,7 @@ func TestStepThatIgnoresTheStop(t *testing.T) {
 			b.Errorf("another replica ended it as %s after %s, want within %s", record.State, took, most)
 		}
 
-		time.Sleep(2 * deaf)
+		time.Sleep(2 * stepDuration)
 
 		if diff := cmp.Diff(record, b.get("op")); diff != "" || len(b.trace(record)) > 0 {
 			b.Errorf("a late result was stored: -before +after:\n%s%v", diff, b.trace(record))
@@ -188,7 +189,7 @@ func TestStepThatIgnoresTheStop(t *testing.T) {
 	})
 }
 
-// hangingClaims is a store whose claims hang on demand.
+// hangingClaims is a store whose claims hang while hangs is set.
 type hangingClaims struct {
 	process.Store
 
@@ -209,7 +210,7 @@ func (h *hangingClaims) Claim(ctx context.Context, claim process.Claim) ([]proce
 }
 
 func TestGraceStartsWithTheStop(t *testing.T) {
-	inBubble(t, func(b *bench) {
+	inBubble(t, func(b *fixture) {
 		const grace = 15 * time.Second
 
 		store := &hangingClaims{Store: b.store, claimed: make(chan struct{}, 1)}
@@ -222,7 +223,7 @@ func TestGraceStartsWithTheStop(t *testing.T) {
 
 		stop := b.start(b.engine(store, stage("only", long)))
 		b.accept("running", "instance-1")
-		time.Sleep(2 * time.Second) // until it runs
+		time.Sleep(2 * time.Second) // until the step runs
 		b.accept("waiting", "instance-2")
 		<-store.claimed
 

@@ -9,25 +9,27 @@ import (
 // ErrLeaseLost reports that the operation was claimed again, usually by another replica. Nothing was written.
 var ErrLeaseLost = errors.New("lease lost to another replica")
 
-// Store keeps the operations. Package storage/operations implements it. The engine passes all times, so a replica never mixes its own clock
-// with that of the database. Methods are called concurrently and end with their context.
+// Store keeps the operations. Package storage/operations implements it. The engine passes all times, so a replica never mixes its
+// own clock with that of the database. Methods are called concurrently and end with their context.
 type Store interface {
-	// Due reports which of the kinds have work. It is called at every poll and wake-up, so it must be cheap. A later Claim may still
-	// return nothing, because other replicas claim too.
+	// Due reports which of the kinds have work. It is called at every poll and wake-up, so it must be cheap. A later Claim may
+	// still return nothing, because other replicas claim too.
 	Due(ctx context.Context, kinds []string, now time.Time) ([]Due, error)
-	// Claim takes operations of a kind under the owner's lease. Pending operations become in progress in the order of the tenants'
-	// turns, except where an older operation of the instance is unfinished. Other operations are claimed when they are due again.
+	// Claim takes operations of a kind under the owner's lease. Pending operations become in progress in the order of the
+	// tenants' turns, except where an older operation of the instance is unfinished. Other operations are claimed when they are
+	// due again.
 	Claim(ctx context.Context, claim Claim) ([]Claimed, error)
-	// Renew extends the owner's leases and returns the states of the operations that the owner still holds, by operation ID. It never
-	// revives a lease that was returned or lost.
+	// Renew extends the owner's leases and returns the states of the operations that the owner still holds, by operation ID. It
+	// never revives a lease that was returned or lost.
 	Renew(ctx context.Context, renewal Renewal) (map[string]State, error)
 	// Save writes the progress of a run in one transaction and returns the resulting state: Canceling when a cancellation was
 	// requested meanwhile. It returns ErrLeaseLost when the fence has been raised.
 	Save(ctx context.Context, progress Progress) (State, error)
-	// UnfinishedKinds lists the kinds of operations that have not ended. The engine refuses to start if it has no process for one of them.
+	// UnfinishedKinds lists the kinds of operations that have not ended. The engine refuses to start if it has no process for one
+	// of them.
 	UnfinishedKinds(ctx context.Context) ([]string, error)
-	// ExpirePending fails operations that have been pending too long and returns them. If it returns fewer than the limit, none are left.
-	// Each operation is returned to one replica only.
+	// ExpirePending fails operations that have been pending too long and returns them. If it returns fewer than the limit, none
+	// are left. Each operation is returned to one replica only.
 	ExpirePending(ctx context.Context, expiry Expiry) ([]Record, error)
 }
 
@@ -59,8 +61,8 @@ type Claimed struct {
 	Attempts []Attempt
 	// TakenFrom is the owner whose lease expired, or empty. The run then starts the timeline with TakenOver.
 	TakenFrom string
-	// Unreadable is the error of decrypting the payload, or nil. An operation with an unreadable payload fails and keeps the payload, so
-	// that an operator can add the missing key and retry.
+	// Unreadable is the error of decrypting the payload, or nil. An operation with an unreadable payload fails and keeps the
+	// payload, so that an operator can add the missing key and retry.
 	Unreadable error
 }
 
@@ -77,7 +79,8 @@ type Held struct {
 	Fence       int64
 	Stage, Step string
 	StepBegan   time.Time
-	// Changed reports that the step differs from the stored one. Most steps end before the next renewal, so few renewals write it.
+	// Changed reports that the step differs from the stored one. Most steps end before the next renewal, so few renewals write
+	// it.
 	Changed bool
 }
 
@@ -85,14 +88,15 @@ type Held struct {
 type Progress struct {
 	// Record has the new values, and the lease under which the operation was claimed.
 	Record Record
-	// Failed are the attempts of steps that run again. Cleared are the attempts to delete, because their steps succeeded or were skipped.
+	// Failed are the attempts of steps that run again. Cleared are the attempts to delete, because their steps succeeded or were
+	// skipped.
 	Failed, Cleared []Attempt
 	// Timeline are the new entries, oldest first.
 	Timeline []Entry
 	// KeepPayload leaves the stored payload unchanged.
 	KeepPayload bool
-	// LeftOut is the step that the run skipped at an operator's request, or empty. The store clears the request only if it names this
-	// step, because the operator may have requested another skip meanwhile.
+	// LeftOut is the step that the run skipped at an operator's request, or empty. The store clears the request only if it names
+	// this step, because the operator may have requested another skip meanwhile.
 	LeftOut string
 	// Release returns the lease: the operation is due at Record.NextRun, or at once if it was woken meanwhile.
 	Release bool

@@ -15,23 +15,23 @@ import (
 
 type tracedKey struct{}
 
-// tracer records its calls and puts the name of the step into the context.
-type tracer struct{ diary }
+// tracer is a Tracer that records its calls and adds the name of the step to the context of the attempt.
+type tracer struct{ recorder }
 
 func (t *tracer) Attempt(ctx context.Context, record process.Record, attempt process.Attempt,
 ) (context.Context, func(process.Outcome, string)) {
 	return context.WithValue(ctx, tracedKey{}, attempt.Step), func(outcome process.Outcome, message string) {
-		t.write(record.ID + " of " + record.Trace + " " + attempt.Step + " " + string(outcome) + " " + message)
+		t.add(record.ID + " of " + record.Trace + " " + attempt.Step + " " + string(outcome) + " " + message)
 	}
 }
 
 func (t *tracer) Ended(record process.Record) {
-	t.write(record.ID + " of " + record.Trace + " " + string(record.State))
+	t.add(record.ID + " of " + record.Trace + " " + string(record.State))
 }
 
 func TestTracer(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		told := &tracer{}
+	inBubble(t, func(b *fixture) {
+		tracer := &tracer{}
 
 		asking := &step{name: "asks"}
 		asking.work = func(ctx context.Context, operation operation) (operation, time.Duration, error) {
@@ -39,13 +39,13 @@ func TestTracer(t *testing.T) {
 				return operation, 0, failure.New(failure.Transient, "not yet")
 			}
 
-			told.write("within " + ctx.Value(tracedKey{}).(string))
+			tracer.add("within " + ctx.Value(tracedKey{}).(string))
 
 			return operation, 0, nil
 		}
 
 		config := process.DefaultConfig()
-		config.Tracer = told
+		config.Tracer = tracer
 
 		engine, err := process.NewEngine(b.store, config, clock.RealClock{}, logging.Discard(),
 			process.Process[data]{Kind: "test", Limit: limit, Stages: []process.Stage[data]{stage("only", asking)}})
@@ -62,7 +62,7 @@ func TestTracer(t *testing.T) {
 		want := []string{
 			"op-1 of trace-1 asks retrying not yet", "within asks", "op-1 of trace-1 asks done ", "op-1 of trace-1 succeeded",
 		}
-		if diff := cmp.Diff(want, told.read()); diff != "" {
+		if diff := cmp.Diff(want, tracer.recorded()); diff != "" {
 			b.Errorf("-want +got\n%s", diff)
 		}
 	})

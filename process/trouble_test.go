@@ -17,30 +17,30 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// awayStore is a store that fails to find work during an outage. It counts the attempts.
-type awayStore struct {
+// unavailableStore is a store whose searches for due operations fail during an outage. It counts the searches.
+type unavailableStore struct {
 	process.Store
 
-	away  atomic.Bool
-	asked atomic.Int64
+	unavailable atomic.Bool
+	calls       atomic.Int64
 }
 
-func (s *awayStore) Due(ctx context.Context, kinds []string, now time.Time) ([]process.Due, error) {
-	s.asked.Add(1)
+func (s *unavailableStore) Due(ctx context.Context, kinds []string, now time.Time) ([]process.Due, error) {
+	s.calls.Add(1)
 
-	if s.away.Load() {
-		return nil, errors.New("the database is away")
+	if s.unavailable.Load() {
+		return nil, errors.New("the database is unavailable")
 	}
 
 	return s.Store.Due(ctx, kinds, now)
 }
 
 func TestBackoffDuringAnOutage(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		store := &awayStore{Store: b.store}
-		store.away.Store(true)
+	inBubble(t, func(b *fixture) {
+		store := &unavailableStore{Store: b.store}
+		store.unavailable.Store(true)
 
-		engine := b.engine(store, stage("only", traced("A")))
+		engine := b.engine(store, stage("only", succeeding("A")))
 		b.start(engine)
 
 		for range 600 { // a minute of continuous requests
@@ -48,13 +48,13 @@ func TestBackoffDuringAnOutage(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 
-		// Pauses grow from 0.1 s to between 2.5 s and 5 s: six until then, and about twenty after that.
-		if asked := store.asked.Load(); asked < 10 || asked > 40 {
-			b.Errorf("in a minute of an outage it was called %d times, want 10 to 40", asked)
+		// The pauses grow from 0.1 s to between 2.5 s and 5 s: about six pauses while they grow, and then about twenty.
+		if calls := store.calls.Load(); calls < 10 || calls > 40 {
+			b.Errorf("in an outage of a minute the store was called %d times, want 10 to 40", calls)
 		}
 
 		b.accept("op", "instance")
-		store.away.Store(false)
+		store.unavailable.Store(false)
 
 		back := time.Now()
 
@@ -66,14 +66,14 @@ func TestBackoffDuringAnOutage(t *testing.T) {
 	})
 }
 
-// awayAtFirst is a store that fails while the engine starts.
-type awayAtFirst struct {
+// unavailableAtStart is a store whose first three reads of the unfinished kinds fail.
+type unavailableAtStart struct {
 	process.Store
 
 	tries atomic.Int64
 }
 
-func (s *awayAtFirst) UnfinishedKinds(ctx context.Context) ([]string, error) {
+func (s *unavailableAtStart) UnfinishedKinds(ctx context.Context) ([]string, error) {
 	if s.tries.Add(1) < 4 {
 		return nil, errors.New("the database system is shutting down")
 	}
@@ -82,9 +82,9 @@ func (s *awayAtFirst) UnfinishedKinds(ctx context.Context) ([]string, error) {
 }
 
 func TestStartDuringAnOutage(t *testing.T) {
-	inBubble(t, func(b *bench) {
+	inBubble(t, func(b *fixture) {
 		b.accept("op", "instance")
-		b.start(b.engine(&awayAtFirst{Store: b.store}, stage("only", traced("A"))))
+		b.start(b.engine(&unavailableAtStart{Store: b.store}, stage("only", succeeding("A"))))
 
 		if record := b.await("op"); record.State != process.Succeeded {
 			b.Errorf("the operation ended as %s: %+v", record.State, record.Problem)
@@ -93,7 +93,7 @@ func TestStartDuringAnOutage(t *testing.T) {
 }
 
 func TestFullDatabaseLosesNothing(t *testing.T) {
-	inBubble(t, func(b *bench) {
+	inBubble(t, func(b *fixture) {
 		const count = 20
 
 		for i := range count {
@@ -102,7 +102,7 @@ func TestFullDatabaseLosesNothing(t *testing.T) {
 
 		storagetest.Fill(b, b.db)
 
-		// Each step adds data, so that the remaining space does not suffice.
+		// The step adds so much data to each operation that the remaining space does not suffice.
 		grows := &step{name: "Grows", work: func(_ context.Context, operation operation) (operation, time.Duration, error) {
 			for range 500 {
 				operation.Data.Trace = append(operation.Data.Trace, "data that needs disk space")
@@ -111,7 +111,7 @@ func TestFullDatabaseLosesNothing(t *testing.T) {
 			return operation, 0, nil
 		}}
 
-		b.start(b.engine(b.store, stage("first", traced("A")), stage("second", grows), stage("third", traced("B"))))
+		b.start(b.engine(b.store, stage("first", succeeding("A")), stage("second", grows), stage("third", succeeding("B"))))
 		time.Sleep(time.Minute)
 
 		ended := 0
@@ -135,8 +135,8 @@ func TestFullDatabaseLosesNothing(t *testing.T) {
 	})
 }
 
-// TestWorkResumesWhenPostgresIsBack cuts the connection to PostgreSQL, then freezes it, while operations run. It runs in real time, like the
-// network.
+// TestWorkResumesWhenPostgresIsBack cuts the connection to PostgreSQL and then freezes it, while operations run. It runs in real
+// time, because network connections do not work in a synctest bubble.
 func TestWorkResumesWhenPostgresIsBack(t *testing.T) {
 	config, line := postgrestest.Through(t, postgrestest.Database(t))
 	db := storagetest.Open(t, config)
@@ -148,7 +148,7 @@ func TestWorkResumesWhenPostgresIsBack(t *testing.T) {
 
 	const count = 20
 
-	b := &bench{T: t, db: db, store: store}
+	b := &fixture{T: t, db: db, store: store}
 	for i := range count {
 		b.accept(fmt.Sprintf("op-%d", i), fmt.Sprintf("instance-%d", i))
 	}
@@ -167,7 +167,7 @@ func TestWorkResumesWhenPostgresIsBack(t *testing.T) {
 	limits.Workers, limits.Lease = 4, 2*time.Second
 
 	engine, err := process.NewEngine(store, limits, clock.RealClock{}, logging.Discard(), process.Process[data]{
-		Kind: "test", Limit: limit, Stages: []process.Stage[data]{stage("first", traced("A")), stage("second", troubled), stage("third", traced("B"))},
+		Kind: "test", Limit: limit, Stages: []process.Stage[data]{stage("first", succeeding("A")), stage("second", troubled), stage("third", succeeding("B"))},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Statement is a statement that writes rows, with `?` as placeholders, and its arguments. Stores return statements instead of executing them
-// where a caller combines statements of several stores into one round trip.
+// Statement is a statement that writes rows, with `?` as placeholders, and its arguments. Stores return statements instead of
+// executing them where a caller combines statements of several stores into one round trip.
 type Statement struct {
 	Text string
 	Args []any
@@ -22,8 +22,8 @@ func Apply(ctx context.Context, tx Tx, statement Statement) error {
 	return err
 }
 
-// ExecBatch executes both statements or neither. The second must not read the changes of the first: PostgreSQL gets both as one statement,
-// in one round trip instead of four, and both see the rows as they were before.
+// ExecBatch executes both statements or neither. The second must not read the changes of the first: PostgreSQL gets both as one
+// statement, in one round trip instead of four, and both see the rows as they were before.
 func (db *DB) ExecBatch(ctx context.Context, first, second Statement) error {
 	if db.config.Driver == DriverPostgres {
 		_, err := Exec(ctx, db.writer, `WITH first AS (`+first.Text+`) `+second.Text, append(first.Args, second.Args...)...)
@@ -42,11 +42,11 @@ func (db *DB) ExecBatch(ctx context.Context, first, second Statement) error {
 	})
 }
 
-// ExecCTE executes a statement that returns one value of the single row it changes, and then the others, which read that value from the
-// table `first (value)`. If the first statement changes no row, the table is empty and changed is false.
+// ExecCTE executes a statement that returns one value of the single row it changes, and then the others, which read that value
+// from the table `first (value)`. If the first statement changes no row, the table is empty and changed is false.
 //
-// The others must work whether or not they see each other's changes: PostgreSQL gets everything as one statement, in a single round trip;
-// SQLite executes them in order. Arguments must not be slices; IN (?) is not expanded.
+// The others must work whether or not they see each other's changes: PostgreSQL gets everything as one statement, in a single
+// round trip; SQLite executes them in order. Arguments must not be slices; IN (?) is not expanded.
 func (db *DB) ExecCTE(ctx context.Context, first Statement, others ...Statement) (value string, changed bool, err error) {
 	if db.config.Driver == DriverPostgres {
 		return one(selectBound[string](ctx, db.writer, db.writer.Rebind(cte(first, others)), cteArgs(first, others)))

@@ -17,8 +17,8 @@ const (
 	DriverSQLite   = "sqlite"
 )
 
-// idleInTransaction is how long PostgreSQL keeps the locks of an idle transaction. A replica that is frozen or cut off from the network must
-// not block the replicas that take over its operations when the leases expire.
+// idleInTransaction is how long PostgreSQL keeps the locks of an idle transaction. A replica that is frozen or cut off from the
+// network must not block the replicas that take over its operations when the leases expire.
 const idleInTransaction = 5 * time.Second
 
 // Config configures the connection to a database. Package internal/replica reads it from the environment variables of a service.
@@ -39,8 +39,8 @@ type Config struct {
 	SSLRootCert string
 }
 
-// postgresDSN returns the connection string, including the password. All values are quoted, so that parsing the string cannot fail: the error
-// would contain the password.
+// postgresDSN returns the connection string, including the password. All values are quoted, so that parsing the string cannot
+// fail: the error would contain the password.
 func (c Config) postgresDSN() string {
 	quote := func(value string) string {
 		return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
@@ -64,8 +64,8 @@ func (c Config) postgresDSN() string {
 	return strings.Join(words, " ")
 }
 
-// sqliteDSN returns the file with its settings: writers wait up to 10 s for each other, transactions take the write lock at their start, and a
-// commit returns once it is on disk.
+// sqliteDSN returns the file with its settings: writers wait up to 10 s for each other, transactions take the write lock at their
+// start, and a commit returns once it is on disk.
 func (c Config) sqliteDSN() string {
 	settings := url.Values{
 		"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)"},

@@ -14,32 +14,34 @@ import (
 )
 
 const (
-	// postgresConnections is the pool size of one replica, far below PostgreSQL's default limit of 100 connections. Calls are short, so a
-	// dozen connections suffices for all workers and requests. Each connection is a server process with a catalog cache and plans of its own.
+	// postgresConnections is the pool size of one replica, far below PostgreSQL's default limit of 100 connections. Calls are
+	// short, so a dozen connections suffices for all workers and requests. Each connection is a server process with a catalog
+	// cache and plans of its own.
 	postgresConnections = 12
 	// sqliteReaders is the number of read connections in addition to the single writer.
 	sqliteReaders = 4
-	// connectionAge is the maximum age of a PostgreSQL connection. A replica thereby follows a host name that points to another server.
+	// connectionAge is the maximum age of a PostgreSQL connection. A replica thereby follows a host name that points to another
+	// server.
 	connectionAge = 30 * time.Minute
 )
 
-// Tx executes statements in a transaction, or each in a transaction of its own (Reader, Writer). Statements have `?` as placeholders; Exec,
-// Select and Get convert them to the driver's form. Use these functions instead of the methods of Tx, which neither bound a call nor wait
-// for a connection in order.
+// Tx executes statements in a transaction, or each in a transaction of its own (Reader, Writer). Statements have `?` as
+// placeholders; Exec, Select and Get convert them to the driver's form. Use these functions instead of the methods of Tx, which
+// neither bound a call nor wait for a connection in order.
 type Tx interface {
 	sqlx.ExtContext
 }
 
-// DB is an open database. SQLite has one connection for writes and several for reads, PostgreSQL one pool for both. Its methods may be
-// called from any goroutine.
+// DB is an open database. SQLite has one connection for writes and several for reads, PostgreSQL one pool for both. Its methods
+// may be called from any goroutine.
 type DB struct {
 	writer pool
 	reader pool
 	config Config
 }
 
-// Open connects to the database and fails if it does not answer. It does not migrate: each store migrates its own tables. The caller closes
-// the DB after everything that uses it has stopped.
+// Open connects to the database and fails if it does not answer. It does not migrate: each store migrates its own tables. The
+// caller closes the DB after everything that uses it has stopped.
 func Open(ctx context.Context, config Config) (*DB, error) {
 	db := &DB{config: config}
 
@@ -121,9 +123,9 @@ func (db *DB) Reader() Tx { return db.reader }
 // Writer returns the connections for a single writing statement: a transaction of its own, in one round trip instead of three.
 func (db *DB) Writer() Tx { return db.writer }
 
-// InTx runs work in one transaction. It commits if work returns nil, and otherwise rolls back and returns the error of work. The transaction
-// takes at most callLimit, unless the context has a deadline. After an error of the commit the caller does not know whether the changes are
-// stored.
+// InTx runs work in one transaction. It commits if work returns nil, and otherwise rolls back and returns the error of work. The
+// transaction takes at most callLimit, unless the context has a deadline. After an error of the commit the caller does not know
+// whether the changes are stored.
 func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
 	ctx, end, err := begin(ctx, db.writer)
 	if err != nil {
@@ -178,8 +180,8 @@ type transaction struct {
 	afterCommit []func()
 }
 
-// AfterCommit calls the callback after the commit of the transaction, and never after a rollback. If tx is no transaction, it calls the
-// callback at once. The callback must not block.
+// AfterCommit calls the callback after the commit of the transaction, and never after a rollback. If tx is no transaction, it
+// calls the callback at once. The callback must not block.
 func AfterCommit(tx Tx, callback func()) {
 	if open, is := tx.(*transaction); is {
 		open.afterCommit = append(open.afterCommit, callback)
@@ -199,8 +201,8 @@ func (db *DB) ForUpdate() string {
 	return ""
 }
 
-// SkipLocked returns the SQL fragment that locks rows and skips rows that other transactions have locked. Replicas that claim at the same
-// time thereby get different rows. It is empty for SQLite, which has one writer.
+// SkipLocked returns the SQL fragment that locks rows and skips rows that other transactions have locked. Replicas that claim at
+// the same time thereby get different rows. It is empty for SQLite, which has one writer.
 func (db *DB) SkipLocked() string {
 	if locks := db.ForUpdate(); locks != "" {
 		return locks + " SKIP LOCKED"
@@ -209,8 +211,8 @@ func (db *DB) SkipLocked() string {
 	return ""
 }
 
-// pool hands out connections in the order of the requests. database/sql alone gives a free connection to a random waiter: under load one
-// request in a hundred waits four times as long as the others.
+// pool hands out connections in the order of the requests. database/sql alone gives a free connection to a random waiter: under
+// load one request in a hundred waits four times as long as the others.
 type pool struct {
 	*sqlx.DB
 

@@ -10,8 +10,8 @@
 // # Statements
 //
 // A store writes each query once, for both databases, with `?` as the placeholder. Exec, Select and Get run it on db.Reader(), on
-// db.Writer() for a single writing statement, or on the Tx of DB.InTx. The few differences between the databases are SQL fragments that
-// DB returns, such as SkipLocked. ExecBatch and ExecCTE save round trips on the hot paths.
+// db.Writer() for a single writing statement, or on the Tx of DB.InTx. The few differences between the databases are SQL
+// fragments that DB returns, such as SkipLocked. ExecBatch and ExecCTE save round trips on the hot paths.
 //
 // # Guarantees
 //
@@ -23,12 +23,14 @@
 //
 // # Versions
 //
-// Rows have no version of their own: migrations bring them all to the current schema. During an update replicas of two releases share the
-// database, so a migration must leave the statements of the release before it working. The exceptions are columns with JSON, whose types
-// document their stored form and its versions: operations.payload, instances.request, runtimes.configuration, bindings.access, audit.entry.
+// Rows have no version of their own: migrations bring them all to the current schema. During an update replicas of two releases
+// share the database, so a migration must leave the statements of the release before it working. The exceptions are columns with
+// JSON, whose types document their stored form and its versions: operations.payload, instances.request, runtimes.configuration,
+// bindings.access, audit.entry.
 //
 // # Usual changes
 //
-// A new column or table belongs to a store: add a numbered file to its migrations folder, and never change one that was released. A new
-// statement gets its query plan checked on both databases in plans_calls_test.go. Databases of earlier releases are opened by test/upgrade.
+// A new column or table belongs to a store: add a numbered file to its migrations folder, and never change one that was released.
+// A new statement gets its query plan checked on both databases in plans_calls_test.go. Databases of earlier releases are opened
+// by test/upgrade.
 package storage

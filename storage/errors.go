@@ -20,8 +20,8 @@ var ErrNotFound = errors.New("not found")
 // uniqueViolation is PostgreSQL's code for a duplicate key.
 const uniqueViolation = "23505"
 
-// IsDuplicate reports whether err is the violation of a primary key or a unique index. On PostgreSQL the transaction cannot continue after
-// such an error.
+// IsDuplicate reports whether err is the violation of a primary key or a unique index. On PostgreSQL the transaction cannot
+// continue after such an error.
 func IsDuplicate(err error) bool {
 	if known, ok := errors.AsType[*pq.Error](err); ok {
 		return known.Code == uniqueViolation
@@ -34,8 +34,9 @@ func IsDuplicate(err error) bool {
 	return false
 }
 
-// IsUnavailable reports whether err means that the database is unavailable for now, so that the same call may succeed later. Examples are a
-// lost connection, a full disk, a deadlock and an exceeded deadline. A canceled context is not such an error: the caller gave up.
+// IsUnavailable reports whether err means that the database is unavailable for now, so that the same call may succeed later.
+// Examples are a lost connection, a full disk, a deadlock and an exceeded deadline. A canceled context is not such an error: the
+// caller gave up.
 func IsUnavailable(err error) bool {
 	if errors.Is(err, context.Canceled) {
 		return false
@@ -72,8 +73,8 @@ func IsUnavailable(err error) bool {
 // unavailableCode reports whether the PostgreSQL error code is temporary. The list has classes of codes and single codes, see
 // https://www.postgresql.org/docs/current/errcodes-appendix.html.
 func unavailableCode(code string) bool {
-	// In order: connection, resources, operator intervention, timeouts of an idle transaction, of a transaction, of a lock and of a statement,
-	// a read-only server, and serialization failures including deadlocks.
+	// In order: connection, resources, operator intervention, timeouts of an idle transaction, of a transaction, of a lock and of
+	// a statement, a read-only server, and serialization failures including deadlocks.
 	for _, class := range []string{"08", "53", "57P", "25P03", "25P04", "55P03", "57014", codeReadOnly, "40"} {
 		if strings.HasPrefix(code, class) {
 			return true

@@ -55,8 +55,8 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// TestReadOnlyConnectionsAreDropped: a server may be read-only for a while, for example with a nearly full disk. Sessions from that time would
-// stay read-only.
+// TestReadOnlyConnectionsAreDropped: a server may be read-only for a while, for example with a nearly full disk. Sessions from
+// that time would stay read-only.
 func TestReadOnlyConnectionsAreDropped(t *testing.T) {
 	config := postgrestest.Database(t)
 	setting := `ALTER DATABASE ` + config.Name + ` SET default_transaction_read_only = `

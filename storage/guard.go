@@ -15,8 +15,9 @@ import (
 // cancelGrace is how long the server may take to confirm the cancellation of a call whose context has ended.
 const cancelGrace = time.Second
 
-// guarding connects to PostgreSQL so that no call outlives its context by more than cancelGrace. lib/pq alone asks the server to cancel a
-// call and then waits for the answer. If the server is frozen or the network drops packets, that takes a quarter of an hour.
+// guarding connects to PostgreSQL so that no call outlives its context by more than cancelGrace. lib/pq alone asks the server to
+// cancel a call and then waits for the answer. If the server is frozen or the network drops packets, that takes a quarter of an
+// hour.
 type guarding struct {
 	*pq.Connector
 }
@@ -49,8 +50,8 @@ func (g guarding) Connect(ctx context.Context) (driver.Conn, error) {
 	return &guardedConnection{preparedConnection: inner, line: line}, nil
 }
 
-// during sets a deadline for the network connection if the context ends before the call has finished. The connection is then broken, because
-// the deadline may have cut a message of the protocol. The caller calls finish when the call has ended.
+// during sets a deadline for the network connection if the context ends before the call has finished. The connection is then
+// broken, because the deadline may have cut a message of the protocol. The caller calls finish when the call has ended.
 func (c *guardedConnection) during(ctx context.Context) (finish func()) {
 	stop := context.AfterFunc(ctx, func() { _ = c.line.SetDeadline(time.Now().Add(cancelGrace)) })
 
@@ -156,12 +157,13 @@ func (r guardedRows) Close() error {
 	return r.Rows.Close() //nolint:wrapcheck // as above
 }
 
-// line dials the network connection of a database connection, and keeps it to set deadlines. lib/pq reaches the network only through it.
+// line dials the network connection of a database connection, and keeps it to set deadlines. lib/pq reaches the network only
+// through it.
 type line struct {
 	net.Conn
 
-	// connected is true once the database connection exists. lib/pq sends a cancel request on a connection of its own, so all later dials are
-	// for cancel requests.
+	// connected is true once the database connection exists. lib/pq sends a cancel request on a connection of its own, so all
+	// later dials are for cancel requests.
 	connected bool
 }
 
@@ -244,8 +246,8 @@ func checkPrimary(ctx context.Context, opened driver.QueryerContext) error {
 	return nil
 }
 
-// checked marks a connection as broken if the server rejected a write as read-only, and returns the error. The next connection may reach the
-// new primary.
+// checked marks a connection as broken if the server rejected a write as read-only, and returns the error. The next connection
+// may reach the new primary.
 func (c *guardedConnection) checked(err error) error {
 	if known, ok := errors.AsType[*pq.Error](err); ok && known.Code == codeReadOnly {
 		c.broken.Store(true)

@@ -13,14 +13,15 @@ import (
 )
 
 const (
-	// lockPause is the time in seconds between two attempts to get the migration lock, lockTries the number of attempts: five minutes.
+	// lockPause is the time in seconds between two attempts to get the migration lock, lockTries the number of attempts: five
+	// minutes.
 	lockPause = 1
 	lockTries = 300
 )
 
-// Migrate applies the missing migrations in the folder to a set of tables. Each set has its own version table, `schema_<set>`, so that the
-// engine's tables and a service's tables evolve independently in one database. Replicas that start together migrate one after the other. A
-// migration that fails is rolled back, and the next start tries it again.
+// Migrate applies the missing migrations in the folder to a set of tables. Each set has its own version table, `schema_<set>`, so
+// that the engine's tables and a service's tables evolve independently in one database. Replicas that start together migrate one
+// after the other. A migration that fails is rolled back, and the next start tries it again.
 func (db *DB) Migrate(ctx context.Context, set string, files fs.FS, folder string) error {
 	migrations, err := fs.Sub(files, folder)
 	if err != nil {

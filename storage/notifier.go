@@ -20,8 +20,8 @@ const (
 	reconnectMax = 10 * time.Second
 )
 
-// Notifier notifies the other replicas of due operations, with LISTEN and NOTIFY of PostgreSQL. A lost notification delays an operation by
-// one poll at most. With SQLite, which has a single replica, it does nothing.
+// Notifier notifies the other replicas of due operations, with LISTEN and NOTIFY of PostgreSQL. A lost notification delays an
+// operation by one poll at most. With SQLite, which has a single replica, it does nothing.
 type Notifier struct {
 	db      *DB
 	log     logrus.FieldLogger
@@ -41,8 +41,8 @@ func (n *Notifier) Notify() {
 	}
 }
 
-// Run sends notifications, and calls wake for each received one, until the context ends. A replica also receives its own notifications.
-// Run reconnects by itself and always returns nil.
+// Run sends notifications, and calls wake for each received one, until the context ends. A replica also receives its own
+// notifications. Run reconnects by itself and always returns nil.
 func (n *Notifier) Run(ctx context.Context, wake func()) error {
 	if n.db.config.Driver != DriverPostgres {
 		<-ctx.Done()

@@ -44,8 +44,8 @@ func (s stores) inTx(work func(ctx context.Context, tx storage.Tx) error) call {
 	}
 }
 
-// calls returns calls of all methods of all stores. The envelopes of the filled rows cannot be opened: reads of one row fail after their
-// statement.
+// calls returns calls of all methods of all stores. The envelopes of the filled rows cannot be opened: reads of one row fail
+// after their statement.
 func (s stores) calls() map[string]call {
 	all := map[string]call{}
 

@@ -49,9 +49,9 @@ func (s stores) due(at time.Time, kinds ...string) call {
 	}
 }
 
-// TestEngineReadsLittleOfACrowdedTable runs the engine's calls with a hundred thousand operations, most of them unfinished. It counts the rows
-// that a plan reads, because an index scan may read all of them, too. Statements stay prepared, so it tries both plans between which
-// PostgreSQL chooses: the custom and the generic one.
+// TestEngineReadsLittleOfACrowdedTable runs the engine's calls with a hundred thousand operations, most of them unfinished. It
+// counts the rows that a plan reads, because an index scan may read all of them, too. Statements stay prepared, so it tries both
+// plans between which PostgreSQL chooses: the custom and the generic one.
 func TestEngineReadsLittleOfACrowdedTable(t *testing.T) {
 	large := openLarge(t, crowdedTables())
 	calls := large.crowdedCalls()

@@ -17,8 +17,9 @@ const (
 // filledAt is the current time of the rows.
 var filledAt = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// fillTables inserts rows of both services, as in a large installation with many pending requests: most instances are ready, ten thousand are
-// being created, a few have failed, the deleted ones left their operations. Envelopes have the real length and cannot be opened.
+// fillTables inserts rows of both services, as in a large installation with many pending requests: most instances are ready, ten
+// thousand are being created, a few have failed, the deleted ones left their operations. Envelopes have the real length and
+// cannot be opened.
 func fillTables() []string {
 	return []string{
 		sources(`WHEN i % 1000 < 5 THEN 'failed' WHEN i % 1000 = 5 THEN 'canceled' WHEN i % 1000 BETWEEN 6 AND 105 THEN 'in progress'
@@ -44,8 +45,8 @@ func fillTables() []string {
 	}
 }
 
-// crowdedTables inserts nearly only unfinished operations: half of them are pending, half wait for an upstream, and every third of these has
-// another operation queued behind it.
+// crowdedTables inserts nearly only unfinished operations: half of them are pending, half wait for an upstream, and every third
+// of these has another operation queued behind it.
 func crowdedTables() []string {
 	return []string{
 		sources(`WHEN i % 100 < 25 THEN 'in progress' WHEN i % 100 < 98 THEN 'pending' WHEN i % 100 = 98 THEN 'canceling' ELSE 'succeeded'`,

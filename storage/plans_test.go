@@ -53,8 +53,8 @@ func mayRead() map[string]string {
 	}
 }
 
-// TestEveryStatementUsesAnIndex runs every method of the stores on a large PostgreSQL database, records its statements, and explains them: none
-// scans a whole table.
+// TestEveryStatementUsesAnIndex runs every method of the stores on a large PostgreSQL database, records its statements, and
+// explains them: none scans a whole table.
 func TestEveryStatementUsesAnIndex(t *testing.T) {
 	large := openLarge(t, fillTables())
 	calls := large.calls()

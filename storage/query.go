@@ -17,8 +17,8 @@ import (
 // callLimit bounds calls whose context has no deadline, so that a database that does not answer blocks no caller for longer.
 const callLimit = 10 * time.Second
 
-// begin bounds the context by callLimit, unless it has a deadline, and waits for a connection of the pool; a transaction has one already.
-// The caller calls end after the call, which releases both.
+// begin bounds the context by callLimit, unless it has a deadline, and waits for a connection of the pool; a transaction has one
+// already. The caller calls end after the call, which releases both.
 func begin(ctx context.Context, tx Tx) (_ context.Context, end func(), _ error) {
 	cancel := func() {}
 	if _, has := ctx.Deadline(); !has {
@@ -42,8 +42,8 @@ func begin(ctx context.Context, tx Tx) (_ context.Context, end func(), _ error) 
 	}, nil
 }
 
-// Exec executes a statement and returns the number of rows that it changed. Slices are expanded for IN (?). Like Select and Get, it ends
-// with its context, or after callLimit if the context has no deadline.
+// Exec executes a statement and returns the number of rows that it changed. Slices are expanded for IN (?). Like Select and Get,
+// it ends with its context, or after callLimit if the context has no deadline.
 func Exec(ctx context.Context, tx Tx, statement string, args ...any) (int64, error) {
 	statement, args, err := expand(tx, statement, args)
 	if err != nil {
@@ -70,8 +70,8 @@ func Exec(ctx context.Context, tx Tx, statement string, args ...any) (int64, err
 	return changed, nil
 }
 
-// Select returns the rows of a query, or an empty slice. Row is a struct with `db` tags, or the type of a single column. Slices are expanded
-// for IN (?); an empty slice is an error.
+// Select returns the rows of a query, or an empty slice. Row is a struct with `db` tags, or the type of a single column. Slices
+// are expanded for IN (?); an empty slice is an error.
 func Select[Row any](ctx context.Context, tx Tx, query string, args ...any) ([]Row, error) {
 	query, args, err := expand(tx, query, args)
 	if err != nil {
@@ -139,8 +139,8 @@ func expand(tx Tx, query string, args []any) (string, []any, error) {
 	return tx.Rebind(query), args, nil
 }
 
-// Page returns the LIMIT and OFFSET clauses of a query. The numbers are literals instead of parameters, because the planner estimates with
-// them.
+// Page returns the LIMIT and OFFSET clauses of a query. The numbers are literals instead of parameters, because the planner
+// estimates with them.
 func Page(limit, offset int) string {
 	if offset == 0 {
 		return fmt.Sprintf("LIMIT %d", limit)
@@ -149,7 +149,8 @@ func Page(limit, offset int) string {
 	return fmt.Sprintf("LIMIT %d OFFSET %d", limit, offset)
 }
 
-// Conditions collects the conditions of a WHERE clause, with `?` as placeholders, and their arguments. The zero value selects all rows.
+// Conditions collects the conditions of a WHERE clause, with `?` as placeholders, and their arguments. The zero value selects all
+// rows.
 type Conditions struct {
 	words []string
 	args  []any
@@ -162,7 +163,8 @@ func (c *Conditions) Add(used bool, condition string, args ...any) {
 	}
 }
 
-// Where returns the clause, with a leading space, and the arguments in the order of the conditions. Without conditions it is empty.
+// Where returns the clause, with a leading space, and the arguments in the order of the conditions. Without conditions it is
+// empty.
 func (c *Conditions) Where() (string, []any) {
 	if len(c.words) == 0 {
 		return "", nil

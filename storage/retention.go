@@ -16,7 +16,8 @@ const (
 	retentionPause = 50 * time.Millisecond
 )
 
-// Retention removes old rows in batches, in the background. Every replica sweeps; Remove must skip rows that another replica removes.
+// Retention removes old rows in batches, in the background. Every replica sweeps; Remove must skip rows that another replica
+// removes.
 type Retention struct {
 	// Name is the name of the background part in logs.
 	Name string
@@ -35,7 +36,8 @@ func (r Retention) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: r.Name, Every: retentionInterval, Work: r.Sweep, Clock: r.Clock, Log: r.Log}.Part()
 }
 
-// Sweep removes all rows that are too old now. It returns the first error of Remove; the next sweep continues with the remaining rows.
+// Sweep removes all rows that are too old now. It returns the first error of Remove; the next sweep continues with the remaining
+// rows.
 func (r Retention) Sweep(ctx context.Context) error {
 	total := 0
 

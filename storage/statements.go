@@ -10,7 +10,8 @@ import (
 	"github.com/lib/pq"
 )
 
-// maxStatements bounds the prepared statements of a connection. The services have fewer, except for IN lists of different lengths.
+// maxStatements bounds the prepared statements of a connection. The services have fewer, except for IN lists of different
+// lengths.
 const maxStatements = 200
 
 // PostgreSQL codes for a stale prepared statement: the table has changed, or the server has dropped the statement.
@@ -19,13 +20,14 @@ const (
 	codeUnknownStatement = "26000"
 )
 
-// preparing connects to either database and caches prepared statements in each connection. The drivers alone prepare a statement with
-// arguments again for each execution, which doubles the round trips to PostgreSQL and is a quarter of the work of SQLite.
+// preparing connects to either database and caches prepared statements in each connection. The drivers alone prepare a statement
+// with arguments again for each execution, which doubles the round trips to PostgreSQL and is a quarter of the work of SQLite.
 type preparing struct {
 	driver.Connector
 
-	// closes makes a connection close its statements before itself. SQLite keeps its file open as long as statements are open. PostgreSQL
-	// drops the statements of a closed connection, and closing each would be a round trip, possibly to a server that does not answer.
+	// closes makes a connection close its statements before itself. SQLite keeps its file open as long as statements are open.
+	// PostgreSQL drops the statements of a closed connection, and closing each would be a round trip, possibly to a server that
+	// does not answer.
 	closes bool
 }
 
@@ -88,8 +90,8 @@ func (c *preparedConnection) Close() error {
 	return c.driven.Close() //nolint:wrapcheck // database/sql inspects the driver's own errors
 }
 
-// CheckNamedValue implements driver.NamedValueChecker. Only one of the drivers has this method; for the other one database/sql converts the
-// value itself.
+// CheckNamedValue implements driver.NamedValueChecker. Only one of the drivers has this method; for the other one database/sql
+// converts the value itself.
 func (c *preparedConnection) CheckNamedValue(value *driver.NamedValue) error {
 	if checker, checks := c.driven.(driver.NamedValueChecker); checks {
 		return checker.CheckNamedValue(value) //nolint:wrapcheck // database/sql inspects the driver's own errors
@@ -151,8 +153,8 @@ func (c *preparedConnection) prepare(ctx context.Context, query string) (stateme
 	return prepared, nil
 }
 
-// checked drops a stale statement from the cache, and returns the error. A stale statement follows a migration by a newer replica. The caller
-// fails once; the engine and the clients retry.
+// checked drops a stale statement from the cache, and returns the error. A stale statement follows a migration by a newer
+// replica. The caller fails once; the engine and the clients retry.
 func (c *preparedConnection) checked(query string, err error) error {
 	if known, ok := errors.AsType[*pq.Error](err); ok {
 		if code := string(known.Code); code == codeChangedResult || code == codeUnknownStatement {

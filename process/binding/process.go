@@ -8,7 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Limit is the longest time that creating or removing a binding may take. It leaves room for the retry window of one hour of each stage.
+// Limit is the longest time that creating or removing a binding may take. It leaves room for the retry window of one hour of each
+// stage.
 const Limit = 3 * time.Hour
 
 // Operation is the input and the result of the steps.
@@ -17,8 +18,9 @@ type Operation = process.Operation[environment.Data]
 // Step is a step of the processes.
 type Step = process.Step[environment.Data]
 
-// Runtimes creates and removes accounts in runtimes. Both calls are idempotent: Grant returns new credentials for an existing account,
-// and Revoke succeeds if the account is gone. The errors are of package failure; NotFound means that the runtime does not exist.
+// Runtimes creates and removes accounts in runtimes. Both calls are idempotent: Grant returns new credentials for an existing
+// account, and Revoke succeeds if the account is gone. The errors are of package failure; NotFound means that the runtime does
+// not exist.
 type Runtimes interface {
 	Grant(ctx context.Context, instance environment.Instance, binding environment.Binding) (environment.Access, error)
 	Revoke(ctx context.Context, instance environment.Instance, binding environment.Binding) error

@@ -31,8 +31,8 @@ func removeAccess(runtimes Runtimes, bindings Bindings) Step {
 		})
 }
 
-// runtimeGone reports whether the instance is gone, or has another runtime than the one with the account. A suspension removes the runtime
-// with all its accounts.
+// runtimeGone reports whether the instance is gone, or has another runtime than the one with the account. A suspension removes
+// the runtime with all its accounts.
 func runtimeGone(ctx context.Context, bindings Bindings, binding environment.Binding) (bool, error) {
 	instance, err := bindings.Find(ctx, binding.InstanceID)
 	if failure.Of(err).Reason == failure.ReasonNotFound {

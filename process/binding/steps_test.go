@@ -20,8 +20,8 @@ var (
 	errGone   = failure.New(failure.Permanent, "gone").WithReason(failure.ReasonNotFound, failure.ComponentBrokerDatabase)
 )
 
-// fixture has the dependencies of the steps. Its faults are the errors of calls, by their names; an account is created or removed in spite of
-// a fault.
+// fixture has the dependencies of the steps. Its faults are the errors of calls, by their names; an account is created or removed
+// in spite of a fault.
 type fixture struct {
 	calls []string
 	// account reports that the account exists, access that the row has credentials.
@@ -161,8 +161,8 @@ func TestBind(t *testing.T) {
 	}
 }
 
-// TestLostLeaseLeavesNoAccount ends the context of the run while the account is created: another replica has the operation, and the binding
-// may have been removed.
+// TestLostLeaseLeavesNoAccount ends the context of the run while the account is created: another replica has the operation, and
+// the binding may have been removed.
 func TestLostLeaseLeavesNoAccount(t *testing.T) {
 	ctx, lose := context.WithCancel(t.Context())
 	w := &fixture{unwanted: "keep", granting: lose}

@@ -13,8 +13,8 @@ import (
 // latency is the duration of a call to an upstream. It is long enough that some leases are renewed during a call.
 const latency = 970 * time.Millisecond
 
-// Proxy is the only connection of a replica to its store and to upstreams. It injects the faults. After the replica dies, every call
-// fails.
+// Proxy is the only connection of a replica to its store and to upstreams. It injects the faults. After the replica dies, every
+// call fails.
 type Proxy struct {
 	faults *faults
 	// kill ends the context of the replica's engine.
@@ -26,8 +26,8 @@ type Proxy struct {
 	thaws time.Time
 }
 
-// Call calls an upstream. Faults may hit the request or the response. The name groups the calls that are counted together, such as
-// "OrderRuntime".
+// Call calls an upstream. Faults may hit the request or the response. The name groups the calls that are counted together, such
+// as "OrderRuntime".
 func (p *Proxy) Call(ctx context.Context, name string, call func(ctx context.Context) error) error {
 	return p.forward(ctx, name, func(ctx context.Context) error {
 		select {
@@ -66,8 +66,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-// forward makes a call, with a fault if one is planned. The call of a frozen replica arrives late, even if its context has ended: the
-// request may have left the machine before the freeze.
+// forward makes a call, with a fault if one is planned. The call of a frozen replica arrives late, even if its context has ended:
+// the request may have left the machine before the freeze.
 func (p *Proxy) forward(ctx context.Context, name string, call func(ctx context.Context) error) error {
 	start := time.Now()
 
@@ -179,8 +179,8 @@ func (s store) Due(ctx context.Context, kinds []string, now time.Time) ([]proces
 	return s.Store.Due(ctx, kinds, now)
 }
 
-// Claim implements process.Store. It has fault points only after a claim that returns work, because a crash before a claim is equivalent to
-// a crash after the preceding write.
+// Claim implements process.Store. It has fault points only after a claim that returns work, because a crash before a claim is
+// equivalent to a crash after the preceding write.
 func (s store) Claim(ctx context.Context, claim process.Claim) ([]process.Claimed, error) {
 	if err := s.proxy.checkAlive(); err != nil {
 		return nil, err

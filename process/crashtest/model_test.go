@@ -50,8 +50,8 @@ type data struct {
 	Done []string `json:"done"`
 }
 
-// model is a model of the engine: a store, its replicas, and the expected state of each operation. The rules of check hold after every
-// action, and those of finally once all operations have ended.
+// model is a model of the engine: a store, its replicas, and the expected state of each operation. The rules of check hold after
+// every action, and those of finally once all operations have ended.
 type model struct {
 	*Run[data]
 

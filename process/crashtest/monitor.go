@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// monitor observes the claims, writes and steps of all replicas of a run and records violated invariants. It sees the calls in the order in
-// which the store executes them.
+// monitor observes the claims, writes and steps of all replicas of a run and records violated invariants. It sees the calls in
+// the order in which the store executes them.
 type monitor struct {
 	mutex      sync.Mutex
 	operations map[string]*observation
@@ -75,8 +75,8 @@ func (m *monitor) claimed(proxy *Proxy, claimed []process.Claimed) {
 	}
 }
 
-// saved checks a successful write: it must carry the fence of the last claim, come from the replica that claimed, and keep all finished
-// stages.
+// saved checks a successful write: it must carry the fence of the last claim, come from the replica that claimed, and keep all
+// finished stages.
 func (m *monitor) saved(proxy *Proxy, progress process.Progress) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -100,8 +100,8 @@ func (m *monitor) saved(proxy *Proxy, progress process.Progress) {
 	}
 }
 
-// began checks that a step of a finished stage does not run. A replica that has not noticed the loss of its lease yet is exempt, because
-// the fence rejects its results.
+// began checks that a step of a finished stage does not run. A replica that has not noticed the loss of its lease yet is exempt,
+// because the fence rejects its results.
 func (m *monitor) began(operation process.Record, stage, step string) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()

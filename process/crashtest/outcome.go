@@ -108,8 +108,8 @@ func (r *Run[D]) all() []process.Record {
 	return records
 }
 
-// violations returns the violated invariants of an operation that has ended: gaps in the timeline, a lease that was not returned, takeovers
-// without an entry, and finished stages with a step whose end the timeline lacks.
+// violations returns the violated invariants of an operation that has ended: gaps in the timeline, a lease that was not returned,
+// takeovers without an entry, and finished stages with a step whose end the timeline lacks.
 func (r *Run[D]) violations(id string) []string {
 	r.Helper()
 

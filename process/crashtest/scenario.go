@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// Scenario describes operations that run once for each fault. D is the data of its operations. Its runs must be deterministic, except for
-// the order of concurrent events.
+// Scenario describes operations that run once for each fault. D is the data of its operations. Its runs must be deterministic,
+// except for the order of concurrent events.
 type Scenario[D any] struct {
 	// Name is the name of the subtests.
 	Name string
@@ -31,10 +31,11 @@ type Env[D any] struct {
 	AnyData bool
 	// Random, if set, matches random texts that are not compared. UUIDs and times are never compared.
 	Random *regexp.Regexp
-	// Script runs the scenario. It returns the operations whose outcome must be the same in every run. Other operations only must end.
+	// Script runs the scenario. It returns the operations whose outcome must be the same in every run. Other operations only must
+	// end.
 	Script func(run *Run[D]) (operationIDs []string)
-	// Upstream returns the state of the upstreams after the run, which must be the same in every run. It fails the test for forbidden
-	// states, such as two runtimes of one instance.
+	// Upstream returns the state of the upstreams after the run, which must be the same in every run. It fails the test for
+	// forbidden states, such as two runtimes of one instance.
 	Upstream func() any
 }
 
@@ -58,8 +59,8 @@ func Sample[D any](t *testing.T, nth int, scenarios ...Scenario[D]) {
 	})
 }
 
-// Pairs runs every scenario with count pairs of faults, chosen by the seed. Both faults count calls from the start of the run, so the
-// second may hit the replacement of the replica that the first killed.
+// Pairs runs every scenario with count pairs of faults, chosen by the seed. Both faults count calls from the start of the run, so
+// the second may hit the replacement of the replica that the first killed.
 func Pairs[D any](t *testing.T, seed uint64, count int, scenarios ...Scenario[D]) {
 	t.Helper()
 
@@ -87,8 +88,8 @@ func each[D any](t *testing.T, scenarios []Scenario[D], plan func(possible []Fau
 	}
 }
 
-// all runs the scenario with each plan. Concurrent events may happen in any order, so a run may have fewer points than the first run and
-// miss its fault. At least three quarters of the runs must inject one, or the test would pass without testing anything.
+// all runs the scenario with each plan. Concurrent events may happen in any order, so a run may have fewer points than the first
+// run and miss its fault. At least three quarters of the runs must inject one, or the test would pass without testing anything.
 func all[D any](t *testing.T, scenario Scenario[D], baseline outcome, plans [][]Fault) {
 	t.Helper()
 

@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Gaps returns the defects in the timeline of an operation that ended in the state. A sound timeline starts with the acceptance, has
-// consecutive attempts of each step without duplicates, and ends with the end of the operation.
+// Gaps returns the defects in the timeline of an operation that ended in the state. A sound timeline starts with the acceptance,
+// has consecutive attempts of each step without duplicates, and ends with the end of the operation.
 func Gaps(state process.State, timeline []process.Entry) []string {
 	var gaps []string
 
@@ -42,8 +42,8 @@ func Gaps(state process.State, timeline []process.Entry) []string {
 	return append(gaps, attemptGaps(timeline)...)
 }
 
-// attemptGaps returns the defects in the entries of attempts: wrong numbers, overlapping times, duplicates, and a return to a stage that was
-// left.
+// attemptGaps returns the defects in the entries of attempts: wrong numbers, overlapping times, duplicates, and a return to a
+// stage that was left.
 func attemptGaps(timeline []process.Entry) []string {
 	var (
 		gaps   []string
@@ -94,8 +94,8 @@ func attemptGaps(timeline []process.Entry) []string {
 	return gaps
 }
 
-// following returns the number of the attempt after the entry. The number of an attempt that was handed back is used again, and a step that
-// has ended counts from 1 if its stage restarts.
+// following returns the number of the attempt after the entry. The number of an attempt that was handed back is used again, and a
+// step that has ended counts from 1 if its stage restarts.
 func following(entry process.Entry) int {
 	switch entry.Outcome {
 	case process.Waiting, process.Retrying:

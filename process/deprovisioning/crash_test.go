@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// execute runs a removal like the engine, stage by stage, and returns the number of calls. A replica that dies loses the changes since the
-// start of the stage; a living one keeps them.
+// execute runs a removal like the engine, stage by stage, and returns the number of calls. A replica that dies loses the changes
+// since the start of the stage; a living one keeps them.
 func execute(t *testing.T, w *fixture, data environment.Data, dies bool) {
 	t.Helper()
 

@@ -34,8 +34,8 @@ type runtimeOrder struct {
 	targetSecret string
 }
 
-// fixture has the dependencies of the steps: a Provisioner with idempotency keys, and the rows of the broker. A fault can be injected into one
-// of the calls.
+// fixture has the dependencies of the steps: a Provisioner with idempotency keys, and the rows of the broker. A fault can be
+// injected into one of the calls.
 type fixture struct {
 	past environment.Data // the data of the provisioning
 

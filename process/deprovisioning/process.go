@@ -27,12 +27,13 @@ type Provisioner interface {
 type Instances interface {
 	SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error
 	Delete(ctx context.Context, by process.Record, instance environment.Instance) error
-	// Suspend records that an instance has no runtime any more, and the change unless it is nil. Its errors are of package failure.
+	// Suspend records that an instance has no runtime any more, and the change unless it is nil. Its errors are of package
+	// failure.
 	Suspend(ctx context.Context, by process.Record, instance environment.Instance, change *environment.Update) error
 }
 
-// Provisionings returns the data of the newest operation that may have ordered the instance's runtime, or the zero value if no operation
-// has. The errors are of package failure.
+// Provisionings returns the data of the newest operation that may have ordered the instance's runtime, or the zero value if no
+// operation has. The errors are of package failure.
 type Provisionings interface {
 	LastProvisioning(ctx context.Context, instanceID string) (environment.Data, error)
 }
@@ -59,8 +60,8 @@ func Suspension(options Options) process.Process[environment.Data] {
 	return removing(environment.KindSuspend, options, suspendInstance(options.Instances))
 }
 
-// removing returns a process that removes a runtime and ends with the given step. Each step is a stage, so that a wait repeats no other
-// step.
+// removing returns a process that removes a runtime and ends with the given step. Each step is a stage, so that a wait repeats no
+// other step.
 func removing(kind string, options Options, last Step) process.Process[environment.Data] {
 	stage := func(step Step) process.Stage[environment.Data] {
 		return process.Stage[environment.Data]{Name: step.Name(), Retry: process.DefaultRetry(), Steps: process.Steps(step)}

@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// removeRuntime asks the Provisioner to remove the runtime. The ID of the operation is the idempotency key of the request. The step succeeds
-// if the Provisioner does not know the runtime, or if no runtime was ever ordered.
+// removeRuntime asks the Provisioner to remove the runtime. The ID of the operation is the idempotency key of the request. The
+// step succeeds if the Provisioner does not know the runtime, or if no runtime was ever ordered.
 type removeRuntime struct {
 	provisioner Provisioner
 	instances   Instances
@@ -64,9 +64,9 @@ func (s removeRuntime) Run(ctx context.Context, operation Operation, log logrus.
 	return operation, 0, nil
 }
 
-// findRuntime returns the ID of an ordered runtime whose ID never reached the broker, or "" if no runtime exists. It repeats the order under
-// its idempotency key: afterwards exactly the runtime of this key exists, or none if the order is rejected. Kyma Provisioner knows no keys,
-// so its rejection does not prove that no runtime exists, and an operator has to look.
+// findRuntime returns the ID of an ordered runtime whose ID never reached the broker, or "" if no runtime exists. It repeats the
+// order under its idempotency key: afterwards exactly the runtime of this key exists, or none if the order is rejected. Kyma
+// Provisioner knows no keys, so its rejection does not prove that no runtime exists, and an operator has to look.
 func (s removeRuntime) findRuntime(ctx context.Context, operation Operation) (string, error) {
 	ordered, err := s.provisioner.OrderRuntime(ctx, provisionerclient.Caller{
 		Tenant:         operation.Data.Instance.RuntimeTenant(),

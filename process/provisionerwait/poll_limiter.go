@@ -7,12 +7,13 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// maxReservations bounds the memory of a PollLimiter. An operation that ends early, or is woken by an event, leaves its reservation behind.
+// maxReservations bounds the memory of a PollLimiter. An operation that ends early, or is woken by an event, leaves its
+// reservation behind.
 const maxReservations = 50_000
 
-// PollLimiter limits how many operations of this replica poll the Provisioner in a second. An operation that has to wait gets a reserved
-// time: it runs again once at that time, instead of competing with the others at every attempt. Each replica has its own limiter, and
-// reservations do not survive a restart.
+// PollLimiter limits how many operations of this replica poll the Provisioner in a second. An operation that has to wait gets a
+// reserved time: it runs again once at that time, instead of competing with the others at every attempt. Each replica has its own
+// limiter, and reservations do not survive a restart.
 type PollLimiter struct {
 	limiter *rate.Limiter
 

@@ -1,6 +1,6 @@
-// Package provisionerwait waits for operations of the Provisioner on behalf of the broker's steps. A wait never blocks: the step polls
-// once and runs again later, or as soon as the Provisioner's change feed reports the operation. The feed wakes operations by the key that
-// Event returns; polling is the fallback when the feed lags or the Provisioner has none.
+// Package provisionerwait waits for operations of the Provisioner on behalf of the broker's steps. A wait never blocks: the step
+// polls once and runs again later, or as soon as the Provisioner's change feed reports the operation. The feed wakes operations
+// by the key that Event returns; polling is the fallback when the feed lags or the Provisioner has none.
 package provisionerwait
 
 import (
@@ -21,8 +21,8 @@ type Operations interface {
 	OperationStatus(ctx context.Context, tenant, operationID string) (provisionerclient.Operation, error)
 }
 
-// Pace returns the interval to the next poll of an operation that has been polled for the elapsed time. With a change feed, polling
-// is only the fallback.
+// Pace returns the interval to the next poll of an operation that has been polled for the elapsed time. With a change feed,
+// polling is only the fallback.
 type Pace func(elapsed time.Duration) time.Duration
 
 // Waiter waits for operations of the Provisioner. All steps of the broker share one; it has no state of its own.
@@ -48,15 +48,15 @@ func Event(provisionerOperationID string) string {
 	return "provisioner operation " + provisionerOperationID
 }
 
-// AwaitIdle retries the step later because the Provisioner runs another operation of the runtime. The broker did not start that operation,
-// so the feed cannot wake this one when it ends.
+// AwaitIdle retries the step later because the Provisioner runs another operation of the runtime. The broker did not start that
+// operation, so the feed cannot wake this one when it ends.
 func (w Waiter) AwaitIdle(operation process.Operation[environment.Data]) (process.Operation[environment.Data], time.Duration, error) {
 	return process.Await(operation, "the Provisioner is busy with another operation of the runtime",
 		min(max(operation.Elapsed()/busyShare, minBusyInterval), maxBusyInterval), w.Limit)
 }
 
-// Await polls the Provisioner's operation named in the data. The step is done when that operation has succeeded, runs again while it is
-// unfinished, and fails with its error. Await is a process.RunFunc.
+// Await polls the Provisioner's operation named in the data. The step is done when that operation has succeeded, runs again while
+// it is unfinished, and fails with its error. Await is a process.RunFunc.
 func (w Waiter) Await(ctx context.Context, operation process.Operation[environment.Data], _ logrus.FieldLogger,
 ) (process.Operation[environment.Data], time.Duration, error) {
 	if w.Delay != nil {

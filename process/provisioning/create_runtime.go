@@ -13,8 +13,9 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// createRuntime orders the runtime. It stores the intent before the first request. The ID of the operation is the idempotency key of
-// the order, so a repeated order creates no second runtime. A retry of the operation has another ID, and orders again with a new key.
+// createRuntime orders the runtime. It stores the intent before the first request. The ID of the operation is the idempotency key
+// of the order, so a repeated order creates no second runtime. A retry of the operation has another ID, and orders again with a
+// new key.
 type createRuntime struct {
 	provisioner Provisioner
 	instances   Instances

@@ -1,7 +1,7 @@
-// Package provisioning has the broker's process that creates a runtime for a service instance, and the process that creates a runtime again
-// for a suspended instance. Each step is a file, and process.go orders them.
+// Package provisioning has the broker's process that creates a runtime for a service instance, and the process that creates a
+// runtime again for a suspended instance. Each step is a file, and process.go orders them.
 //
-// The order of a runtime carries the operation's ID as its idempotency key, and the operation stores the intent before it sends the order.
-// A crash therefore never creates a second runtime, and a deprovisioning always finds the runtime of an interrupted order. Data that a step
-// passes to later steps goes into environment.Data.
+// The order of a runtime carries the operation's ID as its idempotency key, and the operation stores the intent before it sends
+// the order. A crash therefore never creates a second runtime, and a deprovisioning always finds the runtime of an interrupted
+// order. Data that a step passes to later steps goes into environment.Data.
 package provisioning

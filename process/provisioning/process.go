@@ -16,15 +16,15 @@ type Operation = process.Operation[environment.Data]
 // Step is a step of the process.
 type Step = process.Step[environment.Data]
 
-// Provisioner orders runtimes. An order that is repeated with the same idempotency key returns the same runtime. The errors are of package
-// failure.
+// Provisioner orders runtimes. An order that is repeated with the same idempotency key returns the same runtime. The errors are
+// of package failure.
 type Provisioner interface {
 	OrderRuntime(ctx context.Context, caller provisionerclient.Caller, instance environment.Instance, targetSecret string,
 	) (provisionerclient.Operation, error)
 }
 
-// Instances reads instances and records their runtimes. Its writes change nothing if the operation has lost its lease. The errors of Find
-// and Resume are of package failure.
+// Instances reads instances and records their runtimes. Its writes change nothing if the operation has lost its lease. The errors
+// of Find and Resume are of package failure.
 type Instances interface {
 	Find(ctx context.Context, id string) (environment.Instance, error)
 	SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error

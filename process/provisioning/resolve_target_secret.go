@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// resolveTargetSecret chooses the Gardener credentials for the runtime, by provider. The first choice is stored and never changes, because a
-// repeated order with other credentials would be another order.
+// resolveTargetSecret chooses the Gardener credentials for the runtime, by provider. The first choice is stored and never
+// changes, because a repeated order with other credentials would be another order.
 func resolveTargetSecret(secrets map[string]string) Step {
 	return process.StepFunc("Resolve_Target_Secret",
 		func(_ context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

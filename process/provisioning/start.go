@@ -9,7 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// start reads the instance again, because an earlier operation or a request may have changed it since this operation was accepted.
+// start reads the instance again, because an earlier operation or a request may have changed it since this operation was
+// accepted.
 func start(instances Instances) Step {
 	return process.StepFunc("Starting", func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
 		instance, err := instances.Find(ctx, operation.InstanceID)

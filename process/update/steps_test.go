@@ -167,7 +167,8 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestKubeconfigOfAnOwnCluster changes the kubeconfig, which is recorded once the cluster answers to it. The Provisioner is not called.
+// TestKubeconfigOfAnOwnCluster changes the kubeconfig, which is recorded once the cluster answers to it. The Provisioner is not
+// called.
 func TestKubeconfigOfAnOwnCluster(t *testing.T) {
 	w := newFixture()
 	w.instance.RuntimeID, w.instance.Request.Cluster = "", environment.Cluster{Own: &environment.OwnCluster{Kubeconfig: "old", ShootName: "s"}}

@@ -11,8 +11,9 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// upgradeShoot asks the Provisioner to change the runtime. The ID of the operation is the idempotency key, so the Provisioner executes a
-// repeated request once. Kyma Provisioner knows no keys and executes the request twice; the second time it changes nothing.
+// upgradeShoot asks the Provisioner to change the runtime. The ID of the operation is the idempotency key, so the Provisioner
+// executes a repeated request once. Kyma Provisioner knows no keys and executes the request twice; the second time it changes
+// nothing.
 type upgradeShoot struct {
 	provisioner Provisioner
 	waiter      provisionerwait.Waiter

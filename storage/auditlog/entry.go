@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// The actions that are not kinds of operations. The action of an accepted operation is its kind. Actions are stored and part of the API.
+// The actions that are not kinds of operations. The action of an accepted operation is its kind. Actions are stored and part of
+// the API.
 const (
 	// ActionAccess is a rejected request that would have changed nothing.
 	ActionAccess          = "access"
@@ -39,7 +40,8 @@ type Entry struct {
 
 	BindingID string `json:"bindingID,omitempty"`
 	By        Actor  `json:"by"`
-	// Code is the error code of a rejected request. The description of the error may repeat parts of the request and is not stored.
+	// Code is the error code of a rejected request. The description of the error may repeat parts of the request and is not
+	// stored.
 	Code string `json:"code,omitempty"`
 	// Reason is the reason that an operator gave, or why the broker acted by itself.
 	Reason string `json:"reason,omitempty"`
@@ -67,8 +69,8 @@ type Actor struct {
 // Name returns the originator of the request: the platform's user if it is known, or else the authenticated user.
 func (a Actor) Name() string { return cmp.Or(a.Originator, a.User) }
 
-// Fields are the properties of an object that the audit log may show, by name. Callers list each property explicitly, so that a new property
-// with a secret does not appear in the log by accident.
+// Fields are the properties of an object that the audit log may show, by name. Callers list each property explicitly, so that a
+// new property with a secret does not appear in the log by accident.
 type Fields map[string]any
 
 // Difference returns copies of both sides without the fields that have the same value on both.

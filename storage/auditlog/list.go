@@ -55,7 +55,8 @@ type row struct {
 	Entry       string       `db:"entry"`
 }
 
-// List returns at most Limit entries, newest first. It reads a full page from each source, because one source may have all of the newest.
+// List returns at most Limit entries, newest first. It reads a full page from each source, because one source may have all of the
+// newest.
 func (s *Store) List(ctx context.Context, filter Filter) ([]Entry, error) {
 	var rows []row
 

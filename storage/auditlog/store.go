@@ -24,8 +24,8 @@ type Store struct {
 	keep time.Duration
 }
 
-// Open migrates the table and returns the store. The tables of package operations must exist, because the entries of accepted operations are
-// part of the audit log. keep applies to entries that are added from now on; 0 keeps them forever.
+// Open migrates the table and returns the store. The tables of package operations must exist, because the entries of accepted
+// operations are part of the audit log. keep applies to entries that are added from now on; 0 keeps them forever.
 func Open(ctx context.Context, db *storage.DB, keep time.Duration) (*Store, error) {
 	if err := db.Migrate(ctx, "audit", migrations, "migrations/"+db.Driver()); err != nil {
 		return nil, err
@@ -34,8 +34,8 @@ func Open(ctx context.Context, db *storage.DB, keep time.Duration) (*Store, erro
 	return &Store{db: db, keep: keep}, nil
 }
 
-// Insert adds an entry in the caller's transaction. It also stores the end of the retention period, before which the database rejects a
-// removal.
+// Insert adds an entry in the caller's transaction. It also stores the end of the retention period, before which the database
+// rejects a removal.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, entry Entry) error {
 	encoded, err := entry.Encode()
 	if err != nil {
@@ -67,8 +67,8 @@ func (s *Store) Retention(clock clock.WithTicker, log logrus.FieldLogger) storag
 	}
 }
 
-// Remove removes at most limit entries whose retention period is over, and returns their number. Entries of accepted operations are part of
-// the operation's row and are never removed.
+// Remove removes at most limit entries whose retention period is over, and returns their number. Entries of accepted operations
+// are part of the operation's row and are never removed.
 func (s *Store) Remove(ctx context.Context, now time.Time, limit int) (int, error) {
 	removed, err := storage.Exec(ctx, s.db.Writer(), `WITH chosen AS MATERIALIZED (
 			SELECT id FROM audit WHERE keep_until < ? ORDER BY keep_until `+storage.Page(limit, 0)+s.db.SkipLocked()+`

@@ -14,8 +14,8 @@ const status = `bindings.id, bindings.instance_id, bindings.binding_id, bindings
 	bindings.predecessor, bindings.app_guid, bindings.created_by, bindings.state, bindings.operation_id, bindings.created_at,
 	bindings.expires_at`
 
-// Get returns the newest binding with the platform's binding ID, including its credentials, or storage.ErrNotFound. It prefers a binding that
-// is not being removed.
+// Get returns the newest binding with the platform's binding ID, including its credentials, or storage.ErrNotFound. It prefers a
+// binding that is not being removed.
 func (s *Store) Get(ctx context.Context, tx storage.Tx, instanceID, bindingID string) (environment.Binding, error) {
 	row, err := storage.Get[row](ctx, tx, `SELECT `+status+`, bindings.access FROM bindings
 		WHERE instance_id = ? AND binding_id = ? ORDER BY state = 'deleting', created_at DESC LIMIT 1`, instanceID, bindingID)
@@ -55,8 +55,9 @@ func (s *Store) OfInstance(ctx context.Context, instanceID string) ([]environmen
 	return s.list(ctx, `SELECT `+status+` FROM bindings WHERE instance_id = ? ORDER BY created_at DESC, id DESC`, instanceID)
 }
 
-// Removable returns at most limit bindings to remove: expired bindings, and bindings whose creation failed, unless an operation on the binding
-// is unfinished. It excludes bindings whose removal failed at or after failedBefore, so that a removal is not repeated at once.
+// Removable returns at most limit bindings to remove: expired bindings, and bindings whose creation failed, unless an operation
+// on the binding is unfinished. It excludes bindings whose removal failed at or after failedBefore, so that a removal is not
+// repeated at once.
 func (s *Store) Removable(ctx context.Context, now, failedBefore time.Time, limit int) ([]environment.Binding, error) {
 	return s.list(ctx, `SELECT `+status+` FROM bindings JOIN operations ON operations.id = bindings.operation_id
 		WHERE bindings.expires_at <= ? AND operations.finished_at IS NOT NULL

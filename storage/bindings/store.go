@@ -56,8 +56,8 @@ type row struct {
 	ExpiresAt   storage.Time `db:"expires_at"`
 }
 
-// Insert adds a binding in the caller's transaction. If the instance has a binding with the same BindingID that is not being removed, Insert
-// fails with an error for which storage.IsDuplicate is true.
+// Insert adds a binding in the caller's transaction. If the instance has a binding with the same BindingID that is not being
+// removed, Insert fails with an error for which storage.IsDuplicate is true.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, binding environment.Binding) error {
 	access, err := s.seal(binding.ID, binding.Access)
 	if err != nil {
@@ -77,9 +77,9 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, binding environment.B
 	return nil
 }
 
-// SaveAccess stores the credentials of a binding that is being created. The binding is then ready. If an earlier attempt has stored
-// credentials, SaveAccess keeps these. It reports false if the binding is gone or being removed: the caller must then remove the account,
-// because the unbind operation may have finished before the account existed.
+// SaveAccess stores the credentials of a binding that is being created. The binding is then ready. If an earlier attempt has
+// stored credentials, SaveAccess keeps these. It reports false if the binding is gone or being removed: the caller must then
+// remove the account, because the unbind operation may have finished before the account existed.
 func (s *Store) SaveAccess(ctx context.Context, id string, access environment.Access) (bool, error) {
 	sealed, err := s.seal(id, access)
 	if err != nil {
@@ -98,8 +98,8 @@ func (s *Store) SaveAccess(ctx context.Context, id string, access environment.Ac
 	return len(states) == 1 && states[0] == string(environment.BindingReady), nil
 }
 
-// MarkDeleting assigns the removal of the binding to the operation, in the caller's transaction. It reports false, and changes nothing, if
-// the binding was assigned to another operation meanwhile.
+// MarkDeleting assigns the removal of the binding to the operation, in the caller's transaction. It reports false, and changes
+// nothing, if the binding was assigned to another operation meanwhile.
 func (s *Store) MarkDeleting(ctx context.Context, tx storage.Tx, binding environment.Binding, operationID string) (bool, error) {
 	marked, err := storage.Exec(ctx, tx, `UPDATE bindings SET state = 'deleting', operation_id = ? WHERE id = ? AND operation_id = ?`,
 		operationID, binding.ID, binding.OperationID)

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// fenced selects the instance of a step as long as the operation has the lease under which the step started. It also compares the name of
-// the Shoot, because a new instance may reuse the ID of a deleted one but never the name of its Shoot.
+// fenced selects the instance of a step as long as the operation has the lease under which the step started. It also compares the
+// name of the Shoot, because a new instance may reuse the ID of a deleted one but never the name of its Shoot.
 const fenced = ` WHERE id = ? AND shoot_name = ? AND ` + operations.Held
 
 // fencedArgs appends the arguments of fenced.
@@ -20,8 +20,8 @@ func fencedArgs(by process.Record, instance environment.Instance, args ...any) [
 	return append(args, instance.ID, instance.ShootName, by.ID, by.Lease.Fence, by.Lease.Owner)
 }
 
-// SetRuntime records the runtime that an operation has ordered for an instance. It changes nothing, and returns no error, if the instance is
-// gone, if another instance has its ID, or if the operation has lost its lease.
+// SetRuntime records the runtime that an operation has ordered for an instance. It changes nothing, and returns no error, if the
+// instance is gone, if another instance has its ID, or if the operation has lost its lease.
 func (s *Store) SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error {
 	if _, err := storage.Exec(ctx, s.db.Writer(), `UPDATE instances SET runtime_id = ?`+fenced, fencedArgs(by, instance, runtimeID)...); err != nil {
 		return fmt.Errorf("recording the runtime of instance %s: %w", instance.ID, err)

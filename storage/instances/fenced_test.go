@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestHoldChecksTheLeaseAfterItsWait ends the operation of a step while the step waits for a transaction that has locked the instance. It needs
-// PostgreSQL: SQLite has one transaction at a time.
+// TestHoldChecksTheLeaseAfterItsWait ends the operation of a step while the step waits for a transaction that has locked the
+// instance. It needs PostgreSQL: SQLite has one transaction at a time.
 func TestHoldChecksTheLeaseAfterItsWait(t *testing.T) {
 	db := storagetest.Open(t, postgrestest.Database(t))
 

@@ -70,8 +70,8 @@ const operationColumns = `operations.id AS operation_id, operations.kind AS oper
 	operations.stage AS operation_stage, operations.step AS operation_step, operations.created_at AS operation_created_at,
 	operations.updated_at AS operation_updated_at`
 
-// List returns instances without their requests, newest first. A subquery finds the IDs of the page, so that a late page skips index entries
-// instead of rows.
+// List returns instances without their requests, newest first. A subquery finds the IDs of the page, so that a late page skips
+// index entries instead of rows.
 func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
 	from, args := filter.from(true)
 
@@ -111,8 +111,9 @@ func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 	return count, nil
 }
 
-// from returns the FROM and WHERE clauses, and their arguments. If the filter selects by operations, the query reads the index of operations
-// first and keeps those that are the newest of their instance: few operations are unfinished, but many instances exist.
+// from returns the FROM and WHERE clauses, and their arguments. If the filter selects by operations, the query reads the index of
+// operations first and keeps those that are the newest of their instance: few operations are unfinished, but many instances
+// exist.
 func (f Filter) from(paged bool) (string, []any) {
 	where, args := f.where(paged)
 	if len(f.Kinds)+len(f.States) == 0 {

@@ -26,8 +26,8 @@ type fixture struct {
 	operations *operations.Store
 }
 
-// each runs the test on both databases with five instances: a to c of one account, d and e of another one. a and b were created at the same
-// time, d was removed, and b is being removed.
+// each runs the test on both databases with five instances: a to c of one account, d and e of another one. a and b were created
+// at the same time, d was removed, and b is being removed.
 func each(t *testing.T, test func(s fixture)) {
 	t.Helper()
 

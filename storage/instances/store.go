@@ -65,8 +65,8 @@ func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "instances", Column: "request", Place: requestPlace}
 }
 
-// Insertion returns the statement that adds an instance, for a batch with the first operation. If another instance has the same ID, name of
-// the Shoot, or Exclusive, the statement fails with an error for which storage.IsDuplicate is true.
+// Insertion returns the statement that adds an instance, for a batch with the first operation. If another instance has the same
+// ID, name of the Shoot, or Exclusive, the statement fails with an error for which storage.IsDuplicate is true.
 func (s *Store) Insertion(instance environment.Instance) (storage.Statement, error) {
 	request, err := s.sealed(instance)
 	if err != nil {
@@ -117,8 +117,8 @@ type Claimed struct {
 	Except string
 }
 
-// Holder returns the ID of another instance with the claim, or storage.ErrNotFound. It also compares the account and the plan, to find
-// instances that were created before the plan became exclusive.
+// Holder returns the ID of another instance with the claim, or storage.ErrNotFound. It also compares the account and the plan, to
+// find instances that were created before the plan became exclusive.
 func (s *Store) Holder(ctx context.Context, tx storage.Tx, claimed Claimed) (string, error) {
 	id, err := storage.Get[string](ctx, tx, `SELECT id FROM instances
 		WHERE id <> ? AND (exclusive = ? OR global_account_id = ? AND plan_id = ?) LIMIT 1`,
@@ -139,8 +139,8 @@ func nullable(text string) *string {
 	return &text
 }
 
-// Touch sets the time of the last change. The write locks the instance until the caller's transaction ends. Touch reports false if the
-// instance does not exist.
+// Touch sets the time of the last change. The write locks the instance until the caller's transaction ends. Touch reports false
+// if the instance does not exist.
 func (s *Store) Touch(ctx context.Context, tx storage.Tx, id string, now time.Time) (bool, error) {
 	touched, err := storage.Exec(ctx, tx, `UPDATE instances SET updated_at = ? WHERE id = ?`, storage.At(now), id)
 	if err != nil {
@@ -160,8 +160,8 @@ func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) (bool, error
 	return len(found) == 1, nil
 }
 
-// Update writes the mutable fields of an instance in the caller's transaction. The caller must have locked the instance before reading it, or
-// Update overwrites concurrent changes. Update changes nothing if another instance has the ID.
+// Update writes the mutable fields of an instance in the caller's transaction. The caller must have locked the instance before
+// reading it, or Update overwrites concurrent changes. Update changes nothing if another instance has the ID.
 func (s *Store) Update(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
 	request, err := s.sealed(instance)
 	if err != nil {
@@ -181,8 +181,8 @@ func (s *Store) Update(ctx context.Context, tx storage.Tx, instance environment.
 	return nil
 }
 
-// Expiring returns a page of the IDs of instances that expire by the given time and are not marked as expired, or not suspended, yet. The page
-// is sorted by ID and starts after the given ID.
+// Expiring returns a page of the IDs of instances that expire by the given time and are not marked as expired, or not suspended,
+// yet. The page is sorted by ID and starts after the given ID.
 func (s *Store) Expiring(ctx context.Context, by time.Time, after string, limit int) ([]string, error) {
 	ids, err := storage.Select[string](ctx, s.db.Reader(), `SELECT id FROM instances
 		WHERE expires_at IS NOT NULL AND expires_at <= ? AND (NOT suspended OR expired_at IS NULL) AND id > ? ORDER BY id `+storage.Page(limit, 0),

@@ -18,10 +18,11 @@ import (
 )
 
 const (
-	// interval is the time between two rotations. A replica with the former configuration may seal rows with a former key in between.
+	// interval is the time between two rotations. A replica with the former configuration may seal rows with a former key in
+	// between.
 	interval = time.Hour
-	// readBatch is the number of rows that a query reads. writeBatch is the number of rows that one transaction updates: few enough not to
-	// delay other writers.
+	// readBatch is the number of rows that a query reads. writeBatch is the number of rows that one transaction updates: few
+	// enough not to delay other writers.
 	readBatch  = 500
 	writeBatch = 25
 	// pause follows each query, so that other statements of the database are not delayed.
@@ -70,8 +71,8 @@ func (r *Rotator) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "key rotation", Every: interval, Work: r.Rotate, Clock: r.Clock, Log: r.Log}.Part()
 }
 
-// Rotate scans every table until a scan finds nothing to re-encrypt, and then logs which former keys are still needed. It returns the first
-// error of the database. Rows that no key opens are logged and counted, but are no error.
+// Rotate scans every table until a scan finds nothing to re-encrypt, and then logs which former keys are still needed. It returns
+// the first error of the database. Rows that no key opens are logged and counted, but are no error.
 func (r *Rotator) Rotate(ctx context.Context) error {
 	for {
 		moved := false
@@ -140,8 +141,8 @@ type scanResult struct {
 	reencrypted int
 	// overtaken counts rows that another writer changed between the read and the write.
 	overtaken int
-	// unreadable counts the rows that no key opens, by the key that the envelope names. firstError is the error of the first such row. The
-	// scan continues, because the keys of these rows may be lost forever.
+	// unreadable counts the rows that no key opens, by the key that the envelope names. firstError is the error of the first such
+	// row. The scan continues, because the keys of these rows may be lost forever.
 	unreadable map[string]int
 	firstError error
 }
@@ -152,8 +153,8 @@ type sealedRow struct {
 	Envelope string `db:"envelope"`
 }
 
-// scan reads a table once, in the order of its primary key, and re-encrypts the rows that a key opens. The database compares the prefix of
-// the envelopes, so that rows with the first key are not transferred.
+// scan reads a table once, in the order of its primary key, and re-encrypts the rows that a key opens. The database compares the
+// prefix of the envelopes, so that rows with the first key are not transferred.
 func (r *Rotator) scan(ctx context.Context, column storage.SealedColumn) (scanResult, error) {
 	result := scanResult{unreadable: map[string]int{}}
 	prefix := r.Keys.Prefix()
@@ -188,8 +189,8 @@ func (r *Rotator) scan(ctx context.Context, column storage.SealedColumn) (scanRe
 	}
 }
 
-// reencrypt updates the rows in the order of their IDs, like every statement on several rows, so that transactions do not deadlock. A row that
-// has changed since it was read is counted as overtaken and stays unchanged.
+// reencrypt updates the rows in the order of their IDs, like every statement on several rows, so that transactions do not
+// deadlock. A row that has changed since it was read is counted as overtaken and stays unchanged.
 func (r *Rotator) reencrypt(ctx context.Context, column storage.SealedColumn, rows []sealedRow, result *scanResult) error {
 	statement := fmt.Sprintf(`UPDATE %[1]s SET %[2]s = ? WHERE id = ? AND %[2]s = ?`, column.Table, column.Column)
 	tried, reencrypted := 0, 0

@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// TestClaimLimit plans the claims with few operations and keeps the plans with many: PostgreSQL may then evaluate a subquery again for each
-// row.
+// TestClaimLimit plans the claims with few operations and keeps the plans with many: PostgreSQL may then evaluate a subquery
+// again for each row.
 func TestClaimLimit(t *testing.T) {
 	const (
 		limit = 5

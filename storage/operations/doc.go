@@ -1,8 +1,9 @@
-// Package operations stores the engine's tables: operations, the attempts of their steps, and their timelines. Broker and provisioner each
-// have these tables in their own database.
+// Package operations stores the engine's tables: operations, the attempts of their steps, and their timelines. Broker and
+// provisioner each have these tables in their own database.
 //
-// Store implements process.Store (claim.go, save.go), whose documentation is the contract. The services use Store to accept operations
-// (accept.go), to read and list them (read.go, list.go, timeline.go), and to cancel, skip and wake them (intervene.go).
+// Store implements process.Store (claim.go, save.go), whose documentation is the contract. The services use Store to accept
+// operations (accept.go), to read and list them (read.go, list.go, timeline.go), and to cancel, skip and wake them
+// (intervene.go).
 //
 // It guarantees:
 //
@@ -11,7 +12,7 @@
 //   - Statements on several rows lock the rows in the order of their IDs, so that they do not deadlock.
 //   - A wake-up during a run is not lost: the column woken makes saveProgress keep the earlier next_run_at.
 //
-// A new column needs a migration, a field of row and of process.Record, and, if a run changes it, a line in saveProgress. A new statement of
-// the engine's poll must read few rows of a table with a hundred thousand unfinished operations; plans_crowded_test.go of package storage
-// checks that.
+// A new column needs a migration, a field of row and of process.Record, and, if a run changes it, a line in saveProgress. A new
+// statement of the engine's poll must read few rows of a table with a hundred thousand unfinished operations;
+// plans_crowded_test.go of package storage checks that.
 package operations

@@ -9,9 +9,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Cancel cancels every unfinished operation of the instance, in the caller's transaction. Pending operations end at once. An operation in
-// progress becomes canceling, is due at once, and ends at its next safe point. Cancel returns the IDs of these operations. why is the message
-// of the timeline entry. The caller wakes the engine after the commit.
+// Cancel cancels every unfinished operation of the instance, in the caller's transaction. Pending operations end at once. An
+// operation in progress becomes canceling, is due at once, and ends at its next safe point. Cancel returns the IDs of these
+// operations. why is the message of the timeline entry. The caller wakes the engine after the commit.
 func (s *Store) Cancel(ctx context.Context, tx storage.Tx, instanceID, why string, now time.Time) ([]string, error) {
 	return s.cancel(ctx, tx, "instance_id", instanceID, why, now)
 }
@@ -70,9 +70,9 @@ func (s *Store) RecordRetry(ctx context.Context, tx storage.Tx, id, why string, 
 	return appendTimeline(ctx, tx, id, process.Entry{Began: now, End: now, Outcome: process.Retried, Message: why})
 }
 
-// Skip requests to skip the current step of an operation in progress, or any step of a pending operation, and makes the operation due now.
-// A result of the running attempt does not undo the request. Skip reports false, and changes nothing, if the operation is at another step or
-// has ended. The caller checks process.Engine.MaySkip first.
+// Skip requests to skip the current step of an operation in progress, or any step of a pending operation, and makes the operation
+// due now. A result of the running attempt does not undo the request. Skip reports false, and changes nothing, if the operation
+// is at another step or has ended. The caller checks process.Engine.MaySkip first.
 func (s *Store) Skip(ctx context.Context, tx storage.Tx, id string, skip process.Skip, now time.Time) (bool, error) {
 	changed, err := storage.Exec(ctx, tx, `UPDATE operations
 		SET skip_step = ?, skip_reason = ?, next_run_at = ?, woken = TRUE
@@ -86,8 +86,8 @@ func (s *Store) Skip(ctx context.Context, tx storage.Tx, id string, skip process
 	})
 }
 
-// Wake makes the operations due now that wait for one of the events (see process.Record.WaitingFor), and returns their number. An operation
-// whose step is running is due again when the run returns the lease.
+// Wake makes the operations due now that wait for one of the events (see process.Record.WaitingFor), and returns their number. An
+// operation whose step is running is due again when the run returns the lease.
 func (s *Store) Wake(ctx context.Context, events []string, now time.Time) (int64, error) {
 	if len(events) == 0 {
 		return 0, nil
@@ -103,8 +103,8 @@ func (s *Store) Wake(ctx context.Context, events []string, now time.Time) (int64
 	return woken, nil
 }
 
-// Resume makes operations due now that wait for a retry after a problem of the component, and returns their number. Services call it when the
-// component answers again, so that operations do not wait for the end of their retry interval.
+// Resume makes operations due now that wait for a retry after a problem of the component, and returns their number. Services call
+// it when the component answers again, so that operations do not wait for the end of their retry interval.
 func (s *Store) Resume(ctx context.Context, component string, now time.Time) (int64, error) {
 	resumed, err := storage.Exec(ctx, s.db.Writer(), `UPDATE operations SET next_run_at = ?, woken = TRUE WHERE id IN (
 		SELECT id FROM operations WHERE problem_component = ? AND next_run_at > ? AND state IN ('in progress', 'canceling')

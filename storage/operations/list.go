@@ -25,8 +25,8 @@ type Filter struct {
 	Limit int
 }
 
-// List returns operations without their payloads, newest first. A subquery finds the IDs of the page, so that a late page skips index entries
-// instead of rows.
+// List returns operations without their payloads, newest first. A subquery finds the IDs of the page, so that a late page skips
+// index entries instead of rows.
 func (s *Store) List(ctx context.Context, filter Filter) ([]process.Record, error) {
 	where, args := filter.where(true)
 
@@ -64,8 +64,9 @@ func (f Filter) where(paged bool) (string, []any) {
 	return conditions.Where()
 }
 
-// InStates returns the condition that selects operations by their states. The states are literals instead of parameters, and grouped as in the
-// partial indexes: databases use a partial index only if the condition of the query implies the condition of the index.
+// InStates returns the condition that selects operations by their states. The states are literals instead of parameters, and
+// grouped as in the partial indexes: databases use a partial index only if the condition of the query implies the condition of
+// the index.
 func InStates(states ...process.State) string {
 	groups := [][]process.State{
 		{process.Pending}, {process.InProgress, process.Canceling}, {process.Failed, process.Canceled}, {process.Succeeded},
@@ -93,6 +94,6 @@ func InStates(states ...process.State) string {
 	return "(" + strings.Join(conditions, " OR ") + ")"
 }
 
-// Held is the condition under which a step may write to other tables: its operation still has the lease under which the step started. The
-// parameters are the operation's ID, and the fence and the owner of the lease.
+// Held is the condition under which a step may write to other tables: its operation still has the lease under which the step
+// started. The parameters are the operation's ID, and the fence and the owner of the lease.
 const Held = `EXISTS (SELECT 1 FROM operations WHERE operations.id = ? AND operations.fence = ? AND operations.lease_owner = ?)`

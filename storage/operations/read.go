@@ -23,8 +23,8 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (process.Reco
 	return row.record(), nil
 }
 
-// Polled returns the fields of an operation that platforms poll, or storage.ErrNotFound; the other fields are zero. It is the most frequent
-// query of the broker, and therefore reads few columns of a single row by its key.
+// Polled returns the fields of an operation that platforms poll, or storage.ErrNotFound; the other fields are zero. It is the
+// most frequent query of the broker, and therefore reads few columns of a single row by its key.
 func (s *Store) Polled(ctx context.Context, tx storage.Tx, id string) (process.Record, error) {
 	row, err := storage.Get[row](ctx, tx, `SELECT id, instance_id, kind, state, description, problem_message, progress, stage, step,
 		created_at FROM operations WHERE id = ?`, id)
@@ -35,8 +35,8 @@ func (s *Store) Polled(ctx context.Context, tx storage.Tx, id string) (process.R
 	return row.record(), nil
 }
 
-// Payload returns the decrypted data of an operation. It fails with storage.ErrNotFound, or with ErrSealed if no configured key opens the
-// data.
+// Payload returns the decrypted data of an operation. It fails with storage.ErrNotFound, or with ErrSealed if no configured key
+// opens the data.
 func (s *Store) Payload(ctx context.Context, tx storage.Tx, id string) (json.RawMessage, error) {
 	sealed, err := storage.Get[string](ctx, tx, `SELECT payload FROM operations WHERE id = ?`, id)
 	if err != nil {
@@ -77,8 +77,8 @@ type Change struct {
 	At         storage.Time `db:"state_changed_at"`
 }
 
-// ChangedSince returns at most limit operations that changed at or after the given time, oldest change first. A transaction may commit a change
-// with an earlier time after this query, so callers must read again with an overlap.
+// ChangedSince returns at most limit operations that changed at or after the given time, oldest change first. A transaction may
+// commit a change with an earlier time after this query, so callers must read again with an overlap.
 func (s *Store) ChangedSince(ctx context.Context, since time.Time, limit int) ([]Change, error) {
 	changes, err := storage.Select[Change](ctx, s.db.Reader(), `SELECT id, kind, instance_id, state, state_changed_at FROM operations
 		WHERE state_changed_at >= ? ORDER BY state_changed_at, id LIMIT ?`, storage.At(since), limit)

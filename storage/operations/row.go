@@ -103,7 +103,8 @@ func records(rows []row) []process.Record {
 	return records
 }
 
-// ErrSealed reports that no configured key opens the data of an operation. Adding the former key to APP_DATABASE_SECRET_KEYS repairs that.
+// ErrSealed reports that no configured key opens the data of an operation. Adding the former key to APP_DATABASE_SECRET_KEYS
+// repairs that.
 var ErrSealed = errors.New("the data is sealed with an unknown key")
 
 // open decrypts the payload of an operation, or returns ErrSealed.

@@ -12,9 +12,9 @@ import (
 
 // saveProgress changes a row only under the lease of the run, and returns the resulting state.
 //
-// A canceling operation stays canceling until it ends, and then is canceled. An operation that was woken during its run keeps the time of the
-// wake-up as its next run. The change feed follows state_changed_at: it moves when the state or the problem changes, and when the progress
-// changes, but for progress alone at most once in progressInterval.
+// A canceling operation stays canceling until it ends, and then is canceled. An operation that was woken during its run keeps the
+// time of the wake-up as its next run. The change feed follows state_changed_at: it moves when the state or the problem changes,
+// and when the progress changes, but for progress alone at most once in progressInterval.
 const saveProgress = `UPDATE operations SET
 	state = CASE WHEN state <> 'canceling' THEN :state
 		WHEN :state IN ('succeeded', 'failed', 'canceled') THEN 'canceled' ELSE 'canceling' END,
@@ -48,12 +48,12 @@ type savedRow struct {
 	Lately storage.Time `db:"lately"`
 }
 
-// progressInterval is the shortest time between two changes in the feed for progress alone. A cluster reports another percentage every few
-// seconds, and each change makes clients poll.
+// progressInterval is the shortest time between two changes in the feed for progress alone. A cluster reports another percentage
+// every few seconds, and each change makes clients poll.
 const progressInterval = time.Minute
 
-// saveAttempts bounds the attempts of a write that collides with a timeline entry of an operator's intervention: both computed the same
-// sequence number.
+// saveAttempts bounds the attempts of a write that collides with a timeline entry of an operator's intervention: both computed
+// the same sequence number.
 const saveAttempts = 3
 
 // Save implements process.Store. On PostgreSQL the row, the attempts and the timeline are one statement.
@@ -122,8 +122,8 @@ func (s *Store) saved(progress process.Progress) savedRow {
 	return saved
 }
 
-// attempts returns the statements that update the steps' attempts, for the CTE of saveProgress. They change nothing if saveProgress has found
-// another lease.
+// attempts returns the statements that update the steps' attempts, for the CTE of saveProgress. They change nothing if
+// saveProgress has found another lease.
 func attempts(progress process.Progress) []storage.Statement {
 	statements := make([]storage.Statement, 0, len(progress.Cleared)+len(progress.Failed))
 

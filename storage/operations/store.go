@@ -40,8 +40,8 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return store, store.checkKeys(ctx)
 }
 
-// OnEnded registers a function that is called after the commit for each operation that is canceled while pending, because no engine runs
-// it. It must be registered before the store is used, and must not block.
+// OnEnded registers a function that is called after the commit for each operation that is canceled while pending, because no
+// engine runs it. It must be registered before the store is used, and must not block.
 func (s *Store) OnEnded(ended func(process.Record)) { s.ended = ended }
 
 // checkKeys opens the newest payload, so that a service with wrong keys fails at its start instead of at every request.

@@ -245,7 +245,8 @@ func TestSaveWaitsForAnOperator(t *testing.T) {
 	})
 }
 
-// untilSomebodyWaits returns when another transaction waits for this one. On SQLite it returns at once, because there is one writer.
+// untilSomebodyWaits returns when another transaction waits for this one. On SQLite it returns at once, because there is one
+// writer.
 func (b bench) untilSomebodyWaits() error {
 	for b.db.Driver() == storage.DriverPostgres {
 		waiting, err := storage.Select[int](b.Context(), b.db.Reader(), `SELECT 1 FROM pg_locks WHERE NOT granted AND pid IN (

@@ -14,7 +14,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Runtime is a cluster that was ordered from the Provisioner. Operations store it in their payload under these JSON names, which never change.
+// Runtime is a cluster that was ordered from the Provisioner. Operations store it in their payload under these JSON names, which
+// never change.
 type Runtime struct {
 	ID         string `json:"id"`
 	Tenant     string `json:"tenant"`
@@ -65,8 +66,8 @@ func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "runtimes", Column: "configuration", Place: configurationPlace}
 }
 
-// Insert adds a runtime in the caller's transaction. It reports false, and changes nothing, if a runtime that is not deleted has the same
-// name of the Shoot, or if any runtime has the same ID. The transaction can continue then.
+// Insert adds a runtime in the caller's transaction. It reports false, and changes nothing, if a runtime that is not deleted has
+// the same name of the Shoot, or if any runtime has the same ID. The transaction can continue then.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, runtime Runtime) (bool, error) {
 	inserted, err := storage.Exec(ctx, tx, `INSERT INTO runtimes
 		(id, tenant, subaccount, shoot_name, provisioned_by, configuration, created_at)
@@ -128,7 +129,8 @@ func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) error {
 	return nil
 }
 
-// Reconfigure stores the runtime's configuration in the caller's transaction, without an order of operations. See Configured for steps.
+// Reconfigure stores the runtime's configuration in the caller's transaction, without an order of operations. See Configured for
+// steps.
 func (s *Store) Reconfigure(ctx context.Context, tx storage.Tx, runtime Runtime) error {
 	sealed := s.keys.Seal(runtime.Configuration, configurationPlace(runtime.ID))
 
@@ -139,8 +141,8 @@ func (s *Store) Reconfigure(ctx context.Context, tx storage.Tx, runtime Runtime)
 	return nil
 }
 
-// Configured records the configuration that an operation has applied. position is the Position of the operation. If a later operation has
-// recorded a configuration, the caller is a replica that was frozen, and Configured changes nothing.
+// Configured records the configuration that an operation has applied. position is the Position of the operation. If a later
+// operation has recorded a configuration, the caller is a replica that was frozen, and Configured changes nothing.
 func (s *Store) Configured(ctx context.Context, id string, configuration json.RawMessage, position int64) error {
 	sealed := s.keys.Seal(configuration, configurationPlace(id))
 
@@ -168,8 +170,8 @@ func (s *Store) DeletedAmong(ctx context.Context, ids []string) ([]string, error
 	return gone, nil
 }
 
-// MarkDeleted records that the cluster of a runtime is gone. Another runtime may then use the Shoot's name. A repeated call keeps the time of
-// the first.
+// MarkDeleted records that the cluster of a runtime is gone. Another runtime may then use the Shoot's name. A repeated call keeps
+// the time of the first.
 func (s *Store) MarkDeleted(ctx context.Context, id string, at time.Time) error {
 	if _, err := storage.Exec(ctx, s.db.Writer(),
 		`UPDATE runtimes SET deleted_at = ? WHERE id = ? AND deleted_at IS NULL`, storage.At(at), id); err != nil {
@@ -190,8 +192,9 @@ func (s *Store) Recall(ctx context.Context, tx storage.Tx, tenant, key string) (
 	return kept, nil
 }
 
-// Remember stores the idempotency key of a call with its operation, in the caller's transaction, and returns the ID of the operation. If the
-// tenant has used the key before, Remember changes nothing and returns the ID of the earlier operation. An empty key is not stored.
+// Remember stores the idempotency key of a call with its operation, in the caller's transaction, and returns the ID of the
+// operation. If the tenant has used the key before, Remember changes nothing and returns the ID of the earlier operation. An
+// empty key is not stored.
 func (s *Store) Remember(ctx context.Context, tx storage.Tx, tenant, key, operationID string, at time.Time) (string, error) {
 	if key == "" {
 		return operationID, nil
@@ -205,8 +208,8 @@ func (s *Store) Remember(ctx context.Context, tx storage.Tx, tenant, key, operat
 	return s.Recall(ctx, tx, tenant, key)
 }
 
-// Reassign moves the tenant's idempotency key to another operation, in the caller's transaction. Later calls with the key then return that
-// operation, for example a later order of the same runtime.
+// Reassign moves the tenant's idempotency key to another operation, in the caller's transaction. Later calls with the key then
+// return that operation, for example a later order of the same runtime.
 func (s *Store) Reassign(ctx context.Context, tx storage.Tx, tenant, key, operationID string) error {
 	if _, err := storage.Exec(ctx, tx, `UPDATE idempotency_keys SET operation_id = ? WHERE tenant = ? AND key = ?`,
 		operationID, tenant, key); err != nil {

@@ -1,5 +1,5 @@
-// Package storagetest opens databases for tests, so that one suite tests both PostgreSQL and SQLite, and writes the rows that a test needs
-// before it starts. Databases are closed and removed after their test.
+// Package storagetest opens databases for tests, so that one suite tests both PostgreSQL and SQLite, and writes the rows that a
+// test needs before it starts. Databases are closed and removed after their test.
 package storagetest
 
 import (
@@ -34,8 +34,8 @@ func Volatile(tb testing.TB) *storage.DB {
 	return Open(tb, fileIn(VolatileDir(tb)))
 }
 
-// Copies fills a SQLite database once and returns a function that opens a copy of it in VolatileDir. Tests that need thousands of databases
-// with the same tables use it, because copying is much faster than migrating.
+// Copies fills a SQLite database once and returns a function that opens a copy of it in VolatileDir. Tests that need thousands of
+// databases with the same tables use it, because copying is much faster than migrating.
 func Copies(tb testing.TB, fill func(db *storage.DB)) func(tb testing.TB) *storage.DB {
 	tb.Helper()
 
@@ -68,7 +68,8 @@ func fileIn(dir string) storage.Config {
 	return storage.Config{Driver: storage.DriverSQLite, Path: filepath.Join(dir, "test.db")}
 }
 
-// VolatileDir creates a temporary folder in memory, or on disk if the system has no memory file system. It is removed after the test.
+// VolatileDir creates a temporary folder in memory, or on disk if the system has no memory file system. It is removed after the
+// test.
 func VolatileDir(tb testing.TB) string {
 	tb.Helper()
 

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// Claim claims due operations of the kinds like an engine: operations that are due again, and pending operations. Kind and Pending of the claim
-// are ignored.
+// Claim claims due operations of the kinds like an engine: operations that are due again, and pending operations. Kind and
+// Pending of the claim are ignored.
 func Claim(t testing.TB, store process.Store, claim process.Claim, kinds ...string) []process.Claimed {
 	t.Helper()
 
