@@ -1,4 +1,5 @@
-// Command provisioner runs the Provisioner: a GraphQL API that creates, changes and removes runtimes through Gardener.
+// Command provisioner runs the Provisioner: a GraphQL API that creates, changes and removes runtimes through Gardener. It has no
+// flags; environment variables configure it, see docs/operator/configuration.md.
 package main
 
 import (
@@ -15,6 +16,7 @@ func main() {
 	os.Exit(lifecycle.Main(run, os.Stderr))
 }
 
+// run serves until the context ends. It returns an error if the configuration is invalid or a part of the service fails.
 func run(ctx context.Context) error {
 	settings, err := config.Read(config.Prefix, service.DefaultConfig(), os.Environ())
 	if err != nil {

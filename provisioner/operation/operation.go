@@ -1,5 +1,8 @@
-// Package operation defines what the processes of the Provisioner share: the kinds of operations, the data that steps work on,
-// and the status that clients see.
+// Package operation defines the terms that all processes of the Provisioner share: the kinds of operations, the data that steps work
+// on, and the status that clients see.
+//
+// Kinds and data are stored in the database. A new kind is a constant here and a process in package processes; a new field of Data
+// must have a zero value that is right for operations that an older replica accepted.
 package operation
 
 import (
@@ -9,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// The kinds of operations. They are stored, and named as in the API. Clients of Kyma Provisioner do not know two of them: the API
-// shows WakeUp as UpgradeShoot and RollBack as Upgrade; see PublicKind.
+// The kinds of operations, stored under the names of the API. The enum of the API lacks WakeUp and RollBack, because clients of Kyma
+// Provisioner do not know them: PublicKind maps them to other kinds.
 const (
 	KindProvision            = "Provision"
 	KindProvisionNoInstall   = "ProvisionNoInstall"
@@ -32,7 +35,8 @@ func Deprovisions(kind string) bool {
 	return kind == KindDeprovision || kind == KindDeprovisionNoInstall
 }
 
-// PublicKind returns the kind under which the API shows operations of the kind.
+// PublicKind returns the kind that the API shows for operations of the kind: UpgradeShoot for WakeUp, Upgrade for RollBack, and the
+// kind itself for all others.
 func PublicKind(kind string) string {
 	switch kind {
 	case KindWakeUp:
@@ -44,23 +48,24 @@ func PublicKind(kind string) string {
 	}
 }
 
-// Data is stored with the operation as JSON. A field may be added; an operation that an older replica accepted lacks it.
+// Data is stored with the operation as sealed JSON. A field may be added, and operations that an older replica accepted lack the
+// field; a field must not be renamed.
 type Data struct {
-	// Runtime is the runtime as the operation will leave it. A step at the end of the process copies it to the row of the
+	// Runtime is the runtime as the operation will leave it. The last step of an upgrade copies its configuration to the row of the
 	// runtime.
 	Runtime runtimes.Runtime `json:"runtime"`
-	// Asleep reports whether the cluster is hibernated after the operation: its API server does not answer.
+	// Asleep reports whether the cluster is hibernated after the operation, so that steps inside the cluster are skipped.
 	Asleep bool `json:"asleep,omitempty"`
-	// FormerKyma is the Kyma that an upgrade replaces, for a later RollBack. It is kept whether or not the upgrade succeeds.
+	// FormerKyma is the Kyma that an upgrade replaces, for a later RollBack. A failed upgrade has it too.
 	FormerKyma *spec.Kyma `json:"formerKyma,omitempty"`
 	// Registered reports whether the runtime was registered in Director when the operation was accepted.
 	Registered bool `json:"registered,omitempty"`
 }
 
-// Order returns the order that the operation carries out.
+// Order returns the order that the operation carries out. Its error is failure.Internal: a stored order was valid.
 func (d Data) Order() (spec.Runtime, error) { return OrderOf(d.Runtime) }
 
-// OrderOf returns the order of a runtime.
+// OrderOf decodes the order of a runtime. Its error is failure.Internal.
 func OrderOf(runtime runtimes.Runtime) (spec.Runtime, error) {
 	order, err := spec.Decode(runtime.Configuration)
 	if err != nil {
@@ -70,8 +75,9 @@ func OrderOf(runtime runtimes.Runtime) (spec.Runtime, error) {
 	return order, nil
 }
 
-// Operation is what the steps of the Provisioner receive and return.
+// Operation is the input and the result of the steps of the Provisioner.
 type Operation = process.Operation[Data]
 
-// ShootEvent returns the event that a change of the Shoot triggers. Operations that wait for it become due.
+// ShootEvent returns the name of the event that a change of the Shoot triggers. A step that waits for Gardener puts the name into
+// WaitingFor; the waker of package service then makes the operation due at the next change.
 func ShootEvent(shootName string) string { return "shoot " + shootName }

@@ -16,11 +16,12 @@ type Status struct {
 	State process.State
 	// Message is the progress or the outcome, for people.
 	Message string
-	// Problem is why the operation failed, or what its last attempt ran into.
+	// Problem is the cause of a failure, or the error of the last attempt while the engine retries a step.
 	Problem process.Problem
 }
 
-// StatusOf returns the status of a stored operation.
+// StatusOf returns the status of a stored operation. A canceled operation counts as failed, because the API has no such
+// state; its problem says that it was canceled.
 func StatusOf(record process.Record) Status {
 	status := Status{
 		ID: record.ID, RuntimeID: record.InstanceID, Kind: PublicKind(record.Kind), State: PublicState(record.State),
@@ -38,6 +39,7 @@ func StatusOf(record process.Record) Status {
 	return status
 }
 
+// progress returns the message of an operation without a problem. Clients show it to users.
 func progress(record process.Record) string {
 	switch record.State {
 	case process.Succeeded:
@@ -54,7 +56,8 @@ func progress(record process.Record) string {
 	}
 }
 
-// PublicState returns the state under which the API shows operations of the state.
+// PublicState returns the state that the API shows for operations of the state: in progress for canceling, failed for canceled, and
+// the state itself for all others.
 func PublicState(state process.State) process.State {
 	switch state {
 	case process.Canceling:

@@ -12,7 +12,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
-// reachable reports whether the runtime has a cluster whose API server answers and that may hold objects.
+// reachable reports whether the runtime has a cluster whose API server runs and that may hold objects to clean up. It reads only the
+// Shoot, so a broken API server counts as reachable. A cluster is not reachable if it does not exist, belongs to another runtime, is
+// hibernated or being deleted, or if its creation was never completed.
 func (o Options) reachable(ctx context.Context, op operation.Operation) (bool, error) {
 	existing, err := o.Shoots.Get(ctx, op.Data.Runtime.ShootName)
 	if failure.Is(err, failure.NotFound) {
@@ -31,14 +33,15 @@ func (o Options) reachable(ctx context.Context, op operation.Operation) (bool, e
 	case shoot.Asleep(existing):
 		return false, nil
 	case last == nil, last.Type == gardencorev1beta1.LastOperationTypeCreate && last.State != gardencorev1beta1.LastOperationStateSucceeded:
-		return false, nil // its creation was never completed
+		return false, nil
 	default:
 		return true, nil
 	}
 }
 
-// retryCleanup runs the step again until the limit has passed since its first run. Then the step is recorded as not completed and
-// the removal continues: remaining objects are deleted with the cluster.
+// retryCleanup runs the step again until the limit has passed since its first run. Then it records the step as not completed and the
+// removal continues, because a leaked cluster costs more than a leaked object. If the attempt is canceled, for example by a
+// shutdown, retryCleanup returns a transient error.
 func (o Options) retryCleanup(ctx context.Context, op operation.Operation, why string, err error, limit time.Duration,
 ) (operation.Operation, time.Duration, error) {
 	switch {

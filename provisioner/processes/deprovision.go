@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// releaseTimeout limits the attempts to reach the service brokers in a cluster.
+	// releaseTimeout limits the attempts to change the service brokers in a cluster that does not answer.
 	releaseTimeout = 2 * time.Minute
-	// uninstallTimeout limits the wait until Kyma has released what it holds outside the cluster.
+	// uninstallTimeout limits the wait until Kyma has released its resources outside the cluster.
 	uninstallTimeout = 5 * time.Minute
 )
 
@@ -19,7 +19,8 @@ func (o Options) deprovision() definition {
 	return definition{Kind: operation.KindDeprovisionNoInstall, Limit: o.Limit, Stages: o.removal()}
 }
 
-// deprovisionWithKyma removes a cluster with Kyma. What cannot be cleaned up in time is deleted with the cluster.
+// deprovisionWithKyma removes a cluster with Kyma. It first cleans up resources outside the cluster, each within a limit; objects that
+// remain in the cluster are deleted with it.
 func (o Options) deprovisionWithKyma() definition {
 	return definition{Kind: operation.KindDeprovision, Limit: o.Limit, Stages: append([]stage{
 		one("CleanupCluster", "Clean_Up_Cluster", o.cleanUp),
@@ -28,8 +29,8 @@ func (o Options) deprovisionWithKyma() definition {
 	}, o.removal()...)}
 }
 
-// removal returns the stages that both removals have. The deletion is recorded before the last check, because a cluster may still
-// appear after it: see verifyGone.
+// removal returns the stages that both removals share. The deletion is recorded before the last check of the Shoot: from then on an
+// order may use the name again, and verifyGone and package service delete a Shoot that a frozen replica creates late.
 func (o Options) removal() []stage {
 	return slices.Concat([]stage{
 		one("DeprovisionCluster", "Delete_Shoot", o.deleteShoot),

@@ -170,7 +170,7 @@ func (w *removalFixture) Uninstall(_ context.Context, cluster *rest.Config, id s
 
 func (w *removalFixture) options() Options {
 	return Options{
-		Shoots: w, Runtimes: w, Clusters: w, Installer: w, ServiceBrokers: "https://service-manager.", Now: func() time.Time { return now },
+		Shoots: w, Runtimes: w, Clusters: w, Installer: w, ServiceBrokers: "https://service-manager.",
 		Poll: poll, WorkPoll: poll, Limit: 24 * time.Hour, Timeouts: Timeouts{Deletion: time.Hour, Cleanup: 20 * time.Minute},
 	}
 }

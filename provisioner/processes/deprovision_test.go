@@ -147,10 +147,10 @@ func TestMarkDeleted(t *testing.T) {
 	w := newRemoval(runtimeID, nil)
 
 	for later := range 2 {
-		options := w.options()
-		options.Now = func() time.Time { return now.Add(time.Duration(later) * time.Hour) }
+		op := newRemovalOperation(t)
+		op = process.NewOperation(op.Record, op.Data, now.Add(time.Duration(later)*time.Hour))
 
-		if _, wait, err := run(t, options.markDeleted, newRemovalOperation(t)); err != nil || wait != 0 || !w.deletedAt.Equal(now) {
+		if _, wait, err := run(t, w.options().markDeleted, op); err != nil || wait != 0 || !w.deletedAt.Equal(now) {
 			t.Errorf("got wait %s, deleted at %s, %v", wait, w.deletedAt, err)
 		}
 	}

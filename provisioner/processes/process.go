@@ -1,10 +1,13 @@
 // Package processes defines what the Provisioner does with runtimes: a process for each kind of operation, and a file for each
 // step.
 //
-// All returns the processes. A step is a method of Options with the signature of process.RunFunc; a process lists its stages, and
-// the names of stages and steps are stored with operations and must not change. A new step gets a file, and a stage in the
-// process that needs it. A step that polls and every step of a removal has a stage of its own, so that the others are not
-// repeated with it.
+// All returns the processes. A step is a method of Options with the signature of process.RunFunc. Any step may run again after a
+// crash or a lost answer, on another replica, so each step is idempotent. A step that creates or changes something outside calls
+// Save before: Save fails if the replica has lost the lease.
+//
+// The names of stages and steps are stored with operations and visible to clients, and must not change. A new step gets a file, and
+// a stage in the process that needs the step. A polling step and each step of a removal have a stage of their own, because the
+// engine repeats a stage as a whole.
 package processes
 
 import (
@@ -23,7 +26,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// Shoots is the project in Gardener. Its errors are of package failure. Package gardener documents the methods.
+// Shoots changes and reads the Shoots in the Gardener project. Its errors are of package failure. Its implementation is
+// gardener.Client, which documents the methods.
 type Shoots interface {
 	shoot.Reader
 
@@ -34,64 +38,66 @@ type Shoots interface {
 	Tidy(ctx context.Context, runtimeID string, present *gardencorev1beta1.Shoot) error
 }
 
-// Clusters reaches the API servers of runtimes. Its errors are of package failure.
+// Clusters changes objects inside the clusters of runtimes. Its errors are of package failure.
 type Clusters interface {
-	// Connect opens a cluster with all rights, for some minutes. The caller disconnects.
+	// Connect returns a configuration with all rights in the cluster, valid for some minutes. The caller calls disconnect at the
+	// end; after an error it is nil.
 	Connect(ctx context.Context, shootName string) (cluster *rest.Config, disconnect func(), err error)
-	// SetAdministrators makes exactly these users administrators of the cluster: users named only by an earlier call lose their rights.
+	// SetAdministrators gives all rights in the cluster to exactly these users. Users of an earlier call lose their rights.
 	SetAdministrators(ctx context.Context, shootName string, users []string) error
-	// RemoveServices deletes the services that the cluster got from brokers whose address has the prefix, each after its
-	// bindings. It describes the remaining ones, and returns "" once all are gone.
+	// RemoveServices deletes the service instances of the brokers whose address has the prefix, each one after its bindings. It
+	// returns a description of the remaining instances for users, or "" if all are gone.
 	RemoveServices(ctx context.Context, shootName, prefix string) (left string, err error)
 	// ReleaseBrokers removes the finalizers of the service brokers in the cluster.
 	ReleaseBrokers(ctx context.Context, shootName string) error
 }
 
-// Runtimes records the results of operations in the rows of runtimes. Configured ignores a configuration whose position is below
-// that of the recorded one.
+// Runtimes records the results of operations in the rows of runtimes. Its implementation is runtimes.Store.
 type Runtimes interface {
+	// Configured stores the order of the runtime, unless an operation with a higher position has stored one before.
 	Configured(ctx context.Context, id string, configuration json.RawMessage, position int64) error
+	// MarkDeleted stores the time of the deletion, unless the row has one.
 	MarkDeleted(ctx context.Context, id string, at time.Time) error
 }
 
-// Options are the dependencies and limits of the steps.
+// Options are the dependencies and limits of the steps. All are required.
 type Options struct {
 	Shoots    Shoots
 	Clusters  Clusters
 	Runtimes  Runtimes
 	Releases  installation.Releases
 	Installer installation.Installer
-	// Build returns the Shoot of a runtime.
+	// Build returns the Shoot of a runtime and the objects that the Shoot refers to. It makes no call.
 	Build func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error)
-	Now   func() time.Time
-	// ServiceBrokers is the prefix of the addresses of brokers whose services are deleted before a cluster with Kyma.
+	// ServiceBrokers is the prefix of the addresses of service brokers. Their instances are deleted before a cluster with Kyma.
 	ServiceBrokers string
 
-	// Poll is the interval at which a Shoot is read if no change of it is reported.
+	// Poll is the interval at which a waiting step reads its Shoot if the watch reports no change.
 	Poll time.Duration
-	// WorkPoll is the pause between two pieces of work inside a cluster.
+	// WorkPoll is the pause between two units of work inside a cluster.
 	WorkPoll time.Duration
-	// Limit is the limit of every operation.
+	// Limit is the maximum duration of an operation.
 	Limit    time.Duration
 	Timeouts Timeouts
 
-	// Stages of other packages: Named run once a cluster has its domain, Connected after the installation of Kyma, Gone after a
-	// cluster is gone.
+	// The stages of other packages, all empty without Director. Named run once a cluster has its domain, Connected after the
+	// installation of Kyma, and Gone after the deletion of a cluster.
 	Named, Connected, Gone []stage
-	// Reconnect connects the agent of a runtime again.
+	// Reconnect are the options of the process that connects the runtime agent again.
 	Reconnect agent.Options
 }
 
-// Timeouts limit single waits. An operation fails when it exceeds one, except Cleanup: remaining services are deleted with the
-// cluster.
+// Timeouts limit single waits. An operation fails when a wait exceeds its limit, except that a removal continues after Cleanup.
 type Timeouts struct {
-	// Domain, Creation, Upgrade, Hibernation and Deletion limit the work of Gardener; Refresh the time until it starts a change.
+	// Domain, Creation, Upgrade, Hibernation and Deletion limit the work of Gardener, and Refresh the time until Gardener starts
+	// to work on a change.
 	Domain, Creation, Refresh, Upgrade, Hibernation, Deletion time.Duration
-	// Bindings limits how long a cluster may refuse its administrators.
+	// Bindings limits how long the API server of a new cluster may fail to accept the administrators.
 	Bindings time.Duration
-	// The starts limit how long a cluster may refuse the first piece of work, the others the whole of it.
+	// InstallationStart and KymaUpgradeStart limit how long a cluster may fail to accept the first unit of work, Installation and
+	// KymaUpgrade the rest of the work.
 	InstallationStart, Installation, KymaUpgradeStart, KymaUpgrade time.Duration
-	// Cleanup limits the deletion of services before the deletion of a cluster.
+	// Cleanup limits the deletion of service instances before the deletion of a cluster.
 	Cleanup time.Duration
 }
 
@@ -100,7 +106,7 @@ type (
 	definition = process.Process[operation.Data]
 )
 
-// All returns the processes of all kinds of operations.
+// All returns the processes of all kinds of operations, in no particular order.
 func (o Options) All() []definition {
 	return []definition{
 		o.provision(), o.provisionWithKyma(),
@@ -110,12 +116,12 @@ func (o Options) All() []definition {
 	}
 }
 
-// one returns a stage of one step.
+// one returns a stage of one step with the default retry policy. The names are stored, see the package documentation.
 func one(name, step string, run process.RunFunc[operation.Data]) stage {
 	return stage{Name: name, Retry: process.DefaultRetry(), Steps: process.Steps(process.StepFunc(step, run))}
 }
 
-// within limits how long the stage retries transient errors.
+// within returns the stage with a limit for how long the engine retries transient errors of its steps.
 func within(window time.Duration, stage stage) stage {
 	stage.Retry.Window = window
 

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// uninstall removes Kyma, whose components release the resources that they hold outside the cluster. Remaining parts are deleted
-// with the cluster after uninstallTimeout.
+// uninstall removes Kyma from the cluster. The components release their resources outside the cluster while they are
+// uninstalled. After uninstallTimeout the removal continues, and the remaining parts are deleted with the cluster.
 func (o Options) uninstall(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	reachable, err := o.reachable(ctx, op)
@@ -31,7 +31,7 @@ func (o Options) uninstall(ctx context.Context, op operation.Operation, _ logrus
 	return op, 0, nil
 }
 
-// uninstallPart does one piece of work, within the limit of all of it.
+// uninstallPart does one unit of work. A single unit must not take longer than the limit of the whole uninstallation.
 func (o Options) uninstallPart(ctx context.Context, op operation.Operation) (installation.Progress, error) {
 	ctx, cancel := context.WithTimeout(ctx, uninstallTimeout)
 	defer cancel()

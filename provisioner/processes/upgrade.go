@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// upgrade applies the order of the operation to the Shoot. The order is recorded last: a failed upgrade leaves the runtime with
-// its earlier order, and the next upgrade starts from that.
+// upgrade applies the order of the operation to the Shoot. It records the order last, so a failed upgrade leaves the runtime with its
+// earlier order, and the next upgrade starts from the earlier order.
 func (o Options) upgrade() definition {
 	recording := one("RecordingConfiguration", "Record_Configuration", o.recordConfiguration)
 	recording.Steps = append(recording.Steps, process.Steps(process.StepFunc("Tidy", o.tidy))...)
@@ -25,7 +25,7 @@ func (o Options) upgrade() definition {
 	}
 }
 
-// hibernate stops the machines and the control plane of a cluster.
+// hibernate makes Gardener stop the machines and the control plane of a cluster.
 func (o Options) hibernate() definition {
 	return definition{
 		Kind:  operation.KindHibernate,
@@ -41,8 +41,8 @@ func (o Options) hibernate() definition {
 	}
 }
 
-// wakeUp starts a hibernated cluster again. It also sets the administrators: an upgrade may have replaced them during the
-// hibernation.
+// wakeUp makes Gardener start a hibernated cluster again. It also sets the administrators, because an upgrade during the hibernation
+// may have replaced them.
 func (o Options) wakeUp() definition {
 	return definition{
 		Kind:  operation.KindWakeUp,
@@ -58,7 +58,8 @@ func (o Options) wakeUp() definition {
 	}
 }
 
-// upgradeKyma replaces the Kyma of a cluster by the one that the operation holds: for an upgrade and for a roll back.
+// upgradeKyma replaces the Kyma of a cluster by the Kyma in the data of the operation. Upgrades and roll backs differ only in their
+// kind and in the order that package orders has put into the data.
 func (o Options) upgradeKyma(kind string) definition {
 	return definition{
 		Kind:  kind,
@@ -68,8 +69,9 @@ func (o Options) upgradeKyma(kind string) definition {
 	}
 }
 
-// change returns the stages that write a Shoot and wait for Gardener. If they fail, an operation is retried from the first of
-// them.
+// change returns the stages that write a Shoot and wait for Gardener. The first one is named ordering and the last one waiting, with
+// the given step and limit; see waitForShoot for lacks. A retried operation that failed in one of the waits starts again with the
+// write, because Gardener may have given up on the earlier one.
 func (o Options) change(ordering string, asleep *bool, waiting, step string, limit time.Duration,
 	lacks func(*gardencorev1beta1.Shoot) string,
 ) []stage {

@@ -73,7 +73,6 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 		Releases:       parts.Releases,
 		Installer:      parts.Installer,
 		Build:          shootBuilder(config, parts.Files),
-		Now:            clock.RealClock{}.Now,
 		ServiceBrokers: config.Gardener.ClusterCleanupSelector,
 		Poll:           config.Gardener.PollInterval,
 		WorkPoll:       workPoll,

@@ -85,7 +85,7 @@ func (k Kyma) openRepository() (kymaReleases, error) {
 	return found, nil
 }
 
-// releasesOf returns the releases of a catalog, which plans installations and holds the manifests to apply.
+// releasesOf returns the releases of a folder or registry, which plan installations and hold the manifests to apply.
 func releasesOf(found *releases.Catalog) kymaReleases {
 	return kymaReleases{known: found, installer: applier.New(applier.Options{Manifests: found, Now: time.Now})}
 }

@@ -3,12 +3,13 @@ package spec
 // Cluster is the order of a cluster, from which package shoot builds the Shoot. Address ranges are IPv4 CIDRs. In optional texts
 // nil and "" mean the same.
 type Cluster struct {
-	// Name is the name of the Shoot.
-	Name              string `json:"name"`
+	// Name is the name of the Shoot, unique among the clusters of the project.
+	Name string `json:"name"`
+	// KubernetesVersion is a version such as 1.33.2. Without a patch version, Gardener chooses the newest one.
 	KubernetesVersion string `json:"kubernetesVersion"`
 	// Provider is aws, azure, gcp or openstack; ProviderSpecificConfig holds the part for it.
 	Provider string `json:"provider"`
-	// TargetSecret names the credentials binding in the Gardener project.
+	// TargetSecret is the name of the credentials binding in the Gardener project, which selects the account at the provider.
 	TargetSecret string `json:"targetSecret"`
 	Region       string `json:"region"`
 
@@ -19,8 +20,9 @@ type Cluster struct {
 	DiskType            *string `json:"diskType,omitempty"`
 	VolumeSizeGB        *int    `json:"volumeSizeGB,omitempty"`
 
-	// WorkerCIDR is the range of the nodes, within the virtual network where the provider has one.
-	WorkerCIDR   string  `json:"workerCidr"`
+	// WorkerCIDR is the range of the nodes. It is within the range of the virtual network on AWS and Azure.
+	WorkerCIDR string `json:"workerCidr"`
+	// PodsCIDR and ServicesCIDR are the ranges inside the cluster. Gardener chooses the ranges that are omitted.
 	PodsCIDR     *string `json:"podsCidr,omitempty"`
 	ServicesCIDR *string `json:"servicesCidr,omitempty"`
 
@@ -30,29 +32,32 @@ type Cluster struct {
 	MaxSurge       int `json:"maxSurge"`
 	MaxUnavailable int `json:"maxUnavailable"`
 
+	// Purpose is evaluation, testing, development or production.
 	Purpose     *string `json:"purpose,omitempty"`
 	LicenceType *string `json:"licenceType,omitempty"`
-	// The configuration of the Provisioner decides on automatic updates where these are nil.
+	// Whether Gardener updates the cluster in its maintenance window; if nil, as configured for the Provisioner.
 	EnableKubernetesVersionAutoUpdate   *bool `json:"enableKubernetesVersionAutoUpdate,omitempty"`
 	EnableMachineImageVersionAutoUpdate *bool `json:"enableMachineImageVersionAutoUpdate,omitempty"`
 
 	ProviderSpecificConfig *Provider `json:"providerSpecificConfig"`
 	DNSConfig              *DNS      `json:"dnsConfig,omitempty"`
-	// Seed runs the control plane; Gardener chooses one if it is nil.
+	// Seed is the cluster of Gardener that runs the control plane. If nil, Gardener chooses it.
 	Seed              *string `json:"seed,omitempty"`
 	OIDCConfig        *OIDC   `json:"oidcConfig,omitempty"`
 	ExposureClassName *string `json:"exposureClassName,omitempty"`
-	// ShootNetworkingFilterDisabled is true if nil.
-	ShootNetworkingFilterDisabled *bool   `json:"shootNetworkingFilterDisabled,omitempty"`
-	ControlPlaneFailureTolerance  *string `json:"controlPlaneFailureTolerance,omitempty"`
-	EUAccess                      *bool   `json:"euAccess,omitempty"`
-	// ShootAndSeedSameRegion has no effect. Kyma Provisioner accepted it.
+	// ShootNetworkingFilterDisabled counts as true if nil.
+	ShootNetworkingFilterDisabled *bool `json:"shootNetworkingFilterDisabled,omitempty"`
+	// ControlPlaneFailureTolerance is node or zone. If nil, the control plane is not highly available.
+	ControlPlaneFailureTolerance *string `json:"controlPlaneFailureTolerance,omitempty"`
+	// EUAccess restricts the access of Gardener's operators to the cluster and its nodes to persons in the EU.
+	EUAccess *bool `json:"euAccess,omitempty"`
+	// ShootAndSeedSameRegion has no effect. It exists because clients of Kyma Provisioner send it.
 	ShootAndSeedSameRegion *bool `json:"shootAndSeedSameRegion,omitempty"`
 	// AdditionalWorkers are the worker pools after the first one.
 	AdditionalWorkers []*WorkerPool `json:"additionalWorkers,omitempty"`
 }
 
-// ClusterUpgrade changes a Cluster. Fields that are nil stay as they are.
+// ClusterUpgrade changes a Cluster. A nil field keeps the present value. It is never stored: validation merges it into a Cluster.
 type ClusterUpgrade struct {
 	KubernetesVersion                   *string
 	MachineType                         *string
@@ -71,12 +76,12 @@ type ClusterUpgrade struct {
 	OIDCConfig                          *OIDC
 	ExposureClassName                   *string
 	ShootNetworkingFilterDisabled       *bool
-	// AdditionalWorkers replace all pools after the first one; an empty list removes them.
+	// AdditionalWorkers replace all worker pools after the first one; an empty list removes them.
 	AdditionalWorkers []*WorkerPool
 }
 
-// WorkerPool is a group of equal machines. Its image, if nil, is that of the first pool; its zones, if empty, are all of the
-// cluster.
+// WorkerPool is a group of equal machines. A pool without an image has the image of the first pool; a pool without zones uses all
+// zones of the cluster.
 type WorkerPool struct {
 	Name                string   `json:"name"`
 	MachineType         string   `json:"machineType"`
@@ -91,21 +96,25 @@ type WorkerPool struct {
 	Zones               []string `json:"zones,omitempty"`
 }
 
-// DNS gives the cluster a domain of its own instead of one of Gardener's.
+// DNS is a domain for the cluster. Without it, Gardener assigns one of its own domains.
 type DNS struct {
 	Domain    string         `json:"domain"`
 	Providers []*DNSProvider `json:"providers,omitempty"`
 }
 
-// DNSProvider maintains the records of some domains. SecretName is a Secret in the namespace of the Gardener project.
+// DNSProvider is a DNS service that manages the records of some domains.
 type DNSProvider struct {
 	DomainsInclude []string `json:"domainsInclude"`
-	Primary        bool     `json:"primary"`
-	SecretName     string   `json:"secretName"`
-	Type           string   `json:"type"`
+	// Primary marks the provider of the cluster's own domain.
+	Primary bool `json:"primary"`
+	// SecretName is a Secret with the credentials, in the namespace of the Gardener project.
+	SecretName string `json:"secretName"`
+	// Type is a name of Gardener's, for example aws-route53.
+	Type string `json:"type"`
 }
 
-// OIDC is the identity provider that the API server of the cluster trusts. If all texts are empty, the cluster has none.
+// OIDC is the identity provider that the API server of the cluster trusts. If all texts are empty, the cluster has no identity
+// provider.
 type OIDC struct {
 	ClientID       string   `json:"clientID"`
 	GroupsClaim    string   `json:"groupsClaim"`

@@ -2,9 +2,10 @@ package spec
 
 // Kyma is the order of Kyma: a release, the components to install and their configuration.
 type Kyma struct {
+	// Version is the version of a release, for example 2.0.0.
 	Version string   `json:"version"`
 	Profile *Profile `json:"profile,omitempty"`
-	// Components are installed in this order.
+	// Components are installed in the order of the list.
 	Components []*Component `json:"components"`
 	// Configuration holds the values that all components share.
 	Configuration    []*Entry          `json:"configuration,omitempty"`
@@ -13,22 +14,24 @@ type Kyma struct {
 
 // Component is one component of Kyma.
 type Component struct {
+	// Component is the name in the release.
 	Component     string   `json:"component"`
 	Namespace     string   `json:"namespace"`
 	Configuration []*Entry `json:"configuration,omitempty"`
-	// SourceURL is refused unless empty: components come from the release.
+	// SourceURL must be omitted, because components come from the release.
 	SourceURL        *string           `json:"sourceURL,omitempty"`
 	ConflictStrategy *ConflictStrategy `json:"conflictStrategy,omitempty"`
 }
 
-// Entry is one configuration value. A secret value is never shown again.
+// Entry is one configuration value of Kyma or of a component.
 type Entry struct {
-	Key    string `json:"key"`
-	Value  string `json:"value"`
-	Secret *bool  `json:"secret,omitempty"`
+	Key   string `json:"key"`
+	Value string `json:"value"`
+	// Secret hides the value from all answers of the API.
+	Secret *bool `json:"secret,omitempty"`
 }
 
-// Profile is a size of Kyma.
+// Profile is a set of defaults in a release that determines the size of Kyma.
 type Profile string
 
 // The profiles of Kyma.
@@ -40,17 +43,17 @@ const (
 // Profiles returns all profiles.
 func Profiles() []Profile { return []Profile{ProfileEvaluation, ProfileProduction} }
 
-// ConflictStrategy decides what an upgrade does with configuration that it does not mention.
+// ConflictStrategy decides what happens to configuration entries that an upgrade omits.
 type ConflictStrategy string
 
 const (
-	// ConflictStrategyMerge keeps it. This is the default.
+	// ConflictStrategyMerge keeps the omitted entries. This is the default.
 	ConflictStrategyMerge ConflictStrategy = "Merge"
-	// ConflictStrategyReplace drops it.
+	// ConflictStrategyReplace removes the omitted entries.
 	ConflictStrategyReplace ConflictStrategy = "Replace"
 )
 
-// WithoutSecrets returns a copy without the values of secret entries; nil for nil.
+// WithoutSecrets returns a deep copy in which the values of secret entries are empty. It returns nil for nil.
 func (k *Kyma) WithoutSecrets() *Kyma {
 	if k == nil {
 		return nil

@@ -1,6 +1,6 @@
 package spec
 
-// Provider holds what differs between cloud providers. Exactly one field is set.
+// Provider holds the fields that only one cloud provider has. Exactly one part is set, as validation guarantees.
 type Provider struct {
 	GCPConfig       *GCP       `json:"gcpConfig,omitempty"`
 	AzureConfig     *Azure     `json:"azureConfig,omitempty"`
@@ -13,18 +13,18 @@ type GCP struct {
 	Zones []string `json:"zones"`
 }
 
-// Azure is the part for Microsoft Azure. Either Zones share the range of the nodes or AzureZones have a range each; without both,
-// the machines are in no particular zone.
+// Azure is the part for Microsoft Azure. Either Zones share the range of the nodes, or each of the AzureZones has its own range. If
+// both are empty, Azure chooses the place of each machine.
 type Azure struct {
 	VnetCIDR         string       `json:"vnetCidr"`
 	Zones            []string     `json:"zones,omitempty"`
 	AzureZones       []*AzureZone `json:"azureZones,omitempty"`
 	EnableNATGateway *bool        `json:"enableNatGateway,omitempty"`
-	// IdleConnectionTimeoutMinutes is 4 if nil.
+	// IdleConnectionTimeoutMinutes is the idle timeout of the NAT gateway, between 4 and 120 minutes. Nil means 4.
 	IdleConnectionTimeoutMinutes *int `json:"idleConnectionTimeoutMinutes,omitempty"`
 }
 
-// AzureZone is a zone with a range of its own.
+// AzureZone is a zone, named by its number, and the range of its nodes.
 type AzureZone struct {
 	Name int    `json:"name"`
 	CIDR string `json:"cidr"`
@@ -34,11 +34,11 @@ type AzureZone struct {
 type AWS struct {
 	VpcCIDR  string     `json:"vpcCidr"`
 	AWSZones []*AWSZone `json:"awsZones"`
-	// EnableIMDSv2 requires tokens for instance metadata. The configuration of the Provisioner decides if it is nil.
+	// EnableIMDSv2 decides whether instance metadata requires tokens; if nil, as configured for the Provisioner.
 	EnableIMDSv2 *bool `json:"enableIMDSv2,omitempty"`
 }
 
-// AWSZone is a zone with its three ranges within the VPC.
+// AWSZone is a zone with its three disjoint ranges within the VPC: for nodes, and for public and internal load balancers.
 type AWSZone struct {
 	Name         string `json:"name"`
 	PublicCIDR   string `json:"publicCidr"`
@@ -46,7 +46,7 @@ type AWSZone struct {
 	WorkerCIDR   string `json:"workerCidr"`
 }
 
-// OpenStack is the part for OpenStack. Package shoot has the defaults of the two optional names.
+// OpenStack is the part for OpenStack. Package shoot defines the defaults of the two optional names.
 type OpenStack struct {
 	Zones                []string `json:"zones"`
 	FloatingPoolName     *string  `json:"floatingPoolName,omitempty"`

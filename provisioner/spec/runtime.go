@@ -1,6 +1,6 @@
 package spec
 
-// Runtime is the order of a runtime.
+// Runtime is the order of a runtime: a cluster and, optionally, the Kyma on it.
 type Runtime struct {
 	Metadata      *Metadata      `json:"runtimeInput"`
 	ClusterConfig *ClusterConfig `json:"clusterConfig"`
@@ -8,28 +8,29 @@ type Runtime struct {
 	KymaConfig *Kyma `json:"kymaConfig,omitempty"`
 }
 
-// Metadata is how Director lists the runtime.
+// Metadata is how Director lists the runtime. It has no effect without Director.
 type Metadata struct {
-	Name        string         `json:"name"`
-	Description *string        `json:"description,omitempty"`
-	Labels      map[string]any `json:"labels,omitempty"`
+	Name        string  `json:"name"`
+	Description *string `json:"description,omitempty"`
+	// Labels are values of any JSON type. Package registration adds labels of its own.
+	Labels map[string]any `json:"labels,omitempty"`
 }
 
 // ClusterConfig is a cluster and the users who have all rights in it.
 type ClusterConfig struct {
 	GardenerConfig *Cluster `json:"gardenerConfig"`
-	// Administrators are user names as the identity provider of the cluster issues them.
+	// Administrators are user names in the form of the cluster's identity provider, for example email addresses.
 	Administrators []string `json:"administrators,omitempty"`
 }
 
-// Upgrade changes a cluster. Fields that are nil stay as they are.
+// Upgrade changes a cluster. A nil field keeps the present value.
 type Upgrade struct {
 	GardenerConfig *ClusterUpgrade
 	// Administrators replace all administrators; an empty list removes them.
 	Administrators []string
 }
 
-// KymaUpgrade changes the Kyma of a runtime.
+// KymaUpgrade changes the Kyma of a runtime; installation.Upgraded merges it into the present Kyma.
 type KymaUpgrade struct {
 	KymaConfig *Kyma
 }

@@ -8,15 +8,15 @@ import (
 // version is the version of the stored form that Encode writes.
 const version = 1
 
-// stored is an order in the database. Version 1 is written without its number, as it was before versions existed: the same order
-// is the same text in old and new rows, and comparing texts finds an order that is sent again.
+// stored is an order in the database. Version 1 is written without its number, because rows from before versions existed have none.
+// So equal orders have equal texts in old and new rows, and package orders detects a repeated order by comparing texts.
 type stored struct {
 	Runtime
 
 	Version int `json:"version,omitempty"`
 }
 
-// Encode returns the order in the form in which it is stored.
+// Encode returns the order in the stored form. Equal orders have equal encodings.
 func Encode(runtime Runtime) (json.RawMessage, error) {
 	text, err := json.Marshal(stored{Runtime: runtime})
 	if err != nil {
@@ -26,7 +26,8 @@ func Encode(runtime Runtime) (json.RawMessage, error) {
 	return text, nil
 }
 
-// Decode reads a stored order. It fails on a version that is newer than this program.
+// Decode reads a stored order of any version up to the present one. It fails for a newer version, which a newer replica has written
+// during a rolling upgrade or before a downgrade.
 func Decode(text json.RawMessage) (Runtime, error) {
 	var found stored
 	if err := json.Unmarshal(text, &found); err != nil {

@@ -19,7 +19,7 @@ const (
 )
 
 // UpgradeRuntime validates an upgrade of Kyma. It returns nil or one failure.Invalid that lists the invalid fields and the
-// reasons. It does not compare the components with those of the release: package catalog does when it plans the installation.
+// reasons. It does not compare the components with those of the release: package releases does when it plans the installation.
 func UpgradeRuntime(input spec.KymaUpgrade) error {
 	found := problems{title: "the upgrade is invalid"}
 
