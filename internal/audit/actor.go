@@ -17,12 +17,13 @@ import (
 // OriginatingIdentity is the header in which a platform names the user behind a request, as the Open Service Broker API defines it.
 const OriginatingIdentity = "X-Broker-API-Originating-Identity"
 
-// maxText bounds the texts that entries keep of a request, in characters.
+// maxText is the maximum length of texts from requests in audit entries, in characters. Clients control these texts.
 const maxText = 255
 
 type actorKey struct{}
 
-// ActorOf returns who makes the request of the context; outside of a request, an Actor without fields.
+// ActorOf returns the user behind the request of the context: the authenticated client, the platform's user if the platform names one, and
+// the address. It returns the zero Actor outside of a request, for actions of the service itself.
 func ActorOf(ctx context.Context) auditlog.Actor {
 	actor, _ := ctx.Value(actorKey{}).(auditlog.Actor)
 	identity := auth.FromContext(ctx)
@@ -31,7 +32,7 @@ func ActorOf(ctx context.Context) auditlog.Actor {
 	return actor
 }
 
-// Introduce is a middleware that puts the origin of a request into its context, for ActorOf.
+// Introduce is a middleware that stores the origin of a request in its context, for ActorOf. The identity comes later, from the Authorizer.
 func Introduce(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		actor := auditlog.Actor{RequestID: oneLine(r.Header.Get(httpserver.RequestIdentity)), Address: r.RemoteAddr}
@@ -45,8 +46,9 @@ func Introduce(next http.Handler) http.Handler {
 	})
 }
 
-// originator parses the header: the name of a platform and the base64 of a JSON object whose fields the platform defines. An invalid header
-// counts as absent, because it is no reason to reject a request. Of the object only the user is kept: the rest may hold anything.
+// originator parses the header OriginatingIdentity: the name of a platform, and a JSON object in base64 with fields that the platform
+// defines. It returns only the user of the object, because the other fields may hold personal data. An invalid header counts as absent,
+// because the header is optional.
 func originator(header string) (platform, user string) {
 	platform, encoded, _ := strings.Cut(header, " ")
 
@@ -69,12 +71,12 @@ func originator(header string) (platform, user string) {
 	return oneLine(platform), ""
 }
 
-// oneLine returns at most maxText characters of the text, with spaces in place of line breaks and of characters that terminals interpret
-// or do not show.
+// oneLine returns at most maxText characters of the text. Spaces replace line breaks and characters that terminals interpret or do not show,
+// so that an entry cannot forge lines of a log or hide text.
 func oneLine(text string) string {
-	letters := []rune(strings.Join(strings.FieldsFunc(text, func(char rune) bool {
+	chars := []rune(strings.Join(strings.FieldsFunc(text, func(char rune) bool {
 		return unicode.IsSpace(char) || !unicode.IsGraphic(char) || char == unicode.ReplacementChar
 	}), " "))
 
-	return string(letters[:min(len(letters), maxText)])
+	return string(chars[:min(len(chars), maxText)])
 }

@@ -1,7 +1,8 @@
-// Package audit writes the audit log: who did what, and who was refused. Accepted operations carry their entry in their own row; everything
-// else, refusals included, is an entry of its own. Entries never change.
+// Package audit writes the audit log: who changed what, and whose requests were rejected.
 //
-// Introduce and ActorOf find out who makes a request. A Recorder adds entries, in the transaction of the change that they describe; its
-// middleware Refusals records rejected requests, sampled under load. A new kind of action is a constant of storage/auditlog, where entries
-// are defined and stored.
+// The row of an accepted operation is its own audit entry. Every other action is a row of the audit log, written in the transaction of the
+// change that the entry describes, so neither exists without the other. Entries never change.
+//
+// Introduce and ActorOf identify the user behind a request. A Recorder adds entries; its middleware Refusals records rejected requests,
+// sampled under load. A new kind of action is a constant of storage/auditlog, the package that defines and stores entries.
 package audit

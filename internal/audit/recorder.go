@@ -21,39 +21,39 @@ import (
 )
 
 const (
-	// refusalRate is how many refusals a replica records per second, refusalBurst how many at once. Refused clients may retry without end,
-	// and entries are kept for long.
+	// refusalRate is the number of refusals that a replica records per second, refusalBurst the number at once. Without a limit, a client
+	// that retries forever would fill the database, which keeps entries for more than a year.
 	refusalRate  = 2
 	refusalBurst = 100
-	// refusalTimeout bounds recording one refusal. Its response waits for that.
+	// refusalTimeout bounds the time to record one refusal, because the response waits for it.
 	refusalTimeout = 2 * time.Second
-	// maxRefusalBody bounds the part of an error response that is parsed for its code, in bytes. Descriptions and codes are short.
+	// maxRefusalBody is the number of bytes of an error response that are parsed for the error code. Error responses are shorter.
 	maxRefusalBody = 2 << 10
 )
 
-// Store keeps entries; *auditlog.Store implements it.
+// Store stores entries; *auditlog.Store implements it.
 type Store interface {
 	Insert(ctx context.Context, tx storage.Tx, entry auditlog.Entry) error
 }
 
-// Recorder adds entries to the audit log of a service.
+// Recorder adds entries to the audit log of a service. It is safe for concurrent use.
 type Recorder struct {
 	store Store
 	db    *storage.DB
 	clock clock.PassiveClock
 	log   logrus.FieldLogger
-	// unauthorized samples requests without valid credentials or role, changes those that failed later. Separate limits keep the first from
-	// crowding out the second.
+	// unauthorized samples requests without valid credentials or role, changes samples rejected changes of authorized clients. Two
+	// samplers prevent that an attacker without credentials crowds out the entries about clients with credentials.
 	unauthorized, changes sampler
 }
 
-// NewRecorder returns a recorder whose entries the store keeps.
+// NewRecorder returns a recorder that adds entries to the store.
 func NewRecorder(store Store, db *storage.DB, clock clock.PassiveClock, log logrus.FieldLogger) *Recorder {
 	return &Recorder{store: store, db: db, clock: clock, log: log, unauthorized: newSampler(), changes: newSampler()}
 }
 
-// Record adds an entry in the transaction of the change that it describes, so that neither exists without the other. It sets the id, the
-// time and the actor of the context.
+// Record adds an entry in the transaction of the change that the entry describes, so that neither exists without the other. Record sets the
+// ID, the time and the actor of the entry; the caller sets the other fields. The caller must roll back if Record fails.
 func (r *Recorder) Record(ctx context.Context, tx storage.Tx, entry auditlog.Entry) error {
 	entry.ID, entry.At, entry.By = uuid.NewString(), r.clock.Now(), ActorOf(ctx)
 
@@ -64,18 +64,19 @@ func (r *Recorder) Record(ctx context.Context, tx storage.Tx, entry auditlog.Ent
 	return nil
 }
 
-// RecordAlone adds an entry for an action that changes no row, such as issuing a kubeconfig.
+// RecordAlone adds an entry for an action that changes no row, such as issuing a kubeconfig. The caller must not carry out the action if
+// RecordAlone fails.
 func (r *Recorder) RecordAlone(ctx context.Context, entry auditlog.Entry) error {
 	return r.Record(ctx, r.db.Writer(), entry)
 }
 
-// Target is the object of a request. An empty action marks a request that changes nothing.
+// Target is the action of a request and the IDs in its path. A request with an empty Action changes nothing.
 type Target struct {
 	Action, InstanceID, OperationID, BindingID string
 }
 
-// Refusals is a middleware that records rejected changes and all requests without valid credentials or role, sampled under load. The
-// function returns the target of a request. Introduce has to run before it.
+// Refusals returns a middleware that records rejected changes, and all requests without valid credentials or role, sampled under load. The
+// function of returns the target of a request. The middleware must be inside Introduce and outside of the Authorizer.
 func (r *Recorder) Refusals(of func(*http.Request) Target) httpserver.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
@@ -106,13 +107,14 @@ func (r *Recorder) Refusals(of func(*http.Request) Target) httpserver.Middleware
 	}
 }
 
-// Refused records a rejected change of a protocol whose responses Refusals cannot parse, sampled under load.
+// Refused records a rejected change, sampled under load, for protocols with error responses that Refusals does not recognize, such as
+// GraphQL.
 func (r *Recorder) Refused(ctx context.Context, entry auditlog.Entry) {
 	entry.InstanceID, entry.Code = oneLine(entry.InstanceID), oneLine(entry.Code)
 	r.refused(ctx, &r.changes, entry)
 }
 
-// refused records an entry if the sampler takes it. A failure is only logged: the request is refused either way.
+// refused records an entry if the sampler takes it. A failure is logged and changes nothing for the client, whose request is rejected anyway.
 func (r *Recorder) refused(ctx context.Context, sampler *sampler, entry auditlog.Entry) {
 	missed, taken := sampler.take(r.clock.Now())
 	if !taken {
@@ -129,7 +131,7 @@ func (r *Recorder) refused(ctx context.Context, sampler *sampler, entry auditlog
 	}
 }
 
-// sampler takes events up to a rate and counts the rest.
+// sampler takes events up to a rate and counts the others, so that the next entry can say how many are missing.
 type sampler struct {
 	limiter *rate.Limiter
 	missed  *atomic.Int64
@@ -139,7 +141,7 @@ func newSampler() sampler {
 	return sampler{limiter: rate.NewLimiter(refusalRate, refusalBurst), missed: &atomic.Int64{}}
 }
 
-// take reports whether to record an event, and how many were left out since the last one taken.
+// take reports whether to record an event, and how many events were not taken since the last one that was.
 func (s *sampler) take(now time.Time) (missed int, taken bool) {
 	if !s.limiter.AllowN(now, 1) {
 		s.missed.Add(1)
@@ -150,7 +152,7 @@ func (s *sampler) take(now time.Time) (missed int, taken bool) {
 	return int(s.missed.Swap(0)), true
 }
 
-// codeIn returns the error code of a response body, or empty.
+// codeIn returns the error code in the body of a response, or an empty text if the body is not in the common format.
 func codeIn(response []byte) string {
 	var body struct {
 		Code string `json:"error"`

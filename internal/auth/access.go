@@ -16,11 +16,50 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// Options are the settings and dependencies of New.
+// Config holds the variables of both services for authentication and rate limits. The variable
+// APP_AUTH_BASIC_USERS is a field of replica.Config. The zero values turn each kind of authentication and the rate limit off.
+type Config struct {
+	UsersFile        string  `env:"AUTH_BASIC_USERS_FILE"  help:"file with further users, one user:password[:role+role] per line; the service follows changes of the file"`
+	OIDC             OIDC    `envPrefix:"AUTH_OIDC_"`
+	CertificateRoles string  `env:"AUTH_CERTIFICATE_ROLES" help:"rules that grant roles to client certificates, as role=attribute:value,…; attributes are cn, o, ou, dns, email and uri"`
+	TLS              TLS     `envPrefix:"TLS_"`
+	RateLimit        float64 `env:"RATE_LIMIT"             help:"requests per second that a replica accepts from each client; 0 means no limit"`
+	RateLimitBurst   int     `env:"RATE_LIMIT_BURST"       help:"requests that each client may send at once"`
+}
+
+// OIDC configures the OpenID Connect issuer whose tokens the service accepts. Without an IssuerURL, the other fields have no effect.
+type OIDC struct {
+	IssuerURL  string   `env:"ISSUER_URL" help:"issuer of accepted tokens; empty for none"`
+	Audience   []string `env:"AUDIENCE"   help:"accepted audiences, comma-separated; a token must name one"`
+	Roles      string   `env:"ROLES"      help:"rules that grant roles to tokens, as role=claim:value,…; the claim scope stands for scope and scp"`
+	NameClaim  string   `env:"NAME_CLAIM" help:"claim that holds the name of the client"`
+	Algorithms []string `env:"ALGORITHMS" help:"accepted signature algorithms, comma-separated"`
+	CAFile     string   `env:"CA_FILE"    help:"file with the authorities of the issuer's certificate; empty for those of the system"`
+}
+
+// TLS names the certificate files of the server. Package reload follows changes of the files.
+type TLS struct {
+	CertFile     string `env:"CERT_FILE"      help:"file with the certificate of the server and its intermediates; empty for plain HTTP. The service follows changes of the file"`
+	KeyFile      string `env:"KEY_FILE"       help:"file with the key of the certificate"`
+	ClientCAFile string `env:"CLIENT_CA_FILE" help:"file with the authorities of client certificates; empty to accept none"`
+}
+
+// Default returns the defaults: no authentication besides the users, and no rate limit.
+func Default() Config {
+	return Config{
+		OIDC: OIDC{
+			Roles:     "osb=scope:broker:write,viewer=groups:runtimeViewer,operator=groups:runtimeOperator,admin=groups:runtimeAdmin",
+			NameClaim: "sub", Algorithms: []string{"RS256", "ES256"},
+		},
+		RateLimitBurst: 100,
+	}
+}
+
+// Options are the settings and dependencies of New. All fields except Users are required.
 type Options struct {
-	// Address is where the service listens. Beyond the loopback it requires authentication.
+	// Address is the host and port of the API. An address beyond the loopback requires authentication.
 	Address string
-	// Users is the value of APP_AUTH_BASIC_USERS.
+	// Users is the value of APP_AUTH_BASIC_USERS, in the form of ParseUsers.
 	Users  secret.String
 	Config Config
 	// Clock measures rate limits, the validity of tokens and certificates, and the intervals of background work.
@@ -29,19 +68,19 @@ type Options struct {
 	Metrics prometheus.Registerer
 }
 
-// Access authenticates and authorizes the clients of a service.
+// Access is the access control of a service: its authorizer, its TLS configuration and the background work of both.
 type Access struct {
 	Authorizer *Authorizer
-	// TLS is nil for plain HTTP.
+	// TLS is the configuration of the API server; nil means plain HTTP.
 	TLS *tls.Config
-	// Files watches all files of the service. Other parts may add theirs before it runs.
+	// Files watches the files of the service. Other packages may add files until Parts run.
 	Files *reload.Watcher
-	// Parts is the background work: watching files, refreshing the keys of the token issuer.
+	// Parts is the background work: watching files, and refreshing the keys of the token issuer. The service has to run all parts.
 	Parts []lifecycle.Part
 }
 
-// New returns the access that the options describe. It reads all files, but does not call the token issuer, so a service starts while the
-// issuer is down. Its error lists all invalid variables by name and none of their values.
+// New builds the access control from the options. New reads all files, but it does not call the token issuer, so a service starts while the
+// issuer is down. The error lists all invalid variables by name and contains none of their values.
 func New(options Options) (*Access, error) {
 	files := reload.NewWatcher(options.Log, options.Clock, options.Metrics)
 	access := &Access{Files: files}
@@ -76,7 +115,7 @@ func New(options Options) (*Access, error) {
 	return access, CheckAddress(options.Address, access.Authorizer.Authenticator)
 }
 
-// serverTLS returns the configuration of the server, or nil without a certificate.
+// serverTLS returns the TLS configuration of the API server, or nil if no certificate is configured.
 func (a *Access) serverTLS(config TLS) (*tls.Config, error) {
 	server, err := reload.ServerTLS{
 		CertFile: config.CertFile, KeyFile: config.KeyFile, ClientCAFile: config.ClientCAFile,
@@ -88,7 +127,8 @@ func (a *Access) serverTLS(config TLS) (*tls.Config, error) {
 	return server, nil
 }
 
-// users returns the users of the variable and the file together, or nil if there are none.
+// users returns an authenticator for the users of the variable and the file together, or nil if neither is set. Only the file is reloaded;
+// the environment of a process never changes. A file with a user of the variable is rejected if the roles differ.
 func (a *Access) users(options Options) (Authenticator, error) {
 	fixed, err := ParseUsers(options.Users)
 
@@ -118,7 +158,8 @@ func (a *Access) users(options Options) (Authenticator, error) {
 	return ReloadedUsers(all.Get), nil
 }
 
-// tokens returns the authenticator of the token issuer, or nil without an issuer. It adds the refresh of the keys to the parts.
+// tokens returns the authenticator for tokens of the issuer, or nil if no issuer is configured. It adds the refresh of the issuer's keys to
+// the parts.
 func (a *Access) tokens(options Options) (Authenticator, error) {
 	config := options.Config.OIDC
 	if config.IssuerURL == "" {
@@ -148,8 +189,8 @@ func (a *Access) tokens(options Options) (Authenticator, error) {
 	return tokens, nil
 }
 
-// certificates returns the authenticator of client certificates, or nil without rules. Authorities without rules are an error: their clients
-// could connect and do nothing.
+// certificates returns the authenticator for client certificates, or nil if neither rules nor authorities are configured. Either without
+// the other is an error: clients without a rule have no role, and rules without authorities never see a verified certificate.
 func certificates(options Options) (Authenticator, error) {
 	rules, err := ParseRules(options.Config.CertificateRoles)
 	if err == nil {
@@ -170,7 +211,7 @@ func certificates(options Options) (Authenticator, error) {
 	}
 }
 
-// count returns a function that counts rejected requests.
+// count registers the counter of rejected requests and returns a function that increments it.
 func count(metrics prometheus.Registerer) func(reason string) {
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_requests_refused_total",
@@ -198,7 +239,8 @@ func BeyondLoopback(address string) bool {
 	return ip == nil || !ip.IsLoopback()
 }
 
-// CheckAddress rejects an address beyond the loopback without authentication: every client that reaches it would have all roles.
+// CheckAddress rejects an address beyond the loopback if the service has no authentication: every client on the network would have all
+// roles.
 func CheckAddress(address string, authenticator Authenticator) error {
 	if _, open := authenticator.(NoAuthentication); open && BeyondLoopback(address) {
 		return fmt.Errorf("listening on %s, which other machines can reach, needs authentication: "+

@@ -6,19 +6,20 @@ import (
 	"strings"
 )
 
-// Authenticator identifies the client of a request by one kind of credentials.
+// Authenticator identifies the client of a request by one kind of credentials. Servers call it from many goroutines.
 type Authenticator interface {
-	// Authenticate returns the client's identity. It returns ErrNoCredentials if the request has no credentials of the kind, a *Rejection if
-	// they are invalid, and any other error if they cannot be verified for now.
+	// Authenticate returns the client's identity. The error is ErrNoCredentials if the request has no credentials of this kind, and a
+	// *Rejection if the credentials are invalid. Any other error means that the credentials cannot be verified now; the client gets 503.
 	Authenticate(r *http.Request) (Identity, error)
-	// Challenge returns the challenge for WWW-Authenticate, or empty if HTTP defines none.
+	// Challenge returns the challenge for the header WWW-Authenticate, or an empty text if HTTP defines no scheme for the credentials.
 	Challenge() string
 }
 
 // ErrNoCredentials reports a request without credentials of the kind that an Authenticator verifies.
 var ErrNoCredentials = errors.New("the request has no credentials")
 
-// Rejection says why credentials are invalid, in a text that unauthenticated clients may read.
+// Rejection reports invalid credentials. Why becomes the description of the response, so it is a full sentence and contains nothing that
+// an unauthenticated client must not know, such as whether a user exists.
 type Rejection struct{ Why string }
 
 // Error returns the reason.
@@ -26,10 +27,10 @@ func (r *Rejection) Error() string { return r.Why }
 
 func reject(why string) error { return &Rejection{Why: why} }
 
-// AnyOf combines authenticators. The first one whose credentials a request carries decides, even if they are invalid.
+// AnyOf combines authenticators. The first authenticator that finds credentials of its kind decides, even if the credentials are invalid.
 type AnyOf []Authenticator
 
-// Authenticate implements Authenticator.
+// Authenticate implements Authenticator. It returns ErrNoCredentials if no authenticator finds credentials.
 func (a AnyOf) Authenticate(r *http.Request) (Identity, error) {
 	for _, authenticator := range a {
 		identity, err := authenticator.Authenticate(r)
@@ -41,7 +42,7 @@ func (a AnyOf) Authenticate(r *http.Request) (Identity, error) {
 	return Identity{}, ErrNoCredentials
 }
 
-// Challenge implements Authenticator.
+// Challenge implements Authenticator. It returns the challenges of all authenticators, comma-separated, so that clients can choose.
 func (a AnyOf) Challenge() string {
 	var challenges []string
 
@@ -54,7 +55,7 @@ func (a AnyOf) Challenge() string {
 	return strings.Join(challenges, ", ")
 }
 
-// NoAuthentication grants every request all roles. CheckAddress allows it on the loopback only.
+// NoAuthentication grants every request all roles. CheckAddress allows NoAuthentication on the loopback only.
 type NoAuthentication struct{}
 
 // Authenticate implements Authenticator.

@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
-// Descriptions of rejected requests.
+// Descriptions of rejected requests, for people.
 const (
 	textUnauthenticated = "The request has no credentials. WWW-Authenticate lists the accepted kinds."
 	textForbidden       = "The user has no role that allows this."
@@ -22,21 +22,22 @@ const (
 	Unauthenticated = "unauthenticated"
 	Forbidden       = "forbidden"
 	RateLimited     = "rate_limited"
-	// Unchecked means that the credentials could not be verified.
+	// Unchecked means that the service could not verify the credentials, such as during an outage of the token issuer.
 	Unchecked = "unchecked"
 )
 
-// uncheckedWait is the Retry-After of requests whose credentials could not be verified.
+// uncheckedWait is the Retry-After of responses with the reason Unchecked.
 const uncheckedWait = 5 * time.Second
 
 type identityKey struct{}
 
-// NewContext returns a context with the identity of the client.
+// NewContext returns a context with the identity of the client. Only an Authorizer and tests call it.
 func NewContext(ctx context.Context, identity Identity) context.Context {
 	return context.WithValue(ctx, identityKey{}, identity)
 }
 
-// FromContext returns the identity of the client; without authentication, an identity without a name.
+// FromContext returns the identity of the client. It returns the zero Identity outside of authorized requests, and an identity without a
+// name if the service has no authentication.
 func FromContext(ctx context.Context) Identity {
 	identity, _ := ctx.Value(identityKey{}).(Identity)
 
@@ -45,31 +46,34 @@ func FromContext(ctx context.Context) Identity {
 
 type capturedKey struct{}
 
-// CaptureIdentity returns a context in which an Authorizer stores the identity that it found, even if it rejects the request. The
-// identity is set once the wrapped handler has returned.
+// CaptureIdentity returns a context and a pointer to the identity that an inner Authorizer finds, even if the Authorizer rejects the
+// request. A middleware outside of the Authorizer can read the identity once the inner handler has returned.
 func CaptureIdentity(ctx context.Context) (context.Context, *Identity) {
 	found := &Identity{}
 
 	return context.WithValue(ctx, capturedKey{}, found), found
 }
 
-// Authorizer protects endpoints.
+// Authorizer protects endpoints. It is safe for concurrent use.
 type Authorizer struct {
 	Authenticator Authenticator
 	// Limits bounds the requests of each client; nil means no limit.
 	Limits *Limiter
-	// Refused, if set, is called with the reason of each rejection: Unauthenticated, Forbidden, RateLimited or Unchecked.
+	// Refused is called for each rejected request with the reason: Unauthenticated, Forbidden, RateLimited or Unchecked. Nil is allowed.
 	Refused func(reason string)
 }
 
-// NewAuthorizer returns an authorizer without limits.
+// NewAuthorizer returns an authorizer without rate limits and metrics, for tests.
 func NewAuthorizer(authenticator Authenticator) *Authorizer {
 	return &Authorizer{Authenticator: authenticator}
 }
 
-// Require returns a middleware that passes requests of clients with one of the roles, with the identity in their context. It responds 401
-// without valid credentials, 403 without a role, 429 beyond the client's limit, and 503 if the credentials cannot be verified. It checks in
-// this order, so a request with a wrong password takes no token from the bucket of the user that it names.
+// Require returns a middleware that passes requests of clients with at least one of the roles. The identity is in the context of the request,
+// for FromContext.
+//
+// The middleware responds 401 to missing or invalid credentials, 503 if the credentials cannot be verified, 403 to clients without a role,
+// and 429 beyond the client's rate limit. It checks in this order: a request with a wrong password must not take a token from the bucket of
+// the user whose name it carries.
 func (a *Authorizer) Require(roles ...Role) httpserver.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -101,12 +105,12 @@ func (a *Authorizer) Require(roles ...Role) httpserver.Middleware {
 	}
 }
 
-// Public returns a middleware for endpoints without authentication. It applies the client's rate limit.
+// Public is a middleware for endpoints without authentication. It applies the rate limit of the client's network.
 func (a *Authorizer) Public(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.limit(next, w, r) })
 }
 
-// limit passes the request unless its client has exceeded its rate.
+// limit passes the request to next, or responds 429 if the client has exceeded its rate limit.
 func (a *Authorizer) limit(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	if wait := a.Limits.Take(clientOf(r)); wait > 0 {
 		a.refuse(w, r, RateLimited, &httpserver.Refusal{
@@ -119,7 +123,8 @@ func (a *Authorizer) limit(next http.Handler, w http.ResponseWriter, r *http.Req
 	next.ServeHTTP(w, r)
 }
 
-// clientOf returns the key of a client's rate limit: its identity, or else its network.
+// clientOf returns the key of the bucket for the request's client: the identity, or the network of an unauthenticated client. The kind of
+// credentials is part of the key, because a user and a token of the same name are two clients.
 func clientOf(r *http.Request) string {
 	if identity := FromContext(r.Context()); identity.Name != "" {
 		return string(identity.Means) + " " + identity.Name
@@ -128,7 +133,7 @@ func clientOf(r *http.Request) string {
 	return ClientNetwork(r.RemoteAddr)
 }
 
-// challenge responds 401. A reason never says whether the user exists.
+// challenge responds 401 with the challenges of the authenticator and the reason as the description.
 func (a *Authorizer) challenge(w http.ResponseWriter, r *http.Request, why string) {
 	if challenge := a.Authenticator.Challenge(); challenge != "" {
 		w.Header().Set("WWW-Authenticate", challenge)
@@ -139,7 +144,7 @@ func (a *Authorizer) challenge(w http.ResponseWriter, r *http.Request, why strin
 	})
 }
 
-// refuse counts the rejection and responds with the refusal, as an endpoint that returns it would.
+// refuse counts the rejection and responds with the refusal, in the format of all error responses.
 func (a *Authorizer) refuse(w http.ResponseWriter, r *http.Request, reason string, refusal *httpserver.Refusal) {
 	if a.Refused != nil {
 		a.Refused(reason)

@@ -11,21 +11,22 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Certificates authenticates clients by their TLS certificates, which the server has verified against its client authorities.
+// Certificates authenticates clients by their TLS certificates. It relies on the TLS handshake, which verifies certificates against the
+// client authorities of the server.
 type Certificates struct {
-	// Rules grant roles by cn, o, ou, dns, email or uri of the certificate.
+	// Rules grant roles by attributes of the certificate: cn, o, ou, dns, email or uri.
 	Rules Rules
 	Clock clock.PassiveClock
 }
 
-// Authenticate implements Authenticator. The handshake has verified the certificate; only its expiry is checked again for each request.
+// Authenticate implements Authenticator. It checks the expiry again for each request, because a connection may outlive the certificate.
 func (c Certificates) Authenticate(r *http.Request) (Identity, error) {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return Identity{}, ErrNoCredentials
 	}
 
 	presented := r.TLS.VerifiedChains[0][0]
-	if c.Clock.Now().After(presented.NotAfter) { // a connection may last longer than its certificate
+	if c.Clock.Now().After(presented.NotAfter) {
 		return Identity{}, reject("The certificate of the client has expired.")
 	}
 
@@ -37,10 +38,11 @@ func (c Certificates) Authenticate(r *http.Request) (Identity, error) {
 // Challenge implements Authenticator: HTTP defines no challenge for certificates.
 func (Certificates) Challenge() string { return "" }
 
-// certificateAttributes returns the attributes that rules for certificates may name.
+// certificateAttributes returns the names of the attributes that a rule for certificates may match.
 func certificateAttributes() []string { return []string{"cn", "o", "ou", "dns", "email", "uri"} }
 
-// attributesOf returns the attributes of certificateAttributes. An attribute that the certificate lacks has no values.
+// attributesOf returns the values of a certificate's attributes by the names of certificateAttributes. An attribute may have several values,
+// or none.
 func attributesOf(certificate *x509.Certificate) map[string][]string {
 	attributes := map[string][]string{
 		"o": certificate.Subject.Organization, "ou": certificate.Subject.OrganizationalUnit,
@@ -58,7 +60,8 @@ func attributesOf(certificate *x509.Certificate) map[string][]string {
 	return attributes
 }
 
-// nameIn returns the client's name: the common name, else the first alternative name, else the serial number of the certificate.
+// nameIn returns the name of the client for logs, audit entries and rate limits: the common name, or the first alternative name, or the
+// serial number of the certificate in hexadecimal.
 func nameIn(certificate *x509.Certificate, attributes map[string][]string) string {
 	for _, attribute := range []string{"cn", "uri", "dns", "email"} {
 		if values := attributes[attribute]; len(values) > 0 {
@@ -69,7 +72,7 @@ func nameIn(certificate *x509.Certificate, attributes map[string][]string) strin
 	return cmp.Or(certificate.SerialNumber.Text(16), "certificate")
 }
 
-// CheckCertificateRules rejects rules with attributes that certificates do not have.
+// CheckCertificateRules returns an error for rules on attributes that certificates do not have. Such a rule would never match.
 func CheckCertificateRules(rules Rules) error {
 	for _, rule := range rules {
 		if !slices.Contains(certificateAttributes(), rule.Attribute) {

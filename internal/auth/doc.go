@@ -1,9 +1,12 @@
 // Package auth authenticates and authorizes the clients of a service: TLS, users with passwords, OpenID Connect tokens, client
 // certificates, roles and rate limits.
 //
-// New builds an Access from the configuration; its Authorizer wraps endpoints. An Authenticator identifies clients by one kind of
-// credentials. Wrong credentials are never ignored in favor of others: the first kind that a request carries decides. A service that
-// listens beyond the loopback does not start without authentication. Passwords, tokens and their contents never appear in errors and logs.
+// New builds an Access from the configuration; the Authorizer of the Access wraps endpoints. An Authenticator identifies clients by one kind
+// of credentials.
 //
-// To add a kind of credentials, implement Authenticator and build it from the configuration in access.go.
+// The package guarantees: if a request carries credentials of several kinds, the first kind decides, and invalid credentials are never
+// ignored in favor of others. A service that listens beyond the loopback does not start without authentication. Passwords, tokens and the
+// contents of tokens never appear in errors or logs.
+//
+// To add a kind of credentials, implement Authenticator and build it from the configuration in access.go. To add a role, see roles.go.
 package auth

@@ -1,11 +1,11 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"sync"
@@ -14,47 +14,56 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-jose/go-jose/v4"
 	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
 const (
-	// keysEvery is how often the keys are fetched. It bounds how long a withdrawn key is accepted.
+	// keysEvery is the interval at which the background work fetches the keys. It bounds how long the service accepts a withdrawn key.
 	keysEvery = 5 * time.Minute
-	// keysPause is the shortest time between two fetches. It keeps tokens with unknown key ids from flooding the issuer.
+	// keysPause is the shortest time between two fetches that requests trigger. Without the pause, a client could flood the issuer by
+	// sending tokens with unknown key IDs.
 	keysPause = 10 * time.Second
-	// keysTimeout bounds one fetch.
+	// keysTimeout bounds one fetch, which consists of two requests.
 	keysTimeout = 5 * time.Second
-	// maxKeysBytes bounds the issuer's responses, maxKeys the keys in them.
+	// maxKeysBytes bounds each response of the issuer in bytes, maxKeys the number of keys. Real issuers publish fewer than ten keys.
 	maxKeysBytes = 1 << 20
 	maxKeys      = 64
 )
 
-// keysError reports that a token could not be verified, because the keys of the issuer are unknown.
+// keysError reports that a token could not be verified because the keys of the issuer could not be fetched. The client gets 503 and not
+// 401, because the token may be valid.
 type keysError struct{ cause error }
 
+// Error returns the cause.
 func (k *keysError) Error() string {
 	return "fetching the keys of the token issuer: " + k.cause.Error()
 }
 
+// Unwrap returns the cause.
 func (k *keysError) Unwrap() error { return k.cause }
 
-// keys caches the public keys of an issuer. While the issuer does not answer, the known keys stay valid.
+// keys caches the public keys of an issuer. During an outage of the issuer, the known keys stay valid. The key set of go-oidc does not fit:
+// it fetches for every unknown key ID, and does not distinguish an outage from an invalid signature.
 type keys struct {
 	issuer     string
 	client     *http.Client
 	clock      clock.PassiveClock
 	algorithms []jose.SignatureAlgorithm
 
-	// fetching is a lock that a request holds while it fetches keys. It is a channel of capacity 1 and not a mutex, so that a waiting request
-	// ends with its context.
+	// fetching is the lock of the request that fetches keys. It is a channel of capacity 1 in place of a mutex, so that a request that
+	// waits for the lock can end with its context.
 	fetching chan struct{}
 
 	mutex sync.Mutex
 	known []jose.JSONWebKey
-	// fetched is the time of the last fetch, failed its error.
+	// fetched is the time of the last fetch, successful or not.
 	fetched time.Time
-	failed  error
+	// failed is the error of the last fetch, or nil.
+	failed error
 }
 
+// newKeys returns an empty cache. The first token, or the background work, fetches the keys.
 func newKeys(options TokenOptions) *keys {
 	made := &keys{issuer: options.Issuer, client: options.Client, clock: options.Clock, fetching: make(chan struct{}, 1)}
 	for _, algorithm := range options.Algorithms {
@@ -64,7 +73,8 @@ func newKeys(options TokenOptions) *keys {
 	return made
 }
 
-// verify returns the payload of a token with a valid signature. Its error is a *keysError if the keys of the issuer are unknown.
+// verify returns the payload of a token with a valid signature. The error is a *keysError if the keys of the issuer could not be fetched;
+// any other error means that the token is invalid.
 func (k *keys) verify(ctx context.Context, token string) ([]byte, error) {
 	signed, err := jose.ParseSigned(token, k.algorithms)
 	if err != nil || len(signed.Signatures) != 1 {
@@ -85,7 +95,8 @@ func (k *keys) verify(ctx context.Context, token string) ([]byte, error) {
 	return nil, errors.New("the token is not signed by a key of the issuer")
 }
 
-// matching returns the keys that may have signed a token with the header. It fetches the keys if none matches, at most every keysPause.
+// matching returns the keys that may have signed a token with the header. If no known key matches, the issuer may have rotated its keys:
+// matching fetches the keys again, at most once per keysPause for all requests.
 func (k *keys) matching(ctx context.Context, header jose.Header) ([]jose.JSONWebKey, error) {
 	if found, _ := k.lookUp(header); len(found) > 0 {
 		return found, nil
@@ -98,7 +109,7 @@ func (k *keys) matching(ctx context.Context, header jose.Header) ([]jose.JSONWeb
 		return nil, &keysError{cause: ctx.Err()}
 	}
 
-	found, due := k.lookUp(header) // another request may have fetched meanwhile
+	found, due := k.lookUp(header) // another request may have fetched the keys while this one waited for the lock
 	if len(found) == 0 && due {
 		if err := k.refresh(ctx); err == nil {
 			found, _ = k.lookUp(header)
@@ -115,7 +126,8 @@ func (k *keys) matching(ctx context.Context, header jose.Header) ([]jose.JSONWeb
 	return found, nil
 }
 
-// lookUp returns the known keys that match, and whether it is time to fetch again.
+// lookUp returns the known keys that match the header, and whether keysPause has passed since the last fetch. A header without a key ID
+// matches every key.
 func (k *keys) lookUp(header jose.Header) (matching []jose.JSONWebKey, due bool) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
@@ -132,9 +144,9 @@ func (k *keys) lookUp(header jose.Header) (matching []jose.JSONWebKey, due bool)
 	return matching, k.clock.Since(k.fetched) >= keysPause
 }
 
-// refresh fetches the keys. After an error the known keys stay in use.
+// refresh fetches the keys and replaces the known ones. If the fetch fails, the known keys stay in use.
 func (k *keys) refresh(ctx context.Context) error {
-	// The fetch outlives the request that triggered it, because other requests need the keys too.
+	// The fetch continues if the client of this request hangs up, because other requests need the keys too.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keysTimeout)
 	defer cancel()
 
@@ -151,11 +163,11 @@ func (k *keys) refresh(ctx context.Context) error {
 	return err
 }
 
-// fetch reads the issuer's configuration and then its keys. The configuration must name the same issuer, and the URL of the keys must be
-// safe, because a forged key signs valid tokens.
+// fetch reads the issuer's discovery document and then its keys. The document must name the same issuer, and the URL of the keys must use
+// TLS or the loopback: an attacker who can replace a key can sign valid tokens.
 func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	client := *k.client
-	client.Transport = bounded{client.Transport}
+	client.Transport = upstream.Bounded(maxKeysBytes)(cmp.Or(client.Transport, http.DefaultTransport))
 
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, &client), k.issuer)
 	if err != nil {
@@ -201,7 +213,8 @@ func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	return usable(set.Keys)
 }
 
-// usable returns the public signature keys. It skips unknown kinds of keys, which an issuer may have.
+// usable returns the public keys for signatures. It skips keys for encryption and of unknown kinds, which are valid in a key set. An empty
+// result is an error: replacing the known keys by none would reject all tokens.
 func usable(encoded []json.RawMessage) ([]jose.JSONWebKey, error) {
 	var keys []jose.JSONWebKey
 
@@ -219,25 +232,4 @@ func usable(encoded []json.RawMessage) ([]jose.JSONWebKey, error) {
 	}
 
 	return keys, nil
-}
-
-// bounded cuts off long responses.
-type bounded struct{ http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
-	inner := b.RoundTripper
-	if inner == nil {
-		inner = http.DefaultTransport
-	}
-
-	response, err := inner.RoundTrip(r)
-	if err == nil {
-		response.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(response.Body, maxKeysBytes), response.Body}
-	}
-
-	return response, err
 }

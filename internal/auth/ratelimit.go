@@ -12,12 +12,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// maxClients bounds the buckets in memory. The client that was silent for longest is evicted first: its bucket is full again, or an
-// unauthenticated client forges addresses.
+// maxClients bounds the number of buckets in memory. The Limiter evicts the bucket of the client that was silent for longest. After a long
+// silence a bucket is full, so its eviction changes nothing, unless an attacker uses more than maxClients addresses.
 const maxClients = 10_000
 
-// Limiter keeps a token bucket for each client. A bucket starts full, with as many tokens as the burst, and gains tokens at the rate. Each
-// replica counts for itself, so a client of several replicas may send more.
+// Limiter keeps a token bucket for each client. A bucket starts full, with as many tokens as the burst, and gains tokens at the configured
+// rate. Each replica has a Limiter of its own, so a client may send up to the rate to every replica. It is safe for concurrent use.
 type Limiter struct {
 	perSecond rate.Limit
 	burst     int
@@ -27,7 +27,8 @@ type Limiter struct {
 	buckets *simplelru.LRU[string, *rate.Limiter]
 }
 
-// NewLimiter returns a limiter of requests per second and of requests at once. With the rate 0 it returns nil, which limits nothing.
+// NewLimiter returns a limiter with the rate in requests per second and the burst in requests. For the rate 0 it returns nil, which limits
+// nothing.
 func NewLimiter(perSecond float64, burst int, clock clock.PassiveClock) (*Limiter, error) {
 	switch {
 	case perSecond < 0:
@@ -46,7 +47,8 @@ func NewLimiter(perSecond float64, burst int, clock clock.PassiveClock) (*Limite
 	return &Limiter{perSecond: rate.Limit(perSecond), burst: burst, clock: clock, buckets: buckets}, nil
 }
 
-// Take removes a token from the client's bucket and returns 0. If the bucket is empty it returns when the next token is due.
+// Take removes a token from the client's bucket and returns 0. If the bucket is empty, Take removes nothing and returns the time until the
+// next token.
 func (l *Limiter) Take(client string) (wait time.Duration) {
 	if l == nil {
 		return 0
@@ -71,8 +73,9 @@ func (l *Limiter) Take(client string) (wait time.Duration) {
 	return wait
 }
 
-// ClientNetwork returns the network of a remote address (host:port): an IPv4 address, or the 64-bit prefix that one IPv6 site owns, whose
-// clients could use a new address for each request. It returns unknown for an invalid address, so all such clients share a limit.
+// ClientNetwork returns the network of a remote address (host:port), the key of the rate limit of unauthenticated clients. For IPv4 it is
+// the address. For IPv6 it is the 64-bit prefix: a site owns all addresses of its prefix and could use a new one for each request. Invalid
+// addresses return "unknown" and so share one limit.
 func ClientNetwork(remote string) string {
 	const site = 64
 

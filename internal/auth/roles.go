@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Role is a permission of a client.
+// Role is a set of permissions of a client. Endpoints declare the roles that may call them.
 type Role string
 
-// The roles. RoleOSB is for platforms, the others are for people and tools: an admin has the rights of an operator, an operator those of a
-// viewer.
+// The roles. RoleOSB is for platforms and includes only the Open Service Broker API. The other roles are for people and tools: an admin has
+// all rights of an operator, and an operator has all rights of a viewer. A new role also belongs into known and withImplied.
 const (
 	RoleOSB      Role = "osb"
 	RoleViewer   Role = "viewer"
@@ -23,11 +23,12 @@ const (
 // knownRoles lists all roles for error texts.
 const knownRoles = "osb, viewer, operator or admin"
 
+// known reports whether the role exists.
 func (r Role) known() bool {
 	return slices.Contains([]Role{RoleOSB, RoleViewer, RoleOperator, RoleAdmin}, r)
 }
 
-// withImplied returns the role and those that it includes.
+// withImplied returns the role and all roles whose rights it includes.
 func (r Role) withImplied() []Role {
 	switch r {
 	case RoleAdmin:
@@ -43,38 +44,38 @@ func (r Role) withImplied() []Role {
 // Means is a kind of credentials.
 type Means string
 
-// The kinds of credentials. The same name under two kinds means two clients.
+// The kinds of credentials. Clients of the same name with different kinds of credentials are different clients.
 const (
 	ByPassword    Means = "password"
 	ByToken       Means = "token"
 	ByCertificate Means = "certificate"
 )
 
-// Identity is an authenticated client.
+// Identity is an authenticated client. Name and Means together identify the client; both are empty if the service has no authentication.
 type Identity struct {
 	Name  string
 	Means Means
 	Roles []Role
 }
 
-// Has reports whether the identity has one of the roles, directly or through a role that includes it.
+// Has reports whether the identity has at least one of the roles, directly or through a role that includes it.
 func (i Identity) Has(roles ...Role) bool {
 	return slices.ContainsFunc(i.Roles, func(own Role) bool {
 		return slices.ContainsFunc(own.withImplied(), func(role Role) bool { return slices.Contains(roles, role) })
 	})
 }
 
-// Rule grants a role when an attribute matches: a claim of a token, or a part of a certificate.
+// Rule grants a role if an attribute of the client has the value. Attributes are claims of a token or parts of a certificate.
 type Rule struct {
 	Role             Role
 	Attribute, Value string
 }
 
-// Rules grant roles to clients without a list of users.
+// Rules grant roles to clients that are not listed one by one. A client gets the roles of all rules that match.
 type Rules []Rule
 
-// ParseRules parses `role=attribute:value`, comma-separated. The value is everything after the first colon; commas and percent signs in it
-// are percent-encoded. The error lists all invalid rules.
+// ParseRules parses rules of the form `role=attribute:value`, comma-separated. The value is everything after the first colon; commas and
+// percent signs in a value must be percent-encoded. The error lists all invalid rules by their position.
 func ParseRules(text string) (Rules, error) {
 	var (
 		rules Rules
@@ -99,6 +100,7 @@ func ParseRules(text string) (Rules, error) {
 	return rules, errors.Join(errs...)
 }
 
+// parseRule parses one rule.
 func parseRule(entry string) (Rule, error) {
 	name, condition, _ := strings.Cut(entry, "=")
 	attribute, encoded, _ := strings.Cut(condition, ":")
@@ -120,7 +122,7 @@ func parseRule(entry string) (Rule, error) {
 	return Rule{Role: role, Attribute: attribute, Value: value}, nil
 }
 
-// roles returns the roles granted to a client with the attributes.
+// roles returns the roles of a client with the attributes, in the order of the rules and without duplicates.
 func (r Rules) roles(attributes map[string][]string) []Role {
 	var roles []Role
 

@@ -17,38 +17,38 @@ import (
 )
 
 const (
-	// maxToken bounds the tokens that are parsed, in bytes.
+	// maxToken is the length of the longest token that is parsed, in bytes. Parsing costs CPU time before the signature is checked.
 	maxToken = 16 << 10
-	// skew is how far the clocks of the issuer and of this service may differ.
+	// skew is the accepted difference between the clocks of the issuer and of this service.
 	skew = time.Minute
 )
 
-// TokenOptions set which tokens are accepted.
+// TokenOptions configure the accepted tokens. All fields are required.
 type TokenOptions struct {
 	// Issuer is the URL of the OpenID Connect issuer, with https except on the loopback.
 	Issuer string
 	// Audiences are the accepted audiences. A token must name one of them.
 	Audiences []string
-	// Algorithms are the accepted signature algorithms.
+	// Algorithms are the accepted signature algorithms, such as RS256. Symmetric algorithms and none are not supported.
 	Algorithms []string
-	// Rules grant roles according to claims. A rule on `scope` matches the claim scope or scp.
+	// Rules grant roles according to claims. A rule on scope matches the claims scope and scp.
 	Rules Rules
-	// NameClaim is the claim with the name of the client.
+	// NameClaim is the claim that holds the name of the client, such as sub.
 	NameClaim string
 	Client    *http.Client
 	Clock     clock.Clock
 }
 
-// Tokens authenticates clients by JSON Web Tokens of an OpenID Connect issuer. A token must be signed by a key of the issuer with an accepted
-// algorithm, name the issuer and an accepted audience, be valid now, and have an expiry and a name.
+// Tokens authenticates clients by JSON Web Tokens of an OpenID Connect issuer. A key of the issuer must have signed the token with an accepted
+// algorithm. The token must name the issuer and an accepted audience, have an expiry and a name, and be valid now.
 type Tokens struct {
 	options TokenOptions
 	keys    *keys
 	rules   *oidc.Config
 }
 
-// NewTokens returns an authenticator, or an error for invalid options. It does not call the issuer: a service starts and works while the
-// issuer does not answer.
+// NewTokens returns an authenticator, or an error for invalid options. It does not call the issuer, so a service starts during an outage of
+// the issuer; until the first fetch of the keys succeeds, all tokens get 503.
 func NewTokens(options TokenOptions) (*Tokens, error) {
 	if err := options.check(); err != nil {
 		return nil, err
@@ -65,6 +65,7 @@ func NewTokens(options TokenOptions) (*Tokens, error) {
 	}, nil
 }
 
+// check returns an error for the first invalid option.
 func (o TokenOptions) check() error {
 	address, err := url.Parse(o.Issuer)
 	if err != nil || address.Host == "" || !safe(address) {
@@ -96,12 +97,12 @@ func (o TokenOptions) check() error {
 	return nil
 }
 
-// safe reports whether responses of the address can be trusted: over TLS, or from this machine.
+// safe reports whether nobody on the network can forge responses of the address: it uses TLS or the loopback.
 func safe(address *url.URL) bool {
 	return address.Scheme == "https" || address.Scheme == "http" && !BeyondLoopback(address.Hostname()+":80")
 }
 
-// Part refreshes the keys of the issuer in the background.
+// Part returns the background work that fetches the keys of the issuer at an interval. The caller sets the clock and the log.
 func (t *Tokens) Part(periodic lifecycle.Periodic) lifecycle.Part {
 	periodic.Name, periodic.Every, periodic.Work = "keys of the token issuer", keysEvery, t.keys.refresh
 
@@ -111,7 +112,7 @@ func (t *Tokens) Part(periodic lifecycle.Periodic) lifecycle.Part {
 // Challenge implements Authenticator.
 func (*Tokens) Challenge() string { return `Bearer realm="environment broker"` }
 
-// Authenticate implements Authenticator.
+// Authenticate implements Authenticator. It reads the token from the header Authorization with the scheme Bearer.
 func (t *Tokens) Authenticate(r *http.Request) (Identity, error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -145,7 +146,8 @@ func (t *Tokens) Authenticate(r *http.Request) (Identity, error) {
 	return Identity{Name: name, Means: ByToken, Roles: t.options.Rules.roles(textsIn(claims))}, nil
 }
 
-// verify checks the signature, then issuer and times, with a tolerance of skew after the expiry. go-oidc tolerates early tokens itself.
+// verify checks the signature, then the issuer and the times. The clock of the verifier is late by skew, which tolerates tokens that have just
+// expired; go-oidc itself tolerates tokens that are not valid yet.
 func (t *Tokens) verify(ctx context.Context, token string) (*oidc.IDToken, error) {
 	payload, err := t.keys.verify(ctx, token)
 	if err != nil {
@@ -160,14 +162,14 @@ func (t *Tokens) verify(ctx context.Context, token string) (*oidc.IDToken, error
 	return verified, nil
 }
 
-// signed is the payload of a token whose signature was verified. The verifier of go-oidc does not do that, because its errors do not
-// distinguish an invalid signature from unknown keys.
+// signed is the payload of a token whose signature keys.verify has already checked. It stops go-oidc from checking the signature again with
+// keys of its own.
 type signed []byte
 
 // VerifySignature implements oidc.KeySet.
 func (s signed) VerifySignature(context.Context, string) ([]byte, error) { return s, nil }
 
-// rejected returns the error for the client, without contents of the token.
+// rejected converts an error of verify. A *keysError stays as it is; all others become a Rejection, whose text has no contents of the token.
 func rejected(err error) error {
 	if _, unknown := errors.AsType[*keysError](err); unknown {
 		return err
@@ -180,8 +182,8 @@ func rejected(err error) error {
 	return reject("The token is from another issuer, is not valid yet, or has no valid signature.")
 }
 
-// textsIn returns the claims that are strings or lists of strings. Issuers put scopes into scope or scp, as a list or separated by spaces;
-// both end up in scope.
+// textsIn returns the values of claims that are strings or lists of strings. Issuers put scopes into the claim scope or scp, as a list or
+// separated by spaces; textsIn returns the scopes of both claims under scope.
 func textsIn(claims map[string]any) map[string][]string {
 	found := map[string][]string{}
 

@@ -13,20 +13,22 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// Users authenticates clients by HTTP Basic authentication. A user may have several passwords, so that a password is replaced without an
-// interruption: add the new one, then remove the old one.
+// Users authenticates clients by HTTP Basic authentication. A user may have several passwords, so that operators can replace a password
+// without an interruption: add the new password, change the clients, then remove the old password.
 type Users struct {
 	known []user
 }
 
-// user keeps digests, so that a comparison takes the same time for inputs of any length.
+// user is a name with one password. It holds digests, so that a comparison takes the same time for inputs of any length. The digests have no
+// salt: they exist in memory only, and the configuration holds the passwords anyway.
 type user struct {
 	identity       Identity
 	name, password [sha256.Size]byte
 }
 
-// ParseUsers parses `user:password[:role+role]`, comma-separated. Each part is percent-encoded if it contains one of `,:+%`. A user
-// without a role gets RoleOSB. The error lists all invalid entries by their position and repeats nothing of their text.
+// ParseUsers parses users of the form `user:password[:role+role]`, comma-separated. The characters `,:+%` in a name or password must be
+// percent-encoded. A user without a role gets RoleOSB. The error lists all invalid entries by their position and quotes nothing of their
+// text, which may be a password.
 func ParseUsers(text secret.String) (Users, error) {
 	if strings.TrimSpace(text.Reveal()) == "" {
 		return Users{}, nil
@@ -35,8 +37,8 @@ func ParseUsers(text secret.String) (Users, error) {
 	return parseUsers("user", strings.Split(text.Reveal(), ","))
 }
 
-// ParseUserFile parses users as ParseUsers does, one per line. It skips empty lines and lines that start with #. A file without users is an
-// error: it may be half written, and would lock out all users.
+// ParseUserFile parses users in the form of ParseUsers, one per line. It skips empty lines and lines that start with #. A file without users
+// is an error: an editor may be about to write the file, and an empty list would lock out all users.
 func ParseUserFile(content []byte) (Users, error) {
 	users, err := parseUsers("line", strings.Split(strings.ReplaceAll(string(content), "\r\n", "\n"), "\n"))
 	if err == nil && users.None() {
@@ -46,6 +48,7 @@ func ParseUserFile(content []byte) (Users, error) {
 	return users, err
 }
 
+// parseUsers parses one user per entry. Errors name an entry by its place and number, such as "line 3".
 func parseUsers(place string, entries []string) (Users, error) {
 	var (
 		users Users
@@ -71,8 +74,8 @@ func parseUsers(place string, entries []string) (Users, error) {
 	return users, errors.Join(errs...)
 }
 
-// add adds a user, or another password of a known one. All passwords of a user must have the same roles: the role of a client must not
-// depend on which of them it uses during a rotation.
+// add adds a user, or another password of a known user. All passwords of a user must have the same roles, so that the rights of a client do
+// not depend on the password that it uses during a rotation.
 func (u *Users) add(added user) error {
 	for _, known := range u.known {
 		switch {
@@ -89,6 +92,7 @@ func (u *Users) add(added user) error {
 	return nil
 }
 
+// sameRoles reports whether both identities have the same roles, in any order.
 func sameRoles(one, other Identity) bool {
 	within := func(some, all []Role) bool {
 		return !slices.ContainsFunc(some, func(role Role) bool { return !slices.Contains(all, role) })
@@ -97,7 +101,7 @@ func sameRoles(one, other Identity) bool {
 	return within(one.Roles, other.Roles) && within(other.Roles, one.Roles)
 }
 
-// And returns both lists together. A name in both is one user with several passwords.
+// And returns the users of both lists. A name in both lists is one user with several passwords.
 func (u Users) And(others Users) (Users, error) {
 	both := Users{known: slices.Clone(u.known)}
 
@@ -110,6 +114,7 @@ func (u Users) And(others Users) (Users, error) {
 	return both, nil
 }
 
+// parseUser parses one entry. Its errors never quote the entry.
 func parseUser(entry string) (user, error) {
 	const most = 3
 
@@ -138,7 +143,7 @@ func parseUser(entry string) (user, error) {
 		for text := range strings.SplitSeq(parts[2], "+") {
 			role := Role(text)
 			if !role.known() {
-				// The error does not repeat the text: it is part of a password that contains a colon.
+				// The unknown role may be the end of a password that contains a colon, so the error does not quote it.
 				return user{}, errors.New("the role is unknown: use " + knownRoles +
 					", and percent-encode `,:+%` in names and passwords")
 			}
@@ -154,10 +159,11 @@ func parseUser(entry string) (user, error) {
 	}, nil
 }
 
-// None reports whether the list is empty, so that nobody can log in.
+// None reports whether the list has no users.
 func (u Users) None() bool { return len(u.known) == 0 }
 
-// Find returns the user with the name and the password. Every failure takes the same time.
+// Find returns the user with the name and the password. It compares with all users in constant time, so its duration reveals neither which
+// names exist nor how much of a password is right.
 func (u Users) Find(name, password string) (Identity, bool) {
 	var (
 		found        Identity
@@ -195,7 +201,7 @@ func (u Users) Authenticate(r *http.Request) (Identity, error) {
 // Challenge implements Authenticator.
 func (Users) Challenge() string { return `Basic realm="environment broker", charset="UTF-8"` }
 
-// ReloadedUsers returns the present users of a file that is reloaded.
+// ReloadedUsers is an Authenticator for a list of users that changes while the service runs. The function returns the current list.
 type ReloadedUsers func() Users
 
 // Authenticate implements Authenticator.

@@ -13,26 +13,26 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// probeTimeout bounds a probe of a runtime, and each session for a binding.
+// probeTimeout bounds a session with a runtime: a probe, or the changes for a binding.
 const probeTimeout = 15 * time.Second
 
-// Kubeconfigs issues admin kubeconfigs; provisionerclient.Client implements it. Its errors are of package failure: Waiting if the cluster
-// does not exist yet.
+// Kubeconfigs issues admin kubeconfigs; *provisionerclient.Client implements it. Errors are of package failure, with the kind Waiting if the
+// cluster does not exist yet.
 type Kubeconfigs interface {
 	Kubeconfig(ctx context.Context, tenant, runtimeID string) (secret.String, error)
 }
 
-// Access reaches the runtimes of instances.
+// Access calls the runtimes of instances. It is safe for concurrent use.
 type Access struct {
 	kubeconfigs Kubeconfigs
 }
 
-// New returns an Access that uses the kubeconfigs.
+// New returns an Access that requests an admin kubeconfig for each session.
 func New(kubeconfigs Kubeconfigs) Access {
 	return Access{kubeconfigs: kubeconfigs}
 }
 
-// AdminKubeconfig returns an admin kubeconfig of the instance's runtime, issued for this call. It must not be stored. An instance without a
+// AdminKubeconfig returns a new admin kubeconfig of the instance's runtime. Callers must not store the kubeconfig. An instance without a
 // runtime is failure.NotFound.
 func (a Access) AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error) {
 	if instance.RuntimeID == "" {
@@ -43,7 +43,7 @@ func (a Access) AdminKubeconfig(ctx context.Context, instance environment.Instan
 	return a.kubeconfigs.Kubeconfig(ctx, instance.RuntimeTenant(), instance.RuntimeID)
 }
 
-// kubeconfig returns that of the runtime, or the one that the tenant has provided for a cluster of its own.
+// kubeconfig returns the kubeconfig that the tenant provided for an own cluster, or a new admin kubeconfig for all other plans.
 func (a Access) kubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error) {
 	if own := instance.Request.Cluster.Own; own != nil {
 		return own.Kubeconfig.Reveal(), nil
@@ -52,8 +52,8 @@ func (a Access) kubeconfig(ctx context.Context, instance environment.Instance) (
 	return a.AdminKubeconfig(ctx, instance)
 }
 
-// Probe fails unless the API server of the instance's runtime accepts its admin kubeconfig. An unusable kubeconfig is failure.Permanent; any
-// answer of the API server except success is failure.Transient, because a new cluster may need a moment.
+// Probe returns nil if the API server of the instance's runtime accepts the kubeconfig. An unusable kubeconfig is failure.Permanent. Any
+// error of the API server is failure.Transient, even a rejection of the credentials, because a new cluster may not be complete yet.
 func (a Access) Probe(ctx context.Context, instance environment.Instance) error {
 	kubeconfig, err := a.kubeconfig(ctx, instance)
 	if err != nil {
@@ -82,7 +82,7 @@ func (a Access) Probe(ctx context.Context, instance environment.Instance) error 
 	return nil
 }
 
-// Check validates a kubeconfig from a tenant. The error never quotes it.
+// Check validates a kubeconfig from a tenant without calling the cluster. The error never quotes the kubeconfig.
 func Check(kubeconfig secret.String) error {
 	config, err := restConfig(kubeconfig)
 	if err != nil {
@@ -96,7 +96,8 @@ func Check(kubeconfig secret.String) error {
 	return nil
 }
 
-// restConfig reads a kubeconfig from a tenant or a cluster: it must not start programs or read files here.
+// restConfig parses a kubeconfig. A kubeconfig may come from a tenant, so restConfig rejects references to programs, files and proxies:
+// client-go would run the programs and read the files on the broker's machine.
 func restConfig(kubeconfig secret.String) (*rest.Config, error) {
 	parsed, err := clientcmd.Load([]byte(kubeconfig.Reveal()))
 	if err != nil {
@@ -125,7 +126,7 @@ func restConfig(kubeconfig secret.String) (*rest.Config, error) {
 	return config, nil
 }
 
-// unusable returns the error for an invalid kubeconfig. It has no cause, which may quote the kubeconfig.
+// unusable returns the error for an invalid kubeconfig. The error has no cause, because causes may quote the kubeconfig.
 func unusable(why string) error {
 	return failure.New(failure.Permanent, "the kubeconfig of the runtime is unusable: %s", why).
 		WithReason(failure.ReasonInternal, failure.ComponentProvisioner)

@@ -21,15 +21,17 @@ import (
 )
 
 const (
-	// accountNamespace exists in every cluster from the start.
+	// accountNamespace is the namespace of all accounts. It exists in every cluster.
 	accountNamespace = metav1.NamespaceSystem
 
+	// The labels let administrators of a cluster find the objects of the broker and of a binding.
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	labelBinding   = "environment-broker.io/binding"
 	managedBy      = "environment-broker"
 )
 
-// account is the ServiceAccount of a binding, with a ClusterRoleBinding. Its name is the same on every attempt.
+// account is the ServiceAccount of a binding with its ClusterRoleBinding. Both objects have the same name, which is the same on every attempt,
+// so a repeated attempt finds the objects of the attempt before.
 type account struct {
 	name     string
 	labels   map[string]string
@@ -39,9 +41,9 @@ type account struct {
 	role     string
 }
 
-// Grant creates the account of the binding if it is missing, and issues new credentials for it. It is idempotent except for the token: each
-// call issues another one, and earlier ones stay valid until they expire. The runtime may grant a shorter lifetime than requested; ExpiresAt
-// is the actual one.
+// Grant creates the missing objects of the binding's account and issues a token for the account. A repeated call issues another token;
+// earlier tokens stay valid until they expire. The runtime may grant a shorter lifetime than requested, so ExpiresAt is the expiry of the
+// issued token.
 func (a Access) Grant(ctx context.Context, instance environment.Instance, binding environment.Binding) (environment.Access, error) {
 	return reached(ctx, a, instance, binding, func(ctx context.Context, config *rest.Config, account account) (environment.Access, error) {
 		if err := account.create(ctx); err != nil {
@@ -57,7 +59,8 @@ func (a Access) Grant(ctx context.Context, instance environment.Instance, bindin
 	})
 }
 
-// Revoke removes the account of the binding. Its tokens become invalid within the ten seconds for which an API server caches them.
+// Revoke removes the account of the binding; a missing account is not an error. The account's tokens stop working within ten seconds, the
+// time for which an API server caches the result of a token's authentication.
 func (a Access) Revoke(ctx context.Context, instance environment.Instance, binding environment.Binding) error {
 	_, err := reached(ctx, a, instance, binding, func(ctx context.Context, _ *rest.Config, account account) (struct{}, error) {
 		return struct{}{}, refused(account.remove(ctx), "remove the account of the binding")
@@ -66,8 +69,8 @@ func (a Access) Revoke(ctx context.Context, instance environment.Instance, bindi
 	return err
 }
 
-// reached runs work with the account, in an admin session with the runtime. Each call gets a kubeconfig of its own, so a retry after
-// HTTP 401 has new credentials.
+// reached runs work in an admin session with the instance's runtime. Each call requests a new kubeconfig, so a retry after HTTP 401 has new
+// credentials.
 func reached[Result any](ctx context.Context, access Access, instance environment.Instance, binding environment.Binding,
 	work func(ctx context.Context, config *rest.Config, account account) (Result, error),
 ) (result Result, err error) {
@@ -98,6 +101,7 @@ func reached[Result any](ctx context.Context, access Access, instance environmen
 	return work(ctx, config, account)
 }
 
+// accountOf returns the account of the binding with clients for the session. It calls no server.
 func accountOf(config *rest.Config, client *http.Client, binding environment.Binding) (account, error) {
 	core, coreErr := corev1client.NewForConfigAndClient(config, client)
 	rbac, rbacErr := rbacv1client.NewForConfigAndClient(config, client)
@@ -116,7 +120,8 @@ func accountOf(config *rest.Config, client *http.Client, binding environment.Bin
 	}, nil
 }
 
-// create creates the missing objects of the account.
+// create creates the objects of the account that do not exist yet. It does not compare existing objects: the name of an account is unique to
+// its binding, and a binding never changes.
 func (a account) create(ctx context.Context) error {
 	if _, err := a.core.ServiceAccounts(accountNamespace).Create(ctx, &corev1.ServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Name: a.name, Namespace: accountNamespace, Labels: a.labels},
@@ -135,6 +140,7 @@ func (a account) create(ctx context.Context) error {
 	return nil
 }
 
+// token issues a token for the account through the TokenRequest API.
 func (a account) token(ctx context.Context) (authenticationv1.TokenRequestStatus, error) {
 	issued, err := a.core.ServiceAccounts(accountNamespace).CreateToken(ctx, a.name, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &a.lifetime},
@@ -146,7 +152,8 @@ func (a account) token(ctx context.Context) (authenticationv1.TokenRequestStatus
 	return issued.Status, nil
 }
 
-// remove deletes the role binding first, so that the account has no permissions even if its deletion fails. Missing objects are not an error.
+// remove deletes the objects of the account. It deletes the ClusterRoleBinding first, so that the account has no rights even if the second
+// deletion fails.
 func (a account) remove(ctx context.Context) error {
 	if err := a.rbac.ClusterRoleBindings().Delete(ctx, a.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return err
@@ -159,7 +166,8 @@ func (a account) remove(ctx context.Context) error {
 	return nil
 }
 
-// refused classifies the error of an action in a runtime. Nil stays nil.
+// refused classifies the error of an action in a runtime: Permanent if the API server rejects the request itself, Transient otherwise. It
+// returns nil for nil.
 func refused(err error, action string) error {
 	switch {
 	case err == nil:
@@ -173,7 +181,7 @@ func refused(err error, action string) error {
 	}
 }
 
-// accessBy returns a kubeconfig with the token, for the same API server as the administrator's.
+// accessBy returns a kubeconfig with the token, for the server and the certificate authority of the admin kubeconfig.
 func accessBy(admin *rest.Config, issued authenticationv1.TokenRequestStatus) (environment.Access, error) {
 	const name = "runtime"
 
@@ -189,7 +197,7 @@ func accessBy(admin *rest.Config, issued authenticationv1.TokenRequestStatus) (e
 		AuthInfos: []kubeconfigv1.NamedAuthInfo{{Name: name, AuthInfo: kubeconfigv1.AuthInfo{Token: issued.Token}}},
 	})
 	if err != nil || issued.Token == "" || issued.ExpirationTimestamp.IsZero() {
-		// The cause could quote the token.
+		// The error has no cause, because the cause may quote the token.
 		return environment.Access{}, failure.New(failure.Transient, "the runtime issued an unusable token").
 			WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// connect returns an HTTP client of the API server for one session. disconnect closes its connections. The client does not follow redirects.
+// connect returns an HTTP client for one session with the API server. The caller must call disconnect at the end of the session. The client
+// does not follow redirects, so that the credentials go to no other host.
 func connect(config *rest.Config) (client *http.Client, disconnect func(), err error) {
 	transport, disconnect, err := Transport(config)
 	if err != nil {
@@ -20,11 +21,11 @@ func connect(config *rest.Config) (client *http.Client, disconnect func(), err e
 
 	return &http.Client{
 		Transport: transport, Timeout: config.Timeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // credentials must not go to another host
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}, disconnect, nil
 }
 
-// askVersion fails unless the API server returns its version. That needs no rights, but invalid credentials are rejected.
+// askVersion requests the version of the API server. The request needs no rights, but API servers reject invalid credentials.
 func askVersion(ctx context.Context, client *http.Client, config *rest.Config) error {
 	address, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -33,7 +34,7 @@ func askVersion(ctx context.Context, client *http.Client, config *rest.Config) e
 
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.JoinPath("version").String(), nil)
 	if err != nil {
-		return fmt.Errorf("asking the API server for its version: %w", err)
+		return fmt.Errorf("requesting the version of the API server: %w", err)
 	}
 
 	response, err := client.Do(request)
@@ -42,22 +43,23 @@ func askVersion(ctx context.Context, client *http.Client, config *rest.Config) e
 	}
 
 	if err := response.Body.Close(); err != nil {
-		return fmt.Errorf("reading the answer of the API server: %w", err)
+		return fmt.Errorf("reading the response of the API server: %w", err)
 	}
 
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the API server answers with %s", response.Status)
+		return fmt.Errorf("requesting the version of the API server: status %s", response.Status)
 	}
 
 	return nil
 }
 
-// largestAnswer bounds response bodies, in bytes: runtimes belong to tenants and may answer anything.
+// largestAnswer bounds the body of a response in bytes. Runtimes belong to tenants, who could return endless responses.
 const largestAnswer = 32 << 20
 
-// Transport returns an authenticated transport to the API server of the configuration. It serves one session: client-go would cache
-// connections per kubeconfig forever. Call disconnect at the end. It speaks HTTP/1.1, as a session sends one request at a time.
-func Transport(config *rest.Config) (transport http.RoundTripper, leave func(), err error) {
+// Transport returns an authenticated transport for one session with the API server of the configuration. The caller must call disconnect at
+// the end of the session. The transports of client-go do not fit, because client-go caches them per kubeconfig and never closes them. Transport
+// speaks HTTP/1.1: a session sends one request at a time.
+func Transport(config *rest.Config) (transport http.RoundTripper, disconnect func(), err error) {
 	trust, err := rest.TLSConfigFor(config)
 	if err != nil {
 		return nil, nil, err

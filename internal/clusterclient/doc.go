@@ -1,4 +1,8 @@
-// Package clusterclient reaches the API servers of runtimes. Transport is the base of both services: a kubeconfig serves one session, and
-// nothing is cached. Access is the broker's part: it probes runtimes, validates kubeconfigs of tenants, and creates and removes the
-// ServiceAccounts of bindings. The Provisioner's part is package clusteraccess. Errors are of package failure.
+// Package clusterclient calls the API servers of runtimes.
+//
+// Access is the client of the broker: it probes runtimes, validates kubeconfigs of tenants, and manages the ServiceAccounts of bindings. The
+// Provisioner has a client of its own in package clusteraccess. Both clients use Transport, which serves one session and caches nothing.
+//
+// Runtimes belong to tenants, so the package limits the time and size of every response, does not follow redirects, and quotes no
+// kubeconfig in an error. Errors are of package failure. A new action in a runtime is a method of Access that works inside reached.
 package clusterclient

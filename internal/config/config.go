@@ -15,9 +15,10 @@ import (
 // Prefix starts the names of the variables of both services.
 const Prefix = "APP_"
 
-// Read returns the defaults, changed by the variables whose names start with the prefix. The environment has the form of os.Environ. An empty
-// variable counts as absent, as charts write variables without a value; a map is replaced as a whole. Unknown variables are ignored. One error
-// lists all invalid variables; it never shows a value.
+// Read returns the defaults with the values of the variables whose names start with the prefix. The environment has the form of os.Environ.
+//
+// An empty variable keeps the default, because charts write variables without a value. A map variable replaces the whole map of the defaults.
+// Read ignores unknown variables. The error lists all invalid variables and quotes no value.
 func Read[Config any](prefix string, defaults Config, environment []string) (Config, error) {
 	variables := env.ToMap(environment)
 	config := defaults
@@ -29,7 +30,7 @@ func Read[Config any](prefix string, defaults Config, environment []string) (Con
 
 	var lines []string
 
-	// The library names the invalid field and not the variable. Parsing each variable alone finds it.
+	// The errors of the library name the field and not the variable. Parsing each variable alone shows which variables are invalid.
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		if strings.HasPrefix(name, prefix) {
 			alone := defaults
@@ -39,14 +40,14 @@ func Read[Config any](prefix string, defaults Config, environment []string) (Con
 		}
 	}
 
-	if len(lines) == 0 { // the struct is at fault, not a variable
+	if len(lines) == 0 { // no variable is invalid, so the struct has a field that the library does not support
 		return defaults, fmt.Errorf("reading the configuration: %w", err)
 	}
 
 	return defaults, fmt.Errorf("reading the configuration: %s", strings.Join(lines, "; "))
 }
 
-// form returns a hint at how to write a value of the type, if it is not obvious.
+// form returns a hint at the notation of a type, or an empty text if the notation is obvious.
 func form(kind reflect.Type) string {
 	switch kind {
 	case reflect.TypeFor[time.Duration]():
@@ -60,7 +61,7 @@ func form(kind reflect.Type) string {
 	}
 }
 
-// describe replaces the errors of the library, which quote values: a value may be a secret.
+// describe returns a line for each invalid value in an error of the library. The library's own texts quote the values.
 func describe(name string, err error) []string {
 	aggregate, _ := errors.AsType[env.AggregateError](err)
 	lines := make([]string, 0, len(aggregate.Errors))

@@ -9,19 +9,21 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// Variable describes an environment variable.
+// Variable describes an environment variable for the reference page.
 type Variable struct {
+	// Name is the full name with all prefixes, such as APP_DATABASE_HOST.
 	Name string
-	// Default is empty for secrets, even for well-known ones.
+	// Default is the default in the notation of Read. It is empty for secrets, even for well-known defaults.
 	Default string
 	Help    string
 }
 
-// Variables lists the variables of a configuration struct that holds the defaults, in the order of its fields.
+// Variables lists the variables of a configuration struct in the order of its fields. The values of the struct are the defaults.
 func Variables(prefix string, defaults any) []Variable {
 	return variables(prefix, reflect.ValueOf(defaults))
 }
 
+// variables lists the variables of a struct and of its nested structs.
 func variables(prefix string, config reflect.Value) []Variable {
 	var found []Variable
 
@@ -44,7 +46,7 @@ func variables(prefix string, config reflect.Value) []Variable {
 	return found
 }
 
-// show formats a default as Read parses it. Maps are sorted, so that the page is stable.
+// show formats a default in the notation that Read parses. Map entries are sorted, so that the generated page is stable.
 func show(value reflect.Value) string {
 	if _, hidden := reflect.TypeAssert[secret.String](value); hidden {
 		return ""

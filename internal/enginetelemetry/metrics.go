@@ -19,7 +19,7 @@ const (
 	labelReason  = "reason"
 )
 
-// Metrics counts and times the work of an engine. It implements process.Observer.
+// Metrics counts and times the work of an engine. It implements process.Observer and is safe for concurrent use.
 type Metrics struct {
 	running      *prometheus.GaugeVec
 	pickUp       *prometheus.HistogramVec
@@ -34,7 +34,7 @@ type Metrics struct {
 
 var _ process.Observer = (*Metrics)(nil)
 
-// New returns the metrics of one engine and registers them. It panics if the registerer has them already.
+// New returns the metrics of an engine and registers them. It panics if the registerer already has them: a process has one engine.
 func New(registerer prometheus.Registerer) *Metrics {
 	counter := func(name, help string) prometheus.CounterOpts {
 		return prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}

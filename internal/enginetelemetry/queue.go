@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// queueTimeout bounds the query of a scrape, which a healthy database answers within milliseconds.
+// queueTimeout bounds the query of a scrape. A healthy database needs milliseconds; Prometheus gives up after ten seconds by default.
 const queueTimeout = 2 * time.Second
 
 // QueueDepths counts unfinished operations by kind and state; *operations.Store implements it.
@@ -19,7 +19,8 @@ type QueueDepths interface {
 	QueueDepths(ctx context.Context) ([]operations.QueueDepth, error)
 }
 
-// queue reads the number and age of unfinished operations from the database at each scrape, so all replicas report the same.
+// queue is a collector that queries the number and age of unfinished operations at each scrape. All replicas share the database, so they report
+// the same values.
 type queue struct {
 	store QueueDepths
 	clock clock.PassiveClock
@@ -28,8 +29,8 @@ type queue struct {
 	unfinished, oldest *prometheus.Desc
 }
 
-// Queue returns the metrics of pending and running operations. Each scrape queries the database, at most for queueTimeout. While the database
-// is down the metrics are missing, which alert rules must expect.
+// Queue returns a collector for the number and age of unfinished operations. Each scrape queries the database for at most queueTimeout.
+// During an outage of the database the metrics are absent; alert rules must not treat that as an empty queue.
 func Queue(store QueueDepths, clock clock.PassiveClock, log logrus.FieldLogger) prometheus.Collector {
 	describe := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, []string{labelKind, labelState}, nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// The attributes of spans of operations. Their last parts are the names of the log fields.
+// The attributes of the spans. They name operations, instances and steps, and never contain payloads.
 const (
 	attributeOperation = "operation.id"
 	attributeInstance  = "instance.id"
@@ -24,13 +24,13 @@ const (
 	attributeOutcome   = "operation.outcome"
 )
 
-// tracer creates a span for each operation, and a child span for each attempt of a step. Several replicas may work on one operation, so they
-// derive the ids of its span from the operation instead of storing them.
+// tracer creates a span for each operation and a child span for each attempt of a step. The attempts of an operation may run on several replicas.
+// All replicas derive the ID of the operation's span from the ID of the operation, so none of them has to store it.
 type tracer struct {
 	tracing *tracing.Tracing
 }
 
-// NewTracer returns the tracer of an engine, or nil if tracing is off.
+// NewTracer returns the tracer of an engine, or nil if tracing is nil, which means that tracing is off.
 func NewTracer(tracing *tracing.Tracing) process.Tracer {
 	if tracing == nil {
 		return nil
@@ -39,7 +39,8 @@ func NewTracer(tracing *tracing.Tracing) process.Tracer {
 	return tracer{tracing}
 }
 
-// Attempt implements process.Tracer.
+// Attempt implements process.Tracer. The returned context makes calls of the step children of the attempt's span; the returned function ends
+// the span.
 func (t tracer) Attempt(ctx context.Context, record process.Record, attempt process.Attempt,
 ) (context.Context, func(process.Outcome, string)) {
 	_, own := t.spanOf(record)
@@ -61,8 +62,8 @@ func (t tracer) Attempt(ctx context.Context, record process.Record, attempt proc
 	}
 }
 
-// Ended implements process.Tracer. Spans have a start and an end, so the span of the operation is created here, with the ids that spanOf
-// derives.
+// Ended implements process.Tracer. A span is exported as a whole when it ends, and no replica lives as long as an operation. Ended therefore
+// creates the span of the operation after the fact, with the start and end times of the operation.
 func (t tracer) Ended(record process.Record) {
 	parent, own := t.spanOf(record)
 	ctx := tracing.WithIDs(trace.ContextWithRemoteSpanContext(context.Background(), parent), own)
@@ -79,8 +80,9 @@ func (t tracer) Ended(record process.Record) {
 	span.End(trace.WithTimestamp(record.FinishedAt))
 }
 
-// spanOf returns the span of an operation and its parent, the span of the request that ordered it. Every replica derives the same ids. An
-// operation that no traced request ordered starts a trace whose id is the operation's, so that operators find it.
+// spanOf returns the span of an operation and the span's parent: the request that ordered the operation. The result is the same on every
+// replica. An operation without a traced request starts a trace. The ID of that trace is the ID of the operation, so that operators can find
+// the trace.
 func (t tracer) spanOf(record process.Record) (parent, own trace.SpanContext) {
 	parent = tracing.Parse(record.Trace)
 	traceID, flags := parent.TraceID(), parent.TraceFlags()

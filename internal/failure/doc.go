@@ -1,7 +1,8 @@
-// Package failure defines the errors of the services. Each has a kind (its meaning), a component (where it happened), a reason (for
-// programs), a text for the user, and a cause for the log.
+// Package failure defines the errors of the services. An Error has a kind (how to react), a component (where the error happened), a reason
+// (for programs), a text (for users), and a cause (for the log).
 //
-// MappingOf maps a kind to OSB, GraphQL, REST and the engine's retry, so all protocols treat an error alike. An error without an *Error in
-// its chain is internal: its text is logged and never reaches a user. A new reason gets an entry in Reasons, which the page
-// docs/user/errors.md lists.
+// MappingOf maps each kind to the status of OSB, REST and GraphQL responses and to the engine's decision to retry, so all protocols treat an
+// error alike. An error without an *Error in its chain is an internal error: its text is logged and never reaches a user.
+//
+// A new reason is a constant and an entry in Reasons, from which the page docs/user/errors.md is generated.
 package failure

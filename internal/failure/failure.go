@@ -3,12 +3,13 @@ package failure
 import (
 	"errors"
 	"fmt"
+	"net/http"
 )
 
-// Kind classifies an error by the reaction that it needs. MappingOf maps it to each protocol.
+// Kind classifies an error by the reaction that it needs. MappingOf maps kinds to each protocol.
 type Kind string
 
-// The kinds. The engine retries Transient and Waiting only.
+// The kinds. The engine retries steps that fail with Transient or Waiting; all other kinds fail the operation.
 const (
 	// Invalid: the request stays wrong until its sender changes it.
 	Invalid Kind = "invalid"
@@ -22,7 +23,7 @@ const (
 	Denied Kind = "denied"
 	// Transient: the same call may succeed later without intervention.
 	Transient Kind = "transient"
-	// Waiting: no error; something else has to finish first.
+	// Waiting: nothing is wrong, but something else has to finish first, such as the creation of a cluster.
 	Waiting Kind = "waiting"
 	// Permanent: an upstream rejected the call, and will reject it again.
 	Permanent Kind = "permanent"
@@ -30,7 +31,7 @@ const (
 	Internal Kind = "internal"
 )
 
-// Reasons and components. The values are those of the Kyma Environment Broker, which its clients parse.
+// Reasons and components. Their values are those of the Kyma Environment Broker, because existing clients parse them.
 const (
 	ReasonInternal        = "err_keb_internal"
 	ReasonTimeout         = "err_keb_timeout"
@@ -62,7 +63,7 @@ const (
 	ComponentReleases = "releases"
 )
 
-// Error is an error with its meaning for the engine (kind), people (text) and programs (reason and component).
+// Error is an error that the engine (Kind), users (Text) and programs (Reason and Component) can handle without parsing texts.
 type Error struct {
 	Kind Kind
 	// Reason is the cause for programs, such as ReasonTimeout or an error code of Gardener.
@@ -77,24 +78,24 @@ type Error struct {
 	Cause error
 }
 
-// New returns an error of the kind with a text for the user.
+// New returns an error of the kind. Format and args make the text for the user, so they must contain no secret.
 func New(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...)}
 }
 
-// Wrap returns an error of the kind with a text for the user and the error that caused it.
+// Wrap returns an error like New with a cause, which is logged and not shown to the user.
 func Wrap(kind Kind, cause error, format string, args ...any) *Error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Cause: cause}
 }
 
-// WithReason sets reason and component, and returns the same error.
+// WithReason sets the reason and the component of the error, and returns the same error.
 func (e *Error) WithReason(reason, component string) *Error {
 	e.Reason, e.Component = reason, component
 
 	return e
 }
 
-// At sets the paths of the invalid fields, and returns the same error.
+// At sets the paths of the invalid fields in the request, and returns the same error.
 func (e *Error) At(fields ...string) *Error {
 	e.Fields = fields
 
@@ -113,12 +114,13 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// KindOf returns the kind of the first Error in err's chain, Internal when there is none.
+// KindOf returns the kind of the first Error in the chain of err, or Internal if the chain has no Error.
 func KindOf(err error) Kind {
 	return Of(err).Kind
 }
 
-// Of returns the first Error in err's chain, or an internal error whose text hides that of err.
+// Of returns the first Error in the chain of err. If the chain has no Error, Of returns an internal error whose Text says nothing about err,
+// and whose Cause is err.
 func Of(err error) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		return known
@@ -127,7 +129,61 @@ func Of(err error) *Error {
 	return &Error{Kind: Internal, Reason: ReasonInternal, Text: "internal error", Cause: err}
 }
 
-// Is reports whether err is of the kind.
+// Is reports whether err is not nil and of the kind.
 func Is(err error, kind Kind) bool {
 	return err != nil && KindOf(err) == kind
+}
+
+// Mapping maps a kind to the protocols and to the engine.
+type Mapping struct {
+	// HTTP is the status of OSB and REST responses.
+	HTTP int
+	// GraphQL is the value of extensions.error_code in GraphQL errors. Clients retry unless the value is between 400 and 499.
+	GraphQL int
+	// Retry reports whether the engine runs a failed step again.
+	Retry bool
+}
+
+// MappingOf returns the mapping of the kind. An unknown kind counts as Internal.
+func MappingOf(kind Kind) Mapping {
+	switch kind {
+	case Invalid:
+		return Mapping{HTTP: http.StatusBadRequest, GraphQL: http.StatusBadRequest}
+	case Conflict:
+		return Mapping{HTTP: http.StatusConflict, GraphQL: http.StatusBadRequest}
+	case NotFound:
+		return Mapping{HTTP: http.StatusNotFound, GraphQL: http.StatusBadRequest}
+	case Quota:
+		return Mapping{HTTP: http.StatusUnprocessableEntity, GraphQL: http.StatusBadRequest}
+	case Denied:
+		return Mapping{HTTP: http.StatusForbidden, GraphQL: http.StatusForbidden}
+	case Transient, Waiting:
+		return Mapping{HTTP: http.StatusServiceUnavailable, GraphQL: http.StatusServiceUnavailable, Retry: true}
+	case Permanent:
+		return Mapping{HTTP: http.StatusBadGateway, GraphQL: http.StatusBadRequest}
+	case Internal:
+	}
+
+	return Mapping{HTTP: http.StatusInternalServerError, GraphQL: http.StatusInternalServerError}
+}
+
+// ReasonMeaning documents a reason and its remedy in sentences for the page docs/user/errors.md. All fields are required.
+type ReasonMeaning struct{ Reason, Meaning, Remedy string }
+
+// Reasons documents all reasons of this package. Failed operations may also have a code of Gardener as their reason, such as
+// ERR_INFRA_QUOTA_EXCEEDED.
+func Reasons() []ReasonMeaning {
+	return []ReasonMeaning{
+		{ReasonInternal, "an internal error of the broker or the Provisioner", "search the log for the ID of the operation"},
+		{ReasonTimeout, "something did not finish in time", "`ebctl operation explain` says what the operation waited for; then retry"},
+		{ReasonHTTPStatus, "an upstream returned an unexpected response", "check that system; the operation retries by itself"},
+		{ReasonNotFound, "a row that the operation needs is gone", "delete the instance if it still exists; the operation has nothing left to do"},
+		{ReasonAlreadyExists, "an object with the same name exists", "remove the object that the text names, then retry"},
+		{ReasonConflict, "the object changed at the same time", "none: the operation retries by itself; if it has failed, retry it"},
+		{ReasonClusterNotFound, "the cluster is not in Gardener", "check the log of Gardener, unless somebody removed the cluster by hand"},
+		{ReasonSystemAway, "an upstream failed several calls in a row, and the circuit breaker is open", "repair that system: the operation continues by itself"},
+		{ReasonBusy, "too many calls to an upstream are in flight", "none: the operation retries by itself"},
+		{ReasonDirectorNilResponse, "Director returned no result", "check Director; the operation retries by itself"},
+		{ReasonDirectorIDMismatch, "Director returned another runtime", "check Director; the operation retries by itself"},
+	}
 }

@@ -1,8 +1,8 @@
-// Package graphqlclient sends GraphQL requests over HTTP and reads the answers. The clients of the Provisioner and of Director use it; they
-// classify its errors, because what an error means depends on the upstream.
+// Package graphqlclient sends GraphQL requests over HTTP and decodes the responses. The clients of the Provisioner and of Director use the
+// package and classify its errors, because the same error has different meanings for different upstreams.
 //
-// No error of this package contains a URL, which may hold credentials. Excerpts of an answer are short, printable, and never taken from a
-// Confidential one.
+// Errors of this package never contain URLs, which may hold credentials. They quote at most a short, printable excerpt of a response, and
+// nothing of a confidential one.
 package graphqlclient
 
 import (
@@ -18,23 +18,23 @@ import (
 	"unicode"
 )
 
-// maxExcerpt is the length of the longest excerpt, in characters.
+// maxExcerpt is the length of the longest excerpt in characters.
 const maxExcerpt = 200
 
-// Request is one POST to a GraphQL server.
+// Request is a POST request to a GraphQL server.
 type Request struct {
 	URL string
 	// Body is the encoded GraphQL request.
 	Body []byte
-	// Header holds the headers besides those of the content type. Empty values are not sent.
+	// Header holds headers in addition to Content-Type and Accept. Empty values are not sent.
 	Header map[string]string
-	// MaxBytes limits the part of the answer that is read.
+	// MaxBytes limits the body of the response. Decode rejects a longer response.
 	MaxBytes int
-	// Confidential answers are never quoted in errors.
+	// Confidential forbids quoting the response in errors.
 	Confidential bool
 }
 
-// Answer is the answer to a Request.
+// Answer is the response to a Request. Decode interprets the body.
 type Answer struct {
 	Status int
 
@@ -42,17 +42,17 @@ type Answer struct {
 	body    []byte
 }
 
-// Unexpected is the error for an answer that holds neither data nor an error of GraphQL.
+// Unexpected reports a response that is not valid GraphQL, such as the error page of a proxy.
 type Unexpected struct {
-	// Text completes "the server …".
+	// Text is the rest of a sentence that starts with the name of the server, such as "answered with HTTP status 502 Bad Gateway".
 	Text string
-	// Excerpt is the start of the answer, after a colon; empty if the answer is empty or confidential.
+	// Excerpt is a colon and the start of the response. It is empty if the response is empty or confidential.
 	Excerpt string
-	// Cause is the error of the decoder, if any.
+	// Cause is the error of the JSON decoder, or nil.
 	Cause error
 }
 
-// ErrNoData is the error for GraphQL answers without data and errors.
+// ErrNoData reports a GraphQL response that has neither data nor errors.
 var ErrNoData = errors.New("answered without data")
 
 // Error returns the text with the excerpt.
@@ -61,11 +61,11 @@ func (u *Unexpected) Error() string { return u.Text + u.Excerpt }
 // Unwrap returns the cause.
 func (u *Unexpected) Unwrap() error { return u.Cause }
 
-// Send sends the request and reads the answer, whatever its status.
+// Send sends the request and reads the response, regardless of its status. It returns an error only if there is no complete response.
 func Send(ctx context.Context, client *http.Client, request Request) (Answer, error) {
 	post, err := http.NewRequestWithContext(ctx, http.MethodPost, request.URL, bytes.NewReader(request.Body))
 	if err != nil {
-		return Answer{}, fmt.Errorf("making a request: %w", WithoutURL(err))
+		return Answer{}, fmt.Errorf("creating a request: %w", WithoutURL(err))
 	}
 
 	post.Header.Set("Content-Type", "application/json")
@@ -81,18 +81,18 @@ func Send(ctx context.Context, client *http.Client, request Request) (Answer, er
 	if err != nil {
 		return Answer{}, WithoutURL(err)
 	}
-	defer response.Body.Close() //nolint:errcheck // The body was read.
+	defer response.Body.Close() //nolint:errcheck // only read
 
 	body, err := io.ReadAll(io.LimitReader(response.Body, int64(request.MaxBytes)+1))
 	if err != nil {
-		return Answer{}, fmt.Errorf("reading the answer: %w", err)
+		return Answer{}, fmt.Errorf("reading the response: %w", err)
 	}
 
 	return Answer{Status: response.StatusCode, request: request, body: body}, nil
 }
 
-// Decode reads the answer's data into data, or returns the first GraphQL error of the answer, whose form E depends on the server. Errors of
-// GraphQL take precedence over the HTTP status. The error is ErrNoData or *Unexpected.
+// Decode decodes the data of the response into data. If the response has GraphQL errors, Decode returns the first one; servers differ in the
+// form E of their errors. GraphQL errors take precedence over the HTTP status. Any other problem is ErrNoData or *Unexpected.
 func Decode[E any](answer Answer, data any) (*E, error) {
 	if len(answer.body) > answer.request.MaxBytes {
 		return nil, &Unexpected{Text: fmt.Sprintf("answered with more than %d bytes", answer.request.MaxBytes)}
@@ -123,6 +123,7 @@ func Decode[E any](answer Answer, data any) (*E, error) {
 	return nil, nil //nolint:nilnil // no error of either sort
 }
 
+// unexpected returns an error with an excerpt of the response, unless the response is confidential.
 func (a Answer) unexpected(cause error, format string, args ...any) *Unexpected {
 	unexpected := &Unexpected{Text: fmt.Sprintf(format, args...), Cause: cause}
 	if len(a.body) > 0 && !a.request.Confidential {
@@ -139,10 +140,10 @@ func IsURL(text string) bool {
 	return err == nil && parsed.Host != "" && (parsed.Scheme == "http" || parsed.Scheme == "https")
 }
 
-// NoRedirects is for http.Client.CheckRedirect: a followed redirect could carry tokens and secrets to another host.
+// NoRedirects is a value for http.Client.CheckRedirect. A client that followed redirects could send tokens and secrets to another host.
 func NoRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// WithoutURL returns the cause inside an error of net/http, without the request's URL.
+// WithoutURL returns the cause of an error of net/http, without the URL of the request.
 func WithoutURL(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err
@@ -151,9 +152,9 @@ func WithoutURL(err error) error {
 	return err
 }
 
-// Excerpt returns the first 200 characters of a foreign text as one printable line.
+// Excerpt returns the first 200 characters of an untrusted text as one printable line.
 func Excerpt(text string) string {
-	// Long texts are cut before the work on each character; a character has at most four bytes.
+	// A long text is cut first, because the work below is per character. A character has at most four bytes, and white space shrinks.
 	if most := 16 * maxExcerpt; len(text) > most {
 		text = text[:most]
 	}

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// Endpoint handles a request. It returns a response, or an error that RefusalOf converts, so endpoints return errors of other packages as they
-// are.
+// Endpoint handles a request and returns either a response or an error. RefusalOf converts the error, so an endpoint returns errors of other
+// packages unchanged.
 type Endpoint func(r *http.Request) (Response, error)
 
-// ServeHTTP implements http.Handler. The cause of a refusal goes to the log line of the request only.
+// ServeHTTP implements http.Handler. The cause of a refusal is added to the log line of the request and is not sent.
 func (e Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	response, err := e(r)
 	if err != nil {
@@ -27,7 +27,8 @@ func (e Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	response.Write(w)
 }
 
-// Methods are the endpoints of one path by HTTP method. HEAD uses the endpoint of GET. Other methods get 405 and the header Allow.
+// Methods maps the HTTP methods of one path to their handlers. HEAD uses the handler of GET. The response to other methods is 405 with the
+// header Allow.
 type Methods map[string]http.Handler
 
 // ServeHTTP implements http.Handler.
@@ -52,27 +53,28 @@ func (m Methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	refusal.response().Write(w)
 }
 
-// NotFound is the endpoint of unknown paths.
+// NotFound is the Endpoint of unknown paths. The default of net/http has no JSON body.
 func NotFound(_ *http.Request) (Response, error) {
 	return Response{}, &Refusal{
 		Status: http.StatusNotFound, Code: "NotFound", Description: "There is nothing at this path.",
 	}
 }
 
-// Response is the response of an endpoint.
+// Response is the response of an Endpoint.
 type Response struct {
+	// Status is the HTTP status, which is required.
 	Status int
-	// Body is encoded as JSON; a []byte is sent unchanged, nil sends no body.
+	// Body is encoded as JSON. A []byte is sent unchanged, and nil sends no body.
 	Body any
-	// Header has additional headers. Without a Content-Type a body is application/json.
+	// Header holds additional headers. The Content-Type of a body is application/json unless Header sets another.
 	Header http.Header
 }
 
 // OK returns a response with status 200 and the body.
 func OK(body any) Response { return Response{Status: http.StatusOK, Body: body} }
 
-// RetryAfter returns the response with the header Retry-After: the wait rounded to whole seconds, at least one. It changes a Header that is
-// set.
+// RetryAfter returns the response with the header Retry-After, rounded to whole seconds and at least one. It modifies the map of an existing
+// Header.
 func (r Response) RetryAfter(wait time.Duration) Response {
 	if r.Header == nil {
 		r.Header = http.Header{}
@@ -83,7 +85,7 @@ func (r Response) RetryAfter(wait time.Duration) Response {
 	return r
 }
 
-// Write sends the response. A body that cannot be encoded becomes an internal error.
+// Write sends the response. If the body cannot be encoded, Write sends an internal error.
 func (r Response) Write(w http.ResponseWriter) {
 	body, err := encode(r.Body)
 	if err != nil {
@@ -101,6 +103,7 @@ func (r Response) Write(w http.ResponseWriter) {
 	_, _ = w.Write(body) // an error means that the client is gone
 }
 
+// encode returns the bytes of a Response's Body. It does not escape HTML characters, so that URLs with an ampersand stay readable.
 func encode(body any) ([]byte, error) {
 	switch body := body.(type) {
 	case nil:

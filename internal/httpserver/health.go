@@ -12,11 +12,11 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// checkTimeout bounds a readiness check.
+// checkTimeout bounds a readiness check, which is a query of the database.
 const checkTimeout = 2 * time.Second
 
 // Health serves /healthz, which succeeds while the process runs, /readyz, which succeeds while the service should get requests, and
-// /metrics. None of them needs authentication: serve them on an address of their own.
+// /metrics. The paths need no authentication, so serve them on an address that only the cluster can reach.
 type Health struct {
 	check    func(context.Context) error
 	log      logrus.FieldLogger
@@ -24,7 +24,7 @@ type Health struct {
 	stopping atomic.Bool
 }
 
-// NewHealth returns the health of a service that is ready while the check passes.
+// NewHealth returns the Health of a service that is ready while check returns nil. Each request of /readyz calls check.
 func NewHealth(check func(context.Context) error, log logrus.FieldLogger) *Health {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -45,7 +45,8 @@ func (h *Health) Handler() http.Handler {
 	return mux
 }
 
-// ready responds 503 while the service stops or its check fails. The error goes to the log only: probes are not authenticated.
+// ready responds 503 while the service stops or its check fails. The error goes to the log and not to the client, because clients of the
+// status address are not authenticated.
 func (h *Health) ready(w http.ResponseWriter, r *http.Request) {
 	if h.stopping.Load() {
 		write(w, http.StatusServiceUnavailable, "stopping")
@@ -66,13 +67,15 @@ func (h *Health) ready(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusOK, "ok")
 }
 
+// write sends a line of plain text.
 func write(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write([]byte(text + "\n")) // an error means that the client is gone
 }
 
-// Run waits until the context ends and then makes the service not ready. It has to be the last part of a service, so that it stops first.
+// Run waits until the context ends and then makes the service not ready. Run must be the last part of a service: parts stop in reverse
+// order, and load balancers should notice before the API server stops.
 func (h *Health) Run(ctx context.Context) error {
 	<-ctx.Done()
 	h.stopping.Store(true)

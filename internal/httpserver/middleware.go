@@ -17,13 +17,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/tracing"
 )
 
-// RequestIdentity is the header with the id that a platform gives a request. Every response repeats it.
+// RequestIdentity is the header in which platforms send the ID of a request. Every response repeats the header.
 const RequestIdentity = "X-Broker-API-Request-Identity"
 
 // Middleware wraps a handler.
 type Middleware = func(http.Handler) http.Handler
 
-// Wrap returns the handler inside the middlewares. The first one sees a request first.
+// Wrap returns the handler inside the middlewares. The first middleware is the outermost one.
 func Wrap(handler http.Handler, middlewares ...Middleware) http.Handler {
 	for _, wrap := range slices.Backward(middlewares) {
 		handler = wrap(handler)
@@ -32,7 +32,7 @@ func Wrap(handler http.Handler, middlewares ...Middleware) http.Handler {
 	return handler
 }
 
-// EchoRequestIdentity is a middleware that repeats the request identity in the response.
+// EchoRequestIdentity is a middleware that copies the header RequestIdentity to the response, so that platforms can match the two in logs.
 func EchoRequestIdentity(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if identity := r.Header.Get(RequestIdentity); identity != "" {
@@ -43,8 +43,8 @@ func EchoRequestIdentity(next http.Handler) http.Handler {
 	})
 }
 
-// LimitBody returns a middleware that rejects bodies of more bytes than the limit with 413: at once if the request declares its length,
-// otherwise when the handler reads beyond the limit.
+// LimitBody returns a middleware that rejects bodies of more than the given bytes with 413. A request that declares its length is rejected at
+// once; any other request fails when the handler reads beyond the limit.
 func LimitBody(bytes int64) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -62,8 +62,8 @@ func LimitBody(bytes int64) Middleware {
 	}
 }
 
-// Deadline returns a middleware that bounds the handling of a request, and detaches it from the connection: a client that hangs up does
-// not interrupt a change half way.
+// Deadline returns a middleware that bounds the handling of a request. The context of the request no longer ends with the connection, so a
+// client that hangs up cannot interrupt a change between two writes.
 func Deadline(limit time.Duration) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -77,8 +77,8 @@ func Deadline(limit time.Duration) Middleware {
 
 var errPanic = errors.New("the handler panicked")
 
-// Log returns a middleware that logs one line for each request, without its body and query, and responds 500 to a panic. Inner middlewares
-// and handlers add fields with Note.
+// Log returns a middleware that logs a line for each request and responds 500 if a handler panics. The line has neither the body nor the
+// query, which may contain secrets. Handlers and inner middlewares add fields with Note.
 func Log(log logrus.FieldLogger, clock clock.PassiveClock) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -114,29 +114,31 @@ func Log(log logrus.FieldLogger, clock clock.PassiveClock) Middleware {
 	}
 }
 
-// notes collects the fields of the log line of a request.
+// notes collects the fields of a request's log line until the response has been sent. It has no lock; see Note.
 type notes struct {
 	fields logrus.Fields
-	cause  error
+	// cause is the cause of a refusal or panic, or nil.
+	cause error
 }
 
 type notesKey struct{}
 
-// Note adds a field to the log line of the request. Only the goroutine that serves the request may call it.
+// Note adds a field to the log line of the request. Only the goroutine that serves the request may call Note. Outside of Log it has no
+// effect.
 func Note(ctx context.Context, field string, value any) {
 	if line, ok := ctx.Value(notesKey{}).(*notes); ok {
 		line.fields[field] = value
 	}
 }
 
-// noteCause adds the cause of a refusal to the log line.
+// noteCause adds the cause of a refusal to the log line of the request.
 func noteCause(ctx context.Context, refusal *Refusal) {
 	if line, ok := ctx.Value(notesKey{}).(*notes); ok {
 		line.cause = refusal.Cause
 	}
 }
 
-// write logs the line: as an error for a status of 500 or more, else as information.
+// write logs the line: at level error for a status of 500 or more, and at level info otherwise.
 func (n *notes) write(log logrus.FieldLogger, status int) {
 	entry := log.WithFields(n.fields)
 	if n.cause != nil {
@@ -150,8 +152,8 @@ func (n *notes) write(log logrus.FieldLogger, status int) {
 	}
 }
 
-// Trace is a middleware for routers of gorilla/mux. It creates a span for the request, named by its route and not by its path, which
-// contains ids.
+// Trace is a middleware for routers of gorilla/mux that creates a span for the request. The name of the span is the template of the route:
+// the path contains IDs, and would make every name unique.
 func Trace(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := r.Method
@@ -168,7 +170,7 @@ func Trace(next http.Handler) http.Handler {
 	})
 }
 
-// problem returns the text of an error status, or empty.
+// problem returns the text of an error status, such as "not found", or an empty text for a success.
 func problem(status int) string {
 	if status < http.StatusBadRequest {
 		return ""
@@ -177,15 +179,16 @@ func problem(status int) string {
 	return strings.ToLower(http.StatusText(status))
 }
 
-// ResponseRecorder is a ResponseWriter that remembers the status of the response.
+// ResponseRecorder is a ResponseWriter that records the status and, on request, the start of an error body. Middlewares use it to learn the
+// result of the inner handler.
 type ResponseRecorder struct {
 	http.ResponseWriter
 
 	// Status is 0 until the response has started.
 	Status int
-	// KeepError is how many bytes of an error response's body are kept in ErrorBody.
+	// KeepError is the maximum length of ErrorBody in bytes.
 	KeepError int
-	// ErrorBody is the start of the body of a response with a status of 400 or more.
+	// ErrorBody is the start of the body if the status is 400 or more.
 	ErrorBody []byte
 }
 
@@ -211,5 +214,5 @@ func (r *ResponseRecorder) Write(body []byte) (int, error) {
 	return r.ResponseWriter.Write(body)
 }
 
-// Unwrap supports http.ResponseController.
+// Unwrap returns the inner ResponseWriter, for http.ResponseController.
 func (r *ResponseRecorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

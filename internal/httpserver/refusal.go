@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// maxText is the number of characters of a description that platforms show.
+	// maxText is the length of the longest description in characters. Platforms show no more.
 	maxText = 255
-	// unavailableWait is the Retry-After of requests that failed for a transient cause.
+	// unavailableWait is the Retry-After of requests that failed for a temporary reason.
 	unavailableWait = 5 * time.Second
 
 	internalText    = "The broker failed. Its log says why."
@@ -22,23 +22,24 @@ const (
 	tooLargeText    = "The body of the request is too large."
 )
 
-// Refusal is an error response.
+// Refusal is an error response. It is an error, so that endpoints and the packages below them can return it.
 type Refusal struct {
+	// Status is the HTTP status, 400 or more.
 	Status int
-	// Code is the CamelCase error code, or empty if the protocol defines none.
+	// Code is the error code in CamelCase, for programs. Empty means that the protocol defines no code for this error.
 	Code string
-	// Description is for people. It is cut to 255 characters.
+	// Description explains the error to people. The response has its first 255 characters.
 	Description string
-	// RetryAfter, if positive, is when the same request may succeed.
+	// RetryAfter is the time after which the same request may succeed. Zero or less sends no Retry-After.
 	RetryAfter time.Duration
-	// InstanceUsable and UpdateRepeatable are for rejected updates: whether the instance still works, and whether the same update may
-	// succeed later. Nil leaves the field out.
+	// InstanceUsable and UpdateRepeatable are OSB fields of rejected updates: whether the instance still works, and whether the same
+	// update may succeed later. Nil leaves the field out.
 	InstanceUsable, UpdateRepeatable *bool
-	// Cause is logged and never sent.
+	// Cause is logged and never sent. Nil means no cause.
 	Cause error
 }
 
-// Refuse returns a refusal without a code, for errors to which the protocol assigns none.
+// Refuse returns a refusal without a code.
 func Refuse(status int, description string) *Refusal {
 	return &Refusal{Status: status, Description: description}
 }
@@ -55,7 +56,7 @@ func (r *Refusal) Error() string {
 // Unwrap returns the cause.
 func (r *Refusal) Unwrap() error { return r.Cause }
 
-// response returns the response with the error body of the Open Service Broker API, which the operator API shares.
+// response returns the response with the error body of the Open Service Broker API. The operator API has the same error body.
 func (r *Refusal) response() Response {
 	response := Response{Status: r.Status, Body: struct {
 		Code             string `json:"error,omitempty"`
@@ -71,8 +72,9 @@ func (r *Refusal) response() Response {
 	return response
 }
 
-// RefusalOf converts any error to a refusal: a failure by its kind, 413 for a body beyond the limit, 503 if the database does not answer, and
-// 500 otherwise, with the text of the error in the log only. A failure takes precedence over its cause.
+// RefusalOf converts any error to a refusal: a failure.Error by its kind, 413 for a body beyond the limit, 503 if the database does not answer
+// in time, and 500 otherwise. Only the text of a failure.Error reaches the client; the text of other errors is the Cause. A failure.Error takes
+// precedence over the errors that it wraps.
 func RefusalOf(err error) *Refusal {
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		return refusal
@@ -95,7 +97,7 @@ func RefusalOf(err error) *Refusal {
 	return &Refusal{Status: http.StatusInternalServerError, Description: internalText, Cause: err}
 }
 
-// refusalOf converts a failure. Its text is written for users, so the response contains it.
+// refusalOf converts a failure.Error. Its Text is written for users, so the Text is the description of the response.
 func refusalOf(known *failure.Error) *Refusal {
 	mapping := failure.MappingOf(known.Kind)
 
@@ -107,7 +109,7 @@ func refusalOf(known *failure.Error) *Refusal {
 	return refusal
 }
 
-// Shorten cuts a text to the 255 characters that platforms show.
+// Shorten returns the text if it has at most 255 characters, and otherwise its start with an ellipsis.
 func Shorten(text string) string {
 	if utf8.RuneCountInString(text) <= maxText {
 		return text

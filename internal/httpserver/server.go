@@ -16,35 +16,36 @@ import (
 )
 
 const (
-	// readHeaderTimeout and readTimeout bound how long a slow client may take for the header and for the whole request.
+	// readHeaderTimeout and readTimeout bound the time in which a client must send the header and the whole request.
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 30 * time.Second
-	// writeTimeout exceeds the longest response, a long poll of half a minute.
+	// writeTimeout bounds the time from the header of a request to the end of its response. The longest response is a long poll of half a
+	// minute.
 	writeTimeout = time.Minute
-	// idleTimeout is how long a connection without a request stays open.
+	// idleTimeout is the time after which an idle connection is closed.
 	idleTimeout = 2 * time.Minute
-	// shutdownTimeout bounds how long a stopping server waits for requests in progress.
+	// shutdownTimeout bounds the time in which a stopping server completes requests in progress.
 	shutdownTimeout = 10 * time.Second
-	// unusedTimeout bounds how long a stopping server waits for the first request of a new connection.
+	// unusedTimeout is the time that a stopping server grants a new connection for its first request.
 	unusedTimeout = 500 * time.Millisecond
-	// maxHeaderBytes leaves room for tokens and for the contexts of platforms.
+	// maxHeaderBytes bounds the header of a request. Tokens and the identities that platforms send take a few KiB.
 	maxHeaderBytes = 64 << 10
 )
 
-// Server is an HTTP server with a bound address.
+// Server is an HTTP server with a bound address. Run serves requests; Close is for a server that never runs.
 type Server struct {
 	listener net.Listener
 	server   *http.Server
-	// delay is the time between the request to stop and the end of the listener.
+	// delay is the time for which the server still accepts connections after the context of Run has ended.
 	delay time.Duration
 
 	mutex sync.Mutex
-	// unused holds the connections without a request so far.
+	// unused holds the connections that have not sent a request yet.
 	unused map[net.Conn]struct{}
 }
 
-// Listen binds the address; port 0 selects a free one. The server handles requests once Run is called, and for the delay after its stop, until
-// load balancers have noticed.
+// Listen binds the address; port 0 selects a free port. After the context of Run has ended, the server still serves new connections for the
+// delay, until load balancers have noticed that the replica is not ready.
 func Listen(ctx context.Context, address string, handler http.Handler, delay time.Duration) (*Server, error) {
 	var config net.ListenConfig
 
@@ -67,13 +68,14 @@ func Listen(ctx context.Context, address string, handler http.Handler, delay tim
 	return server, nil
 }
 
-// UseTLS makes the server speak TLS and HTTP/2, and logs failed handshakes. A nil configuration means plain HTTP. Call it before Run.
+// UseTLS makes the server speak TLS and HTTP/2; a nil configuration means plain HTTP. Failed handshakes and other connection errors are
+// logged at level info, because clients cause them. Call UseTLS before Run.
 func (s *Server) UseTLS(config *tls.Config, log logrus.FieldLogger) {
 	s.server.TLSConfig = config
 	s.server.ErrorLog = stdlog.New(logWriter{log}, "", 0)
 }
 
-// logWriter logs each line that is written to it.
+// logWriter is an io.Writer for the logger of net/http, which calls Write once per line.
 type logWriter struct{ log logrus.FieldLogger }
 
 // Write implements io.Writer.
@@ -83,7 +85,7 @@ func (l logWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Address returns the host and port that the server is bound to.
+// Address returns the host and port that the server is bound to. The port is never 0.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
 // Close releases the address of a server that does not run.
@@ -95,8 +97,9 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Run handles requests until the context ends and the delay has passed, then waits for the requests in progress. Their contexts end later than
-// that of Run, so that they can finish. It returns an error if requests had to be interrupted after shutdownTimeout. A server runs once.
+// Run serves requests until the context ends and the delay has passed, then completes the requests in progress. Contexts of requests do not
+// end with the context of Run, but five seconds after the shutdown starts. Run returns an error if requests were still in progress after
+// shutdownTimeout. A server can run once.
 func (s *Server) Run(ctx context.Context) error {
 	requests, end := context.WithCancel(context.WithValue(context.WithoutCancel(ctx), drainingKey{}, ctx.Done()))
 	defer end()
@@ -126,6 +129,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
+// serve accepts connections until the listener is closed.
 func (s *Server) serve() error {
 	if s.server.TLSConfig != nil {
 		return s.server.ServeTLS(s.listener, "", "")
@@ -134,8 +138,8 @@ func (s *Server) serve() error {
 	return s.server.Serve(s.listener)
 }
 
-// shutdown closes the listener, and each connection when it becomes idle. After half of the timeout it cancels the contexts of the remaining
-// requests, so that they still have time to respond.
+// shutdown closes the listener, and closes each connection when it becomes idle. After half of shutdownTimeout it cancels the contexts of the
+// remaining requests; the other half is for their error responses.
 func (s *Server) shutdown(ctx context.Context, end context.CancelFunc) error {
 	deadline, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
@@ -152,15 +156,16 @@ func (s *Server) shutdown(ctx context.Context, end context.CancelFunc) error {
 
 type drainingKey struct{}
 
-// Draining returns a channel that is closed when the server of the context's request starts to stop. A long poll responds then, so that the
-// client continues with another replica. Outside of a server it returns nil, which never closes.
+// Draining returns a channel that is closed when the server of the request starts to stop. Long polls respond then, and their clients continue
+// with another replica. In a context without a server, Draining returns a nil channel, which blocks forever.
 func Draining(ctx context.Context) <-chan struct{} {
 	draining, _ := ctx.Value(drainingKey{}).(<-chan struct{})
 
 	return draining
 }
 
-// closeOnDrain closes connections of a stopping server after a response, so that clients reconnect to another replica.
+// closeOnDrain makes a stopping server close each connection after the next response. Otherwise clients with open connections would keep
+// using the replica until the end of the delay.
 func closeOnDrain(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -173,7 +178,8 @@ func closeOnDrain(handler http.Handler) http.Handler {
 	})
 }
 
-// trackUnused keeps the connections without a request so far. An http.Server treats them as busy for five seconds.
+// trackUnused records connections that have not sent a request yet. Shutdown of net/http treats such connections as busy for five seconds,
+// which would delay every stop: load balancers open connections in advance.
 func (s *Server) trackUnused(connection net.Conn, state http.ConnState) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -185,7 +191,7 @@ func (s *Server) trackUnused(connection net.Conn, state http.ConnState) {
 	}
 }
 
-// closeUnused closes the connections without a request so far.
+// closeUnused closes all connections that have not sent a request yet.
 func (s *Server) closeUnused() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -10,20 +10,22 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// minStopTime is granted to each part even after other parts have used up the limit.
+// minStopTime is the time that each part gets to stop, even if other parts have used up the limit.
 const minStopTime = 2 * time.Second
 
-// Part runs until its context ends. Its name is for logs and errors.
+// Part is a unit of a program that runs until its context ends, such as a server.
 type Part struct {
+	// Name identifies the part in logs and errors.
 	Name string
-	Run  func(ctx context.Context) error
-	// StopsEarly cancels the context of the part as soon as the stop starts, for a part that needs long to finish its work. Run still
-	// waits for it in order, before it stops the parts that this one needs.
+	// Run runs the part and returns after the context has ended. An earlier return, with or without an error, stops the program.
+	Run func(ctx context.Context) error
+	// StopsEarly ends the context of the part as soon as the program stops, and not in its turn. It is for a part that needs a long time
+	// to finish, such as the engine. The parts before it still run until it has ended.
 	StopsEarly bool
 }
 
-// Run runs the parts until the context ends or one of them does. Then it stops them, the last one first, and returns their errors. A part
-// that has not ended within the limit is abandoned with an error.
+// Run runs the parts until the context ends or one part ends. Then it stops all parts, the last one first, and returns their errors. The
+// limit bounds the whole stop. Run reports a part that has not ended in time as an error and no longer waits for it.
 func Run(ctx context.Context, log logrus.FieldLogger, limit time.Duration, parts ...Part) error {
 	type started struct {
 		Part

@@ -8,16 +8,19 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Periodic is work that runs at the start of a service and then at an interval. Errors are logged and do not change the interval.
+// Periodic is work that runs at the start of a service and then at an interval. Runs never overlap. An error is logged and does not change
+// the interval. All fields are required.
 type Periodic struct {
-	Name  string
+	// Name identifies the work in logs.
+	Name string
+	// Every is the time between the starts of two runs. A run that takes longer delays the next one.
 	Every time.Duration
 	Work  func(ctx context.Context) error
 	Clock clock.WithTicker
 	Log   logrus.FieldLogger
 }
 
-// Part returns a part that does the work until its context ends.
+// Part returns a part that repeats the work until its context ends. Errors of the work do not end the part.
 func (p Periodic) Part() Part { return Part{Name: p.Name, Run: p.run} }
 
 func (p Periodic) run(ctx context.Context) error {

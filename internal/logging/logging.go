@@ -1,5 +1,5 @@
-// Package logging creates the loggers of the services and defines the names of their fields. Every new field is a constant here, so that
-// one thing has one name in all log lines.
+// Package logging creates the loggers of the services and defines the names of log fields. A new field is a constant in this package, so that
+// the same value has the same name in all log lines.
 package logging
 
 import (
@@ -9,8 +9,9 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// The fields of log lines. Kind is the kind of an operation or the action of a request, Attempt counts the attempts of a step from 1,
-// NextRun is when the engine runs the operation again, and Duration is a Go duration such as 1.5s.
+// The fields of log lines. Kind is the kind of an operation or the action of a request. Attempt is the number of a step's attempt, from 1.
+// NextRun is the time at which the engine runs the operation again. Duration is a Go duration such as 1.5s. SuccessorID is the ID of the
+// operation that retries another. Operators filter by these names, so a rename is a visible change.
 const (
 	Service     = "service"
 	OperationID = "operationID"
@@ -39,8 +40,8 @@ const (
 	RequestID   = "requestID"
 )
 
-// New returns a logger that writes one JSON object per line, with the name of the service in each. It drops lines below the level: debug,
-// info, warning or error.
+// New returns a logger that writes one JSON object per line, with the name of the service in the field Service. It drops lines below the
+// level, which is debug, info, warning or error.
 func New(service, level string, output io.Writer) (logrus.FieldLogger, error) {
 	parsed, err := logrus.ParseLevel(level)
 	if err != nil {

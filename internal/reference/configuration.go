@@ -17,6 +17,7 @@ Everything is set by environment variables. A service that cannot read a value d
 Durations are written like ` + "`90s` or `1h30m`" + `.
 `
 
+// configurationPage lists the variables of the services and the sandbox, a table each. It escapes the column separator of Markdown tables.
 func configurationPage() (string, error) {
 	var text strings.Builder
 

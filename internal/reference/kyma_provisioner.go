@@ -12,24 +12,25 @@ import (
 // kymaVariable is a variable of the Kyma Provisioner.
 type kymaVariable struct {
 	name string
-	// value is its default there.
+	// value is the default in the Kyma Provisioner.
 	value string
-	// dropped says why our Provisioner does not have it; empty if it does.
+	// dropped is the reason why our Provisioner lacks the variable. It is empty for a variable that our Provisioner has.
 	dropped string
-	// changed says why our default differs; empty if the defaults agree, or differ for no special reason.
+	// changed is the reason why our default differs. If it is empty, the page shows our default without a reason.
 	changed string
 }
 
-// Texts of several variables.
+// Values and reasons of several variables.
 const (
 	off        = "false"
 	oneChain   = "the limit of the same name without NO_INSTALL applies, with Kyma or without"
-	inside     = "nothing waits for it: the work is done, or retried, within the window of its stage"
-	noReleases = "nothing is downloaded in the background: a release is fetched when an order names it"
+	inside     = "no separate timeout: the stage retries the work until its own timeout"
+	noReleases = "no downloads in the background: the Provisioner downloads a release when an order names it"
 	noRoles    = "operators have no standing roles in clusters: they request a kubeconfig, which is audited"
 )
 
-// kymaVariables lists the variables of all versions of the Kyma Provisioner.
+// kymaVariables lists the variables of all versions of the Kyma Provisioner, in the order of its documentation: service, Compass, database,
+// timeouts, Gardener, and variables that only old versions have.
 func kymaVariables() []kymaVariable {
 	return []kymaVariable{
 		{name: "APP_ADDRESS", value: "127.0.0.1:3000"},
@@ -118,7 +119,8 @@ explains them and lists the new ones. Names have one spelling, with an underscor
 | --- | --- | --- |
 `
 
-// kymaProvisionerPage lists which variables of the Kyma Provisioner were kept and which are gone, and why.
+// kymaProvisionerPage lists the variables of the Kyma Provisioner that our Provisioner has, with changed defaults, and those that it lacks,
+// with reasons. The current variables and defaults come from the code, so only the Kyma side is written by hand.
 func kymaProvisionerPage() (string, error) {
 	var kept, dropped strings.Builder
 
@@ -151,7 +153,7 @@ func presentVariables() map[string]config.Variable {
 	return present
 }
 
-// same reports whether two defaults mean the same: 60m is 1h0m0s.
+// same reports whether two defaults are equal. Durations are compared by value: 60m equals 1h0m0s.
 func same(one, other string) bool {
 	first, err := time.ParseDuration(one)
 	if err != nil {

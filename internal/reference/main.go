@@ -1,8 +1,8 @@
-// Command reference writes the generated pages of docs/: the environment variables, those of the Kyma Provisioner, the plans and the error
-// codes. It reads them from the configuration structs, the files of the catalog and the error tables, so a page cannot differ from the code.
+// Command reference generates pages of docs/: the environment variables, those of the Kyma Provisioner, the plans, and the error codes. Its
+// sources are the configuration structs, the files of the catalog and the error tables, so a page cannot differ from the code.
 //
-// Its tests hold the generated pages, the page of the metrics and the alert rules against both services. It sits on top of everything else
-// and may import any package; nothing imports it. A new page is a function that returns its text, listed in pages.
+// The tests compare the generated pages, the page of the metrics and the alert rules with both services. The command may import any package,
+// and no package imports the command. A new page is a function that returns the text of the page, with a row in pages.
 package main
 
 import (
@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// write writes all pages below the folder docs.
+// write writes all pages to the folder docs.
 func write(docs string) error {
 	for _, page := range pages() {
 		text, err := page.text()
@@ -53,12 +53,12 @@ func write(docs string) error {
 	return nil
 }
 
-// row writes a row of a Markdown table.
+// row writes a row of a Markdown table. Cells must not contain line breaks or unescaped separators.
 func row(text *strings.Builder, cells ...string) {
 	fmt.Fprintf(text, "| %s |\n", strings.Join(cells, " | "))
 }
 
-// code formats a value as code; an empty one stays empty.
+// code formats a value as inline code. An empty value stays empty.
 func code(value string) string {
 	if value == "" {
 		return ""

@@ -8,19 +8,20 @@ import (
 	"sync/atomic"
 )
 
-// Value is parsed from one file, or from several that belong together. It is safe for concurrent use once loaded.
+// Value is a value parsed from one file, or from several files that belong together, such as a certificate and its key. Get is safe for
+// concurrent use; only the watcher checks the files.
 type Value[T any] struct {
 	name  string
 	paths []string
 	parse func(contents [][]byte) (T, error)
 
 	current atomic.Pointer[T]
-	// seen is the digest of the contents read last, valid or not.
+	// seen is the digest of the contents that were read last, valid or not.
 	seen [sha256.Size]byte
 }
 
-// Load reads and parses the files. The name identifies the value in the log and in the metric of rejected files; parse gets the contents
-// in the order of the paths. It returns an error if a file cannot be read or parsed.
+// Load reads and parses the files. The name identifies the value in the log and in the metric of rejected files. Load passes the contents to
+// parse in the order of the paths, and returns an error if a file cannot be read or parsed.
 func Load[T any](name string, parse func(contents [][]byte) (T, error), paths ...string) (*Value[T], error) {
 	value := &Value[T]{name: name, paths: paths, parse: parse}
 
@@ -31,12 +32,13 @@ func Load[T any](name string, parse func(contents [][]byte) (T, error), paths ..
 	return value, nil
 }
 
-// Get returns the value parsed last from valid files.
+// Get returns the value of the last valid contents.
 func (v *Value[T]) Get() T { return *v.current.Load() }
 
-// check parses the files again if their contents have changed. It returns true with a nil error when it replaced the value, true with an
-// error when the files cannot be used, and false when nothing has changed. Contents that cannot be parsed are reported once; files that
-// cannot be read are reported by every check.
+// check reads the files and parses their contents if the contents have changed.
+//
+// The results are true and nil if check replaced the value, true and an error if the files cannot be used, and false and nil if the contents
+// are the same. check returns an error of parse once per contents, and an error of reading each time.
 func (v *Value[T]) check() (changed bool, err error) {
 	contents, err := read(v.paths)
 	if err != nil {
@@ -62,6 +64,7 @@ func (v *Value[T]) check() (changed bool, err error) {
 	return true, nil
 }
 
+// read returns the contents of the files.
 func read(paths []string) ([][]byte, error) {
 	contents := make([][]byte, 0, len(paths))
 

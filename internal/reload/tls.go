@@ -11,7 +11,7 @@ import (
 
 var errHalfPair = errors.New("a certificate and its key belong together: set both files or neither")
 
-// ServerTLS names the files of a TLS server.
+// ServerTLS names the files of a TLS server. All fields empty means plain HTTP.
 type ServerTLS struct {
 	// CertFile holds the certificate of the server, followed by its intermediates; KeyFile holds its key. Set both or neither: without
 	// them the server speaks plain HTTP.
@@ -20,14 +20,15 @@ type ServerTLS struct {
 	ClientCAFile string
 }
 
-// identity is a certificate and, for a server, the configuration built from it.
+// identity is a certificate with its key. For a server, it also has the TLS configuration that uses the certificate.
 type identity struct {
 	certificate *tls.Certificate
 	server      *tls.Config
 }
 
-// Config returns a configuration whose files the watcher follows, or nil without a certificate. New connections use the newest valid files.
-// A client may connect without a certificate; one that is not signed by the client authorities ends the handshake.
+// Config returns a TLS configuration whose files the watcher follows, or nil if no certificate is set. New connections use the newest valid
+// files. Clients may connect without a certificate, because other kinds of credentials exist; a certificate that the client authorities have
+// not signed ends the handshake.
 func (s ServerTLS) Config(watcher *Watcher) (*tls.Config, error) {
 	switch {
 	case (s.CertFile == "") != (s.KeyFile == ""):
@@ -56,7 +57,7 @@ func (s ServerTLS) Config(watcher *Watcher) (*tls.Config, error) {
 	}, nil
 }
 
-// serverIdentity parses a certificate, its key and, as an optional third content, the client authorities. They are one value, so that a
+// serverIdentity parses a certificate, its key and, as an optional third file, the client authorities. The three files are one value, so that a
 // handshake never combines an old certificate with new authorities.
 func serverIdentity(contents [][]byte) (identity, error) {
 	parsed, err := clientIdentity(contents)
@@ -86,6 +87,7 @@ func clientIdentity(contents [][]byte) (identity, error) {
 	return identity{certificate: &certificate}, nil
 }
 
+// authorities parses a file of CA certificates in PEM form.
 func authorities(contents [][]byte) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(contents[0]) {
@@ -95,33 +97,33 @@ func authorities(contents [][]byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// watchIdentity follows a certificate and exposes its expiry under the use.
+// watchIdentity follows a certificate and sets the metric of its expiry, with the use as the label.
 func watchIdentity(watcher *Watcher, value *Value[identity], use string) {
 	Watch(watcher, value, func(used identity) {
 		watcher.expiry.WithLabelValues(use).Set(float64(used.certificate.Leaf.NotAfter.Unix()))
 	})
 }
 
-// ClientTLS names the files of an HTTP client. Without any, the client trusts the authorities of the system and has no certificate.
+// ClientTLS configures the TLS side of an HTTP client. The zero value trusts the authorities of the system and presents no certificate.
 type ClientTLS struct {
 	// CAFile holds the authorities of the server's certificate, in place of those of the system.
 	CAFile string
 	// CertFile and KeyFile hold the certificate that the client presents, and its key. Set both or neither.
 	CertFile, KeyFile string
-	// SkipVerify accepts any server certificate. It is for systems whose operator says so.
+	// SkipVerify accepts any server certificate. Set it only if the operator of the service asks for it.
 	SkipVerify bool
-	// IdleConnections is how many idle connections per host the client keeps; 0 stands for the default of net/http.
+	// IdleConnections is the number of idle connections that the client keeps per host; 0 is the default of net/http.
 	IdleConnections int
 }
 
-// Transport is an HTTP transport that follows its files. A new client certificate is presented by the next handshake. The pool of
-// authorities of a tls.Config cannot be replaced, so new authorities replace the whole inner transport: its idle connections are closed, and
-// requests in progress end on the connections that they have.
+// Transport is an HTTP transport that follows its files. The next handshake presents a new client certificate. The authorities of a
+// tls.Config in use cannot be replaced, so new authorities replace the whole inner transport: its idle connections are closed, and requests
+// in progress complete on their connections.
 type Transport struct {
 	inner atomic.Pointer[http.Transport]
 }
 
-// Transport returns a transport whose files the watcher follows. The use names the system that it calls, in the metrics and the log.
+// Transport returns a transport whose files the watcher follows. The use is the name of the called system in errors, metrics and logs.
 func (c ClientTLS) Transport(watcher *Watcher, use string) (*Transport, error) {
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		return nil, errHalfPair
@@ -163,14 +165,14 @@ func (c ClientTLS) Transport(watcher *Watcher, use string) (*Transport, error) {
 	return transport, nil
 }
 
-// trust replaces the authorities. Only the watcher calls it, so two replacements never overlap.
+// trust replaces the authorities. Only the goroutine of the watcher calls trust, so two replacements never overlap.
 func (t *Transport) trust(roots *x509.CertPool) {
 	next := t.inner.Load().Clone()
 	next.TLSClientConfig.RootCAs = roots
 	t.inner.Swap(next).CloseIdleConnections()
 }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. Each request uses the inner transport of its start.
 func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return t.inner.Load().RoundTrip(request)
 }
@@ -178,6 +180,7 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 // CloseIdleConnections closes the connections without a request in progress.
 func (t *Transport) CloseIdleConnections() { t.inner.Load().CloseIdleConnections() }
 
+// standardTransport returns a copy of the default transport of net/http, with its proxy settings and timeouts.
 func standardTransport() *http.Transport {
 	if standard, ok := http.DefaultTransport.(*http.Transport); ok {
 		return standard.Clone()

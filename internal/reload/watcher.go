@@ -11,10 +11,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 )
 
-// Every is the interval at which files are read. It bounds how long a service uses outdated contents.
+// Every is the interval at which a Watcher reads its files. It bounds how long a service uses outdated contents.
 const Every = 10 * time.Second
 
-// Watcher reads the files of values periodically and replaces the values whose files have changed.
+// Watcher reads the files of its values at an interval and replaces the values whose files have changed. Add all values before the watcher
+// runs.
 type Watcher struct {
 	log      logrus.FieldLogger
 	clock    clock.WithTicker
@@ -23,13 +24,13 @@ type Watcher struct {
 	watched  []*watched
 }
 
-// watched is a Value without its type.
+// watched is a Value without its type parameter, so that one Watcher can hold values of all types.
 type watched struct {
 	name  string
 	check func() (changed bool, err error)
-	// replaced runs after the value was replaced.
+	// replaced is called after check has replaced the value.
 	replaced func()
-	// problem is the error logged last, so that it is logged once.
+	// problem is the text of the last logged error. The same error is not logged again.
 	problem string
 }
 
@@ -48,8 +49,8 @@ func NewWatcher(log logrus.FieldLogger, clock clock.WithTicker, metrics promethe
 	return &Watcher{log: log, clock: clock, rejected: rejected, expiry: expiry}
 }
 
-// Watch adds a value to the watcher, which must not run yet. If use is not nil, it is called with the present value now and with each new
-// value later, in the goroutine of the watcher.
+// Watch adds a value to a watcher that does not run yet. If use is not nil, Watch calls use with the current value; the watcher later calls
+// use with each new value, in its own goroutine.
 func Watch[T any](watcher *Watcher, value *Value[T], use func(T)) {
 	if use == nil {
 		use = func(T) {}
@@ -67,6 +68,7 @@ func (w *Watcher) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "files", Every: Every, Work: w.checkAll, Clock: w.clock, Log: w.log}.Part()
 }
 
+// checkAll checks all values once. It returns no error, because each value has its own log line and metric.
 func (w *Watcher) checkAll(context.Context) error {
 	for _, each := range w.watched {
 		w.check(each)
@@ -75,6 +77,7 @@ func (w *Watcher) checkAll(context.Context) error {
 	return nil
 }
 
+// check checks one value and sets its metric.
 func (w *Watcher) check(each *watched) {
 	changed, err := each.check()
 	log, rejected := w.log.WithField("file", each.name), w.rejected.WithLabelValues(each.name)

@@ -14,7 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Config holds the settings that all services share. The configuration of a service embeds it, so each variable is declared once.
+// Config holds the settings that both services share. The configuration of each service embeds Config, so each shared variable is declared
+// once.
 type Config struct {
 	Address       string        `env:"ADDRESS"        help:"host and port of the API"`
 	StatusAddress string        `env:"STATUS_ADDRESS" help:"host and port of health, readiness and metrics"`
@@ -32,16 +33,17 @@ type Config struct {
 }
 
 const (
-	// defaultShutdownDelay suffices for a load balancer that probes every second.
+	// defaultShutdownDelay is long enough for a load balancer that probes every second.
 	defaultShutdownDelay = 2 * time.Second
-	// defaultAuditRetention is 400 days: a year, and a month to look at it.
+	// defaultAuditRetention is 400 days: a yearly audit can see the whole year, and has a month to start.
 	defaultAuditRetention   = 400 * 24 * time.Hour
 	defaultOperationTimeout = 24 * time.Hour
 	// defaultTimelineRetention is 30 days.
 	defaultTimelineRetention = 720 * time.Hour
 )
 
-// DefaultConfig returns the defaults of a service with the name, which is also the name of its database.
+// DefaultConfig returns the defaults of the service with the name. The name is also the name of the service's database, and driver is the
+// default of DATABASE_DRIVER. The addresses have no default here, because each service has its own.
 func DefaultConfig(name, driver string) Config {
 	engine := process.DefaultConfig()
 
@@ -59,7 +61,7 @@ func DefaultConfig(name, driver string) Config {
 	}
 }
 
-// Check returns all invalid settings as one error, which names their variables.
+// Check returns an error that names the variables of all invalid settings, or nil. It covers the settings that no other package checks.
 func (c Config) Check() error {
 	wrong := []error{c.Engine.check()}
 
@@ -74,11 +76,13 @@ func (c Config) Check() error {
 	return errors.Join(wrong...)
 }
 
+// invalid returns the error for the value of a variable.
 func invalid(variable, reason string) error {
 	return fmt.Errorf("%s%s: %s", config.Prefix, variable, reason)
 }
 
-// Database locates the database of a service.
+// Database holds the address and credentials of a service's database. Path is for SQLite; the fields from User to SSLRootCert are for
+// PostgreSQL.
 type Database struct {
 	Driver      string        `env:"DRIVER"        help:"sqlite or postgres"`
 	Path        string        `env:"PATH"          help:"path of the SQLite file"`
@@ -89,11 +93,11 @@ type Database struct {
 	Name        string        `env:"NAME"          help:"database of PostgreSQL"`
 	SSLMode     string        `env:"SSL_MODE"      help:"disable, require, verify-ca or verify-full"`
 	SSLRootCert string        `env:"SSL_ROOT_CERT" help:"file with the authorities of PostgreSQL's certificate; empty for those of the system"`
-	// SecretKeys has no default: a service without keys does not start.
+	// SecretKeys has no default. A service without keys does not start, so that nobody runs with a key that is public.
 	SecretKeys secret.String `env:"SECRET_KEYS" help:"keys that encrypt secrets in the database, as id:base64,… of 32 bytes each; the first encrypts, all decrypt"`
 }
 
-// Storage converts the settings for package storage.
+// Storage converts the settings to those of package storage. It returns an error for an unknown driver or an invalid port.
 func (d Database) Storage() (storage.Config, error) {
 	if d.Driver != storage.DriverSQLite && d.Driver != storage.DriverPostgres {
 		return storage.Config{}, fmt.Errorf("%sDATABASE_DRIVER: %q is unknown, use %s or %s",
@@ -111,7 +115,7 @@ func (d Database) Storage() (storage.Config, error) {
 	}, nil
 }
 
-// Keys parses the keys that seal secrets.
+// Keys parses SecretKeys. The error names the variable and quotes no key.
 func (d Database) Keys() (*secret.Keyring, error) {
 	keys, err := secret.ParseKeyring(d.SecretKeys)
 	if err != nil {
@@ -121,7 +125,7 @@ func (d Database) Keys() (*secret.Keyring, error) {
 	return keys, nil
 }
 
-// Engine sets the limits of the engine in one replica.
+// Engine holds the limits of the engine. Limits of workers apply to each replica, timeouts to each operation.
 type Engine struct {
 	Workers           int            `env:"WORKERS"            help:"operations that one replica runs at the same time; with 0 it only serves requests"`
 	WorkersPerKind    map[string]int `env:"WORKERS_PER_KIND"   help:"operations of a kind that one replica runs at the same time, as kind:number, comma-separated; half of the workers are always free for kinds that use less than their share"`
@@ -131,7 +135,8 @@ type Engine struct {
 	TimelineRetention time.Duration  `env:"TIMELINE_RETENTION" help:"how long timelines are kept after the end of their operations; 0 keeps them forever"`
 }
 
-// Process converts the settings for package process.
+// Process converts the settings to those of package process. OperationTimeout and TimelineRetention are not part of the result: processes
+// and the retention of timelines take them from the configuration.
 func (e Engine) Process() process.Config {
 	engine := process.DefaultConfig()
 	engine.Workers, engine.Lease = e.Workers, e.LeaseDuration
@@ -140,6 +145,7 @@ func (e Engine) Process() process.Config {
 	return engine
 }
 
+// check returns an error that names all invalid settings.
 func (e Engine) check() error {
 	var wrong []error
 

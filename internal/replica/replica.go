@@ -20,18 +20,20 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// stopLimit bounds the stop of a replica after the shutdown delay. It exceeds the grace period of the engine.
+// stopLimit bounds the stop of a replica after the shutdown delay. It is longer than the grace period of the engine, and together with the
+// default delay shorter than the 30 seconds that Kubernetes waits before it kills a container.
 const stopLimit = 25 * time.Second
 
-// Replica is one process of a service. Its database is open; Serve binds its addresses.
+// Replica is one process of a service. Use it in this order: New opens the database, Serve binds the addresses, and Run runs the parts. Call
+// Close in place of Run if the start fails in between.
 type Replica struct {
-	// Access authenticates clients. Before Serve, a service may add files to its watcher.
+	// Access authenticates clients. Before Serve, a service may add files to the watcher of Access.
 	Access *auth.Access
 	DB     *storage.DB
 	// Keys seal secrets in the database.
 	Keys *secret.Keyring
 	Log  logrus.FieldLogger
-	// Tracing is nil when tracing is off.
+	// Tracing is nil if tracing is off. A nil Tracing is usable.
 	Tracing *tracing.Tracing
 
 	config Config
@@ -41,7 +43,8 @@ type Replica struct {
 	parts  []lifecycle.Part
 }
 
-// New opens the database of the service with the name. Errors name the invalid variable.
+// New returns a replica of the service with the name and opens its database. The stores of the service migrate their tables later. Errors name
+// the invalid variables.
 func New(ctx context.Context, name string, config Config, log logrus.FieldLogger) (*Replica, error) {
 	replica := &Replica{Log: log, config: config}
 	replica.health = httpserver.NewHealth(func(ctx context.Context) error { return replica.DB.Ping(ctx) }, log)
@@ -79,8 +82,8 @@ func New(ctx context.Context, name string, config Config, log logrus.FieldLogger
 // Metrics returns the registry for the metrics of the service.
 func (r *Replica) Metrics() *prometheus.Registry { return r.health.Registry() }
 
-// Serve binds the addresses and sets the order of the parts: tracing, the status server, the watcher of files, the given parts, the API
-// server. They stop in the opposite order, after the service has become not ready, so a part may use earlier ones until it has ended.
+// Serve binds the addresses and sets the order of the parts: tracing, the status server, the parts of Access, the given parts, the API server,
+// readiness. The parts stop in reverse order: the replica first becomes not ready, and a part can use the parts before it until it has ended.
 func (r *Replica) Serve(ctx context.Context, handler http.Handler, parts ...lifecycle.Part) error {
 	var err error
 
@@ -108,14 +111,14 @@ func (r *Replica) Address() string { return r.api.Address() }
 // StatusAddress returns the host and port of health, readiness and metrics.
 func (r *Replica) StatusAddress() string { return r.status.Address() }
 
-// Run runs the parts until the context ends, then stops them in order and closes the database.
+// Run runs the parts until the context ends or a part fails, then stops them and closes the database. It returns the errors of all parts.
 func (r *Replica) Run(ctx context.Context) error {
 	r.Log.WithField(logging.Address, r.Address()).Info("service started")
 
 	return errors.Join(lifecycle.Run(ctx, r.Log, r.config.ShutdownDelay+stopLimit, r.parts...), r.DB.Close())
 }
 
-// Close releases the resources of a replica that never ran.
+// Close releases the database and the addresses of a replica that never ran. Run does this itself.
 func (r *Replica) Close() error {
 	errs := []error{r.DB.Close(), r.Tracing.Close(context.Background())}
 

@@ -15,21 +15,22 @@ import (
 // keySize is the length of an AES-256 key in bytes.
 const keySize = 32
 
-// ErrNoKeys reports that no key is configured. Its text says how to create one.
+// ErrNoKeys reports that no key is configured. The text says how to create a key.
 var ErrNoKeys = errors.New("no database secret key: create one with " +
 	"`echo \"k1:$(openssl rand -base64 32)\"` and set APP_DATABASE_SECRET_KEYS to it")
 
-// Keyring seals with its first key and opens with any of its keys.
+// Keyring seals with its first key and opens with any of its keys. It is safe for concurrent use.
 type Keyring struct {
 	current string
 	ciphers map[string]cipher.AEAD
 }
 
-// ParseKeyring parses `id:base64,…`: keys of 32 bytes, whose ids contain neither `:` nor `,`. The first one seals.
+// ParseKeyring parses keys of the form `id:base64`, comma-separated. A key has 32 bytes; its ID contains neither `:` nor `,`. The first key
+// seals. Errors quote no key.
 func ParseKeyring(text String) (*Keyring, error) {
 	keyring := &Keyring{ciphers: map[string]cipher.AEAD{}}
 
-	// Errors show the position of an entry and not its id: if both are swapped, the id is the key.
+	// Errors name an entry by its position and not by its ID: if a user has swapped ID and key, the ID is the key.
 	number := 0
 
 	for entry := range strings.SplitSeq(text.Reveal(), ",") {
@@ -77,7 +78,7 @@ func ParseKeyring(text String) (*Keyring, error) {
 	return keyring, nil
 }
 
-// NewKey returns a random key with the id, in the form of ParseKeyring.
+// NewKey returns a random key with the ID, in the form that ParseKeyring parses.
 func NewKey(id string) String {
 	key := make([]byte, keySize)
 	_, _ = rand.Read(key) // never fails since Go 1.24
@@ -85,15 +86,16 @@ func NewKey(id string) String {
 	return String(id + ":" + base64.StdEncoding.EncodeToString(key))
 }
 
-// Seal encrypts the plain text into an envelope that names its key. Open needs the same place, which identifies the row and column.
+// Seal encrypts the plain text and returns the envelope, `id:base64`. The place identifies the row and column where the envelope will be stored.
+// Equal texts have different envelopes.
 func (k *Keyring) Seal(plain []byte, place string) string {
 	sealed := k.ciphers[k.current].Seal(nil, nil, plain, []byte(place))
 
 	return k.current + ":" + base64.StdEncoding.EncodeToString(sealed)
 }
 
-// Open decrypts an envelope that Seal returned for the place. It returns an error if the keyring lacks the key, or if the envelope was
-// changed or moved.
+// Open decrypts an envelope that Seal returned for the same place. It returns an error if the keyring lacks the key, or if the envelope was
+// changed or belongs to another place. Errors contain the place and no part of the envelope except the ID of the key.
 func (k *Keyring) Open(envelope, place string) ([]byte, error) {
 	id, encoded, found := strings.Cut(envelope, ":")
 	if !found {
@@ -112,23 +114,23 @@ func (k *Keyring) Open(envelope, place string) ([]byte, error) {
 
 	plain, err := aead.Open(nil, nil, sealed, []byte(place))
 	if err != nil {
-		return nil, fmt.Errorf("opening %s: the envelope was changed, moved, or sealed with another key of the id %q", place, id)
+		return nil, fmt.Errorf("opening %s: the envelope was changed, moved, or sealed with another key of the ID %q", place, id)
 	}
 
 	return plain, nil
 }
 
-// Prefix returns the start of every envelope sealed with the first key.
+// Prefix returns the start of all envelopes sealed with the first key, for queries that look for envelopes of other keys.
 func (k *Keyring) Prefix() string { return k.current + ":" }
 
-// Former returns the sorted ids of all keys except the first.
+// Former returns the sorted IDs of all keys except the first. These keys can be removed once no stored envelope names them.
 func (k *Keyring) Former() []string {
 	ids := slices.Sorted(maps.Keys(k.ciphers))
 
 	return slices.DeleteFunc(ids, func(id string) bool { return id == k.current })
 }
 
-// Reencrypt returns the envelope sealed with the first key. It returns an envelope of that key unchanged.
+// Reencrypt returns an envelope of the same text that is sealed with the first key. An envelope of the first key is returned unchanged.
 func (k *Keyring) Reencrypt(envelope, place string) (string, error) {
 	if strings.HasPrefix(envelope, k.Prefix()) {
 		return envelope, nil
@@ -142,7 +144,7 @@ func (k *Keyring) Reencrypt(envelope, place string) (string, error) {
 	return k.Seal(plain, place), nil
 }
 
-// KeyOf returns the id of the key of an envelope.
+// KeyOf returns the ID of the key that sealed the envelope.
 func KeyOf(envelope string) string {
 	id, _, _ := strings.Cut(envelope, ":")
 

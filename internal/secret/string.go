@@ -5,11 +5,11 @@ import (
 	"io"
 )
 
-// Mask is the printed form of every secret, in logs, errors and JSON.
+// Mask replaces every secret in logs, errors and JSON. An empty secret prints as Mask too.
 const Mask = "***"
 
-// String is a text that prints and encodes as Mask. Reveal returns the text. Keep it out of unexported fields and map keys: fmt prints the
-// former, and encoding/json writes the latter, without calling its methods.
+// String is a text that prints and encodes as Mask. Reveal returns the text. Do not use a String in an unexported field or as a map key: fmt
+// prints unexported fields, and encoding/json encodes map keys, without calling the methods of String.
 type String string
 
 // String returns Mask.
@@ -18,17 +18,17 @@ func (String) String() string { return Mask }
 // GoString returns Mask, for %#v.
 func (String) GoString() string { return Mask }
 
-// Format writes Mask for every verb. Without it, fmt would show the value for verbs that do not fit a string.
+// Format writes Mask for every verb. Without Format, fmt would print the text for verbs such as %d that do not fit a string.
 func (String) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, Mask) }
 
-// MarshalText returns Mask, for JSON, YAML and log formatters. To store a secret, seal it.
+// MarshalText returns Mask, for JSON, YAML and log formatters. A String therefore cannot be stored as JSON: seal the text, or use Stored.
 func (String) MarshalText() ([]byte, error) { return []byte(Mask), nil }
 
 // Reveal returns the text.
 func (s String) Reveal() string { return string(s) }
 
-// Stored is a secret inside a document that is sealed as a whole. It prints as Mask, but its JSON is the text, so it must never be part of a
-// response.
+// Stored is a secret inside a JSON document that is sealed as a whole. It prints as Mask, but its JSON form is the text, so a Stored must never
+// be part of a response.
 type Stored string
 
 // String returns Mask.

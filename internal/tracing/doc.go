@@ -1,9 +1,10 @@
-// Package tracing sends OpenTelemetry spans of requests and of the calls that they cause, across services. Package enginetelemetry adds the
-// spans of operations.
+// Package tracing exports OpenTelemetry spans of requests and of the calls that the requests cause, across services. Package enginetelemetry
+// adds the spans of operations.
 //
-// A trace starts with a client's request, or continues the client's own trace. An operation stores its trace (Carry), so the trace continues
-// after a restart and on another replica. Attributes name operations, instances and steps, never contents of requests or responses. Without
-// an endpoint tracing is off: New returns nil, and every method of a nil Tracing may be called.
+// A trace starts with a client's request, or continues the trace of the client. Operations store their trace with Carry, so a trace continues
+// after a restart and on other replicas. Attributes name operations, instances and steps, and never have contents of requests or responses.
+// Without an endpoint, tracing is off: New returns nil, and all methods of a nil *Tracing except Start and Sampled do nothing.
 //
-// Receive and Begin are the server side, Transport is the client side. Another system is traced by wrapping its client's transport.
+// Receive and Begin trace the server side of a request, Transport the client side. To trace calls to another upstream, wrap the transport of
+// its client.
 package tracing

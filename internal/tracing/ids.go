@@ -7,13 +7,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// ids generates random ids, except for spans whose ids were fixed by WithIDs.
+// ids implements sdktrace.IDGenerator. It generates random IDs, except for spans whose context is from WithIDs.
 type ids struct{}
 
 type idsKey struct{}
 
-// WithIDs returns a context in which the next span gets the ids of the given one. The steps of an operation name its span as their parent
-// long before it can be sent, which is when the operation ends.
+// WithIDs returns a context in which a new span gets the IDs of the given span. It is for the span of an operation: the spans of steps name
+// that span as their parent, but it can be created only after the operation has ended.
 func WithIDs(ctx context.Context, span trace.SpanContext) context.Context {
 	return context.WithValue(ctx, idsKey{}, span)
 }

@@ -10,10 +10,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// traceparent is the header of W3C Trace Context that names the trace of a request.
+// traceparent is the header of the W3C Trace Context specification with the trace and span of the caller.
 const traceparent = "traceparent"
 
-// Carry returns the trace of the context as a line that can be stored, or empty if there is none. Parse reads it.
+// Carry returns the trace and span of the context as a line that can be stored and that Parse reads. It returns an empty text if the context
+// has no trace.
 func Carry(ctx context.Context) string {
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return ""
@@ -25,7 +26,7 @@ func Carry(ctx context.Context) string {
 	return carrier[traceparent]
 }
 
-// Parse reads a line of Carry. An invalid line gives an invalid span context.
+// Parse returns the span context of a line that Carry returned. The result for an empty or invalid line is not valid (IsValid).
 func Parse(line string) trace.SpanContext {
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{traceparent: line})
 
@@ -34,7 +35,7 @@ func Parse(line string) trace.SpanContext {
 
 type tracingKey struct{}
 
-// Receive is a middleware that continues the trace of a client in the context of its request. Begin requires it.
+// Receive is a middleware that puts the trace of the client, if any, into the context of the request. Begin creates spans only inside Receive.
 func (t *Tracing) Receive(next http.Handler) http.Handler {
 	if t == nil {
 		return next
@@ -46,8 +47,8 @@ func (t *Tracing) Receive(next http.Handler) http.Handler {
 	})
 }
 
-// Begin starts the span of an authorized request. The returned function ends it; a problem is the error that the client gets, or empty. A
-// request that changes nothing gets a span only within a trace of its client: otherwise polls would make up most traces.
+// Begin starts the span of an authorized request. The caller must call the returned function at the end, with the error that the client gets
+// or an empty text. A request that changes nothing gets a span only within a trace of its client; otherwise, most traces would be polls.
 func Begin(ctx context.Context, name string, changes bool) (context.Context, func(problem string)) {
 	t, on := ctx.Value(tracingKey{}).(*Tracing)
 	if !on || !changes && !trace.SpanContextFromContext(ctx).IsValid() {
@@ -66,8 +67,8 @@ func Begin(ctx context.Context, name string, changes bool) (context.Context, fun
 	}
 }
 
-// Transport returns a transport that creates a span for each call within a span, and sends the trace to the called system. The span ends
-// when the response starts. Calls outside of a span (polls, probes, feeds, watches) pass unchanged.
+// Transport returns a transport that creates a child span for each call whose context has a span, and sends the trace to the called system.
+// The span ends when the header of the response arrives. Calls without a span, such as polls, probes, feeds and watches, pass unchanged.
 func Transport(system string, next http.RoundTripper) http.RoundTripper {
 	return transport{system: system, next: next}
 }

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// scope is the instrumentation scope of all spans.
+	// scope is the instrumentation scope of all spans, by convention the path of the module.
 	scope = "github.com/environment-broker/environment-broker"
-	// exportTimeout bounds how long a stopping service waits until its last spans are sent.
+	// exportTimeout bounds the export of the last spans when a service stops.
 	exportTimeout = 5 * time.Second
-	// tracesPath is the path of the collector, unless the endpoint names another.
+	// tracesPath is the path of the collector if the endpoint has none. The OTLP specification defines it.
 	tracesPath = "/v1/traces"
 )
 
-// Config says where spans are sent.
+// Config sets the collector of the spans and the share of traces to keep. The exporter also reads the standard OTEL_EXPORTER_OTLP_… variables.
 type Config struct {
 	Endpoint string  `env:"TRACING_ENDPOINT" help:"collector that gets spans by OTLP over HTTP, such as http://collector:4318; empty turns tracing off. The standard OTEL_… variables set headers, certificates and limits"`
 	Sample   float64 `env:"TRACING_SAMPLE"   help:"share of the traces started here that is kept, from 0 to 1; the client decides about traces that it started"`
@@ -35,7 +35,7 @@ type Config struct {
 // DefaultConfig returns the defaults: tracing is off, and with an endpoint every trace is kept.
 func DefaultConfig() Config { return Config{Sample: 1} }
 
-// options returns the options of the exporter. Errors name the variable and do not repeat its value, which may hold a password.
+// options returns the options of the exporter. Errors name the variable and do not quote its value, which may contain a password.
 func (c Config) options() ([]otlptracehttp.Option, error) {
 	if c.Sample < 0 || c.Sample > 1 {
 		return nil, fmt.Errorf("APP_TRACING_SAMPLE: %g is not between 0 and 1", c.Sample)
@@ -53,15 +53,16 @@ func (c Config) options() ([]otlptracehttp.Option, error) {
 	return []otlptracehttp.Option{otlptracehttp.WithEndpointURL(endpoint.String())}, nil
 }
 
-// Tracing sends the spans of a service, in batches in the background. A nil Tracing is off. A collector that is down never delays or fails a
-// request or an operation.
+// Tracing exports the spans of a service in batches, in the background. An unavailable collector never delays or fails a request or an
+// operation: the queue of spans is bounded, and spans beyond it are dropped. A nil *Tracing means that tracing is off.
 type Tracing struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
 	sampler  sdktrace.Sampler
 }
 
-// New returns the tracing of a service, or nil if the configuration names no endpoint. Unsent spans are logged and dropped.
+// New returns the tracing of the service with the name, or nil if the configuration has no endpoint. It does not connect to the collector. A
+// failed export is logged, and its spans are dropped.
 func New(ctx context.Context, service string, config Config, log logrus.FieldLogger) (*Tracing, error) {
 	if config.Endpoint == "" {
 		return nil, nil
@@ -86,7 +87,7 @@ func New(ctx context.Context, service string, config Config, log logrus.FieldLog
 	return NewWith(sdktrace.NewBatchSpanProcessor(loggingExporter{exporter, log}), config.Sample, named), nil
 }
 
-// NewWith returns a Tracing with a span processor of the caller, for tests.
+// NewWith returns a Tracing that passes its spans to the processor. Tests use it with a processor in memory.
 func NewWith(processor sdktrace.SpanProcessor, sample float64, named *resource.Resource) *Tracing {
 	sampler := sdktrace.TraceIDRatioBased(sample)
 	provider := sdktrace.NewTracerProvider(
@@ -97,20 +98,21 @@ func NewWith(processor sdktrace.SpanProcessor, sample float64, named *resource.R
 	return &Tracing{provider: provider, tracer: provider.Tracer(scope), sampler: sampler}
 }
 
-// Start starts a span. Tracing must not be off.
+// Start starts a span, which the caller must end. The receiver must not be nil.
 func (t *Tracing) Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
 	return t.tracer.Start(ctx, name, options...) //nolint:spancheck // the caller ends it
 }
 
-// Sampled reports whether a new trace with the id is kept. All replicas decide alike.
+// Sampled reports whether to keep a new trace with the ID. The decision depends only on the ID and the configured share, so it is the same on
+// all replicas.
 func (t *Tracing) Sampled(id trace.TraceID) bool {
 	decision := t.sampler.ShouldSample(sdktrace.SamplingParameters{ParentContext: context.Background(), TraceID: id})
 
 	return decision.Decision == sdktrace.RecordAndSample
 }
 
-// Part sends the remaining spans when the service stops. It has to be the first part, so that it stops last: the other parts create spans
-// until they end.
+// Part returns a part that exports the remaining spans when the service stops. It must be the first part of a service, so that it stops last:
+// the other parts create spans until they have ended.
 func (t *Tracing) Part() lifecycle.Part {
 	return lifecycle.Part{Name: "tracing", Run: func(ctx context.Context) error {
 		<-ctx.Done()
@@ -119,7 +121,7 @@ func (t *Tracing) Part() lifecycle.Part {
 	}}
 }
 
-// Close sends the remaining spans.
+// Close exports the remaining spans and waits for at most five seconds. On a nil *Tracing it does nothing.
 func (t *Tracing) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -135,7 +137,7 @@ func (t *Tracing) Close(ctx context.Context) error {
 	return nil
 }
 
-// loggingExporter logs failed exports with the logger of the service and drops their spans.
+// loggingExporter logs failed exports with the logger of the service. Without it, the SDK would print errors to standard error.
 type loggingExporter struct {
 	sdktrace.SpanExporter
 

@@ -3,11 +3,12 @@ package upstream
 import "time"
 
 const (
-	// threshold is the number of failures in a row that opens a circuit breaker.
+	// threshold is the number of consecutive failures that opens a circuit breaker.
 	threshold = 5
-	// pause is the time between a failure that opens it and the next trial.
+	// pause is the time from the opening of a circuit breaker to the next trial.
 	pause = 2 * time.Second
-	// patience is how long a trial keeps others from being made. The call itself continues, and its answer counts.
+	// patience is the time after which another trial may start although the current trial has no result. The current trial continues, and
+	// its result counts.
 	patience = 10 * time.Second
 )
 
@@ -24,24 +25,31 @@ const (
 	HalfOpen State = "half-open"
 )
 
-// circuitBreaker stops calls to a system that does not work. After threshold failures in a row it is open for pause, then half-open: one
-// trial at a time. A trial that fails, or is not answered within patience, opens it again. Any answer closes it, also a late one to a call
-// from before it opened: a system that answers works. A call that its caller gives up says nothing about the system.
+// circuitBreaker stops calls to a system that does not answer.
 //
-// docs/adr/0009 has the reasons, docs/adr/0026 says why no library does this. The mutex of the System guards it.
+// After threshold consecutive failures the circuit breaker is open for pause, and then half-open: it allows one trial at a time. A trial that
+// fails, or that has no result within patience, opens the circuit breaker again. Any answer closes it, even a late answer to a call that
+// started before the circuit breaker opened, because the answer shows that the system works. A call that the caller canceled counts
+// neither as a success nor as a failure.
+//
+// docs/adr/0009 has the reasons; docs/adr/0026 says why no library fits. The mutex of the System guards all fields.
 type circuitBreaker struct {
-	// failures in a row started at since, and last is the reason of the latest.
+	// failures is the number of consecutive failures.
 	failures int
-	since    time.Time
-	last     string
-	// nextTry is the end of the current pause; zero if the circuit breaker is closed.
+	// since is the start of the first of these failures, last the fault of the latest one.
+	since time.Time
+	last  string
+	// nextTry is the end of the current pause. It is zero while the circuit breaker is closed.
 	nextTry time.Time
-	trial   *call
-	// closed is when the last outage ended.
-	closed  time.Time
+	// trial is the current trial, or nil.
+	trial *call
+	// closed is the end of the last outage.
+	closed time.Time
+	// outages is the number of times that the circuit breaker has opened from the state closed.
 	outages int
 }
 
+// state derives the state from nextTry and the current time, so no timer is needed to make the circuit breaker half-open.
 func (b *circuitBreaker) state() State {
 	switch {
 	case b.nextTry.IsZero():
@@ -53,13 +61,14 @@ func (b *circuitBreaker) state() State {
 	}
 }
 
+// allows reports whether a call may start now.
 func (b *circuitBreaker) allows() bool {
 	state := b.state()
 
 	return state == Closed || state == HalfOpen && b.trial == nil
 }
 
-// start registers a call that is allowed. It reports whether the call is a trial.
+// start registers a call after allows, under the same lock. It reports whether the call is a trial.
 func (b *circuitBreaker) start(call *call) bool {
 	if b.state() == Closed {
 		return false
@@ -70,7 +79,8 @@ func (b *circuitBreaker) start(call *call) bool {
 	return true
 }
 
-// end takes the outcome of a call into account.
+// end updates the circuit breaker with the outcome of a call. It ignores a failure of a call that started before the last outage ended,
+// because the system has answered since then.
 func (b *circuitBreaker) end(call *call, result outcome) {
 	trial := b.trial == call
 	if trial {
@@ -81,7 +91,7 @@ func (b *circuitBreaker) end(call *call, result outcome) {
 	case result.label == canceled:
 	case result.fault == "":
 		b.close()
-	case call.began.Before(b.closed): // the system has answered since
+	case call.began.Before(b.closed):
 	default:
 		if b.failures == 0 {
 			b.since = call.began
@@ -96,7 +106,7 @@ func (b *circuitBreaker) end(call *call, result outcome) {
 	}
 }
 
-// giveUp makes room for another trial, after the usual pause.
+// giveUp allows another trial after the usual pause, if the call is still the current trial.
 func (b *circuitBreaker) giveUp(call *call) {
 	if b.trial == call {
 		b.trial = nil
@@ -105,6 +115,7 @@ func (b *circuitBreaker) giveUp(call *call) {
 	}
 }
 
+// open starts a pause. It counts an outage only if the circuit breaker was closed.
 func (b *circuitBreaker) open() {
 	if b.state() == Closed {
 		b.outages++
@@ -113,6 +124,7 @@ func (b *circuitBreaker) open() {
 	b.nextTry = time.Now().Add(pause)
 }
 
+// close forgets all failures and the current trial.
 func (b *circuitBreaker) close() {
 	if b.state() != Closed {
 		b.closed = time.Now()

@@ -1,13 +1,14 @@
-// Package upstream makes the calls to the systems that the services depend on: the Provisioner, Gardener, Director and its token endpoint,
-// the release registry. A System limits how many calls run at the same time and has a circuit breaker. Recovery probes a system whose
-// circuit breaker is open and resumes the operations that the outage held up.
+// Package upstream protects the services and the systems that they call from each other: the Provisioner, Gardener, Director and its token
+// endpoint, and the release registry.
 //
-// A System works on HTTP requests: make its Transport that of the client. Requests that wait for news (long polls, watches) bypass it: they
-// last for minutes, each replica has one, and they would hold a slot all the time.
+// A System limits the number of concurrent calls to one upstream and has a circuit breaker. Recovery probes an upstream whose circuit breaker
+// is open, and resumes the operations that the outage has delayed. The package guarantees that an upstream that does not answer holds no
+// worker for longer than a few seconds.
 //
-// The limits are here, in circuitbreaker.go (when it opens and closes) and system.go (how long a call waits for a slot); the number of
-// slots comes from the configuration of the service. A new upstream system is a System, a Recovery among the parts of the service, and a
-// row in docs/operator/metrics.md.
+// A client uses a System through its Transport. Long polls and watches bypass the System: they last for minutes, so each would hold a slot
+// without loading the upstream.
 //
-// Time is that of the process; tests use testing/synctest.
+// The constants of circuitbreaker.go set when a circuit breaker opens and closes, those of system.go how long a call waits for a slot. The
+// number of slots is a variable of the service. A new upstream needs a System, a Recovery among the parts of the service, and a row in
+// docs/operator/metrics.md. The package uses the real clock; tests use testing/synctest.
 package upstream

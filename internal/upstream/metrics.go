@@ -6,13 +6,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Reasons why a call is not made, as metrics label them.
+// Values of the label reason: why a call was not made.
 const (
 	refusedLimit = "limit"
 	refusedOpen  = "breaker_open"
 )
 
-// metrics are those of one System, each with its name as a label.
+// metrics holds the metrics of one System. The constant label system distinguishes the Systems of a process.
 type metrics struct {
 	calls    *prometheus.CounterVec
 	refused  *prometheus.CounterVec
@@ -51,7 +51,7 @@ func newMetrics(system *System) *metrics {
 		},
 	}
 
-	// Every label exists from the start, so that rates have a first sample.
+	// All label values exist from the start with the value 0. Otherwise, a rate would miss the first increment.
 	for _, label := range outcomes() {
 		made.calls.WithLabelValues(label)
 	}
@@ -63,6 +63,7 @@ func newMetrics(system *System) *metrics {
 	return made
 }
 
+// observe records a call that has ended.
 func (m *metrics) observe(result outcome, took time.Duration) {
 	m.calls.WithLabelValues(result.label).Inc()
 	m.duration.Observe(took.Seconds())

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Labels of outcomes in metrics.
+// Values of the label outcome in metrics.
 const (
 	answered    = "answered"
 	serverError = "server_error"
@@ -22,14 +22,15 @@ const (
 
 func outcomes() []string { return []string{answered, serverError, timedOut, unreachable, canceled} }
 
-// outcome is the result of a call.
+// outcome is the result of a call, as metrics and the circuit breaker see it.
 type outcome struct {
 	label string
-	// fault is set if the system is to blame. It completes "because …" in texts for users, so it names no address.
+	// fault describes a failure of the system, as the rest of a sentence after "because". It is empty if the system works. Users see the
+	// text, so it contains no address and no part of a response.
 	fault string
 }
 
-// outcomeOf classifies a response. A rejection (4xx) is an answer too: the system works.
+// outcomeOf classifies the result of an HTTP request. Only a status of 500 or more is a failure: a system that rejects a request works.
 func outcomeOf(response *http.Response, err error) outcome {
 	switch {
 	case err != nil:
@@ -41,6 +42,7 @@ func outcomeOf(response *http.Response, err error) outcome {
 	}
 }
 
+// outcomeOfError classifies an error of net/http by the errors that it wraps.
 func outcomeOfError(err error) outcome {
 	var (
 		network     net.Error

@@ -9,46 +9,50 @@ import (
 )
 
 const (
-	// checkInterval is how often Recovery looks at the state of its system.
+	// checkInterval is the interval at which Recovery checks the state of its System.
 	checkInterval = time.Second
 	// probeTimeout bounds a probe.
 	probeTimeout = patience
-	// After an outage operations are made due at once and then every resumeInterval for resumeFor: calls that were refused in its last
-	// moment are stored a little after its end, and some fail under the load that follows.
+	// After an outage, Recovery makes operations due at once and then every resumeInterval for resumeFor. Once is not enough: an operation
+	// whose call was rejected just before the end of the outage stores its retry after the end, and some calls fail under the load that
+	// follows an outage.
 	resumeInterval = 5 * time.Second
 	resumeFor      = 15 * time.Second
-	// resumePause is the shortest time between two outages that make operations due: a system that comes and goes must not have every
-	// operation run each time.
+	// resumePause is the shortest time between two outages after which operations are made due. Without the pause, a flapping system would
+	// cause a run of all waiting operations with each short recovery.
 	resumePause = time.Minute
 )
 
-// Recovery ends outages early. Operations that an outage holds up retry by themselves, but ever less often. Recovery probes the system in
-// their place and makes them due when it answers again.
+// Recovery resumes operations soon after an outage. Operations that an outage delays retry by themselves, but at growing intervals. Recovery
+// probes the system every few seconds, and makes the operations due when the system answers again. Every replica runs a Recovery for each
+// of its Systems.
 type Recovery struct {
 	System *System
-	// Probe makes a small call to the system, through its Transport.
+	// Probe makes a cheap call through the Transport of the System. The System judges the outcome.
 	Probe func(ctx context.Context) error
-	// Operations are those that may wait for the system.
+	// Operations stores the operations that may wait for the system.
 	Operations Operations
-	// Wake is called when operations have become due.
+	// Wake is called after operations have become due, so that the engine claims them at once.
 	Wake  func()
 	Clock clock.WithTicker
 	Log   logrus.FieldLogger
 }
 
-// Operations makes the operations due that wait for the component after a failure, on any replica, and returns their number.
+// Operations is the part of the engine's store that a Recovery needs; *operations.Store implements it.
 type Operations interface {
+	// Resume makes all operations due that wait for a retry after a problem of the component, and returns their number. It covers the
+	// operations of all replicas.
 	Resume(ctx context.Context, component string, now time.Time) (int64, error)
 }
 
-// Run watches the system until the context ends.
+// Run watches the System until the context ends, and then returns nil.
 func (r Recovery) Run(ctx context.Context) error {
 	ticker := r.Clock.NewTicker(checkInterval)
 	defer ticker.Stop()
 
 	var (
 		over        int       // number of outages that have ended
-		ended, next time.Time // end of the last outage that made operations due; when to do that again
+		ended, next time.Time // end of the last outage that made operations due, and the time to repeat that
 	)
 
 	for {
@@ -82,24 +86,26 @@ func (r Recovery) Run(ctx context.Context) error {
 	}
 }
 
+// probe makes the trial call of a half-open circuit breaker, in place of an operation.
 func (r Recovery) probe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 
-	// The circuit breaker judges the outcome: a rejection is an answer too.
+	// The circuit breaker has already counted the outcome, in which a rejection is a success. The error is only for the log.
 	if err := r.Probe(ctx); err != nil {
 		r.Log.WithError(err).Debugf("probing %s failed", r.System.options.Title)
 	}
 }
 
+// resume makes the operations due that wait for the component. A failure is logged, because the operations also retry by themselves.
 func (r Recovery) resume(ctx context.Context, status Status) {
 	resumed, err := r.Operations.Resume(ctx, status.Component, r.Clock.Now())
 
 	switch {
 	case err != nil && ctx.Err() == nil:
-		r.Log.WithError(err).Warn("resuming operations after an outage failed, they retry by themselves")
+		r.Log.WithError(err).Warn("resuming operations after an outage failed; the operations retry by themselves")
 	case resumed > 0:
 		r.Wake()
-		r.Log.WithField("operations", resumed).Infof("%s answers again, operations resume", r.System.options.Title)
+		r.Log.WithField("operations", resumed).Infof("%s answers again, resuming operations", r.System.options.Title)
 	}
 }

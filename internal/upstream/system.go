@@ -10,25 +10,25 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// longestWait bounds how long a call waits for a slot: a worker must not hang.
+// longestWait bounds the time that a call waits for a slot, because a worker waits with the call.
 const longestWait = 5 * time.Second
 
-// Options describe a System.
+// Options describe a System. All fields are required.
 type Options struct {
-	// Name is the label in metrics: provisioner, gardener.
+	// Name is the value of the label system in metrics, such as provisioner.
 	Name string
-	// Title is the name in sentences: the Provisioner.
+	// Title is the name in texts for users, such as "the Provisioner".
 	Title string
-	// Component is the origin that errors name.
+	// Component is the component in errors, a constant of package failure.
 	Component string
-	// Calls is the number of calls that may run at the same time.
+	// Calls is the maximum number of concurrent calls.
 	Calls int
-	// Variable is the environment variable that sets Calls.
+	// Variable is the environment variable that sets Calls. Errors about the limit name the variable.
 	Variable string
 }
 
-// System is an upstream system. All clients of one system in a process share it, so that its limit and its circuit breaker count all calls.
-// Replicas do not share their state.
+// System is an upstream system with its concurrency limit and circuit breaker. All clients of an upstream in a process must share one System,
+// so that both count all calls. Replicas do not share their state. A System is safe for concurrent use.
 type System struct {
 	options Options
 	slots   chan struct{}
@@ -38,7 +38,7 @@ type System struct {
 	breaker circuitBreaker
 }
 
-// New returns a System whose circuit breaker is closed. It is a prometheus.Collector of its own metrics; the caller registers it.
+// New returns a System with a closed circuit breaker. The System is also the prometheus.Collector of its metrics, which the caller registers.
 func New(options Options) *System {
 	system := &System{options: options, slots: make(chan struct{}, options.Calls)}
 	system.metrics = newMetrics(system)
@@ -53,16 +53,17 @@ type Status struct {
 	State     State
 	// InFlight is the number of running calls, at most Calls.
 	InFlight, Calls int
-	// Failures is the number of failures in a row since FailingSince; LastFault completes "because …".
+	// Failures is the number of consecutive failures since FailingSince.
 	Failures     int
 	FailingSince time.Time
-	LastFault    string
-	// NextTry is when an open circuit breaker lets a call through.
+	// LastFault is the cause of the latest failure, as the rest of a sentence after "because".
+	LastFault string
+	// NextTry is the time at which an open circuit breaker allows a trial. It is zero in the other states.
 	NextTry time.Time
-	// Outages counts how often the circuit breaker has opened after it was closed.
+	// Outages is the number of outages since the start of the process, including a current one.
 	Outages int
 
-	// trialUnderWay says that a call is about to find out whether the system works again.
+	// trialUnderWay reports whether a half-open circuit breaker waits for the result of a trial.
 	trialUnderWay bool
 }
 
@@ -90,13 +91,13 @@ func (s *System) Status() Status {
 type call struct {
 	system *System
 	began  time.Time
-	// patience runs during a trial.
+	// patience is the timer of a trial. It is nil for other calls.
 	patience *time.Timer
 	once     sync.Once
 }
 
-// admit starts a call, or fails with an error of package failure. It checks the circuit breaker before it waits for a slot and again
-// afterwards: a call that cannot be made need not wait.
+// admit starts a call, or returns an error of package failure. It checks the circuit breaker twice: before the wait for a slot, because a
+// rejected call need not wait, and after the wait, because the state may have changed.
 func (s *System) admit(ctx context.Context) (*call, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -123,7 +124,7 @@ func (s *System) admit(ctx context.Context) (*call, error) {
 	return made, nil
 }
 
-// check fails while the circuit breaker allows no call.
+// check returns an error while the circuit breaker allows no call.
 func (s *System) check() error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -135,8 +136,8 @@ func (s *System) check() error {
 	return nil
 }
 
-// acquire takes a slot. It fails with failure.Transient if none becomes free within longestWait or the caller's deadline, and with the error of
-// the context if the caller gives up.
+// acquire takes a slot. The error is failure.Transient if no slot becomes free within longestWait or the caller's deadline. If the caller
+// cancels, the error wraps that of the context, because the limit is not to blame.
 func (s *System) acquire(ctx context.Context) error {
 	select {
 	case s.slots <- struct{}{}:
@@ -163,7 +164,7 @@ func (s *System) acquire(ctx context.Context) error {
 		s.options.Calls, s.options.Title, s.options.Variable).WithReason(failure.ReasonBusy, s.options.Component)
 }
 
-// unavailable explains why no call is made. The mutex is held.
+// unavailable returns the error of a call that the circuit breaker rejects. The caller holds the mutex.
 func (s *System) unavailable() error {
 	s.metrics.refused.WithLabelValues(refusedOpen).Inc()
 
@@ -177,7 +178,8 @@ func (s *System) unavailable() error {
 		WithReason(failure.ReasonSystemAway, s.options.Component)
 }
 
-// end records the outcome and frees the slot. Only the first end of a call counts.
+// end records the outcome of the call and frees its slot. Only the first end of a call has an effect: the end of a body and its Close both
+// end the call.
 func (c *call) end(result outcome) {
 	c.once.Do(func() {
 		s := c.system
@@ -197,7 +199,7 @@ func (c *call) end(result outcome) {
 	})
 }
 
-// giveUp lets another call become the trial. This call continues and keeps its slot.
+// giveUp is called when a trial has lasted for patience. Another call may then become the trial; this call continues and keeps its slot.
 func (c *call) giveUp() {
 	c.system.mutex.Lock()
 	defer c.system.mutex.Unlock()

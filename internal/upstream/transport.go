@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/tracing"
 )
 
-// Transport sends requests through next, within the limit and while the circuit breaker lets calls through; otherwise they fail with an
-// error of package failure. Requests of an operation become spans of its trace.
+// Transport returns a transport that sends requests through next, within the limit and if the circuit breaker allows it. Other requests fail with
+// an error of package failure. A request within a trace gets a span.
 func (s *System) Transport(next http.RoundTripper) http.RoundTripper {
 	return transport{system: s, next: tracing.Transport(s.options.Name, next)}
 }
@@ -19,7 +19,8 @@ type transport struct {
 	next   http.RoundTripper
 }
 
-// RoundTrip implements http.RoundTripper. A call lasts until the body of the response is read or closed.
+// RoundTrip implements http.RoundTripper. A call lasts until the caller has read or closed the body of the response, because a large response
+// loads the upstream until its end.
 func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	call, err := t.system.admit(request.Context())
 	if err != nil {
@@ -53,7 +54,7 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// body ends the call when it has been read.
+// body is the body of a response. Its end or Close ends the call.
 type body struct {
 	io.ReadCloser
 
@@ -61,7 +62,7 @@ type body struct {
 	result outcome
 }
 
-// Read implements io.Reader. A response that breaks off is a failure.
+// Read implements io.Reader. A connection that breaks while the body is read is a failure of the system.
 func (b *body) Read(into []byte) (int, error) {
 	n, err := b.ReadCloser.Read(into)
 
@@ -76,14 +77,14 @@ func (b *body) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer.
+// Close implements io.Closer. The call ends with the outcome of the response, even if the body was not read to its end.
 func (b *body) Close() error {
 	b.call.end(b.result)
 
 	return b.ReadCloser.Close()
 }
 
-// Bounded returns a wrapper of transports that bounds response bodies: reading more than most bytes fails with *http.MaxBytesError.
+// Bounded returns a function that wraps a transport and limits response bodies: reading more than most bytes fails with *http.MaxBytesError.
 func Bounded(most int64) func(next http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper { return bounded{next: next, most: most} }
 }
