@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// TestClient connects the broker's client to this server. Both are generated from the schema; this test checks that they fit.
+// TestClient calls this server with the client of the broker, to check that both agree about the schema.
 func TestClient(t *testing.T) {
 	t.Parallel()
 
@@ -157,7 +157,7 @@ func TestClientErrors(t *testing.T) {
 	}
 }
 
-// TestClientLeavesFeed cancels a request for changes that the server holds open.
+// TestClientLeavesFeed cancels a request for changes while the server waits for a change.
 func TestClientLeavesFeed(t *testing.T) {
 	t.Parallel()
 

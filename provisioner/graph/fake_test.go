@@ -18,9 +18,10 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-// runtimes is a graph.Service made of functions. Like orders.Service, it validates orders unless it knows their key.
+// runtimes is a graph.Service whose methods are functions of the test. Provision validates an order unless its key is known, as
+// orders.Service does.
 type runtimes struct {
-	// known are the operations of known idempotency keys.
+	// known has the operations of earlier orders by idempotency key.
 	known           map[string]operation.Status
 	provision       func(orders.Caller, spec.Runtime) (operation.Status, error)
 	upgradeShoot    func(orders.Caller, string, spec.Upgrade) (operation.Status, error)
@@ -99,7 +100,7 @@ func (r runtimes) Changes(
 	return r.changes(ctx, after, wait)
 }
 
-// startServer starts a server with the service.
+// startServer serves the API of the service until the test ends.
 func startServer(t *testing.T, runtimes graph.Service) *httptest.Server {
 	t.Helper()
 
@@ -112,19 +113,19 @@ func startServer(t *testing.T, runtimes graph.Service) *httptest.Server {
 	return server
 }
 
-// exchange is a GraphQL request with its headers.
+// exchange is a GraphQL request with its HTTP headers.
 type exchange struct {
 	query     string
 	variables map[string]any
 	headers   map[string]string
 }
 
-// asTenant returns a request of tenant acme.
+// asTenant returns a request of the tenant acme.
 func asTenant(query string) exchange {
 	return exchange{query: query, headers: map[string]string{"tenant": "acme"}}
 }
 
-// post sends the request and returns the status and the body.
+// post sends the request and returns the HTTP status and the body.
 func post(t *testing.T, server *httptest.Server, request exchange) (status int, body string) {
 	t.Helper()
 

@@ -106,7 +106,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestInvalidRequestIsNotLogged: messages about a request repeat parts of it, which may be secret.
+// TestInvalidRequestIsNotLogged: an error message about a request repeats parts of the request, which may be secret.
 func TestInvalidRequestIsNotLogged(t *testing.T) {
 	t.Parallel()
 
@@ -307,7 +307,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// startLoggedServer starts a server that logs to the buffer and fails to read operations.
+// startLoggedServer starts a server that logs to the buffer. Its query of operations returns an error.
 func startLoggedServer(t *testing.T, log *bytes.Buffer, fail func() error) *httptest.Server {
 	t.Helper()
 

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/orders"
 )
 
-// many repeats a field with different aliases.
+// many returns a selection that repeats a field under different aliases.
 func many(count int, field string) string {
 	var fields strings.Builder
 	for i := range count {
@@ -20,7 +20,7 @@ func many(count int, field string) string {
 	return fields.String()
 }
 
-// TestMaximumCost sends a request with the maximum cost.
+// TestMaximumCost checks that a request with exactly the maximum cost is answered.
 func TestMaximumCost(t *testing.T) {
 	t.Parallel()
 
@@ -33,7 +33,7 @@ func TestMaximumCost(t *testing.T) {
 	}
 }
 
-// TestBatch sends an array of requests, which some servers support.
+// TestBatch checks that an array of requests, which some servers support, is refused.
 func TestBatch(t *testing.T) {
 	t.Parallel()
 

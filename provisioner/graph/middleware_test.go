@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// refusals records refused mutations.
+// refusals is a Recorder that keeps the entries in memory.
 type refusals []auditlog.Entry
 
 // Refused implements graph.Recorder.

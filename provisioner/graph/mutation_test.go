@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// order is the smallest valid order, as a client writes it.
+// order is the smallest valid order in GraphQL.
 const order = `{
 	runtimeInput: {name: "mine", labels: {stage: "dev", weight: 1.5}},
 	clusterConfig: {administrators: ["jane@example.com"], gardenerConfig: {
@@ -67,7 +67,8 @@ func TestProvisionRuntime(t *testing.T) {
 	}
 }
 
-// TestRepeatedOrderIsNotValidated repeats an order with a known key after the rules have become stricter.
+// TestRepeatedOrderIsNotValidated: an order with a known key gets its operation even if it breaks a rule that is newer than the
+// order.
 func TestRepeatedOrderIsNotValidated(t *testing.T) {
 	t.Parallel()
 
@@ -160,7 +161,7 @@ func TestRefusedMutations(t *testing.T) {
 		},
 	}
 
-	// A fake without functions panics when it is called: none of these requests may reach it.
+	// A fake without functions panics when it is called, so the test fails if one of the requests reaches the service.
 	server := startServer(t, runtimes{})
 
 	for name, tc := range cases {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// fields is a JSON object of a request.
+// fields is a JSON object in a request.
 type fields map[string]any
 
-// with returns a copy of the object with the changed fields. A nil value removes the field.
+// with returns a copy of the object in which the given fields are replaced. A nil value removes its field.
 func (f fields) with(changes fields) fields {
 	changed := maps.Clone(f)
 	maps.Copy(changed, changes)
@@ -38,29 +38,29 @@ func awsPart() fields {
 	}}}
 }
 
-// provisionOf returns an order with changes of its cluster and of its own fields.
+// provisionOf returns a valid order after changes to the fields of its cluster and to its other fields.
 func provisionOf(cluster, changes fields) fields {
 	return fields{
 		"runtimeInput": fields{"name": "mine"}, "clusterConfig": fields{"gardenerConfig": azureFields().with(cluster)},
 	}.with(changes)
 }
 
-// poolFields returns an additional worker pool.
+// poolFields returns a valid additional worker pool.
 func poolFields() fields {
 	return fields{
 		"name": "gpu", "machineType": "Standard_D4s_v5", "autoScalerMin": 2, "autoScalerMax": 3, "maxSurge": 1, "maxUnavailable": 0,
 	}
 }
 
-// pools returns the additional worker pools of a cluster.
+// pools returns the field of a cluster with the additional worker pools.
 func pools(all ...any) fields { return fields{"additionalWorkers": all} }
 
-// on returns a cluster of another provider.
+// on returns the fields that move a cluster to another provider.
 func on(provider, part string, config fields) fields {
 	return fields{"provider": provider, "providerSpecificConfig": fields{part: config}}
 }
 
-// rule is an order that breaks a rule, with the expected message and fields.
+// rule is a request that breaks a rule, with the expected message and the paths of the invalid fields.
 type rule struct {
 	reason string
 	config fields

@@ -21,7 +21,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-// TestRulesOverHTTP breaks each rule once. The answer has status 200, code 400, a message and the paths of the invalid fields.
+// TestRulesOverHTTP breaks each rule once. The answer must have the HTTP status 200, error_code 400, a message and the paths of the
+// invalid fields.
 func TestRulesOverHTTP(t *testing.T) {
 	t.Parallel()
 
@@ -80,7 +81,8 @@ func TestRulesOverHTTP(t *testing.T) {
 	}
 }
 
-// TestMissingVariableField omits a required field: the GraphQL is invalid, and the answer names the field.
+// TestMissingVariableField omits a field that the schema requires. The request is then invalid GraphQL, and the answer must name the
+// field.
 func TestMissingVariableField(t *testing.T) {
 	t.Parallel()
 
@@ -95,7 +97,7 @@ func TestMissingVariableField(t *testing.T) {
 	}
 }
 
-// orderOf decodes a request as the server does.
+// orderOf decodes the JSON of an order as the server does.
 func orderOf(t *testing.T, config fields) spec.Runtime {
 	t.Helper()
 
@@ -121,7 +123,8 @@ func anys(texts []string) []any {
 	return all
 }
 
-// rulesInSource returns the messages of all rules in package validation, without those that only the schema can break.
+// rulesInSource returns the message formats of all rules in package validation, except "is missing": the schema makes these fields
+// required.
 func rulesInSource(t *testing.T) []string {
 	t.Helper()
 

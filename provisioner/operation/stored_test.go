@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// TestStoredData reads the data of an operation as commit ede58cf stored it.
+// TestStoredData decodes the data of an operation that commit ede58cf has stored.
 func TestStoredData(t *testing.T) {
 	t.Parallel()
 

@@ -22,7 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// follower follows the feed from cursor to cursor, as a broker does.
+// follower reads the feed from cursor to cursor, as a broker does.
 type follower struct {
 	*fixture
 
@@ -38,7 +38,8 @@ func (f *fixture) follow() *follower {
 	return feed
 }
 
-// next requests the changes after the cursor and advances the cursor. It returns each change as "id state".
+// next requests the changes after the cursor and advances the cursor. It returns each change as the ID and the state of the
+// operation.
 func (feed *follower) next(wait time.Duration) []string {
 	feed.Helper()
 
@@ -66,7 +67,7 @@ func (feed *follower) expect(reason string, want ...string) {
 	}
 }
 
-// acceptMany accepts many operations at the same time.
+// acceptMany accepts a number of operations with the same time. Their IDs have the prefix.
 func (f *fixture) acceptMany(prefix string, count int, at time.Time) {
 	f.Helper()
 
@@ -87,7 +88,7 @@ func (f *fixture) acceptMany(prefix string, count int, at time.Time) {
 	}
 }
 
-// withFakeTime runs the test in a synctest bubble.
+// withFakeTime runs the test in a synctest bubble on SQLite.
 func withFakeTime(t *testing.T, test func(f *fixture)) {
 	t.Helper()
 
@@ -105,7 +106,7 @@ func TestChangesAreSentOnce(t *testing.T) {
 		feed.expect("accepting an operation is a change", "one-0000 pending")
 		feed.expect("the overlap does not repeat the change")
 
-		time.Sleep(time.Second) // fake time: within the overlap
+		time.Sleep(time.Second) // fake time, within the overlap
 		f.acceptMany("two", 1, time.Now())
 		feed.expect("the overlap does not repeat it together with a new change", "two-0000 pending")
 
@@ -121,7 +122,7 @@ func TestChangesAreSentOnce(t *testing.T) {
 	})
 }
 
-// TestNewReasonIsAChange: brokers learn from the feed why an operation is held up, without polling its status.
+// TestNewReasonIsAChange: the feed reports a new reason for a delay, so that brokers need not poll the status of the operation.
 func TestNewReasonIsAChange(t *testing.T) {
 	withFakeTime(t, func(f *fixture) {
 		feed := f.follow()
@@ -202,7 +203,7 @@ func TestLateCommitIsSent(t *testing.T) {
 
 		began := time.Now()
 
-		time.Sleep(11 * time.Second) // fake time: while a write waits for the database
+		time.Sleep(11 * time.Second) // fake time, in which a write waits for the database
 		f.acceptMany("quick", 1, time.Now())
 		feed.expect("a short transaction commits first", "quick-0000 pending")
 
@@ -231,7 +232,7 @@ func TestManyChangesArePaged(t *testing.T) {
 		const many, page = 1203, 500
 
 		feed := f.follow()
-		f.acceptMany("one", many, time.Now()) // all at the same time: only the marks separate the pages
+		f.acceptMany("one", many, time.Now()) // with one time, so that only the marks separate the pages
 
 		var told []string
 
@@ -264,7 +265,7 @@ func TestRequestWaitsForChanges(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		wait     time.Duration
-		after    time.Duration // when a change happens
+		after    time.Duration // from the request until a change
 		want     []string
 		wantTook time.Duration
 	}{
@@ -335,8 +336,8 @@ func TestWaitEndsWithTheRequest(t *testing.T) {
 	})
 }
 
-// TestWaitEndsWhenTheServerDrains: a broker that waits at a replica which shuts down gets a cursor at once, and continues with it
-// at another replica.
+// TestWaitEndsWhenTheServerDrains: if a replica shuts down while a broker waits, the replica answers at once with the cursor, and the
+// broker continues at another replica.
 func TestWaitEndsWhenTheServerDrains(t *testing.T) {
 	f := newFixture(t, storagetest.SQLite(t))
 	feed := f.follow()

@@ -34,7 +34,7 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(leakChecked{m}) }
 
-// leakChecked fails if the tests leak goroutines.
+// leakChecked runs the tests and then fails if they have leaked goroutines.
 type leakChecked struct{ *testing.M }
 
 func (l leakChecked) Run() int {
@@ -51,7 +51,7 @@ func (l leakChecked) Run() int {
 
 const validity = 8 * time.Hour
 
-// fixture is the service with a database of its own. It implements the service's other dependencies with injected faults.
+// fixture is the service with its own database. It also implements the other dependencies of the service, with injected faults.
 type fixture struct {
 	*testing.T
 
@@ -80,7 +80,7 @@ func (f *fixture) AdminKubeconfig(_ context.Context, shootName string, valid tim
 	return []byte("kubeconfig of " + shootName), f.kubeconfigError
 }
 
-// Get implements orders.Shoots.
+// Get implements shoot.Reader.
 func (f *fixture) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
 	return &f.shoot, f.getError
 }
@@ -145,7 +145,7 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	return f
 }
 
-// onBothDatabases runs the test on both databases.
+// onBothDatabases runs the test on PostgreSQL and on SQLite.
 func onBothDatabases(t *testing.T, test func(f *fixture)) {
 	t.Helper()
 
@@ -155,7 +155,7 @@ func onBothDatabases(t *testing.T, test func(f *fixture)) {
 	})
 }
 
-// order returns an order for a cluster with the name.
+// order returns an order of a runtime whose cluster has the name.
 func order(name string) spec.Runtime {
 	return spec.Runtime{
 		Metadata:      &spec.Metadata{Name: name},
@@ -167,7 +167,7 @@ func caller(tenant, key string) orders.Caller {
 	return orders.Caller{Tenant: tenant, SubAccount: "sub", IdempotencyKey: key}
 }
 
-// provision orders a cluster and returns the ids of its operation and runtime.
+// provision orders a runtime and returns the IDs of the operation and of the runtime.
 func (f *fixture) provision(tenant, key, name string) (operationID, runtimeID string) {
 	f.Helper()
 
@@ -190,7 +190,7 @@ func (f *fixture) deprovision(tenant, key, runtimeID string) string {
 	return id
 }
 
-// claimDue claims all due operations, as a replica does, and returns them by id.
+// claimDue claims all due operations, as the engine does, and returns their records by ID.
 func (f *fixture) claimDue() map[string]process.Record {
 	f.Helper()
 
@@ -211,7 +211,7 @@ func (f *fixture) claimDue() map[string]process.Record {
 	return records
 }
 
-// end ends a claimed operation.
+// end ends a claimed operation in the state.
 func (f *fixture) end(record process.Record, state process.State) {
 	f.Helper()
 
@@ -225,7 +225,7 @@ func (f *fixture) end(record process.Record, state process.State) {
 	}
 }
 
-// finish claims an operation and ends it.
+// finish claims an operation and ends it in the state.
 func (f *fixture) finish(operationID string, state process.State) {
 	f.Helper()
 
@@ -259,7 +259,7 @@ func (f *fixture) count(table string) int {
 	return count
 }
 
-// concurrently runs the call concurrently for many callers and returns the results and errors by caller.
+// concurrently runs the call for eight callers at the same time and returns their results and errors.
 func concurrently(call func(caller string) (string, error)) (results []string, errs []error) {
 	const callers = 8
 

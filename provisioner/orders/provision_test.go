@@ -134,7 +134,7 @@ func TestConcurrentProvisioning(t *testing.T) {
 			f.Errorf("one order made %d runtimes", runtimes)
 		}
 
-		// Concurrent orders for a free name.
+		// Concurrent orders with the same free name.
 		if err := f.store.MarkDeleted(f.Context(), f.runtimeOf(ids[0]), time.Now()); err != nil {
 			f.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func TestConcurrentProvisioning(t *testing.T) {
 	})
 }
 
-// runtimeOf returns the runtime of an operation.
+// runtimeOf returns the ID of the runtime that the operation concerns.
 func (f *fixture) runtimeOf(operationID string) string {
 	f.Helper()
 
@@ -195,7 +195,7 @@ func TestRepeatedOrderIsNotValidatedAgain(t *testing.T) {
 
 		f.checkError.Store(failure.New(failure.Invalid, "the region was removed"))
 
-		// A refusal would make the sender believe that the runtime was never created, and the runtime would leak.
+		// After a refusal the client would believe that there is no runtime, and the runtime would leak.
 		if again, _ := f.provision("tenant", "key", "c-first"); again != first {
 			f.Errorf("got operation %s, want %s", again, first)
 		}
@@ -237,8 +237,8 @@ func TestOnlyKnownKeysSkipTheChecks(t *testing.T) {
 	})
 }
 
-// TestKeyOfAnotherRequest sends requests with keys of other requests. They must be refused: the answer to the other request would
-// hide that this one is never carried out.
+// TestKeyOfAnotherRequest sends requests with the keys of other requests. The service must refuse them: with the answer to the other
+// request a client would never learn that its own request was not carried out.
 func TestKeyOfAnotherRequest(t *testing.T) {
 	onBothDatabases(t, func(f *fixture) {
 		created, runtimeID := f.provision("tenant", "creation", "c-first")

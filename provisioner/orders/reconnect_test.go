@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// withAgent stores the order of a runtime with a runtime agent.
+// withAgent replaces the order of the runtime by an order with a runtime agent, and returns the ID of the runtime.
 func (f *fixture) withAgent(runtimeID string) string {
 	f.Helper()
 

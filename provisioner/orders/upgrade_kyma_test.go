@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// kyma returns the Kyma part of an order.
+// kyma returns an order of the version of Kyma.
 func kyma(version string) *spec.Kyma {
 	return &spec.Kyma{
 		Version: version,
@@ -35,7 +35,7 @@ func orderWithKyma(name, version string) spec.Runtime {
 	return input
 }
 
-// runtimeWithKyma returns a runtime on which the version of Kyma is installed.
+// runtimeWithKyma creates a runtime with the version of Kyma and returns its ID.
 func (f *fixture) runtimeWithKyma(name, version string) string {
 	f.Helper()
 
@@ -57,7 +57,8 @@ func (f *fixture) rollBack(key, runtimeID string) (operation.Status, error) {
 	return f.service.RollBackUpgrade(f.Context(), caller("tenant", key), runtimeID)
 }
 
-// runNewest runs the newest operation to its end and, if it succeeds, records its configuration. It returns the operation's data.
+// runNewest ends an accepted operation in the state, and records its order if the state is a success. It returns the data of the
+// operation.
 func (f *fixture) runNewest(status operation.Status, err error, end process.State) operation.Data {
 	f.Helper()
 
@@ -201,7 +202,7 @@ func TestUpgradeAndRollBackOfKyma(t *testing.T) {
 	})
 }
 
-// TestRollBackTarget checks which version a roll back restores after a series of operations.
+// TestRollBackTarget checks the version that a roll back restores after a series of operations.
 func TestRollBackTarget(t *testing.T) {
 	upgrade := func(version string, end process.State) func(f *fixture, runtimeID string) {
 		return func(f *fixture, runtimeID string) {
@@ -345,7 +346,7 @@ func TestKymaChangeIsRefused(t *testing.T) {
 	}
 }
 
-// TestUpgradeMergesComponents: a client need not resend secrets that it no longer knows.
+// TestUpgradeMergesComponents: an upgrade keeps secret values, so that a client need not send them again.
 func TestUpgradeMergesComponents(t *testing.T) {
 	f := newFixture(t, storagetest.SQLite(t))
 	runtimeID := f.runtimeWithKyma("c-first", "1.24.0")

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// moreMachines returns an upgrade to more machines.
+// moreMachines returns an upgrade that raises the maximum number of machines.
 func moreMachines() spec.Upgrade {
 	return spec.Upgrade{
 		GardenerConfig: &spec.ClusterUpgrade{
@@ -24,7 +24,7 @@ func moreMachines() spec.Upgrade {
 	}
 }
 
-// createdRuntime returns a runtime whose cluster was created.
+// createdRuntime orders a runtime, ends its creation successfully and returns its ID.
 func (f *fixture) createdRuntime(name string) string {
 	f.Helper()
 
@@ -96,7 +96,7 @@ func TestUpgradeShoot(t *testing.T) {
 	})
 }
 
-// clusterOf returns the configuration of the runtime as clients read it.
+// clusterOf returns the order of the cluster as clients read it in the status of the runtime.
 func (f *fixture) clusterOf(runtimeID string) *spec.Cluster {
 	f.Helper()
 
@@ -240,7 +240,7 @@ func TestUpgradeIsRefused(t *testing.T) {
 	}
 }
 
-// TestOperationsOfOtherRuntimesDoNotConflict: a newer operation of another runtime must not refuse a change.
+// TestOperationsOfOtherRuntimesDoNotConflict: a running operation of another runtime must not prevent a change.
 func TestOperationsOfOtherRuntimesDoNotConflict(t *testing.T) {
 	onBothDatabases(t, func(f *fixture) {
 		first := f.createdRuntime("c-first")

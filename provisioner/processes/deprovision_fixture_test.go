@@ -24,7 +24,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// removalFixture is a garden with at most one Shoot, its cluster, and the row of the runtime. One of the calls to it can fail.
+// removalFixture is a garden with at most one Shoot, the cluster of the Shoot, and the row of the runtime.
 type removalFixture struct {
 	faults
 
@@ -33,63 +33,63 @@ type removalFixture struct {
 	Runtimes
 
 	shoot     *gardencorev1beta1.Shoot
-	looks     int // the number of reads that still find the Shoot after its deletion started
+	reads     int // number of reads that find the Shoot after its deletion has started
 	deleting  bool
 	retried   int
-	deletedAt time.Time // in the row
+	deletedAt time.Time // the time in the row
 
-	services  int   // services that service brokers made; each cleanup call removes one
-	held      bool  // service brokers have finalizers
-	parts     int   // installed parts of Kyma; each call removes one
-	connected int   // open connections to the cluster
-	inside    error // the error of calls to the cluster
+	services     int   // service instances in the cluster; each cleanup call removes one
+	finalizers   bool  // whether the service brokers have finalizers
+	parts        int   // installed parts of Kyma; each call of Uninstall removes one
+	connected    int   // open connections to the cluster
+	clusterError error // the error of all calls to the cluster
 }
 
-// newRemoval returns a fixture whose Shoot belongs to the runtime. Without an id the Shoot has no owner.
+// newRemoval returns a fixture whose Shoot belongs to the runtime with the ID.
 func newRemoval(id string, change func(*gardencorev1beta1.Shoot)) *removalFixture {
-	w := &removalFixture{shoot: &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{
+	f := &removalFixture{shoot: &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{
 		Name: shootName, Annotations: map[string]string{shoot.AnnotationRuntimeID: id},
 	}}}
 
 	if change != nil {
-		change(w.shoot)
+		change(f.shoot)
 	}
 
-	return w
+	return f
 }
 
-// Tidy finds nothing to remove.
-func (w *removalFixture) Tidy(context.Context, string, *gardencorev1beta1.Shoot) error {
-	return w.call("tidy", succeed)
+// Tidy implements Shoots. The fixture has no objects besides the Shoot.
+func (f *removalFixture) Tidy(context.Context, string, *gardencorev1beta1.Shoot) error {
+	return f.call("tidy", succeed)
 }
 
-func (w *removalFixture) Delete(_ context.Context, _, id string) error {
-	return w.call("delete", func() error {
-		if w.shoot != nil && w.shoot.Annotations[shoot.AnnotationRuntimeID] == id {
-			w.deleting = true
+func (f *removalFixture) Delete(_ context.Context, _, id string) error {
+	return f.call("delete", func() error {
+		if f.shoot != nil && f.shoot.Annotations[shoot.AnnotationRuntimeID] == id {
+			f.deleting = true
 		}
 
 		return nil
 	})
 }
 
-// Get returns the Shoot, until it was read often enough after its deletion.
-func (w *removalFixture) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
+// Get implements Shoots. After the deletion it finds the Shoot for the number of reads of the fixture.
+func (f *removalFixture) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
 	var found *gardencorev1beta1.Shoot
 
-	err := w.call("get", func() error {
+	err := f.call("get", func() error {
 		switch {
-		case w.deleting && w.looks <= 0:
-			w.shoot = nil
-		case w.deleting:
-			w.looks--
+		case f.deleting && f.reads <= 0:
+			f.shoot = nil
+		case f.deleting:
+			f.reads--
 		}
 
-		if w.shoot == nil {
+		if f.shoot == nil {
 			return failure.New(failure.NotFound, "no such Shoot")
 		}
 
-		found = w.shoot.DeepCopy()
+		found = f.shoot.DeepCopy()
 
 		return nil
 	})
@@ -97,18 +97,18 @@ func (w *removalFixture) Get(context.Context, string) (*gardencorev1beta1.Shoot,
 	return found, err
 }
 
-func (w *removalFixture) Retry(context.Context, *gardencorev1beta1.Shoot) error {
-	return w.call("retry", func() error {
-		w.retried++
+func (f *removalFixture) Retry(context.Context, *gardencorev1beta1.Shoot) error {
+	return f.call("retry", func() error {
+		f.retried++
 
 		return nil
 	})
 }
 
-func (w *removalFixture) MarkDeleted(_ context.Context, id string, at time.Time) error {
-	return w.call("mark", func() error {
-		if id == runtimeID && w.deletedAt.IsZero() {
-			w.deletedAt = at
+func (f *removalFixture) MarkDeleted(_ context.Context, id string, at time.Time) error {
+	return f.call("mark", func() error {
+		if id == runtimeID && f.deletedAt.IsZero() {
+			f.deletedAt = at
 		}
 
 		return nil
@@ -116,71 +116,71 @@ func (w *removalFixture) MarkDeleted(_ context.Context, id string, at time.Time)
 }
 
 // RemoveServices implements Clusters.
-func (w *removalFixture) RemoveServices(_ context.Context, _, address string) (left string, err error) {
-	err = w.call("services of "+address, func() error {
-		w.services = max(w.services-1, 0)
+func (f *removalFixture) RemoveServices(_ context.Context, _, address string) (left string, err error) {
+	err = f.call("services of "+address, func() error {
+		f.services = max(f.services-1, 0)
 
-		return w.inside
+		return f.clusterError
 	})
 
-	if w.services > 0 {
-		left = fmt.Sprintf("%d of its services", w.services)
+	if f.services > 0 {
+		left = fmt.Sprintf("%d of its services", f.services)
 	}
 
 	return left, err
 }
 
 // ReleaseBrokers implements Clusters.
-func (w *removalFixture) ReleaseBrokers(_ context.Context, name string) error {
-	return w.call("release", func() error {
-		w.held = w.held && (name != shootName || w.inside != nil)
+func (f *removalFixture) ReleaseBrokers(_ context.Context, name string) error {
+	return f.call("release", func() error {
+		f.finalizers = f.finalizers && (name != shootName || f.clusterError != nil)
 
-		return w.inside
+		return f.clusterError
 	})
 }
 
 // Connect implements Clusters.
-func (w *removalFixture) Connect(_ context.Context, shootName string) (*rest.Config, func(), error) {
-	if err := w.call("connect", func() error { return w.inside }); err != nil {
+func (f *removalFixture) Connect(_ context.Context, shootName string) (*rest.Config, func(), error) {
+	if err := f.call("connect", func() error { return f.clusterError }); err != nil {
 		return nil, nil, err
 	}
 
-	w.connected++
+	f.connected++
 
-	return &rest.Config{Host: shootName}, func() { w.connected-- }, nil
+	return &rest.Config{Host: shootName}, func() { f.connected-- }, nil
 }
 
 // Install implements installation.Installer. The tests do not call it.
-func (w *removalFixture) Install(context.Context, *rest.Config, string, installation.Plan) (installation.Progress, error) {
-	return installation.Progress{}, w.call("install", succeed)
+func (f *removalFixture) Install(context.Context, *rest.Config, string, installation.Plan) (installation.Progress, error) {
+	return installation.Progress{}, f.call("install", succeed)
 }
 
 // Uninstall implements installation.Installer.
-func (w *removalFixture) Uninstall(_ context.Context, cluster *rest.Config, id string) (installation.Progress, error) {
-	err := w.call("uninstall", func() error {
+func (f *removalFixture) Uninstall(_ context.Context, cluster *rest.Config, id string) (installation.Progress, error) {
+	err := f.call("uninstall", func() error {
 		if cluster.Host == shootName && id == runtimeID {
-			w.parts = max(w.parts-1, 0)
+			f.parts = max(f.parts-1, 0)
 		}
 
 		return nil
 	})
 
-	return installation.Progress{Done: w.parts == 0, Message: "parts of Kyma are being removed"}, err
+	return installation.Progress{Done: f.parts == 0, Message: "parts of Kyma are being removed"}, err
 }
 
-func (w *removalFixture) options() Options {
+func (f *removalFixture) options() Options {
 	return Options{
-		Shoots: w, Runtimes: w, Clusters: w, Installer: w, ServiceBrokers: "https://service-manager.",
+		Shoots: f, Runtimes: f, Clusters: f, Installer: f, ServiceBrokers: "https://service-manager.",
 		Poll: poll, WorkPoll: poll, Limit: 24 * time.Hour, Timeouts: Timeouts{Deletion: time.Hour, Cleanup: 20 * time.Minute},
 	}
 }
 
-func (w *removalFixture) withKyma() process.Process[operation.Data] {
-	return w.options().deprovisionWithKyma()
+func (f *removalFixture) withKyma() process.Process[operation.Data] {
+	return f.options().deprovisionWithKyma()
 }
 
-func (w *removalFixture) process() process.Process[operation.Data] {
-	return w.options().deprovision()
+func (f *removalFixture) process() process.Process[operation.Data] {
+	return f.options().deprovision()
 }
 
 func newRemovalOperation(t *testing.T) operation.Operation {
@@ -191,8 +191,8 @@ func newRemovalOperation(t *testing.T) operation.Operation {
 	return process.NewOperation(process.Record{ID: "op-2", InstanceID: runtimeID}, data, now)
 }
 
-// runWhole runs a removal in an engine, in a synctest bubble.
-func runWhole(t *testing.T, whole process.Process[operation.Data]) process.Record {
+// runInEngine runs a removal in an engine until it ends, and returns its record. It needs the fake clock of a synctest bubble.
+func runInEngine(t *testing.T, whole process.Process[operation.Data]) process.Record {
 	t.Helper()
 
 	db := storagetest.Volatile(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// standing makes the Shoot a finished cluster.
-func standing(s *gardencorev1beta1.Shoot) {
+// createdCluster sets the status of a Shoot whose cluster is created.
+func createdCluster(s *gardencorev1beta1.Shoot) {
 	s.Status.LastOperation = &gardencorev1beta1.LastOperation{
 		Type: gardencorev1beta1.LastOperationTypeCreate, State: gardencorev1beta1.LastOperationStateSucceeded,
 	}
@@ -33,27 +33,28 @@ func TestDeprovisionStagesWithKyma(t *testing.T) {
 	}
 }
 
-// TestNoFaultLeavesAServiceOrACluster injects a fault into each call of a removal in turn: the call or its answer is lost.
+// TestNoFaultLeavesAServiceOrACluster injects a fault into each call of a removal in turn: either the call or its answer is lost.
+// After every fault the removal must delete the service instances, Kyma and the cluster.
 func TestNoFaultLeavesAServiceOrACluster(t *testing.T) {
-	begin := func() *removalFixture {
-		w := newRemoval(runtimeID, standing)
-		w.looks, w.services, w.held, w.parts = 2, 3, true, 3
+	newFixture := func() *removalFixture {
+		f := newRemoval(runtimeID, createdCluster)
+		f.reads, f.services, f.finalizers, f.parts = 2, 3, true, 3
 
-		return w
+		return f
 	}
 
-	whole := begin()
-	carryRemoval(t, whole, whole.withKyma())
+	whole := newFixture()
+	runRemovalToEnd(t, whole, whole.withKyma())
 
-	for broken := range len(whole.calls) + 1 {
+	for failing := range len(whole.calls) + 1 {
 		for _, unsent := range []bool{true, false} {
-			w := begin()
-			w.broken, w.unsent = broken, unsent
-			carryRemoval(t, w, w.withKyma())
+			f := newFixture()
+			f.failing, f.unsent = failing, unsent
+			runRemovalToEnd(t, f, f.withKyma())
 
-			if w.services+w.parts+w.connected != 0 || w.held || w.shoot != nil || !w.deletedAt.Equal(now) {
-				t.Errorf("call %d of %v fails, unsent %t: left are %d services, %d parts of Kyma, %d connections; brokers held %t, cluster %v, deleted at %s",
-					broken, whole.calls, unsent, w.services, w.parts, w.connected, w.held, w.shoot, w.deletedAt)
+			if f.services+f.parts+f.connected != 0 || f.finalizers || f.shoot != nil || !f.deletedAt.Equal(now) {
+				t.Errorf("call %d of %v fails, unsent %t: remaining: %d services, %d parts of Kyma, %d connections, finalizers of brokers: %t, cluster %v, deleted at %s",
+					failing, whole.calls, unsent, f.services, f.parts, f.connected, f.finalizers, f.shoot, f.deletedAt)
 			}
 		}
 	}
@@ -64,20 +65,20 @@ func TestCleanupSkipsUnreachableClusters(t *testing.T) {
 		reason  string
 		fixture *removalFixture
 	}{
-		"gone":        {"the cluster does not exist", &removalFixture{}},
-		"foreign":     {"the Shoot belongs to another runtime", newRemoval("runtime-2", standing)},
-		"leaving":     {"the Shoot is being deleted", newRemoval(runtimeID, func(s *gardencorev1beta1.Shoot) { standing(s); s.DeletionTimestamp = new(metav1.Now()) })},
-		"hibernated":  {"the API server does not run", newRemoval(runtimeID, func(s *gardencorev1beta1.Shoot) { standing(s); s.Status.IsHibernated = true })},
-		"not noticed": {"Gardener has not started the creation", newRemoval(runtimeID, nil)},
-		"falling asleep": {
+		"gone":          {"the cluster does not exist", &removalFixture{}},
+		"foreign":       {"the Shoot belongs to another runtime", newRemoval("runtime-2", createdCluster)},
+		"being deleted": {"the Shoot is being deleted", newRemoval(runtimeID, func(s *gardencorev1beta1.Shoot) { createdCluster(s); s.DeletionTimestamp = new(metav1.Now()) })},
+		"hibernated":    {"the API server does not run", newRemoval(runtimeID, func(s *gardencorev1beta1.Shoot) { createdCluster(s); s.Status.IsHibernated = true })},
+		"not started":   {"Gardener has not started the creation", newRemoval(runtimeID, nil)},
+		"hibernating": {
 			"the API server is about to stop", newRemoval(runtimeID, func(s *gardencorev1beta1.Shoot) {
-				standing(s)
+				createdCluster(s)
 				s.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: new(true)}
 			}),
 		},
-		"half made": {
+		"creation canceled": {
 			"the creation was canceled before anything was installed", newRemoval(runtimeID, func(s *gardencorev1beta1.Shoot) {
-				standing(s)
+				createdCluster(s)
 				s.Status.LastOperation.State = gardencorev1beta1.LastOperationStateProcessing
 			}),
 		},
@@ -96,7 +97,7 @@ func TestCleanupSkipsUnreachableClusters(t *testing.T) {
 	}
 }
 
-// TestCleanupIsBounded runs removals whose clean-up does not finish.
+// TestCleanupIsBounded checks that a removal continues after the limits of the clean-up, if the clean-up does not finish.
 func TestCleanupIsBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason   string
@@ -122,18 +123,18 @@ func TestCleanupIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newRemoval(runtimeID, standing)
-				w.services, w.held, w.parts, w.inside = c.services, true, c.parts, c.err
+				f := newRemoval(runtimeID, createdCluster)
+				f.services, f.finalizers, f.parts, f.clusterError = c.services, true, c.parts, c.err
 
 				began := time.Now()
 
-				ended := runWhole(t, w.withKyma())
+				ended := runInEngine(t, f.withKyma())
 				if ended.State != process.Succeeded || !slices.Equal(ended.SkippedSteps, c.skipped) {
 					t.Errorf("%s: ended in state %s %v with skipped steps %v, want %v", c.reason, ended.State, ended.Problem, ended.SkippedSteps, c.skipped)
 				}
 
-				if w.held != (c.err != nil) {
-					t.Errorf("%s: service brokers held: %t", c.reason, w.held)
+				if f.finalizers != (c.err != nil) {
+					t.Errorf("%s: the service brokers have finalizers: %t", c.reason, f.finalizers)
 				}
 
 				if took := time.Since(began); took < c.takes || took > c.takes+2*time.Minute {

@@ -28,17 +28,17 @@ func TestDeprovisionStages(t *testing.T) {
 }
 
 func TestDeleteShoot(t *testing.T) {
-	w := newRemoval(runtimeID, nil)
+	f := newRemoval(runtimeID, nil)
 
 	for range 2 {
-		got, wait, err := run(t, w.options().deleteShoot, newRemovalOperation(t))
-		if err != nil || wait != 0 || got.WaitingFor != operation.ShootEvent(shootName) || !w.deleting {
+		got, wait, err := run(t, f.options().deleteShoot, newRemovalOperation(t))
+		if err != nil || wait != 0 || got.WaitingFor != operation.ShootEvent(shootName) || !f.deleting {
 			t.Fatalf("got wait %s, event %q, %v", wait, got.WaitingFor, err)
 		}
 	}
 
-	w.err = errLost
-	if _, wait, err := run(t, w.options().deleteShoot, newRemovalOperation(t)); !failure.Is(err, failure.Transient) || wait != 0 {
+	f.err = errLost
+	if _, wait, err := run(t, f.options().deleteShoot, newRemovalOperation(t)); !failure.Is(err, failure.Transient) || wait != 0 {
 		t.Errorf("Gardener is unavailable: got wait %s, %v", wait, err)
 	}
 }
@@ -66,11 +66,11 @@ func TestWaitForDeletion(t *testing.T) {
 		wantWait    time.Duration
 		wantKind    failure.Kind
 		wantText    string
-		wantRetries int // in two runs
+		wantRetries int // calls of Retry in two runs
 	}{
 		"gone":        {reason: "the Shoot does not exist", fixture: &removalFixture{}},
 		"foreign":     {reason: "the Shoot belongs to another runtime, so ours is gone", fixture: newRemoval("runtime-2", nil)},
-		"not noticed": {reason: "the deletion has not started", fixture: newRemoval(runtimeID, at(created, gardencorev1beta1.LastOperationStateSucceeded)), wantWait: poll},
+		"not started": {reason: "the deletion has not started", fixture: newRemoval(runtimeID, at(created, gardencorev1beta1.LastOperationStateSucceeded)), wantWait: poll},
 		"in progress": {reason: "the deletion takes time", fixture: newRemoval(runtimeID, at(deleted, gardencorev1beta1.LastOperationStateProcessing)), wantWait: poll},
 		"in error":    {reason: "Gardener retries on its own", fixture: newRemoval(runtimeID, at(deleted, gardencorev1beta1.LastOperationStateError)), wantWait: poll},
 		"temporary failure": {
@@ -122,42 +122,42 @@ func TestWaitForDeletion(t *testing.T) {
 	}
 }
 
-// TestShootThatAppearsDuringTheWaitIsDeleted: a frozen replica creates the Shoot again after the first one is gone.
+// TestShootThatAppearsDuringTheWaitIsDeleted simulates a frozen replica that creates the Shoot again after its deletion.
 func TestShootThatAppearsDuringTheWaitIsDeleted(t *testing.T) {
-	w := newRemoval(runtimeID, nil)
-	step := w.options().waitForDeletion
+	f := newRemoval(runtimeID, nil)
+	step := f.options().waitForDeletion
 
-	if _, wait, err := run(t, step, newRemovalOperation(t)); err != nil || wait != poll || !w.deleting {
-		t.Errorf("got wait %s, deleting %t, %v", wait, w.deleting, err)
+	if _, wait, err := run(t, step, newRemovalOperation(t)); err != nil || wait != poll || !f.deleting {
+		t.Errorf("got wait %s, deleting %t, %v", wait, f.deleting, err)
 	}
 
-	if _, wait, err := run(t, step, newRemovalOperation(t)); err != nil || wait != 0 || w.shoot != nil {
+	if _, wait, err := run(t, step, newRemovalOperation(t)); err != nil || wait != 0 || f.shoot != nil {
 		t.Errorf("then got wait %s, %v", wait, err)
 	}
 
-	w = newRemoval(runtimeID, nil)
-	w.broken, w.unsent = 2, true
+	f = newRemoval(runtimeID, nil)
+	f.failing, f.unsent = 2, true
 
-	if _, _, err := run(t, w.options().waitForDeletion, newRemovalOperation(t)); !failure.Is(err, failure.Transient) {
+	if _, _, err := run(t, f.options().waitForDeletion, newRemovalOperation(t)); !failure.Is(err, failure.Transient) {
 		t.Errorf("a lost deletion: the step ends with %v", err)
 	}
 }
 
 func TestMarkDeleted(t *testing.T) {
-	w := newRemoval(runtimeID, nil)
+	f := newRemoval(runtimeID, nil)
 
 	for later := range 2 {
 		op := newRemovalOperation(t)
 		op = process.NewOperation(op.Record, op.Data, now.Add(time.Duration(later)*time.Hour))
 
-		if _, wait, err := run(t, w.options().markDeleted, op); err != nil || wait != 0 || !w.deletedAt.Equal(now) {
-			t.Errorf("got wait %s, deleted at %s, %v", wait, w.deletedAt, err)
+		if _, wait, err := run(t, f.options().markDeleted, op); err != nil || wait != 0 || !f.deletedAt.Equal(now) {
+			t.Errorf("got wait %s, deleted at %s, %v", wait, f.deletedAt, err)
 		}
 	}
 
-	w.err = fmt.Errorf("the database is unavailable")
+	f.err = fmt.Errorf("the database is unavailable")
 
-	_, _, err := run(t, w.options().markDeleted, newRemovalOperation(t))
+	_, _, err := run(t, f.options().markDeleted, newRemovalOperation(t))
 	if !failure.Is(err, failure.Transient) || failure.Of(err).Component != failure.ComponentProvisionerStorage {
 		t.Errorf("the database is unavailable: got %v", err)
 	}
@@ -171,23 +171,23 @@ func TestShootThatAppearsLateIsDeleted(t *testing.T) {
 		t.Errorf("got wait %s, deleting %t, %v", wait, late.deleting, err)
 	}
 
-	for name, w := range map[string]*removalFixture{"gone": {}, "another runtime's": newRemoval("another", nil)} {
-		if _, wait, err := run(t, w.options().verifyGone, newRemovalOperation(t)); err != nil || wait != 0 || w.deleting {
-			t.Errorf("%s: got wait %s, deleting %t, %v", name, wait, w.deleting, err)
+	for name, f := range map[string]*removalFixture{"gone": {}, "another runtime's": newRemoval("another", nil)} {
+		if _, wait, err := run(t, f.options().verifyGone, newRemovalOperation(t)); err != nil || wait != 0 || f.deleting {
+			t.Errorf("%s: got wait %s, deleting %t, %v", name, wait, f.deleting, err)
 		}
 	}
 }
 
-// carryRemoval runs a removal as the engine does: an interrupted stage starts again with the stored data.
-func carryRemoval(t *testing.T, w *removalFixture, whole process.Process[operation.Data]) {
+// runRemovalToEnd runs a removal as the engine does: after a transient error it repeats the stage with the stored data.
+func runRemovalToEnd(t *testing.T, f *removalFixture, whole process.Process[operation.Data]) {
 	t.Helper()
 
-	const enough = 10
+	const maxTries = 10
 
 	for _, stage := range whole.Stages {
 		for try := 1; ; try++ {
-			if try > enough {
-				t.Fatalf("stage %s does not end: %v", stage.Name, w.calls)
+			if try > maxTries {
+				t.Fatalf("stage %s does not end: %v", stage.Name, f.calls)
 			}
 
 			_, wait, err := run(t, stage.Steps[0].Step.Run, newRemovalOperation(t))
@@ -202,36 +202,37 @@ func carryRemoval(t *testing.T, w *removalFixture, whole process.Process[operati
 	}
 }
 
-// TestNoFaultLeavesACluster injects a fault into each call of a removal in turn: the call or its answer is lost.
+// TestNoFaultLeavesACluster injects a fault into each call of a removal in turn: either the call or its answer is lost. After every
+// fault the removal must delete its own cluster, and no cluster of another runtime.
 func TestNoFaultLeavesACluster(t *testing.T) {
-	begin := func(owner string) *removalFixture {
-		w := newRemoval(owner, func(s *gardencorev1beta1.Shoot) {
+	newFixture := func(owner string) *removalFixture {
+		f := newRemoval(owner, func(s *gardencorev1beta1.Shoot) {
 			s.Status.LastOperation = &gardencorev1beta1.LastOperation{State: gardencorev1beta1.LastOperationStateFailed}
 		})
-		w.looks = 2
+		f.reads = 2
 
-		return w
+		return f
 	}
 
 	for owner, wantLeft := range map[string]bool{runtimeID: false, "runtime-2": true} {
-		whole := begin(owner)
-		carryRemoval(t, whole, whole.process())
+		whole := newFixture(owner)
+		runRemovalToEnd(t, whole, whole.process())
 
-		for broken := range len(whole.calls) + 1 {
+		for failing := range len(whole.calls) + 1 {
 			for _, unsent := range []bool{true, false} {
-				w := begin(owner)
-				w.broken, w.unsent = broken, unsent
+				f := newFixture(owner)
+				f.failing, f.unsent = failing, unsent
 
-				carryRemoval(t, w, w.process())
+				runRemovalToEnd(t, f, f.process())
 
-				scenario := fmt.Sprintf("cluster of %q, call %d of %v fails, unsent %t: %v", owner, broken, whole.calls, unsent, w.calls)
+				scenario := fmt.Sprintf("cluster of %q, call %d of %v fails, unsent %t: %v", owner, failing, whole.calls, unsent, f.calls)
 
-				if left := w.shoot != nil; left != wantLeft {
-					t.Errorf("%s: left: %t", scenario, left)
+				if left := f.shoot != nil; left != wantLeft {
+					t.Errorf("%s: the cluster exists: %t", scenario, left)
 				}
 
-				if !w.deletedAt.Equal(now) {
-					t.Errorf("%s: the name is not free: deleted at %s", scenario, w.deletedAt)
+				if !f.deletedAt.Equal(now) {
+					t.Errorf("%s: the name is not free: deleted at %s", scenario, f.deletedAt)
 				}
 			}
 		}

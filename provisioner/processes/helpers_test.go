@@ -25,25 +25,26 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 var errLost = failure.New(failure.Transient, "the answer was lost")
 
-// run runs a step once.
+// run runs one attempt of the step.
 func run(t *testing.T, step process.RunFunc[operation.Data], op operation.Operation) (operation.Operation, time.Duration, error) {
 	t.Helper()
 
 	return step(t.Context(), op, logging.Discard())
 }
 
-// faults records the calls to a fixture and lets some of them fail.
+// faults records the calls to a fixture and injects faults into them.
 type faults struct {
 	calls []string
-	// broken is the number of the call that fails, counted from 1: its answer is lost or, if unsent, the call itself.
-	broken int
-	unsent bool
-	// err fails all calls, errs the calls of a name.
+	// failing is the number of the call that fails, counted from 1, or 0 for none. The call has its effect and its answer is lost;
+	// with unsent the call has no effect.
+	failing int
+	unsent  bool
+	// err is the error of all calls; errs has the errors of the calls with a name.
 	err  error
 	errs map[string]error
 }
 
-// call carries out the effect of a call, unless the call fails.
+// call records a call and runs its effect, unless a fault prevents it.
 func (f *faults) call(name string, effect func() error) error {
 	f.calls = append(f.calls, name)
 
@@ -51,7 +52,7 @@ func (f *faults) call(name string, effect func() error) error {
 		return err
 	}
 
-	if len(f.calls) != f.broken {
+	if len(f.calls) != f.failing {
 		return effect()
 	}
 
@@ -62,5 +63,5 @@ func (f *faults) call(name string, effect func() error) error {
 	return errLost
 }
 
-// succeed is a call without an effect.
+// succeed is the effect of calls that change nothing.
 func succeed() error { return nil }

@@ -25,13 +25,13 @@ const (
 	orderedKyma = `{"clusterConfig": {}, "kymaConfig": {"version": "2.0.0", "components": [{"component": "a"}, {"component": "b"}, {"component": "c"}]}}`
 )
 
-// kymaFixture is a cluster in which each call installs one more component. One of the calls to it can fail.
+// kymaFixture is a cluster in which each call of Install installs one more component.
 type kymaFixture struct {
 	Clusters
 	faults
 
 	installed []string
-	connected int // open connections
+	connected int // number of open connections
 }
 
 // Plan implements installation.Releases.
@@ -86,15 +86,15 @@ func newInstallation(configuration string) operation.Operation {
 	}, now)
 }
 
-// carry runs the stages as the engine does, and returns how often a step waited.
-func (c *kymaFixture) carry(t *testing.T) (waits int) {
+// runToEnd runs the stages as the engine does, and returns the number of waits and retries.
+func (c *kymaFixture) runToEnd(t *testing.T) (waits int) {
 	t.Helper()
 
-	const enough = 10
+	const maxTries = 10
 
 	for _, stage := range c.stages(time.Hour) {
 		for try := 1; ; try++ {
-			if try > enough {
+			if try > maxTries {
 				t.Fatalf("stage %s does not end: %v", stage.Name, c.calls)
 			}
 
@@ -131,29 +131,30 @@ func TestInstallationStages(t *testing.T) {
 	}
 }
 
-// TestInstallation injects a fault into each call in turn: the call or its answer is lost.
+// TestInstallation injects a fault into each call in turn: either the call or its answer is lost. After every fault all components
+// must be installed once.
 func TestInstallation(t *testing.T) {
 	want := []string{"c-first rt-1 a 2.0.0", "c-first rt-1 b 2.0.0", "c-first rt-1 c 2.0.0"}
 	whole := &kymaFixture{}
 
-	if waits := whole.carry(t); waits != 1 {
+	if waits := whole.runToEnd(t); waits != 1 {
 		t.Errorf("installing three components, the first one at once, takes %d waits", waits)
 	}
 
-	for broken := range len(whole.calls) + 1 {
+	for failing := range len(whole.calls) + 1 {
 		for _, unsent := range []bool{true, false} {
-			c := &kymaFixture{faults: faults{broken: broken, unsent: unsent}}
-			c.carry(t)
+			c := &kymaFixture{faults: faults{failing: failing, unsent: unsent}}
+			c.runToEnd(t)
 
 			if diff := cmp.Diff(want, c.installed); diff != "" || c.connected != 0 {
-				t.Errorf("call %d fails, unsent %t: %v: %d open connections, -want +got:\n%s", broken, unsent, c.calls, c.connected, diff)
+				t.Errorf("call %d fails, unsent %t: %v: %d open connections, -want +got:\n%s", failing, unsent, c.calls, c.connected, diff)
 			}
 		}
 	}
 }
 
 func TestInstallationWaitsAndFailures(t *testing.T) {
-	broken := failure.New(failure.Permanent, "a Deployment cannot be changed")
+	refusal := failure.New(failure.Permanent, "a Deployment cannot be changed")
 
 	cases := map[string]struct {
 		reason        string
@@ -179,7 +180,7 @@ func TestInstallationWaitsAndFailures(t *testing.T) {
 			wantKind: failure.Transient, wantText: "lost", wantCalls: []string{"plan", "connect"},
 		},
 		"refused": {
-			reason: "a permanent error is returned at once", limit: time.Hour, errs: map[string]error{"install": broken},
+			reason: "a permanent error is returned at once", limit: time.Hour, errs: map[string]error{"install": refusal},
 			wantKind: failure.Permanent, wantText: "cannot be changed", wantCalls: []string{"plan", "connect", "install"},
 		},
 		"no Kyma": {

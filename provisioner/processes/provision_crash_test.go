@@ -20,17 +20,17 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// carryCreation runs a creation as the engine does: an interrupted stage starts again with the stored data.
-func carryCreation(t *testing.T, g *creationFixture) {
+// runCreationToEnd runs a creation as the engine does: after a transient error it repeats the stage with the stored data.
+func runCreationToEnd(t *testing.T, g *creationFixture) {
 	t.Helper()
 
-	const enough = 10
+	const maxTries = 10
 
 	current := creationData()
 
 	for _, stage := range g.process().Stages {
 		for try := 1; ; try++ {
-			if try > enough {
+			if try > maxTries {
 				t.Fatalf("stage %s does not end: %v", stage.Name, g.calls)
 			}
 
@@ -48,12 +48,13 @@ func carryCreation(t *testing.T, g *creationFixture) {
 	}
 }
 
-// TestNoFaultMakesASecondCluster injects a fault into each call of a creation in turn: the call or its answer is lost.
-func TestNoFaultMakesASecondCluster(t *testing.T) {
-	begin := func() *creationFixture {
-		g, looks := newGarden(), 0
-		g.work = func(s *gardencorev1beta1.Shoot) {
-			switch looks++; looks {
+// TestNoFaultCreatesASecondCluster injects a fault into each call of a creation in turn: either the call or its answer is lost.
+// After every fault there must be one cluster.
+func TestNoFaultCreatesASecondCluster(t *testing.T) {
+	newFixture := func() *creationFixture {
+		g, reads := newGarden(), 0
+		g.onGet = func(s *gardencorev1beta1.Shoot) {
+			switch reads++; reads {
 			case 1:
 			case 2:
 				s.Spec.DNS = &gardencorev1beta1.DNS{Domain: new("c-first.example.com")}
@@ -69,32 +70,32 @@ func TestNoFaultMakesASecondCluster(t *testing.T) {
 		return g
 	}
 
-	whole := begin()
-	carryCreation(t, whole)
+	whole := newFixture()
+	runCreationToEnd(t, whole)
 
-	for broken := range len(whole.calls) + 1 {
+	for failing := range len(whole.calls) + 1 {
 		for _, unsent := range []bool{true, false} {
-			g := begin()
-			g.broken, g.unsent = broken, unsent
+			g := newFixture()
+			g.failing, g.unsent = failing, unsent
 
-			carryCreation(t, g)
+			runCreationToEnd(t, g)
 
 			if g.applied != 1 || len(g.shoots) != 1 {
-				t.Errorf("call %d of %v fails, unsent %t: %v: made %d clusters, left %d",
-					broken, whole.calls, unsent, g.calls, g.applied, len(g.shoots))
+				t.Errorf("call %d of %v fails, unsent %t: %v: created %d clusters, %d exist",
+					failing, whole.calls, unsent, g.calls, g.applied, len(g.shoots))
 			}
 		}
 	}
 }
 
-// losing is a store in which another replica holds the lease.
-type losing struct {
+// lostLeaseStore is a store of operations in which another replica holds the lease while lost is true.
+type lostLeaseStore struct {
 	*operations.Store
 
 	lost atomic.Bool
 }
 
-func (l *losing) Save(ctx context.Context, progress process.Progress) (process.State, error) {
+func (l *lostLeaseStore) Save(ctx context.Context, progress process.Progress) (process.State, error) {
 	if l.lost.Load() {
 		return "", process.ErrLeaseLost
 	}
@@ -102,7 +103,7 @@ func (l *losing) Save(ctx context.Context, progress process.Progress) (process.S
 	return l.Store.Save(ctx, progress)
 }
 
-func TestReplicaThatLostItsLeaseMakesNoCluster(t *testing.T) {
+func TestReplicaThatLostItsLeaseCreatesNoCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := storagetest.SQLite(t)
 
@@ -111,7 +112,7 @@ func TestReplicaThatLostItsLeaseMakesNoCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		store, g := &losing{Store: inner}, newGarden()
+		store, g := &lostLeaseStore{Store: inner}, newGarden()
 		store.lost.Store(true)
 
 		engine, err := process.NewEngine(store, process.DefaultConfig(), clock.RealClock{}, logging.Discard(), g.process())
@@ -139,7 +140,7 @@ func TestReplicaThatLostItsLeaseMakesNoCluster(t *testing.T) {
 
 		go func() { ended <- engine.Run(ctx) }()
 
-		time.Sleep(time.Minute) // fake time: the operation is claimed again and again
+		time.Sleep(time.Minute) // fake time, in which the engine claims the operation many times
 		synctest.Wait()
 
 		if len(g.calls) != 0 {
@@ -155,7 +156,7 @@ func TestReplicaThatLostItsLeaseMakesNoCluster(t *testing.T) {
 		}
 
 		if g.applied != 1 {
-			t.Errorf("made %d clusters after the intent was stored: %v", g.applied, g.calls)
+			t.Errorf("created %d clusters after the intent was stored: %v", g.applied, g.calls)
 		}
 	})
 }

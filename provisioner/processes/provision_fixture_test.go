@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// creationFixture is a garden. One of the calls to it can fail.
+// creationFixture is a garden with any number of Shoots, and their clusters.
 type creationFixture struct {
 	faults
 
@@ -24,12 +24,12 @@ type creationFixture struct {
 	Clusters
 
 	shoots  map[string]*gardencorev1beta1.Shoot
-	applied int // created Shoots
-	retried int // calls of Retry
+	applied int // number of created Shoots
+	retried int // number of calls of Retry
 
 	administrators []string
-	// work, if set, changes a Shoot before it is read, as Gardener does meanwhile.
-	work func(shoot *gardencorev1beta1.Shoot)
+	// onGet, if not nil, changes a Shoot before each read, as Gardener does between two polls.
+	onGet func(shoot *gardencorev1beta1.Shoot)
 }
 
 func newGarden() *creationFixture {
@@ -63,8 +63,8 @@ func (g *creationFixture) Get(_ context.Context, name string) (*gardencorev1beta
 			return failure.New(failure.NotFound, "no Shoot %q", name)
 		}
 
-		if g.work != nil {
-			g.work(existing)
+		if g.onGet != nil {
+			g.onGet(existing)
 		}
 
 		found = existing.DeepCopy()
@@ -114,7 +114,7 @@ func (g *creationFixture) options() Options {
 	}
 }
 
-// with adds the Shoot of the runtime, changed.
+// with adds the Shoot of the runtime after the change.
 func (g *creationFixture) with(change func(shoot *gardencorev1beta1.Shoot)) *creationFixture {
 	existing, _ := buildShoot(creationData().Runtime, "")
 	if change != nil {
@@ -126,7 +126,7 @@ func (g *creationFixture) with(change func(shoot *gardencorev1beta1.Shoot)) *cre
 	return g
 }
 
-// lastOperation sets the last operation of a Shoot to the state.
+// lastOperation returns a change that sets the state and the error codes of the last operation of a Shoot.
 func lastOperation(state gardencorev1beta1.LastOperationState, codes ...gardencorev1beta1.ErrorCode) func(*gardencorev1beta1.Shoot) {
 	return func(shoot *gardencorev1beta1.Shoot) {
 		shoot.Status.LastOperation = &gardencorev1beta1.LastOperation{State: state, Progress: 42, Description: "creating DNS"}
@@ -149,7 +149,7 @@ func newCreation(data operation.Data) operation.Operation {
 	return process.NewOperation(process.Record{ID: "op-1", InstanceID: runtimeID}, data, now)
 }
 
-// stored returns the data as it is read back from the operation's row.
+// stored returns the data after encoding and decoding, as a later attempt reads it from the row of the operation.
 func stored(t *testing.T, data operation.Data) operation.Data {
 	t.Helper()
 

@@ -50,7 +50,7 @@ func TestCreateShoot(t *testing.T) {
 	}
 
 	if g.applied != 1 || len(g.shoots) != 1 {
-		t.Errorf("made %d Shoots: %v", g.applied, g.shoots)
+		t.Errorf("created %d Shoots: %v", g.applied, g.shoots)
 	}
 }
 
@@ -67,13 +67,13 @@ func TestCreateShootFailures(t *testing.T) {
 		wantCalls []string
 	}{
 		"unbuildable": {"an order without a Shoot is not applied", newGarden(), refuse, failure.Invalid, nil},
-		"away": {
+		"unavailable": {
 			"errors are left to the retry policy",
 			&creationFixture{faults: faults{err: failure.New(failure.Transient, "unavailable")}}, buildShoot,
 			failure.Transient,
 			[]string{"apply"},
 		},
-		"taken": {
+		"foreign Shoot": {
 			"a Shoot of another runtime is not taken over",
 			newGarden().with(func(s *gardencorev1beta1.Shoot) { s.Annotations = nil }), buildShoot,
 			failure.Conflict,
@@ -110,13 +110,13 @@ func TestWaitingSteps(t *testing.T) {
 
 	cases := map[string]struct {
 		reason      string
-		creation    bool // waits for the creation, not for the domain
+		creation    bool // whether the step waits for the creation instead of the domain
 		garden      *creationFixture
 		overdue     bool
 		wantWait    time.Duration
 		wantKind    failure.Kind
 		wantText    string
-		wantRetries int // in two runs
+		wantRetries int // calls of Retry in two runs
 	}{
 		"no DNS":       {reason: "the Shoot is new", garden: newGarden().with(nil), wantWait: poll},
 		"no domain":    {reason: "the Shoot is new", garden: newGarden().with(domain(nil)), wantWait: poll},
@@ -131,7 +131,7 @@ func TestWaitingSteps(t *testing.T) {
 		"new":         {reason: "Gardener has not noticed the Shoot", creation: true, garden: newGarden().with(nil), wantWait: poll},
 		"in progress": {reason: "the creation takes time", creation: true, garden: newGarden().with(lastOperation(gardencorev1beta1.LastOperationStateProcessing)), wantWait: poll},
 		"in error":    {reason: "Gardener retries on its own", creation: true, garden: newGarden().with(lastOperation(gardencorev1beta1.LastOperationStateError, gardencorev1beta1.ErrorInfraQuotaExceeded)), wantWait: poll},
-		"made":        {reason: "the cluster is created", creation: true, garden: newGarden().with(lastOperation(succeeded))},
+		"created":     {reason: "the cluster is created", creation: true, garden: newGarden().with(lastOperation(succeeded))},
 		"failed": {
 			reason: "an error that only a person can fix is returned at once", creation: true, garden: newGarden().with(lastOperation(failed, gardencorev1beta1.ErrorInfraQuotaExceeded)),
 			wantKind: failure.Quota, wantText: "out of luck",
@@ -143,12 +143,12 @@ func TestWaitingSteps(t *testing.T) {
 		"no cluster": {
 			reason: "the Shoot was deleted by someone else", creation: true, garden: newGarden(), wantKind: failure.NotFound, wantText: shootName,
 		},
-		"not made in time": {
+		"not created in time": {
 			reason: "the wait is bounded", creation: true, overdue: true, garden: newGarden().with(lastOperation(gardencorev1beta1.LastOperationStateProcessing)),
 			wantKind: failure.Permanent, wantText: "Gardener is at 42%: creating DNS: not done within",
 		},
-		"made at the last moment": {reason: "a finished creation is never overdue", creation: true, overdue: true, garden: newGarden().with(lastOperation(succeeded))},
-		"unavailable":             {reason: "errors are left to the retry policy", creation: true, garden: &creationFixture{faults: faults{err: errLost}}, wantKind: failure.Transient, wantText: "lost"},
+		"created at the last moment": {reason: "a finished creation is never overdue", creation: true, overdue: true, garden: newGarden().with(lastOperation(succeeded))},
+		"unavailable":                {reason: "errors are left to the retry policy", creation: true, garden: &creationFixture{faults: faults{err: errLost}}, wantKind: failure.Transient, wantText: "lost"},
 	}
 
 	for name, c := range cases {
@@ -196,7 +196,7 @@ func TestWaitingSteps(t *testing.T) {
 
 func TestFailedRetryRequest(t *testing.T) {
 	g := newGarden().with(lastOperation(gardencorev1beta1.LastOperationStateFailed, gardencorev1beta1.ErrorInfraRateLimitsExceeded))
-	g.broken = 2
+	g.failing = 2
 
 	if _, wait, err := run(t, creationWait(g, time.Hour), newCreation(creationData())); !failure.Is(err, failure.Transient) || wait != 0 {
 		t.Errorf("got wait %s, %v", wait, err)

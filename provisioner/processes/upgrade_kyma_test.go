@@ -10,10 +10,10 @@ import (
 )
 
 func TestUpgradeAndRollBackOfKyma(t *testing.T) {
-	w := newUpgrade(nil)
+	f := newUpgrade(nil)
 	want := []string{"StartingUpgrade", "WaitingForInstallation", "UpdatingUpgradeState"}
 
-	upgrade, rollBack := w.options().upgradeKyma(operation.KindUpgrade), w.options().upgradeKyma(operation.KindRollBack)
+	upgrade, rollBack := f.options().upgradeKyma(operation.KindUpgrade), f.options().upgradeKyma(operation.KindRollBack)
 	if upgrade.Kind != operation.KindUpgrade || rollBack.Kind != operation.KindRollBack {
 		t.Errorf("got kinds %s and %s", upgrade.Kind, rollBack.Kind)
 	}
@@ -32,13 +32,13 @@ func TestUpgradeAndRollBackOfKyma(t *testing.T) {
 	}
 
 	for range 2 {
-		if _, wait, err := w.runOf(t, rollBack, "UpdatingUpgradeState"); err != nil || wait != 0 || w.recorded != wanted || w.position != 7 {
-			t.Errorf("got wait %s, recorded %q of position %d, %v", wait, w.recorded, w.position, err)
+		if _, wait, err := f.runOf(t, rollBack, "UpdatingUpgradeState"); err != nil || wait != 0 || f.recorded != wanted || f.position != 7 {
+			t.Errorf("got wait %s, recorded %q of position %d, %v", wait, f.recorded, f.position, err)
 		}
 	}
 
-	w.err = failure.New(failure.Transient, "the database is unavailable")
-	if _, _, err := w.runOf(t, upgrade, "UpdatingUpgradeState"); !failure.Is(err, failure.Transient) {
+	f.err = failure.New(failure.Transient, "the database is unavailable")
+	if _, _, err := f.runOf(t, upgrade, "UpdatingUpgradeState"); !failure.Is(err, failure.Transient) {
 		t.Errorf("a failed write must be retried: got %v", err)
 	}
 }

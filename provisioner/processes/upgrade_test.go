@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// upgradeFixture is a garden with one Shoot, its cluster, and the row of the runtime.
+// upgradeFixture is a garden with one Shoot, the cluster of the Shoot, and the row of the runtime.
 type upgradeFixture struct {
 	Shoots
 	Clusters
@@ -28,7 +28,7 @@ type upgradeFixture struct {
 	err   error
 
 	changed        *shoot.Objects
-	changedFrom    string // the version of the Shoot that was read
+	changedFrom    string // resource version of the Shoot that the step had read
 	tidied         *gardencorev1beta1.Shoot
 	administrators []string
 	recorded       string
@@ -53,47 +53,47 @@ func buildVersion(runtime runtimes.Runtime, version string) *gardencorev1beta1.S
 	}
 }
 
-func (w *upgradeFixture) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
-	if w.err != nil {
-		return nil, w.err
+func (f *upgradeFixture) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
+	if f.err != nil {
+		return nil, f.err
 	}
 
-	return w.shoot.DeepCopy(), nil
+	return f.shoot.DeepCopy(), nil
 }
 
-func (w *upgradeFixture) Retry(context.Context, *gardencorev1beta1.Shoot) error { return w.err }
+func (f *upgradeFixture) Retry(context.Context, *gardencorev1beta1.Shoot) error { return f.err }
 
-func (w *upgradeFixture) Change(_ context.Context, read *gardencorev1beta1.Shoot, objects *shoot.Objects) error {
-	w.changed, w.changedFrom = objects, read.ResourceVersion
+func (f *upgradeFixture) Change(_ context.Context, read *gardencorev1beta1.Shoot, objects *shoot.Objects) error {
+	f.changed, f.changedFrom = objects, read.ResourceVersion
 
-	return w.err
+	return f.err
 }
 
-func (w *upgradeFixture) Tidy(_ context.Context, _ string, present *gardencorev1beta1.Shoot) error {
-	w.tidied = present
+func (f *upgradeFixture) Tidy(_ context.Context, _ string, present *gardencorev1beta1.Shoot) error {
+	f.tidied = present
 
-	return w.err
+	return f.err
 }
 
-func (w *upgradeFixture) SetAdministrators(_ context.Context, _ string, users []string) error {
-	w.administrators = users
+func (f *upgradeFixture) SetAdministrators(_ context.Context, _ string, users []string) error {
+	f.administrators = users
 
-	return w.err
+	return f.err
 }
 
-func (w *upgradeFixture) Configured(_ context.Context, _ string, configuration json.RawMessage, position int64) error {
-	w.recorded, w.position = string(configuration), position
+func (f *upgradeFixture) Configured(_ context.Context, _ string, configuration json.RawMessage, position int64) error {
+	f.recorded, f.position = string(configuration), position
 
-	return w.err
+	return f.err
 }
 
-func (w *upgradeFixture) upgrade() process.Process[operation.Data] {
-	return w.options().upgrade()
+func (f *upgradeFixture) upgrade() process.Process[operation.Data] {
+	return f.options().upgrade()
 }
 
-func (w *upgradeFixture) options() Options {
+func (f *upgradeFixture) options() Options {
 	return Options{
-		Shoots: w, Clusters: w, Runtimes: w, Poll: time.Second, WorkPoll: time.Second, Limit: time.Hour,
+		Shoots: f, Clusters: f, Runtimes: f, Poll: time.Second, WorkPoll: time.Second, Limit: time.Hour,
 		Timeouts: Timeouts{
 			Refresh: time.Hour, Upgrade: time.Hour, Bindings: time.Hour, Hibernation: time.Hour, KymaUpgradeStart: time.Minute, KymaUpgrade: time.Hour,
 		},
@@ -105,14 +105,14 @@ func (w *upgradeFixture) options() Options {
 
 const wanted = `{"clusterConfig": {"administrators": ["joe@example.com"]}}`
 
-// run runs a stage of an upgrade once and returns the result of its last step.
-func (w *upgradeFixture) run(t *testing.T, stage string) (op operation.Operation, wait time.Duration, err error) {
+// run runs each step of a stage of an upgrade once and returns the result of the last step.
+func (f *upgradeFixture) run(t *testing.T, stage string) (op operation.Operation, wait time.Duration, err error) {
 	t.Helper()
 
-	return w.runOf(t, w.upgrade(), stage)
+	return f.runOf(t, f.upgrade(), stage)
 }
 
-func (w *upgradeFixture) runOf(t *testing.T, whole process.Process[operation.Data], stage string) (op operation.Operation, wait time.Duration, err error) {
+func (f *upgradeFixture) runOf(t *testing.T, whole process.Process[operation.Data], stage string) (op operation.Operation, wait time.Duration, err error) {
 	t.Helper()
 
 	op = process.NewOperation(process.Record{ID: "op-2", InstanceID: runtimeID, Position: 7}, operation.Data{
@@ -153,16 +153,16 @@ func TestUpgradeStages(t *testing.T) {
 }
 
 func TestChangeShoot(t *testing.T) {
-	w := newUpgrade(nil)
+	f := newUpgrade(nil)
 
 	for range 2 {
-		op, wait, err := w.run(t, "UpgradingShoot")
+		op, wait, err := f.run(t, "UpgradingShoot")
 		if err != nil || wait != 0 || op.WaitingFor != operation.ShootEvent(shootName) {
 			t.Fatalf("got wait %s, event %q, %v", wait, op.WaitingFor, err)
 		}
 
-		if version := w.changed.Shoot.Spec.Kubernetes.Version; version != "1.34.7" || w.changedFrom != "17" {
-			t.Errorf("wrote version %s over resource version %s, want 1.34.7 over 17", version, w.changedFrom)
+		if version := f.changed.Shoot.Spec.Kubernetes.Version; version != "1.34.7" || f.changedFrom != "17" {
+			t.Errorf("wrote version %s over resource version %s, want 1.34.7 over 17", version, f.changedFrom)
 		}
 	}
 }
@@ -199,10 +199,10 @@ func TestUpgradeWaits(t *testing.T) {
 	}
 
 	for name, c := range map[string]struct {
-		reason    string
-		present   func(*gardencorev1beta1.Shoot)
-		taken, ok bool // whether the two stages are finished
-		fails     bool
+		reason              string
+		present             func(*gardencorev1beta1.Shoot)
+		refreshed, upgraded bool // whether the first and the second wait have ended
+		fails               bool
 	}{
 		"earlier success": {"a success of the earlier generation does not count", at(1, "Succeeded"), false, false, false},
 		"earlier failure": {"a failure of the earlier generation does not count", at(1, "Failed"), false, false, false},
@@ -211,14 +211,14 @@ func TestUpgradeWaits(t *testing.T) {
 		"failed":          {"Gardener has failed to apply this generation", at(2, "Failed"), true, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newUpgrade(c.present)
+			f := newUpgrade(c.present)
 
-			if _, wait, err := w.run(t, "WaitingForShootNewVersion"); err != nil || (wait == 0) != c.taken {
+			if _, wait, err := f.run(t, "WaitingForShootNewVersion"); err != nil || (wait == 0) != c.refreshed {
 				t.Errorf("%s: the first stage: got wait %s, %v", c.reason, wait, err)
 			}
 
-			_, wait, err := w.run(t, "WaitingForShootUpgrade")
-			if (err != nil) != c.fails || (wait == 0 && err == nil) != c.ok {
+			_, wait, err := f.run(t, "WaitingForShootUpgrade")
+			if (err != nil) != c.fails || (wait == 0 && err == nil) != c.upgraded {
 				t.Errorf("%s: the second stage: got wait %s, %v", c.reason, wait, err)
 			}
 		})
@@ -226,18 +226,18 @@ func TestUpgradeWaits(t *testing.T) {
 }
 
 func TestStagesAfterTheChange(t *testing.T) {
-	w := newUpgrade(nil)
+	f := newUpgrade(nil)
 
-	if _, wait, err := w.run(t, "CreatingBindingsForOperators"); err != nil || wait != 0 || len(w.administrators) != 1 {
-		t.Errorf("administrators %v: got wait %s, %v", w.administrators, wait, err)
+	if _, wait, err := f.run(t, "CreatingBindingsForOperators"); err != nil || wait != 0 || len(f.administrators) != 1 {
+		t.Errorf("administrators %v: got wait %s, %v", f.administrators, wait, err)
 	}
 
-	if _, wait, err := w.run(t, "RecordingConfiguration"); err != nil || wait != 0 {
+	if _, wait, err := f.run(t, "RecordingConfiguration"); err != nil || wait != 0 {
 		t.Errorf("got wait %s, %v", wait, err)
 	}
 
-	if w.recorded != wanted || w.position != 7 || w.tidied == nil {
-		t.Errorf("recorded %s of position %d, tidied %v", w.recorded, w.position, w.tidied)
+	if f.recorded != wanted || f.position != 7 || f.tidied == nil {
+		t.Errorf("recorded %s of position %d, tidied %v", f.recorded, f.position, f.tidied)
 	}
 
 	away := &upgradeFixture{err: failure.New(failure.Transient, "away")}
@@ -263,25 +263,25 @@ func TestHibernation(t *testing.T) {
 		asleep, hibernated bool
 		done               bool
 	}{
-		"falling asleep": {"the status changes after the operation has ended", Options.hibernate, "HibernatingShoot", "WaitForHibernation", true, false, false},
-		"hibernated":     {"the cluster is hibernated", Options.hibernate, "HibernatingShoot", "WaitForHibernation", true, true, true},
-		"waking":         {"the cluster is still waking up", Options.wakeUp, "WakingShoot", "WaitForWakeUp", false, true, false},
-		"awake":          {"the cluster is awake", Options.wakeUp, "WakingShoot", "WaitForWakeUp", false, false, true},
+		"hibernating": {"the status changes after the operation has ended", Options.hibernate, "HibernatingShoot", "WaitForHibernation", true, false, false},
+		"hibernated":  {"the cluster is hibernated", Options.hibernate, "HibernatingShoot", "WaitForHibernation", true, true, true},
+		"waking":      {"the cluster is still waking up", Options.wakeUp, "WakingShoot", "WaitForWakeUp", false, true, false},
+		"awake":       {"the cluster is awake", Options.wakeUp, "WakingShoot", "WaitForWakeUp", false, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newUpgrade(settledAs(c.hibernated))
-			whole := c.process(w.options())
+			f := newUpgrade(settledAs(c.hibernated))
+			whole := c.process(f.options())
 
 			if err := whole.Validate(); err != nil {
 				t.Error(err)
 			}
 
-			op, _, err := w.runOf(t, whole, c.ordering)
-			if err != nil || *w.changed.Shoot.Spec.Hibernation.Enabled != c.asleep || op.Data.Asleep != c.asleep {
-				t.Errorf("%s: wrote %v, %v", c.reason, w.changed, err)
+			op, _, err := f.runOf(t, whole, c.ordering)
+			if err != nil || *f.changed.Shoot.Spec.Hibernation.Enabled != c.asleep || op.Data.Asleep != c.asleep {
+				t.Errorf("%s: wrote %v, %v", c.reason, f.changed, err)
 			}
 
-			if _, wait, err := w.runOf(t, whole, c.waiting); err != nil || (wait == 0) != c.done {
+			if _, wait, err := f.runOf(t, whole, c.waiting); err != nil || (wait == 0) != c.done {
 				t.Errorf("%s: got wait %s, %v", c.reason, wait, err)
 			}
 		})
@@ -289,16 +289,16 @@ func TestHibernation(t *testing.T) {
 }
 
 func TestUpgradeOfAHibernatedCluster(t *testing.T) {
-	w := newUpgrade(func(present *gardencorev1beta1.Shoot) {
+	f := newUpgrade(func(present *gardencorev1beta1.Shoot) {
 		present.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: new(true)}
 	})
 
-	op, _, err := w.run(t, "UpgradingShoot")
-	if err != nil || !*w.changed.Shoot.Spec.Hibernation.Enabled {
-		t.Fatalf("the upgrade wakes the cluster: %v, %v", w.changed, err)
+	op, _, err := f.run(t, "UpgradingShoot")
+	if err != nil || !*f.changed.Shoot.Spec.Hibernation.Enabled {
+		t.Fatalf("the upgrade wakes the cluster: %v, %v", f.changed, err)
 	}
 
-	for _, stage := range w.upgrade().Stages {
+	for _, stage := range f.upgrade().Stages {
 		if stage.Name == "CreatingBindingsForOperators" && stage.Steps[0].When(op) {
 			t.Error("the API server of a hibernated cluster does not run, so the administrators must be set after it wakes up")
 		}

@@ -13,15 +13,15 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// waiting returns a fixture whose Shoot has been in the state for the time.
-func waiting(state gardencorev1beta1.LastOperationState, since time.Duration, codes ...gardencorev1beta1.ErrorCode) *creationFixture {
+// shootInState returns a fixture whose Shoot has been in the state for the duration since.
+func shootInState(state gardencorev1beta1.LastOperationState, since time.Duration, codes ...gardencorev1beta1.ErrorCode) *creationFixture {
 	return newGarden().with(func(shoot *gardencorev1beta1.Shoot) {
 		lastOperation(state, codes...)(shoot)
 		shoot.Status.LastOperation.LastUpdateTime = metav1.NewTime(now.Add(-since))
 	})
 }
 
-// runWait runs a step that waits for the Shoot with a limit.
+// runWait runs one attempt of a waiting step with a limit.
 func runWait(
 	t *testing.T, step func(Options) process.RunFunc[operation.Data], g *creationFixture, limit time.Duration,
 ) (time.Duration, error) {
@@ -47,8 +47,8 @@ func TestGardenerIsAskedToRetryAfterAPause(t *testing.T) {
 		garden *creationFixture
 		want   int
 	}{
-		"At once": {"A rate limit is not retried at once.", waiting(failed, time.Second, limit), 0},
-		"Later":   {"After a pause the rate limit may have passed.", waiting(failed, time.Minute, limit), 1},
+		"At once": {"A rate limit is not retried at once.", shootInState(failed, time.Second, limit), 0},
+		"Later":   {"After a pause the rate limit may have passed.", shootInState(failed, time.Minute, limit), 1},
 	}
 
 	for name, tc := range cases {
@@ -64,7 +64,8 @@ func TestGardenerIsAskedToRetryAfterAPause(t *testing.T) {
 	}
 }
 
-// TestOverdueWaitReportsTheCodes: the codes of Gardener explain more than the timeout does.
+// TestOverdueWaitReportsTheCodes: after the limit the reason is the error codes of Gardener, because they explain more than a
+// timeout.
 func TestOverdueWaitReportsTheCodes(t *testing.T) {
 	type cause struct{ Reason, Component string }
 
@@ -75,12 +76,12 @@ func TestOverdueWaitReportsTheCodes(t *testing.T) {
 	}{
 		"Codes": {
 			reason: "The codes of Gardener are the cause.",
-			garden: waiting(gardencorev1beta1.LastOperationStateError, 0, gardencorev1beta1.ErrorInfraResourcesDepleted),
+			garden: shootInState(gardencorev1beta1.LastOperationStateError, 0, gardencorev1beta1.ErrorInfraResourcesDepleted),
 			want:   cause{"ERR_INFRA_RESOURCES_DEPLETED", failure.ComponentGardener},
 		},
 		"None": {
 			reason: "Without a code the cause is unknown.",
-			garden: waiting(gardencorev1beta1.LastOperationStateProcessing, 0),
+			garden: shootInState(gardencorev1beta1.LastOperationStateProcessing, 0),
 			want:   cause{failure.ReasonTimeout, ""},
 		},
 	}
@@ -97,13 +98,13 @@ func TestOverdueWaitReportsTheCodes(t *testing.T) {
 	}
 }
 
-// TestShootDeletedDuringTheWait: a successful deletion is no success of the creation.
+// TestShootDeletedDuringTheWait: a step that waits for a creation must not mistake a successful deletion for it.
 func TestShootDeletedDuringTheWait(t *testing.T) {
 	for name, step := range map[string]func(Options) process.RunFunc[operation.Data]{
 		"Refresh": refresh, "Creation": creation,
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := waiting(gardencorev1beta1.LastOperationStateSucceeded, 0)
+			g := shootInState(gardencorev1beta1.LastOperationStateSucceeded, 0)
 			g.shoots[shootName].DeletionTimestamp = new(metav1.NewTime(now))
 
 			if wait, err := runWait(t, step, g, time.Hour); wait != 0 || !failure.Is(err, failure.Conflict) {

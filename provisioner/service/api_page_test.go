@@ -20,20 +20,20 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/service"
 )
 
-// example is a request on the page and its expected answer.
+// example is a request on the page of the API with its expected answer.
 type example struct {
 	query     string
 	variables string
 	answer    string
 }
 
-// TestPageOfTheAPI sends every example of the page in order and compares the answers. Ids on the page match the ids of this run,
-// and a text that ends with … matches any text with that prefix.
+// TestPageOfTheAPI sends the examples of the API's page in order and compares the answers with those on the page. The IDs on the page
+// stand for the IDs of this run. A text on the page that ends with … matches any text with the same start.
 func TestPageOfTheAPI(t *testing.T) {
-	l := start(t, 100*time.Millisecond, func(config *service.Config) {
+	f := start(t, 100*time.Millisecond, func(config *service.Config) {
 		config.Kyma.ReleasesPath = filepath.Join("..", "..", "resources", "releases")
 	})
-	reader := pageReader{fixture: l, ids: map[string]string{}}
+	reader := pageReader{fixture: f, ids: map[string]string{}}
 
 	examples := examplesOf(t, filepath.Join("..", "..", "docs", "user", "provisioner-api.md"))
 	for _, example := range examples {
@@ -47,7 +47,7 @@ func TestPageOfTheAPI(t *testing.T) {
 	}
 }
 
-// examplesOf returns the examples in the fenced blocks of the page.
+// examplesOf returns the examples of a page, which are in fenced code blocks.
 func examplesOf(t *testing.T, path string) []example {
 	t.Helper()
 
@@ -80,11 +80,11 @@ func examplesOf(t *testing.T, path string) []example {
 	return examples
 }
 
-// pageReader sends the examples one after the other.
+// pageReader sends the examples of a page one after the other.
 type pageReader struct {
 	fixture
 
-	// ids maps the ids on the page to the ids of this run.
+	// ids maps the IDs on the page to the IDs of this run.
 	ids map[string]string
 }
 
@@ -147,7 +147,7 @@ func (r pageReader) ask(query, variables string) any {
 	return answer
 }
 
-// started returns the operations that the answer of a mutation names.
+// started returns the IDs of the operations in the answer of a mutation.
 func (pageReader) started(answer any) []string {
 	body, _ := answer.(map[string]any)
 	data, _ := body["data"].(map[string]any)
@@ -168,7 +168,7 @@ func (pageReader) started(answer any) []string {
 	return ids
 }
 
-// compare returns the first difference between the answer and the page, or "". It records the ids of this run.
+// compare returns the first difference between the answer and the page, or "" for none. It records the IDs of this run.
 func (r pageReader) compare(at string, want, got any) string {
 	switch want := want.(type) {
 	case map[string]any:

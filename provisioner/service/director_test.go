@@ -16,20 +16,20 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
-	simulator "github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 	"github.com/environment-broker/environment-broker/provisioner/registration"
 	"github.com/environment-broker/environment-broker/provisioner/service"
 )
 
-// credentialsFile writes a file with credentials that the simulated Director accepts.
+// credentialsFile writes the credentials of the fake Director to a file and returns its path.
 func credentialsFile(t *testing.T, endpoint string) string {
 	t.Helper()
 
 	path := filepath.Join(t.TempDir(), "director.yaml")
 	text := fmt.Sprintf("data: {client_id: %s, client_secret: %s, tokens_endpoint: %q}",
-		simulator.DefaultClientID, simulator.DefaultClientSecret, endpoint)
+		fakedirector.DefaultClientID, fakedirector.DefaultClientSecret, endpoint)
 
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -38,11 +38,11 @@ func credentialsFile(t *testing.T, endpoint string) string {
 	return path
 }
 
-// startWithDirector starts a Provisioner that registers its runtimes.
-func startWithDirector(t *testing.T) (fixture, *simulator.Director) {
+// startWithDirector starts a Provisioner that registers runtimes in a fake Director.
+func startWithDirector(t *testing.T) (fixture, *fakedirector.Director) {
 	t.Helper()
 
-	director, err := simulator.New(simulator.Options{})
+	director, err := fakedirector.New(fakedirector.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,54 +51,54 @@ func startWithDirector(t *testing.T) (fixture, *simulator.Director) {
 	t.Cleanup(server.Close)
 
 	return start(t, 200*time.Millisecond, func(c *service.Config) {
-		c.Director.Enabled, c.Director.URL = true, server.URL+simulator.GraphQLPath
-		c.Director.OAuthPath = credentialsFile(t, server.URL+simulator.TokenPath)
+		c.Director.Enabled, c.Director.URL = true, server.URL+fakedirector.GraphQLPath
+		c.Director.OAuthPath = credentialsFile(t, server.URL+fakedirector.TokenPath)
 	}), director
 }
 
 func TestDirectorListsARuntimeUntilItsRemoval(t *testing.T) {
-	l, director := startWithDirector(t)
+	f, director := startWithDirector(t)
 
-	ordered := l.provision("key-1", "c-first")
-	l.succeeded(ordered.ID)
+	ordered := f.provision("key-1", "c-first")
+	f.succeeded(ordered.ID)
 
-	shoot, _ := l.shoot("c-first")
-	told := director.Runtimes()[0]
-	want := simulator.Runtime{
+	shoot, _ := f.shoot("c-first")
+	registered := director.Runtimes()[0]
+	want := fakedirector.Runtime{
 		ID: ordered.RuntimeID, Tenant: tenant, Name: "c-first", Condition: "PROVISIONING", Labels: map[string]any{
 			"gardenerClusterName": "c-first", "gardenerClusterDomain": *shoot.Spec.DNS.Domain,
-			registration.LabelOrder: told.Labels[registration.LabelOrder],
+			registration.LabelOrder: registered.Labels[registration.LabelOrder],
 		},
 	}
 
-	if diff := cmp.Diff(want, told, cmpopts.IgnoreTypes(time.Time{})); diff != "" {
+	if diff := cmp.Diff(want, registered, cmpopts.IgnoreTypes(time.Time{})); diff != "" {
 		t.Errorf("registered, -want +got:\n%s", diff)
 	}
 
-	_, err := l.client.ProvisionRuntime(t.Context(), provisionerclient.Caller{Tenant: "stranger"}, order("c-first"))
+	_, err := f.client.ProvisionRuntime(t.Context(), provisionerclient.Caller{Tenant: "another-tenant"}, order("c-first"))
 	if failure.Of(err).Reason != failure.ReasonAlreadyExists || len(director.Runtimes()) != 1 {
 		t.Errorf("a refused order: got %v and %d registered runtimes", err, len(director.Runtimes()))
 	}
 
-	l.succeeded(l.deprovision(ordered.RuntimeID))
+	f.succeeded(f.deprovision(ordered.RuntimeID))
 
 	if left := director.Runtimes(); len(left) > 0 {
-		t.Errorf("after the removal Director lists %v", left)
+		t.Errorf("Director lists %v after the removal", left)
 	}
 }
 
 func TestFailedProvisioningIsReportedToDirector(t *testing.T) {
-	l, director := startWithDirector(t)
-	l.order(gardenlet.FaultQuota)
+	f, director := startWithDirector(t)
+	f.injectFault(gardenlet.FaultQuota)
 
-	if status := l.await(l.provision("", "c-faulty").ID); status.State != provisionerclient.StateFailed {
+	if status := f.await(f.provision("", "c-faulty").ID); status.State != provisionerclient.StateFailed {
 		t.Fatalf("ended in state %s", status.State)
 	}
 
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
 
-	for deadline := time.Now().Add(patience); ; <-look.C {
+	for deadline := time.Now().Add(patience); ; <-poll.C {
 		if director.Runtimes()[0].Condition == "FAILED" {
 			return
 		}
@@ -110,11 +110,11 @@ func TestFailedProvisioningIsReportedToDirector(t *testing.T) {
 }
 
 func TestOrderThatDirectorRefusesStoresNothing(t *testing.T) {
-	l, director := startWithDirector(t)
-	director.Inject(simulator.Fault{Operation: "registerRuntime", Code: simulator.InvalidData}, simulator.Fault{Operation: "runtimes", Code: simulator.TenantNotFound})
+	f, director := startWithDirector(t)
+	director.Inject(fakedirector.Fault{Operation: "registerRuntime", Code: fakedirector.InvalidData}, fakedirector.Fault{Operation: "runtimes", Code: fakedirector.TenantNotFound})
 
 	for _, reason := range []string{"TenantNotFound", "InvalidData"} {
-		_, err := l.client.ProvisionRuntime(t.Context(), provisionerclient.Caller{Tenant: tenant}, order("c-first"))
+		_, err := f.client.ProvisionRuntime(t.Context(), provisionerclient.Caller{Tenant: tenant}, order("c-first"))
 
 		got := failure.Of(err)
 		if got.Kind != failure.Permanent || got.Reason != reason || got.Component != failure.ComponentDirector {
@@ -122,10 +122,10 @@ func TestOrderThatDirectorRefusesStoresNothing(t *testing.T) {
 		}
 	}
 
-	l.succeeded(l.provision("", "c-first").ID)
+	f.succeeded(f.provision("", "c-first").ID)
 }
 
-// authority returns a certificate authority and the file of its certificate.
+// authority creates a certificate authority and returns it with the path of its certificate.
 func authority(t *testing.T, name string) (*certificate.Authority, string) {
 	t.Helper()
 
@@ -147,9 +147,9 @@ func authority(t *testing.T, name string) (*certificate.Authority, string) {
 	return made, path
 }
 
-// TestDirectorAuthorityFile: Director and its token endpoint have certificates of a private authority.
+// TestDirectorAuthorityFile checks that the configured authorities decide whether a Director with a private certificate is trusted.
 func TestDirectorAuthorityFile(t *testing.T) {
-	director, err := simulator.New(simulator.Options{})
+	director, err := fakedirector.New(fakedirector.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,12 +182,12 @@ func TestDirectorAuthorityFile(t *testing.T) {
 		"system":  {"the system does not trust the private authority", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := start(t, 200*time.Millisecond, func(config *service.Config) {
-				config.Director.Enabled, config.Director.URL = true, server.URL+simulator.GraphQLPath
-				config.Director.OAuthPath, config.Director.CAFile = credentialsFile(t, server.URL+simulator.TokenPath), c.file
+			f := start(t, 200*time.Millisecond, func(config *service.Config) {
+				config.Director.Enabled, config.Director.URL = true, server.URL+fakedirector.GraphQLPath
+				config.Director.OAuthPath, config.Director.CAFile = credentialsFile(t, server.URL+fakedirector.TokenPath), c.file
 			})
 
-			_, err := l.client.ProvisionRuntime(t.Context(), provisionerclient.Caller{Tenant: tenant}, order("c-"+name))
+			_, err := f.client.ProvisionRuntime(t.Context(), provisionerclient.Caller{Tenant: tenant}, order("c-"+name))
 			if c.accepted != (err == nil) || !c.accepted && !failure.Is(err, failure.Transient) {
 				t.Errorf("%s: got %v", c.reason, err)
 			}

@@ -16,28 +16,28 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/service"
 )
 
-// lines is a log for concurrent readers and writers.
-type lines struct {
+// logBuffer holds a log in memory. It is safe for concurrent use.
+type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
 // Write implements io.Writer.
-func (l *lines) Write(text []byte) (int, error) {
+func (l *logBuffer) Write(text []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
 	return l.text.Write(text)
 }
 
-func (l *lines) bytes() []byte {
+func (l *logBuffer) bytes() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
 	return bytes.Clone(l.text.Bytes())
 }
 
-// withSecrets returns an order for a cluster with administrators and a Kyma component with a password.
+// withSecrets returns an order with an administrator and with a password for a component of Kyma.
 func withSecrets(name string) *wire.ProvisionRuntimeInput {
 	ordered, secret := order(name), true
 	ordered.ClusterConfig.Administrators = []string{"jane@example.com"}
@@ -51,37 +51,37 @@ func withSecrets(name string) *wire.ProvisionRuntimeInput {
 	return ordered
 }
 
-// TestSecretsAreNeverStoredInClear creates and changes a cluster with every kind of secret, reads its kubeconfig, and searches
-// the whole database and log.
+// TestSecretsAreNeverStoredInClear creates and changes a runtime with every kind of secret and reads its kubeconfig. Then it searches
+// for the secrets in the files of the database and in the log.
 func TestSecretsAreNeverStoredInClear(t *testing.T) {
-	log := &lines{}
+	log := &logBuffer{}
 
 	logger, err := logging.New("provisioner", "debug", log)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	l := startLogged(t, logger, 50*time.Millisecond, func(c *service.Config) {
+	f := startLogged(t, logger, 50*time.Millisecond, func(c *service.Config) {
 		c.Kyma.ReleasesPath = filepath.Join("..", "..", "resources", "releases")
 	})
 
-	made, err := l.client.ProvisionRuntime(t.Context(), provisionerclient.Caller{Tenant: tenant}, withSecrets("c-first"))
+	made, err := f.client.ProvisionRuntime(t.Context(), provisionerclient.Caller{Tenant: tenant}, withSecrets("c-first"))
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	l.succeeded(made.ID)
+	f.succeeded(made.ID)
 
-	changed, err := l.client.UpgradeShoot(t.Context(), provisionerclient.Caller{Tenant: tenant}, made.RuntimeID, &wire.UpgradeShootInput{
+	changed, err := f.client.UpgradeShoot(t.Context(), provisionerclient.Caller{Tenant: tenant}, made.RuntimeID, &wire.UpgradeShootInput{
 		GardenerConfig: &wire.GardenerUpgradeInput{}, Administrators: []string{"joe@example.com"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	l.succeeded(changed.ID)
+	f.succeeded(changed.ID)
 
-	kubeconfig, err := l.client.Kubeconfig(t.Context(), tenant, made.RuntimeID)
+	kubeconfig, err := f.client.Kubeconfig(t.Context(), tenant, made.RuntimeID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,11 +91,11 @@ func TestSecretsAreNeverStoredInClear(t *testing.T) {
 		t.Fatal("the kubeconfig has no key")
 	}
 
-	l.succeeded(l.deprovision(made.RuntimeID))
+	f.succeeded(f.deprovision(made.RuntimeID))
 
 	places := map[string][]byte{"log": log.bytes()}
 
-	files, err := filepath.Glob(l.config.Database.Path + "*") // with the write-ahead log of SQLite
+	files, err := filepath.Glob(f.config.Database.Path + "*") // with the write-ahead log of SQLite
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
@@ -108,7 +108,7 @@ func TestSecretsAreNeverStoredInClear(t *testing.T) {
 
 	for what, text := range map[string]string{
 		"an override": "hunter2", "an administrator": "jane@", "a later administrator": "joe@", "the key of a kubeconfig": key[1],
-		"the key of the database": l.config.Database.SecretKeys.Reveal(),
+		"the key of the database": f.config.Database.SecretKeys.Reveal(),
 	} {
 		for place, content := range places {
 			for _, form := range []string{text, base64.StdEncoding.EncodeToString([]byte(text))} {

@@ -34,11 +34,11 @@ import (
 
 const (
 	tenant = "tenant-1"
-	// patience is the timeout of any wait in a test.
+	// patience limits each wait of a test.
 	patience = 3 * time.Minute
 )
 
-// fixture is a Provisioner with a fake garden, reached over HTTP.
+// fixture is a running Provisioner with a fake garden. The tests call its API over HTTP.
 type fixture struct {
 	*testing.T
 
@@ -46,18 +46,18 @@ type fixture struct {
 	url    string
 	garden *fakegarden.Memory
 	config service.Config
-	// metrics are the metrics of the Provisioner.
+	// metrics gathers the metrics of the Provisioner.
 	metrics prometheus.Gatherer
 }
 
-// start starts a Provisioner on SQLite and a fake garden that creates clusters in the given time.
+// start starts a Provisioner with SQLite and a fake garden, which needs the given time to create a cluster.
 func start(t *testing.T, creation time.Duration, change ...func(*service.Config)) fixture {
 	t.Helper()
 
 	return startLogged(t, logging.Discard(), creation, change...)
 }
 
-// startLogged is start with a log.
+// startLogged is start with a logger.
 func startLogged(t *testing.T, log logrus.FieldLogger, creation time.Duration, change ...func(*service.Config)) fixture {
 	t.Helper()
 
@@ -97,7 +97,7 @@ func startLogged(t *testing.T, log logrus.FieldLogger, creation time.Duration, c
 	return fixture{T: t, client: client, url: url, garden: memory, config: config, metrics: provisioner.Metrics()}
 }
 
-// run runs the part until the test ends.
+// run runs a part in the background until the test ends.
 func run(t *testing.T, part func(context.Context) error) {
 	t.Helper()
 
@@ -134,142 +134,142 @@ func order(name string) *wire.ProvisionRuntimeInput {
 	}
 }
 
-func (l fixture) provision(key, name string) provisionerclient.Operation {
-	l.Helper()
+func (f fixture) provision(key, name string) provisionerclient.Operation {
+	f.Helper()
 
-	operation, err := l.client.ProvisionRuntime(l.Context(), provisionerclient.Caller{Tenant: tenant, IdempotencyKey: key}, order(name))
+	operation, err := f.client.ProvisionRuntime(f.Context(), provisionerclient.Caller{Tenant: tenant, IdempotencyKey: key}, order(name))
 	if err != nil {
-		l.Fatal(err)
+		f.Fatal(err)
 	}
 
 	return operation
 }
 
-func (l fixture) deprovision(runtimeID string) string {
-	l.Helper()
+func (f fixture) deprovision(runtimeID string) string {
+	f.Helper()
 
-	id, err := l.client.DeprovisionRuntime(l.Context(), provisionerclient.Caller{Tenant: tenant}, runtimeID)
+	id, err := f.client.DeprovisionRuntime(f.Context(), provisionerclient.Caller{Tenant: tenant}, runtimeID)
 	if err != nil {
-		l.Fatal(err)
+		f.Fatal(err)
 	}
 
 	return id
 }
 
-// await follows the feed until the operation has ended.
-func (l fixture) await(operationID string) provisionerclient.Operation {
-	l.Helper()
+// await follows the feed of changes until the operation has ended, and returns its status.
+func (f fixture) await(operationID string) provisionerclient.Operation {
+	f.Helper()
 
-	ctx, cancel := context.WithTimeout(l.Context(), patience)
+	ctx, cancel := context.WithTimeout(f.Context(), patience)
 	defer cancel()
 
-	feed, err := l.client.Changes(ctx, "", 0)
+	feed, err := f.client.Changes(ctx, "", 0)
 
 	for err == nil {
 		var status provisionerclient.Operation
 
-		status, err = l.client.OperationStatus(ctx, tenant, operationID)
+		status, err = f.client.OperationStatus(ctx, tenant, operationID)
 		if err == nil && (status.State == provisionerclient.StateSucceeded || status.State == provisionerclient.StateFailed) {
 			return status
 		}
 
-		feed, err = l.client.Changes(ctx, feed.Cursor, 5*time.Second)
+		feed, err = f.client.Changes(ctx, feed.Cursor, 5*time.Second)
 	}
 
-	l.Fatalf("operation %s does not end: %v", operationID, err)
+	f.Fatalf("operation %s does not end: %v", operationID, err)
 
 	return provisionerclient.Operation{}
 }
 
-func (l fixture) succeeded(operationID string) {
-	l.Helper()
+func (f fixture) succeeded(operationID string) {
+	f.Helper()
 
-	if status := l.await(operationID); status.State != provisionerclient.StateSucceeded {
-		l.Fatalf("operation %s ended in state %s: %+v", operationID, status.State, status.LastError)
+	if status := f.await(operationID); status.State != provisionerclient.StateSucceeded {
+		f.Fatalf("operation %s ended in state %s: %+v", operationID, status.State, status.LastError)
 	}
 }
 
-func (l fixture) shoot(name string) (*gardencorev1beta1.Shoot, bool) {
-	l.Helper()
+func (f fixture) shoot(name string) (*gardencorev1beta1.Shoot, bool) {
+	f.Helper()
 
 	shoot := &gardencorev1beta1.Shoot{}
-	err := l.garden.Client().Get(l.Context(), client.ObjectKey{Namespace: l.garden.Namespace(), Name: name}, shoot)
+	err := f.garden.Client().Get(f.Context(), client.ObjectKey{Namespace: f.garden.Namespace(), Name: name}, shoot)
 
 	if err != nil && !apierrors.IsNotFound(err) {
-		l.Fatal(err)
+		f.Fatal(err)
 	}
 
 	return shoot, err == nil
 }
 
 func TestRuntimeFromOrderToRemoval(t *testing.T) {
-	l := start(t, 200*time.Millisecond)
+	f := start(t, 200*time.Millisecond)
 
-	ordered := l.provision("key-1", "c-first")
+	ordered := f.provision("key-1", "c-first")
 	if ordered.Type != provisionerclient.Type(wire.OperationTypeProvisionnoinstall) || ordered.RuntimeID == "" {
 		t.Fatalf("ordered: %+v", ordered)
 	}
 
-	if again := l.provision("key-1", "c-first"); again.ID != ordered.ID || again.RuntimeID != ordered.RuntimeID {
+	if again := f.provision("key-1", "c-first"); again.ID != ordered.ID || again.RuntimeID != ordered.RuntimeID {
 		t.Errorf("the same key returned operation %s of runtime %s, want %s of %s", again.ID, again.RuntimeID, ordered.ID, ordered.RuntimeID)
 	}
 
-	l.succeeded(ordered.ID)
+	f.succeeded(ordered.ID)
 
-	shoot, exists := l.shoot("c-first")
+	shoot, exists := f.shoot("c-first")
 	if !exists || shoot.Labels["account"] != tenant || shoot.Annotations["kcp.provisioner.kyma-project.io/runtime-id"] != ordered.RuntimeID {
 		t.Errorf("the Shoot has labels %v and annotations %v", shoot.Labels, shoot.Annotations)
 	}
 
-	kubeconfig, err := l.client.Kubeconfig(t.Context(), tenant, ordered.RuntimeID)
+	kubeconfig, err := f.client.Kubeconfig(t.Context(), tenant, ordered.RuntimeID)
 	if err != nil || !strings.Contains(kubeconfig.Reveal(), "client-certificate-data") {
 		t.Errorf("kubeconfig: %d characters, %v", len(kubeconfig.Reveal()), err)
 	}
 
-	_, err = l.client.ProvisionRuntime(t.Context(), provisionerclient.Caller{Tenant: "stranger"}, order("c-first"))
+	_, err = f.client.ProvisionRuntime(t.Context(), provisionerclient.Caller{Tenant: "another-tenant"}, order("c-first"))
 	if failure.KindOf(err) != failure.Permanent || failure.Of(err).Reason != failure.ReasonAlreadyExists {
 		t.Errorf("another tenant's order of the name: got %v", err)
 	}
 
-	removal := l.deprovision(ordered.RuntimeID)
-	if again := l.deprovision(ordered.RuntimeID); again != removal {
+	removal := f.deprovision(ordered.RuntimeID)
+	if again := f.deprovision(ordered.RuntimeID); again != removal {
 		t.Errorf("the second removal is operation %s, want the running one %s", again, removal)
 	}
 
-	l.succeeded(removal)
+	f.succeeded(removal)
 
-	if _, exists := l.shoot("c-first"); exists {
+	if _, exists := f.shoot("c-first"); exists {
 		t.Error("the Shoot still exists")
 	}
 
-	l.succeeded(l.provision("key-3", "c-first").ID) // the name is free again
+	f.succeeded(f.provision("key-3", "c-first").ID) // the name is free again
 }
 
 func TestRemovalCancelsARunningCreation(t *testing.T) {
-	l := start(t, 200*time.Millisecond)
-	l.order(gardenlet.FaultStuck)
+	f := start(t, 200*time.Millisecond)
+	f.injectFault(gardenlet.FaultStuck)
 
-	ordered := l.provision("", "c-stuck")
-	removal := l.deprovision(ordered.RuntimeID)
+	ordered := f.provision("", "c-stuck")
+	removal := f.deprovision(ordered.RuntimeID)
 
-	if status := l.await(ordered.ID); status.State != provisionerclient.StateFailed || status.LastError.Reason != "canceled" {
+	if status := f.await(ordered.ID); status.State != provisionerclient.StateFailed || status.LastError.Reason != "canceled" {
 		t.Errorf("the creation ended in state %s: %+v", status.State, status.LastError)
 	}
 
-	l.succeeded(removal)
+	f.succeeded(removal)
 
-	if _, exists := l.shoot("c-stuck"); exists {
+	if _, exists := f.shoot("c-stuck"); exists {
 		t.Error("the Shoot still exists")
 	}
 }
 
 func TestCreationCanceledWhilePendingIsCounted(t *testing.T) {
-	l := start(t, 0, func(config *service.Config) { config.Engine.Workers = 0 })
-	l.deprovision(l.provision("", "c-unwanted").RuntimeID)
+	f := start(t, 0, func(config *service.Config) { config.Engine.Workers = 0 })
+	f.deprovision(f.provision("", "c-unwanted").RuntimeID)
 
 	const ended = "environment_broker_engine_operations_ended_total"
 
-	if err := testutil.GatherAndCompare(l.metrics, strings.NewReader(`
+	if err := testutil.GatherAndCompare(f.metrics, strings.NewReader(`
 # HELP `+ended+` Operations that ended, by state: succeeded, failed, canceled.
 # TYPE `+ended+` counter
 `+ended+`{kind="ProvisionNoInstall",state="canceled"} 1
@@ -278,66 +278,66 @@ func TestCreationCanceledWhilePendingIsCounted(t *testing.T) {
 	}
 }
 
-// TestOrphanedShootIsRemovedAtTheStart creates a Shoot and its other objects after its runtime was deleted, as a frozen replica
-// may. A starting Provisioner removes them.
+// TestOrphanedShootIsRemovedAtTheStart creates a Shoot and a ConfigMap of a deleted runtime, as a frozen replica may do. A starting
+// Provisioner must delete both.
 func TestOrphanedShootIsRemovedAtTheStart(t *testing.T) {
-	l := start(t, 100*time.Millisecond)
+	f := start(t, 100*time.Millisecond)
 
-	ordered := l.provision("", "c-late")
-	l.succeeded(ordered.ID)
+	ordered := f.provision("", "c-late")
+	f.succeeded(ordered.ID)
 
-	late, _ := l.shoot("c-late")
-	l.succeeded(l.deprovision(ordered.RuntimeID))
+	late, _ := f.shoot("c-late")
+	f.succeeded(f.deprovision(ordered.RuntimeID))
 
 	late.ObjectMeta = metav1.ObjectMeta{Name: late.Name, Namespace: late.Namespace, Annotations: late.Annotations}
 	delete(late.Annotations, "confirmation.gardener.cloud/deletion")
 	late.Status = gardencorev1beta1.ShootStatus{}
 
-	if err := l.garden.Client().Create(t.Context(), late); err != nil {
+	if err := f.garden.Client().Create(t.Context(), late); err != nil {
 		t.Fatal(err)
 	}
 
-	lateToo := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+	lateConfigMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Name: "c-late.oidc-0123456789", Namespace: late.Namespace, Labels: map[string]string{shoot.LabelRuntimeID: ordered.RuntimeID},
 	}}
-	if err := l.garden.Client().Create(t.Context(), lateToo); err != nil {
+	if err := f.garden.Client().Create(t.Context(), lateConfigMap); err != nil {
 		t.Fatal(err)
 	}
 
-	another, err := service.New(t.Context(), l.config, l.garden.Client(), logging.Discard())
+	another, err := service.New(t.Context(), f.config, f.garden.Client(), logging.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	run(t, another.Run)
 
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
 
-	for deadline := time.Now().Add(patience); ; <-look.C {
-		_, exists := l.shoot("c-late")
-		beside := l.garden.Client().Get(t.Context(), client.ObjectKeyFromObject(lateToo), &corev1.ConfigMap{})
+	for deadline := time.Now().Add(patience); ; <-poll.C {
+		_, exists := f.shoot("c-late")
+		configMapErr := f.garden.Client().Get(t.Context(), client.ObjectKeyFromObject(lateConfigMap), &corev1.ConfigMap{})
 
-		if !exists && apierrors.IsNotFound(beside) {
+		if !exists && apierrors.IsNotFound(configMapErr) {
 			return
 		}
 
 		if time.Now().After(deadline) {
-			t.Fatalf("the Shoot exists: %t; its other objects: %v", exists, beside)
+			t.Fatalf("the Shoot exists: %t; its other objects: %v", exists, configMapErr)
 		}
 	}
 }
 
-// order injects a fault into the garden's gardenlet.
-func (l fixture) order(fault gardenlet.Fault) {
-	l.Helper()
+// injectFault makes the gardenlet of the fake garden fail.
+func (f fixture) injectFault(fault gardenlet.Fault) {
+	f.Helper()
 
 	faults := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: l.garden.Namespace(), Name: gardenlet.FaultsConfigMap},
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.garden.Namespace(), Name: gardenlet.FaultsConfigMap},
 		Data:       map[string]string{gardenlet.FaultDefault: string(fault)},
 	}
-	if err := l.garden.Client().Create(l.Context(), faults); err != nil {
-		l.Fatal(err)
+	if err := f.garden.Client().Create(f.Context(), faults); err != nil {
+		f.Fatal(err)
 	}
 }
 
@@ -360,11 +360,11 @@ func TestFaultsOfGardener(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			l := start(t, 200*time.Millisecond)
+			f := start(t, 200*time.Millisecond)
 
-			l.order(c.fault)
+			f.injectFault(c.fault)
 
-			status := l.await(l.provision("", "c-faulty").ID)
+			status := f.await(f.provision("", "c-faulty").ID)
 			if status.State != c.wantState || status.LastError.Reason != c.wantReason {
 				t.Errorf("%s: ended in state %s, %+v", c.reason, status.State, status.LastError)
 			}
@@ -373,22 +373,22 @@ func TestFaultsOfGardener(t *testing.T) {
 }
 
 func TestRuntimesOfOtherTenantsAreNotFound(t *testing.T) {
-	l := start(t, 100*time.Millisecond)
-	ordered := l.provision("", "c-mine")
+	f := start(t, 100*time.Millisecond)
+	ordered := f.provision("", "c-mine")
 
 	calls := map[string]func() error{
 		"operation status": func() error {
-			_, err := l.client.OperationStatus(t.Context(), "stranger", ordered.ID)
+			_, err := f.client.OperationStatus(t.Context(), "another-tenant", ordered.ID)
 
 			return err
 		},
 		"runtime status": func() error {
-			_, err := l.client.RuntimeStatus(t.Context(), "stranger", ordered.RuntimeID)
+			_, err := f.client.RuntimeStatus(t.Context(), "another-tenant", ordered.RuntimeID)
 
 			return err
 		},
 		"removal": func() error {
-			_, err := l.client.DeprovisionRuntime(t.Context(), provisionerclient.Caller{Tenant: "stranger"}, ordered.RuntimeID)
+			_, err := f.client.DeprovisionRuntime(t.Context(), provisionerclient.Caller{Tenant: "another-tenant"}, ordered.RuntimeID)
 
 			return err
 		},
@@ -400,7 +400,7 @@ func TestRuntimesOfOtherTenantsAreNotFound(t *testing.T) {
 		}
 	}
 
-	l.succeeded(ordered.ID)
+	f.succeeded(ordered.ID)
 }
 
 func TestRefusedConfiguration(t *testing.T) {
@@ -466,18 +466,18 @@ func TestRefusedConfiguration(t *testing.T) {
 	}
 }
 
-// TestStuckClusterReportsGardenersMessage creates a cluster that Gardener does not finish: clients read Gardener's message.
+// TestStuckClusterReportsGardenersMessage: while Gardener does not finish a cluster, the status has the message of Gardener.
 func TestStuckClusterReportsGardenersMessage(t *testing.T) {
-	l := start(t, 200*time.Millisecond)
-	l.order(gardenlet.FaultStuck)
+	f := start(t, 200*time.Millisecond)
+	f.injectFault(gardenlet.FaultStuck)
 
-	ordered := l.provision("", "c-stuck")
+	ordered := f.provision("", "c-stuck")
 
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
 
-	for deadline := time.Now().Add(patience); ; <-look.C {
-		status, err := l.client.OperationStatus(t.Context(), tenant, ordered.ID)
+	for deadline := time.Now().Add(patience); ; <-poll.C {
+		status, err := f.client.OperationStatus(t.Context(), tenant, ordered.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -492,7 +492,7 @@ func TestStuckClusterReportsGardenersMessage(t *testing.T) {
 	}
 }
 
-// TestRefusedClientsAreAudited sends requests without credentials and with those of an unauthorized user.
+// TestRefusedClientsAreAudited sends a request without credentials and a request of a user without rights.
 func TestRefusedClientsAreAudited(t *testing.T) {
 	memory, err := fakegarden.Open(t.Context(), fakegarden.Options{Dir: t.TempDir(), Log: logging.Discard()})
 	if err != nil {
@@ -503,7 +503,7 @@ func TestRefusedClientsAreAudited(t *testing.T) {
 	config.Address, config.StatusAddress, config.ShutdownDelay = "127.0.0.1:0", "127.0.0.1:0", 0
 	config.Database.Driver, config.Database.Path = storage.DriverSQLite, filepath.Join(t.TempDir(), "provisioner.db")
 	config.Database.SecretKeys = secret.NewKey("test")
-	config.AuthBasicUsers = "looker:secret:viewer"
+	config.AuthBasicUsers = "viewer-1:secret:viewer"
 
 	provisioner, err := service.New(t.Context(), config, memory.Client(), logging.Discard())
 	if err != nil {
@@ -512,7 +512,7 @@ func TestRefusedClientsAreAudited(t *testing.T) {
 
 	run(t, provisioner.Run)
 
-	for user, want := range map[string]int{"": http.StatusUnauthorized, "looker": http.StatusForbidden} {
+	for user, want := range map[string]int{"": http.StatusUnauthorized, "viewer-1": http.StatusForbidden} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+provisioner.Address()+"/graphql",
 			strings.NewReader(`{"query":"mutation { deprovisionRuntime(id: \"r1\") }"}`))
 		if err != nil {
@@ -553,7 +553,7 @@ func TestRefusedClientsAreAudited(t *testing.T) {
 		}
 	}
 
-	if diff := cmp.Diff(map[string]int{"": http.StatusUnauthorized, "looker": http.StatusForbidden}, got); diff != "" {
+	if diff := cmp.Diff(map[string]int{"": http.StatusUnauthorized, "viewer-1": http.StatusForbidden}, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
-// TestNotifyReturnsAfterTheEnd: a service that stops while many Shoots change must not block in notify.
+// TestNotifyReturnsAfterTheEnd: notify must not block the stop of a service while many Shoots change.
 func TestNotifyReturnsAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		waker := &shootWaker{changed: make(chan string, 1)}
-		told := make(chan struct{})
+		returned := make(chan struct{})
 
 		go func() {
-			defer close(told)
+			defer close(returned)
 
 			waker.notify(ctx, "c-first")
 			waker.notify(ctx, "c-second")
@@ -30,20 +30,20 @@ func TestNotifyReturnsAfterTheEnd(t *testing.T) {
 		synctest.Wait()
 
 		select {
-		case <-told:
+		case <-returned:
 			t.Error("notify does not block while the buffer is full, so changes are lost")
 		default:
 		}
 
 		stop()
-		<-told
+		<-returned
 	})
 }
 
-// troubledStore returns the errors one after the other, and then records the events.
+// troubledStore returns each of its errors once, and records the events of later calls.
 type troubledStore struct {
 	errors []error
-	told   [][]string
+	woken  [][]string
 }
 
 func (s *troubledStore) Wake(_ context.Context, events []string, _ time.Time) (int64, error) {
@@ -54,7 +54,7 @@ func (s *troubledStore) Wake(_ context.Context, events []string, _ time.Time) (i
 		return 0, err
 	}
 
-	s.told = append(s.told, events)
+	s.woken = append(s.woken, events)
 
 	return 1, nil
 }
@@ -93,7 +93,7 @@ func TestShootChangesSurviveADatabaseOutage(t *testing.T) {
 					t.Error(err)
 				}
 
-				if diff := cmp.Diff(c.want, store.told); diff != "" || woken != len(c.want) {
+				if diff := cmp.Diff(c.want, store.woken); diff != "" || woken != len(c.want) {
 					t.Errorf("%s: the engine was woken %d times, events -want +got:\n%s", c.reason, woken, diff)
 				}
 			})

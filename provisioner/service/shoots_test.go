@@ -24,7 +24,7 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
-// TestVariablesReachShoots sets every variable about Shoots.
+// TestVariablesReachShoots sets every variable of Shoots and checks the options of package shoot.
 func TestVariablesReachShoots(t *testing.T) {
 	windows := file(t, `{"eu-central-1": {"begin": "030000+0100", "end": "040000+0100"}}`)
 	logs := file(t, `{"aws": {"eu-central-1": {"tenantID": "t", "serviceURL": "https://logs.example.com", "secretName": "s"}}}`)
@@ -108,7 +108,7 @@ func TestShootFilesAreRefused(t *testing.T) {
 		"NoJSON":    {"The file must be JSON.", windows(`begin: 3`), []string{windowVariable, "invalid character"}},
 		"MoreJSON":  {"Data after the object would be ignored.", windows(`{} {}`), []string{windowVariable, "unexpected data after"}},
 		"Misspelt":  {"An unknown field would be ignored.", windows(`{"r": {"start": "030000+0100"}}`), []string{windowVariable, `"start"`}},
-		"NoMoment":  {"Gardener would refuse every Shoot with such a time.", windows(`{"r": {"begin": "03:00", "end": "040000+0100"}}`), []string{"region r", `"03:00"`}},
+		"NoTime":    {"Gardener would refuse every Shoot with such a time.", windows(`{"r": {"begin": "03:00", "end": "040000+0100"}}`), []string{"region r", `"03:00"`}},
 		"NoHour":    {"Gardener would refuse every Shoot with such an hour.", windows(`{"r": {"begin": "240000+0100", "end": "040000+0100"}}`), []string{`"240000+0100"`}},
 		"NoSecret":  {"A target needs credentials.", logs(`{"aws": {"r": {"tenantID": "t", "serviceURL": "u"}}}`), []string{logVariable, "provider aws, region r", "secretName"}},
 		"NoRegions": {"The outer keys are providers, the inner keys regions.", logs(`{"aws": {"tenantID": "t"}}`), []string{logVariable, "cannot unmarshal"}},

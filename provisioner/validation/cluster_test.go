@@ -162,7 +162,7 @@ func TestProvisionCluster(t *testing.T) {
 	}
 }
 
-// azureCluster returns a valid order with every optional field that all providers support.
+// azureCluster returns a valid cluster on Azure with all optional fields that do not depend on the provider.
 func azureCluster() *spec.Cluster {
 	return &spec.Cluster{
 		Name: "c-1234567", KubernetesVersion: "1.33.2", Provider: "azure", TargetSecret: "azure-pool-1", Region: "westeurope",

@@ -11,7 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-// TestUpgradeKeepsTheRest upgrades the size of a pool. All other fields, some of which upgrades once dropped, must not change.
+// TestUpgradeKeepsTheRest upgrades only the maximum size of the first pool. All other fields must keep their values; an earlier
+// version lost some of them.
 func TestUpgradeKeepsTheRest(t *testing.T) {
 	t.Parallel()
 

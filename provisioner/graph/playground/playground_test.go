@@ -22,7 +22,7 @@ func get(t *testing.T, endpoint, path string) *httptest.ResponseRecorder {
 	return answer
 }
 
-// TestPageIsSelfContained checks that the binary serves everything that the page loads.
+// TestPageIsSelfContained checks that the page loads only files from the binary.
 func TestPageIsSelfContained(t *testing.T) {
 	page := get(t, "/graphql", "/").Body.String()
 
