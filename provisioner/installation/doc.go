@@ -1,8 +1,8 @@
-// Package installation defines plans: the Kyma components for a runtime, with their values and manifests. Releases makes a Plan of an
-// order; an Installer installs the plan on the cluster, a bounded amount of work at a time. Package catalog implements Releases, package
-// applier Installer.
+// Package installation installs Kyma on clusters. It defines plans and reads manifests. Releases turns an order into a Plan, which lists the
+// components of a release with their values. An Installer applies the plan to a cluster, a bounded amount of work at a time. Package
+// releases implements Releases, package applier implements Installer.
 //
-// Manifests are YAML with placeholders: `${key}` stands for a value, `$${key}` for the text `${key}` itself. They are replaced after the
-// YAML was parsed, so that no value can change its structure. A quoted placeholder is always a string; an unquoted one is a number or a
-// boolean if its value looks like one.
+// Manifests are YAML with placeholders: `${key}` stands for a value, `$${key}` for the literal text `${key}`. Placeholders are replaced after
+// the YAML has been parsed, so that no value can change the structure of an object. A quoted placeholder is always a string. An unquoted
+// placeholder becomes a number or a boolean if its value looks like one.
 package installation

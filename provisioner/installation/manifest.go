@@ -18,13 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// ManifestFile is one file of manifests.
+// ManifestFile is a YAML file with any number of objects. Name is its path in the release. Digests of components include the JSON form.
 type ManifestFile struct {
 	Name    string `json:"name"`
 	Content []byte `json:"content"`
 }
 
-// ReadManifests returns the YAML files of a folder and its subfolders, sorted by name, or the one file of that name.
+// ReadManifests returns the file with the name, or all YAML files of the folder with the name and its subfolders, sorted by path. It fails if
+// there is none.
 func ReadManifests(from fs.FS, name string) ([]ManifestFile, error) {
 	var files []ManifestFile
 	err := fs.WalkDir(from, name, func(at string, entry fs.DirEntry, err error) error {
@@ -47,7 +48,7 @@ func ReadManifests(from fs.FS, name string) ([]ManifestFile, error) {
 		return nil, fmt.Errorf("%s: no such file or folder", name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the manifests in %s: %w", name, err)
+		return nil, fmt.Errorf("reading the manifests in %s: %w", name, err)
 	}
 	if len(files) == 0 {
 		return nil, fmt.Errorf("%s: contains no YAML file", name)
@@ -55,7 +56,8 @@ func ReadManifests(from fs.FS, name string) ([]ManifestFile, error) {
 	return files, nil
 }
 
-// Parse returns the objects of the files, with placeholders replaced by values. Its errors name the file and never a value.
+// Parse returns the objects of the files with values in place of the placeholders. A placeholder without a value is an error. Errors name the
+// file and never contain a value, because values may be secret.
 func Parse(files []ManifestFile, values map[string]string) ([]*unstructured.Unstructured, error) {
 	return read(files, func(key string) (string, bool) {
 		value, known := values[key]
@@ -63,7 +65,7 @@ func Parse(files []ManifestFile, values map[string]string) ([]*unstructured.Unst
 	})
 }
 
-// Keys returns the keys that the files refer to, each once.
+// Keys returns the set of keys that the files refer to.
 func Keys(files []ManifestFile) (map[string]bool, error) {
 	keys := map[string]bool{}
 	_, err := read(files, func(key string) (string, bool) {
@@ -73,6 +75,7 @@ func Keys(files []ManifestFile) (map[string]bool, error) {
 	return keys, err
 }
 
+// read parses the files and asks value for the text of each placeholder.
 func read(files []ManifestFile, value func(key string) (string, bool)) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for _, file := range files {
@@ -96,7 +99,7 @@ func read(files []ManifestFile, value func(key string) (string, bool)) ([]*unstr
 	return objects, nil
 }
 
-// objectsOf reads one document, which may be empty or a List.
+// objectsOf returns the objects of a YAML document: none for an empty document, the items of a List.
 func objectsOf(document *yaml.Node, value func(key string) (string, bool)) ([]*unstructured.Unstructured, error) {
 	if err := fill(document, value); err != nil {
 		return nil, err
@@ -131,7 +134,8 @@ func objectsOf(document *yaml.Node, value func(key string) (string, bool)) ([]*u
 	return objects, err
 }
 
-// check rejects objects that no API server accepts, or that could not be found again because they have no name.
+// check rejects objects that no API server accepts. It also rejects objects without a name, such as those with generateName: an inventory could
+// not refer to them.
 func check(object *unstructured.Unstructured, line int) error {
 	switch {
 	case object.GetAPIVersion() == "":
@@ -145,7 +149,7 @@ func check(object *unstructured.Unstructured, line int) error {
 	}
 }
 
-// line returns the number of the document's first line.
+// line returns the line number of the document's first element, for errors.
 func line(document *yaml.Node) int {
 	if len(document.Content) > 0 {
 		return document.Content[0].Line
@@ -153,16 +157,16 @@ func line(document *yaml.Node) int {
 	return document.Line
 }
 
-// placeholder matches a reference to a value. A second dollar escapes it.
+// placeholder matches a reference to a value. An additional dollar sign makes it literal text.
 var placeholder = regexp.MustCompile(`\$?\$\{([^{}]*)\}`)
 
 // key matches the names of values.
 var key = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 
-// IsKey reports whether a value can have this name.
+// IsKey reports whether the text is a valid name of a value: letters, digits, dots, hyphens and underscores.
 func IsKey(name string) bool { return key.MatchString(name) }
 
-// fill replaces the placeholders in all scalars below the node.
+// fill replaces the placeholders in all scalars below the node, except for the keys of mappings.
 func fill(node *yaml.Node, value func(key string) (string, bool)) error {
 	if node.Kind == yaml.ScalarNode {
 		return fillText(node, value)
@@ -178,6 +182,7 @@ func fill(node *yaml.Node, value func(key string) (string, bool)) error {
 	return nil
 }
 
+// fillText replaces the placeholders of one scalar. An unquoted scalar gets the type of its new text.
 func fillText(node *yaml.Node, value func(key string) (string, bool)) error {
 	var wrong error
 	used := false
@@ -207,7 +212,8 @@ func fillText(node *yaml.Node, value func(key string) (string, bool)) error {
 	return nil
 }
 
-// tagOf returns the YAML type of an unquoted text. It is stricter than YAML: no value becomes a date or null.
+// tagOf returns the YAML tag of an unquoted text. Unlike YAML, it never returns a date, a float or null: a value such as a version is a
+// string.
 func tagOf(text string) string {
 	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return "!!int"

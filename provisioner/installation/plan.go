@@ -10,50 +10,54 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// Plan is a list of components to install, in order. It contains secret values in clear text: store it sealed only, and never log it.
+// Plan lists the components to install, in the order of their installation. It contains secret values in clear text: it is stored sealed only,
+// and never logged.
 type Plan struct {
-	Version    string
+	// Version is the version of the release.
+	Version string
+	// Profile is the profile of the order, or empty.
 	Profile    string
 	Components []Component
 }
 
-// Component is one part of a plan.
+// Component is one component of a plan.
 type Component struct {
 	Name      string
 	Namespace string
-	// Source names the manifests of the component. Only the catalog that made the plan understands it.
+	// Source identifies the manifests of the component. It is opaque, except for the Releases that made the plan.
 	Source string
-	// DependsOn names the components that must be ready before this one starts. They come before it in the plan.
+	// DependsOn names the components that must be ready before this component is applied. They precede the component in the plan.
 	DependsOn []string
-	// Values replace placeholders in the manifests: those of the release, overridden by those of the order.
+	// Values replace the placeholders in the manifests. Values of the order override those of the release.
 	Values map[string]string
-	// SecretKeys are the keys of secret values. Messages never contain these values.
+	// SecretKeys are the keys of secret values, which messages never contain.
 	SecretKeys []string
-	// Optional says that the release works without the component.
+	// Optional reports whether the release works without the component.
 	Optional bool
 }
 
-// Format prints no values, whatever the verb.
+// Format implements fmt.Formatter. It omits the values for every verb, so that logs cannot contain secrets.
 func (c Component) Format(state fmt.State, _ rune) {
 	_, _ = io.WriteString(state, c.Name+" from "+c.Source+" in namespace "+c.Namespace)
 }
 
-// Releases plans the installation of the release that an order names. It returns errors of package failure; a wrong order is of kind Invalid.
+// Releases makes plans. Errors are of package failure; an invalid order is failure.Invalid with all its problems.
 type Releases interface {
+	// Plan returns the plan for the release and the components of the order. The same order results in the same plan.
 	Plan(ctx context.Context, order spec.Kyma) (Plan, error)
 }
 
-// Progress is the result of one call. Message is for users.
+// Progress is the result of one call of an Installer. Message describes for users the state of the installation.
 type Progress struct {
 	Done    bool
 	Message string
 }
 
-// Installer installs plans on a cluster. Each call does a bounded amount of work; call it again until Progress.Done, also after a crash.
-// Its errors are of package failure.
+// Installer installs plans on clusters. Each call does a bounded amount of work, so callers repeat it until Progress.Done. A call after a crash
+// continues the work. Errors are of package failure.
 type Installer interface {
-	// Install applies the plan and removes the objects that only a former plan contains.
+	// Install applies the plan, and removes objects that a former plan of this runtime contained and the plan does not.
 	Install(ctx context.Context, cluster *rest.Config, runtimeID string, plan Plan) (Progress, error)
-	// Uninstall removes all installed objects, in reverse order. It is done at once if nothing was ever installed.
+	// Uninstall removes all installed objects, in reverse order. It is done at once if nothing is installed.
 	Uninstall(ctx context.Context, cluster *rest.Config, runtimeID string) (Progress, error)
 }

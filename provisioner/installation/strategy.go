@@ -6,9 +6,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// Upgraded merges a new order into the former one. The new order wins; conflict strategies decide about configuration that only the former
-// order has: Merge, the default, keeps it, Replace drops it. The strategy of the order applies to the configuration of all components,
-// that of a component to its own. Components that the new order lacks are dropped with their configuration.
+// Upgraded merges the order of an upgrade with the former order. The new order decides about components, version and every entry that it
+// contains. Entries that only the former order has depend on the conflict strategy: Merge, the default, keeps them, and Replace drops them.
+// The order's strategy is for the configuration of all components, and a component's strategy for its own configuration.
 func Upgraded(former, wanted spec.Kyma) spec.Kyma {
 	upgraded := wanted
 	upgraded.Configuration = over(former.Configuration, wanted.Configuration, wanted.ConflictStrategy)
@@ -23,13 +23,14 @@ func Upgraded(former, wanted spec.Kyma) spec.Kyma {
 		if before < 0 {
 			continue
 		}
-		laid := *component
-		laid.Configuration = over(former.Components[before].Configuration, component.Configuration, component.ConflictStrategy)
-		upgraded.Components[i] = &laid
+		merged := *component
+		merged.Configuration = over(former.Components[before].Configuration, component.Configuration, component.ConflictStrategy)
+		upgraded.Components[i] = &merged
 	}
 	return upgraded
 }
 
+// over adds the entries that only the former order has, unless the strategy is Replace. Former entries come first.
 func over(former, wanted []*spec.Entry, strategy *spec.ConflictStrategy) []*spec.Entry {
 	if strategy != nil && *strategy == spec.ConflictStrategyReplace {
 		return wanted

@@ -1,6 +1,7 @@
 package applier
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -13,63 +14,58 @@ import (
 )
 
 const (
-	// FieldManager owns the fields that are set.
+	// FieldManager is the field manager of all applied objects. An apply removes fields that it owns and the release no longer sets.
 	FieldManager = "environment-broker"
-	// LabelInstallation is on every installed object; its value is the id of the runtime. Objects without it are never deleted.
+	// LabelInstallation is the label of every installed object. Its value is the ID of the runtime. Objects without this label and value are
+	// never deleted.
 	LabelInstallation = "provisioner.environment-broker.io/installation"
-	// AnnotationRecreate with the value "true" allows an object to be deleted and created again when an immutable field changes.
+	// AnnotationRecreate is an annotation for manifests of releases. The value "true" lets the applier delete an object and create it again
+	// when a release changes one of its immutable fields.
 	AnnotationRecreate = "provisioner.environment-broker.io/recreate"
 
-	// DefaultBudget is the time after which a call starts no further component.
+	// DefaultBudget is the default of Options.Budget.
 	DefaultBudget = 20 * time.Second
 )
 
-// Manifests returns the manifests of a component by its source. Its errors are of package failure.
+// Manifests provides the manifests of components. releases.Catalog implements it. Errors are of package failure.
 type Manifests interface {
+	// Manifests returns the files for Component.Source. It must return the same content on every call.
 	Manifests(ctx context.Context, source string) ([]installation.ManifestFile, error)
 }
 
 // Options configure an Applier.
 type Options struct {
 	Manifests Manifests
-	// Budget is the time after which a call starts no further component; 0 means DefaultBudget.
+	// Budget is the time after which a call starts no further component; 0 means DefaultBudget. A call may take longer, because it finishes
+	// the component that it has started.
 	Budget time.Duration
-	Now    func() time.Time
+	// Now is the clock for the budget.
+	Now func() time.Time
 }
 
-// Applier is an installation.Installer by server-side apply. It keeps no state between calls.
+// Applier is an installation.Installer by server-side apply. It keeps no state between calls and is safe for concurrent use.
 type Applier struct {
-	manifests Manifests
-	budget    time.Duration
-	now       func() time.Time
+	options Options
 }
 
 var _ installation.Installer = (*Applier)(nil)
 
 // New returns an Applier.
 func New(options Options) *Applier {
-	if options.Budget == 0 {
-		options.Budget = DefaultBudget
-	}
-	return &Applier{manifests: options.Manifests, budget: options.Budget, now: options.Now}
+	options.Budget = cmp.Or(options.Budget, DefaultBudget)
+	return &Applier{options}
 }
 
-// Install implements installation.Installer. A component that the inventory records as applied and healthy is skipped until the plan is done.
-// Then these records are cleared, so that the next Install checks every component.
+// Install implements installation.Installer. While an installation is in progress, it skips components that the inventory records as applied
+// and healthy. At the end it clears these records, so that the next installation checks and repairs every component.
 func (a *Applier) Install(ctx context.Context, cluster *rest.Config, runtimeID string, plan installation.Plan) (installation.Progress, error) {
-	work, err := open(ctx, cluster, runtimeID)
-	if err != nil {
-		return installation.Progress{}, err
-	}
-	progress, err := a.install(ctx, work, plan)
-	return work.end(ctx, progress, err)
+	return a.call(ctx, cluster, runtimeID, func(work *work) (installation.Progress, error) { return a.install(ctx, work, plan) })
 }
 
 func (a *Applier) install(ctx context.Context, work *work, plan installation.Plan) (installation.Progress, error) {
-	began := a.now()
 	for i, component := range plan.Components {
 		where := fmt.Sprintf("component %d of %d (%s)", i+1, len(plan.Components), component.Name)
-		if a.now().Sub(began) > a.budget {
+		if a.exhausted(work) {
 			return installation.Progress{Message: where + ": comes next"}, nil
 		}
 		waiting, err := a.component(ctx, work, component)
@@ -80,12 +76,23 @@ func (a *Applier) install(ctx context.Context, work *work, plan installation.Pla
 			return installation.Progress{Message: where + ": " + mask(waiting, component)}, nil
 		}
 	}
-	return work.prune(ctx, plan)
+	progress, err := work.prune(ctx, plan)
+	if err != nil {
+		return progress, explain(err, formerObjects+" cannot be removed", installation.Component{})
+	}
+	return progress, nil
 }
 
-// component applies one component and checks its health. waiting names the object that is not ready.
+// exhausted reports whether the call has used up its budget.
+func (a *Applier) exhausted(work *work) bool {
+	return a.options.Now().Sub(work.began) > a.options.Budget
+}
+
+// component applies one component and checks its health. waiting is "" for a ready component. Otherwise it names the object that is not ready,
+// and the next call continues. The order of the writes makes a crash harmless: the inventory lists the objects before they are applied, and
+// records them as applied only afterwards.
 func (a *Applier) component(ctx context.Context, work *work, component installation.Component) (waiting string, err error) {
-	files, err := a.manifests.Manifests(ctx, component.Source)
+	files, err := a.options.Manifests.Manifests(ctx, component.Source)
 	if err != nil {
 		return "", err
 	}
@@ -123,39 +130,39 @@ func (a *Applier) component(ctx context.Context, work *work, component installat
 	return "", nil
 }
 
-// work is one call for one cluster.
+// work is the state of one call for one cluster.
 type work struct {
 	client    client.Client
 	config    *rest.Config
 	runtimeID string
+	began     time.Time
 	inventory *inventory
-	// changed says that the inventory must be stored.
+	// changed reports whether the inventory differs from the stored one.
 	changed bool
 }
 
-func open(ctx context.Context, cluster *rest.Config, runtimeID string) (*work, error) {
+// call connects to the cluster, loads the inventory and does the work. It stores a changed inventory even if the work fails, so that the next
+// call continues from there. An error of the work takes precedence over an error of the store.
+func (a *Applier) call(ctx context.Context, cluster *rest.Config, runtimeID string, do func(*work) (installation.Progress, error),
+) (installation.Progress, error) {
 	connected, err := client.New(cluster, client.Options{})
 	if err != nil {
-		return nil, failure.Wrap(failure.Internal, err, "creating a client of the cluster failed")
+		return installation.Progress{}, failure.Wrap(failure.Internal, err, "creating a client of the cluster failed")
 	}
-	work := &work{client: connected, config: cluster, runtimeID: runtimeID}
+	work := &work{client: connected, config: cluster, runtimeID: runtimeID, began: a.options.Now()}
 	if work.inventory, err = load(ctx, connected, runtimeID); err != nil {
-		return nil, explain(err, "the inventory of the installation cannot be read", installation.Component{})
+		return installation.Progress{}, explain(err, "the inventory of the installation cannot be read", installation.Component{})
 	}
-	return work, nil
-}
-
-// end stores a changed inventory, also after a failure.
-func (w *work) end(ctx context.Context, progress installation.Progress, failed error) (installation.Progress, error) {
-	if !w.changed {
-		return progress, failed
-	}
-	if err := w.store(ctx); err != nil && failed == nil {
-		return installation.Progress{}, explain(err, "the inventory of the installation cannot be stored", installation.Component{})
+	progress, failed := do(work)
+	if work.changed {
+		if err := work.store(ctx); err != nil && failed == nil {
+			return installation.Progress{}, explain(err, "the inventory of the installation cannot be stored", installation.Component{})
+		}
 	}
 	return progress, failed
 }
 
+// store writes the inventory. After a failed write, call tries again at its end.
 func (w *work) store(ctx context.Context) error {
 	err := w.inventory.save(ctx, w.client)
 	w.changed = err != nil

@@ -40,13 +40,13 @@ func run(m *testing.M) int {
 	environment := &envtest.Environment{BinaryAssetsDirectory: filepath.Join("..", "..", "..", ".bin")}
 	config, err := environment.Start()
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "start a kube-apiserver of .bin, which `make garden` builds: %v\n", err)
+		fmt.Fprintf(os.Stderr, "starting the kube-apiserver of .bin, which `make garden` builds: %v\n", err)
 		return 1
 	}
 	api = config
 	code := m.Run()
 	if err := environment.Stop(); err != nil {
-		fmt.Fprintf(os.Stderr, "stop the kube-apiserver: %v\n", err)
+		fmt.Fprintf(os.Stderr, "stopping the kube-apiserver: %v\n", err)
 		return 1
 	}
 	if err := goleak.Find(); err != nil {

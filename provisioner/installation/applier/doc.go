@@ -1,7 +1,11 @@
-// Package applier installs plans by server-side apply and keeps an inventory of the installed objects, and of its progress, in Secrets on the
-// cluster itself, so that any replica continues where another one stopped.
+// Package applier installs plans by server-side apply and uninstalls them. An inventory in Secrets of the cluster lists the installed objects
+// and records the progress, so that any replica continues where another replica stopped.
 //
-// Invariants: an object is in the inventory before it is applied; only objects with LabelInstallation are deleted; the inventory is written
-// only if nobody has changed it since it was read. The readiness of objects is that of kstatus; rules of our own are in health.go, the
-// order of kinds is in apply.go.
+// Invariants:
+//   - The inventory contains an object before the object is applied, so a crash leaves no object that nobody knows.
+//   - Only objects with LabelInstallation are deleted. Objects of other owners stay, and so do namespaces that contain such objects.
+//   - A write of the inventory fails if another replica has changed the inventory since it was read.
+//
+// kstatus decides whether an object is ready; exceptions are in health.go. The order of kinds is in apply.go. A new rule about what may be
+// deleted belongs to prune.go (upgrades), remove.go (uninstallations) or namespaces.go.
 package applier

@@ -15,8 +15,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
 
-// explain classifies an error. Only the rejection of an object is permanent: a new cluster, or one whose webhooks start, may answer
-// anything for a while. Messages may quote values, so secret ones are masked and the original error is dropped.
+// explain turns an error into one of package failure. Its text starts with where, unless the error is of that package already. Only the
+// rejection of an object is permanent: while a cluster or its webhooks start, any other error may be temporary. Texts of the cluster may
+// quote values of the component. So explain masks secret values, and replaces the cause by its masked text.
 func explain(err error, where string, component installation.Component) error {
 	if known, ok := errors.AsType[*failure.Error](err); ok {
 		masked := *known
@@ -45,19 +46,19 @@ func explain(err error, where string, component installation.Component) error {
 		WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 }
 
-// objectError is the error of applying an object.
+// objectError is an error about applying one object.
 type objectError struct {
 	ref   ref
 	cause error
-	// recreate says that the object has AnnotationRecreate.
+	// recreate reports whether the object has AnnotationRecreate.
 	recreate bool
 }
 
-func (e *objectError) Error() string { return fmt.Sprintf("apply %s: %v", e.ref, e.cause) }
+func (e *objectError) Error() string { return fmt.Sprintf("applying %s: %v", e.ref, e.cause) }
 
 func (e *objectError) Unwrap() error { return e.cause }
 
-// text completes the message of the API server with the object and a remedy.
+// text adds the object to the message of the API server. If a field is immutable, it also adds what users or maintainers can do.
 func (e *objectError) text(message string) string {
 	if !immutable(e.cause) {
 		return e.ref.String() + ": " + message
@@ -67,8 +68,8 @@ func (e *objectError) text(message string) string {
 		e.ref, message, AnnotationRecreate)
 }
 
-// immutable reports whether the API server rejects the change of a field that cannot be changed. It has no reason or code of its own;
-// these are the messages of the API server, of validation rules (CEL) and of common webhooks.
+// immutable reports whether the API server rejects the change of an immutable field. Such errors have no reason of their own, so immutable
+// recognizes the messages of the API server, of validation rules (CEL) and of common webhooks.
 func immutable(err error) bool {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) && !apierrors.IsBadRequest(err) {
 		return false
@@ -79,12 +80,12 @@ func immutable(err error) bool {
 	}, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
-// refuses reports whether the API server or a webhook rejects the object itself.
+// refuses reports whether the API server or a webhook rejects the object itself, so that a retry would fail in the same way.
 func refuses(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// mask replaces secret values in a text, also in their quoted form (Go, JSON) and in base64, as Secrets hold them.
+// mask replaces the component's secret values in a text. It also finds them quoted, as in Go and JSON, and in base64, as in Secrets.
 func mask(text string, component installation.Component) string {
 	for _, key := range component.SecretKeys {
 		value := component.Values[key]
@@ -98,6 +99,7 @@ func mask(text string, component installation.Component) string {
 	return text
 }
 
+// goingAway describes an object that is being deleted. The finalizers tell users which controller the deletion waits for.
 func goingAway(ref ref, finalizers []string) string {
 	if len(finalizers) == 0 {
 		return fmt.Sprintf("waiting until %s is gone", ref)

@@ -13,8 +13,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// health reports the first object that is not ready. missing says that an object does not exist, so it must be applied again. A failed Job
-// does not recover and is an error; other failing objects may recover.
+// health checks the objects in order and describes the first object that is not ready. waiting is "" if all are ready. missing reports that an
+// object does not exist, so the component must be applied again. A failed Job is an error, because it does not recover; other failing objects
+// may recover.
 func (w *work) health(ctx context.Context, refs []ref) (waiting string, missing bool, err error) {
 	for _, ref := range refs {
 		if ref.readyByExistence() {
@@ -52,7 +53,7 @@ func (w *work) health(ctx context.Context, refs []ref) (waiting string, missing 
 
 func (r ref) isJob() bool { return r.Group == "batch" && r.Kind == "Job" }
 
-// complete reports whether a Job has finished successfully.
+// complete reports whether a Job has finished successfully. For kstatus, a running Job is current.
 func complete(job *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(one any) bool {
@@ -61,7 +62,7 @@ func complete(job *unstructured.Unstructured) bool {
 	})
 }
 
-// readyByExistence reports whether objects of the kind are ready as soon as they exist. Reading them would cost a call each.
+// readyByExistence reports whether objects of the kind are ready as soon as they exist. health skips them, which saves a call for each object.
 func (r ref) readyByExistence() bool {
 	return r.Group == "rbac.authorization.k8s.io" ||
 		r.Group == "" && slices.Contains([]string{"ConfigMap", "Secret", "ServiceAccount"}, r.Kind)

@@ -12,9 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// inventory lists the installed objects of a cluster and the progress of a running installation.
+// inventory lists the installed objects of a cluster and records the progress of an installation. The JSON form is stored in clusters, so its
+// fields must stay compatible.
 type inventory struct {
-	// Cluster is the UID of the namespace kube-system. The progress in an inventory of another cluster, from a backup say, does not count.
+	// Cluster is the UID of the namespace kube-system, which identifies the cluster. In a cluster that was restored from a backup, the UID
+	// differs, and the recorded progress does not count.
 	Cluster types.UID `json:"cluster"`
 	Runtime string    `json:"runtime"`
 	// Entries are the components, in the order in which they were installed.
@@ -26,16 +28,16 @@ type inventory struct {
 // entry is one component.
 type entry struct {
 	Name string `json:"name"`
-	// Objects are those that it has or is about to get: they are recorded before they are applied.
+	// Objects are the objects of the component. They are recorded before they are applied, so some may not exist yet.
 	Objects []ref `json:"objects,omitempty"`
-	// Former are objects of former releases that are not yet removed.
+	// Former are objects of former releases, which prune removes.
 	Former []ref `json:"former,omitempty"`
-	// Applied is the digest of the applied content, Ready says that it is healthy. Both are empty when no installation runs.
+	// Applied is the digest of the applied content; Ready records that its objects are healthy. Both are empty between installations.
 	Applied string `json:"applied,omitempty"`
 	Ready   bool   `json:"ready,omitempty"`
 }
 
-// ref names an object.
+// ref identifies an object in a cluster. Namespace is empty for kinds without namespaces.
 type ref struct {
 	Group     string `json:"group,omitempty"`
 	Version   string `json:"version"`
@@ -49,7 +51,7 @@ func refOf(object *unstructured.Unstructured) ref {
 	return ref{kind.Group, kind.Version, kind.Kind, object.GetNamespace(), object.GetName()}
 }
 
-// String names the object for messages.
+// String returns kind and name for messages to users.
 func (r ref) String() string {
 	if r.Namespace == "" {
 		return r.Kind + " " + r.Name
@@ -61,7 +63,7 @@ func (r ref) kind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
 }
 
-// same reports whether both refer to one object; versions of its kind do not matter.
+// same reports whether both refer to the same object, in any version of its kind.
 func (r ref) same(other ref) bool {
 	other.Version = r.Version
 	return r == other
@@ -79,7 +81,7 @@ func (r ref) isBase() bool {
 		strings.HasSuffix(r.Kind, "Class")
 }
 
-// bare returns an object to read metadata into.
+// bare returns an object with kind and name only, for calls that read metadata.
 func (r ref) bare() *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(r.kind())
@@ -103,14 +105,14 @@ func (i *inventory) entry(name string) *entry {
 	return made
 }
 
-// forget clears the progress of the installation.
+// forget clears the recorded progress, so that the next installation applies every component again.
 func (i *inventory) forget() {
 	for _, entry := range i.Entries {
 		entry.Applied, entry.Ready = "", false
 	}
 }
 
-// intend records the objects that the entry is about to get.
+// intend records the objects of a new content. Objects that it no longer contains move to Former.
 func (e *entry) intend(objects []ref) {
 	slices.SortFunc(objects, func(a, b ref) int { return cmp.Compare(a.String(), b.String()) })
 	if slices.Equal(e.Objects, objects) {

@@ -2,7 +2,6 @@ package applier
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -13,14 +12,14 @@ import (
 )
 
 const (
-	// page is the number of objects that one call lists.
+	// page is the maximum number of objects in one response.
 	page = 50
-	// mostPages bounds the listed objects of a kind: a namespace with more is not removed.
+	// mostPages bounds the pages of one kind. A namespace with more objects of a kind stays, because it may contain foreign ones.
 	mostPages = 200
 )
 
-// foreign names an object in the namespace that belongs neither to the installation nor to the cluster itself; empty if there is none.
-// Namespaces that every cluster has are foreign as a whole.
+// foreign returns the reason why a namespace must stay, or "". A namespace stays if it contains an object of another owner, which would be
+// deleted with it. The standard namespaces of clusters always stay.
 func (w *work) foreign(ctx context.Context, namespace ref) (string, error) {
 	if slices.Contains([]string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"}, namespace.Name) {
 		return "it belongs to the cluster", nil
@@ -44,7 +43,7 @@ func (w *work) foreign(ctx context.Context, namespace ref) (string, error) {
 	return "", nil
 }
 
-// foreignOf is foreign for one kind.
+// foreignOf is foreign for the objects of one kind.
 func (w *work) foreignOf(ctx context.Context, kind schema.GroupVersionKind, namespace string) (string, error) {
 	next := ""
 	for range mostPages {
@@ -66,6 +65,8 @@ func (w *work) foreignOf(ctx context.Context, kind schema.GroupVersionKind, name
 	return fmt.Sprintf("it holds more than %d objects of kind %s", mostPages*page, kind.Kind), nil
 }
 
+// isForeign reports whether the object belongs to another owner. Kubernetes creates some objects in every namespace by itself; owner
+// references mark objects that controllers derive from others.
 func (w *work) isForeign(kind string, object metav1.PartialObjectMetadata) bool {
 	switch {
 	case object.Labels[LabelInstallation] == w.runtimeID, object.DeletionTimestamp != nil, len(object.OwnerReferences) > 0:
@@ -77,8 +78,8 @@ func (w *work) isForeign(kind string, object metav1.PartialObjectMetadata) bool 
 	}
 }
 
-// kinds returns the namespaced kinds that can be listed, without derived ones. It fails if an API group does not answer: it could hold
-// anything.
+// kinds returns the namespaced kinds that can be listed, except for derived ones. It fails if an API group does not answer, because the group
+// could contain foreign objects.
 func (w *work) kinds() ([]schema.GroupVersionKind, error) {
 	asked, err := discovery.NewDiscoveryClientForConfig(w.config)
 	if err != nil {
@@ -92,7 +93,7 @@ func (w *work) kinds() ([]schema.GroupVersionKind, error) {
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			return nil, errors.Join(errors.New("discover the kinds of the cluster"), err)
+			return nil, fmt.Errorf("discovering the kinds of the cluster: %w", err)
 		}
 		for _, resource := range list.APIResources {
 			if slices.Contains(resource.Verbs, "list") && !slices.Contains(derived(), resource.Kind) {
@@ -103,7 +104,7 @@ func (w *work) kinds() ([]schema.GroupVersionKind, error) {
 	return kinds, nil
 }
 
-// derived are kinds whose objects are made for or about other objects.
+// derived returns kinds whose objects Kubernetes creates for other objects.
 func derived() []string {
 	return []string{"Event", "Endpoints", "EndpointSlice", "Lease", "PodMetrics"}
 }

@@ -1,6 +1,7 @@
 package applier
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,27 +15,28 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
 
-// leftovers names the entry of objects that could not be pruned. No component has this name.
-const leftovers = ""
+const (
+	// leftovers is the name of the entry for objects that prune could not remove. Components always have a name.
+	leftovers = ""
+	// formerObjects is the subject of messages.
+	formerObjects = "objects of former releases"
+)
 
-// prune removes the objects of former plans that this plan lacks, last component first. Definitions of kinds that still have objects, and
-// namespaces with foreign objects, stay: the message names them, and the next installation tries again.
+// prune removes the objects of former plans that this plan lacks, last component first, and completes the installation. Two kinds of objects
+// stay: definitions of kinds that still have objects, and namespaces with foreign objects. The message names these, and the next
+// installation tries again to remove them.
 func (w *work) prune(ctx context.Context, plan installation.Plan) (installation.Progress, error) {
-	const where = "objects of former releases"
 	definitions, rest, namespaces := split(w.unwanted(plan))
 	waiting, err := w.remove(ctx, backwards(rest))
-	if err != nil {
-		return installation.Progress{}, explain(err, where+" cannot be removed", installation.Component{})
-	}
-	if waiting != "" {
-		return installation.Progress{Message: "removing " + where + ": " + waiting}, nil
+	if err != nil || waiting != "" {
+		return removing(formerObjects, waiting), err
 	}
 	var kept []ref
 	var notes []string
 	for _, object := range slices.Concat(definitions, namespaces) {
 		reason, err := w.reasonToKeep(ctx, object)
 		if err != nil {
-			return installation.Progress{}, explain(err, where+" cannot be removed", installation.Component{})
+			return installation.Progress{}, err
 		}
 		if reason != "" {
 			kept = append(kept, object)
@@ -43,21 +45,25 @@ func (w *work) prune(ctx context.Context, plan installation.Plan) (installation.
 		}
 		gone, err := w.remove(ctx, []ref{object})
 		if err != nil {
-			return installation.Progress{}, explain(err, where+" cannot be removed", installation.Component{})
+			return installation.Progress{}, err
 		}
-		if waiting == "" {
-			waiting = gone
-		}
+		waiting = cmp.Or(waiting, gone)
 	}
 	if waiting != "" {
-		return installation.Progress{Message: "removing " + where + ": " + waiting}, nil
+		return removing(formerObjects, waiting), nil
 	}
 	w.done(plan, kept)
 	message := fmt.Sprintf("release %s is installed: %d components", plan.Version, len(plan.Components))
 	return installation.Progress{Done: true, Message: strings.Join(append([]string{message}, notes...), "; ")}, nil
 }
 
-// unwanted lists the objects that are in the inventory but not in the plan, as recorded when the components were applied.
+// removing is the progress of a removal that waits for an object.
+func removing(subject, waiting string) installation.Progress {
+	return installation.Progress{Message: "removing " + subject + ": " + waiting}
+}
+
+// unwanted returns the objects in the inventory that no component of the plan has. All components of the plan are applied by now, so the
+// inventory lists their present objects. An object that moved from one component to another is wanted.
 func (w *work) unwanted(plan installation.Plan) []ref {
 	var wanted, all []ref
 	for _, entry := range slices.Backward(w.inventory.Entries) {
@@ -75,7 +81,7 @@ func planned(plan installation.Plan, name string) bool {
 	return slices.ContainsFunc(plan.Components, func(component installation.Component) bool { return component.Name == name })
 }
 
-// done reduces the inventory to the installed objects, in the order of the plan.
+// done reduces the inventory to the installed objects, in the order of the plan, and clears the progress.
 func (w *work) done(plan installation.Plan, kept []ref) {
 	var entries []*entry
 	if len(kept) > 0 {
@@ -87,7 +93,7 @@ func (w *work) done(plan installation.Plan, kept []ref) {
 	w.inventory.Entries, w.changed = entries, true
 }
 
-// reasonToKeep says why the object must not be removed; empty if it may.
+// reasonToKeep returns the reason why a definition or namespace must stay, or "".
 func (w *work) reasonToKeep(ctx context.Context, ref ref) (string, error) {
 	if ref.isNamespace() {
 		return w.foreign(ctx, ref)
@@ -95,7 +101,8 @@ func (w *work) reasonToKeep(ctx context.Context, ref ref) (string, error) {
 	return w.instances(ctx, ref)
 }
 
-// instances names an object of the defined kind; empty if there is none.
+// instances returns a message about an object of the defined kind, or "" if there is none. The deletion of the definition would delete such
+// objects, which may belong to users. It uses the newest stored version, which the API server certainly serves.
 func (w *work) instances(ctx context.Context, definition ref) (string, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(definition.kind())

@@ -1,6 +1,7 @@
 package applier
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,22 +16,23 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
 
-// remove deletes the objects and names one that still exists. Objects without the label of this installation stay, as do those that
-// somebody created again in the meantime.
+// remove deletes the objects, and waiting describes one that still exists. Objects without the label of this installation stay. So does an
+// object that somebody else has created in the meantime under the same name.
 func (w *work) remove(ctx context.Context, refs []ref) (waiting string, err error) {
 	for _, ref := range refs {
 		there, err := w.delete(ctx, ref)
 		if err != nil {
 			return "", err
 		}
-		if there != nil && waiting == "" {
-			waiting = goingAway(ref, there.GetFinalizers())
+		if there != nil {
+			waiting = cmp.Or(waiting, goingAway(ref, there.GetFinalizers()))
 		}
 	}
 	return waiting, nil
 }
 
-// delete returns the object if it still exists after its deletion.
+// delete deletes an object of this installation. It returns the object if finalizers keep it, and nil once it is gone. The UID is a
+// precondition: another object with the same name stays.
 func (w *work) delete(ctx context.Context, ref ref) (*metav1.PartialObjectMetadata, error) {
 	object := ref.bare()
 	if err := w.client.Get(ctx, ref.key(), object); err != nil {
@@ -52,7 +54,7 @@ func (w *work) delete(ctx context.Context, ref ref) (*metav1.PartialObjectMetada
 	return object, nil
 }
 
-// ignoreGone drops the error that an object, or its kind, does not exist.
+// ignoreGone returns nil for errors that say that an object or its kind does not exist.
 func ignoreGone(err error) error {
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil
@@ -68,7 +70,7 @@ func backwards(refs []ref) []ref {
 	return sorted
 }
 
-// split separates definitions of kinds and namespaces from the rest: deleting one of these deletes other objects as well.
+// split separates definitions of kinds and namespaces from the rest: their deletion also deletes other objects.
 func split(refs []ref) (definitions, rest, namespaces []ref) {
 	for _, ref := range refs {
 		switch {
@@ -83,24 +85,19 @@ func split(refs []ref) (definitions, rest, namespaces []ref) {
 	return definitions, rest, namespaces
 }
 
-// Uninstall implements installation.Installer. Of each component the definitions of kinds are removed first, with all their objects,
-// while the controllers of these still run; namespaces without foreign objects are removed at the end.
+// Uninstall implements installation.Installer. It removes the last component first. Of each component it first removes the definitions of
+// kinds, which deletes all their objects: the controllers, which handle the finalizers of these objects, still run at that time. Namespaces
+// without foreign objects follow at the end.
 func (a *Applier) Uninstall(ctx context.Context, cluster *rest.Config, runtimeID string) (installation.Progress, error) {
-	work, err := open(ctx, cluster, runtimeID)
-	if err != nil {
-		return installation.Progress{}, err
-	}
-	progress, err := a.uninstall(ctx, work)
-	return work.end(ctx, progress, err)
+	return a.call(ctx, cluster, runtimeID, func(work *work) (installation.Progress, error) { return a.uninstall(ctx, work) })
 }
 
 func (a *Applier) uninstall(ctx context.Context, work *work) (installation.Progress, error) {
-	began := a.now()
 	entries := work.inventory.Entries
 	for i, entry := range slices.Backward(entries) {
 		where := fmt.Sprintf("component %d of %d (%s)", i+1, len(entries), entry.Name)
-		if a.now().Sub(began) > a.budget {
-			return installation.Progress{Message: "removing " + where + ": comes next"}, nil
+		if a.exhausted(work) {
+			return removing(where, "comes next"), nil
 		}
 		definitions, rest, namespaces := split(union(entry.Objects, entry.Former))
 		if len(definitions)+len(rest) == 0 {
@@ -112,16 +109,20 @@ func (a *Applier) uninstall(ctx context.Context, work *work) (installation.Progr
 				return installation.Progress{}, explain(err, where+" cannot be removed", installation.Component{})
 			}
 			if waiting != "" {
-				return installation.Progress{Message: "removing " + where + ": " + waiting}, nil
+				return removing(where, waiting), nil
 			}
 		}
 		entry.Objects, entry.Former, work.changed = namespaces, nil, true
 		entry.Applied, entry.Ready = "", false
 	}
-	return work.removeNamespaces(ctx)
+	progress, err := work.removeNamespaces(ctx)
+	if err != nil {
+		return progress, explain(err, "namespaces cannot be removed", installation.Component{})
+	}
+	return progress, nil
 }
 
-// removeNamespaces is the last part of an uninstallation.
+// removeNamespaces is the last part of an uninstallation. It removes the namespaces that the entries still list, then the inventory itself.
 func (w *work) removeNamespaces(ctx context.Context) (installation.Progress, error) {
 	var namespaces []ref
 	for _, entry := range w.inventory.Entries {
@@ -132,7 +133,7 @@ func (w *work) removeNamespaces(ctx context.Context) (installation.Progress, err
 	for _, namespace := range namespaces {
 		reason, err := w.foreign(ctx, namespace)
 		if err != nil {
-			return installation.Progress{}, explain(err, "namespaces cannot be removed", installation.Component{})
+			return installation.Progress{}, err
 		}
 		if reason != "" {
 			message = append(message, fmt.Sprintf("%s stays: %s", namespace, reason))
@@ -141,11 +142,8 @@ func (w *work) removeNamespaces(ctx context.Context) (installation.Progress, err
 		going = append(going, namespace)
 	}
 	waiting, err := w.remove(ctx, going)
-	if err != nil {
-		return installation.Progress{}, explain(err, "namespaces cannot be removed", installation.Component{})
-	}
-	if waiting != "" {
-		return installation.Progress{Message: "removing namespaces: " + waiting}, nil
+	if err != nil || waiting != "" {
+		return removing("namespaces", waiting), err
 	}
 	if err := w.inventory.drop(ctx, w.client); err != nil {
 		return installation.Progress{}, explain(err, "the inventory cannot be removed", installation.Component{})

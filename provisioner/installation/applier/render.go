@@ -19,10 +19,11 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
 
-// namespaceKey is the value that every component has.
+// namespaceKey is the key of a value that manifests of every component can use.
 const namespaceKey = "namespace"
 
-// digestOf returns a digest of the content of a component, values included. It is stored in a Secret, next to which the values are readable.
+// digestOf returns a digest of the component's manifests and values, in hexadecimal. Another digest means that the component must be applied.
+// The digest needs no key although values may be secret: whoever reads it in the cluster can also read the values there.
 func digestOf(component installation.Component, files []installation.ManifestFile) (string, error) {
 	content, err := json.Marshal(struct {
 		Namespace string                      `json:"namespace"`
@@ -30,27 +31,26 @@ func digestOf(component installation.Component, files []installation.ManifestFil
 		Files     []installation.ManifestFile `json:"files"`
 	}{component.Namespace, component.Values, files})
 	if err != nil {
-		return "", fmt.Errorf("digest of component %s: %w", component.Name, err)
+		return "", fmt.Errorf("computing the digest of component %s: %w", component.Name, err)
 	}
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// rendered is the content of a component.
+// rendered is the content of a component, ready to be applied.
 type rendered struct {
-	// objects are applied.
+	// objects are the objects to apply.
 	objects []*unstructured.Unstructured
-	// refs are their names, and that of the namespace if it exists already.
+	// refs identify the objects for the inventory. They include the namespace of the component if this installation created it before.
 	refs []ref
 }
 
-// render returns the objects of a component as they are applied. unknown names a kind that the cluster does not serve yet.
+// render fills the manifests with values, namespaces and the label of the installation. unknown is a message about a kind that the cluster does
+// not serve yet, or "": another component defines the kind, and the API server serves it with a delay.
 func (w *work) render(ctx context.Context, component installation.Component, files []installation.ManifestFile,
 ) (result rendered, unknown string, err error) {
-	values := maps.Clone(component.Values)
-	if values == nil {
-		values = map[string]string{}
-	}
+	values := map[string]string{}
+	maps.Copy(values, component.Values)
 	values[namespaceKey] = component.Namespace
 	objects, err := installation.Parse(files, values)
 	if err != nil {
@@ -88,10 +88,8 @@ func (w *work) render(ctx context.Context, component installation.Component, fil
 		}
 	}
 	for _, object := range objects {
-		labels := object.GetLabels()
-		if labels == nil {
-			labels = map[string]string{}
-		}
+		labels := map[string]string{}
+		maps.Copy(labels, object.GetLabels())
 		labels[LabelInstallation] = w.runtimeID
 		object.SetLabels(labels)
 		refs = append(refs, refOf(object))
@@ -99,7 +97,8 @@ func (w *work) render(ctx context.Context, component installation.Component, fil
 	return rendered{objects, refs}, "", nil
 }
 
-// definitions lists the kinds that the objects themselves define, and whether they live in namespaces.
+// definitions returns the kinds that the component itself defines, with true for kinds that have namespaces. The API server does not serve
+// these kinds before their definitions are applied.
 func definitions(objects []*unstructured.Unstructured) map[schema.GroupKind]bool {
 	defined := map[schema.GroupKind]bool{}
 	for _, object := range objects {
@@ -114,6 +113,7 @@ func definitions(objects []*unstructured.Unstructured) map[schema.GroupKind]bool
 	return defined
 }
 
+// namespaced reports whether objects of the kind have namespaces. For an unknown kind it returns a NoMatch error.
 func (w *work) namespaced(object *unstructured.Unstructured, defined map[schema.GroupKind]bool) (bool, error) {
 	kind := object.GroupVersionKind()
 	if namespaced, known := defined[kind.GroupKind()]; known {
@@ -126,8 +126,9 @@ func (w *work) namespaced(object *unstructured.Unstructured, defined map[schema.
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }
 
-// ownNamespace returns the namespace of a component whose manifests lack it, and whether it exists already: another component may have
-// created it, with fields that must stay. It returns nil for a namespace of somebody else.
+// ownNamespace returns the namespace for a component whose manifests do not contain it. there reports that this installation has created the
+// namespace already: then it must not be applied again, because another component may have set fields of it. For a namespace of another
+// owner, own is nil.
 func (w *work) ownNamespace(ctx context.Context, name string) (own *unstructured.Unstructured, there bool, err error) {
 	own = &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},

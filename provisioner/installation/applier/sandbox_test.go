@@ -75,8 +75,8 @@ func TestSampleReleasesInTheSandbox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	releases := releases.New(releases.Folder{FS: resources.Releases()})
-	installer := applier.New(applier.Options{Manifests: releases, Now: time.Now})
+	catalog := releases.New(releases.Folder{FS: resources.Releases()})
+	installer := applier.New(applier.Options{Manifests: catalog, Now: time.Now})
 	secret := true
 	order := func(version string, components ...string) spec.Kyma {
 		wanted := spec.Kyma{Version: version}
@@ -92,14 +92,14 @@ func TestSampleReleasesInTheSandbox(t *testing.T) {
 		want   map[string]string
 	}{
 		{"the minimal installation", order("1.0.0", "compass-runtime-agent"), map[string]string{"cluster-essentials": "1.0.0"}},
-		{"with a module", order("1.0.0", "compass-runtime-agent", "monitoring"), map[string]string{"cluster-essentials": "1.0.0", "monitoring": "1.0.0"}},
+		{"with an optional component", order("1.0.0", "compass-runtime-agent", "monitoring"), map[string]string{"cluster-essentials": "1.0.0", "monitoring": "1.0.0"}},
 		{
-			"another release with another module", order("1.1.0", "tracing", "monitoring", "compass-runtime-agent"),
+			"an upgrade with another optional component", order("1.1.0", "tracing", "monitoring", "compass-runtime-agent"),
 			map[string]string{"cluster-essentials": "1.1.0", "monitoring": "1.1.0", "tracing": ""},
 		},
-		{"and back", order("1.0.0", "compass-runtime-agent"), map[string]string{"cluster-essentials": "1.0.0"}},
+		{"a downgrade", order("1.0.0", "compass-runtime-agent"), map[string]string{"cluster-essentials": "1.0.0"}},
 	} {
-		plan, err := releases.Plan(t.Context(), tc.order)
+		plan, err := catalog.Plan(t.Context(), tc.order)
 		if err != nil {
 			t.Fatalf("%s: %v", tc.reason, err)
 		}
@@ -128,6 +128,6 @@ func TestSampleReleasesInTheSandbox(t *testing.T) {
 		t.Errorf("%+v, %v", progress, err)
 	}
 	if err := cluster.Get(t.Context(), client.ObjectKey{Name: "kyma-system"}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the namespace is left: %v", err)
+		t.Errorf("the namespace still exists: %v", err)
 	}
 }

@@ -23,31 +23,35 @@ import (
 )
 
 const (
-	// Inventory is the name of the Secret with the inventory, in the namespace kube-system. If one Secret is too small, it names others
-	// with the rest.
+	// Inventory is the name of the Secret with the inventory, in the namespace kube-system. If the inventory does not fit into one Secret,
+	// this Secret has the first part and the names of the Secrets with the other parts.
 	Inventory = "environment-broker-installation"
 
 	keyContent = "inventory.json.gz"
 	keyRest    = "rest"
-	// keyWrite has a new value at each write: an API server ignores a write that changes nothing.
+	// keyWrite has a new value at each write. Otherwise a write without changes would keep the resource version, and would not stop a
+	// concurrent writer.
 	keyWrite = "write"
 
-	// largestPart bounds the data in one Secret, in bytes; etcd takes 1.5 MiB for the encoded object.
+	// largestPart bounds the data in one Secret, in bytes. etcd accepts 1.5 MiB for the encoded object, and base64 adds a third.
 	largestPart = 900 << 10
-	// largestInventory and mostValues bound the memory for an inventory: the owner of a cluster may write anything there, and compressed
-	// data may need a hundred times its size. An inventory of a hundred thousand objects is smaller.
+	// largestInventory, in bytes, and mostValues bound the memory for reading an inventory. They are necessary because the owner of a cluster
+	// can write any data into the Secrets, and decompressed data may have a hundred times the size. An inventory of a hundred thousand
+	// objects fits.
 	largestInventory = 16 << 20
 	mostValues       = 1 << 20
 	mostParts        = largestInventory/largestPart + 1
 )
 
-// stored is the Secret from which an inventory was read.
+// stored is the Secret from which an inventory was read, and the names of the Secrets with the other parts. secret is nil for an inventory
+// that was never stored. Its resource version makes the next write conditional.
 type stored struct {
 	secret *corev1.Secret
 	rest   []string
 }
 
-// load reads the inventory. It is empty if there is none, or one of another runtime.
+// load reads the inventory. The inventory of another runtime, which a restored or reused cluster may have, counts as empty. In another cluster
+// than the recorded one, the list of objects counts but the progress does not.
 func load(ctx context.Context, from client.Client, runtimeID string) (*inventory, error) {
 	system := &corev1.Namespace{}
 	if err := from.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
@@ -91,14 +95,16 @@ func load(ctx context.Context, from client.Client, runtimeID string) (*inventory
 	return found, nil
 }
 
-// broken explains how to repair an inventory that was changed by hand.
+// broken returns the error for an inventory that somebody has damaged, with the steps to repair it.
 func broken(err error) error {
 	return failure.Wrap(failure.Permanent, err, "the Secret %s/%s does not hold a valid inventory: delete it and retry; "+
 		"then remove by hand the objects that the release no longer contains", metav1.NamespaceSystem, Inventory).
 		WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 }
 
-// save stores the inventory if it is unchanged since it was read; otherwise it fails with a conflict.
+// save stores the inventory. It fails with a conflict if the stored inventory has changed since it was read. The names of additional parts
+// contain a digest of the content, so a crash never mixes parts of two inventories: save creates the new parts, then replaces the Secret
+// that names them, then deletes the old parts.
 func (i *inventory) save(ctx context.Context, to client.Client) error {
 	content, err := pack(i)
 	if err != nil {
@@ -132,7 +138,7 @@ func (i *inventory) save(ctx context.Context, to client.Client) error {
 	return remove(ctx, to, slices.DeleteFunc(slices.Clone(old), func(name string) bool { return slices.Contains(rest, name) }))
 }
 
-// drop removes the inventory.
+// drop deletes all Secrets of the inventory. It starts with the one that names the others.
 func (i *inventory) drop(ctx context.Context, from client.Client) error {
 	if i.stored.secret == nil {
 		return nil
@@ -161,15 +167,16 @@ func newSecret(name string, data map[string][]byte) *corev1.Secret {
 
 var errTooLarge = errors.New("it exceeds the size of an inventory")
 
-// fits reports whether an inventory is within the limits of reading. Commas separate its values.
+// fits reports whether an encoded inventory is within the limits. The number of commas approximates the number of its values.
 func fits(text []byte) bool {
 	return len(text) <= largestInventory && bytes.Count(text, []byte(",")) <= mostValues
 }
 
+// pack encodes an inventory as compressed JSON. It fails with failure.Permanent for an inventory that load would reject.
 func pack(from *inventory) ([]byte, error) {
 	text, err := json.Marshal(from)
 	if err != nil {
-		return nil, fmt.Errorf("encode the inventory: %w", err)
+		return nil, fmt.Errorf("encoding the inventory: %w", err)
 	}
 	if !fits(text) {
 		return nil, failure.New(failure.Permanent, "the release has more objects than an inventory can hold").
@@ -177,15 +184,14 @@ func pack(from *inventory) ([]byte, error) {
 	}
 	packed := &bytes.Buffer{}
 	writer := gzip.NewWriter(packed)
-	if _, err := writer.Write(text); err != nil {
-		return nil, fmt.Errorf("compress the inventory: %w", err)
-	}
-	if err := writer.Close(); err != nil {
-		return nil, fmt.Errorf("compress the inventory: %w", err)
+	_, err = writer.Write(text)
+	if err := errors.Join(err, writer.Close()); err != nil {
+		return nil, fmt.Errorf("compressing the inventory: %w", err)
 	}
 	return packed.Bytes(), nil
 }
 
+// unpack decodes an inventory from compressed JSON. It never reads more than the limits allow.
 func unpack(content []byte, into *inventory) error {
 	reader, err := gzip.NewReader(bytes.NewReader(content))
 	if err != nil {

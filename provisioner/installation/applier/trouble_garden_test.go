@@ -245,7 +245,7 @@ func TestNamespaceBeingDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	progress, err := c.step(parts, wanted)
-	if want := "component 1 of 1 (a): waiting until its namespace, which is being deleted, is gone"; err != nil || progress.Message != want {
+	if want := "component 1 of 1 (a): waiting for the deletion of its namespace, which has started"; err != nil || progress.Message != want {
 		t.Errorf("%+v, %v, want %q", progress, err, want)
 	}
 	c.finalize(namespace.Name)

@@ -15,32 +15,33 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// Store keeps releases, each in a folder of its own.
+// Store provides the files of releases.
 type Store interface {
-	// Open returns the folder of a release; fs.ErrNotExist if there is no such version. Errors of package failure are passed on.
+	// Open returns the folder of a release, or an fs.ErrNotExist for an unknown version. Catalog passes errors of package failure on; any
+	// other error means that the store is temporarily unavailable.
 	Open(ctx context.Context, version string) (fs.FS, error)
-	// Versions lists the known releases; a store may not know all.
+	// Versions lists the known versions, in any order. The list may be incomplete: Open decides whether a version exists.
 	Versions(ctx context.Context) ([]string, error)
 }
 
-// Catalog reads releases when they are first used and caches them: the content of a version never changes.
+// Catalog implements installation.Releases and applier.Manifests. It reads a release when it is first used, and then keeps it in memory. It is
+// safe for concurrent use.
 type Catalog struct {
 	store Store
-
-	mu       sync.Mutex
-	releases map[string]*release
+	// known maps a version to its *release. Concurrent requests may read the same release twice, with the same result.
+	known sync.Map
 }
 
 var _ installation.Releases = (*Catalog)(nil)
 
 // New returns a catalog of the releases in the store.
-func New(store Store) *Catalog { return &Catalog{store: store, releases: map[string]*release{}} }
+func New(store Store) *Catalog { return &Catalog{store: store} }
 
-// Check reads all releases that the store lists, so that a service reports an invalid one when it starts.
+// Check reads all releases that the store lists. With it, a service reports invalid releases when it starts, instead of during an operation.
 func (c *Catalog) Check(ctx context.Context) error {
 	versions, err := c.store.Versions(ctx)
 	if err != nil {
-		return fmt.Errorf("list the releases: %w", err)
+		return fmt.Errorf("listing the releases: %w", err)
 	}
 	var problems []error
 	for _, version := range versions {
@@ -59,7 +60,7 @@ func (c *Catalog) Plan(ctx context.Context, order spec.Kyma) (installation.Plan,
 	return found.plan(order)
 }
 
-// Manifests returns the files of a component of a plan. Besides the values of the component they refer to the key namespace.
+// Manifests implements applier.Manifests. The files refer to the keys of the component's values, and to the key namespace.
 func (c *Catalog) Manifests(ctx context.Context, source string) ([]installation.ManifestFile, error) {
 	version, name, _ := strings.Cut(source, separator)
 	found, err := c.release(ctx, version)
@@ -74,17 +75,19 @@ func (c *Catalog) Manifests(ctx context.Context, source string) ([]installation.
 	return component.files, nil
 }
 
-// separator occurs in no version and in no name.
+// separator separates version and component in Component.Source. Neither of them can contain it.
 const separator = "/"
 
 func sourceOf(version, component string) string { return version + separator + component }
 
-// versions matches valid versions: they are safe as names of folders and tags.
+// versions matches valid versions. They are valid names of folders and of OCI tags, and never leave the folder of a store.
 var versions = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
+// release returns the release from the cache or from the store. Errors are not cached: a missing release may be added later.
 func (c *Catalog) release(ctx context.Context, version string) (*release, error) {
-	if known := c.known(version); known != nil {
-		return known, nil
+	if cached, ok := c.known.Load(version); ok {
+		found, _ := cached.(*release)
+		return found, nil
 	}
 	if !versions.MatchString(version) {
 		return nil, fs.ErrNotExist
@@ -97,26 +100,20 @@ func (c *Catalog) release(ctx context.Context, version string) (*release, error)
 	if err != nil {
 		return nil, &brokenError{err}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.releases[version] = found
+	c.known.Store(version, found)
 	return found, nil
 }
 
-func (c *Catalog) known(version string) *release {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.releases[version]
-}
-
-// brokenError says that a release exists but is invalid.
+// brokenError marks the errors about an invalid release, as opposed to an unavailable store.
 type brokenError struct{ error }
 
 func (e *brokenError) Unwrap() error { return e.error }
 
+// explain turns an error of release into one of package failure. Only an unknown version is the fault of the order; the error lists the known
+// versions. The problems of an invalid release are for its maintainer, so they are in the cause, which is logged.
 func (c *Catalog) explain(ctx context.Context, version string, err error) error {
 	if _, broken := errors.AsType[*brokenError](err); broken {
-		return failure.Wrap(failure.Permanent, err, "release %s cannot be used: it is invalid; the log has the reason for its maintainer", version).
+		return failure.Wrap(failure.Permanent, err, "release %s cannot be used because it is invalid; the log has the reason for its maintainer", version).
 			WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 	}
 	if known, ok := errors.AsType[*failure.Error](err); ok {
@@ -134,13 +131,13 @@ func (c *Catalog) explain(ctx context.Context, version string, err error) error 
 	return invalid("kymaConfig.version: there is no release %q; there are %s", version, strings.Join(known, ", "))
 }
 
-// Folder is a Store: a folder with one subfolder per release, named like the version. Releases may be added at any time.
+// Folder is a Store. Each subfolder contains one release and has the version as its name. Releases may be added while the service runs.
 type Folder struct{ FS fs.FS }
 
 // Open implements Store.
 func (f Folder) Open(_ context.Context, version string) (fs.FS, error) {
 	if _, err := fs.Stat(f.FS, version); err != nil {
-		return nil, fmt.Errorf("open release %s: %w", version, err)
+		return nil, fmt.Errorf("opening release %s: %w", version, err)
 	}
 	return fs.Sub(f.FS, version)
 }

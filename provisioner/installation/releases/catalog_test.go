@@ -175,7 +175,7 @@ func TestUnusableReleases(t *testing.T) {
 			"the order is valid; only the maintainer of the release can help",
 			releases.Folder{FS: files},
 			"2.0.0", failure.Permanent,
-			"release 2.0.0 cannot be used: it is invalid; the log has the reason for its maintainer",
+			"release 2.0.0 cannot be used because it is invalid; the log has the reason for its maintainer",
 		},
 		"outage": {"the failure is temporary", outage{}, "1.0.0", failure.Transient, "release 1.0.0 cannot be read now"},
 	} {

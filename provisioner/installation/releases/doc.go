@@ -1,4 +1,6 @@
-// Package releases reads releases, which list components, their order and their manifests, and makes the plans of orders. A Store provides
-// the releases: a folder, or a repository of an OCI registry. docs/operator/releases.md describes the layout of a release; release.go
-// validates it, and a new field of release.yaml goes there.
+// Package releases reads and validates Kyma releases, and makes plans for orders. A Store provides the releases: Folder or Registry. A Catalog
+// caches them, because the content of a version never changes.
+//
+// docs/operator/releases.md describes the files of a release. release.go validates them; a new field of release.yaml belongs there, and its
+// effect on plans to plan.go. An invalid release is rejected as a whole, and its error lists all problems.
 package releases

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// plan makes the plan of an order: the components that the release always installs, and those that the order names. The error lists all
-// problems of the order.
+// plan makes the plan for an order. It contains the components that the release always installs and those that the order names, each after
+// its dependencies. The error is failure.Invalid and lists all problems of the order.
 func (r *release) plan(order spec.Kyma) (installation.Plan, error) {
 	problems := &problems{}
 	chosen := r.choose(order, problems)
@@ -38,7 +38,8 @@ func (r *release) plan(order spec.Kyma) (installation.Plan, error) {
 	return plan, nil
 }
 
-// choose returns the components of the release that are always installed, then those that the order names, in its order.
+// choose returns the required components that the order does not name, in the sequence of the release, then the named components in the
+// sequence of the order. An optional component must be named, also if another component depends on it: nothing is installed silently.
 func (r *release) choose(order spec.Kyma, problems *problems) []component {
 	var chosen []component
 	for _, component := range r.Components {
@@ -75,7 +76,7 @@ func (r *release) choose(order spec.Kyma, problems *problems) []component {
 	return chosen
 }
 
-// find returns the first entry of the order for the component and its index; -1 and nil if there is none.
+// find returns the index and the first entry of the order for the component, or -1 and nil.
 func find(order spec.Kyma, name string) (int, *spec.Component) {
 	index := slices.IndexFunc(order.Components, func(component *spec.Component) bool {
 		return component != nil && component.Component == name
@@ -86,7 +87,7 @@ func find(order spec.Kyma, name string) (int, *spec.Component) {
 	return index, order.Components[index]
 }
 
-// problems collects the problems of an order, by field.
+// problems collects the problems of an order. Each one starts with the path of its field.
 type problems struct{ found []string }
 
 func (p *problems) add(field, format string, args ...any) {
@@ -104,7 +105,7 @@ func invalid(format string, args ...any) error {
 	return failure.New(failure.Invalid, format, args...).WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 }
 
-// checkOrder reports unknown dependencies and cycles.
+// checkOrder reports dependencies that can never be met: unknown components, optional components of required ones, and cycles.
 func (r *release) checkOrder(wrong func(string, ...any)) {
 	for _, component := range r.Components {
 		for _, name := range component.DependsOn {
@@ -122,8 +123,8 @@ func (r *release) checkOrder(wrong func(string, ...any)) {
 	}
 }
 
-// sorted moves each component behind its dependencies and otherwise keeps the order. It returns the names of the components in a cycle, or
-// behind one. Dependencies outside of the list count as met.
+// sorted moves each component behind its dependencies and otherwise keeps the sequence. Dependencies that are not in the list count as met.
+// circle names the components that cannot be ordered, because they are in a cycle or depend on one.
 func sorted(components []component) (ordered []component, circle []string) {
 	waiting := slices.Clone(components)
 	for len(waiting) > 0 {
@@ -144,11 +145,12 @@ func sorted(components []component) (ordered []component, circle []string) {
 	return ordered, nil
 }
 
-// resolve merges the values of a component; later ones win: the release's, those of the profile, the order's for all components, the
-// order's for this one. A value for all components may be unknown to some of them; one for this component must be known.
+// resolve merges the values of a component. Later sources win: the defaults of the release, the profile, the order's configuration for all
+// components, the order's configuration for this component. An entry for all components is ignored by components without that key. An entry
+// for this component with an unknown key is a problem. secrets are the keys whose winning entry is secret.
 func (c *component) resolve(order spec.Kyma, problems *problems) (values map[string]string, secrets []string) {
 	values = map[string]string{}
-	lay := func(entry *spec.Entry) {
+	set := func(entry *spec.Entry) {
 		values[entry.Key] = entry.Value
 		secrets = slices.DeleteFunc(secrets, func(key string) bool { return key == entry.Key })
 		if entry.Secret != nil && *entry.Secret {
@@ -165,7 +167,7 @@ func (c *component) resolve(order spec.Kyma, problems *problems) (values map[str
 	}
 	for _, entry := range order.Configuration {
 		if _, known := c.Values[entryKey(entry)]; known {
-			lay(entry)
+			set(entry)
 		}
 	}
 	if index, ordered := find(order, c.Name); ordered != nil {
@@ -175,7 +177,7 @@ func (c *component) resolve(order spec.Kyma, problems *problems) (values map[str
 					c.Name, entryKey(entry), strings.Join(slices.Sorted(maps.Keys(c.Values)), ", "))
 				continue
 			}
-			lay(entry)
+			set(entry)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.Values)) {
@@ -186,7 +188,7 @@ func (c *component) resolve(order spec.Kyma, problems *problems) (values map[str
 	return values, secrets
 }
 
-// entryKey returns the key of an entry; empty for a null in the list.
+// entryKey returns the key of an entry, or "" for null, which the GraphQL schema allows in the list.
 func entryKey(entry *spec.Entry) string {
 	if entry == nil {
 		return ""

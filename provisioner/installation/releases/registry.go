@@ -28,34 +28,37 @@ import (
 )
 
 const (
-	// largestManifest and largestLayer bound downloads, in bytes.
+	// largestManifest and largestLayer bound the sizes of downloads, in bytes.
 	largestManifest = 4 << 20
 	largestLayer    = 64 << 20
 
+	// registryTimeout bounds each HTTP request to the registry, including the download of a layer.
 	registryTimeout = time.Minute
 )
 
 // RegistryOptions configure a Registry.
 type RegistryOptions struct {
-	// Repository is a repository of an OCI registry: registry.example.com/team/releases.
+	// Repository is the repository with the releases, without a scheme: registry.example.com/team/releases.
 	Repository string
-	// Cache is a folder that belongs to the Provisioner. Releases in it are not fetched again.
-	Cache    string
+	// Cache is a folder for downloaded releases. Replicas may share it. Releases in the folder are not downloaded again.
+	Cache string
+	// Username and Password are for basic authentication; an empty Username means anonymous access.
 	Username string
 	Password secret.String
-	// Insecure speaks HTTP without TLS.
+	// Insecure uses HTTP without TLS.
 	Insecure bool
-	// WrapTransport, if set, wraps the transport of all requests.
+	// WrapTransport wraps the transport of all requests, for example with a circuit breaker; nil wraps nothing.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 
-// Registry is a Store: a repository in which each release is an artifact with one layer, a tar.gz of its folder, and the version as tag.
+// Registry is a Store of releases in an OCI repository. Each release is an artifact whose tag is the version. Its only layer is a tar.gz of the
+// release's folder. It is safe for concurrent use, also by several processes with the same cache.
 type Registry struct {
 	repository *remote.Repository
 	cache      string
 }
 
-// NewRegistry returns the store. It makes no call.
+// NewRegistry returns the store. It makes no call, so the registry may be unavailable. It fails if the name of the repository is invalid.
 func NewRegistry(options RegistryOptions) (*Registry, error) {
 	repository, err := remote.NewRepository(options.Repository)
 	if err != nil {
@@ -66,7 +69,7 @@ func NewRegistry(options RegistryOptions) (*Registry, error) {
 	if options.WrapTransport != nil {
 		transport = options.WrapTransport(transport)
 	}
-	// No retries here: the engine retries without occupying a worker.
+	// The client does not retry: the engine does, without occupying a worker meanwhile.
 	client := &auth.Client{Client: &http.Client{Transport: transport, Timeout: registryTimeout}, Cache: auth.NewCache()}
 	if options.Username != "" {
 		client.Credential = auth.StaticCredential(repository.Reference.Registry, auth.Credential{
@@ -77,7 +80,7 @@ func NewRegistry(options RegistryOptions) (*Registry, error) {
 	return &Registry{repository: repository, cache: options.Cache}, nil
 }
 
-// Probe makes the call that every registry answers.
+// Probe calls the endpoint that every registry has. The recovery of the circuit breaker uses it.
 func (r *Registry) Probe(ctx context.Context) error {
 	registry := remote.Registry{RepositoryOptions: remote.RepositoryOptions{
 		Client: r.repository.Client, Reference: r.repository.Reference, PlainHTTP: r.repository.PlainHTTP,
@@ -85,7 +88,7 @@ func (r *Registry) Probe(ctx context.Context) error {
 	return registry.Ping(ctx)
 }
 
-// Versions implements Store.
+// Versions implements Store. It returns all tags of the repository.
 func (r *Registry) Versions(ctx context.Context) ([]string, error) {
 	var versions []string
 	err := r.repository.Tags(ctx, "", func(tags []string) error {
@@ -95,7 +98,8 @@ func (r *Registry) Versions(ctx context.Context) ([]string, error) {
 	return versions, err
 }
 
-// Open implements Store. A cached release is used even if its tag has moved since.
+// Open implements Store. It downloads a release that is not in the cache. A cached release is used even if its tag refers to another artifact
+// by now: the content of a version must not change during an installation.
 func (r *Registry) Open(ctx context.Context, version string) (fs.FS, error) {
 	folder := r.folder(version)
 	if _, err := os.Stat(folder); err == nil {
@@ -106,7 +110,7 @@ func (r *Registry) Open(ctx context.Context, version string) (fs.FS, error) {
 		return nil, err
 	}
 	if err := r.fetch(ctx, layer, version); err != nil {
-		return nil, fmt.Errorf("fetch release %s: %w", version, err)
+		return nil, fmt.Errorf("fetching release %s: %w", version, err)
 	}
 	return rooted(folder)
 }
@@ -114,7 +118,7 @@ func (r *Registry) Open(ctx context.Context, version string) (fs.FS, error) {
 // folder returns the path of a release in the cache.
 func (r *Registry) folder(version string) string { return filepath.Join(r.cache, version) }
 
-// layer returns the descriptor of the only layer of a release.
+// layer returns the descriptor of the release's layer, after a check of its type and size. An artifact with another structure is a brokenError.
 func (r *Registry) layer(ctx context.Context, version string) (ocispec.Descriptor, error) {
 	found, err := r.repository.Resolve(ctx, version)
 	if errors.Is(err, errdef.ErrNotFound) {
@@ -147,7 +151,8 @@ func (r *Registry) layer(ctx context.Context, version string) (ocispec.Descripto
 	return layer, nil
 }
 
-// fetch unpacks the layer next to the folder of the release and renames it once it is complete and matches its digest.
+// fetch downloads the layer. It unpacks the layer into a temporary folder, verifies the digest, and then renames the folder. So a crash or a
+// damaged download never leaves an incomplete release in the cache.
 func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version string) error {
 	if err := os.MkdirAll(r.cache, 0o750); err != nil {
 		return err
@@ -156,15 +161,15 @@ func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version 
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(partial) //nolint:errcheck // renamed after success
+	defer os.RemoveAll(partial) //nolint:errcheck // After success, the folder has another name.
 	body, err := r.repository.Fetch(ctx, layer)
 	if err != nil {
 		return refused(version, err)
 	}
-	defer body.Close() //nolint:errcheck // it was read
+	defer body.Close() //nolint:errcheck // The body has been read.
 	verified := content.NewVerifyReader(body, layer)
 	unpacked := unpack(verified, partial)
-	// A wrong digest means damage in transit, whatever unpacking reports.
+	// The digest is checked first: a damaged download must not count as an invalid release.
 	if _, err := io.Copy(io.Discard, verified); err != nil {
 		return refused(version, err)
 	}
@@ -177,13 +182,13 @@ func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version 
 	folder := r.folder(version)
 	err = os.Rename(partial, folder)
 	if _, there := os.Stat(folder); there == nil {
-		return nil // another replica has fetched the same
+		return nil // Another replica has fetched the same release.
 	}
 	return err
 }
 
-// refused explains why a release cannot be fetched. The message of the registry goes to the log only: it may name addresses. Wrong
-// credentials are transient: operations continue when an operator has corrected them.
+// refused turns an error of the registry into a failure.Transient. Only the log contains the message of the registry, which may include
+// addresses. Rejected credentials are transient too: operations continue after an operator has corrected them.
 func refused(version string, err error) error {
 	if known, ok := errors.AsType[*failure.Error](err); ok {
 		return failure.Wrap(known.Kind, err, "release %s cannot be fetched: %s", version, known.Text).
@@ -200,7 +205,7 @@ func refused(version string, err error) error {
 		WithReason(failure.ReasonSystemAway, failure.ComponentReleases)
 }
 
-// rooted returns the folder of release.yaml: the folder itself, or its only subfolder, as an archive of a folder has it.
+// rooted returns the folder with release.yaml. This is the folder itself, or its only subfolder if the archive was made from a folder.
 func rooted(folder string) (fs.FS, error) {
 	root := os.DirFS(folder)
 	entries, err := fs.ReadDir(root, ".")
@@ -214,18 +219,19 @@ func rooted(folder string) (fs.FS, error) {
 }
 
 const (
-	// mostFiles and mostBytes bound the size of an unpacked release.
+	// mostFiles and mostBytes bound an unpacked release: a small archive can contain any number of files and bytes.
 	mostFiles = 10_000
 	mostBytes = 256 << 20
 )
 
-// unpack writes the files of a tar.gz below the folder. Anything but files and folders is an error, as is a path that leaves the folder.
+// unpack writes the files of a tar.gz into the folder. It rejects links and other special files, and paths outside the folder. os.Root enforces
+// the latter even if a concurrent process changes the folder.
 func unpack(from io.Reader, folder string) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return err
 	}
-	defer root.Close() //nolint:errcheck // nothing was written through the folder itself
+	defer root.Close() //nolint:errcheck // Nothing is written through the folder itself.
 	packed, err := gzip.NewReader(from)
 	if err != nil {
 		return &brokenError{fmt.Errorf("not a gzip file: %w", err)}
@@ -259,6 +265,7 @@ func unpack(from io.Reader, folder string) error {
 	}
 }
 
+// write creates a file with its parent folders. An existing file is an error: the archive contains the path twice.
 func write(root *os.Root, name string, content io.Reader) error {
 	if err := root.MkdirAll(path.Dir(name), 0o750); err != nil {
 		return err

@@ -16,39 +16,39 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// file is the file that describes a release.
+// file is the name of the file that describes a release.
 const file = "release.yaml"
 
-// namespaceKey is the key of a value that every component has: its namespace.
+// namespaceKey is the key of a value that every component has without declaring it: its namespace.
 const namespaceKey = "namespace"
 
-// release is a valid release.
+// release is the content of release.yaml, with the manifests of its components. read returns valid releases only.
 type release struct {
 	Version    string      `yaml:"version"`
 	Components []component `yaml:"components"`
 }
 
-// component is an entry of release.yaml.
+// component is an entry of the field components in release.yaml.
 type component struct {
 	Name      string   `yaml:"name"`
 	Namespace string   `yaml:"namespace"`
 	DependsOn []string `yaml:"dependsOn"`
 	Optional  bool     `yaml:"optional"`
-	// Manifests is a file or a folder next to release.yaml. The default is the name of the component.
+	// Manifests is the path of a file or folder, relative to release.yaml. The default is the name of the component.
 	Manifests string `yaml:"manifests"`
-	// Values are the keys in the manifests and their defaults; nil if the order must set them.
+	// Values are the keys in the manifests with their defaults. A nil default means that the order must set the value.
 	Values map[string]*string `yaml:"values"`
-	// Profiles override some of the values.
+	// Profiles are other defaults for orders with a profile.
 	Profiles map[spec.Profile]map[string]string `yaml:"profiles"`
 
 	files []installation.ManifestFile
 }
 
-// read reads and validates the release in the folder. The error lists all problems, each with its file.
+// read reads and validates the release in the folder. The error lists all problems, so that a maintainer can correct them in one go.
 func read(folder fs.FS, version string) (*release, error) {
 	content, err := fs.ReadFile(folder, file)
 	if err != nil {
-		return nil, fmt.Errorf("read release %s: %w", version, err)
+		return nil, fmt.Errorf("reading release %s: %w", version, err)
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	decoder.KnownFields(true)
@@ -77,16 +77,15 @@ func read(folder fs.FS, version string) (*release, error) {
 	return found, errors.Join(problems...)
 }
 
-// component returns the component of this name, or nil.
+// component returns the component with the name, or nil.
 func (r *release) component(name string) *component {
-	for i := range r.Components {
-		if r.Components[i].Name == name {
-			return &r.Components[i]
-		}
+	if i := slices.Index(r.names(), name); i >= 0 {
+		return &r.Components[i]
 	}
 	return nil
 }
 
+// names returns the names of all components.
 func (r *release) names() []string {
 	names := make([]string, 0, len(r.Components))
 	for _, component := range r.Components {
@@ -95,6 +94,7 @@ func (r *release) names() []string {
 	return names
 }
 
+// checkNames reports names that are not unique, or that Kubernetes does not accept.
 func (r *release) checkNames(wrong func(string, ...any)) {
 	for i, component := range r.Components {
 		if len(validation.IsDNS1123Label(component.Name)) > 0 {
@@ -109,7 +109,8 @@ func (r *release) checkNames(wrong func(string, ...any)) {
 	}
 }
 
-// readManifests reads the files of the component. Their placeholders and the values in release.yaml must match.
+// readManifests reads the manifests of the component. It reports placeholders without a declared value, which could never be set, and values
+// without a placeholder, which would have no effect.
 func (c *component) readManifests(folder fs.FS, wrong func(string, ...any)) {
 	if c.Manifests == "" {
 		c.Manifests = c.Name
@@ -143,6 +144,7 @@ func (c *component) readManifests(folder fs.FS, wrong func(string, ...any)) {
 	c.checkProfiles(wrong)
 }
 
+// checkProfiles reports unknown profiles, and profiles that set undeclared values.
 func (c *component) checkProfiles(wrong func(string, ...any)) {
 	for profile, values := range c.Profiles {
 		if !slices.Contains(spec.Profiles(), profile) {
@@ -156,7 +158,8 @@ func (c *component) checkProfiles(wrong func(string, ...any)) {
 	}
 }
 
-// checkObjects rejects objects that are in two components.
+// checkObjects fills the manifests with sample values and reports objects that cannot be installed: invalid ones, objects of two components,
+// which would overwrite each other, and Jobs that Kubernetes deletes after their end. The installer would start such a Job again and again.
 func (r *release) checkObjects(wrong func(string, ...any)) {
 	owners := map[string]string{}
 	for _, component := range r.Components {
@@ -182,7 +185,7 @@ func (r *release) checkObjects(wrong func(string, ...any)) {
 			}
 			owners[id] = component.Name
 			if _, fleeting, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "ttlSecondsAfterFinished"); fleeting {
-				wrong("component %q: Job %q has ttlSecondsAfterFinished: omit it, or a finished Job looks like a missing one",
+				wrong("component %q: Job %q has ttlSecondsAfterFinished: omit it, because a deleted Job would be started again",
 					component.Name, object.GetName())
 			}
 		}
