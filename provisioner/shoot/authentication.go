@@ -13,62 +13,38 @@ import (
 )
 
 const (
-	// authenticationKey is the key of the configuration in the ConfigMap, set by Gardener.
+	// authenticationKey is the key in the ConfigMap that Gardener reads.
 	authenticationKey = "config.yaml"
 
-	// noPrefix in an order stands for user names without a prefix, as in the flags of kube-apiserver.
-	noPrefix   = "-"
+	// noPrefix is the value of an order for user names without a prefix, as in the flags of kube-apiserver.
+	noPrefix = "-"
+	// claimEmail is the claim whose values have no prefix by default.
 	claimEmail = "email"
 
-	// hashLength is the number of hexadecimal digits that distinguish the configurations of a cluster.
+	// hashLength is the number of hexadecimal digits in the name of the ConfigMap. The hash distinguishes configurations of one cluster only.
 	hashLength = 10
 )
 
-// authenticationConfiguration is the file that kube-apiserver reads. The package of kube-apiserver that defines it has many
-// dependencies.
-type authenticationConfiguration struct {
-	metav1.TypeMeta `json:",inline"`
-
-	JWT []jwtAuthenticator `json:"jwt"`
-}
-
-type jwtAuthenticator struct {
-	Issuer        jwtIssuer     `json:"issuer"`
-	ClaimMappings claimMappings `json:"claimMappings"`
-}
-
-type jwtIssuer struct {
-	URL       string   `json:"url"`
-	Audiences []string `json:"audiences"`
-}
-
-type claimMappings struct {
-	Username prefixedClaim  `json:"username"`
-	Groups   *prefixedClaim `json:"groups,omitempty"`
-}
-
-type prefixedClaim struct {
-	Claim  string `json:"claim"`
-	Prefix string `json:"prefix"`
-}
-
-// authenticationOf returns the ConfigMap with the trusted identity provider, or nil if the order has none. A hash of the content
-// is part of the name: so a new content changes the Shoot, Gardener reconciles at once, and earlier generations keep the content
-// they refer to.
+// authenticationOf returns the ConfigMap with the trusted identity provider, or nil if the order has none. Its name contains a hash of the
+// content. So another content changes the Shoot, which Gardener then reconciles at once, and a Shoot that is still being reconciled keeps the
+// content that it refers to. Client.Tidy of package gardener deletes ConfigMaps without a reference.
 func authenticationOf(runtime Runtime, options Options) (*corev1.ConfigMap, error) {
 	order := runtime.Config.OIDCConfig
 	if !HasIdentityProvider(order) {
 		return nil, nil
 	}
 
-	text, err := yaml.Marshal(authenticationConfiguration{
-		TypeMeta: metav1.TypeMeta{APIVersion: "apiserver.config.k8s.io/v1beta1", Kind: "AuthenticationConfiguration"},
-		JWT: []jwtAuthenticator{{
-			Issuer: jwtIssuer{URL: order.IssuerURL, Audiences: []string{order.ClientID}},
-			ClaimMappings: claimMappings{
-				Username: prefixedClaim{Claim: order.UsernameClaim, Prefix: usernamePrefix(order)},
-				Groups:   groupsOf(order),
-			},
+	mappings := fields{"username": fields{"claim": order.UsernameClaim, "prefix": usernamePrefix(order)}}
+	if order.GroupsClaim != "" {
+		mappings["groups"] = fields{"claim": order.GroupsClaim, "prefix": ""}
+	}
+
+	// The Go type of this file is in the module of kube-apiserver, which has many dependencies.
+	text, err := yaml.Marshal(fields{
+		"apiVersion": "apiserver.config.k8s.io/v1beta1", "kind": "AuthenticationConfiguration",
+		"jwt": []fields{{
+			"issuer":        fields{"url": order.IssuerURL, "audiences": []string{order.ClientID}},
+			"claimMappings": mappings,
 		}},
 	})
 	if err != nil {
@@ -88,14 +64,14 @@ func authenticationOf(runtime Runtime, options Options) (*corev1.ConfigMap, erro
 	}, nil
 }
 
-// HasIdentityProvider reports whether the order has one. Clients read a missing one as an object with empty texts, and may send
-// that back.
+// HasIdentityProvider reports whether the order has an identity provider. An object with empty fields counts as none: the API returns such an
+// object to clients, which may send it back.
 func HasIdentityProvider(order *spec.OIDC) bool {
 	return order != nil && order.ClientID+order.IssuerURL+order.UsernameClaim+order.UsernamePrefix+order.GroupsClaim != ""
 }
 
-// usernamePrefix follows the flags of kube-apiserver: without a prefix in the order it is the issuer, except for e-mail
-// addresses.
+// usernamePrefix returns the prefix of user names by the rule for the flags of kube-apiserver: the default is the issuer, except for e-mail
+// addresses, which have no prefix by default.
 func usernamePrefix(order *spec.OIDC) string {
 	switch {
 	case order.UsernamePrefix == noPrefix:
@@ -105,13 +81,4 @@ func usernamePrefix(order *spec.OIDC) string {
 	default:
 		return order.UsernamePrefix
 	}
-}
-
-// groupsOf returns the claim for groups, or nil. Groups have no prefix.
-func groupsOf(order *spec.OIDC) *prefixedClaim {
-	if order.GroupsClaim == "" {
-		return nil
-	}
-
-	return &prefixedClaim{Claim: order.GroupsClaim}
 }

@@ -4,77 +4,59 @@ import (
 	"slices"
 	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 const groupAzure = "azure.provider"
 
-// defaultIdleTimeout is Azure's default for NAT gateways, in minutes.
+// defaultIdleTimeout is the time after which a NAT gateway drops idle connections, in minutes. It is the default of Azure.
 const defaultIdleTimeout = 4
 
-type azureInfrastructure struct {
-	metav1.TypeMeta `json:",inline"`
-
-	Networks azureNetworks `json:"networks"`
-	Zoned    bool          `json:"zoned,omitempty"`
-}
-
-// azureNetworks has either one range for the workers of all zones or zones with a range each.
-type azureNetworks struct {
-	VNet       network          `json:"vnet"`
-	Workers    string           `json:"workers,omitempty"`
-	NATGateway *azureNATGateway `json:"natGateway,omitempty"`
-	Zones      []azureZone      `json:"zones,omitempty"`
-}
-
-type azureZone struct {
-	Name       int              `json:"name"`
-	CIDR       string           `json:"cidr"`
-	NATGateway *azureNATGateway `json:"natGateway,omitempty"`
-}
-
-type azureNATGateway struct {
-	Enabled                      bool `json:"enabled"`
-	IdleConnectionTimeoutMinutes int  `json:"idleConnectionTimeoutMinutes"`
-}
-
-// azureCloud returns the part for Azure. Machines without a zone have no NAT gateway: Azure does not support it.
+// azureCloud returns the part for Azure. The order has either a network for the machines of all zones, or a network for each zone. Machines
+// without a zone have no NAT gateway: Azure does not support this combination.
 func azureCloud(config *spec.Azure, workers string) *cloud {
 	names := slices.Clone(config.Zones)
-	networks := azureNetworks{VNet: network{CIDR: config.VnetCIDR}}
+	networks := fields{"vnet": fields{"cidr": config.VnetCIDR}}
 
-	if len(config.AzureZones) == 0 {
-		networks.Workers = workers
-
-		if len(config.Zones) > 0 {
-			networks.NATGateway = natGateway(config)
-		}
-	}
+	var zones []fields
 
 	for _, zone := range config.AzureZones {
 		names = append(names, strconv.Itoa(zone.Name))
-		networks.Zones = append(networks.Zones, azureZone{Name: zone.Name, CIDR: zone.CIDR, NATGateway: natGateway(config)})
+		zones = append(zones, withNATGateway(config, fields{"name": zone.Name, "cidr": zone.CIDR}))
+	}
+
+	if zones != nil {
+		networks["zones"] = zones
+	} else {
+		networks["workers"] = workers
+
+		if len(config.Zones) > 0 {
+			withNATGateway(config, networks)
+		}
+	}
+
+	infrastructure := fields{"networks": networks}
+	if len(names) > 0 {
+		infrastructure["zoned"] = true
 	}
 
 	return &cloud{
 		profile: "az", nodes: config.VnetCIDR, zones: names,
-		infrastructure: azureInfrastructure{
-			TypeMeta: typeMeta(groupAzure, "InfrastructureConfig"), Networks: networks, Zoned: len(names) > 0,
-		},
-		controlPlane: typeMeta(groupAzure, "ControlPlaneConfig"),
+		infrastructure: extensionConfig(groupAzure, "InfrastructureConfig", infrastructure),
+		controlPlane:   extensionConfig(groupAzure, "ControlPlaneConfig", nil),
 	}
 }
 
-// natGateway returns the ordered NAT gateway, or nil. Its absence removes an existing one; see gatewayField.
-func natGateway(config *spec.Azure) *azureNATGateway {
-	if !valueOr(config.EnableNATGateway, false) {
-		return nil
+// withNATGateway adds the ordered NAT gateway to a network and returns the network. Without an order, the field is absent, which removes an
+// existing gateway; see gatewayField.
+func withNATGateway(config *spec.Azure, network fields) fields {
+	if ptr.Deref(config.EnableNATGateway, false) {
+		network[gatewayField] = fields{
+			"enabled": true, "idleConnectionTimeoutMinutes": ptr.Deref(config.IdleConnectionTimeoutMinutes, defaultIdleTimeout),
+		}
 	}
 
-	return &azureNATGateway{
-		Enabled:                      true,
-		IdleConnectionTimeoutMinutes: valueOr(config.IdleConnectionTimeoutMinutes, defaultIdleTimeout),
-	}
+	return network
 }

@@ -10,23 +10,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// networkType is the network plugin of all Shoots.
+// networkType is the network plugin of all Shoots, as in Kyma Provisioner. Gardener does not let a Shoot change it.
 const networkType = "calico"
 
-// Objects are the objects in Gardener that make up a cluster.
+// Objects are the objects in Gardener that define a cluster.
 type Objects struct {
 	Shoot *gardencorev1beta1.Shoot
-	// Authentication is a ConfigMap that the Shoot refers to, or nil. It must exist before the Shoot.
+	// Authentication is a ConfigMap that the Shoot refers to, or nil. It must be applied before the Shoot.
 	Authentication *corev1.ConfigMap
 }
 
-// Build returns the objects of the runtime, or failure.Invalid if its order has no part for its provider. Fields that the order
-// omits stay unset: Gardener decides. Apply the objects as their Manifests.
+// Build returns the objects for the runtime. It fails with failure.Invalid if the order has no part for its provider. Fields that the order
+// omits stay unset, so that Gardener sets its own defaults. Callers apply the Manifest of each object.
 func Build(runtime Runtime, options Options) (*Objects, error) {
 	config := runtime.Config
 
@@ -61,7 +62,7 @@ func Build(runtime Runtime, options Options) (*Objects, error) {
 			SeedName:           given(config.Seed),
 			Region:             config.Region,
 			Purpose:            (*gardencorev1beta1.ShootPurpose)(given(config.Purpose)),
-			ExposureClassName:  given(new(cmp.Or(valueOr(config.ExposureClassName, ""), cloud.exposureClass))),
+			ExposureClassName:  given(new(cmp.Or(ptr.Deref(config.ExposureClassName, ""), cloud.exposureClass))),
 			Kubernetes:         kubernetesOf(config, options, authentication),
 			Networking:         networkingOf(config, cloud),
 			Maintenance:        maintenanceOf(config, options),
@@ -76,7 +77,8 @@ func Build(runtime Runtime, options Options) (*Objects, error) {
 	}}, nil
 }
 
-// kubernetesOf returns the version and the configuration of the API server, which is omitted if it would be empty.
+// kubernetesOf returns the version of Kubernetes and the configuration of the API server. It omits an empty configuration: server-side apply
+// would take ownership of the field.
 func kubernetesOf(config *spec.Cluster, options Options, authentication *corev1.ConfigMap) gardencorev1beta1.Kubernetes {
 	kubernetes := gardencorev1beta1.Kubernetes{Version: config.KubernetesVersion}
 	if options.AuditPolicyConfigMap == "" && authentication == nil {
@@ -100,29 +102,30 @@ func kubernetesOf(config *spec.Cluster, options Options, authentication *corev1.
 	return kubernetes
 }
 
-// networkingOf returns the networks of the cluster. Gardener chooses the ranges of pods and services if the order omits them.
+// networkingOf returns the networks of the cluster. Gardener chooses the ranges for pods and services if the order omits them.
 func networkingOf(config *spec.Cluster, cloud *cloud) *gardencorev1beta1.Networking {
 	return &gardencorev1beta1.Networking{
 		Type: new(networkType), Nodes: &cloud.nodes, Pods: given(config.PodsCIDR), Services: given(config.ServicesCIDR),
 	}
 }
 
-// maintenanceOf returns the automatic updates and, for production in a configured region, the maintenance window.
+// maintenanceOf returns the settings of automatic updates. Clusters for production also get the maintenance window of their region, if the
+// operator has configured one.
 func maintenanceOf(config *spec.Cluster, options Options) *gardencorev1beta1.Maintenance {
 	maintenance := &gardencorev1beta1.Maintenance{AutoUpdate: &gardencorev1beta1.MaintenanceAutoUpdate{
-		KubernetesVersion:   valueOr(config.EnableKubernetesVersionAutoUpdate, options.AutoUpdateKubernetes),
-		MachineImageVersion: new(valueOr(config.EnableMachineImageVersionAutoUpdate, options.AutoUpdateMachineImage)),
+		KubernetesVersion:   ptr.Deref(config.EnableKubernetesVersionAutoUpdate, options.AutoUpdateKubernetes),
+		MachineImageVersion: new(ptr.Deref(config.EnableMachineImageVersionAutoUpdate, options.AutoUpdateMachineImage)),
 	}}
 
 	window, ok := options.MaintenanceWindows[config.Region]
-	if ok && valueOr(config.Purpose, "") == string(gardencorev1beta1.ShootPurposeProduction) {
+	if ok && ptr.Deref(config.Purpose, "") == string(gardencorev1beta1.ShootPurposeProduction) {
 		maintenance.TimeWindow = &window
 	}
 
 	return maintenance
 }
 
-// controlPlaneOf returns the failure tolerance of the control plane, or nil: then a single replica runs.
+// controlPlaneOf returns the failure tolerance of the control plane. With nil, each component of the control plane has a single replica.
 func controlPlaneOf(config *spec.Cluster) *gardencorev1beta1.ControlPlane {
 	tolerance := given(config.ControlPlaneFailureTolerance)
 	if tolerance == nil {
@@ -134,7 +137,7 @@ func controlPlaneOf(config *spec.Cluster) *gardencorev1beta1.ControlPlane {
 	}}
 }
 
-// given returns nil for nil and for "", which mean the same.
+// given returns nil for "", because orders omit a text in both ways.
 func given(text *string) *string {
 	if text == nil || *text == "" {
 		return nil
@@ -143,34 +146,27 @@ func given(text *string) *string {
 	return text
 }
 
-// valueOr returns the value of an optional field, or otherwise for nil.
-func valueOr[T any](value *T, otherwise T) T {
-	if value == nil {
-		return otherwise
-	}
-
-	return *value
-}
-
-// Runtime is a cluster to build and its owner.
+// Runtime is the input of Build for one cluster.
 type Runtime struct {
+	// ID identifies the owner of the Shoot, and OperationID the operation that writes it.
 	ID          string
 	OperationID string
-	// Tenant and SubAccount must be valid values of labels.
+	// Tenant and SubAccount become labels, so they must be valid values of labels.
 	Tenant     string
 	SubAccount string
-	Config     *spec.Cluster
+	// Config is the order of the cluster. Build does not change it.
+	Config *spec.Cluster
 }
 
-// Options are the settings that all Shoots of an installation share.
+// Options are the settings for all Shoots. Operators configure them with the variables of the Provisioner.
 type Options struct {
-	// Namespace is that of the Gardener project.
+	// Namespace is the namespace of the Gardener project.
 	Namespace string
-	// AuditPolicyConfigMap names a ConfigMap in the namespace. If it is empty, Shoots have no audit policy.
+	// AuditPolicyConfigMap is the name of a ConfigMap with the audit policy, in Namespace. If it is empty, Shoots have no audit policy.
 	AuditPolicyConfigMap string
-	// AuditLogTenant is the account under which the audit logging of the installation files all Shoots, or "".
+	// AuditLogTenant is the account for the audit logs of all Shoots, or "". The Shoot names it in an annotation for the audit logging of the Gardener installation.
 	AuditLogTenant string
-	// AuditLogs are the targets of the extension for audit logs. A Shoot without a target does not get the extension.
+	// AuditLogs are the targets of audit logs. A Shoot without a target does not get the extension.
 	AuditLogs AuditLogs
 	// AutoUpdateKubernetes, AutoUpdateMachineImage and RequireIMDSv2 (AWS only) are the defaults of orders.
 	AutoUpdateKubernetes   bool
@@ -179,15 +175,15 @@ type Options struct {
 	// MaintenanceWindows are the windows in which Gardener may update Shoots for production, by region. Without one Gardener
 	// chooses.
 	MaintenanceWindows map[string]gardencorev1beta1.MaintenanceTimeWindow
-	// Extensions are the types of the extensions of every Shoot. They must be registered in the Gardener installation.
+	// Extensions are the types of the extensions for every Shoot. They must be registered in Gardener.
 	Extensions []string
 }
 
-// Labels and annotations that identify the owner of a Shoot. Older tools read the legacy ones.
+// Labels and annotations of Shoots. They identify the owner. The legacy annotations are for tools written for Kyma Provisioner.
 const (
 	LabelAccount    = "account"
 	LabelSubAccount = "subaccount"
-	// LabelRuntimeID selects a Shoot and the other objects of its runtime in the namespace of the project.
+	// LabelRuntimeID selects the Shoot and the other objects of a runtime in the namespace of the project.
 	LabelRuntimeID = "provisioner.environment-broker.io/runtime-id"
 
 	AnnotationRuntimeID         = "kcp.provisioner.kyma-project.io/runtime-id"
@@ -198,8 +194,8 @@ const (
 	AnnotationAuditLogTenant    = "custom.shoot.sapcloud.io/subaccountId"
 )
 
-// metadata returns the labels and annotations that name the owner of the Shoot. Steps identify the Shoot of a runtime by
-// AnnotationRuntimeID, because names are used again after a deletion.
+// metadata returns the name, labels and annotations of the Shoot. Steps check AnnotationRuntimeID before they change a Shoot: after the deletion
+// of a cluster, another runtime may use its name.
 func metadata(runtime Runtime, options Options) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{
 		Name:      runtime.Config.Name,
@@ -228,8 +224,8 @@ func metadata(runtime Runtime, options Options) metav1.ObjectMeta {
 	return meta
 }
 
-// Manifest returns the object for server-side apply, with only the fields that are set: applying a field takes its ownership, and
-// a typed Shoot would include an empty status.
+// Manifest returns the object for server-side apply. It contains only fields that are set: an apply takes ownership of every field that it
+// contains, and a typed Shoot would include an empty status.
 func Manifest(object client.Object) (*unstructured.Unstructured, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {

@@ -3,33 +3,31 @@ package shoot
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// cloud is the part of a Shoot that differs between providers. A new provider needs a function that returns its cloud, called by
+// cloud is the part of a Shoot that differs between providers. For a new provider, write a function that returns its cloud, and call it in
 // cloudOf.
 type cloud struct {
 	// profile is the name of the cloud profile in Gardener.
 	profile string
-	// nodes is the network that holds all nodes.
+	// nodes is the network of all nodes, as a CIDR.
 	nodes string
-	// zones are the names of the zones of the machines.
+	// zones are the names of the zones for machines, empty on Azure without zones.
 	zones []string
-	// exposureClass is the default of the provider, or "".
+	// exposureClass is the provider's default for the exposure class of the API server, or "".
 	exposureClass string
-	// The extension of Gardener for the provider reads infrastructure, controlPlane and worker; worker may be nil.
-	infrastructure any
-	controlPlane   any
-	worker         any
+	// The configurations for Gardener's extension of the provider; worker may be nil.
+	infrastructure, controlPlane, worker fields
 }
 
-// cloudOf returns the part of the order for its provider, or failure.Invalid. Package validation refuses such orders earlier,
-// with the path of the field.
+// cloudOf returns the part of the order for its provider, or a failure.Invalid if the order lacks it. Package validation rejects such orders
+// earlier, with the path of the field.
 func cloudOf(config *spec.Cluster, options Options) (*cloud, error) {
 	parts := config.ProviderSpecificConfig
 
@@ -49,20 +47,27 @@ func cloudOf(config *spec.Cluster, options Options) (*cloud, error) {
 	}
 }
 
-// typeMeta returns the type of a configuration of an extension.
-func typeMeta(group, kind string) metav1.TypeMeta {
-	return metav1.TypeMeta{APIVersion: group + ".extensions.gardener.cloud/v1alpha1", Kind: kind}
+// fields is a JSON object. The configurations of extensions are written as literals: their Go types are in the repositories of the extensions,
+// which have many dependencies.
+type fields = map[string]any
+
+// extensionConfig returns a configuration for an extension of Gardener: the content with the type of the configuration.
+func extensionConfig(group, kind string, content fields) fields {
+	config := fields{"apiVersion": group + ".extensions.gardener.cloud/v1alpha1", "kind": kind}
+	maps.Copy(config, content)
+
+	return config
 }
 
-// raw encodes the configuration of an extension; nil for nil.
-func raw(config any) (*runtime.RawExtension, error) {
+// raw encodes a configuration. It returns nil for nil.
+func raw(config fields) (*runtime.RawExtension, error) {
 	if config == nil {
 		return nil, nil
 	}
 
 	text, err := json.Marshal(config)
 	if err != nil {
-		return nil, fmt.Errorf("encoding %T: %w", config, err)
+		return nil, fmt.Errorf("encoding a %s: %w", config["kind"], err)
 	}
 
 	return &runtime.RawExtension{Raw: text}, nil

@@ -5,12 +5,12 @@ import (
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// The extensions that need a configuration. Options may list others.
+// The types of the extensions for which extensionsOf sets a configuration. Options.Extensions may contain other types.
 const (
 	ExtensionDNS              = "shoot-dns-service"
 	ExtensionCertificates     = "shoot-cert-service"
@@ -18,29 +18,13 @@ const (
 	ExtensionOIDC             = "shoot-oidc-service"
 )
 
-// DefaultExtensions returns the extensions that Kyma Provisioner gave every Shoot.
+// DefaultExtensions returns the types of the extensions that Kyma Provisioner adds to every Shoot.
 func DefaultExtensions() []string {
 	return []string{ExtensionCertificates, ExtensionDNS, ExtensionNetworkingFilter, ExtensionOIDC}
 }
 
-type dnsConfig struct {
-	metav1.TypeMeta `json:",inline"`
-
-	DNSProviderReplication enabled `json:"dnsProviderReplication"`
-}
-
-type certConfig struct {
-	metav1.TypeMeta `json:",inline"`
-
-	ShootIssuers enabled `json:"shootIssuers"`
-}
-
-type enabled struct {
-	Enabled bool `json:"enabled"`
-}
-
-// extensionsOf returns the extensions sorted by type, so that the order in the configuration does not matter, and the one for
-// audit logs after them.
+// extensionsOf returns the extensions sorted by type, each once, and the extension for audit logs at the end. The fixed sequence keeps Shoots
+// unchanged when an operator reorders the setting.
 func extensionsOf(config *spec.Cluster, options Options) ([]gardencorev1beta1.Extension, error) {
 	var extensions []gardencorev1beta1.Extension
 
@@ -51,15 +35,15 @@ func extensionsOf(config *spec.Cluster, options Options) ([]gardencorev1beta1.Ex
 
 		switch extensionType {
 		case ExtensionDNS:
-			extension.ProviderConfig, err = raw(dnsConfig{
-				TypeMeta: typeMeta("service.dns", "DNSConfig"), DNSProviderReplication: enabled{Enabled: true},
-			})
+			extension.ProviderConfig, err = raw(extensionConfig("service.dns", "DNSConfig", fields{
+				"dnsProviderReplication": fields{"enabled": true},
+			}))
 		case ExtensionCertificates:
-			extension.ProviderConfig, err = raw(certConfig{
-				TypeMeta: typeMeta("service.cert", "CertConfig"), ShootIssuers: enabled{Enabled: true},
-			})
+			extension.ProviderConfig, err = raw(extensionConfig("service.cert", "CertConfig", fields{
+				"shootIssuers": fields{"enabled": true},
+			}))
 		case ExtensionNetworkingFilter:
-			extension.Disabled = new(valueOr(config.ShootNetworkingFilterDisabled, true))
+			extension.Disabled = new(ptr.Deref(config.ShootNetworkingFilterDisabled, true))
 		case ExtensionOIDC:
 			extension.Disabled = new(false)
 		}
@@ -84,34 +68,25 @@ func extensionsOf(config *spec.Cluster, options Options) ([]gardencorev1beta1.Ex
 }
 
 const (
-	// ExtensionAuditLog forwards the audit log of a cluster. Options.AuditLogs enables it, not Options.Extensions.
+	// ExtensionAuditLog is the type of the extension that forwards the audit log of a cluster. Options.AuditLogs enables it.
 	ExtensionAuditLog = "shoot-auditlog-service"
-	// auditLogResource is the reference by which the extension finds the Secret.
+	// auditLogResource is the name of the Shoot's resource reference with which the extension finds its Secret.
 	auditLogResource = "auditlog-credentials"
 )
 
-// AuditLog is the target of the audit log of a cluster.
+// AuditLog is the target of a cluster's audit log. The JSON form is part of the Provisioner's configuration.
 type AuditLog struct {
 	TenantID   string `json:"tenantID"`
 	ServiceURL string `json:"serviceURL"`
-	// SecretName is the name of the Secret with the credentials, in the project's namespace.
+	// SecretName is the name of the Secret with the credentials for ServiceURL, in the namespace of the project.
 	SecretName string `json:"secretName"`
 }
 
-// AuditLogs are targets by the provider of the Seed and the region of the Shoot.
+// AuditLogs maps the provider of a Seed and the region of a Shoot to the target of the audit log.
 type AuditLogs map[string]map[string]AuditLog
 
-type auditLogConfig struct {
-	metav1.TypeMeta `json:",inline"`
-
-	Type                string `json:"type"`
-	TenantID            string `json:"tenantID"`
-	ServiceURL          string `json:"serviceURL"`
-	SecretReferenceName string `json:"secretReferenceName"`
-}
-
-// of returns the target for a cluster, or nil. It assumes that the Seed has the provider of the Shoot, which is true unless a
-// cloud profile allows others.
+// of returns the target for a cluster, or nil. Gardener chooses the Seed later, so of assumes that the Seed has the provider of the Shoot. This
+// is the case unless a cloud profile allows other Seeds.
 func (a AuditLogs) of(config *spec.Cluster) *AuditLog {
 	log, ok := a[config.Provider][config.Region]
 	if !ok {
@@ -121,17 +96,16 @@ func (a AuditLogs) of(config *spec.Cluster) *AuditLog {
 	return &log
 }
 
-// extension returns the extension that forwards the audit log. It finds the Secret by the reference that resources returns.
+// extension returns the extension that forwards the audit log. It refers to the Secret by the reference that resources returns.
 func (l *AuditLog) extension() (gardencorev1beta1.Extension, error) {
-	config, err := raw(auditLogConfig{
-		TypeMeta: typeMeta("service.auditlog", "AuditlogConfig"),
-		Type:     "standard", TenantID: l.TenantID, ServiceURL: l.ServiceURL, SecretReferenceName: auditLogResource,
-	})
+	config, err := raw(extensionConfig("service.auditlog", "AuditlogConfig", fields{
+		"type": "standard", "tenantID": l.TenantID, "serviceURL": l.ServiceURL, "secretReferenceName": auditLogResource,
+	}))
 
 	return gardencorev1beta1.Extension{Type: ExtensionAuditLog, ProviderConfig: config}, err
 }
 
-// resources returns the objects that extensions may read.
+// resources returns the references of the Shoot to objects that extensions may read. It returns nil without a target.
 func (l *AuditLog) resources() []gardencorev1beta1.NamedResourceReference {
 	if l == nil {
 		return nil

@@ -1,40 +1,16 @@
 package shoot
 
-import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/environment-broker/environment-broker/provisioner/spec"
-)
+import "github.com/environment-broker/environment-broker/provisioner/spec"
 
 const groupGCP = "gcp.provider"
 
-type gcpInfrastructure struct {
-	metav1.TypeMeta `json:",inline"`
-
-	Networks gcpNetworks `json:"networks"`
-}
-
-// gcpNetworks has the range of the workers under its current and its former name.
-type gcpNetworks struct {
-	Worker  string `json:"worker"`
-	Workers string `json:"workers"`
-}
-
-type gcpControlPlane struct {
-	metav1.TypeMeta `json:",inline"`
-
-	// Zone is the zone of the cloud controller manager.
-	Zone string `json:"zone"`
-}
-
-// gcpCloud returns the part for Google Cloud. The order has at least one zone: cloudOf checks that.
+// gcpCloud returns the part for Google Cloud. The order has at least one zone, which cloudOf checks. The network of the machines has two
+// names, because Gardener has renamed the field worker to workers. The zone of the control plane is the zone of the
+// cloud controller manager.
 func gcpCloud(config *spec.GCP, workers string) *cloud {
 	return &cloud{
 		profile: "gcp", nodes: workers, zones: config.Zones,
-		infrastructure: gcpInfrastructure{
-			TypeMeta: typeMeta(groupGCP, "InfrastructureConfig"),
-			Networks: gcpNetworks{Worker: workers, Workers: workers},
-		},
-		controlPlane: gcpControlPlane{TypeMeta: typeMeta(groupGCP, "ControlPlaneConfig"), Zone: config.Zones[0]},
+		infrastructure: extensionConfig(groupGCP, "InfrastructureConfig", fields{"networks": fields{"worker": workers, "workers": workers}}),
+		controlPlane:   extensionConfig(groupGCP, "ControlPlaneConfig", fields{"zone": config.Zones[0]}),
 	}
 }

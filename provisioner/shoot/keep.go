@@ -10,11 +10,12 @@ import (
 	"github.com/Masterminds/semver/v3"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 )
 
-// Keep copies from the present Shoot what a change does not decide: versions that Gardener has raised, whether the cluster is
-// hibernated, the Seed that it has moved to, and what others have added to lists and configurations that are written as a whole.
-// Gardener rejects lower versions. Server-side apply keeps fields that the Provisioner never writes.
+// Keep copies fields of the present Shoot that a change of the order must not undo: versions that Gardener has raised (it rejects lower
+// versions), the hibernation, the Seed after a migration of the control plane, and entries of others in lists and configurations that an
+// apply replaces as a whole. Server-side apply itself keeps the fields that the Provisioner never writes.
 func (o *Objects) Keep(present *gardencorev1beta1.Shoot) {
 	wanted, had := &o.Shoot.Spec, &present.Spec
 	wanted.Kubernetes.Version = newer(wanted.Kubernetes.Version, had.Kubernetes.Version)
@@ -47,8 +48,9 @@ func (o *Objects) Keep(present *gardencorev1beta1.Shoot) {
 		func(restriction gardencorev1beta1.AccessRestrictionWithOptions) string { return restriction.Name })
 }
 
-// keepExtensions keeps the extensions of the Shoot, except for what the order and the configuration decide: whether the
-// networking filter is enabled, and the target of audit logs. A Shoot keeps an extension that new Shoots no longer get.
+// keepExtensions keeps the present extensions with their configurations. The order and the settings decide only two things: whether the
+// networking filter is enabled, and the target of audit logs. A Shoot keeps an extension that the settings no longer contain, because its
+// users may depend on it.
 func keepExtensions(wanted, had *gardencorev1beta1.ShootSpec) {
 	for i := range wanted.Extensions {
 		extension := &wanted.Extensions[i]
@@ -70,7 +72,7 @@ func keepExtensions(wanted, had *gardencorev1beta1.ShootSpec) {
 		func(extension gardencorev1beta1.Extension) string { return extension.Type })
 }
 
-// withOthers appends the present items whose names the list does not contain.
+// withOthers appends the present items whose names wanted does not contain.
 func withOthers[T any](wanted, had []T, name func(T) string) []T {
 	for _, item := range had {
 		if !slices.ContainsFunc(wanted, func(other T) bool { return name(other) == name(item) }) {
@@ -81,14 +83,15 @@ func withOthers[T any](wanted, had []T, name func(T) string) []T {
 	return wanted
 }
 
-// keepImage keeps an image version that Gardener has raised. Another image starts with the ordered version.
+// keepImage keeps a version that Gardener has raised, unless the order changes the image.
 func keepImage(wanted, had *gardencorev1beta1.ShootMachineImage) {
 	if wanted != nil && had != nil && wanted.Name == had.Name && wanted.Version != nil && had.Version != nil {
 		wanted.Version = new(newer(*wanted.Version, *had.Version))
 	}
 }
 
-// newer returns the higher of two versions. A version without a patch equals the patch version that Gardener chose for it.
+// newer returns the higher version. If the order names a minor version only, such as 1.34, it returns the patch version that Gardener has
+// chosen for it.
 func newer(wanted, present string) string {
 	if strings.HasPrefix(present, wanted+".") || Older(wanted, present) {
 		return present
@@ -97,7 +100,7 @@ func newer(wanted, present string) string {
 	return wanted
 }
 
-// Older reports whether version is lower than other. It is false if one of them is not a version.
+// Older reports whether version is lower than other, by semantic versioning. It returns false if either text is not a version.
 func Older(version, other string) bool {
 	one, err := semver.NewVersion(version)
 	if err != nil {
@@ -109,11 +112,11 @@ func Older(version, other string) bool {
 	return err == nil && one.LessThan(two)
 }
 
-// gatewayField is the only part of a provider configuration that an order removes by omitting it.
+// gatewayField is the only field of a provider configuration that an order removes by omitting it.
 const gatewayField = "natGateway"
 
-// keepConfig merges the configuration of a provider into the present one, which others may have extended. For the API server it
-// is one value without owners of its fields.
+// keepConfig merges the wanted configuration into the present one, which others may have extended. Server-side apply does not merge provider
+// configurations: for the API server they are opaque.
 func keepConfig(wanted, had *runtime.RawExtension) {
 	if wanted == nil || had == nil {
 		return
@@ -121,7 +124,7 @@ func keepConfig(wanted, had *runtime.RawExtension) {
 
 	var ours, theirs any
 	if json.Unmarshal(wanted.Raw, &ours) != nil || json.Unmarshal(had.Raw, &theirs) != nil {
-		return // an unreadable configuration is replaced
+		return // An unreadable configuration is replaced.
 	}
 
 	if text, err := json.Marshal(overlay(theirs, ours)); err == nil {
@@ -129,7 +132,8 @@ func keepConfig(wanted, had *runtime.RawExtension) {
 	}
 }
 
-// overlay merges objects by key and lists of objects by name. For other values it returns the wanted one.
+// overlay merges two JSON values: objects by key, and lists of objects by the field name. Items that only had contains are dropped. For
+// other values it returns wanted.
 func overlay(had, wanted any) any {
 	switch wanted := wanted.(type) {
 	case map[string]any:
@@ -158,7 +162,7 @@ func overlay(had, wanted any) any {
 	}
 }
 
-// sameName returns the object in the list with the name of the item, or nil.
+// sameName returns the object in the list whose field name equals that of the item, or nil.
 func sameName(list []any, item any) any {
 	nameOf := func(value any) any {
 		object, _ := value.(map[string]any)
@@ -174,17 +178,17 @@ func sameName(list []any, item any) any {
 	return list[at]
 }
 
-// Reader reads Shoots. Its errors are of package failure, NotFound for a Shoot that does not exist.
+// Reader reads Shoots by name. gardener.Client implements it. Errors are of package failure; a missing Shoot is failure.NotFound.
 type Reader interface {
 	Get(ctx context.Context, name string) (*gardencorev1beta1.Shoot, error)
 }
 
-// ToSleep reports whether the Shoot asks for hibernation.
+// ToSleep reports whether the spec of the Shoot requests hibernation.
 func ToSleep(shoot *gardencorev1beta1.Shoot) bool {
 	hibernation := shoot.Spec.Hibernation
 
-	return hibernation != nil && hibernation.Enabled != nil && *hibernation.Enabled
+	return hibernation != nil && ptr.Deref(hibernation.Enabled, false)
 }
 
-// Asleep reports whether the API server of the cluster does not answer because of hibernation, or will stop answering soon.
+// Asleep reports whether hibernation has stopped the API server of the cluster, or will stop it soon.
 func Asleep(shoot *gardencorev1beta1.Shoot) bool { return shoot.Status.IsHibernated || ToSleep(shoot) }

@@ -3,50 +3,30 @@ package shoot
 import (
 	"cmp"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 const groupOpenStack = "openstack.provider"
 
-// The defaults of orders for OpenStack, as in Kyma Provisioner.
+// The defaults of orders for OpenStack. They are the constants of Kyma Provisioner, so existing clients get the same clusters.
 const (
 	openStackProfile       = "converged-cloud-kyma"
 	openStackFloatingPool  = "FloatingIP-external-kyma-01"
 	openStackExposureClass = "converged-cloud-internet"
 )
 
-type openStackInfrastructure struct {
-	metav1.TypeMeta `json:",inline"`
-
-	// FloatingPoolName is the pool of the external addresses of the cluster.
-	FloatingPoolName string            `json:"floatingPoolName"`
-	Networks         openStackNetworks `json:"networks"`
-}
-
-type openStackNetworks struct {
-	Workers string `json:"workers"`
-}
-
-type openStackControlPlane struct {
-	metav1.TypeMeta `json:",inline"`
-
-	LoadBalancerProvider string `json:"loadBalancerProvider"`
-}
-
-// openStackCloud returns the part for OpenStack. The exposure class is a default; an order may name another.
+// openStackCloud returns the part for OpenStack. The order may replace all defaults, including the exposure class. The floating pool is the
+// pool of the cluster's external addresses.
 func openStackCloud(config *spec.OpenStack, workers string) *cloud {
 	return &cloud{
-		profile: cmp.Or(valueOr(config.CloudProfileName, ""), openStackProfile),
+		profile: cmp.Or(ptr.Deref(config.CloudProfileName, ""), openStackProfile),
 		nodes:   workers, zones: config.Zones, exposureClass: openStackExposureClass,
-		infrastructure: openStackInfrastructure{
-			TypeMeta:         typeMeta(groupOpenStack, "InfrastructureConfig"),
-			FloatingPoolName: cmp.Or(valueOr(config.FloatingPoolName, ""), openStackFloatingPool),
-			Networks:         openStackNetworks{Workers: workers},
-		},
-		controlPlane: openStackControlPlane{
-			TypeMeta: typeMeta(groupOpenStack, "ControlPlaneConfig"), LoadBalancerProvider: config.LoadBalancerProvider,
-		},
+		infrastructure: extensionConfig(groupOpenStack, "InfrastructureConfig", fields{
+			"floatingPoolName": cmp.Or(ptr.Deref(config.FloatingPoolName, ""), openStackFloatingPool),
+			"networks":         fields{"workers": workers},
+		}),
+		controlPlane: extensionConfig(groupOpenStack, "ControlPlaneConfig", fields{"loadBalancerProvider": config.LoadBalancerProvider}),
 	}
 }

@@ -7,25 +7,26 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 const (
-	// The access restrictions of Gardener for operators of nodes and add-ons.
+	// The access restriction of Gardener with its options for nodes and for add-ons.
 	euAccessOnly   = "eu-access-only"
 	euAccessNodes  = "support.gardener.cloud/eu-access-for-cluster-nodes"
 	euAccessAddons = "support.gardener.cloud/eu-access-for-cluster-addons"
 
-	// Seeds of this region are tainted: a Shoot needs a toleration.
+	// assuredRegion is a region of Google Cloud whose Seeds have the taint assuredWorkload.
 	assuredRegion   = "me-central2"
 	assuredWorkload = "ksa-assured-workload"
 )
 
-// accessRestrictionsOf restricts access to operators in the EU, if the order asks for it. It replaces an annotation of earlier
-// Gardener versions.
+// accessRestrictionsOf restricts access to operators in the EU if the order sets EUAccess. Kyma Provisioner sets an annotation instead, which
+// Gardener no longer supports.
 func accessRestrictionsOf(config *spec.Cluster) []gardencorev1beta1.AccessRestrictionWithOptions {
-	if !valueOr(config.EUAccess, false) {
+	if !ptr.Deref(config.EUAccess, false) {
 		return nil
 	}
 
@@ -35,7 +36,7 @@ func accessRestrictionsOf(config *spec.Cluster) []gardencorev1beta1.AccessRestri
 	}}
 }
 
-// tolerationsOf tolerates the taint of Seeds in the reserved region. Without it Gardener would find no Seed there.
+// tolerationsOf returns the toleration for Seeds in assuredRegion. Without the toleration, Gardener finds no Seed for the Shoot.
 func tolerationsOf(config *spec.Cluster) []gardencorev1beta1.Toleration {
 	if config.Region != assuredRegion {
 		return nil
@@ -44,7 +45,7 @@ func tolerationsOf(config *spec.Cluster) []gardencorev1beta1.Toleration {
 	return []gardencorev1beta1.Toleration{{Key: assuredWorkload}}
 }
 
-// dnsOf returns nil if Gardener chooses the domain.
+// dnsOf returns the domain of the cluster and the DNS providers that maintain it. With nil, Gardener chooses the domain.
 func dnsOf(order *spec.DNS) *gardencorev1beta1.DNS {
 	if order == nil {
 		return nil
@@ -66,7 +67,7 @@ func dnsOf(order *spec.DNS) *gardencorev1beta1.DNS {
 	return dns
 }
 
-// domainsOf returns the domains that the provider maintains, or nil for all.
+// domainsOf returns the domains that the DNS provider maintains, or nil for all domains.
 func domainsOf(provider *spec.DNSProvider) *gardencorev1beta1.DNSIncludeExclude {
 	if len(provider.DomainsInclude) == 0 {
 		return nil
@@ -75,7 +76,7 @@ func domainsOf(provider *spec.DNSProvider) *gardencorev1beta1.DNSIncludeExclude 
 	return &gardencorev1beta1.DNSIncludeExclude{Include: provider.DomainsInclude}
 }
 
-// providerOf returns the provider of the Shoot with all worker pools. SSH access to the machines is always off.
+// providerOf returns the provider of the Shoot with its configurations and all worker pools. SSH access to machines is always off.
 func providerOf(config *spec.Cluster, cloud *cloud) (*gardencorev1beta1.Provider, error) {
 	infrastructure, err := raw(cloud.infrastructure)
 	if err != nil {
@@ -106,10 +107,10 @@ func providerOf(config *spec.Cluster, cloud *cloud) (*gardencorev1beta1.Provider
 	return provider, nil
 }
 
-// WorkerPool is the name of the first worker pool.
+// WorkerPool is the name of the first worker pool, as in Kyma Provisioner. Another name would make Gardener replace all machines of the pool.
 const WorkerPool = "cpu-worker-0"
 
-// FirstPool returns the worker pool that the fields of the cluster describe.
+// FirstPool returns the worker pool that the fields of the cluster itself describe. Orders list only the additional pools.
 func FirstPool(config *spec.Cluster) *spec.WorkerPool {
 	return &spec.WorkerPool{
 		Name: WorkerPool, MachineType: config.MachineType,
@@ -120,7 +121,7 @@ func FirstPool(config *spec.Cluster) *spec.WorkerPool {
 	}
 }
 
-// pools returns all worker pools, the first one first.
+// pools returns all worker pools, starting with FirstPool. An additional pool without a machine image gets the image of the first pool.
 func pools(config *spec.Cluster) []*spec.WorkerPool {
 	pools := []*spec.WorkerPool{FirstPool(config)}
 
@@ -136,7 +137,7 @@ func pools(config *spec.Cluster) []*spec.WorkerPool {
 	return pools
 }
 
-// Zones returns the zones of a cluster by the names that pools use; nil if the order has no part for its provider.
+// Zones returns the names of the cluster's zones, as worker pools refer to them. It returns nil if the order has no part for its provider.
 func Zones(config *spec.Cluster) []string {
 	cloud, err := cloudOf(config, Options{})
 	if err != nil {
@@ -146,7 +147,8 @@ func Zones(config *spec.Cluster) []string {
 	return cloud.zones
 }
 
-// workerOf returns a worker pool. Its zones are those of the cluster unless it names some; a disk without a type is omitted.
+// workerOf returns the worker pool for the Shoot. A pool without zones gets all zones of the cluster. Without a type or size of the disk,
+// Gardener chooses the disk.
 func workerOf(pool *spec.WorkerPool, cloud *cloud) (*gardencorev1beta1.Worker, error) {
 	providerConfig, err := raw(cloud.worker)
 	if err != nil {

@@ -6,6 +6,6 @@
 //   - Only objects with LabelInstallation are deleted. Objects of other owners stay, and so do namespaces that contain such objects.
 //   - A write of the inventory fails if another replica has changed the inventory since it was read.
 //
-// kstatus decides whether an object is ready; exceptions are in health.go. The order of kinds is in apply.go. A new rule about what may be
-// deleted belongs to prune.go (upgrades), remove.go (uninstallations) or namespaces.go.
+// kstatus decides whether an object is ready; exceptions are in health.go. The order of kinds is in apply.go. A new rule about
+// deletions belongs to prune.go (upgrades), remove.go (uninstallations) or namespaces.go.
 package applier

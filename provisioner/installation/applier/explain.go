@@ -99,7 +99,7 @@ func mask(text string, component installation.Component) string {
 	return text
 }
 
-// goingAway describes an object that is being deleted. The finalizers tell users which controller the deletion waits for.
+// goingAway describes an object that is being deleted. Its finalizers hint at the controller that delays the deletion.
 func goingAway(ref ref, finalizers []string) string {
 	if len(finalizers) == 0 {
 		return fmt.Sprintf("waiting until %s is gone", ref)

@@ -23,7 +23,7 @@ import (
 const namespaceKey = "namespace"
 
 // digestOf returns a digest of the component's manifests and values, in hexadecimal. Another digest means that the component must be applied.
-// The digest needs no key although values may be secret: whoever reads it in the cluster can also read the values there.
+// The digest needs no key although values may be secret: readers of the inventory can also read the Secrets with the values.
 func digestOf(component installation.Component, files []installation.ManifestFile) (string, error) {
 	content, err := json.Marshal(struct {
 		Namespace string                      `json:"namespace"`
