@@ -12,12 +12,13 @@ import (
 )
 
 const (
-	// firstPoll and lastPoll bound the polling interval, which is an eighth of the elapsed time. The interval grows because each poll
-	// requests a kubeconfig from Gardener.
+	// firstPoll and lastPoll bound the polling interval, which is an eighth of the elapsed time. The interval grows because each
+	// poll requests a kubeconfig from Gardener.
 	firstPoll, lastPoll = 2 * time.Second, 20 * time.Second
 	// absentPoll is the shortest interval before the agent starts: the cluster has to pull its image first.
 	absentPoll = 5 * time.Second
-	// newTokenPoll is the interval after a new token. A shorter one could find the state of the former token and waste the new one.
+	// newTokenPoll is the interval after a new token. A shorter one could find the state of the former token and waste the new
+	// one.
 	newTokenPoll = 2 * time.Minute
 )
 
@@ -27,8 +28,8 @@ type await struct{ Options }
 // Name implements process.Step.
 func (await) Name() string { return "Wait_For_Agent_To_Connect" }
 
-// Run implements process.Step. An agent that fails to connect has used up its token and does not retry. It gets a new token each time,
-// until the timeout.
+// Run implements process.Step. An agent that fails to connect has used up its token and does not retry. It gets a new token each
+// time, until the timeout.
 func (s await) Run(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	at, err := place(op)

@@ -16,9 +16,9 @@ type connect struct{ Options }
 // Name implements process.Step.
 func (connect) Name() string { return "Connect_Runtime_Agent" }
 
-// Run implements process.Step. The Secret records the ID of the operation and of the replaced connection. So when a crash makes the step
-// run again, the step recognizes its own Secret and spends no second token. It also recognizes a connection that the agent has made with
-// the first token, and keeps that connection.
+// Run implements process.Step. The Secret records the ID of the operation and of the replaced connection. So when a crash makes
+// the step run again, the step recognizes its own Secret and spends no second token. It also recognizes a connection that the
+// agent has made with the first token, and keeps that connection.
 func (s connect) Run(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	if s.Tokens == nil {
@@ -61,9 +61,9 @@ func (s connect) Run(ctx context.Context, op operation.Operation, log logrus.Fie
 	return op, 0, nil
 }
 
-// configure writes a new token to the agent's Secret. The order matters: the caller has read the Secret, then Save confirms the lease, and
-// the write succeeds only over the version that was read. So a replica that was paused and lost its lease cannot overwrite the Secret of
-// its successor.
+// configure writes a new token to the agent's Secret. The order matters: the caller has read the Secret, then Save confirms the
+// lease, and the write succeeds only over the version that was read. So a replica that was paused and lost its lease cannot
+// overwrite the Secret of its successor.
 func (o Options) configure(ctx context.Context, op operation.Operation, at Place, over Agent) error {
 	runtime := op.Data.Runtime
 

@@ -21,8 +21,8 @@ type Connection struct {
 	Problems []string
 }
 
-// settled reports whether the agent has connected and then synchronized with Director at least once. Failed synchronizations count too: the
-// connection persists, and the agent retries the synchronization.
+// settled reports whether the agent has connected and then synchronized with Director at least once. Failed synchronizations
+// count too: the connection persists, and the agent retries the synchronization.
 func (c Connection) settled() bool {
 	return c.State == Synchronized || c.State == SynchronizationFailed || c.State == MetadataUpdateFailed
 }

@@ -1,9 +1,10 @@
 // Package agent connects the runtime agent of a cluster to Compass and reports the state of its connection.
 //
-// The agent runs inside the cluster. It reads the address of Director's Connector and a one-time token from a Secret, and writes its state
-// to a CompassConnection. docs/adr/0024 explains the contents of the Secret. The package decides when to write the Secret and what the
-// state means; package clusteraccess makes the calls into the cluster.
+// The agent runs inside the cluster. It reads the address of Director's Connector and a one-time token from a Secret, and writes
+// its state to a CompassConnection. docs/adr/0024 explains the contents of the Secret. The package decides when to write the
+// Secret and what the state means; package clusteraccess makes the calls into the cluster.
 //
-// Guarantees: a step that runs again after a crash neither spends a second token nor removes the new connection, and a replica that lost
-// its lease does not overwrite a newer configuration. Options.Connected takes further stages that follow the connection.
+// Guarantees: a step that runs again after a crash neither spends a second token nor removes the new connection, and a replica
+// that lost its lease does not overwrite a newer configuration. Options.Connected takes further stages that follow the
+// connection.
 package agent

@@ -24,8 +24,9 @@ const (
 	most = 16
 )
 
-// Statuses returns the states of agents' connections for the API. Each cluster is queried at most once every few seconds, however many
-// clients ask, because a query costs a kubeconfig. Its methods are safe for concurrent use. Each replica has a cache of its own.
+// Statuses returns the states of agents' connections for the API. Each cluster is queried at most once every few seconds, however
+// many clients ask, because a query costs a kubeconfig. Its methods are safe for concurrent use. Each replica has a cache of its
+// own.
 type Statuses struct {
 	clusters Clusters
 	shoots   shoot.Reader
@@ -45,8 +46,8 @@ func NewStatuses(clusters Clusters, shoots shoot.Reader, clock clock.Clock) *Sta
 	}
 }
 
-// Status returns the status of the runtime's agent. It never fails: if the state cannot be determined, it is StatusPending and Problems has
-// the reason. It returns at the latest when the context ends.
+// Status returns the status of the runtime's agent. It never fails: if the state cannot be determined, it is StatusPending and
+// Problems has the reason. It returns at the latest when the context ends.
 func (s *Statuses) Status(ctx context.Context, runtime runtimes.Runtime) Status {
 	order, err := operation.OrderOf(runtime)
 	if err != nil {
@@ -72,8 +73,8 @@ func (s *Statuses) Status(ctx context.Context, runtime runtimes.Runtime) Status 
 	}
 }
 
-// cached returns the cached status, or queries the cluster. The cache is read inside of the shared call: otherwise a request that finds the
-// cache empty just before a query ends would start a second query.
+// cached returns the cached status, or queries the cluster. The cache is read inside of the shared call: otherwise a request that
+// finds the cache empty just before a query ends would start a second query.
 func (s *Statuses) cached(ctx context.Context, at Place) Status {
 	if present, ok := s.known.Get(at); ok {
 		status, _ := present.(Status)
@@ -115,7 +116,8 @@ func (s *Statuses) query(ctx context.Context, at Place) Status {
 		return found.Connection.status()
 	}
 
-	// The agent of a cluster that does not answer is disconnected. If Gardener does not answer, the state of the agent is unknown.
+	// The agent of a cluster that does not answer is disconnected. If Gardener does not answer, the state of the agent is
+	// unknown.
 	known := failure.Of(err)
 	if known.Component == failure.ComponentRuntime {
 		return Status{State: StatusDisconnected, Problems: []string{known.Text}}

@@ -110,8 +110,8 @@ func brief(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), longestProblem)], "")
 }
 
-// ConfigureAgent implements agent.Clusters, by server-side apply. If the Secret no longer has the version configuration.Over, the API server
-// reports a conflict. The error is transient: the repeated step reads the Secret again.
+// ConfigureAgent implements agent.Clusters, by server-side apply. If the Secret no longer has the version configuration.Over, the
+// API server reports a conflict. The error is transient: the repeated step reads the Secret again.
 func (a Access) ConfigureAgent(ctx context.Context, at agent.Place, configuration agent.Configuration) error {
 	cluster, disconnect, err := a.open(ctx, at.ShootName)
 	if err != nil {
@@ -149,8 +149,8 @@ func namespaceOf(at agent.Place) *unstructured.Unstructured {
 	}}
 }
 
-// secretOf returns the Secret with the keys that the agent reads. resourceVersion makes the apply conditional; without one, the API server
-// creates the Secret or overwrites it.
+// secretOf returns the Secret with the keys that the agent reads. resourceVersion makes the apply conditional; without one, the
+// API server creates the Secret or overwrites it.
 func secretOf(at agent.Place, configuration agent.Configuration) *unstructured.Unstructured {
 	data := map[string]any{}
 	for key, value := range map[string]string{
@@ -177,7 +177,8 @@ func secretOf(at agent.Place, configuration agent.Configuration) *unstructured.U
 	}}
 }
 
-// RemoveConnection implements agent.Clusters. The ID is a precondition: a connection that the agent has made in the meantime stays.
+// RemoveConnection implements agent.Clusters. The ID is a precondition: a connection that the agent has made in the meantime
+// stays.
 func (a Access) RemoveConnection(ctx context.Context, at agent.Place, id string) error {
 	cluster, disconnect, err := a.open(ctx, at.ShootName)
 	if err != nil {

@@ -35,8 +35,9 @@ func resource(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "servicecatalog.k8s.io", Version: "v1beta1", Resource: name}
 }
 
-// RemoveServices implements processes.Clusters. address is a prefix of broker URLs. Each call does a bounded amount of work, so callers repeat
-// it until left is empty; otherwise left describes the remaining services for users. A cluster without a service catalog has no services.
+// RemoveServices implements processes.Clusters. address is a prefix of broker URLs. Each call does a bounded amount of work, so
+// callers repeat it until left is empty; otherwise left describes the remaining services for users. A cluster without a service
+// catalog has no services.
 func (a Access) RemoveServices(ctx context.Context, shootName, address string) (left string, err error) {
 	err = a.withServices(ctx, shootName, func(ctx context.Context, services services) error {
 		found, err := services.remove(ctx, address)
@@ -48,8 +49,8 @@ func (a Access) RemoveServices(ctx context.Context, shootName, address string) (
 	return left, err
 }
 
-// ReleaseBrokers implements processes.Clusters. It removes the finalizers of all service brokers, which could block the deletion of the
-// cluster. The finalizers protect classes and plans, which disappear with the cluster anyway.
+// ReleaseBrokers implements processes.Clusters. It removes the finalizers of all service brokers, which could block the deletion
+// of the cluster. The finalizers protect classes and plans, which disappear with the cluster anyway.
 func (a Access) ReleaseBrokers(ctx context.Context, shootName string) error {
 	return a.withServices(ctx, shootName, func(ctx context.Context, services services) error {
 		return explain(services.releaseBrokers(ctx), "the finalizers of the service brokers of the cluster %q could not be removed", shootName)
@@ -75,9 +76,9 @@ type services struct {
 	client dynamic.Interface
 }
 
-// remove deletes services with their bindings and returns the objects that still exist. address selects services by their broker. remove
-// deletes a service only after its bindings are gone, because the service catalog rejects the deletion before. If the deletion of one
-// object fails, remove continues with the others and returns all errors.
+// remove deletes services with their bindings and returns the objects that still exist. address selects services by their broker.
+// remove deletes a service only after its bindings are gone, because the service catalog rejects the deletion before. If the
+// deletion of one object fails, remove continues with the others and returns all errors.
 func (s services) remove(ctx context.Context, address string) (left remains, err error) {
 	if left.instances, err = s.of(ctx, address); err != nil || len(left.instances) == 0 {
 		return left, err
@@ -105,7 +106,8 @@ func (s services) remove(ctx context.Context, address string) (left remains, err
 	return left, errors.Join(s.delete(ctx, serviceBindings, left.bindings), s.delete(ctx, serviceInstances, free))
 }
 
-// of returns the services that belong to brokers with this prefix of their URL. A service names its class, and a class its broker.
+// of returns the services that belong to brokers with this prefix of their URL. A service names its class, and a class its
+// broker.
 func (s services) of(ctx context.Context, address string) ([]unstructured.Unstructured, error) {
 	from, err := s.names(ctx, clusterBrokers, func(broker unstructured.Unstructured) bool {
 		return strings.HasPrefix(text(broker, "spec", "url"), address)
@@ -146,8 +148,8 @@ func (s services) delete(ctx context.Context, of string, objects []unstructured.
 	return errors.Join(problems...)
 }
 
-// releaseBrokers removes the finalizers of all service brokers. The controller of the service catalog would do so, but the deletion of the
-// cluster may remove the controller first.
+// releaseBrokers removes the finalizers of all service brokers. The controller of the service catalog would do so, but the
+// deletion of the cluster may remove the controller first.
 func (s services) releaseBrokers(ctx context.Context) error {
 	var problems []error
 
@@ -205,8 +207,8 @@ type remains struct {
 	bindings, instances []unstructured.Unstructured
 }
 
-// String counts the remaining objects for users and quotes the condition of the first one. Bindings come first, because services wait for
-// their bindings. It returns "" if no service remains.
+// String counts the remaining objects for users and quotes the condition of the first one. Bindings come first, because services
+// wait for their bindings. It returns "" if no service remains.
 func (r remains) String() string {
 	if len(r.instances) == 0 {
 		return ""

@@ -16,8 +16,8 @@ import (
 // maxAnswer bounds the size of a response, in bytes. A longer response is an error.
 const maxAnswer = 4 << 20
 
-// call sends the request of one Client method. It implements genqlient's graphql.Client, so that the generated functions use our tokens, the
-// tenant header and our errors.
+// call sends the request of one Client method. It implements genqlient's graphql.Client, so that the generated functions use our
+// tokens, the tenant header and our errors.
 type call struct {
 	client *Client
 	tenant string
@@ -33,8 +33,8 @@ func (c *Client) call(action, tenant string) *call {
 	return &call{client: c, action: action, tenant: tenant}
 }
 
-// MakeRequest implements graphql.Client. It decodes the data of the response into response.Data. If Director rejects the access token, which
-// can be revoked before its expiry, MakeRequest retries once with a new token. The timeout covers both attempts.
+// MakeRequest implements graphql.Client. It decodes the data of the response into response.Data. If Director rejects the access
+// token, which can be revoked before its expiry, MakeRequest retries once with a new token. The timeout covers both attempts.
 func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, response *graphql.Response) error {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -93,7 +93,8 @@ func (c *call) attempt(ctx context.Context, token string, body []byte, data any)
 	return nil
 }
 
-// unanswered turns the error of a request without a response into one of package failure. The cause is shortened: it may contain an address.
+// unanswered turns the error of a request without a response into one of package failure. The cause is shortened: it may contain
+// an address.
 func (c *call) unanswered(ctx context.Context, err error) error {
 	// The limit and the circuit breaker reject requests with errors of their own.
 	if known, ok := errors.AsType[*failure.Error](err); ok {
@@ -115,7 +116,8 @@ func (c *call) unexpected(cause error, text string) error {
 		WithReason(failure.ReasonHTTPStatus, failure.ComponentDirectorClient)
 }
 
-// noResult returns the error for a response without the requested data. It is transient: Director omits data after internal errors.
+// noResult returns the error for a response without the requested data. It is transient: Director omits data after internal
+// errors.
 func (c *call) noResult() error {
 	return failure.New(failure.Transient, "Director could not %s: it answered without data", c.action).
 		WithReason(failure.ReasonDirectorNilResponse, failure.ComponentDirector)

@@ -29,8 +29,8 @@ type Options struct {
 	Credentials Credentials
 	// Transport sends the requests; nil means http.DefaultTransport.
 	Transport http.RoundTripper
-	// WrapTransport and WrapTokenTransport wrap the transports for Director and for the token endpoint; nil leaves Transport as it is. They
-	// are separate because each upstream has a circuit breaker of its own.
+	// WrapTransport and WrapTokenTransport wrap the transports for Director and for the token endpoint; nil leaves Transport as
+	// it is. They are separate because each upstream has a circuit breaker of its own.
 	WrapTransport, WrapTokenTransport func(http.RoundTripper) http.RoundTripper
 }
 
@@ -42,7 +42,8 @@ type Client struct {
 	tokens  *tokens
 }
 
-// Runtime is the part of a runtime's entry in Director that the Provisioner writes. Values of labels are strings or other JSON values.
+// Runtime is the part of a runtime's entry in Director that the Provisioner writes. Values of labels are strings or other JSON
+// values.
 type Runtime struct {
 	ID          string
 	Name        string
@@ -128,8 +129,8 @@ func (c *Client) ProbeToken(ctx context.Context) error {
 	return err
 }
 
-// Register registers the runtime and returns the ID that Director assigns. It is not idempotent: callers find the registration of an earlier
-// attempt with Find first.
+// Register registers the runtime and returns the ID that Director assigns. It is not idempotent: callers find the registration of
+// an earlier attempt with Find first.
 func (c *Client) Register(ctx context.Context, tenant string, runtime Runtime) (string, error) {
 	call := c.call("register the runtime", tenant)
 
@@ -147,8 +148,8 @@ func (c *Client) Register(ctx context.Context, tenant string, runtime Runtime) (
 	return answer.Result.Id, nil
 }
 
-// Find returns the tenant's runtimes that have the label with this value, or none. An unknown tenant is an error with ErrTenantUnknown in its
-// chain. Find reads one page of results: callers use labels that few runtimes share.
+// Find returns the tenant's runtimes that have the label with this value, or none. An unknown tenant is an error with
+// ErrTenantUnknown in its chain. Find reads one page of results: callers use labels that few runtimes share.
 func (c *Client) Find(ctx context.Context, tenant, label, value string) ([]Runtime, error) {
 	call := c.call("find runtimes", tenant)
 
@@ -193,8 +194,8 @@ func (c *Client) Get(ctx context.Context, tenant, id string) (Runtime, error) {
 	return runtimeOf(answer.Result), call.checkID(answer.Result.Id, id)
 }
 
-// Update changes the runtime with the ID. Director replaces all labels at once, so Update reads the present labels first. Of two concurrent
-// updates, one may therefore lose labels.
+// Update changes the runtime with the ID. Director replaces all labels at once, so Update reads the present labels first. Of two
+// concurrent updates, one may therefore lose labels.
 func (c *Client) Update(ctx context.Context, tenant, id string, change Change) error {
 	runtime, err := c.Get(ctx, tenant, id)
 	if err != nil {
@@ -240,7 +241,8 @@ func (c *Client) Unregister(ctx context.Context, tenant, id string) error {
 	return call.checkID(answer.Result.Id, id)
 }
 
-// OneTimeToken returns a new one-time token for the agent of the runtime. Errors never quote the response, which contains the token.
+// OneTimeToken returns a new one-time token for the agent of the runtime. Errors never quote the response, which contains the
+// token.
 func (c *Client) OneTimeToken(ctx context.Context, tenant, runtimeID string) (Token, error) {
 	call := c.call("issue a token for the runtime agent", tenant)
 	call.confidential = true

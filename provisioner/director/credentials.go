@@ -22,8 +22,8 @@ type ClientCredentials struct {
 	TokensEndpoint string
 }
 
-// Credentials provides the current client credentials. Operators may renew them while the Provisioner runs, so each request for a token reads
-// them again. Implementations never quote a secret in errors.
+// Credentials provides the current client credentials. Operators may renew them while the Provisioner runs, so each request for a
+// token reads them again. Implementations never quote a secret in errors.
 type Credentials interface {
 	Read(ctx context.Context) (ClientCredentials, error)
 }
@@ -85,8 +85,8 @@ type Secret struct {
 	Namespace, Name string
 }
 
-// InCluster returns the Secret in the cluster that the Provisioner runs in. Outside a cluster, as in development, it uses the current context
-// of the user's kubeconfig. It does not read the Secret yet.
+// InCluster returns the Secret in the cluster that the Provisioner runs in. Outside a cluster, as in development, it uses the
+// current context of the user's kubeconfig. It does not read the Secret yet.
 func InCluster(namespace, name string) (Secret, error) {
 	config, err := rest.InClusterConfig()
 	if errors.Is(err, rest.ErrNotInCluster) {

@@ -1,10 +1,11 @@
-// Package director is a client of Director, the registry of runtimes in Compass. It registers runtimes, updates their labels and conditions,
-// and issues one-time tokens for their agents. It fetches OAuth access tokens with client credentials and renews them.
+// Package director is a client of Director, the registry of runtimes in Compass. It registers runtimes, updates their labels and
+// conditions, and issues one-time tokens for their agents. It fetches OAuth access tokens with client credentials and renews
+// them.
 //
-// Errors are of package failure. Invalid, Conflict and NotFound are decisions of Director, which a retry does not change. Transient errors
-// may disappear: Director does not answer, returns an unexpected response, or rejects our credentials until an operator corrects them. No
-// error contains a token, a credential or an internal address.
+// Errors are of package failure. Invalid, Conflict and NotFound are decisions of Director, which a retry does not change.
+// Transient errors may disappear: Director does not answer, returns an unexpected response, or rejects our credentials until an
+// operator corrects them. No error contains a token, a credential or an internal address.
 //
-// Package wire is generated from operations.graphql. To add a call, add its query there, run go generate, and write a method of Client. A
-// new error code of Director goes into problem.go.
+// Package wire is generated from operations.graphql. To add a call, add its query there, run go generate, and write a method of
+// Client. A new error code of Director goes into problem.go.
 package director

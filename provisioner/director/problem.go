@@ -52,8 +52,8 @@ type meaning struct {
 	said  string
 }
 
-// meanings maps the codes from Director's package apperrors to errors. Problems of our credentials are transient: operations retry until an
-// operator corrects them. Rejected requests are Invalid, because a retry would be rejected again.
+// meanings maps the codes from Director's package apperrors to errors. Problems of our credentials are transient: operations
+// retry until an operator corrects them. Rejected requests are Invalid, because a retry would be rejected again.
 func meanings() map[int]meaning {
 	const repair = "an operator must grant our credentials the scopes runtime:read and runtime:write"
 

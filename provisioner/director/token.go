@@ -25,8 +25,8 @@ const (
 // scopes returns the OAuth scopes that the Provisioner needs in Director.
 func scopes() []string { return []string{"runtime:read", "runtime:write"} }
 
-// tokens caches the current access token until shortly before its expiry, or until Director rejects it. Only one request for a token runs at
-// a time: concurrent callers wait and share its result.
+// tokens caches the current access token until shortly before its expiry, or until Director rejects it. Only one request for a
+// token runs at a time: concurrent callers wait and share its result.
 type tokens struct {
 	credentials Credentials
 	http        *http.Client
@@ -77,8 +77,8 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 	return token.AccessToken, nil
 }
 
-// goodUntil returns the time after which a new token is replaced: renewEarly before its expiry, but never before three quarters of its
-// lifetime. Otherwise every call would replace a token with a short lifetime.
+// goodUntil returns the time after which a new token is replaced: renewEarly before its expiry, but never before three quarters
+// of its lifetime. Otherwise every call would replace a token with a short lifetime.
 func goodUntil(token *oauth2.Token) time.Time {
 	if token.Expiry.IsZero() {
 		return time.Time{}
@@ -87,8 +87,8 @@ func goodUntil(token *oauth2.Token) time.Time {
 	return token.Expiry.Add(-min(renewEarly, time.Until(token.Expiry)/4))
 }
 
-// discard drops the cached token if Director has rejected it. A newer token, fetched by a concurrent call, stays. The empty string drops any
-// token.
+// discard drops the cached token if Director has rejected it. A newer token, fetched by a concurrent call, stays. The empty
+// string drops any token.
 func (t *tokens) discard(refused string) {
 	t.turn <- struct{}{}
 	defer t.unlock()
@@ -110,8 +110,8 @@ func (t *tokens) lock(ctx context.Context) error {
 
 func (t *tokens) unlock() { <-t.turn }
 
-// refusedToken turns an error of the token request into one of package failure. Its text contains neither the address nor the response,
-// which may contain secrets.
+// refusedToken turns an error of the token request into one of package failure. Its text contains neither the address nor the
+// response, which may contain secrets.
 func refusedToken(ctx context.Context, err error) error {
 	if known, ok := errors.AsType[*failure.Error](err); ok { // The concurrency limit or the circuit breaker rejects the request.
 		return known
@@ -138,8 +138,8 @@ func refusedToken(ctx context.Context, err error) error {
 		WithReason(failure.ReasonInternal, failure.ComponentDirectorToken)
 }
 
-// denied returns the error for missing, malformed or rejected credentials. It is transient: operations retry until an operator corrects the
-// credentials.
+// denied returns the error for missing, malformed or rejected credentials. It is transient: operations retry until an operator
+// corrects the credentials.
 func denied(cause error, said string) error {
 	return failure.Wrap(failure.Transient, cause, "%s: an operator must correct them, see APP_DIRECTOR_OAUTH_PATH and APP_OAUTH_CREDENTIALS_SECRET_NAME",
 		said).WithReason("Unauthorized", failure.ComponentDirectorToken)

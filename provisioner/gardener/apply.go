@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -13,17 +12,18 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
-// fieldManager owns the fields that the Provisioner writes. All writes are server-side applies with this one manager, so a field that is
-// omitted later is removed.
+// fieldManager is the field manager of all server-side applies. Because creation and changes share it, a field that a change
+// omits is removed.
 const fieldManager = "provisioner"
 
-// Apply creates or updates the Shoot and the objects that it refers to; fields that Gardener has set in the meantime stay. It asks Gardener
-// to retry a Shoot that has failed. A Shoot of another runtime is left alone: that is failure.Conflict.
+// Apply creates the Shoot and the objects that it refers to, or updates them if an earlier attempt has created them. Fields that
+// Gardener has set in the meantime stay. If the present Shoot has failed, Apply asks Gardener to retry. It fails with
+// failure.Conflict if a Shoot of another runtime has the name, or if the Shoot is being deleted.
 func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 
-	existing, err := c.get(ctx, objects.Shoot.Name)
+	existing, err := c.Get(ctx, objects.Shoot.Name)
 
 	switch {
 	case failure.Is(err, failure.NotFound):
@@ -45,7 +45,8 @@ func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 	return c.retryFailed(ctx, existing)
 }
 
-// Change updates the Shoot. If it has changed since it was read, that is failure.Transient: a frozen replica must not undo a later order.
+// Change updates the Shoot that the caller has read. It fails with failure.Transient if the Shoot has changed since: a replica
+// that was paused must not undo a later order. Like Apply, it asks Gardener to retry a failed Shoot.
 func (c *Client) Change(ctx context.Context, read *gardencorev1beta1.Shoot, objects *shoot.Objects) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -63,13 +64,13 @@ func (c *Client) Change(ctx context.Context, read *gardencorev1beta1.Shoot, obje
 	return c.retryFailed(ctx, read)
 }
 
-// BeingRemoved is the error of an operation on a cluster that is being deleted.
+// BeingRemoved returns the failure.Conflict for a change of a Shoot that is being deleted.
 func BeingRemoved(existing *gardencorev1beta1.Shoot) error {
 	return failure.New(failure.Conflict, "the cluster %q is being deleted in Gardener", existing.Name).
 		WithReason(failure.ReasonConflict, failure.ComponentGardener)
 }
 
-// write applies the objects, referenced ones first.
+// write applies the objects. The Shoot is last, because Gardener rejects references to missing objects.
 func (c *Client) write(ctx context.Context, objects *shoot.Objects) error {
 	if objects.Authentication != nil {
 		if err := c.apply(ctx, objects.Authentication, "applying the authentication configuration %q"); err != nil {
@@ -91,35 +92,30 @@ func (c *Client) apply(ctx context.Context, object client.Object, doing string) 
 	return explain(err, doing, object.GetName())
 }
 
-// retryFailed asks Gardener to retry a Shoot that had failed before it was applied.
+// retryFailed asks Gardener to retry a Shoot that had failed before the apply. Gardener does not reconcile a failed Shoot by
+// itself unless the apply has changed its spec.
 func (c *Client) retryFailed(ctx context.Context, before *gardencorev1beta1.Shoot) error {
-	if !needsRetry(before) {
+	if !TakenUp(before) || before.Status.LastOperation.State != gardencorev1beta1.LastOperationStateFailed {
 		return nil
 	}
 
-	return c.annotate(ctx, before, v1beta1constants.GardenerOperation, v1beta1constants.ShootOperationRetry)
+	return c.Retry(ctx, before)
 }
 
-// needsRetry reports whether Gardener has stopped to reconcile the Shoot and has not been asked to retry.
-func needsRetry(shoot *gardencorev1beta1.Shoot) bool {
-	last := shoot.Status.LastOperation
-
-	return last != nil && last.State == gardencorev1beta1.LastOperationStateFailed && shoot.Status.ObservedGeneration >= shoot.Generation
-}
-
-// Tidy deletes the runtime's ConfigMaps that its Shoot does not refer to; all of them if present is nil.
+// Tidy deletes the runtime's ConfigMaps to which its Shoot does not refer, or all of them if present is nil. It runs after the
+// reconciliation, because Gardener reads the former ConfigMap until then.
 func (c *Client) Tidy(ctx context.Context, runtimeID string, present *gardencorev1beta1.Shoot) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 
 	configMaps := &corev1.ConfigMapList{}
-	if err := c.connection().List(ctx, configMaps, client.InNamespace(c.namespace), client.MatchingLabels{shoot.LabelRuntimeID: runtimeID}); err != nil {
+	if err := c.list(ctx, configMaps, client.MatchingLabels{shoot.LabelRuntimeID: runtimeID}); err != nil {
 		return explain(err, "listing the objects of the Shoot of runtime %s", runtimeID)
 	}
 
-	for i := range configMaps.Items {
-		if each := &configMaps.Items[i]; each.Name != referred(present) {
-			err := explain(c.connection().Delete(ctx, each), "deleting the authentication configuration %q", each.Name)
+	for _, each := range configMaps.Items {
+		if each.Name != referred(present) {
+			err := explain(c.connection().Delete(ctx, &each), "deleting the authentication configuration %q", each.Name)
 			if err != nil && !failure.Is(err, failure.NotFound) {
 				return err
 			}
@@ -129,13 +125,14 @@ func (c *Client) Tidy(ctx context.Context, runtimeID string, present *gardencore
 	return nil
 }
 
-// ConfigMapOwners returns the ids of the runtimes with ConfigMaps in the project, sorted. Their Shoots may be gone.
+// ConfigMapOwners returns the sorted IDs of the runtimes that have ConfigMaps in the project, even if their Shoots no longer
+// exist. The cleanup of orphaned objects uses it.
 func (c *Client) ConfigMapOwners(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 
 	configMaps := &corev1.ConfigMapList{}
-	if err := c.connection().List(ctx, configMaps, client.InNamespace(c.namespace), client.HasLabels{shoot.LabelRuntimeID}); err != nil {
+	if err := c.list(ctx, configMaps, client.HasLabels{shoot.LabelRuntimeID}); err != nil {
 		return nil, explain(err, "listing the objects of Shoots")
 	}
 
@@ -149,7 +146,7 @@ func (c *Client) ConfigMapOwners(ctx context.Context) ([]string, error) {
 	return slices.Compact(runtimeIDs), nil
 }
 
-// referred returns the name of the ConfigMap that the Shoot refers to, or empty.
+// referred returns the name of the ConfigMap to which the Shoot refers, or "".
 func referred(present *gardencorev1beta1.Shoot) string {
 	if present == nil {
 		return ""

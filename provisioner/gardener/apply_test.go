@@ -103,7 +103,8 @@ func TestChangeRemovesDroppedPool(t *testing.T) {
 	}
 }
 
-// TestRepeatedCreationKeepsKubernetesVersion: between a creation that failed late and its retry, Gardener may have maintained the cluster.
+// TestRepeatedCreationKeepsKubernetesVersion: between a creation that failed late and its retry, Gardener may have maintained the
+// cluster.
 func TestRepeatedCreationKeepsKubernetesVersion(t *testing.T) {
 	b := newFixture(t)
 	b.apply(runtimeID)

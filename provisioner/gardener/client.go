@@ -15,34 +15,30 @@ import (
 )
 
 const (
-	// confirmDeletion is the annotation that Gardener requires before a Shoot can be deleted.
+	// confirmDeletion is an annotation. Gardener rejects the deletion of a Shoot without it.
 	confirmDeletion = "confirmation.gardener.cloud/deletion"
 
-	// callTimeout bounds one call to Gardener.
+	// callTimeout bounds one method call, which may consist of several requests.
 	callTimeout = 30 * time.Second
 )
 
-// Client works on the Shoots of one Gardener project.
+// Client works on the Shoots of one Gardener project. It is safe for concurrent use. Errors are of package failure.
 type Client struct {
-	// connection returns the current connection to Gardener.
+	// connection returns the current connection, which Follow replaces when the credentials change.
 	connection func() connection
 	namespace  string
 }
 
-// New returns a client for the project's namespace.
+// New returns a client for the namespace of a project. Its connection never changes.
 func New(api client.WithWatch, namespace string) *Client {
 	return &Client{connection: func() connection { return connection{WithWatch: api, replaced: context.Background()} }, namespace: namespace}
 }
 
-// Get returns the Shoot, or failure.NotFound.
+// Get returns the Shoot with the name, or a failure.NotFound.
 func (c *Client) Get(ctx context.Context, name string) (*gardencorev1beta1.Shoot, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 
-	return c.get(ctx, name)
-}
-
-func (c *Client) get(ctx context.Context, name string) (*gardencorev1beta1.Shoot, error) {
 	shoot := &gardencorev1beta1.Shoot{}
 	if err := c.connection().Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, shoot); err != nil {
 		return nil, explain(err, "reading the Shoot %q", name)
@@ -51,25 +47,30 @@ func (c *Client) get(ctx context.Context, name string) (*gardencorev1beta1.Shoot
 	return shoot, nil
 }
 
-// Probe lists a single Shoot. It fails if Gardener cannot be reached or rejects our credentials or permissions.
-func (c *Client) Probe(ctx context.Context) error {
-	err := c.connection().List(ctx, &gardencorev1beta1.ShootList{}, client.InNamespace(c.namespace), client.Limit(1))
-
-	return explain(err, "listing one Shoot")
+// list lists objects in the namespace of the project.
+func (c *Client) list(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	return c.connection().List(ctx, into, append(options, client.InNamespace(c.namespace))...)
 }
 
-// Owned is a Shoot with the id of its runtime.
+// Probe lists a single Shoot, which tests the connection, the credentials and the permissions. The health check and the recovery
+// of the circuit breaker call it.
+func (c *Client) Probe(ctx context.Context) error {
+	return explain(c.list(ctx, &gardencorev1beta1.ShootList{}, client.Limit(1)), "listing one Shoot")
+}
+
+// Owned is the name of a Shoot with the ID of its runtime.
 type Owned struct {
 	Name, RuntimeID string
 }
 
-// Owned lists the Shoots that belong to runtimes.
+// Owned lists the Shoots that belong to runtimes. Shoots without AnnotationRuntimeID, made by other clients of the project, are
+// omitted.
 func (c *Client) Owned(ctx context.Context) ([]Owned, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 
 	shoots := &gardencorev1beta1.ShootList{}
-	if err := c.connection().List(ctx, shoots, client.InNamespace(c.namespace)); err != nil {
+	if err := c.list(ctx, shoots); err != nil {
 		return nil, explain(err, "listing Shoots")
 	}
 
@@ -84,12 +85,13 @@ func (c *Client) Owned(ctx context.Context) ([]Owned, error) {
 	return owned, nil
 }
 
-// Delete confirms the deletion of the runtime's Shoot and asks for it. A missing Shoot, or one of another runtime, is not an error.
+// Delete requests the deletion of the runtime's Shoot, which takes Gardener some minutes. It succeeds if the Shoot does not
+// exist, and if another runtime has a Shoot with this name, so callers may repeat it.
 func (c *Client) Delete(ctx context.Context, name, runtimeID string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 
-	existing, err := c.get(ctx, name)
+	existing, err := c.Get(ctx, name)
 	if failure.Is(err, failure.NotFound) {
 		return nil
 	}
@@ -110,7 +112,7 @@ func (c *Client) Delete(ctx context.Context, name, runtimeID string) error {
 		return nil
 	}
 
-	// A Shoot created under this name in the meantime has another UID and must stay.
+	// The UID is a precondition: a Shoot that another runtime has created under this name in the meantime must stay.
 	err = c.connection().Delete(ctx, existing, client.Preconditions{UID: &existing.UID})
 	if err = explain(err, "deleting the Shoot %q", name); failure.Is(err, failure.NotFound) {
 		return nil
@@ -119,8 +121,8 @@ func (c *Client) Delete(ctx context.Context, name, runtimeID string) error {
 	return err
 }
 
-// Retry asks Gardener to retry the failed last operation of a Shoot, by an annotation that Gardener removes when it starts. A repeated call
-// before that changes nothing.
+// Retry asks Gardener to retry the failed last operation of a Shoot. It sets an annotation, which Gardener removes when the retry
+// starts. Until then, a repeated call changes nothing.
 func (c *Client) Retry(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -128,6 +130,7 @@ func (c *Client) Retry(ctx context.Context, shoot *gardencorev1beta1.Shoot) erro
 	return c.annotate(ctx, shoot, v1beta1constants.GardenerOperation, v1beta1constants.ShootOperationRetry)
 }
 
+// annotate sets an annotation by a patch. It sends nothing if the Shoot has the annotation with this value.
 func (c *Client) annotate(ctx context.Context, shoot *gardencorev1beta1.Shoot, key, value string) error {
 	if shoot.Annotations[key] == value {
 		return nil
@@ -139,13 +142,13 @@ func (c *Client) annotate(ctx context.Context, shoot *gardencorev1beta1.Shoot, k
 	return explain(c.connection().Patch(ctx, shoot, client.MergeFrom(before)), "annotating the Shoot %q", shoot.Name)
 }
 
-// AdminKubeconfig requests an admin kubeconfig from Gardener. valid is its lifetime: Gardener rejects less than 10 minutes and shortens
-// more than its maximum. A missing Shoot is failure.NotFound.
+// AdminKubeconfig requests a kubeconfig with all rights in the cluster. valid is its lifetime: Gardener rejects less than 10
+// minutes and shortens a lifetime above its maximum. AdminKubeconfig fails with failure.NotFound if the Shoot does not exist.
 func (c *Client) AdminKubeconfig(ctx context.Context, name string, valid time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 
-	shoot, err := c.get(ctx, name)
+	shoot, err := c.Get(ctx, name)
 	if err != nil {
 		return nil, err
 	}

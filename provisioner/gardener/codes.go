@@ -9,16 +9,18 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Meaning explains a Gardener error code in the last errors of a Shoot. docs/operator/shoots.md lists them all.
+// Meaning explains an error code in status.lastErrors of a Shoot. docs/operator/shoots.md lists all codes.
 type Meaning struct {
 	Code gardencorev1beta1.ErrorCode
-	// Kind is failure.Transient if the Provisioner retries, even if Gardener itself has stopped.
+	// Kind is the kind of the failed operation. For failure.Transient, the Provisioner asks Gardener to retry after Gardener has
+	// stopped.
 	Kind failure.Kind
-	// Remedy is a clause for users that says what to do.
+	// Remedy is a clause for users. It describes how they can correct the cause. It is empty for unknown codes.
 	Remedy string
 }
 
-// Meanings returns the meanings of all codes. If a Shoot has several, the first of this list determines the kind of the failure.
+// Meanings returns the meanings of all codes that Gardener documents. If a Shoot has several codes, the one that is first in this
+// list determines the kind of the failure.
 func Meanings() []Meaning {
 	return []Meaning{
 		{
@@ -68,9 +70,10 @@ func Meanings() []Meaning {
 	}
 }
 
-// found returns the meanings of the codes in the last errors of a Shoot, each once. Unknown codes are permanent.
+// found returns the meanings of the codes in the last errors of a Shoot, each once and in the order of the errors. Unknown codes
+// are permanent.
 func found(shoot *gardencorev1beta1.Shoot) []Meaning {
-	var told []Meaning
+	var met []Meaning
 
 	known := Meanings()
 
@@ -81,16 +84,16 @@ func found(shoot *gardencorev1beta1.Shoot) []Meaning {
 				meaning = known[i]
 			}
 
-			if !slices.Contains(told, meaning) {
-				told = append(told, meaning)
+			if !slices.Contains(met, meaning) {
+				met = append(met, meaning)
 			}
 		}
 	}
 
-	return told
+	return met
 }
 
-// kindOf returns the kind of a failure that is not transient.
+// kindOf returns the kind of a failure with these codes, of which at least one is not transient.
 func kindOf(met []Meaning) failure.Kind {
 	for _, meaning := range Meanings() {
 		if meaning.Kind != failure.Transient && slices.Contains(met, meaning) {
@@ -101,12 +104,12 @@ func kindOf(met []Meaning) failure.Kind {
 	return failure.Permanent
 }
 
-// passes reports whether all errors are transient.
+// passes reports whether all codes are transient. It returns false without a code: nothing indicates that a retry would help.
 func passes(met []Meaning) bool {
 	return len(met) > 0 && !slices.ContainsFunc(met, func(m Meaning) bool { return m.Kind != failure.Transient })
 }
 
-// reasonOfCodes returns the codes in the form that API clients know.
+// reasonOfCodes returns the codes as a failure's reason, separated by commas. Clients of the API parse this form.
 func reasonOfCodes(met []Meaning) string {
 	texts := make([]string, 0, len(met))
 	for _, meaning := range met {
@@ -116,7 +119,8 @@ func reasonOfCodes(met []Meaning) string {
 	return strings.Join(texts, ", ")
 }
 
-// problems returns the texts of the last errors, each code with its remedy, or else the description of the last operation.
+// problems returns the texts of the last errors with the remedies for their codes. Without last errors it returns the description
+// of the last operation.
 func problems(shoot *gardencorev1beta1.Shoot) string {
 	texts := make([]string, 0, len(shoot.Status.LastErrors))
 	for _, problem := range shoot.Status.LastErrors {
@@ -127,23 +131,16 @@ func problems(shoot *gardencorev1beta1.Shoot) string {
 		return shoot.Status.LastOperation.Description
 	}
 
-	said := strings.Join(texts, "; ")
+	text := strings.Join(texts, "; ")
 
-	met := found(shoot)
-	remedies := make([]string, 0, len(met))
-
-	for _, meaning := range met {
-		remedy := string(meaning.Code)
-		if meaning.Remedy != "" {
-			remedy += ": " + meaning.Remedy
-		}
-
-		remedies = append(remedies, remedy)
+	var remedies []string
+	for _, meaning := range found(shoot) {
+		remedies = append(remedies, strings.TrimSuffix(string(meaning.Code)+": "+meaning.Remedy, ": "))
 	}
 
-	if len(remedies) == 0 {
-		return said
+	if len(remedies) > 0 {
+		text += " (" + strings.Join(remedies, "; ") + ")"
 	}
 
-	return said + " (" + strings.Join(remedies, "; ") + ")"
+	return text
 }

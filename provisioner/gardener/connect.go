@@ -17,20 +17,21 @@ import (
 	"github.com/environment-broker/environment-broker/internal/reload"
 )
 
-// connection is a connection to Gardener, used until Follow replaces it.
+// connection is a connection to Gardener with the credentials of one version of the kubeconfig.
 type connection struct {
 	client.WithWatch
 
-	// replaced ends watches: they must start again on the next connection.
-	replaced context.Context //nolint:containedctx // it lives as long as the connection
+	// replaced ends when another connection replaces this one. Watches then stop and start again on the new connection.
+	replaced context.Context //nolint:containedctx // It lives as long as the connection.
 	replace  context.CancelFunc
 }
 
-// bound ends the watch when the connection is replaced.
+// bound returns a watch that also stops when the connection is replaced.
 func (c connection) bound(events watch.Interface) watch.Interface {
 	return boundWatch{events, context.AfterFunc(c.replaced, events.Stop)}
 }
 
+// boundWatch is a watch with the function that unregisters it from its connection.
 type boundWatch struct {
 	watch.Interface
 
@@ -43,19 +44,20 @@ func (b boundWatch) Stop() {
 	b.Interface.Stop()
 }
 
-// Connect returns a client of the Gardener API that the kubeconfig file names. It makes no call. The wrappers, such as a circuit
-// breaker, wrap its transport, except for watches: each replica has one, and it would hold a slot all the time.
+// Connect returns a client of Gardener's API with the credentials of the kubeconfig file. It makes no call. The wrappers, such as
+// a circuit breaker, wrap the transport of all requests except watches: a watch would occupy a slot of the concurrency limit all
+// the time.
 func Connect(kubeconfigPath string, wrappers ...func(http.RoundTripper) http.RoundTripper) (client.WithWatch, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfigPath)
 	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig of Gardener, %s; APP_GARDENER_KUBECONFIG_PATH says where it is: %w", kubeconfigPath, err)
+		return nil, fmt.Errorf("reading the kubeconfig of Gardener from %s, the value of APP_GARDENER_KUBECONFIG_PATH: %w", kubeconfigPath, err)
 	}
 
-	const burst, perSecond = 200, 100 // hundreds of operations share this client; Gardener has limits of its own
+	const burst, perSecond = 200, 100 // Hundreds of operations share this client. Gardener has limits of its own.
 
 	config.QPS, config.Burst = perSecond, burst
 
-	// Warnings are about deprecated fields; tests of package shoot check its golden files for them.
+	// Warnings are about deprecated fields. The tests of package shoot check the golden files for such fields.
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 
 	for _, wrap := range wrappers {
@@ -71,17 +73,19 @@ func Connect(kubeconfigPath string, wrappers ...func(http.RoundTripper) http.Rou
 
 	api, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("making a client for Gardener: %w", err)
+		return nil, fmt.Errorf("creating a client of Gardener: %w", err)
 	}
 
 	return api, nil
 }
 
-// Follow returns a client that reconnects when the kubeconfig file changes: running calls end on the old connection, later calls use the
-// new one, and the watch resumes there. An invalid file is ignored; at the start it is an error.
+// Follow returns a client that uses a new connection after each change of the kubeconfig file. Running calls finish on the old
+// connection; the watch moves to the new connection. So operators can renew the credentials without a restart. If the file
+// becomes invalid, the client keeps the old connection, and files reports the error in its log and metric. Follow itself fails
+// for an invalid file.
 func Follow(kubeconfigPath string, files *reload.Watcher, namespace string, wrappers ...func(http.RoundTripper) http.RoundTripper) (*Client, error) {
 	connections, err := reload.Load("gardener kubeconfig", func([][]byte) (connection, error) {
-		// Connect reads it again, with the files that it refers to.
+		// Connect reads the kubeconfig and the files to which it refers.
 		api, err := Connect(kubeconfigPath, wrappers...)
 		if err != nil {
 			return connection{}, err
@@ -116,6 +120,7 @@ func exceptWatches(wrap func(http.RoundTripper) http.RoundTripper) func(http.Rou
 	}
 }
 
+// divided is a transport that sends watches and other requests to different transports.
 type divided struct {
 	watches, others http.RoundTripper
 }

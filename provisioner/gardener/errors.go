@@ -14,20 +14,22 @@ import (
 
 const notAsItShould = "Gardener does not respond correctly"
 
-// explain turns an error of Gardener's API into one of package failure, with the action in its text. Nil stays nil.
+// explain turns an error of Gardener's API into one of package failure; nil stays nil. doing and args describe the failed action,
+// such as "reading the Shoot".
 func explain(err error, doing string, args ...any) error {
 	if err == nil {
 		return nil
 	}
 
-	// The limit and the circuit breaker reject requests with errors of their own.
+	// The concurrency limit and the circuit breaker reject requests with errors of package failure.
 	if known, ok := errors.AsType[*failure.Error](err); ok {
 		return failure.Wrap(known.Kind, err, "%s: %s", fmt.Sprintf(doing, args...), known.Text).WithReason(known.Reason, known.Component)
 	}
 
 	kind, said := meant(err)
 
-	// The message of the API server is for the owner of the object; that of a transport may name internal addresses.
+	// Users see the message of the API server, which is meant for them. They do not see errors of the transport, which may
+	// contain internal addresses.
 	text := fmt.Sprintf(doing, args...) + ": " + said
 
 	var status apierrors.APIStatus
@@ -38,13 +40,13 @@ func explain(err error, doing string, args ...any) error {
 	return failure.Wrap(kind, err, "%s", text).WithReason(reasonOf(err), failure.ComponentGardenerClient)
 }
 
-// meant classifies an error of the API. A rejected account of the Provisioner is transient: operations continue once an operator has corrected
-// its credentials or permissions.
+// meant returns the kind of an error of the API, with a clause for users. Rejected credentials and missing permissions of the
+// Provisioner are transient: operations continue after an operator has corrected them.
 func meant(err error) (kind failure.Kind, said string) {
 	switch {
 	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
-		// Not an API server, or one that does not serve Shoots. As an answer of Gardener, its 404 would mean that an existing cluster is
-		// gone.
+		// The server is not an API server, or does not serve Shoots. Its HTTP 404 must not count as NotFound: the Provisioner
+		// would regard an existing cluster as deleted.
 		return failure.Transient, notAsItShould
 	case apierrors.IsNotFound(err):
 		return failure.NotFound, "Gardener has no such object"
@@ -63,8 +65,8 @@ func meant(err error) (kind failure.Kind, said string) {
 	}
 }
 
-// forbidden distinguishes the causes of HTTP 403: a missing permission, an exhausted quota, a rejected object. An API server that has just
-// started forbids everything until it has read its rules.
+// forbidden distinguishes the causes of HTTP 403 by the message: a missing permission, an exhausted quota, or an object that an
+// admission plugin rejects. An API server that has just started forbids everything until it has read its authorization rules.
 func forbidden(err error) (kind failure.Kind, said string) {
 	text := strings.ToLower(err.Error())
 
@@ -80,6 +82,7 @@ func forbidden(err error) (kind failure.Kind, said string) {
 	}
 }
 
+// reasonOf returns the reason in the API server's status, or ReasonInternal for other errors.
 func reasonOf(err error) string {
 	if reason := apierrors.ReasonForError(err); reason != "" {
 		return string(reason)

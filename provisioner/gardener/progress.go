@@ -9,34 +9,37 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// breather is the time between the failure of a Shoot and the request to retry it, so that a cause such as a rate limit can pass.
+// breather is the time between the failure of a Shoot and the request to retry it. Causes such as rate limits need some time to
+// pass.
 const breather = time.Minute
 
-// Progress is the state of Gardener's work on a Shoot.
+// Progress is the state of Gardener's work on a Shoot, derived from its status.
 type Progress struct {
-	// Done says that the Shoot matches its spec.
+	// Done reports whether Gardener has reconciled the latest spec.
 	Done bool
-	// Message describes, for users, what Gardener does or waits for, and its errors.
+	// Message describes Gardener's current work and its errors for users.
 	Message string
-	// Codes are the error codes, comma-separated, or empty.
+	// Codes are the error codes, separated by commas, or empty.
 	Codes string
-	// Stopped says that Gardener has stopped but may succeed when asked to retry.
+	// Stopped reports whether Gardener has stopped after transient errors. The caller calls Retry once Rested returns true.
 	Stopped bool
-	// Err is set if a retry cannot help.
+	// Err is the permanent failure of Gardener's operation, or nil.
 	Err error
-	// Updated is the time of Gardener's last update.
+	// Updated is the time of the last update of the status, from Gardener's clock.
 	Updated time.Time
 }
 
-// Rested reports whether it is time to ask Gardener to retry.
+// Rested reports whether enough time has passed since the failure to ask Gardener to retry.
 func (p Progress) Rested(now time.Time) bool { return !now.Before(p.Updated.Add(breather)) }
 
-// TakenUp reports whether Gardener has started on the latest generation of the Shoot. Until then the status describes an earlier change.
+// TakenUp reports whether Gardener has started to reconcile the latest generation of the Shoot. Until then, the status describes
+// an earlier change and must not be used.
 func TakenUp(shoot *gardencorev1beta1.Shoot) bool {
 	return shoot.Status.LastOperation != nil && shoot.Status.ObservedGeneration >= shoot.Generation
 }
 
-// ProgressOf reads the status of the Shoot. In state Error, Gardener retries by itself; in state Failed it has stopped.
+// ProgressOf returns the progress that the status of the Shoot describes. In the state Error, Gardener retries by itself. In the
+// state Failed, Gardener has stopped until somebody requests a retry.
 func ProgressOf(shoot *gardencorev1beta1.Shoot) Progress {
 	if !TakenUp(shoot) {
 		return Progress{Message: "Gardener has not started with the cluster yet" + unscheduled(shoot)}
@@ -55,14 +58,14 @@ func ProgressOf(shoot *gardencorev1beta1.Shoot) Progress {
 	default:
 		progress.Message = fmt.Sprintf("Gardener is at %d%%: %s", last.Progress, last.Description)
 		if len(shoot.Status.LastErrors) > 0 {
-			progress.Message += ", after it has met: " + problems(shoot)
+			progress.Message += "; earlier problems: " + problems(shoot)
 		}
 	}
 
 	return progress
 }
 
-// unscheduled returns the reason why the Shoot has no Seed, if Gardener reports one.
+// unscheduled returns Gardener's reason why the Shoot has no Seed yet, or "".
 func unscheduled(shoot *gardencorev1beta1.Shoot) string {
 	last := shoot.Status.LastOperation
 	if last == nil || last.State != gardencorev1beta1.LastOperationStatePending || last.Description == "" {
@@ -72,7 +75,7 @@ func unscheduled(shoot *gardencorev1beta1.Shoot) string {
 	return ": " + last.Description
 }
 
-// fail completes the progress of a failed Shoot.
+// fail completes the progress of a Shoot in the state Failed.
 func (p *Progress) fail(shoot *gardencorev1beta1.Shoot) {
 	met, said := found(shoot), problems(shoot)
 
@@ -92,13 +95,13 @@ func (p *Progress) fail(shoot *gardencorev1beta1.Shoot) {
 		WithReason(reason, failure.ComponentGardener)
 }
 
-// aim names the last operation of the Shoot as a verb.
+// aim returns the verb for the type of the last operation, for the error text.
 func aim(shoot *gardencorev1beta1.Shoot) string {
 	switch shoot.Status.LastOperation.Type {
 	case gardencorev1beta1.LastOperationTypeCreate:
-		return "make"
+		return "create"
 	case gardencorev1beta1.LastOperationTypeDelete:
-		return "remove"
+		return "delete"
 	default:
 		return "change"
 	}

@@ -92,7 +92,7 @@ func TestProgressInEachState(t *testing.T) {
 		},
 		"again": {
 			"an earlier error may still be the obstacle", shootAt(newest, gardencorev1beta1.LastOperationStateProcessing, "ERR_NEW"),
-			gardener.Progress{Codes: "ERR_NEW", Message: "Gardener is at 42%: creating DNS, after it has met: because of ERR_NEW (ERR_NEW)"},
+			gardener.Progress{Codes: "ERR_NEW", Message: "Gardener is at 42%: creating DNS; earlier problems: because of ERR_NEW (ERR_NEW)"},
 		},
 		"not scheduled": {
 			"the message says why no Seed accepts the Shoot", shootAt(older, gardencorev1beta1.LastOperationStatePending),
@@ -215,9 +215,9 @@ func TestEachCodeHasRemedy(t *testing.T) {
 
 func TestFailureNamesAction(t *testing.T) {
 	for operation, want := range map[gardencorev1beta1.LastOperationType]string{
-		gardencorev1beta1.LastOperationTypeCreate:    `Gardener could not make the cluster "c-first"`,
+		gardencorev1beta1.LastOperationTypeCreate:    `Gardener could not create the cluster "c-first"`,
 		gardencorev1beta1.LastOperationTypeReconcile: `Gardener could not change the cluster "c-first"`,
-		gardencorev1beta1.LastOperationTypeDelete:    `Gardener could not remove the cluster "c-first"`,
+		gardencorev1beta1.LastOperationTypeDelete:    `Gardener could not delete the cluster "c-first"`,
 	} {
 		shoot := shootAt(newest, gardencorev1beta1.LastOperationStateFailed)
 		shoot.Status.LastOperation.Type = operation

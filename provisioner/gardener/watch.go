@@ -16,15 +16,16 @@ import (
 )
 
 const (
-	// watchTimeout makes the API server end a watch, so that a dead connection is noticed.
+	// watchTimeout is the duration after which the API server ends a watch. The next watch detects a dead connection.
 	watchTimeout = 5 * time.Minute
-	// watchPause is the interval of retries while Gardener does not answer or rejects our credentials. The interval of the informer would
-	// grow to a minute, during which nobody notices that clusters are ready.
+	// watchPause is the interval of retries while Gardener does not answer or rejects our credentials. The informer's own
+	// interval grows to a minute, and ready clusters would go unnoticed that long.
 	watchPause = 2 * time.Second
 )
 
-// Watch calls changed with the name of each Shoot that is created, changed or deleted, until the context ends. It lists again after a lost
-// connection, so no change is missed, but several may be reported as one.
+// Watch calls changed with the name of each Shoot that is created, changed or deleted, until the context ends. It calls changed
+// from one goroutine and also for every Shoot that exists at the start. After a lost connection it lists all Shoots again, so it
+// misses no change, but it may report several changes of a Shoot as one.
 func (c *Client) Watch(ctx context.Context, changed func(name string)) error {
 	seconds := int64(watchTimeout.Seconds())
 
@@ -32,7 +33,7 @@ func (c *Client) Watch(ctx context.Context, changed func(name string)) error {
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			shoots := &gardencorev1beta1.ShootList{}
 			err := untilAnswered(ctx, func() error {
-				return c.connection().List(ctx, shoots, client.InNamespace(c.namespace), &client.ListOptions{Raw: &options})
+				return c.list(ctx, shoots, &client.ListOptions{Raw: &options})
 			})
 
 			return shoots, explain(err, "listing Shoots")
@@ -57,7 +58,7 @@ func (c *Client) Watch(ctx context.Context, changed func(name string)) error {
 		},
 	}
 
-	tell := func(object any) {
+	report := func(object any) {
 		if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = gone.Obj
 		}
@@ -71,9 +72,9 @@ func (c *Client) Watch(ctx context.Context, changed func(name string)) error {
 		ListerWatcher: source,
 		ObjectType:    &gardencorev1beta1.Shoot{},
 		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc:    tell,
-			UpdateFunc: func(_, object any) { tell(object) },
-			DeleteFunc: tell,
+			AddFunc:    report,
+			UpdateFunc: func(_, object any) { report(object) },
+			DeleteFunc: report,
 		},
 		Transform: slim,
 	})
@@ -83,8 +84,8 @@ func (c *Client) Watch(ctx context.Context, changed func(name string)) error {
 	return nil
 }
 
-// untilAnswered repeats a call until the API server answers, also with an error. Rejected credentials count as no answer, because an
-// operator renews them.
+// untilAnswered repeats a call until the API server answers, even with an error. It also repeats a call with rejected
+// credentials, which an operator will renew.
 func untilAnswered(ctx context.Context, call func() error) error {
 	for {
 		err := call()
@@ -102,7 +103,8 @@ func untilAnswered(ctx context.Context, call func() error) error {
 	}
 }
 
-// slim drops fields that the watch does not need, so that thousands of Shoots fit into memory.
+// slim is the transform of the informer's cache. It drops the fields that the watch does not need, so that thousands of Shoots
+// fit into memory.
 func slim(object any) (any, error) {
 	shoot, ok := object.(*gardencorev1beta1.Shoot)
 	if !ok {

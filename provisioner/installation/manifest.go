@@ -18,14 +18,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// ManifestFile is a YAML file with any number of objects. Name is its path in the release. Digests of components include the JSON form.
+// ManifestFile is a YAML file with any number of objects. Name is its path in the release. Digests of components include the JSON
+// form.
 type ManifestFile struct {
 	Name    string `json:"name"`
 	Content []byte `json:"content"`
 }
 
-// ReadManifests returns the file with the name, or all YAML files of the folder with the name and its subfolders, sorted by path. It fails if
-// there is none.
+// ReadManifests returns the file with the name, or all YAML files of the folder with the name and its subfolders, sorted by path.
+// It fails if there is none.
 func ReadManifests(from fs.FS, name string) ([]ManifestFile, error) {
 	var files []ManifestFile
 	err := fs.WalkDir(from, name, func(at string, entry fs.DirEntry, err error) error {
@@ -56,8 +57,8 @@ func ReadManifests(from fs.FS, name string) ([]ManifestFile, error) {
 	return files, nil
 }
 
-// Parse returns the objects of the files with values in place of the placeholders. A placeholder without a value is an error. Errors name the
-// file and never contain a value, because values may be secret.
+// Parse returns the objects of the files with values in place of the placeholders. A placeholder without a value is an error.
+// Errors name the file and never contain a value, because values may be secret.
 func Parse(files []ManifestFile, values map[string]string) ([]*unstructured.Unstructured, error) {
 	return read(files, func(key string) (string, bool) {
 		value, known := values[key]
@@ -134,8 +135,8 @@ func objectsOf(document *yaml.Node, value func(key string) (string, bool)) ([]*u
 	return objects, err
 }
 
-// check rejects objects that no API server accepts. It also rejects objects without a name, such as those with generateName: an inventory could
-// not refer to them.
+// check rejects objects that no API server accepts. It also rejects objects without a name, such as those with generateName: an
+// inventory could not refer to them.
 func check(object *unstructured.Unstructured, line int) error {
 	switch {
 	case object.GetAPIVersion() == "":
@@ -212,8 +213,8 @@ func fillText(node *yaml.Node, value func(key string) (string, bool)) error {
 	return nil
 }
 
-// tagOf returns the YAML tag of an unquoted text. Unlike YAML, it never returns a date, a float or null: a value such as a version is a
-// string.
+// tagOf returns the YAML tag of an unquoted text. Unlike YAML, it never returns a date, a float or null: a value such as a
+// version is a string.
 func tagOf(text string) string {
 	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return "!!int"

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// Plan lists the components to install, in the order of their installation. It contains secret values in clear text: it is stored sealed only,
-// and never logged.
+// Plan lists the components to install, in the order of their installation. It contains secret values in clear text: it is stored
+// sealed only, and never logged.
 type Plan struct {
 	// Version is the version of the release.
 	Version string
@@ -53,8 +53,8 @@ type Progress struct {
 	Message string
 }
 
-// Installer installs plans on clusters. Each call does a bounded amount of work, so callers repeat it until Progress.Done. A call after a crash
-// continues the work. Errors are of package failure.
+// Installer installs plans on clusters. Each call does a bounded amount of work, so callers repeat it until Progress.Done. A call
+// after a crash continues the work. Errors are of package failure.
 type Installer interface {
 	// Install applies the plan, and removes objects that a former plan of this runtime contained and the plan does not.
 	Install(ctx context.Context, cluster *rest.Config, runtimeID string, plan Plan) (Progress, error)

@@ -6,9 +6,10 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// Upgraded merges the order of an upgrade with the former order. The new order decides about components, version and every entry that it
-// contains. Entries that only the former order has depend on the conflict strategy: Merge, the default, keeps them, and Replace drops them.
-// The order's strategy is for the configuration of all components, and a component's strategy for its own configuration.
+// Upgraded merges the order of an upgrade with the former order. The new order decides about components, version and every entry
+// that it contains. Entries that only the former order has depend on the conflict strategy: Merge, the default, keeps them, and
+// Replace drops them. The order's strategy is for the configuration of all components, and a component's strategy for its own
+// configuration.
 func Upgraded(former, wanted spec.Kyma) spec.Kyma {
 	upgraded := wanted
 	upgraded.Configuration = over(former.Configuration, wanted.Configuration, wanted.ConflictStrategy)

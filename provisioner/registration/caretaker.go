@@ -28,8 +28,8 @@ const (
 	failureBatch = 100
 )
 
-// Caretaker reports failed provisionings to Director and removes registrations that no runtime uses. Its work is in the database, so any
-// replica continues the work of another, and a crash loses nothing. All fields are required.
+// Caretaker reports failed provisionings to Director and removes registrations that no runtime uses. Its work is in the database,
+// so any replica continues the work of another, and a crash loses nothing. All fields are required.
 type Caretaker struct {
 	Director Director
 	Rows     *runtimes.Store
@@ -55,14 +55,14 @@ func (c Caretaker) Run(ctx context.Context) error {
 	}
 }
 
-// Care reports the failures and removes the registrations that are due. It joins the errors of both parts: a failure of one does not stop
-// the other.
+// Care reports the failures and removes the registrations that are due. It joins the errors of both parts: a failure of one does
+// not stop the other.
 func (c Caretaker) Care(ctx context.Context) error {
 	return errors.Join(c.reportFailures(ctx), c.settle(ctx))
 }
 
-// reportFailures sets the condition Failed for runtimes whose provisioning has failed. A row is done once Director accepts the report, or
-// rejects it for good.
+// reportFailures sets the condition Failed for runtimes whose provisioning has failed. A row is done once Director accepts the
+// report, or rejects it for good.
 func (c Caretaker) reportFailures(ctx context.Context) error {
 	failed, err := c.Rows.UnreportedFailures(ctx, failureBatch)
 	if err != nil {
@@ -92,8 +92,8 @@ func (c Caretaker) reportFailures(ctx context.Context) error {
 	return errors.Join(wrong...)
 }
 
-// settle settles all registrations older than unsettledFor. It holds each one first, which blocks new attempts of the order and keeps other
-// replicas away.
+// settle settles all registrations older than unsettledFor. It holds each one first, which blocks new attempts of the order and
+// keeps other replicas away.
 func (c Caretaker) settle(ctx context.Context) error {
 	for {
 		now := c.Clock.Now()
@@ -113,8 +113,8 @@ func (c Caretaker) settle(ctx context.Context) error {
 	}
 }
 
-// settleOne unregisters all runtimes with the label of the order, except for those in the database, and closes the row. An unknown tenant
-// has no runtimes in Director.
+// settleOne unregisters all runtimes with the label of the order, except for those in the database, and closes the row. An
+// unknown tenant has no runtimes in Director.
 func (c Caretaker) settleOne(ctx context.Context, registration runtimes.Registration) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()

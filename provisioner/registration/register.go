@@ -33,8 +33,8 @@ type Director interface {
 	Unregister(ctx context.Context, tenant, id string) error
 }
 
-// Registrar registers the runtimes of new orders. It is safe for concurrent use, also for attempts of the same order. All fields are
-// required.
+// Registrar registers the runtimes of new orders. It is safe for concurrent use, also for attempts of the same order. All fields
+// are required.
 type Registrar struct {
 	Director Director
 	Rows     *runtimes.Store
@@ -64,9 +64,9 @@ type Registered struct {
 	made bool
 }
 
-// Register registers the runtime of an order, or returns the registration of an earlier attempt. It stores its intent first, so that a
-// crash after the call to Director leaves a row for the Caretaker. It fails with failure.Transient while the Caretaker removes
-// registrations of the same order.
+// Register registers the runtime of an order, or returns the registration of an earlier attempt. It stores its intent first, so
+// that a crash after the call to Director leaves a row for the Caretaker. It fails with failure.Transient while the Caretaker
+// removes registrations of the same order.
 func (r *Registrar) Register(ctx context.Context, order Order) (Registered, error) {
 	registered := Registered{Tenant: order.Tenant, Label: r.label(order)}
 
@@ -98,9 +98,9 @@ func (r *Registrar) Register(ctx context.Context, order Order) (Registered, erro
 	return registered, err
 }
 
-// earlier returns the ID from an earlier attempt of the order, or "". Concurrent attempts may have registered several runtimes: all
-// attempts use the lowest ID, and the Caretaker removes the others. It also removes deleted runtimes that Director still lists: their
-// rows remain in the database, so their IDs cannot be used again.
+// earlier returns the ID from an earlier attempt of the order, or "". Concurrent attempts may have registered several runtimes:
+// all attempts use the lowest ID, and the Caretaker removes the others. It also removes deleted runtimes that Director still
+// lists: their rows remain in the database, so their IDs cannot be used again.
 func (r *Registrar) earlier(ctx context.Context, registered Registered) (string, error) {
 	found, err := r.Director.Find(ctx, registered.Tenant, LabelOrder, registered.Label)
 	if err != nil {
@@ -128,16 +128,16 @@ func (r *Registrar) earlier(ctx context.Context, registered Registered) (string,
 	return "", nil
 }
 
-// Accept records in the transaction that the order was accepted as this runtime and operation. From then on the registration belongs to
-// the runtime, and the Caretaker reports a failure of the operation.
+// Accept records in the transaction that the order was accepted as this runtime and operation. From then on the registration
+// belongs to the runtime, and the Caretaker reports a failure of the operation.
 func (r *Registrar) Accept(ctx context.Context, tx storage.Tx, order Order, runtimeID, operationID string) error {
 	return r.Rows.AcceptRegistration(ctx, tx, runtimes.Registration{
 		Tenant: order.Tenant, Label: r.label(order), RuntimeID: runtimeID, OperationID: operationID,
 	}, r.Clock.Now())
 }
 
-// Forget unregisters a runtime whose order was rejected after Register. It runs even if the client has disconnected. It returns no error:
-// if the call fails, the Caretaker unregisters the runtime later.
+// Forget unregisters a runtime whose order was rejected after Register. It runs even if the client has disconnected. It returns
+// no error: if the call fails, the Caretaker unregisters the runtime later.
 func (r *Registrar) Forget(ctx context.Context, registered Registered) {
 	if !registered.made {
 		return
@@ -157,8 +157,8 @@ func (r *Registrar) Forget(ctx context.Context, registered Registered) {
 	}
 }
 
-// label returns the value of LabelOrder for all attempts of an order. It is a hash because Director's filters do not accept all characters
-// that occur in keys.
+// label returns the value of LabelOrder for all attempts of an order. It is a hash because Director's filters do not accept all
+// characters that occur in keys.
 func (r *Registrar) label(order Order) string {
 	kind, value := "name", order.ShootName
 	if order.Key != "" {

@@ -18,8 +18,8 @@ const (
 	labelClusterDomain = "gardenerClusterDomain"
 )
 
-// Described is the stage that reports the name and domain of the cluster. It runs after Gardener has created the Shoot, which decides the
-// domain.
+// Described is the stage that reports the name and domain of the cluster. It runs after Gardener has created the Shoot, which
+// decides the domain.
 func Described(d Director, shoots shoot.Reader) process.Stage[operation.Data] {
 	return stage("DescribingRuntime", describe{d, shoots})
 }
@@ -29,16 +29,16 @@ func Connected(d Director) process.Stage[operation.Data] {
 	return stage("TellingConnection", reportConnected{d})
 }
 
-// Forgotten is the stage that unregisters the runtime after Gardener has deleted its Shoot. It runs for every runtime: unregistering an
-// unknown runtime succeeds.
+// Forgotten is the stage that unregisters the runtime after Gardener has deleted its Shoot. It runs for every runtime:
+// unregistering an unknown runtime succeeds.
 func Forgotten(d Director) process.Stage[operation.Data] {
 	return process.Stage[operation.Data]{
 		Name: "UnregisteringRuntime", Retry: process.DefaultRetry(), Steps: process.Steps[operation.Data](unregister{d}),
 	}
 }
 
-// stage returns a stage with one step that skips unregistered runtimes, which were ordered while the Provisioner ran without Director. The
-// names of stages and steps are stored with operations, so they never change.
+// stage returns a stage with one step that skips unregistered runtimes, which were ordered while the Provisioner ran without
+// Director. The names of stages and steps are stored with operations, so they never change.
 func stage(name string, step process.Step[operation.Data]) process.Stage[operation.Data] {
 	return process.Stage[operation.Data]{
 		Name: name, Retry: process.DefaultRetry(),

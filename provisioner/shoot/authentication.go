@@ -21,13 +21,14 @@ const (
 	// claimEmail is the claim whose values have no prefix by default.
 	claimEmail = "email"
 
-	// hashLength is the number of hexadecimal digits in the name of the ConfigMap. The hash distinguishes configurations of one cluster only.
+	// hashLength is the number of hexadecimal digits in the name of the ConfigMap. The hash distinguishes configurations of one
+	// cluster only.
 	hashLength = 10
 )
 
-// authenticationOf returns the ConfigMap with the trusted identity provider, or nil if the order has none. Its name contains a hash of the
-// content. So another content changes the Shoot, which Gardener then reconciles at once, and a Shoot that is still being reconciled keeps the
-// content that it refers to. Client.Tidy of package gardener deletes ConfigMaps without a reference.
+// authenticationOf returns the ConfigMap with the trusted identity provider, or nil if the order has none. Its name contains a
+// hash of the content. So another content changes the Shoot, which Gardener then reconciles at once, and a Shoot that is still
+// being reconciled keeps the content that it refers to. Client.Tidy of package gardener deletes ConfigMaps without a reference.
 func authenticationOf(runtime Runtime, options Options) (*corev1.ConfigMap, error) {
 	order := runtime.Config.OIDCConfig
 	if !HasIdentityProvider(order) {
@@ -64,14 +65,14 @@ func authenticationOf(runtime Runtime, options Options) (*corev1.ConfigMap, erro
 	}, nil
 }
 
-// HasIdentityProvider reports whether the order has an identity provider. An object with empty fields counts as none: the API returns such an
-// object to clients, which may send it back.
+// HasIdentityProvider reports whether the order has an identity provider. An object with empty fields counts as none: the API
+// returns such an object to clients, which may send it back.
 func HasIdentityProvider(order *spec.OIDC) bool {
 	return order != nil && order.ClientID+order.IssuerURL+order.UsernameClaim+order.UsernamePrefix+order.GroupsClaim != ""
 }
 
-// usernamePrefix returns the prefix of user names by the rule for the flags of kube-apiserver: the default is the issuer, except for e-mail
-// addresses, which have no prefix by default.
+// usernamePrefix returns the prefix of user names by the rule for the flags of kube-apiserver: the default is the issuer, except
+// for e-mail addresses, which have no prefix by default.
 func usernamePrefix(order *spec.OIDC) string {
 	switch {
 	case order.UsernamePrefix == noPrefix:

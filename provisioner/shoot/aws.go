@@ -11,8 +11,8 @@ const groupAWS = "aws.provider"
 // metadataHopLimit is the number of network hops to the metadata service: a container is one hop farther away than its machine.
 const metadataHopLimit = 2
 
-// awsCloud returns the part for AWS. Each zone has three subnets: one for the nodes, one for internal and one for public load balancers. The
-// worker configuration is only set if access to the metadata service of a machine requires tokens (IMDSv2).
+// awsCloud returns the part for AWS. Each zone has three subnets: one for the nodes, one for internal and one for public load
+// balancers. The worker configuration is only set if access to the metadata service of a machine requires tokens (IMDSv2).
 func awsCloud(config *spec.AWS, options Options) *cloud {
 	var (
 		names []string

@@ -14,8 +14,8 @@ const groupAzure = "azure.provider"
 // defaultIdleTimeout is the time after which a NAT gateway drops idle connections, in minutes. It is the default of Azure.
 const defaultIdleTimeout = 4
 
-// azureCloud returns the part for Azure. The order has either a network for the machines of all zones, or a network for each zone. Machines
-// without a zone have no NAT gateway: Azure does not support this combination.
+// azureCloud returns the part for Azure. The order has either a network for the machines of all zones, or a network for each
+// zone. Machines without a zone have no NAT gateway: Azure does not support this combination.
 func azureCloud(config *spec.Azure, workers string) *cloud {
 	names := slices.Clone(config.Zones)
 	networks := fields{"vnet": fields{"cidr": config.VnetCIDR}}
@@ -49,8 +49,8 @@ func azureCloud(config *spec.Azure, workers string) *cloud {
 	}
 }
 
-// withNATGateway adds the ordered NAT gateway to a network and returns the network. Without an order, the field is absent, which removes an
-// existing gateway; see gatewayField.
+// withNATGateway adds the ordered NAT gateway to a network and returns the network. Without an order, the field is absent, which
+// removes an existing gateway; see gatewayField.
 func withNATGateway(config *spec.Azure, network fields) fields {
 	if ptr.Deref(config.EnableNATGateway, false) {
 		network[gatewayField] = fields{

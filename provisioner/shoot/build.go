@@ -26,8 +26,8 @@ type Objects struct {
 	Authentication *corev1.ConfigMap
 }
 
-// Build returns the objects for the runtime. It fails with failure.Invalid if the order has no part for its provider. Fields that the order
-// omits stay unset, so that Gardener sets its own defaults. Callers apply the Manifest of each object.
+// Build returns the objects for the runtime. It fails with failure.Invalid if the order has no part for its provider. Fields that
+// the order omits stay unset, so that Gardener sets its own defaults. Callers apply the Manifest of each object.
 func Build(runtime Runtime, options Options) (*Objects, error) {
 	config := runtime.Config
 
@@ -77,8 +77,8 @@ func Build(runtime Runtime, options Options) (*Objects, error) {
 	}}, nil
 }
 
-// kubernetesOf returns the version of Kubernetes and the configuration of the API server. It omits an empty configuration: server-side apply
-// would take ownership of the field.
+// kubernetesOf returns the version of Kubernetes and the configuration of the API server. It omits an empty configuration:
+// server-side apply would take ownership of the field.
 func kubernetesOf(config *spec.Cluster, options Options, authentication *corev1.ConfigMap) gardencorev1beta1.Kubernetes {
 	kubernetes := gardencorev1beta1.Kubernetes{Version: config.KubernetesVersion}
 	if options.AuditPolicyConfigMap == "" && authentication == nil {
@@ -109,8 +109,8 @@ func networkingOf(config *spec.Cluster, cloud *cloud) *gardencorev1beta1.Network
 	}
 }
 
-// maintenanceOf returns the settings of automatic updates. Clusters for production also get the maintenance window of their region, if the
-// operator has configured one.
+// maintenanceOf returns the settings of automatic updates. Clusters for production also get the maintenance window of their
+// region, if the operator has configured one.
 func maintenanceOf(config *spec.Cluster, options Options) *gardencorev1beta1.Maintenance {
 	maintenance := &gardencorev1beta1.Maintenance{AutoUpdate: &gardencorev1beta1.MaintenanceAutoUpdate{
 		KubernetesVersion:   ptr.Deref(config.EnableKubernetesVersionAutoUpdate, options.AutoUpdateKubernetes),
@@ -125,7 +125,8 @@ func maintenanceOf(config *spec.Cluster, options Options) *gardencorev1beta1.Mai
 	return maintenance
 }
 
-// controlPlaneOf returns the failure tolerance of the control plane. With nil, each component of the control plane has a single replica.
+// controlPlaneOf returns the failure tolerance of the control plane. With nil, each component of the control plane has a single
+// replica.
 func controlPlaneOf(config *spec.Cluster) *gardencorev1beta1.ControlPlane {
 	tolerance := given(config.ControlPlaneFailureTolerance)
 	if tolerance == nil {
@@ -162,9 +163,11 @@ type Runtime struct {
 type Options struct {
 	// Namespace is the namespace of the Gardener project.
 	Namespace string
-	// AuditPolicyConfigMap is the name of a ConfigMap with the audit policy, in Namespace. If it is empty, Shoots have no audit policy.
+	// AuditPolicyConfigMap is the name of a ConfigMap with the audit policy, in Namespace. If it is empty, Shoots have no audit
+	// policy.
 	AuditPolicyConfigMap string
-	// AuditLogTenant is the account for the audit logs of all Shoots, or "". The Shoot names it in an annotation for the audit logging of the Gardener installation.
+	// AuditLogTenant is the account for the audit logs of all Shoots, or "". An annotation of the Shoot passes it to the audit
+	// logging of the Gardener installation.
 	AuditLogTenant string
 	// AuditLogs are the targets of audit logs. A Shoot without a target does not get the extension.
 	AuditLogs AuditLogs
@@ -194,8 +197,8 @@ const (
 	AnnotationAuditLogTenant    = "custom.shoot.sapcloud.io/subaccountId"
 )
 
-// metadata returns the name, labels and annotations of the Shoot. Steps check AnnotationRuntimeID before they change a Shoot: after the deletion
-// of a cluster, another runtime may use its name.
+// metadata returns the name, labels and annotations of the Shoot. Steps check AnnotationRuntimeID before they change a Shoot:
+// after the deletion of a cluster, another runtime may use its name.
 func metadata(runtime Runtime, options Options) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{
 		Name:      runtime.Config.Name,
@@ -224,8 +227,8 @@ func metadata(runtime Runtime, options Options) metav1.ObjectMeta {
 	return meta
 }
 
-// Manifest returns the object for server-side apply. It contains only fields that are set: an apply takes ownership of every field that it
-// contains, and a typed Shoot would include an empty status.
+// Manifest returns the object for server-side apply. It contains only fields that are set: an apply takes ownership of every
+// field that it contains, and a typed Shoot would include an empty status.
 func Manifest(object client.Object) (*unstructured.Unstructured, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// cloud is the part of a Shoot that differs between providers. For a new provider, write a function that returns its cloud, and call it in
-// cloudOf.
+// cloud is the part of a Shoot that differs between providers. For a new provider, write a function that returns its cloud, and
+// call it in cloudOf.
 type cloud struct {
 	// profile is the name of the cloud profile in Gardener.
 	profile string
@@ -26,8 +26,8 @@ type cloud struct {
 	infrastructure, controlPlane, worker fields
 }
 
-// cloudOf returns the part of the order for its provider, or a failure.Invalid if the order lacks it. Package validation rejects such orders
-// earlier, with the path of the field.
+// cloudOf returns the part of the order for its provider, or a failure.Invalid if the order lacks it. Package validation rejects
+// such orders earlier, with the path of the field.
 func cloudOf(config *spec.Cluster, options Options) (*cloud, error) {
 	parts := config.ProviderSpecificConfig
 
@@ -47,8 +47,8 @@ func cloudOf(config *spec.Cluster, options Options) (*cloud, error) {
 	}
 }
 
-// fields is a JSON object. The configurations of extensions are written as literals: their Go types are in the repositories of the extensions,
-// which have many dependencies.
+// fields is a JSON object. The configurations of extensions are written as literals: their Go types are in the repositories of
+// the extensions, which have many dependencies.
 type fields = map[string]any
 
 // extensionConfig returns a configuration for an extension of Gardener: the content with the type of the configuration.

@@ -23,8 +23,8 @@ func DefaultExtensions() []string {
 	return []string{ExtensionCertificates, ExtensionDNS, ExtensionNetworkingFilter, ExtensionOIDC}
 }
 
-// extensionsOf returns the extensions sorted by type, each once, and the extension for audit logs at the end. The fixed sequence keeps Shoots
-// unchanged when an operator reorders the setting.
+// extensionsOf returns the extensions sorted by type, each once, and the extension for audit logs at the end. The fixed sequence
+// keeps Shoots unchanged when an operator reorders the setting.
 func extensionsOf(config *spec.Cluster, options Options) ([]gardencorev1beta1.Extension, error) {
 	var extensions []gardencorev1beta1.Extension
 
@@ -85,8 +85,8 @@ type AuditLog struct {
 // AuditLogs maps the provider of a Seed and the region of a Shoot to the target of the audit log.
 type AuditLogs map[string]map[string]AuditLog
 
-// of returns the target for a cluster, or nil. Gardener chooses the Seed later, so of assumes that the Seed has the provider of the Shoot. This
-// is the case unless a cloud profile allows other Seeds.
+// of returns the target for a cluster, or nil. Gardener chooses the Seed later, so of assumes that the Seed has the provider of
+// the Shoot. This is the case unless a cloud profile allows other Seeds.
 func (a AuditLogs) of(config *spec.Cluster) *AuditLog {
 	log, ok := a[config.Provider][config.Region]
 	if !ok {

@@ -13,9 +13,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Keep copies fields of the present Shoot that a change of the order must not undo: versions that Gardener has raised (it rejects lower
-// versions), the hibernation, the Seed after a migration of the control plane, and entries of others in lists and configurations that an
-// apply replaces as a whole. Server-side apply itself keeps the fields that the Provisioner never writes.
+// Keep copies fields of the present Shoot that a change of the order must not undo: versions that Gardener has raised (it rejects
+// lower versions), the hibernation, the Seed after a migration of the control plane, and entries of others in lists and
+// configurations that an apply replaces as a whole. Server-side apply itself keeps the fields that the Provisioner never writes.
 func (o *Objects) Keep(present *gardencorev1beta1.Shoot) {
 	wanted, had := &o.Shoot.Spec, &present.Spec
 	wanted.Kubernetes.Version = newer(wanted.Kubernetes.Version, had.Kubernetes.Version)
@@ -48,9 +48,9 @@ func (o *Objects) Keep(present *gardencorev1beta1.Shoot) {
 		func(restriction gardencorev1beta1.AccessRestrictionWithOptions) string { return restriction.Name })
 }
 
-// keepExtensions keeps the present extensions with their configurations. The order and the settings decide only two things: whether the
-// networking filter is enabled, and the target of audit logs. A Shoot keeps an extension that the settings no longer contain, because its
-// users may depend on it.
+// keepExtensions keeps the present extensions with their configurations. The order and the settings decide only two things:
+// whether the networking filter is enabled, and the target of audit logs. A Shoot keeps an extension that the settings no longer
+// contain, because its users may depend on it.
 func keepExtensions(wanted, had *gardencorev1beta1.ShootSpec) {
 	for i := range wanted.Extensions {
 		extension := &wanted.Extensions[i]
@@ -90,8 +90,8 @@ func keepImage(wanted, had *gardencorev1beta1.ShootMachineImage) {
 	}
 }
 
-// newer returns the higher version. If the order names a minor version only, such as 1.34, it returns the patch version that Gardener has
-// chosen for it.
+// newer returns the higher version. If the order names a minor version only, such as 1.34, it returns the patch version that
+// Gardener has chosen for it.
 func newer(wanted, present string) string {
 	if strings.HasPrefix(present, wanted+".") || Older(wanted, present) {
 		return present
@@ -115,8 +115,8 @@ func Older(version, other string) bool {
 // gatewayField is the only field of a provider configuration that an order removes by omitting it.
 const gatewayField = "natGateway"
 
-// keepConfig merges the wanted configuration into the present one, which others may have extended. Server-side apply does not merge provider
-// configurations: for the API server they are opaque.
+// keepConfig merges the wanted configuration into the present one, which others may have extended. Server-side apply does not
+// merge provider configurations: for the API server they are opaque.
 func keepConfig(wanted, had *runtime.RawExtension) {
 	if wanted == nil || had == nil {
 		return
@@ -132,8 +132,8 @@ func keepConfig(wanted, had *runtime.RawExtension) {
 	}
 }
 
-// overlay merges two JSON values: objects by key, and lists of objects by the field name. Items that only had contains are dropped. For
-// other values it returns wanted.
+// overlay merges two JSON values: objects by key, and lists of objects by the field name. Items that only had contains are
+// dropped. For other values it returns wanted.
 func overlay(had, wanted any) any {
 	switch wanted := wanted.(type) {
 	case map[string]any:

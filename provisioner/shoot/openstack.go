@@ -17,8 +17,8 @@ const (
 	openStackExposureClass = "converged-cloud-internet"
 )
 
-// openStackCloud returns the part for OpenStack. The order may replace all defaults, including the exposure class. The floating pool is the
-// pool of the cluster's external addresses.
+// openStackCloud returns the part for OpenStack. The order may replace all defaults, including the exposure class. The floating
+// pool is the pool of the cluster's external addresses.
 func openStackCloud(config *spec.OpenStack, workers string) *cloud {
 	return &cloud{
 		profile: cmp.Or(ptr.Deref(config.CloudProfileName, ""), openStackProfile),

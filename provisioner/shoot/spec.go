@@ -23,8 +23,8 @@ const (
 	assuredWorkload = "ksa-assured-workload"
 )
 
-// accessRestrictionsOf restricts access to operators in the EU if the order sets EUAccess. Kyma Provisioner sets an annotation instead, which
-// Gardener no longer supports.
+// accessRestrictionsOf restricts access to operators in the EU if the order sets EUAccess. Kyma Provisioner sets an annotation
+// instead, which Gardener no longer supports.
 func accessRestrictionsOf(config *spec.Cluster) []gardencorev1beta1.AccessRestrictionWithOptions {
 	if !ptr.Deref(config.EUAccess, false) {
 		return nil
@@ -76,7 +76,8 @@ func domainsOf(provider *spec.DNSProvider) *gardencorev1beta1.DNSIncludeExclude 
 	return &gardencorev1beta1.DNSIncludeExclude{Include: provider.DomainsInclude}
 }
 
-// providerOf returns the provider of the Shoot with its configurations and all worker pools. SSH access to machines is always off.
+// providerOf returns the provider of the Shoot with its configurations and all worker pools. SSH access to machines is always
+// off.
 func providerOf(config *spec.Cluster, cloud *cloud) (*gardencorev1beta1.Provider, error) {
 	infrastructure, err := raw(cloud.infrastructure)
 	if err != nil {
@@ -107,7 +108,8 @@ func providerOf(config *spec.Cluster, cloud *cloud) (*gardencorev1beta1.Provider
 	return provider, nil
 }
 
-// WorkerPool is the name of the first worker pool, as in Kyma Provisioner. Another name would make Gardener replace all machines of the pool.
+// WorkerPool is the name of the first worker pool, as in Kyma Provisioner. Another name would make Gardener replace all machines
+// of the pool.
 const WorkerPool = "cpu-worker-0"
 
 // FirstPool returns the worker pool that the fields of the cluster itself describe. Orders list only the additional pools.
@@ -121,7 +123,8 @@ func FirstPool(config *spec.Cluster) *spec.WorkerPool {
 	}
 }
 
-// pools returns all worker pools, starting with FirstPool. An additional pool without a machine image gets the image of the first pool.
+// pools returns all worker pools, starting with FirstPool. An additional pool without a machine image gets the image of the first
+// pool.
 func pools(config *spec.Cluster) []*spec.WorkerPool {
 	pools := []*spec.WorkerPool{FirstPool(config)}
 
@@ -137,7 +140,8 @@ func pools(config *spec.Cluster) []*spec.WorkerPool {
 	return pools
 }
 
-// Zones returns the names of the cluster's zones, as worker pools refer to them. It returns nil if the order has no part for its provider.
+// Zones returns the names of the cluster's zones, as worker pools refer to them. It returns nil if the order has no part for its
+// provider.
 func Zones(config *spec.Cluster) []string {
 	cloud, err := cloudOf(config, Options{})
 	if err != nil {
@@ -147,8 +151,8 @@ func Zones(config *spec.Cluster) []string {
 	return cloud.zones
 }
 
-// workerOf returns the worker pool for the Shoot. A pool without zones gets all zones of the cluster. Without a type or size of the disk,
-// Gardener chooses the disk.
+// workerOf returns the worker pool for the Shoot. A pool without zones gets all zones of the cluster. Without a type or size of
+// the disk, Gardener chooses the disk.
 func workerOf(pool *spec.WorkerPool, cloud *cloud) (*gardencorev1beta1.Worker, error) {
 	providerConfig, err := raw(cloud.worker)
 	if err != nil {

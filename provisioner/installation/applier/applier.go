@@ -14,13 +14,14 @@ import (
 )
 
 const (
-	// FieldManager is the field manager of all applied objects. An apply removes fields that it owns and the release no longer sets.
+	// FieldManager is the field manager of all applied objects. An apply removes fields that it owns and the release no longer
+	// sets.
 	FieldManager = "environment-broker"
-	// LabelInstallation is the label of every installed object. Its value is the ID of the runtime. Objects without this label and value are
-	// never deleted.
+	// LabelInstallation is the label of every installed object. Its value is the ID of the runtime. Objects without this label
+	// and value are never deleted.
 	LabelInstallation = "provisioner.environment-broker.io/installation"
-	// AnnotationRecreate is an annotation for manifests of releases. The value "true" lets the applier delete an object and create it again
-	// when a release changes one of its immutable fields.
+	// AnnotationRecreate is an annotation for manifests of releases. The value "true" lets the applier delete an object and
+	// create it again when a release changes one of its immutable fields.
 	AnnotationRecreate = "provisioner.environment-broker.io/recreate"
 
 	// DefaultBudget is the default of Options.Budget.
@@ -36,8 +37,8 @@ type Manifests interface {
 // Options configure an Applier.
 type Options struct {
 	Manifests Manifests
-	// Budget is the time after which a call starts no further component; 0 means DefaultBudget. A call may take longer, because it finishes
-	// the component that it has started.
+	// Budget is the time after which a call starts no further component; 0 means DefaultBudget. A call may take longer, because
+	// it finishes the component that it has started.
 	Budget time.Duration
 	// Now is the clock for the budget.
 	Now func() time.Time
@@ -56,8 +57,8 @@ func New(options Options) *Applier {
 	return &Applier{options}
 }
 
-// Install implements installation.Installer. While an installation is in progress, it skips components that the inventory records as applied
-// and healthy. At the end it clears these records, so that the next installation checks and repairs every component.
+// Install implements installation.Installer. While an installation is in progress, it skips components that the inventory records
+// as applied and healthy. At the end it clears these records, so that the next installation checks and repairs every component.
 func (a *Applier) Install(ctx context.Context, cluster *rest.Config, runtimeID string, plan installation.Plan) (installation.Progress, error) {
 	return a.call(ctx, cluster, runtimeID, func(work *work) (installation.Progress, error) { return a.install(ctx, work, plan) })
 }
@@ -88,9 +89,9 @@ func (a *Applier) exhausted(work *work) bool {
 	return a.options.Now().Sub(work.began) > a.options.Budget
 }
 
-// component applies one component and checks its health. waiting is "" for a ready component. Otherwise it names the object that is not ready,
-// and the next call continues. The order of the writes makes a crash harmless: the inventory lists the objects before they are applied, and
-// records them as applied only afterwards.
+// component applies one component and checks its health. waiting is "" for a ready component. Otherwise it names the object that
+// is not ready, and the next call continues. The order of the writes makes a crash harmless: the inventory lists the objects
+// before they are applied, and records them as applied only afterwards.
 func (a *Applier) component(ctx context.Context, work *work, component installation.Component) (waiting string, err error) {
 	files, err := a.options.Manifests.Manifests(ctx, component.Source)
 	if err != nil {
@@ -141,8 +142,8 @@ type work struct {
 	changed bool
 }
 
-// call connects to the cluster, loads the inventory and does the work. It stores a changed inventory even if the work fails, so that the next
-// call continues from there. An error of the work takes precedence over an error of the store.
+// call connects to the cluster, loads the inventory and does the work. It stores a changed inventory even if the work fails, so
+// that the next call continues from there. An error of the work takes precedence over an error of the store.
 func (a *Applier) call(ctx context.Context, cluster *rest.Config, runtimeID string, do func(*work) (installation.Progress, error),
 ) (installation.Progress, error) {
 	connected, err := client.New(cluster, client.Options{})

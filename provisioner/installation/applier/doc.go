@@ -1,5 +1,5 @@
-// Package applier installs plans by server-side apply and uninstalls them. An inventory in Secrets of the cluster lists the installed objects
-// and records the progress, so that any replica continues where another replica stopped.
+// Package applier installs plans by server-side apply and uninstalls them. An inventory in Secrets of the cluster lists the
+// installed objects and records the progress, so that any replica continues where another replica stopped.
 //
 // Invariants:
 //   - The inventory contains an object before the object is applied, so a crash leaves no object that nobody knows.

@@ -15,9 +15,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
 
-// explain turns an error into one of package failure. Its text starts with where, unless the error is of that package already. Only the
-// rejection of an object is permanent: while a cluster or its webhooks start, any other error may be temporary. Texts of the cluster may
-// quote values of the component. So explain masks secret values, and replaces the cause by its masked text.
+// explain turns an error into one of package failure. Its text starts with where, unless the error is of that package already.
+// Only the rejection of an object is permanent: while a cluster or its webhooks start, any other error may be temporary. Texts of
+// the cluster may quote values of the component. So explain masks secret values, and replaces the cause by its masked text.
 func explain(err error, where string, component installation.Component) error {
 	if known, ok := errors.AsType[*failure.Error](err); ok {
 		masked := *known
@@ -68,8 +68,8 @@ func (e *objectError) text(message string) string {
 		e.ref, message, AnnotationRecreate)
 }
 
-// immutable reports whether the API server rejects the change of an immutable field. Such errors have no reason of their own, so immutable
-// recognizes the messages of the API server, of validation rules (CEL) and of common webhooks.
+// immutable reports whether the API server rejects the change of an immutable field. Such errors have no reason of their own, so
+// immutable recognizes the messages of the API server, of validation rules (CEL) and of common webhooks.
 func immutable(err error) bool {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) && !apierrors.IsBadRequest(err) {
 		return false
@@ -85,7 +85,8 @@ func refuses(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// mask replaces the component's secret values in a text. It also finds them quoted, as in Go and JSON, and in base64, as in Secrets.
+// mask replaces the component's secret values in a text. It also finds them quoted, as in Go and JSON, and in base64, as in
+// Secrets.
 func mask(text string, component installation.Component) string {
 	for _, key := range component.SecretKeys {
 		value := component.Values[key]

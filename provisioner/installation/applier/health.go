@@ -13,9 +13,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// health checks the objects in order and describes the first object that is not ready. waiting is "" if all are ready. missing reports that an
-// object does not exist, so the component must be applied again. A failed Job is an error, because it does not recover; other failing objects
-// may recover.
+// health checks the objects in order and describes the first object that is not ready. waiting is "" if all are ready. missing
+// reports that an object does not exist, so the component must be applied again. A failed Job is an error, because it does not
+// recover; other failing objects may recover.
 func (w *work) health(ctx context.Context, refs []ref) (waiting string, missing bool, err error) {
 	for _, ref := range refs {
 		if ref.readyByExistence() {
@@ -62,7 +62,8 @@ func complete(job *unstructured.Unstructured) bool {
 	})
 }
 
-// readyByExistence reports whether objects of the kind are ready as soon as they exist. health skips them, which saves a call for each object.
+// readyByExistence reports whether objects of the kind are ready as soon as they exist. health skips them, which saves a call for
+// each object.
 func (r ref) readyByExistence() bool {
 	return r.Group == "rbac.authorization.k8s.io" ||
 		r.Group == "" && slices.Contains([]string{"ConfigMap", "Secret", "ServiceAccount"}, r.Kind)

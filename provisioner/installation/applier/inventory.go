@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// inventory lists the installed objects of a cluster and records the progress of an installation. The JSON form is stored in clusters, so its
-// fields must stay compatible.
+// inventory lists the installed objects of a cluster and records the progress of an installation. The JSON form is stored in
+// clusters, so its fields must stay compatible.
 type inventory struct {
-	// Cluster is the UID of the namespace kube-system, which identifies the cluster. In a cluster that was restored from a backup, the UID
-	// differs, and the recorded progress does not count.
+	// Cluster is the UID of the namespace kube-system, which identifies the cluster. In a cluster that was restored from a
+	// backup, the UID differs, and the recorded progress does not count.
 	Cluster types.UID `json:"cluster"`
 	Runtime string    `json:"runtime"`
 	// Entries are the components, in the order in which they were installed.
@@ -32,7 +32,8 @@ type entry struct {
 	Objects []ref `json:"objects,omitempty"`
 	// Former are objects of former releases, which prune removes.
 	Former []ref `json:"former,omitempty"`
-	// Applied is the digest of the applied content; Ready records that its objects are healthy. Both are empty between installations.
+	// Applied is the digest of the applied content; Ready records that its objects are healthy. Both are empty between
+	// installations.
 	Applied string `json:"applied,omitempty"`
 	Ready   bool   `json:"ready,omitempty"`
 }

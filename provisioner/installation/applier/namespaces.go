@@ -18,8 +18,8 @@ const (
 	mostPages = 200
 )
 
-// foreign returns the reason why a namespace must stay, or "". A namespace stays if it contains an object of another owner, which would be
-// deleted with it. The standard namespaces of clusters always stay.
+// foreign returns the reason why a namespace must stay, or "". A namespace stays if it contains an object of another owner, which
+// would be deleted with it. The standard namespaces of clusters always stay.
 func (w *work) foreign(ctx context.Context, namespace ref) (string, error) {
 	if slices.Contains([]string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"}, namespace.Name) {
 		return "it belongs to the cluster", nil
@@ -65,8 +65,8 @@ func (w *work) foreignOf(ctx context.Context, kind schema.GroupVersionKind, name
 	return fmt.Sprintf("it holds more than %d objects of kind %s", mostPages*page, kind.Kind), nil
 }
 
-// isForeign reports whether the object belongs to another owner. Kubernetes creates some objects in every namespace by itself; owner
-// references mark objects that controllers derive from others.
+// isForeign reports whether the object belongs to another owner. Kubernetes creates some objects in every namespace by itself;
+// owner references mark objects that controllers derive from others.
 func (w *work) isForeign(kind string, object metav1.PartialObjectMetadata) bool {
 	switch {
 	case object.Labels[LabelInstallation] == w.runtimeID, object.DeletionTimestamp != nil, len(object.OwnerReferences) > 0:
@@ -78,8 +78,8 @@ func (w *work) isForeign(kind string, object metav1.PartialObjectMetadata) bool 
 	}
 }
 
-// kinds returns the namespaced kinds that can be listed, except for derived ones. It fails if an API group does not answer, because the group
-// could contain foreign objects.
+// kinds returns the namespaced kinds that can be listed, except for derived ones. It fails if an API group does not answer,
+// because the group could contain foreign objects.
 func (w *work) kinds() ([]schema.GroupVersionKind, error) {
 	asked, err := discovery.NewDiscoveryClientForConfig(w.config)
 	if err != nil {

@@ -22,9 +22,9 @@ const (
 	formerObjects = "objects of former releases"
 )
 
-// prune removes the objects of former plans that this plan lacks, last component first, and completes the installation. Two kinds of objects
-// stay: definitions of kinds that still have objects, and namespaces with foreign objects. The message names these, and the next
-// installation tries again to remove them.
+// prune removes the objects of former plans that this plan lacks, last component first, and completes the installation. Two kinds
+// of objects stay: definitions of kinds that still have objects, and namespaces with foreign objects. The message names these,
+// and the next installation tries again to remove them.
 func (w *work) prune(ctx context.Context, plan installation.Plan) (installation.Progress, error) {
 	definitions, rest, namespaces := split(w.unwanted(plan))
 	waiting, err := w.remove(ctx, backwards(rest))
@@ -62,8 +62,8 @@ func removing(subject, waiting string) installation.Progress {
 	return installation.Progress{Message: "removing " + subject + ": " + waiting}
 }
 
-// unwanted returns the objects in the inventory that no component of the plan has. All components of the plan are applied by now, so the
-// inventory lists their present objects. An object that moved from one component to another is wanted.
+// unwanted returns the objects in the inventory that no component of the plan has. All components of the plan are applied by now,
+// so the inventory lists their present objects. An object that moved from one component to another is wanted.
 func (w *work) unwanted(plan installation.Plan) []ref {
 	var wanted, all []ref
 	for _, entry := range slices.Backward(w.inventory.Entries) {
@@ -101,8 +101,8 @@ func (w *work) reasonToKeep(ctx context.Context, ref ref) (string, error) {
 	return w.instances(ctx, ref)
 }
 
-// instances returns a message about an object of the defined kind, or "" if there is none. The deletion of the definition would delete such
-// objects, which may belong to users. It uses the newest stored version, which the API server certainly serves.
+// instances returns a message about an object of the defined kind, or "" if there is none. The deletion of the definition would
+// delete such objects, which may belong to users. It uses the newest stored version, which the API server certainly serves.
 func (w *work) instances(ctx context.Context, definition ref) (string, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(definition.kind())

@@ -16,8 +16,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
 
-// remove deletes the objects, and waiting describes one that still exists. Objects without the label of this installation stay. So does an
-// object that somebody else has created in the meantime under the same name.
+// remove deletes the objects, and waiting describes one that still exists. Objects without the label of this installation stay.
+// So does an object that somebody else has created in the meantime under the same name.
 func (w *work) remove(ctx context.Context, refs []ref) (waiting string, err error) {
 	for _, ref := range refs {
 		there, err := w.delete(ctx, ref)
@@ -31,8 +31,8 @@ func (w *work) remove(ctx context.Context, refs []ref) (waiting string, err erro
 	return waiting, nil
 }
 
-// delete deletes an object of this installation. It returns the object if finalizers keep it, and nil once it is gone. The UID is a
-// precondition: another object with the same name stays.
+// delete deletes an object of this installation. It returns the object if finalizers keep it, and nil once it is gone. The UID is
+// a precondition: another object with the same name stays.
 func (w *work) delete(ctx context.Context, ref ref) (*metav1.PartialObjectMetadata, error) {
 	object := ref.bare()
 	if err := w.client.Get(ctx, ref.key(), object); err != nil {
@@ -85,9 +85,9 @@ func split(refs []ref) (definitions, rest, namespaces []ref) {
 	return definitions, rest, namespaces
 }
 
-// Uninstall implements installation.Installer. It removes the last component first. Of each component it first removes the definitions of
-// kinds, which deletes all their objects: the controllers, which handle the finalizers of these objects, still run at that time. Namespaces
-// without foreign objects follow at the end.
+// Uninstall implements installation.Installer. It removes the last component first. Of each component it first removes the
+// definitions of kinds, which deletes all their objects: the controllers, which handle the finalizers of these objects, still run
+// at that time. Namespaces without foreign objects follow at the end.
 func (a *Applier) Uninstall(ctx context.Context, cluster *rest.Config, runtimeID string) (installation.Progress, error) {
 	return a.call(ctx, cluster, runtimeID, func(work *work) (installation.Progress, error) { return a.uninstall(ctx, work) })
 }
@@ -122,7 +122,8 @@ func (a *Applier) uninstall(ctx context.Context, work *work) (installation.Progr
 	return progress, nil
 }
 
-// removeNamespaces is the last part of an uninstallation. It removes the namespaces that the entries still list, then the inventory itself.
+// removeNamespaces is the last part of an uninstallation. It removes the namespaces that the entries still list, then the
+// inventory itself.
 func (w *work) removeNamespaces(ctx context.Context) (installation.Progress, error) {
 	var namespaces []ref
 	for _, entry := range w.inventory.Entries {

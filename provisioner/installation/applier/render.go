@@ -22,8 +22,9 @@ import (
 // namespaceKey is the key of a value that manifests of every component can use.
 const namespaceKey = "namespace"
 
-// digestOf returns a digest of the component's manifests and values, in hexadecimal. Another digest means that the component must be applied.
-// The digest needs no key although values may be secret: readers of the inventory can also read the Secrets with the values.
+// digestOf returns a digest of the component's manifests and values, in hexadecimal. Another digest means that the component must
+// be applied. The digest needs no key although values may be secret: readers of the inventory can also read the Secrets with the
+// values.
 func digestOf(component installation.Component, files []installation.ManifestFile) (string, error) {
 	content, err := json.Marshal(struct {
 		Namespace string                      `json:"namespace"`
@@ -41,12 +42,13 @@ func digestOf(component installation.Component, files []installation.ManifestFil
 type rendered struct {
 	// objects are the objects to apply.
 	objects []*unstructured.Unstructured
-	// refs identify the objects for the inventory. They include the namespace of the component if this installation created it before.
+	// refs identify the objects for the inventory. They include the namespace of the component if this installation created it
+	// before.
 	refs []ref
 }
 
-// render fills the manifests with values, namespaces and the label of the installation. unknown is a message about a kind that the cluster does
-// not serve yet, or "": another component defines the kind, and the API server serves it with a delay.
+// render fills the manifests with values, namespaces and the label of the installation. unknown is a message about a kind that
+// the cluster does not serve yet, or "": another component defines the kind, and the API server serves it with a delay.
 func (w *work) render(ctx context.Context, component installation.Component, files []installation.ManifestFile,
 ) (result rendered, unknown string, err error) {
 	values := map[string]string{}
@@ -97,8 +99,8 @@ func (w *work) render(ctx context.Context, component installation.Component, fil
 	return rendered{objects, refs}, "", nil
 }
 
-// definitions returns the kinds that the component itself defines, with true for kinds that have namespaces. The API server does not serve
-// these kinds before their definitions are applied.
+// definitions returns the kinds that the component itself defines, with true for kinds that have namespaces. The API server does
+// not serve these kinds before their definitions are applied.
 func definitions(objects []*unstructured.Unstructured) map[schema.GroupKind]bool {
 	defined := map[schema.GroupKind]bool{}
 	for _, object := range objects {
@@ -126,9 +128,9 @@ func (w *work) namespaced(object *unstructured.Unstructured, defined map[schema.
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }
 
-// ownNamespace returns the namespace for a component whose manifests do not contain it. there reports that this installation has created the
-// namespace already: then it must not be applied again, because another component may have set fields of it. For a namespace of another
-// owner, own is nil.
+// ownNamespace returns the namespace for a component whose manifests do not contain it. there reports that this installation has
+// created the namespace already: then it must not be applied again, because another component may have set fields of it. For a
+// namespace of another owner, own is nil.
 func (w *work) ownNamespace(ctx context.Context, name string) (own *unstructured.Unstructured, there bool, err error) {
 	own = &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},

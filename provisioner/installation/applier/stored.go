@@ -23,35 +23,35 @@ import (
 )
 
 const (
-	// Inventory is the name of the Secret with the inventory, in the namespace kube-system. If the inventory does not fit into one Secret,
-	// this Secret has the first part and the names of the Secrets with the other parts.
+	// Inventory is the name of the Secret with the inventory, in the namespace kube-system. If the inventory does not fit into
+	// one Secret, this Secret has the first part and the names of the Secrets with the other parts.
 	Inventory = "environment-broker-installation"
 
 	keyContent = "inventory.json.gz"
 	keyRest    = "rest"
-	// keyWrite has a new value at each write. Otherwise a write without changes would keep the resource version, and would not stop a
-	// concurrent writer.
+	// keyWrite has a new value at each write. Otherwise a write without changes would keep the resource version, and would not
+	// stop a concurrent writer.
 	keyWrite = "write"
 
 	// largestPart bounds the data in one Secret, in bytes. etcd accepts 1.5 MiB for the encoded object, and base64 adds a third.
 	largestPart = 900 << 10
-	// largestInventory, in bytes, and mostValues bound the memory for reading an inventory. They are necessary because the owner of a cluster
-	// can write any data into the Secrets, and decompressed data may have a hundred times the size. An inventory of a hundred thousand
-	// objects fits.
+	// largestInventory, in bytes, and mostValues bound the memory for reading an inventory. They are necessary because the owner
+	// of a cluster can write any data into the Secrets, and decompressed data may have a hundred times the size. An inventory of
+	// a hundred thousand objects fits.
 	largestInventory = 16 << 20
 	mostValues       = 1 << 20
 	mostParts        = largestInventory/largestPart + 1
 )
 
-// stored is the Secret from which an inventory was read, and the names of the Secrets with the other parts. secret is nil for an inventory
-// that was never stored. Its resource version makes the next write conditional.
+// stored is the Secret from which an inventory was read, and the names of the Secrets with the other parts. secret is nil for an
+// inventory that was never stored. Its resource version makes the next write conditional.
 type stored struct {
 	secret *corev1.Secret
 	rest   []string
 }
 
-// load reads the inventory. The inventory of another runtime, which a restored or reused cluster may have, counts as empty. In another cluster
-// than the recorded one, the list of objects counts but the progress does not.
+// load reads the inventory. The inventory of another runtime, which a restored or reused cluster may have, counts as empty. In
+// another cluster than the recorded one, the list of objects counts but the progress does not.
 func load(ctx context.Context, from client.Client, runtimeID string) (*inventory, error) {
 	system := &corev1.Namespace{}
 	if err := from.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
@@ -102,9 +102,9 @@ func broken(err error) error {
 		WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 }
 
-// save stores the inventory. It fails with a conflict if the stored inventory has changed since it was read. The names of additional parts
-// contain a digest of the content, so a crash never mixes parts of two inventories: save creates the new parts, then replaces the Secret
-// that names them, then deletes the old parts.
+// save stores the inventory. It fails with a conflict if the stored inventory has changed since it was read. The names of
+// additional parts contain a digest of the content, so a crash never mixes parts of two inventories: save creates the new parts,
+// then replaces the Secret that names them, then deletes the old parts.
 func (i *inventory) save(ctx context.Context, to client.Client) error {
 	content, err := pack(i)
 	if err != nil {

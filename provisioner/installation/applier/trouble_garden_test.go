@@ -21,8 +21,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
 )
 
-// TestCrashAtEachWrite stops an installation, an upgrade and a removal at their n-th write, once after it and once before. Another call must
-// reach the same result.
+// TestCrashAtEachWrite stops an installation, an upgrade and a removal at their n-th write, once after it and once before.
+// Another call must reach the same result.
 func TestCrashAtEachWrite(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		t.Run(map[bool]string{false: "before", true: "after"}[done], func(t *testing.T) {

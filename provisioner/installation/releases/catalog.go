@@ -17,15 +17,15 @@ import (
 
 // Store provides the files of releases.
 type Store interface {
-	// Open returns the folder of a release, or an fs.ErrNotExist for an unknown version. Catalog passes errors of package failure on; any
-	// other error means that the store is temporarily unavailable.
+	// Open returns the folder of a release, or an fs.ErrNotExist for an unknown version. Catalog passes errors of package failure
+	// on; any other error means that the store is temporarily unavailable.
 	Open(ctx context.Context, version string) (fs.FS, error)
 	// Versions lists the known versions, in any order. The list may be incomplete: Open decides whether a version exists.
 	Versions(ctx context.Context) ([]string, error)
 }
 
-// Catalog implements installation.Releases and applier.Manifests. It reads a release when it is first used, and then keeps it in memory. It is
-// safe for concurrent use.
+// Catalog implements installation.Releases and applier.Manifests. It reads a release when it is first used, and then keeps it in
+// memory. It is safe for concurrent use.
 type Catalog struct {
 	store Store
 	// known maps a version to its *release. Concurrent requests may read the same release twice, with the same result.
@@ -37,7 +37,8 @@ var _ installation.Releases = (*Catalog)(nil)
 // New returns a catalog of the releases in the store.
 func New(store Store) *Catalog { return &Catalog{store: store} }
 
-// Check reads all releases that the store lists. With it, a service reports invalid releases when it starts, instead of during an operation.
+// Check reads all releases that the store lists. With it, a service reports invalid releases when it starts, instead of during an
+// operation.
 func (c *Catalog) Check(ctx context.Context) error {
 	versions, err := c.store.Versions(ctx)
 	if err != nil {
@@ -109,8 +110,8 @@ type brokenError struct{ error }
 
 func (e *brokenError) Unwrap() error { return e.error }
 
-// explain turns an error of release into one of package failure. Only an unknown version is the fault of the order; the error lists the known
-// versions. The problems of an invalid release are for its maintainer, so they are in the cause, which is logged.
+// explain turns an error of release into one of package failure. Only an unknown version is the fault of the order; the error
+// lists the known versions. The problems of an invalid release are for its maintainer, so they are in the cause, which is logged.
 func (c *Catalog) explain(ctx context.Context, version string, err error) error {
 	if _, broken := errors.AsType[*brokenError](err); broken {
 		return failure.Wrap(failure.Permanent, err, "release %s cannot be used because it is invalid; the log has the reason for its maintainer", version).
@@ -131,7 +132,8 @@ func (c *Catalog) explain(ctx context.Context, version string, err error) error 
 	return invalid("kymaConfig.version: there is no release %q; there are %s", version, strings.Join(known, ", "))
 }
 
-// Folder is a Store. Each subfolder contains one release and has the version as its name. Releases may be added while the service runs.
+// Folder is a Store. Each subfolder contains one release and has the version as its name. Releases may be added while the service
+// runs.
 type Folder struct{ FS fs.FS }
 
 // Open implements Store.

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// plan makes the plan for an order. It contains the components that the release always installs and those that the order names, each after
-// its dependencies. The error is failure.Invalid and lists all problems of the order.
+// plan makes the plan for an order. It contains the components that the release always installs and those that the order names,
+// each after its dependencies. The error is failure.Invalid and lists all problems of the order.
 func (r *release) plan(order spec.Kyma) (installation.Plan, error) {
 	problems := &problems{}
 	chosen := r.choose(order, problems)
@@ -38,8 +38,9 @@ func (r *release) plan(order spec.Kyma) (installation.Plan, error) {
 	return plan, nil
 }
 
-// choose returns the required components that the order does not name, in the sequence of the release, then the named components in the
-// sequence of the order. An optional component must be named, also if another component depends on it: nothing is installed silently.
+// choose returns the required components that the order does not name, in the sequence of the release, then the named components
+// in the sequence of the order. An optional component must be named, also if another component depends on it: nothing is
+// installed silently.
 func (r *release) choose(order spec.Kyma, problems *problems) []component {
 	var chosen []component
 	for _, component := range r.Components {
@@ -123,8 +124,8 @@ func (r *release) checkOrder(wrong func(string, ...any)) {
 	}
 }
 
-// sorted moves each component behind its dependencies and otherwise keeps the sequence. Dependencies that are not in the list count as met.
-// circle names the components that cannot be ordered, because they are in a cycle or depend on one.
+// sorted moves each component behind its dependencies and otherwise keeps the sequence. Dependencies that are not in the list
+// count as met. circle names the components that cannot be ordered, because they are in a cycle or depend on one.
 func sorted(components []component) (ordered []component, circle []string) {
 	waiting := slices.Clone(components)
 	for len(waiting) > 0 {
@@ -145,9 +146,10 @@ func sorted(components []component) (ordered []component, circle []string) {
 	return ordered, nil
 }
 
-// resolve merges the values of a component. Later sources win: the defaults of the release, the profile, the order's configuration for all
-// components, the order's configuration for this component. An entry for all components is ignored by components without that key. An entry
-// for this component with an unknown key is a problem. secrets are the keys whose winning entry is secret.
+// resolve merges the values of a component. Later sources win: the defaults of the release, the profile, the order's
+// configuration for all components, the order's configuration for this component. An entry for all components is ignored by
+// components without that key. An entry for this component with an unknown key is a problem. secrets are the keys whose winning
+// entry is secret.
 func (c *component) resolve(order spec.Kyma, problems *problems) (values map[string]string, secrets []string) {
 	values = map[string]string{}
 	set := func(entry *spec.Entry) {

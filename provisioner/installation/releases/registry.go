@@ -51,14 +51,15 @@ type RegistryOptions struct {
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 
-// Registry is a Store of releases in an OCI repository. Each release is an artifact whose tag is the version. Its only layer is a tar.gz of the
-// release's folder. It is safe for concurrent use, also by several processes with the same cache.
+// Registry is a Store of releases in an OCI repository. Each release is an artifact whose tag is the version. Its only layer is a
+// tar.gz of the release's folder. It is safe for concurrent use, also by several processes with the same cache.
 type Registry struct {
 	repository *remote.Repository
 	cache      string
 }
 
-// NewRegistry returns the store. It makes no call, so the registry may be unavailable. It fails if the name of the repository is invalid.
+// NewRegistry returns the store. It makes no call, so the registry may be unavailable. It fails if the name of the repository is
+// invalid.
 func NewRegistry(options RegistryOptions) (*Registry, error) {
 	repository, err := remote.NewRepository(options.Repository)
 	if err != nil {
@@ -98,8 +99,8 @@ func (r *Registry) Versions(ctx context.Context) ([]string, error) {
 	return versions, err
 }
 
-// Open implements Store. It downloads a release that is not in the cache. A cached release is used even if its tag refers to another artifact
-// by now: the content of a version must not change during an installation.
+// Open implements Store. It downloads a release that is not in the cache. A cached release is used even if its tag refers to
+// another artifact by now: the content of a version must not change during an installation.
 func (r *Registry) Open(ctx context.Context, version string) (fs.FS, error) {
 	folder := r.folder(version)
 	if _, err := os.Stat(folder); err == nil {
@@ -118,7 +119,8 @@ func (r *Registry) Open(ctx context.Context, version string) (fs.FS, error) {
 // folder returns the path of a release in the cache.
 func (r *Registry) folder(version string) string { return filepath.Join(r.cache, version) }
 
-// layer returns the descriptor of the release's layer, after a check of its type and size. An artifact with another structure is a brokenError.
+// layer returns the descriptor of the release's layer, after a check of its type and size. An artifact with another structure is
+// a brokenError.
 func (r *Registry) layer(ctx context.Context, version string) (ocispec.Descriptor, error) {
 	found, err := r.repository.Resolve(ctx, version)
 	if errors.Is(err, errdef.ErrNotFound) {
@@ -151,8 +153,8 @@ func (r *Registry) layer(ctx context.Context, version string) (ocispec.Descripto
 	return layer, nil
 }
 
-// fetch downloads the layer. It unpacks the layer into a temporary folder, verifies the digest, and then renames the folder. So a crash or a
-// damaged download never leaves an incomplete release in the cache.
+// fetch downloads the layer. It unpacks the layer into a temporary folder, verifies the digest, and then renames the folder. So a
+// crash or a damaged download never leaves an incomplete release in the cache.
 func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version string) error {
 	if err := os.MkdirAll(r.cache, 0o750); err != nil {
 		return err
@@ -187,8 +189,8 @@ func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version 
 	return err
 }
 
-// refused turns an error of the registry into a failure.Transient. Only the log contains the message of the registry, which may include
-// addresses. Rejected credentials are transient too: operations continue after an operator has corrected them.
+// refused turns an error of the registry into a failure.Transient. Only the log contains the message of the registry, which may
+// include addresses. Rejected credentials are transient too: operations continue after an operator has corrected them.
 func refused(version string, err error) error {
 	if known, ok := errors.AsType[*failure.Error](err); ok {
 		return failure.Wrap(known.Kind, err, "release %s cannot be fetched: %s", version, known.Text).
@@ -205,7 +207,8 @@ func refused(version string, err error) error {
 		WithReason(failure.ReasonSystemAway, failure.ComponentReleases)
 }
 
-// rooted returns the folder with release.yaml. This is the folder itself, or its only subfolder if the archive was made from a folder.
+// rooted returns the folder with release.yaml. This is the folder itself, or its only subfolder if the archive was made from a
+// folder.
 func rooted(folder string) (fs.FS, error) {
 	root := os.DirFS(folder)
 	entries, err := fs.ReadDir(root, ".")
@@ -224,8 +227,8 @@ const (
 	mostBytes = 256 << 20
 )
 
-// unpack writes the files of a tar.gz into the folder. It rejects links and other special files, and paths outside the folder. os.Root enforces
-// the latter even if a concurrent process changes the folder.
+// unpack writes the files of a tar.gz into the folder. It rejects links and other special files, and paths outside the folder.
+// os.Root enforces the latter even if a concurrent process changes the folder.
 func unpack(from io.Reader, folder string) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {

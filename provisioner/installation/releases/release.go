@@ -44,7 +44,8 @@ type component struct {
 	files []installation.ManifestFile
 }
 
-// read reads and validates the release in the folder. The error lists all problems, so that a maintainer can correct them in one go.
+// read reads and validates the release in the folder. The error lists all problems, so that a maintainer can correct them in one
+// go.
 func read(folder fs.FS, version string) (*release, error) {
 	content, err := fs.ReadFile(folder, file)
 	if err != nil {
@@ -109,8 +110,8 @@ func (r *release) checkNames(wrong func(string, ...any)) {
 	}
 }
 
-// readManifests reads the manifests of the component. It reports placeholders without a declared value, which could never be set, and values
-// without a placeholder, which would have no effect.
+// readManifests reads the manifests of the component. It reports placeholders without a declared value, which could never be set,
+// and values without a placeholder, which would have no effect.
 func (c *component) readManifests(folder fs.FS, wrong func(string, ...any)) {
 	if c.Manifests == "" {
 		c.Manifests = c.Name
@@ -158,8 +159,9 @@ func (c *component) checkProfiles(wrong func(string, ...any)) {
 	}
 }
 
-// checkObjects fills the manifests with sample values and reports objects that cannot be installed: invalid ones, objects of two components,
-// which would overwrite each other, and Jobs that Kubernetes deletes after their end. The installer would start such a Job again and again.
+// checkObjects fills the manifests with sample values and reports objects that cannot be installed: invalid ones, objects of two
+// components, which would overwrite each other, and Jobs that Kubernetes deletes after their end. The installer would start such
+// a Job again and again.
 func (r *release) checkObjects(wrong func(string, ...any)) {
 	owners := map[string]string{}
 	for _, component := range r.Components {
