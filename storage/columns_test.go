@@ -11,13 +11,13 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// moment is a row with a time.
+// moment is a row with a time column.
 type moment struct {
 	ID string       `db:"id"`
 	At storage.Time `db:"at"`
 }
 
-// execute executes statements.
+// execute executes the statements in one transaction.
 func execute(t *testing.T, db *storage.DB, statements ...string) {
 	t.Helper()
 
@@ -73,7 +73,7 @@ func TestTimeRoundTrip(t *testing.T) {
 					t.Errorf("%s: got %s, %v, want %s", c.reason, got.At, err, c.want)
 				}
 
-				// A time from At equals the one that is read back.
+				// At returns the time that is read back.
 				if kept := storage.At(c.at); !kept.Equal(got.At.Time) {
 					t.Errorf("%s: At gives %s, the database %s", c.reason, kept, got.At)
 				}

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestTooManyConnections lets other clients take all connections of the server.
+// TestTooManyConnections writes while other clients use all connections that the server accepts.
 func TestTooManyConnections(t *testing.T) {
 	server := postgrestest.Own(t, "max_connections=20")
 	db := storagetest.Open(t, server.Database(t))

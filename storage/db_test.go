@@ -132,7 +132,7 @@ func TestAfterCommit(t *testing.T) {
 	})
 }
 
-// recovered returns the work's error, or its panic.
+// recovered returns the error of work, or the error with which work panics.
 func recovered(work func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -190,7 +190,7 @@ func TestReadersDoNotWaitForTheWriter(t *testing.T) {
 func TestWritersOfTwoReplicasLoseNothing(t *testing.T) {
 	const writers, each = 8, 10
 
-	path := filepath.Join(storagetest.VolatileDir(t), "test.db") // the test does not depend on the speed of a disk
+	path := filepath.Join(storagetest.VolatileDir(t), "test.db") // in memory, so that the speed of a disk does not matter
 	one := storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: path})
 	other := storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: path})
 
@@ -206,7 +206,8 @@ func TestWritersOfTwoReplicasLoseNothing(t *testing.T) {
 
 		running.Go(func() {
 			for range each {
-				// Separate read and write: only a lock from the start makes them atomic.
+				// The read and the write are separate statements. Only a lock from the start of the transaction makes them
+				// atomic.
 				if err := db.InTx(t.Context(), func(tx storage.Tx) error {
 					value, err := storage.Get[int](t.Context(), tx, `SELECT value FROM counter`)
 					if err != nil {
@@ -235,7 +236,7 @@ func TestPasswordMayContainAnyCharacter(t *testing.T) {
 	config.Password = `it's\ a "b" %zz@/?#`
 
 	db, err := storage.Open(t.Context(), config)
-	if err == nil { // a server without authentication
+	if err == nil { // the server accepts any password
 		err = db.Close()
 	}
 

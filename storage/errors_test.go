@@ -88,7 +88,7 @@ func TestBusySQLiteIsUnavailable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	db := storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: path})
 
-	// A connection without the busy timeout of a DB.
+	// A connection without the busy timeout that Open configures.
 	impatient, err := sqlx.Open(storage.DriverSQLite, "file:"+path+"?_pragma=busy_timeout(1)&_txlock=immediate")
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestBusySQLiteIsUnavailable(t *testing.T) {
 
 func TestReadOnlySQLiteIsUnavailable(t *testing.T) {
 	db := storagetest.SQLite(t)
-	execute(t, db, createCounter, zero, `PRAGMA query_only = on`) // as after an error of the disk
+	execute(t, db, createCounter, zero, `PRAGMA query_only = on`) // SQLite is read-only after some disk errors
 
 	if err := add(t.Context(), db.Writer()); !storage.IsUnavailable(err) {
 		t.Errorf("a read-only file gives %v", err)

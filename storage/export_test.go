@@ -10,13 +10,13 @@ import (
 	"github.com/lib/pq"
 )
 
-// PreparedQuery is a statement as sent to PostgreSQL.
+// PreparedQuery is a statement with its arguments, as PostgreSQL receives it.
 type PreparedQuery struct {
 	Text string
 	Args []driver.Value
 }
 
-// OpenRecording opens a PostgreSQL database and reports every statement that is sent to it.
+// OpenRecording opens a PostgreSQL database and calls the function with every statement that it sends.
 func OpenRecording(config Config, record func(PreparedQuery)) (*DB, error) {
 	connector, err := pq.NewConnector(config.postgresDSN())
 	if err != nil {

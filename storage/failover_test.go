@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// writes are the ways to write with a DB.
+// writes returns one call for each way to write with a DB. Each call adds 1 to the counter.
 func writes(db *storage.DB) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
 		"in a transaction": func(ctx context.Context) error {
@@ -24,7 +24,7 @@ func writes(db *storage.DB) map[string]func(ctx context.Context) error {
 	}
 }
 
-// TestFailover directs the host name to a standby, until that is promoted.
+// TestFailover lets the host name point to a standby, and then promotes the standby.
 func TestFailover(t *testing.T) {
 	server := postgrestest.Own(t)
 	db := storagetest.Open(t, server.Database(t))
@@ -55,8 +55,8 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// TestReadOnlyConnectionsAreDropped: a server may be read-only for a while, for example with a nearly full disk. Sessions from
-// that time would stay read-only.
+// TestReadOnlyConnectionsAreDropped makes a server read-only for a while, as operators do when a disk is nearly full. Sessions
+// that started in this time stay read-only, so their connections must be dropped.
 func TestReadOnlyConnectionsAreDropped(t *testing.T) {
 	config := postgrestest.Database(t)
 	setting := `ALTER DATABASE ` + config.Name + ` SET default_transaction_read_only = `
@@ -67,7 +67,7 @@ func TestReadOnlyConnectionsAreDropped(t *testing.T) {
 	db := storagetest.Open(t, config)
 	ways := writes(db)
 
-	delete(ways, "in a transaction") // its transaction is declared read-write, which overrides the setting
+	delete(ways, "in a transaction") // BEGIN declares the transaction read-write, which overrides the setting
 
 	for how, write := range ways {
 		if err := write(t.Context()); !storage.IsUnavailable(err) {

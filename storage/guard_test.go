@@ -11,11 +11,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestNoCallOutlivesItsContext calls a database that stops responding.
+// TestNoCallOutlivesItsContext freezes the connection to the database before or during a call.
 func TestNoCallOutlivesItsContext(t *testing.T) {
 	const (
 		limit = 200 * time.Millisecond
-		// patience is far above the limit and the grace, also on a slow machine, and far below the timeouts of TCP.
+		// patience is far above the sum of limit and cancelGrace, even on a slow machine, and far below the timeouts of TCP.
 		patience = 30 * time.Second
 	)
 
@@ -68,7 +68,7 @@ func TestNoCallOutlivesItsContext(t *testing.T) {
 
 	for name, c := range calls {
 		t.Run(name, func(t *testing.T) {
-			if err := read(t.Context(), db.Reader()); err != nil { // the pool has a connection
+			if err := read(t.Context(), db.Reader()); err != nil { // opens a connection before the freeze
 				t.Fatal(err)
 			}
 
@@ -112,13 +112,14 @@ func TestSlowDatabaseIsUnavailable(t *testing.T) {
 	}
 }
 
-// TestTransactionOfAFrozenReplicaIsEnded: its locks would block the replicas that take over.
+// TestTransactionOfAFrozenReplicaIsEnded checks that the server ends an idle transaction. Otherwise its locks would block the
+// replicas that take over.
 func TestTransactionOfAFrozenReplicaIsEnded(t *testing.T) {
 	config := postgrestest.Database(t)
 	frozen, other := storagetest.Open(t, config), storagetest.Open(t, config)
 	execute(t, frozen, createCounter, zero)
 
-	// The server ends the transaction after five seconds, or somewhat later if it is busy.
+	// The server ends the idle transaction after five seconds, or somewhat later under load.
 	patient, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 
@@ -127,7 +128,7 @@ func TestTransactionOfAFrozenReplicaIsEnded(t *testing.T) {
 			return err
 		}
 
-		// The first replica is idle while the second waits for the row.
+		// The transaction of the first replica is idle while the second replica waits for the row.
 		if err := other.InTx(patient, func(tx storage.Tx) error { return add(patient, tx) }); err != nil {
 			t.Errorf("the other replica does not get the row: %v", err)
 		}

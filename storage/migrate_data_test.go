@@ -26,11 +26,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// set is a set of tables with its migrations.
+// set is a set of tables with the folder of their migrations.
 type set struct {
 	name   string
 	folder string
-	// keys are the sort columns of its tables.
+	// keys are the columns by which the test sorts the rows, by table.
 	keys map[string]string
 }
 
@@ -50,7 +50,7 @@ func TestDataSurvivesEveryMigration(t *testing.T) {
 		keys := storagetest.Keys(t)
 
 		for _, set := range sets() {
-			goTo(t, config, set.name, set.files(), 1)
+			migrateTo(t, config, set.name, set.files(), 1)
 		}
 
 		db := storagetest.Open(t, config)
@@ -60,11 +60,11 @@ func TestDataSurvivesEveryMigration(t *testing.T) {
 
 		for range 2 {
 			readVersion1(t, openAll(t, db, keys))
-			// The audit tables depend on those of the operations and go first.
-			goTo(t, config, "audit", os.DirFS(filepath.Join("auditlog", "migrations", config.Driver)), 0)
+			// The audit tables depend on the tables of operations, so their migrations are reverted first.
+			migrateTo(t, config, "audit", os.DirFS(filepath.Join("auditlog", "migrations", config.Driver)), 0)
 
 			for _, set := range sets() {
-				goTo(t, config, set.name, set.files(), 1)
+				migrateTo(t, config, set.name, set.files(), 1)
 			}
 
 			if diff := cmp.Diff(before, contents(t, db)); diff != "" {
@@ -74,7 +74,7 @@ func TestDataSurvivesEveryMigration(t *testing.T) {
 	})
 }
 
-// insertVersion1 runs the statements of testdata/version1.sql.
+// insertVersion1 runs the statements of testdata/version1.sql. It replaces each {{place}} by an envelope.
 func insertVersion1(t *testing.T, db *storage.DB, keys *secret.Keyring) {
 	t.Helper()
 
@@ -96,7 +96,7 @@ func insertVersion1(t *testing.T, db *storage.DB, keys *secret.Keyring) {
 	}
 }
 
-// contents returns all rows of all tables.
+// contents returns all rows of all sets, by table.
 func contents(t *testing.T, db *storage.DB) map[string][]map[string]any {
 	t.Helper()
 
@@ -167,7 +167,7 @@ func openAll(t *testing.T, db *storage.DB, keys *secret.Keyring) stores {
 	return all
 }
 
-// readVersion1 checks the reads of the rows of version 1.
+// readVersion1 checks what the stores read from the rows of version 1.
 func readVersion1(t *testing.T, all stores) {
 	t.Helper()
 
@@ -239,7 +239,7 @@ func readVersion1(t *testing.T, all stores) {
 	claimable(ctx, t, all, minute(60, 0))
 }
 
-// claimable checks that an engine can resume the operation of version 1, and rolls that back.
+// claimable checks that an engine can claim the waiting operation of version 1, and then reverts the claim.
 func claimable(ctx context.Context, t *testing.T, all stores, at time.Time) {
 	t.Helper()
 

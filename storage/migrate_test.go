@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// eachConfig runs the test with a new database of each driver that was never opened.
+// eachConfig runs the test with the configuration of a new, empty database of each driver.
 func eachConfig(t *testing.T, test func(t *testing.T, config storage.Config)) {
 	t.Helper()
 
@@ -30,7 +30,7 @@ func eachConfig(t *testing.T, test func(t *testing.T, config storage.Config)) {
 	t.Run("postgres", func(t *testing.T) { test(t, postgrestest.Database(t)) })
 }
 
-// migrations returns files with one statement up and one down each.
+// migrations returns migration files. Each migration has one statement for up and one for down.
 func migrations(statements ...[2]string) fs.FS {
 	files := fstest.MapFS{}
 
@@ -63,7 +63,7 @@ func TestReplicasThatStartTogetherMigrateOnce(t *testing.T) {
 
 		for _, db := range opened {
 			running.Go(func() {
-				// One after the other, like the services.
+				// Each replica migrates one set after the other, like the services.
 				for _, set := range []string{"one", "two"} {
 					steps := migrations([2]string{"CREATE TABLE " + set + " (value BIGINT)", "DROP TABLE " + set})
 					if err := db.Migrate(t.Context(), set, steps, "."); err != nil {
@@ -100,7 +100,7 @@ func TestFailedMigrationIsRetried(t *testing.T) {
 			t.Errorf("half a migration is stored: %v, %v", rows, err)
 		}
 
-		for range 2 { // the second time there is nothing to do
+		for range 2 { // the second call changes nothing
 			if err := db.Migrate(t.Context(), "test", migrations(makeCounter, countOne), "."); err != nil {
 				t.Fatal(err)
 			}
@@ -139,7 +139,7 @@ func TestEveryMigrationIsReversible(t *testing.T) {
 					t.Fatal(err)
 				}
 
-				goTo(t, config, set.name, set.files(), 0)
+				migrateTo(t, config, set.name, set.files(), 0)
 
 				if diff := cmp.Diff(append(before, "schema_"+set.name), tables(t, db)); diff != "" {
 					t.Errorf("tables of %s, -want +got:\n%s", set.name, diff)
@@ -151,7 +151,7 @@ func TestEveryMigrationIsReversible(t *testing.T) {
 	})
 }
 
-// tables lists the existing tables.
+// tables lists the names of the existing tables.
 func tables(t *testing.T, db *storage.DB) []string {
 	t.Helper()
 
@@ -168,8 +168,8 @@ func tables(t *testing.T, db *storage.DB) []string {
 	return found
 }
 
-// goTo migrates a set up or down to a version.
-func goTo(t *testing.T, config storage.Config, set string, files fs.FS, version int64) {
+// migrateTo migrates a set up or down to a version.
+func migrateTo(t *testing.T, config storage.Config, set string, files fs.FS, version int64) {
 	t.Helper()
 
 	dialect := goose.DialectSQLite3
@@ -201,7 +201,7 @@ func goTo(t *testing.T, config storage.Config, set string, files fs.FS, version 
 	}
 }
 
-// dsn returns the connection string of the database.
+// dsn returns a connection string for drivers other than the tested one.
 func dsn(config storage.Config) string {
 	if config.Driver == storage.DriverSQLite {
 		return config.Path

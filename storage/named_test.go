@@ -9,15 +9,15 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// labelled is a row with an additional field.
-type labelled struct {
+// labeledPair is an argument with the fields of an embedded struct and one more.
+type labeledPair struct {
 	pair
 
 	Label string `db:"the_label"`
 }
 
 func TestNamed(t *testing.T) {
-	named, err := storage.NewNamed[labelled](`UPDATE pairs SET color = :the_label, size = :size WHERE id = :id AND color <> :the_label`)
+	named, err := storage.NewNamed[labeledPair](`UPDATE pairs SET color = :the_label, size = :size WHERE id = :id AND color <> :the_label`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestNamed(t *testing.T) {
 			Text: `UPDATE pairs SET color = ?, size = ? WHERE id = ? AND color <> ?`,
 			Args: []any{label, int64(7), "a", label},
 		}
-		if diff := cmp.Diff(want, named.Statement(labelled{pair: pair{ID: "a", Size: 7}, Label: label})); diff != "" {
+		if diff := cmp.Diff(want, named.Statement(labeledPair{pair: pair{ID: "a", Size: 7}, Label: label})); diff != "" {
 			t.Errorf("arguments in order of use (-want +got):\n%s", diff)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// listen runs a notifier until the test ends and returns a channel of its wake-ups.
+// listen runs the notifier until the test ends. It returns a channel that receives its wake-ups.
 func listen(t *testing.T, db *storage.DB) (notifier *storage.Notifier, woken <-chan struct{}) {
 	t.Helper()
 
@@ -44,7 +44,7 @@ func TestNotificationWakesTheOtherReplica(t *testing.T) {
 	notifier, _ := listen(t, storagetest.Open(t, config))
 	_, woken := listen(t, storagetest.Open(t, config))
 
-	again := time.NewTicker(50 * time.Millisecond) // a notification before the other replica listens is lost
+	again := time.NewTicker(50 * time.Millisecond) // because a notification is lost if the other replica does not listen yet
 	defer again.Stop()
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -67,7 +67,7 @@ func TestNotifierWithSQLite(t *testing.T) {
 	notifier, woken := listen(t, storagetest.SQLite(t))
 
 	for range 3 {
-		notifier.Notify() // never blocks
+		notifier.Notify() // must not block
 	}
 
 	select {

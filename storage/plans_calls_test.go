@@ -23,7 +23,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// stores has all stores, in one database.
+// stores has the stores of both services, on one database.
 type stores struct {
 	db         *storage.DB
 	keys       *secret.Keyring
@@ -34,7 +34,7 @@ type stores struct {
 	auditlog   *auditlog.Store
 }
 
-// call is one use of a method: `store.Method` or, where it has several, `store.Method how`.
+// call is one use of a method. Its name is `store.Method`, or `store.Method how` if a method has several calls.
 type call func(ctx context.Context) error
 
 // inTx is a call in a transaction.
@@ -44,8 +44,8 @@ func (s stores) inTx(work func(ctx context.Context, tx storage.Tx) error) call {
 	}
 }
 
-// calls returns calls of all methods of all stores. The envelopes of the filled rows cannot be opened: reads of one row fail
-// after their statement.
+// calls returns calls of all methods of all stores. The envelopes of the filled rows cannot be opened, so calls that decrypt a
+// row fail after their statement.
 func (s stores) calls() map[string]call {
 	all := map[string]call{}
 
@@ -56,7 +56,7 @@ func (s stores) calls() map[string]call {
 	return all
 }
 
-// begin adds an instance with its first operation.
+// begin returns the call that adds an instance with its first operation.
 func (s stores) begin(id string) call {
 	return func(ctx context.Context) error {
 		insertion, err := s.instances.Insertion(environment.Instance{ID: id, ShootName: id, CreatedAt: filledAt, UpdatedAt: filledAt})
@@ -157,7 +157,7 @@ func (s stores) operationCalls() map[string]call {
 	}
 }
 
-// engineCalls returns the periodic calls of an engine.
+// engineCalls returns the calls that an engine makes periodically.
 func (s stores) engineCalls() map[string]call {
 	return map[string]call{
 		"operations.QueueDepths": func(ctx context.Context) error {
@@ -203,16 +203,16 @@ func (s stores) engineCalls() map[string]call {
 			columns := []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed(), runtimes.Sealed()}
 
 			return keyrotation.New(keyrotation.Options{
-				DB: s.db, Keys: s.keys, Columns: columns, Clock: hurried{}, Log: logger, Metrics: prometheus.NewRegistry(),
+				DB: s.db, Keys: s.keys, Columns: columns, Clock: noPauseClock{}, Log: logger, Metrics: prometheus.NewRegistry(),
 			}).Rotate(ctx)
 		},
 	}
 }
 
-// hurried is a clock without pauses.
-type hurried struct{ clock.RealClock }
+// noPauseClock is the real clock with timers that expire at once.
+type noPauseClock struct{ clock.RealClock }
 
-func (h hurried) NewTimer(time.Duration) clock.Timer { return h.RealClock.NewTimer(0) }
+func (h noPauseClock) NewTimer(time.Duration) clock.Timer { return h.RealClock.NewTimer(0) }
 
 func (s stores) claim(due process.Due) call {
 	return func(ctx context.Context) error {
@@ -267,7 +267,7 @@ func (s stores) instanceCalls() map[string]call {
 		"instances.Hold": s.inTx(func(ctx context.Context, tx storage.Tx) error {
 			_, err := s.instances.Hold(ctx, tx, process.Record{ID: "p10"}, known, filledAt)
 			if errors.Is(err, storage.ErrNotFound) {
-				return nil // it has no lease
+				return nil // the step has no lease, which is expected
 			}
 
 			return err

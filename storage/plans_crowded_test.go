@@ -13,11 +13,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// fewRows is how many rows and index entries a statement for at most 60 operations may read.
+// fewRows is the limit of rows and index entries that a statement for at most 60 operations may read.
 const fewRows = 500
 
-// readsMuch lists the calls that may read more of a crowded table, with the reason.
-func readsMuch() map[string]string {
+// mayExceedFewRows lists the calls that may read more than fewRows, with the reason.
+func mayExceedFewRows() map[string]string {
 	return map[string]string{
 		"operations.Claim blocked":   "it skips operations behind others of their instance",
 		"operations.Resume":          "it runs once after an outage, and the system may have delayed all operations",
@@ -26,11 +26,11 @@ func readsMuch() map[string]string {
 	}
 }
 
-// crowdedCalls returns the periodic calls of the engine, and the calls for one operation by requests and events.
+// crowdedCalls returns the periodic calls of the engine, and the calls by which requests and events change one operation.
 func (s stores) crowdedCalls() map[string]call {
 	calls := s.operationCalls()
 	maps.Copy(calls, s.engineCalls())
-	delete(calls, "keyrotation.Rotate") // it reads all rows once for each new key
+	delete(calls, "keyrotation.Rotate") // a rotation reads all rows once for each new key
 
 	calls["operations.Claim blocked"] = s.claim(process.Due{Kind: "blocked", Pending: true})
 	calls["operations.ExpirePending none"] = s.expire(filledAt.AddDate(-10, 0, 0))
@@ -49,18 +49,18 @@ func (s stores) due(at time.Time, kinds ...string) call {
 	}
 }
 
-// TestEngineReadsLittleOfACrowdedTable runs the engine's calls with a hundred thousand operations, most of them unfinished. It
-// counts the rows that a plan reads, because an index scan may read all of them, too. Statements stay prepared, so it tries both
-// plans between which PostgreSQL chooses: the custom and the generic one.
+// TestEngineReadsLittleOfACrowdedTable runs the engine's calls on a table with a hundred thousand operations, most of them
+// unfinished. It counts the rows that a plan reads, because an index scan may also read all rows. Statements stay prepared, so
+// the test tries both plans between which PostgreSQL chooses: the custom plan and the generic plan.
 func TestEngineReadsLittleOfACrowdedTable(t *testing.T) {
 	large := openLarge(t, crowdedTables())
 	calls := large.crowdedCalls()
 
 	for _, name := range slices.Sorted(maps.Keys(calls)) {
 		t.Run(name, func(t *testing.T) {
-			statements := large.sentBy(t, calls[name])
-			if _, excused := readsMuch()[name]; excused {
-				return // it only has to return
+			statements := large.statementsOf(t, calls[name])
+			if _, excused := mayExceedFewRows()[name]; excused {
+				return // the call only has to return
 			}
 
 			for _, statement := range statements {
@@ -76,7 +76,7 @@ func TestEngineReadsLittleOfACrowdedTable(t *testing.T) {
 	}
 }
 
-// run runs a statement again, without the rows that the call has added, and rolls it back.
+// run executes a statement of a call again and rolls it back. It first deletes the rows that the call has added.
 func (p planner) run(t *testing.T, mode string, statement storage.PreparedQuery) node {
 	t.Helper()
 
@@ -88,7 +88,7 @@ func (p planner) run(t *testing.T, mode string, statement storage.PreparedQuery)
 	return p.explain(t, "ANALYZE, TIMING OFF", execute)
 }
 
-// read returns how many rows and index entries the plan has read, used or not.
+// read returns the number of rows and index entries that the plan has read, including discarded ones.
 func (n node) read() int {
 	rows := 0.0
 	if n.Table != "" || n.Index != "" {
@@ -103,7 +103,7 @@ func (n node) read() int {
 	return total
 }
 
-// large is a large database that records its statements.
+// large has the stores of a large PostgreSQL database, and records the statements that they send.
 type large struct {
 	stores
 
@@ -111,8 +111,8 @@ type large struct {
 	sent    *[]storage.PreparedQuery
 }
 
-// sentBy makes a call and returns the statements that it sends.
-func (l large) sentBy(t *testing.T, call call) []storage.PreparedQuery {
+// statementsOf makes a call and returns the different statements that it sends.
+func (l large) statementsOf(t *testing.T, call call) []storage.PreparedQuery {
 	t.Helper()
 
 	*l.sent = nil

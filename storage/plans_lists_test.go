@@ -8,10 +8,10 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// page is the size of a page of the operator API plus one.
+// page is the page size of the operator API plus one, by which the API detects a next page.
 const page = 101
 
-// listCalls returns the lists with each filter, with a frequent and an absent value.
+// listCalls returns calls of the lists, with a frequent and an absent value for each filter.
 func (s stores) listCalls() map[string]call {
 	calls := map[string]call{}
 

@@ -25,8 +25,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// mayRead lists the calls that may read a whole table, with the reason.
-func mayRead() map[string]string {
+// mayScan lists the calls that may scan a whole table, with the reason.
+func mayScan() map[string]string {
 	const (
 		nearlyAll = "it counts nearly every row, and only on request"
 		few       = "kinds, plans and regions are few: an index slows down every acceptance, and totals are rarely requested"
@@ -53,8 +53,8 @@ func mayRead() map[string]string {
 	}
 }
 
-// TestEveryStatementUsesAnIndex runs every method of the stores on a large PostgreSQL database, records its statements, and
-// explains them: none scans a whole table.
+// TestEveryStatementUsesAnIndex runs every method of the stores on a large PostgreSQL database, records the statements, and
+// explains them. No statement may scan a whole table, except those of mayScan.
 func TestEveryStatementUsesAnIndex(t *testing.T) {
 	large := openLarge(t, fillTables())
 	calls := large.calls()
@@ -62,7 +62,7 @@ func TestEveryStatementUsesAnIndex(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(calls)) {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
-			statements := large.sentBy(t, calls[name])
+			statements := large.statementsOf(t, calls[name])
 			t.Logf("%d statements, %s", len(statements), time.Since(began))
 
 			if want := listStatements(name); want > 0 && len(*large.sent) != want {
@@ -71,7 +71,7 @@ func TestEveryStatementUsesAnIndex(t *testing.T) {
 
 			for _, statement := range statements {
 				tables := large.planner.readWhole(t, statement)
-				if _, excused := mayRead()[name]; len(tables) > 0 && !excused {
+				if _, excused := mayScan()[name]; len(tables) > 0 && !excused {
 					t.Errorf("it scans %s:\n%s\n%v", strings.Join(tables, " and "), statement.Text, statement.Args)
 				}
 			}
@@ -85,7 +85,7 @@ func TestEveryStatementUsesAnIndex(t *testing.T) {
 	})
 }
 
-// openLarge opens a filled PostgreSQL database.
+// openLarge returns the stores of a new PostgreSQL database that the statements have filled.
 func openLarge(t *testing.T, filling []string) large {
 	t.Helper()
 
@@ -106,11 +106,11 @@ func openLarge(t *testing.T, filling []string) large {
 	return large{stores: stores, planner: openPlanner(t, config), sent: &sent}
 }
 
-// listStatements returns the number of statements of a list, or 0.
+// listStatements returns the number of statements that a list may send, or 0 if the call is no list.
 func listStatements(name string) int {
 	switch {
 	case strings.HasPrefix(name, "auditlog.List "):
-		return 2 // of entries and of operations
+		return 2 // one for each source
 	case strings.Contains(name, ".List "):
 		return 1
 	default:
@@ -118,7 +118,7 @@ func listStatements(name string) int {
 	}
 }
 
-// different removes statements that differ in their arguments only.
+// different returns the statements without those that differ from an earlier one in their arguments only.
 func different(sent []storage.PreparedQuery) []storage.PreparedQuery {
 	seen := map[string]bool{}
 
@@ -130,7 +130,7 @@ func different(sent []storage.PreparedQuery) []storage.PreparedQuery {
 	})
 }
 
-// everyMethod fails the test for methods without a call.
+// everyMethod fails the test unless every method of the stores has a call.
 func everyMethod(t *testing.T, calls map[string]call, stores map[string]reflect.Type) {
 	t.Helper()
 
@@ -150,7 +150,7 @@ func everyMethod(t *testing.T, calls map[string]call, stores map[string]reflect.
 	}
 }
 
-// planner is a connection for EXPLAIN.
+// planner is a connection on which statements are explained.
 type planner struct{ *sqlx.Conn }
 
 func openPlanner(t *testing.T, config storage.Config) planner {
@@ -168,10 +168,10 @@ func openPlanner(t *testing.T, config storage.Config) planner {
 	return planner{conn}
 }
 
-// uses is the number of executions after which PostgreSQL has chosen between the custom and the generic plan.
+// uses is a number of executions after which PostgreSQL has chosen between the custom plan and the generic plan.
 const uses = 7
 
-// readWhole lists the tables that a statement scans, at its first execution or later, when it stays prepared.
+// readWhole lists the tables that a prepared statement scans, at its first execution or a later one.
 func (p planner) readWhole(t *testing.T, statement storage.PreparedQuery) []string {
 	t.Helper()
 
@@ -188,7 +188,7 @@ func (p planner) readWhole(t *testing.T, statement storage.PreparedQuery) []stri
 	return slices.Compact(tables)
 }
 
-// prepare prepares a statement and returns a function that executes it.
+// prepare prepares a statement and returns the EXECUTE statement with its arguments.
 func (p planner) prepare(t *testing.T, statement storage.PreparedQuery) string {
 	t.Helper()
 
@@ -234,14 +234,14 @@ func (p planner) explain(t *testing.T, options, execute string) node {
 	return plans[0].Plan
 }
 
-// node is a step of a plan.
+// node is a node of a plan, with its children in Plans.
 type node struct {
 	Type  string `json:"Node Type"`
 	Table string `json:"Relation Name"`
 	Index string `json:"Index Name"`
 	Plans []node
 
-	// The rows that it has read: each loop returned Rows and discarded the others.
+	// A node has read (Rows + Removed + Rechecked) * Loops rows. It returned Rows in each loop and discarded the others.
 	Rows      float64 `json:"Actual Rows"`
 	Removed   float64 `json:"Rows Removed by Filter"`
 	Rechecked float64 `json:"Rows Removed by Index Recheck"`
@@ -261,7 +261,7 @@ func (n node) scanned() []string {
 	return tables
 }
 
-// literal writes an argument into a statement.
+// literal returns an argument as an SQL literal.
 func literal(value driver.Value) string {
 	switch value := value.(type) {
 	case nil:

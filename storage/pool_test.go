@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// TestConnectionsAreGivenInOrder queues many callers for the writing connection of SQLite.
+// TestConnectionsAreGivenInOrder lets many callers wait for the single write connection of SQLite.
 func TestConnectionsAreGivenInOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 
@@ -42,7 +42,7 @@ func TestConnectionsAreGivenInOrder(t *testing.T) {
 
 			go func() {
 				if err := db.InTx(t.Context(), func(storage.Tx) error {
-					order = append(order, number) // the caller holds the only connection
+					order = append(order, number) // the callback runs while its caller holds the only connection
 
 					return nil
 				}); err != nil {

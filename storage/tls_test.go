@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// TestRootCertificate connects to a server that presents a certificate like PostgreSQL and then hangs up.
+// TestRootCertificate connects to a server that presents a certificate like PostgreSQL and then closes the connection.
 func TestRootCertificate(t *testing.T) {
 	known := httptest.NewTLSServer(nil)
 	defer known.Close()
@@ -56,7 +56,7 @@ func TestRootCertificate(t *testing.T) {
 	}
 }
 
-// showCertificate accepts one TLS connection and returns its result.
+// showCertificate accepts one connection, presents the certificate, and returns the error of the handshake.
 func showCertificate(t *testing.T, config *tls.Config) (port int, shaken <-chan error) {
 	t.Helper()
 
@@ -78,8 +78,8 @@ func showCertificate(t *testing.T, config *tls.Config) (port int, shaken <-chan 
 		}
 		defer connection.Close()
 
-		wish := make([]byte, 8)
-		if _, err := io.ReadFull(connection, wish); err != nil {
+		request := make([]byte, 8)
+		if _, err := io.ReadFull(connection, request); err != nil {
 			results <- err
 
 			return
@@ -93,10 +93,10 @@ func showCertificate(t *testing.T, config *tls.Config) (port int, shaken <-chan 
 
 		secured := tls.Server(connection, config)
 
-		// With TLS 1.3 the server learns only after the handshake whether the client trusts it.
+		// With TLS 1.3 the server learns only from the first read after the handshake whether the client trusts its certificate.
 		err = secured.HandshakeContext(context.WithoutCancel(t.Context()))
 		if err == nil {
-			_, err = io.ReadFull(secured, wish)
+			_, err = io.ReadFull(secured, request)
 		}
 
 		results <- err

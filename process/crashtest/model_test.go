@@ -22,10 +22,10 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// action is an event in the replicas and operations.
+// action is one step of a random script: a request, an intervention, or a fault of a replica.
 type action struct {
 	What string
-	// Instance is the number of the affected instance or replica.
+	// Instance is the number of the instance or replica that the action affects.
 	Instance int
 	// Script lists the results of the first attempts of an accepted operation, in order. Later attempts succeed.
 	Script []result
@@ -50,8 +50,8 @@ type data struct {
 	Done []string `json:"done"`
 }
 
-// model is a model of the engine: a store, its replicas, and the expected state of each operation. The rules of check hold after
-// every action, and those of finally once all operations have ended.
+// model executes actions on a store and its replicas, and records the state that each operation must have. The rules of check
+// hold after every action, the rules of finally once all operations have ended.
 type model struct {
 	*Run[data]
 
@@ -65,7 +65,7 @@ type model struct {
 	kept     map[string][]string // stages that a retry reuses
 	before   map[string]process.Record
 	wrong    []string
-	// successors creates the operations that retry others.
+	// successors is an engine that only creates the operations for retries.
 	successors *process.Engine[data]
 }
 
@@ -172,7 +172,7 @@ func (m *model) skip(instance string) {
 	}
 }
 
-// all returns a consistent snapshot of the operations.
+// all returns a snapshot of the operations, read by one statement.
 func (m *model) all() map[string]process.Record {
 	records := map[string]process.Record{}
 

@@ -11,7 +11,7 @@ func (m *model) note(format string, args ...any) {
 	m.wrong = append(m.wrong, fmt.Sprintf(format, args...))
 }
 
-// follows reports whether an operation in state before may be in state now later.
+// follows reports whether an operation that was in state before may be in state now.
 func follows(before, now process.State) bool {
 	switch before {
 	case process.Pending:
@@ -25,7 +25,7 @@ func follows(before, now process.State) bool {
 	}
 }
 
-// check checks the rules that always hold. It compares consistent snapshots, because the engines keep running.
+// check checks the rules that always hold. It compares two snapshots of all operations, because the engines keep running.
 func (m *model) check() {
 	active, records := map[string]string{}, m.all()
 

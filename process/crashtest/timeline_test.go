@@ -18,7 +18,7 @@ func attempt(stage, step string, number, second int, outcome process.Outcome) pr
 
 func whole(outcome process.Outcome) process.Entry { return process.Entry{Outcome: outcome} }
 
-// compacted returns the compacted entry of the attempts from first to that of the entry.
+// compacted returns the entry with the attempts since first compacted into it.
 func compacted(entry process.Entry, first int) process.Entry {
 	entry.FirstAttempt = first
 

@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// execute runs a removal like the engine, stage by stage, and returns the number of calls. A replica that dies loses the changes
-// since the start of the stage; a living one keeps them.
+// execute runs a removal like the engine, stage by stage. If dies is set, a failed attempt loses the changes of its step, as
+// after a crash; otherwise the changes are kept.
 func execute(t *testing.T, w *fixture, data environment.Data, dies bool) {
 	t.Helper()
 
@@ -48,7 +48,7 @@ func execute(t *testing.T, w *fixture, data environment.Data, dies bool) {
 	}
 }
 
-// TestNoCrashLeavesARuntime injects a fault into each call of a removal in turn: the call or its response is lost.
+// TestNoCrashLeavesARuntime runs a removal once for each of its calls, and loses this call or its response.
 func TestNoCrashLeavesARuntime(t *testing.T) {
 	ordered := environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"}
 	canceled := environment.Data{Instance: instance(), Provisioning: provisioning}

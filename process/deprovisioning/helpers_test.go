@@ -17,7 +17,7 @@ import (
 const (
 	tenant     = "tenant-1"
 	instanceID = "instance-1"
-	// provisioning ordered the runtime, removal removes it.
+	// provisioning is the ID of the operation that ordered the runtime, removal that of the tested operation.
 	provisioning = "op-1"
 	removal      = "op-2"
 
@@ -28,7 +28,7 @@ var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 var errLost = failure.New(failure.Transient, "the answer was lost")
 
-// runtimeOrder is a received order.
+// runtimeOrder is an order that the Provisioner received.
 type runtimeOrder struct {
 	instance     environment.Instance
 	targetSecret string
@@ -44,27 +44,28 @@ type fixture struct {
 	removals map[string]string // the Provisioner's operations, by the runtime that they remove
 	recorded string            // the runtime in the instance's row
 	rows     int               // rows of the instance
-	// suspended reports that the instance's row has no runtime any more, with the change of the suspension.
+	// suspended reports whether the instance was suspended, change the update that was recorded with the suspension.
 	suspended bool
 	change    *environment.Update
 
 	calls []string
-	// broken is the number of the call with the fault, counted from 1: its response is lost, or, if unsent, the call itself.
+	// broken is the number of the call with the fault, counted from 1. The fault loses the response, or, if unsent is set, the
+	// call itself.
 	broken int
 	unsent bool
 
-	// provision and deprovision, if set, are the errors of the Provisioner.
+	// provision and deprovision, if set, are the errors that the Provisioner returns for orders and removals.
 	provision, deprovision error
 	order                  runtimeOrder
 	callers                []provisionerclient.Caller
 }
 
-// newFixture returns a fixture whose provisioning has the given data.
+// newFixture returns a fixture in which the provisioning of the instance has the given data.
 func newFixture(past environment.Data) *fixture {
 	return &fixture{past: past, runtimes: map[string]string{}, orders: map[string]bool{}, removals: map[string]string{}, rows: 1}
 }
 
-// call makes a call, with or without the fault.
+// call counts a call and makes it, with the fault if its number is broken.
 func (w *fixture) call(name string, effect func()) error {
 	w.calls = append(w.calls, name)
 
@@ -114,7 +115,7 @@ func (w *fixture) DeprovisionRuntime(_ context.Context, caller provisionerclient
 	return "removal-of-" + runtimeID, err
 }
 
-// OperationStatus returns a removal as in progress once, and as done afterwards.
+// OperationStatus reports a removal as in progress at the first poll, and then as succeeded.
 func (w *fixture) OperationStatus(_ context.Context, _, operationID string) (provisionerclient.Operation, error) {
 	status := provisionerclient.Operation{ID: operationID, State: provisionerclient.StateInProgress}
 
@@ -221,7 +222,7 @@ func done(t *testing.T, step process.Step[environment.Data], operation Operation
 	return after
 }
 
-// ours is the kind of our Provisioner.
+// ours returns the kind of the Provisioner of this repository.
 func ours() provisionerclient.Kind { return provisionerclient.KindOurs }
 
 func kindOf(former, unknown bool) func() provisionerclient.Kind {

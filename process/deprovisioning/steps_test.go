@@ -234,7 +234,7 @@ func TestCheckRuntimeRemoval(t *testing.T) {
 	}
 }
 
-// TestRetriedRemoval retries with the data of the failed operation.
+// TestRetriedRemoval runs the removal with the data of a failed removal, like a retry.
 func TestRetriedRemoval(t *testing.T) {
 	w := newFixture(environment.Data{})
 	w.deprovision = failure.New(failure.NotFound, "there is no such runtime")

@@ -14,15 +14,15 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// provisioner always returns the same status and records its callers.
+// provisioner returns the same status at every poll, and records the polls.
 type provisioner struct {
 	status provisionerclient.Operation
 	err    error
-	asked  []string
+	polls  []string
 }
 
 func (p *provisioner) OperationStatus(_ context.Context, tenant, operationID string) (provisionerclient.Operation, error) {
-	p.asked = append(p.asked, tenant+"/"+operationID)
+	p.polls = append(p.polls, tenant+"/"+operationID)
 
 	return p.status, p.err
 }
@@ -111,7 +111,7 @@ func TestAwait(t *testing.T) {
 				}
 			}
 
-			if diff := cmp.Diff([]string{"tenant/creation", "tenant/creation"}, p.asked); diff != "" {
+			if diff := cmp.Diff([]string{"tenant/creation", "tenant/creation"}, p.polls); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", c.reason, diff)
 			}
 		})
@@ -138,7 +138,7 @@ func TestAwaitDoesNotPollDuringTheDelay(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if asked, done := len(p.asked) > 0, got.WaitingFor == ""; wait != delay || asked != (delay == 0) || done != asked {
+		if asked, done := len(p.polls) > 0, got.WaitingFor == ""; wait != delay || asked != (delay == 0) || done != asked {
 			t.Errorf("with a delay of %s: polls %t, done %t, runs again after %s", delay, asked, done, wait)
 		}
 	}

@@ -22,7 +22,7 @@ type runtimeOrder struct {
 	targetSecret string
 }
 
-// fakeProvisioner creates one runtime for each idempotency key.
+// fakeProvisioner is a Provisioner that creates one runtime for each idempotency key.
 type fakeProvisioner struct {
 	err    error
 	orders map[string]runtimeOrder
@@ -48,7 +48,7 @@ func (f *fakeProvisioner) OperationStatus(context.Context, string, string) (prov
 	return f.status, f.err
 }
 
-// fakeInstances stores one instance.
+// fakeInstances is a store with one instance.
 type fakeInstances struct {
 	instance environment.Instance
 	err      error

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// fixture is a Provisioner with one operation for each idempotency key, and the broker's row.
+// fixture has a fake Provisioner, which creates one operation for each idempotency key, and the broker's row of the instance.
 type fixture struct {
 	instance environment.Instance
 	upgrades map[string]environment.Cluster
@@ -90,7 +90,7 @@ func newFixture() *fixture {
 	}}
 }
 
-// updating returns an update to more nodes.
+// updating returns an operation that updates the instance to more nodes.
 func updating(w *fixture) Operation {
 	change := environment.UnchangedUpdate(w.instance)
 	change.Cluster.AutoScalerMax = 5
@@ -99,7 +99,7 @@ func updating(w *fixture) Operation {
 		time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 }
 
-// run runs the steps of a stage like the engine, until one is not done.
+// run runs the steps of a stage like the engine, until one of them waits or fails.
 func run(t *testing.T, w *fixture, stage string, operation Operation) (Operation, time.Duration, error) {
 	t.Helper()
 
@@ -167,8 +167,8 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestKubeconfigOfAnOwnCluster changes the kubeconfig, which is recorded once the cluster answers to it. The Provisioner is not
-// called.
+// TestKubeconfigOfAnOwnCluster changes the kubeconfig of a tenant's own cluster. The update is recorded once the cluster answers
+// to the new kubeconfig, and the Provisioner is not called.
 func TestKubeconfigOfAnOwnCluster(t *testing.T) {
 	w := newFixture()
 	w.instance.RuntimeID, w.instance.Request.Cluster = "", environment.Cluster{Own: &environment.OwnCluster{Kubeconfig: "old", ShootName: "s"}}

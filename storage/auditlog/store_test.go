@@ -21,8 +21,8 @@ import (
 
 var began = time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// bench is an audit log with the operations that are part of it.
-type bench struct {
+// fixture is an audit log, with the store of the operations whose entries it lists.
+type fixture struct {
 	*testing.T
 
 	db         *storage.DB
@@ -30,7 +30,7 @@ type bench struct {
 	entries    *auditlog.Store
 }
 
-func onEach(t *testing.T, keep time.Duration, test func(b bench)) {
+func onEach(t *testing.T, keep time.Duration, test func(b fixture)) {
 	t.Helper()
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		operationStore, err := operations.Open(t.Context(), db, storagetest.Keys(t))
@@ -43,12 +43,12 @@ func onEach(t *testing.T, keep time.Duration, test func(b bench)) {
 			t.Fatal(err)
 		}
 
-		test(bench{T: t, db: db, operations: operationStore, entries: entries})
+		test(fixture{T: t, db: db, operations: operationStore, entries: entries})
 	})
 }
 
-// add adds an entry the given minutes after the start.
-func (b bench) add(minute int, entry auditlog.Entry) auditlog.Entry {
+// add adds an entry at the given number of minutes after began.
+func (b fixture) add(minute int, entry auditlog.Entry) auditlog.Entry {
 	b.Helper()
 
 	entry.ID, entry.At = fmt.Sprintf("e%02d", minute), began.Add(time.Duration(minute)*time.Minute)
@@ -59,8 +59,8 @@ func (b bench) add(minute int, entry auditlog.Entry) auditlog.Entry {
 	return entry
 }
 
-// accept accepts an operation the given minutes after the start, and returns its entry.
-func (b bench) accept(minute int, operation process.New, entry auditlog.Entry) auditlog.Entry {
+// accept accepts an operation at the given number of minutes after began, and returns the expected entry.
+func (b fixture) accept(minute int, operation process.New, entry auditlog.Entry) auditlog.Entry {
 	b.Helper()
 
 	encoded, err := entry.Encode()
@@ -82,7 +82,7 @@ func (b bench) accept(minute int, operation process.New, entry auditlog.Entry) a
 }
 
 func TestListUnitesEntriesAndOperations(t *testing.T) {
-	onEach(t, 0, func(b bench) {
+	onEach(t, 0, func(b fixture) {
 		alice, cf := auditlog.Actor{User: "cf", Means: "password", Originator: "alice"}, auditlog.Actor{User: "cf", Means: "password"}
 
 		first := b.accept(1, process.New{Kind: "provision", InstanceID: "i1"}, auditlog.Entry{By: alice, After: auditlog.Fields{"plan": "aws"}})
@@ -124,7 +124,7 @@ func TestListUnitesEntriesAndOperations(t *testing.T) {
 }
 
 func TestEntriesCannotBeChanged(t *testing.T) {
-	onEach(t, 0, func(b bench) {
+	onEach(t, 0, func(b fixture) {
 		b.add(1, auditlog.Entry{Action: auditlog.ActionAccess})
 		b.accept(2, process.New{Kind: "provision", InstanceID: "i1"}, auditlog.Entry{})
 
@@ -159,8 +159,8 @@ func TestEntriesCannotBeChanged(t *testing.T) {
 func TestRetention(t *testing.T) {
 	const keep = 24 * time.Hour
 
-	onEach(t, keep, func(b bench) {
-		// The trigger uses the clock of the database, for which the entry must be old, too.
+	onEach(t, keep, func(b fixture) {
+		// The trigger compares with the clock of the database, so the entry must be old by that clock, too.
 		b.add(1, auditlog.Entry{Action: auditlog.ActionAccess})
 		b.add(2, auditlog.Entry{Action: auditlog.ActionAccess})
 

@@ -22,7 +22,7 @@ const instanceID = "instance"
 
 var createdAt = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// fixture is the broker's tables with one instance.
+// fixture has the broker's stores on a database with one instance.
 type fixture struct {
 	*testing.T
 
@@ -79,7 +79,7 @@ func binding(id string) environment.Binding {
 	}
 }
 
-// insert stores the binding, with an operation that has ended or not.
+// insert stores the binding and its operation, which has ended or is unfinished.
 func (s fixture) insert(made environment.Binding, ended bool) {
 	s.Helper()
 
@@ -151,7 +151,7 @@ func TestBindingRoundTrip(t *testing.T) {
 func TestBindingIDIsFreeDuringTheRemoval(t *testing.T) {
 	each(t, func(s fixture) {
 		former, next := binding("one"), binding("two")
-		next.BindingID, next.CreatedAt = former.BindingID, createdAt.Add(-time.Second) // clocks differ
+		next.BindingID, next.CreatedAt = former.BindingID, createdAt.Add(-time.Second) // the clocks of two replicas differ
 
 		s.insert(former, false)
 

@@ -14,7 +14,7 @@ import (
 )
 
 // TestHoldChecksTheLeaseAfterItsWait ends the operation of a step while the step waits for a transaction that has locked the
-// instance. It needs PostgreSQL: SQLite has one transaction at a time.
+// instance. The test needs PostgreSQL, because SQLite executes one write transaction at a time.
 func TestHoldChecksTheLeaseAfterItsWait(t *testing.T) {
 	db := storagetest.Open(t, postgrestest.Database(t))
 

@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// fixture is a store of instances with operations.
+// fixture has the stores of instances and operations, on one database.
 type fixture struct {
 	*testing.T
 
@@ -26,8 +26,8 @@ type fixture struct {
 	operations *operations.Store
 }
 
-// each runs the test on both databases with five instances: a to c of one account, d and e of another one. a and b were created
-// at the same time, d was removed, and b is being removed.
+// each runs the test on both databases with five instances: a, b and c belong to one account, d and e to another. a and b were
+// created at the same time. d was deleted, and b is being deleted.
 func each(t *testing.T, test func(s fixture)) {
 	t.Helper()
 
@@ -95,7 +95,7 @@ func (s fixture) accept(instanceID, kind string) {
 	})
 }
 
-// begin accepts an operation and claims it.
+// begin accepts an operation and claims it, so that the operation is in progress.
 func (s fixture) begin(instanceID, kind string) process.Record {
 	s.Helper()
 	s.accept(instanceID, kind)
@@ -125,7 +125,7 @@ func (s fixture) finish(instanceID, kind string, state process.State) {
 	}
 }
 
-// list returns the ids of the selected instances.
+// list returns the IDs of the selected instances, in the order of the list.
 func (s fixture) list(filter instances.Filter) []string {
 	s.Helper()
 
@@ -213,7 +213,7 @@ func TestListReturnsTheNewestOperation(t *testing.T) {
 		}
 
 		got, err := s.store.Get(s.Context(), s.db.Reader(), "d")
-		got.Request = environment.Request{} // lists do not decrypt it
+		got.Request = environment.Request{} // lists do not decrypt the request
 
 		if diff := cmp.Diff(got, listed[0].Instance); diff != "" || err != nil {
 			s.Errorf("listed and read instances differ, %v, -read +listed:\n%s", err, diff)
@@ -245,7 +245,7 @@ func TestPages(t *testing.T) {
 				s.Errorf("page %d counts %d, want the total of all pages", len(byKey), s.count(filter))
 			}
 
-			// An instance that is inserted meanwhile does not shift later pages.
+			// An instance that is inserted between two pages does not shift the later page.
 			s.insert("new"+last.ID, 3*time.Hour, func(i *environment.Instance) { i.PlanID, i.PlanName = "other", "other" })
 			s.accept("new"+last.ID, environment.KindProvision)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// open opens the store on the database.
+// open returns a store of instances on the database.
 func open(t *testing.T, db *storage.DB) *instances.Store {
 	t.Helper()
 

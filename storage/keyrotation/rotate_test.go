@@ -18,32 +18,32 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// many is more than one read batch and more than one write batch.
+// many is a number of rows that needs several read batches and several write batches.
 const many = 530
 
 func place(id string) string { return "text of row " + id }
 
-// bench is a table of sealed texts.
-type bench struct {
+// fixture is a database with a table of sealed texts, and the log of the last rotator.
+type fixture struct {
 	*testing.T
 
 	db  *storage.DB
 	log *logtest.Hook
 }
 
-func each(t *testing.T, test func(b *bench)) {
+func each(t *testing.T, test func(b *fixture)) {
 	t.Helper()
 
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		t.Helper()
 
-		b := &bench{T: t, db: db}
+		b := &fixture{T: t, db: db}
 		b.execute(`CREATE TABLE texts (id TEXT PRIMARY KEY, envelope TEXT NOT NULL)`)
 		test(b)
 	})
 }
 
-func (b *bench) execute(statement string, args ...any) {
+func (b *fixture) execute(statement string, args ...any) {
 	b.Helper()
 
 	if err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
@@ -55,8 +55,8 @@ func (b *bench) execute(statement string, args ...any) {
 	}
 }
 
-// fill adds rows that are sealed with the first of the keys.
-func (b *bench) fill(prefix string, count int, keys *secret.Keyring) {
+// fill adds rows that are sealed with the first key of the keyring.
+func (b *fixture) fill(prefix string, count int, keys *secret.Keyring) {
 	b.Helper()
 
 	if err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
@@ -73,8 +73,8 @@ func (b *bench) fill(prefix string, count int, keys *secret.Keyring) {
 	}
 }
 
-// rotator returns a rotator whose log is recorded.
-func (b *bench) rotator(keys *secret.Keyring) (*keyrotation.Rotator, *prometheus.Registry) {
+// rotator returns a rotator with a registry of its own, and records its log in the fixture.
+func (b *fixture) rotator(keys *secret.Keyring) (*keyrotation.Rotator, *prometheus.Registry) {
 	logger, hook := logtest.NewNullLogger()
 	registry := prometheus.NewRegistry()
 	b.log = hook
@@ -85,8 +85,9 @@ func (b *bench) rotator(keys *secret.Keyring) (*keyrotation.Rotator, *prometheus
 	}), registry
 }
 
-// sealedWith counts the rows by the key that they name, and fails the test if the content of a readable row has changed.
-func (b *bench) sealedWith(keys *secret.Keyring) map[string]int {
+// sealedWith counts the rows by the key that their envelope names. It fails the test if the content of a readable row has
+// changed.
+func (b *fixture) sealedWith(keys *secret.Keyring) map[string]int {
 	b.Helper()
 
 	type row struct {
@@ -112,8 +113,8 @@ func (b *bench) sealedWith(keys *secret.Keyring) map[string]int {
 	return counts
 }
 
-// logged lists the log messages, with the key that they name.
-func (b *bench) logged() []string {
+// logged lists the log messages of the last rotator, each after the value of its field key.
+func (b *fixture) logged() []string {
 	lines := []string{}
 	for _, entry := range b.log.AllEntries() {
 		lines = append(lines, strings.TrimSpace(fmt.Sprint(entry.Data["key"], ": ", entry.Message)))
@@ -127,8 +128,8 @@ const (
 	unreadableRows  = "environment_broker_unreadable_rows"
 )
 
-// measured returns the metrics of the table.
-func (b *bench) measured(registry *prometheus.Registry) map[string]float64 {
+// measured returns the values of the metrics, by name.
+func (b *fixture) measured(registry *prometheus.Registry) map[string]float64 {
 	b.Helper()
 
 	families, err := registry.Gather()
@@ -167,11 +168,11 @@ const (
 
 // TestRotation follows the steps of docs/operator/keys.md.
 func TestRotation(t *testing.T) {
-	each(t, func(b *bench) {
+	each(t, func(b *fixture) {
 		former, next := secret.NewKey("k1"), secret.NewKey("k2")
 		b.fill("a", many, ring(b.T, former))
 
-		// First every replica gets the new key after the old one.
+		// First every replica gets the new key as its second key.
 		behind := ring(b.T, former, next)
 		rotator, _ := b.rotator(behind)
 
@@ -183,7 +184,7 @@ func TestRotation(t *testing.T) {
 			b.Errorf("a second key changes nothing: -want +got\n%s", diff)
 		}
 
-		// Then it becomes the first. A row that a replica seals with the old key meanwhile is found, too.
+		// Then the new key becomes the first. The rotation also finds a row that a replica seals with the old key in between.
 		front := ring(b.T, next, former)
 		rotator, registry := b.rotator(front)
 
@@ -209,7 +210,7 @@ func TestRotation(t *testing.T) {
 			b.Errorf("metrics: -want +got\n%s", diff)
 		}
 
-		// At last the old key is removed, and every row opens without it.
+		// Finally operators remove the old key, and every row opens without it.
 		alone := ring(b.T, next)
 		rotator, _ = b.rotator(alone)
 
@@ -220,7 +221,7 @@ func TestRotation(t *testing.T) {
 }
 
 func TestUnreadableRowsAreReportedAndSkipped(t *testing.T) {
-	each(t, func(b *bench) {
+	each(t, func(b *fixture) {
 		former, next := secret.NewKey("k1"), secret.NewKey("k2")
 		b.fill("lost", 2, ring(b.T, secret.NewKey("k0")))
 		b.fill("there", 3, ring(b.T, former))
@@ -255,7 +256,7 @@ func TestUnreadableRowsAreReportedAndSkipped(t *testing.T) {
 func TestConcurrentReplicasAndWriters(t *testing.T) {
 	const writes = 300
 
-	each(t, func(b *bench) {
+	each(t, func(b *fixture) {
 		former, next := secret.NewKey("k1"), secret.NewKey("k2")
 		behind, front := ring(b.T, former, next), ring(b.T, next, former)
 		b.fill("a", many, behind)
@@ -264,7 +265,7 @@ func TestConcurrentReplicasAndWriters(t *testing.T) {
 
 		var replicas, writer sync.WaitGroup
 
-		writer.Go(func() { // a replica that still seals with the former key
+		writer.Go(func() { // acts as a replica that still seals with the former key
 			defer stop()
 
 			for i := range writes {
@@ -277,7 +278,7 @@ func TestConcurrentReplicasAndWriters(t *testing.T) {
 			rotator, _ := b.rotator(front)
 
 			replicas.Go(func() {
-				// It ends once the writer is slower for a moment, or when the context ends.
+				// The rotation ends when it overtakes the writer, or when the context ends.
 				if err := rotator.Rotate(ctx); err != nil && ctx.Err() == nil {
 					b.Error(err)
 				}

@@ -11,9 +11,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestDueOperationsAreClaimedInOrder has more due operations than the limit of a claim.
+// TestDueOperationsAreClaimedInOrder claims fewer operations than are due.
 func TestDueOperationsAreClaimedInOrder(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		due := map[string]time.Duration{"a": 2 * time.Second, "b": 4 * time.Second, "c": time.Second, "d": 3 * time.Second}
 
 		for _, id := range []string{"a", "b", "c", "d"} {
@@ -23,7 +23,8 @@ func TestDueOperationsAreClaimedInOrder(t *testing.T) {
 			b.save(process.Progress{Record: record, Release: true, Now: start})
 		}
 
-		// With statistics of few rows the database reads them in their physical order, unless the query has ORDER BY.
+		// If the statistics say that the table has few rows, the database reads them in their physical order, unless the query
+		// has ORDER BY.
 		if _, err := storage.Exec(b.Context(), b.db.Writer(), `ANALYZE`); err != nil {
 			b.Fatal(err)
 		}
@@ -47,22 +48,22 @@ func TestDueOperationsAreClaimedInOrder(t *testing.T) {
 	})
 }
 
-// TestClaimCreatedAfter excludes operations that were accepted earlier, except for cancellations.
+// TestClaimCreatedAfter checks that a claim excludes operations that were accepted earlier, unless they are canceling.
 func TestClaimCreatedAfter(t *testing.T) {
-	begun := func(b bench) { b.claimOne("former", "op", start) }
+	begun := func(b fixture) { b.claimOne("former", "op", start) }
 
 	cases := map[string]struct {
 		reason string
-		// before is the time between the acceptance and the start of the replica.
+		// before is the time from the acceptance to CreatedAfter of the claim.
 		before time.Duration
-		story  func(b bench)
+		story  func(b fixture)
 		want   []string
 	}{
-		"pending":          {"it may not start", time.Second, func(bench) {}, []string{}},
-		"pending, new":     {"it was accepted while the replica was ready", 0, func(bench) {}, []string{"op"}},
+		"pending":          {"it may not start", time.Second, func(fixture) {}, []string{}},
+		"pending, new":     {"it was accepted while the replica was ready", 0, func(fixture) {}, []string{"op"}},
 		"in progress":      {"it may not continue", time.Second, begun, []string{}},
 		"in progress, new": {"another replica returned it", 0, begun, []string{"op"}},
-		"canceling": {"a deletion waits for its end", time.Second, func(b bench) {
+		"canceling": {"a deletion waits for its end", time.Second, func(b fixture) {
 			begun(b)
 			b.cancel("instance", start)
 		}, []string{"op"}},
@@ -70,7 +71,7 @@ func TestClaimCreatedAfter(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			each(t, func(b bench) {
+			each(t, func(b fixture) {
 				b.accept("op", "instance")
 				c.story(b)
 

@@ -8,15 +8,15 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// TestClaimLimit plans the claims with few operations and keeps the plans with many: PostgreSQL may then evaluate a subquery
-// again for each row.
+// TestClaimLimit prepares the claims on a table with few operations and executes them on a table with many. With such a plan
+// PostgreSQL may evaluate a subquery again for each row.
 func TestClaimLimit(t *testing.T) {
 	const (
 		limit = 5
 		many  = 60
 	)
 
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		claim := func(pending bool) int {
 			claimed, err := b.store.Claim(b.Context(), process.Claim{
 				Due: process.Due{Kind: "provision", Pending: pending}, Owner: "one", Limit: limit, Now: start, Until: start,

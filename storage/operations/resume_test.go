@@ -24,7 +24,7 @@ func TestResume(t *testing.T) {
 		"due today": {"an operation that is already due", "provisioner", process.InProgress, 0, false},
 	}
 
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		now := start.Add(time.Minute)
 
 		for name, c := range cases {

@@ -20,16 +20,16 @@ var start = time.Date(2026, 1, 2, 3, 4, 5, 678000, time.UTC)
 
 const leaseTime = 6 * time.Second
 
-// bench is a store with helpers for the tests.
-type bench struct {
+// fixture is a store of operations on a new database.
+type fixture struct {
 	*testing.T
 
 	db    *storage.DB
 	store *operations.Store
 }
 
-// each runs the case on both databases.
-func each(t *testing.T, test func(b bench)) {
+// each runs the test on both databases.
+func each(t *testing.T, test func(b fixture)) {
 	t.Helper()
 
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
@@ -40,11 +40,11 @@ func each(t *testing.T, test func(b bench)) {
 			t.Fatal(err)
 		}
 
-		test(bench{T: t, db: db, store: store})
+		test(fixture{T: t, db: db, store: store})
 	})
 }
 
-func (b bench) accept(id, instance string) {
+func (b fixture) accept(id, instance string) {
 	b.Helper()
 
 	err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
@@ -60,7 +60,7 @@ func (b bench) accept(id, instance string) {
 	}
 }
 
-func (b bench) claim(owner string, at time.Time) []process.Claimed {
+func (b fixture) claim(owner string, at time.Time) []process.Claimed {
 	b.Helper()
 
 	claimed := storagetest.Claim(b, b.store, process.Claim{
@@ -70,8 +70,8 @@ func (b bench) claim(owner string, at time.Time) []process.Claimed {
 	return claimed
 }
 
-// claimOne claims and expects just the operation.
-func (b bench) claimOne(owner, id string, at time.Time) process.Record {
+// claimOne claims all due operations and fails the test unless it gets only the given one.
+func (b fixture) claimOne(owner, id string, at time.Time) process.Record {
 	b.Helper()
 
 	claimed := b.claim(owner, at)
@@ -82,7 +82,7 @@ func (b bench) claimOne(owner, id string, at time.Time) process.Record {
 	return claimed[0].Record
 }
 
-func (b bench) save(progress process.Progress) process.State {
+func (b fixture) save(progress process.Progress) process.State {
 	b.Helper()
 
 	state, err := b.store.Save(b.Context(), progress)
@@ -93,7 +93,7 @@ func (b bench) save(progress process.Progress) process.State {
 	return state
 }
 
-func (b bench) get(id string) process.Record {
+func (b fixture) get(id string) process.Record {
 	b.Helper()
 
 	record, err := b.store.Get(b.Context(), b.db.Reader(), id)
@@ -104,7 +104,7 @@ func (b bench) get(id string) process.Record {
 	return record
 }
 
-func (b bench) cancel(instance string, at time.Time) []string {
+func (b fixture) cancel(instance string, at time.Time) []string {
 	b.Helper()
 
 	var canceled []string
@@ -122,7 +122,7 @@ func (b bench) cancel(instance string, at time.Time) []string {
 	return canceled
 }
 
-func (b bench) outcomes(id string) []process.Outcome {
+func (b fixture) outcomes(id string) []process.Outcome {
 	b.Helper()
 
 	timeline, err := b.store.Timeline(b.Context(), id)
@@ -154,7 +154,7 @@ func finished(record process.Record, state process.State) process.Progress {
 }
 
 func TestAcceptRoundTrip(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		b.accept("op-1", "instance-1")
 
 		want := process.Record{
@@ -183,7 +183,7 @@ func TestAcceptRoundTrip(t *testing.T) {
 }
 
 func TestOperationsOfAnInstanceRunInOrder(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		b.accept("op-1", "instance-1")
 		b.accept("op-2", "instance-1")
 		b.accept("other", "instance-2")
@@ -209,7 +209,7 @@ func TestOperationsOfAnInstanceRunInOrder(t *testing.T) {
 }
 
 func TestExpiredLeaseIsTakenOverAndFenced(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		b.accept("op-1", "instance-1")
 		old := b.claimOne("replica-a", "op-1", start)
 
@@ -240,31 +240,32 @@ func TestExpiredLeaseIsTakenOverAndFenced(t *testing.T) {
 	})
 }
 
-// TestFencedWrites are rejected by the fence or by the owner: either of them alone would accept one.
+// TestFencedWrites checks that a write needs both the fence and the owner of the lease. Each of them alone would accept one of
+// the writes.
 func TestFencedWrites(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		lose   func(b bench, claimed process.Record)
+		lose   func(b fixture, claimed process.Record)
 	}{
 		"taken over from itself": {
 			"a replica that could not renew its lease claims the operation again during its former run",
-			func(b bench, _ process.Record) { b.claimOne("replica-a", "op-1", start.Add(leaseTime+time.Second)) },
+			func(b fixture, _ process.Record) { b.claimOne("replica-a", "op-1", start.Add(leaseTime+time.Second)) },
 		},
 		"given back": {
 			"a run that returned its lease cannot write, even if no one has claimed the operation since",
-			func(b bench, claimed process.Record) {
+			func(b fixture, claimed process.Record) {
 				b.save(process.Progress{Record: claimed, Release: true, Now: start.Add(time.Second)})
 			},
 		},
 		"ended": {
 			"an ended operation does not change",
-			func(b bench, claimed process.Record) { b.save(finished(claimed, process.Failed)) },
+			func(b fixture, claimed process.Record) { b.save(finished(claimed, process.Failed)) },
 		},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			each(t, func(b bench) {
+			each(t, func(b fixture) {
 				b.accept("op-1", "instance-1")
 				old := b.claimOne("replica-a", "op-1", start)
 				b.save(process.Progress{
@@ -300,7 +301,7 @@ func TestFencedWrites(t *testing.T) {
 }
 
 func TestRenewedLeaseIsKept(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		b.accept("op-1", "instance-1")
 		record := b.claimOne("replica-a", "op-1", start)
 
@@ -324,9 +325,9 @@ func TestRenewedLeaseIsKept(t *testing.T) {
 	})
 }
 
-// TestLateRenewalChangesNothing returns a lease, and claims the operation again, while its renewal is in flight.
+// TestLateRenewalChangesNothing renews a lease that was returned, and a lease of an operation that was claimed again.
 func TestLateRenewalChangesNothing(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		b.accept("op-1", "instance-1")
 		record := b.claimOne("replica-a", "op-1", start)
 		b.save(process.Progress{Record: record, Release: true, Now: start.Add(time.Second)})
@@ -344,13 +345,13 @@ func TestLateRenewalChangesNothing(t *testing.T) {
 		}
 
 		renewed("given back")
-		b.claimOne("replica-a", "op-1", start.Add(2*time.Second)) // nothing blocks it
+		b.claimOne("replica-a", "op-1", start.Add(2*time.Second)) // the late renewal must not block the claim
 		renewed("claimed again by the same replica")
 	})
 }
 
 func TestSaveKeepsProgressAttemptsAndTimeline(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		b.accept("op-1", "instance-1")
 		record := b.claimOne("replica-a", "op-1", start)
 
@@ -411,7 +412,7 @@ func TestSaveKeepsProgressAttemptsAndTimeline(t *testing.T) {
 }
 
 func TestWakeDuringAStep(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		b.accept("op-1", "instance-1")
 		record := b.claimOne("replica-a", "op-1", start)
 		record.WaitingFor, record.NextRun = "event-1", start.Add(time.Hour)
@@ -439,7 +440,7 @@ func TestWakeDuringAStep(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		b.accept("running", "instance-1")
 		record := b.claimOne("replica-a", "running", start)
 		b.accept("waiting", "instance-1")
@@ -472,7 +473,7 @@ func TestCancel(t *testing.T) {
 }
 
 func TestOnEnded(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		var told []process.Record
 
 		b.store.OnEnded(func(record process.Record) { told = append(told, record) })
@@ -502,7 +503,7 @@ func TestOnEnded(t *testing.T) {
 }
 
 func TestExpirePending(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		b.accept("running", "instance-1")
 		b.claimOne("replica-a", "running", start)
 		b.accept("waiting", "instance-1")
@@ -537,7 +538,7 @@ func TestExpirePending(t *testing.T) {
 }
 
 func TestReads(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		b.accept("op-1", "instance-1")
 		b.save(finished(b.claimOne("replica-a", "op-1", start), process.Succeeded))
 		b.accept("op-2", "instance-1")
@@ -587,7 +588,7 @@ func TestReads(t *testing.T) {
 }
 
 func TestOpenWithOtherKeysFails(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		b.accept("op-1", "instance-1")
 
 		if _, err := operations.Open(b.Context(), b.db, storagetest.Keys(b)); err == nil || !strings.Contains(err.Error(), "APP_DATABASE_SECRET_KEYS") {

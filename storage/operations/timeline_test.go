@@ -16,8 +16,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// attempts saves an entry for each attempt, a minute apart.
-func (b bench) attempts(id string, entries ...process.Entry) []process.Entry {
+// attempts saves the entries, each under a claim of its own and a minute apart, and returns the timeline.
+func (b fixture) attempts(id string, entries ...process.Entry) []process.Entry {
 	b.Helper()
 
 	at := start
@@ -41,7 +41,7 @@ func (b bench) attempts(id string, entries ...process.Entry) []process.Entry {
 		b.Fatal(err)
 	}
 
-	return timeline[1:] // without the entry of the acceptance
+	return timeline[1:] // the first entry is that of the acceptance
 }
 
 func TestEqualAttemptsShareAnEntry(t *testing.T) {
@@ -109,7 +109,7 @@ func TestEqualAttemptsShareAnEntry(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			each(t, func(b bench) {
+			each(t, func(b fixture) {
 				b.accept("op", "instance")
 
 				got := b.attempts("op", slices.Clone(c.entries)...)
@@ -122,7 +122,7 @@ func TestEqualAttemptsShareAnEntry(t *testing.T) {
 }
 
 // ended accepts an operation and ends it at the given time.
-func (b bench) ended(id string, at time.Time) {
+func (b fixture) ended(id string, at time.Time) {
 	b.Helper()
 	b.accept(id, "instance of "+id)
 
@@ -136,7 +136,7 @@ func (b bench) ended(id string, at time.Time) {
 func TestOldTimelinesAreRemoved(t *testing.T) {
 	const keep = 24 * time.Hour
 
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		clock := clocktesting.NewFakeClock(start.Add(48 * time.Hour))
 		sweep := func(keep time.Duration) {
 			logger, _ := logtest.NewNullLogger()
@@ -188,7 +188,7 @@ func TestOldTimelinesAreRemoved(t *testing.T) {
 }
 
 func TestManyOldTimelinesAreRemovedInBatches(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		const many, batch = 5, 2
 
 		for id := range many {
@@ -215,7 +215,7 @@ func TestManyOldTimelinesAreRemovedInBatches(t *testing.T) {
 }
 
 func TestSaveWaitsForAnOperator(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		b.accept("op", "instance")
 		record := b.claimOne("replica-a", "op", start)
 		saved := make(chan error, 1)
@@ -232,7 +232,7 @@ func TestSaveWaitsForAnOperator(t *testing.T) {
 				saved <- err
 			}()
 
-			return b.untilSomebodyWaits()
+			return b.awaitWaitingTransaction()
 		})
 		if err := errors.Join(err, <-saved); err != nil {
 			b.Fatal(err)
@@ -245,9 +245,9 @@ func TestSaveWaitsForAnOperator(t *testing.T) {
 	})
 }
 
-// untilSomebodyWaits returns when another transaction waits for this one. On SQLite it returns at once, because there is one
-// writer.
-func (b bench) untilSomebodyWaits() error {
+// awaitWaitingTransaction returns when another transaction waits for a lock of this one. On SQLite, which has one writer, it
+// returns at once.
+func (b fixture) awaitWaitingTransaction() error {
 	for b.db.Driver() == storage.DriverPostgres {
 		waiting, err := storage.Select[int](b.Context(), b.db.Reader(), `SELECT 1 FROM pg_locks WHERE NOT granted AND pid IN (
 			SELECT pid FROM pg_stat_activity WHERE datname = current_database())`)

@@ -16,28 +16,28 @@ import (
 
 const hold = 2 * time.Minute
 
-// registrations is the fixture of registration tests: bench plus an operations store.
+// registrations is a fixture with the store of operations, which registrations refer to.
 type registrations struct {
-	bench
+	fixture
 
 	operations *operations.Store
 }
 
-// eachWithOperations runs the case on both databases.
+// eachWithOperations runs the test on both databases.
 func eachWithOperations(t *testing.T, test func(b registrations)) {
 	t.Helper()
 
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		store, err := operations.Open(t.Context(), b.db, storagetest.Keys(t))
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		test(registrations{bench: b, operations: store})
+		test(registrations{fixture: b, operations: store})
 	})
 }
 
-// intend records the intent of an order at the time after the start.
+// intend records the intent of an order at the given time after start. It reports whether the order may be registered.
 func (b registrations) intend(label string, after time.Duration) bool {
 	b.Helper()
 
@@ -49,7 +49,7 @@ func (b registrations) intend(label string, after time.Duration) bool {
 	return free
 }
 
-// accept accepts the order with an operation in the state.
+// accept accepts the order with an operation in the given state.
 func (b registrations) accept(label, operationID string, state process.State) runtimes.Registration {
 	b.Helper()
 
@@ -77,7 +77,7 @@ func (b registrations) accept(label, operationID string, state process.State) ru
 	return registration
 }
 
-// held reserves the next registration to settle at the time after the start, if any.
+// held reserves the next registration to settle, at the given time after start. It reports false if no registration qualifies.
 func (b registrations) held(after time.Duration) (runtimes.Registration, bool) {
 	b.Helper()
 
@@ -129,8 +129,8 @@ func TestRegistrationIsSettledOnce(t *testing.T) {
 	})
 }
 
-// TestRepeatedOrderVoidsAHold: the hold of a failed order must not remove the registration of the repeated order, whose failure
-// would then not be reported to Director.
+// TestRepeatedOrderVoidsAHold checks that the hold of a failed order does not remove the registration of the repeated order.
+// Otherwise a failure of the repeated order would not be reported to Director.
 func TestRepeatedOrderVoidsAHold(t *testing.T) {
 	eachWithOperations(t, func(b registrations) {
 		b.intend("one", 0)

@@ -18,8 +18,8 @@ import (
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 678000, time.UTC)
 
-// bench is a store with helpers for the tests.
-type bench struct {
+// fixture is a store of runtimes on a new database.
+type fixture struct {
 	*testing.T
 
 	db    *storage.DB
@@ -27,7 +27,7 @@ type bench struct {
 }
 
 // each runs the test on both databases.
-func each(t *testing.T, test func(b bench)) {
+func each(t *testing.T, test func(b fixture)) {
 	t.Helper()
 
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
@@ -38,7 +38,7 @@ func each(t *testing.T, test func(b bench)) {
 			t.Fatal(err)
 		}
 
-		test(bench{T: t, db: db, store: store})
+		test(fixture{T: t, db: db, store: store})
 	})
 }
 
@@ -49,7 +49,7 @@ func runtime(id, shoot string) runtimes.Runtime {
 	}
 }
 
-func (b bench) insert(runtime runtimes.Runtime) bool {
+func (b fixture) insert(runtime runtimes.Runtime) bool {
 	b.Helper()
 
 	var inserted bool
@@ -67,7 +67,7 @@ func (b bench) insert(runtime runtimes.Runtime) bool {
 	return inserted
 }
 
-func (b bench) get(id string) runtimes.Runtime {
+func (b fixture) get(id string) runtimes.Runtime {
 	b.Helper()
 
 	got, err := b.store.Get(b.Context(), b.store.Reader(), id)
@@ -78,7 +78,7 @@ func (b bench) get(id string) runtimes.Runtime {
 	return got
 }
 
-func (b bench) markDeleted(id string, at time.Time) {
+func (b fixture) markDeleted(id string, at time.Time) {
 	b.Helper()
 
 	if err := b.store.MarkDeleted(b.Context(), id, at); err != nil {
@@ -86,7 +86,7 @@ func (b bench) markDeleted(id string, at time.Time) {
 	}
 }
 
-func (b bench) remember(tenant, key, operationID string) string {
+func (b fixture) remember(tenant, key, operationID string) string {
 	b.Helper()
 
 	var kept string
@@ -105,7 +105,7 @@ func (b bench) remember(tenant, key, operationID string) string {
 }
 
 func TestRuntimeRoundTrip(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		if !b.insert(runtime("one", "c-1")) {
 			b.Fatal("the insert reports a taken name")
 		}
@@ -121,7 +121,7 @@ func TestRuntimeRoundTrip(t *testing.T) {
 }
 
 func TestConfigurationIsSealedAndBoundToItsRuntime(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		b.insert(runtime("one", "c-1"))
 		b.insert(runtime("two", "c-2"))
 
@@ -145,7 +145,7 @@ func TestConfigurationIsSealedAndBoundToItsRuntime(t *testing.T) {
 }
 
 func TestShootNameIsTakenUntilTheDeletion(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		b.insert(runtime("one", "c-1"))
 
 		if b.insert(runtime("two", "c-1")) {
@@ -180,7 +180,7 @@ func TestShootNameIsTakenUntilTheDeletion(t *testing.T) {
 }
 
 func TestIDIsUnique(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		if !b.insert(runtime("one", "c-1")) || b.insert(runtime("one", "c-2")) {
 			b.Error("the insert accepts a taken id")
 		}
@@ -192,7 +192,7 @@ func TestIDIsUnique(t *testing.T) {
 }
 
 func TestRemember(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		calls := []struct {
 			reason                     string
 			tenant, key, operation, to string
@@ -216,7 +216,7 @@ func TestRemember(t *testing.T) {
 }
 
 func TestRecall(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		b.remember("tenant", "key-1", "op-1")
 		b.remember("tenant", "", "op-2")
 
@@ -235,7 +235,7 @@ func TestRecall(t *testing.T) {
 }
 
 func TestLockIsHeldUntilTheEndOfTheTransaction(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		b.insert(runtime("one", "c-1"))
 
 		var (
@@ -293,8 +293,9 @@ func TestLockIsHeldUntilTheEndOfTheTransaction(t *testing.T) {
 	})
 }
 
-// waitForLock returns once another transaction waits for a lock. SQLite has no concurrent write transactions.
-func (b bench) waitForLock() {
+// waitForLock returns once another transaction waits for a lock. On SQLite it returns at once, because write transactions are not
+// concurrent.
+func (b fixture) waitForLock() {
 	b.Helper()
 
 	for b.db.SkipLocked() != "" {
@@ -313,7 +314,7 @@ func (b bench) waitForLock() {
 }
 
 func TestKeyOfAFailedCallIsNotStored(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		errRefused := errors.New("refused")
 
 		err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
@@ -332,7 +333,7 @@ func TestKeyOfAFailedCallIsNotStored(t *testing.T) {
 }
 
 func TestConcurrentCallsWithOneKey(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		const calls = 8
 
 		var (
@@ -354,9 +355,9 @@ func TestConcurrentCallsWithOneKey(t *testing.T) {
 	})
 }
 
-// TestLateConfiguration: a frozen replica records an outdated configuration.
+// TestLateConfiguration lets a frozen replica record an outdated configuration, which changes nothing.
 func TestLateConfiguration(t *testing.T) {
-	each(t, func(b bench) {
+	each(t, func(b fixture) {
 		b.insert(runtime("r-1", "c-first"))
 
 		for _, c := range []struct {
