@@ -193,7 +193,7 @@ func TestRequire(t *testing.T) {
 func TestCheckAddress(t *testing.T) {
 	t.Parallel()
 
-	cases := map[string]bool{ // address: whether other machines can reach it
+	cases := map[string]bool{ // whether other machines can reach the address
 		"127.0.0.1:8080": false, "127.9.9.9:1": false, "[::1]:8080": false, "localhost:8080": false,
 		":8080": true, "0.0.0.0:8080": true, "[::]:8080": true, "192.168.1.1:80": true, "broker:8080": true, "nonsense": true,
 	}

@@ -64,7 +64,7 @@ func TestPasswordRotation(t *testing.T) {
 	}
 }
 
-// certificate returns the certificate of a client.
+// certificate returns a client certificate with several attributes.
 func certificate(t *testing.T) *x509.Certificate {
 	t.Helper()
 

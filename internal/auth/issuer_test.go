@@ -15,15 +15,15 @@ import (
 
 const audience = "environment-broker"
 
-// issuer is an OpenID Connect issuer.
+// issuer is an OpenID Connect issuer with a replaceable key set.
 type issuer struct {
 	*httptest.Server
 
 	keys atomic.Pointer[jose.JSONWebKeySet]
-	// fetches counts fetches of the configuration; while down is set, every response is 503.
+	// fetches counts requests of the discovery document. While down is set, all responses are 503.
 	fetches atomic.Int64
 	down    atomic.Bool
-	// claimed is the issuer URL in the configuration; empty for the real one.
+	// claimed is the issuer URL in the discovery document. Empty means the real URL.
 	claimed string
 }
 
@@ -81,7 +81,7 @@ func newKey(t *testing.T, id string) jose.JSONWebKey {
 	return jose.JSONWebKey{Key: key, KeyID: id, Algorithm: "ES256", Use: "sig"}
 }
 
-// sign returns a signed token.
+// sign returns a token with the claims, signed with the key.
 func sign(t *testing.T, algorithm jose.SignatureAlgorithm, key any, claims map[string]any) string {
 	t.Helper()
 

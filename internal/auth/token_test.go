@@ -61,7 +61,7 @@ func TestTokens(t *testing.T) {
 	issuer := newIssuer(t, key)
 	authenticator, _ := tokens(t, issuer)
 
-	// claims returns the claims of a valid token with the changes; nil removes a claim.
+	// claims returns the claims of a valid token with some changes. The value nil removes a claim.
 	claims := func(changes map[string]any) map[string]any {
 		all := map[string]any{
 			"iss": issuer.URL, "aud": audience, "sub": "alice", "exp": now.Add(time.Hour).Unix(), "iat": now.Unix(), "scope": "openid broker:write",

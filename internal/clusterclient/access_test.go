@@ -23,10 +23,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// hush is part of every credential in the tests: no error may contain it.
+// hush is part of all credentials in the tests. No error may contain it.
 const hush = "hush-hush"
 
-// kubeconfigs returns one kubeconfig, for one tenant and runtime only.
+// kubeconfigs has one kubeconfig, for one tenant and runtime.
 type kubeconfigs struct {
 	text secret.String
 	err  error
@@ -44,7 +44,7 @@ func instance() environment.Instance {
 	return environment.Instance{ID: "instance-1", GlobalAccountID: "account-1", RuntimeID: "runtime-1"}
 }
 
-// runtime is an API server that accepts the token and answers with the status.
+// runtime starts an API server that accepts the token of kubeconfig and responds with the status.
 func runtime(t *testing.T, status int) *httptest.Server {
 	t.Helper()
 

@@ -26,7 +26,7 @@ const (
 
 var expires = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// cluster is an API server that records its requests. It answers with statuses, by method and path, or else with success.
+// cluster is an API server that records its requests. The response to a method and path has the status in statuses, or is a success.
 type cluster struct {
 	mutex    sync.Mutex
 	asked    []string

@@ -12,7 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// TestConnectionsEndWithTheSession checks that no connection outlives its call: with a runtime per instance, they would add up.
+// TestConnectionsEndWithTheSession checks that a session closes its connections. A service calls many runtimes, so open connections would add
+// up.
 func TestConnectionsEndWithTheSession(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -30,7 +31,7 @@ func TestConnectionsEndWithTheSession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var made, ended sync.WaitGroup
 
-			made.Add(1) // a second connection panics
+			made.Add(1) // panics for a second connection
 			ended.Add(1)
 
 			server := httptest.NewUnstartedServer(&cluster{statuses: map[string]int{"GET /shoot/version": http.StatusOK}})
@@ -55,7 +56,7 @@ func TestConnectionsEndWithTheSession(t *testing.T) {
 	}
 }
 
-// within fails the test unless the group is done in time.
+// within waits for the group, and fails the test after a minute.
 func within(t *testing.T, awaited *sync.WaitGroup, reason string) {
 	t.Helper()
 
@@ -68,7 +69,7 @@ func within(t *testing.T, awaited *sync.WaitGroup, reason string) {
 
 	select {
 	case <-done:
-	case <-time.After(time.Minute): // an idle connection would live longer
+	case <-time.After(time.Minute): // the idle timeout of an open connection is longer
 		t.Fatalf("%s: the connection stays open", reason)
 	}
 }

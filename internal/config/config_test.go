@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// settings has a field of every type that configurations use.
+// settings is a configuration with a field of each type that the services use.
 type settings struct {
 	Address  string            `env:"ADDRESS"`
 	Secrets  map[string]string `env:"SECRETS"`
@@ -24,7 +24,7 @@ type settings struct {
 	Former   former            `envPrefix:"FORMER_"`
 }
 
-// former has a field with the same name as one of the engine.
+// former is a group of variables with the name of another variable, APP_WORKERS.
 type former struct {
 	Workers int `env:"WORKERS"`
 }

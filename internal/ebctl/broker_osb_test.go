@@ -12,14 +12,14 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// The ids of the only service and of its plans, aws and trial.
+// The IDs of the only service in the catalog and of its plans aws and trial.
 const (
 	serviceID   = "11111111-1111-4111-8111-111111111111"
 	planIDAWS   = "22222222-2222-4222-8222-222222222222"
 	planIDTrial = "33333333-3333-4333-8333-333333333333"
 )
 
-// osb rejects requests that violate the protocol.
+// osb rejects requests without the headers and parameters that the Open Service Broker API requires.
 func osb(handle http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		identity := r.Header.Get("X-Broker-Api-Request-Identity")
@@ -171,7 +171,7 @@ func (b *fakeBroker) deprovision(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusAccepted, apiresponses.DeprovisionResponse{OperationData: b.scenario.Deprovision})
 }
 
-// find returns the index of a runtime, or -1.
+// find returns the index of the instance's runtime, or -1 if the instance is unknown.
 func (b *fakeBroker) find(instanceID string) int {
 	return slices.IndexFunc(b.runtimes, func(runtime operatorapi.Runtime) bool {
 		return runtime.InstanceID == instanceID
@@ -189,7 +189,7 @@ type bindingOrder struct {
 	} `json:"parameters"`
 }
 
-// bound rejects binding requests that violate the protocol or name an unknown instance.
+// bound rejects binding requests with invalid headers, and requests for unknown instances.
 func (b *fakeBroker) bound(handle http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -280,7 +280,7 @@ func (b *fakeBroker) listBindings(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, list)
 }
 
-// findBinding returns the index of the binding that the path names, or -1.
+// findBinding returns the index of the binding with the IDs in the path, or -1 if the binding is unknown.
 func (b *fakeBroker) findBinding(r *http.Request) int {
 	return slices.IndexFunc(b.bindings, func(binding operatorapi.Binding) bool {
 		return binding.InstanceID == r.PathValue("id") && binding.BindingID == r.PathValue("binding")

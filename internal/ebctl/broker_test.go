@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// fakeBroker is a broker whose content and answers a scenario defines.
+// fakeBroker is a broker that serves the data and faults of a scenario.
 type fakeBroker struct {
 	scenario   scenario
 	routes     *http.ServeMux
@@ -28,7 +28,7 @@ type fakeBroker struct {
 	requests   []string
 }
 
-// newFakeBroker returns a broker of the scenario.
+// newFakeBroker returns a broker that serves the scenario.
 func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 	broker := &fakeBroker{
 		scenario:   scenario,
@@ -73,7 +73,7 @@ func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 	return broker, nil
 }
 
-// Requests returns the method, path, query and body of every request so far.
+// Requests returns all requests that the broker has received, as lines of method, path, query and body.
 func (b *fakeBroker) Requests() []string {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -81,7 +81,7 @@ func (b *fakeBroker) Requests() []string {
 	return slices.Clone(b.requests)
 }
 
-// ServeHTTP serializes all requests.
+// ServeHTTP implements http.Handler. It serves one request at a time.
 func (b *fakeBroker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -124,7 +124,7 @@ func (b *fakeBroker) record(r *http.Request) error {
 	return nil
 }
 
-// answer sends the fault.
+// answer responds with the fault.
 func (f fault) answer(w http.ResponseWriter) {
 	if f.Cut {
 		panic(http.ErrAbortHandler)
@@ -239,7 +239,7 @@ func (b *fakeBroker) adminKubeconfig(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, b.scenario.Kubeconfig)
 }
 
-// knows rejects unknown query parameters.
+// knows responds 400 and returns false if the query has a parameter that is neither a filter nor for paging.
 func knows(w http.ResponseWriter, query url.Values, filters ...string) bool {
 	for name := range query {
 		if name != "cursor" && name != "total" && !slices.Contains(filters, name) {
@@ -252,7 +252,7 @@ func knows(w http.ResponseWriter, query url.Values, filters ...string) bool {
 	return true
 }
 
-// matches reports whether the fields match the query.
+// matches reports whether an entry with the fields matches the filters of the query.
 func matches(query url.Values, fields map[string]string) bool {
 	for name, value := range fields {
 		if wanted := query.Get(name); wanted != "" && wanted != value {
@@ -263,7 +263,7 @@ func matches(query url.Values, fields map[string]string) bool {
 	return true
 }
 
-// paged returns the page at the cursor, with the total on request.
+// paged returns the entries of the page at the cursor of the query, and the total number if the query asks for it.
 func paged[T any](entries []T, query url.Values, size int) ([]T, operatorapi.Page) {
 	begin, _ := strconv.Atoi(query.Get("cursor"))
 	begin = min(begin, len(entries))
@@ -285,7 +285,7 @@ func paged[T any](entries []T, query url.Values, size int) ([]T, operatorapi.Pag
 	return append([]T{}, entries[begin:end]...), page
 }
 
-// intervene accepts the interventions of the scenario.
+// intervene accepts the interventions that the scenario allows, and responds 409 to all others.
 func (b *fakeBroker) intervene(w http.ResponseWriter, r *http.Request) {
 	id, verb := r.PathValue("id"), r.PathValue("verb")
 

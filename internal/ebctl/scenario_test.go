@@ -11,34 +11,35 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// scenario is the content of a fakeBroker and its answers.
+// scenario is the data of a fakeBroker, read from the YAML of a script.
 type scenario struct {
-	// Username and Password are required unless both are empty.
+	// Username and Password are the credentials that requests must have. Both empty means that requests need none.
 	Username string `json:"username"`
 	Password string `json:"password"`
 	// PageSize limits the entries of a page; 0 is unlimited.
 	PageSize int                   `json:"pageSize"`
 	Runtimes []operatorapi.Runtime `json:"runtimes"`
-	// Bindings are those of all instances.
+	// Bindings holds the bindings of all instances.
 	Bindings []operatorapi.Binding `json:"bindings"`
-	// Operations are played frame by frame, one for each request; the last frame repeats.
+	// Operations holds the operations as sequences of frames. Each request for an operation returns the next frame; the last frame repeats.
 	Operations []script `json:"operations"`
-	// Provision, Update, Expire and Deprovision name the operations that such requests start. If empty, the request completes at once.
+	// Provision, Update, Expire and Deprovision are the IDs of the operations that such requests start. A request without an operation
+	// completes at once.
 	Provision   string `json:"provision"`
 	Update      string `json:"update"`
 	Expire      string `json:"expire"`
 	Deprovision string `json:"deprovision"`
-	// Kubeconfig is the kubeconfig of every runtime.
+	// Kubeconfig is the admin kubeconfig of all runtimes.
 	Kubeconfig operatorapi.AdminKubeconfig `json:"kubeconfig"`
-	// Interventions are the allowed interventions. All others are conflicts.
+	// Interventions lists the allowed interventions. The response to all others is 409.
 	Interventions []allowedIntervention `json:"interventions"`
-	// Audit is the audit log, the newest entry first.
+	// Audit is the audit log, newest entry first.
 	Audit []operatorapi.AuditEntry `json:"audit"`
-	// Faults replace the answers of calls.
+	// Faults lists the calls that fail.
 	Faults []fault `json:"faults"`
 }
 
-// script is the course of an operation.
+// script is an operation as a sequence of frames.
 type script struct {
 	ID     string  `json:"id"`
 	Frames []frame `json:"frames"`
@@ -46,34 +47,35 @@ type script struct {
 
 // allowedIntervention is an intervention that the broker accepts.
 type allowedIntervention struct {
-	// Operation is its id, Verb is cancel, retry or skip.
+	// Operation is the ID of the operation.
 	Operation string `json:"operation"`
-	Verb      string `json:"verb"`
-	// Successor is the ID of the operation that a retry starts. The answer has its current frame.
+	// Verb is cancel, retry or skip.
+	Verb string `json:"verb"`
+	// Successor is the ID of the operation that a retry starts. The response is the current frame of that operation.
 	Successor string `json:"successor"`
 }
 
-// frame is one answer to a request for the operation.
+// frame is the response to one request for an operation.
 type frame struct {
-	// Operation has the fields that differ from the frame before; null removes a field.
+	// Operation holds the fields that differ from the previous frame. The value null removes a field.
 	Operation map[string]any `json:"operation"`
-	// fault, if set, is the answer instead.
+	// Fault, if set, is the response in place of the operation.
 	Fault *fault `json:"fault"`
 }
 
 // fault is an error response.
 type fault struct {
-	// Call is the method and path that fails. Empty in a frame.
+	// Call is the method and path of the failing request. It is empty in a frame.
 	Call string `json:"call"`
-	// Cut closes the connection without a response.
+	// Cut closes the connection in place of a response.
 	Cut bool `json:"cut"`
-	// Status, RetryAfter in seconds and Body make the answer.
+	// Status, RetryAfter (in seconds) and Body form the response.
 	Status     int    `json:"status"`
 	RetryAfter int    `json:"retryAfter"`
 	Body       string `json:"body"`
 }
 
-// parseScenario reads a scenario from YAML.
+// parseScenario parses the YAML of a scenario. Unknown fields are an error.
 func parseScenario(text []byte) (scenario, error) {
 	var parsed scenario
 	if err := yaml.UnmarshalStrict(text, &parsed); err != nil {
@@ -83,7 +85,7 @@ func parseScenario(text []byte) (scenario, error) {
 	return parsed, nil
 }
 
-// playback is a script whose frames are complete operations.
+// playback serves the frames of a script as complete operations.
 type playback struct {
 	frames []playedFrame
 	asked  int
@@ -94,7 +96,7 @@ type playedFrame struct {
 	fault     *fault
 }
 
-// complete merges each frame into the one before.
+// complete returns the script with complete operations: each frame inherits the fields of the previous frame.
 func (s script) complete() (*playback, error) {
 	fields := map[string]any{"operationID": s.ID}
 	result := &playback{}
@@ -122,10 +124,10 @@ func (s script) complete() (*playback, error) {
 	return result, nil
 }
 
-// current returns the frame of the next request.
+// current returns the frame for the next request.
 func (t *playback) current() playedFrame { return t.frames[min(t.asked, len(t.frames)-1)] }
 
-// fakeClock advances by every duration that it waits for. It is for one goroutine.
+// fakeClock advances by the duration of each wait, so waits take no time. Only one goroutine may use it.
 type fakeClock struct{ now time.Time }
 
 // newFakeClock returns a clock that starts at now.

@@ -25,10 +25,10 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"ebctl": run})
 }
 
-// TestScripts runs the tool as a process against a broker that plays a scenario. Besides the commands of testscript there are
+// TestScripts runs ebctl as a process against a fakeBroker. Scripts have these commands in addition to those of testscript:
 //
-//	broker SCENARIO       starts a broker and points EBCTL_ADDRESS at it
-//	requests FILE         writes the requests so far
+//	broker SCENARIO       starts a broker with the scenario and sets EBCTL_ADDRESS
+//	requests FILE         writes the requests that the broker has received
 //	exits CODE COMMAND…   runs the command and checks its exit code
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Values[brokerKey{}] = new(*fakeBroker)
 
-			// The race detector would delay the exit by a second.
+			// By default, the race detector delays the exit of each process by a second.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 
 			return nil
@@ -54,7 +54,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// brokerKey is the key of a script's broker.
+// brokerKey is the key of the broker in the values of a script.
 type brokerKey struct{}
 
 func startBroker(ts *testscript.TestScript, _ bool, args []string) {
@@ -104,7 +104,7 @@ func runAndExpect(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// run runs the tool with a fake clock, predictable ids, and a terminal if EBCTL_TEST_TERMINAL is set.
+// run is the main function of ebctl in scripts. It has a fake clock, predictable IDs, and a terminal if EBCTL_TEST_TERMINAL is set.
 func run() {
 	ids := 0
 

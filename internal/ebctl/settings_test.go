@@ -173,7 +173,7 @@ func TestResolveRejects(t *testing.T) {
 	}
 }
 
-// environmentWithFile returns an environment whose configuration folder holds the file, unless it is empty.
+// environmentWithFile returns an environment whose configuration folder has a file with the content. Empty content creates no file.
 func environmentWithFile(t *testing.T, content string) map[string]string {
 	t.Helper()
 

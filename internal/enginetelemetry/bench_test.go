@@ -32,7 +32,7 @@ func (nothing) Run(_ context.Context, operation process.Operation[struct{}], _ l
 	return operation, 0, nil
 }
 
-// endObserver signals the end of an operation.
+// endObserver is a process.Observer that sends a value when an operation ends.
 type endObserver struct{ ended chan struct{} }
 
 func (endObserver) Began(string)                                             {}
@@ -85,7 +85,7 @@ func BenchmarkAttempt(b *testing.B) {
 	}
 }
 
-// runner returns a function that runs one operation on an engine.
+// runner starts an engine and returns a function that runs one operation to its end.
 func runner(b *testing.B, tracer process.Tracer) func() {
 	b.Helper()
 

@@ -90,7 +90,7 @@ environment_broker_engine_step_attempts_total{kind="provision",outcome="retrying
 	}
 }
 
-// depths is a store with fixed counts or a fixed error.
+// depths is a store that returns fixed counts or a fixed error.
 type depths struct {
 	found []operations.QueueDepth
 	err   error

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// TestReasonsAreDocumented parses the source for reasons, so that the page for users lists all of them.
+// TestReasonsAreDocumented compares the constants in the source with Reasons, so that the page for users lists all reasons.
 func TestReasonsAreDocumented(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "failure.go", nil, 0)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 
 func passes(context.Context) error { return nil }
 
-// get returns status and body of a path.
+// get requests the path and returns the status and body of the response.
 func get(t *testing.T, h *httpserver.Health, path string) (status int, body string) {
 	t.Helper()
 

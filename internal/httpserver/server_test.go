@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pipes is a listener without a network, so that its connections use the fake time of synctest.
+// pipes is a listener whose connections are in memory, so that they work with the fake time of synctest.
 type pipes struct {
 	accepted chan net.Conn
 	closed   chan struct{}
@@ -57,7 +57,7 @@ func (p *pipes) dial(t *testing.T) net.Conn {
 	return ours
 }
 
-// running is a server in a bubble.
+// running is a server that runs in a bubble of synctest.
 type running struct {
 	*testing.T
 
@@ -117,7 +117,7 @@ type result struct {
 	after  time.Duration
 }
 
-// ask sends a request and reads the response in the background.
+// ask sends the text as a request and reads the response in the background.
 func (r running) ask(text string) <-chan result {
 	r.Helper()
 
@@ -141,7 +141,7 @@ func (r running) ask(text string) <-chan result {
 	return got
 }
 
-// end stops the server and returns how long that took.
+// end stops the server and returns the duration of the stop.
 func (r running) end() (time.Duration, error) {
 	r.Helper()
 

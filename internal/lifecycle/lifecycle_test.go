@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errBroken = errors.New("broken")
 
-// diary records the events of the parts of a test.
+// diary records when the parts of a test start and stop.
 type diary struct {
 	mutex sync.Mutex
 	lines []string
@@ -43,7 +43,7 @@ func (d *diary) read() []string {
 	return slices.Clone(d.lines)
 }
 
-// part returns a part that takes a second to stop and returns the error.
+// part returns a part that takes a second to stop and then returns the error.
 func (d *diary) part(name string, err error) lifecycle.Part {
 	return lifecycle.Part{Name: name, Run: func(ctx context.Context) error {
 		d.write(name + " runs")
@@ -56,10 +56,10 @@ func (d *diary) part(name string, err error) lifecycle.Part {
 	}}
 }
 
-// limit bounds the stops of the tests.
+// limit is the limit for the stop of all parts.
 const limit = 30 * time.Second
 
-// begin runs the parts, and returns a function that stops them and a channel with their error.
+// begin runs the parts. It returns a function that stops the parts and a channel with the error of Run.
 func begin(t *testing.T, parts ...lifecycle.Part) (stop context.CancelFunc, ended <-chan error) {
 	t.Helper()
 

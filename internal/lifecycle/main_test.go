@@ -13,10 +13,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 )
 
-// stuck is set in a process of this test binary that ignores its first signal.
+// stuck is a variable in the environment of the child process. It makes the test binary run ignoreSignal in place of the tests.
 const stuck = "TEST_LIFECYCLE_STUCK"
 
-// TestSecondSignalEndsTheProgram signals a child process that hangs while it stops.
+// TestSecondSignalEndsTheProgram sends signals to a child process that hangs while it stops.
 func TestSecondSignalEndsTheProgram(t *testing.T) {
 	if os.Getenv(stuck) != "" {
 		ignoreSignal()
@@ -59,7 +59,8 @@ func TestSecondSignalEndsTheProgram(t *testing.T) {
 		_ = child.Wait() // the error is the signal
 	}()
 
-	// The program may print that it stops shortly before it restores the default effect of signals.
+	// The child process prints a line when it stops, and restores the default effect of signals soon after that line. Signals in between
+	// have no effect.
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
 

@@ -57,7 +57,7 @@ func alerts(t *testing.T) []alert {
 // expression is the parsed expression of a rule.
 type expression struct {
 	metrics []*metricsql.MetricExpr
-	// grouped lists the labels that remain after grouping; nil means all of them.
+	// grouped lists the labels that remain after grouping. Nil means that all labels remain.
 	grouped []string
 	// wrong lists functions that Prometheus rejects although the parser, whose language is larger than PromQL, accepts them.
 	wrong []string
@@ -100,7 +100,7 @@ func parse(t *testing.T, text string) expression {
 	return found
 }
 
-// exposed returns labels and help of all metrics of both services, by name.
+// exposed returns the labels and help texts of the metrics of both services by the names of the metrics.
 func exposed(t *testing.T) map[string][]string {
 	t.Helper()
 
@@ -173,7 +173,7 @@ func checkMetric(t *testing.T, all map[string][]string, metric *metricsql.Metric
 	return labels
 }
 
-// occurs reports whether the label can have the value: the help of a metric lists the values of its own labels.
+// occurs reports whether a label can have the value of the filter. The help text of a metric lists the values of its labels.
 func occurs(filter metricsql.LabelFilter, help string) bool {
 	switch filter.Label {
 	case "system":
@@ -189,7 +189,7 @@ func occurs(filter metricsql.LabelFilter, help string) bool {
 
 var shown = regexp.MustCompile(`\$labels\.(\w+)`)
 
-// checkTexts checks the annotations and the severity of a rule against the remaining labels.
+// checkTexts checks the severity and the annotations of a rule. Annotations may use only labels that remain after grouping.
 func checkTexts(t *testing.T, rule alert, labels []string) {
 	t.Helper()
 

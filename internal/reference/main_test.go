@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPagesAreUpToDate fails after a change of a plan, a variable or an error without `make generate`.
+// TestPagesAreUpToDate fails if somebody changes a plan, a variable or an error without running `make generate`.
 func TestPagesAreUpToDate(t *testing.T) {
 	for _, page := range pages() {
 		want, err := page.text()

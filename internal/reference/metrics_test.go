@@ -23,10 +23,10 @@ import (
 
 const metricsPage = "../../docs/operator/metrics.md"
 
-// brokerPrefix starts the names of metrics that only the broker has.
+// brokerPrefix is the prefix of metrics that only the broker has.
 const brokerPrefix = "environment_broker_catalog_"
 
-// TestMetricsAreDocumented checks the page against the metrics that both services register.
+// TestMetricsAreDocumented compares the page with the metrics that both services register.
 func TestMetricsAreDocumented(t *testing.T) {
 	for service, registry := range map[string]*prometheus.Registry{"broker": brokerMetrics(t), "provisioner": provisionerMetrics(t)} {
 		want := documented(t)
@@ -87,7 +87,7 @@ func provisionerMetrics(t *testing.T) *prometheus.Registry {
 	return service.Metrics()
 }
 
-// documented returns labels and help by name, from the table of the page.
+// documented returns the labels and help texts in the table of the page, by the names of the metrics.
 func documented(t *testing.T) map[string][]string {
 	t.Helper()
 
@@ -111,13 +111,13 @@ func documented(t *testing.T) map[string][]string {
 	return rows
 }
 
-// description parses the text of a description, the only access to its fields.
+// description matches the text of a prometheus.Desc, which has no accessors for its fields.
 var (
 	description = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "([^"]*)", unit: "[^"]*", constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
 	constant    = regexp.MustCompile(`(\w+)="[^"]*"`)
 )
 
-// registered returns labels and help by name of the metrics of a service, without those of the Go runtime.
+// registered returns the labels and help texts of the metrics of a service by name, without the metrics of the Go runtime.
 func registered(t *testing.T, registry *prometheus.Registry) map[string][]string {
 	t.Helper()
 

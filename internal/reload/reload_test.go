@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// joined concatenates the contents. It rejects a file with the text bad.
+// joined returns the contents as one text. It returns an error if a file has the text "bad".
 func joined(contents [][]byte) (string, error) {
 	texts := make([]string, 0, len(contents))
 

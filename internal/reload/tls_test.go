@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 )
 
-// folder holds the files of a test.
+// folder is the folder with the files of a test.
 type folder struct {
 	*testing.T
 
@@ -74,7 +74,7 @@ func newWatcher() (*Watcher, *prometheus.Registry) {
 	return NewWatcher(logging.Discard(), clock.RealClock{}, metrics), metrics
 }
 
-// checkOnce runs the part for its first check.
+// checkOnce makes the watcher check all files once.
 func checkOnce(t *testing.T, watcher *Watcher) {
 	t.Helper()
 

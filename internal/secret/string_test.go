@@ -15,7 +15,7 @@ import (
 
 const hush = "hush"
 
-// holder is a configuration with a secret in it.
+// holder is a configuration struct with a secret.
 type holder struct {
 	User     string        `json:"user"`
 	Password secret.String `json:"password"`
@@ -80,7 +80,7 @@ func TestStringIsMasked(t *testing.T) {
 	}
 }
 
-// logged writes a log line with the value as a field.
+// logged returns a function that returns a log line with the value as a field.
 func logged(formatter logrus.Formatter, value any) func(*testing.T) string {
 	return func(*testing.T) string {
 		var lines bytes.Buffer

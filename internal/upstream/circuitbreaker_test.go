@@ -70,7 +70,7 @@ func TestOutcomesOfCalls(t *testing.T) {
 	}
 }
 
-// breaksOff sends half of a body.
+// breaksOff responds with a body that breaks off before its end.
 func breaksOff(*http.Request) (*http.Response, error) {
 	body := io.MultiReader(strings.NewReader("half"), errorReader{})
 

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Constants of the package, repeated so that a change of them fails the tests.
+// Copies of the package's constants, so that an accidental change of a constant fails the tests.
 const (
 	threshold   = 5
 	pause       = 2 * time.Second
@@ -27,7 +27,7 @@ const (
 	longestWait = 5 * time.Second
 )
 
-// act is the behaviour of a system.
+// act is the behavior of a fake system for one request.
 type act func(*http.Request) (*http.Response, error)
 
 func answers(status int) act {
@@ -40,7 +40,7 @@ func fails(err error) act {
 	return func(*http.Request) (*http.Response, error) { return nil, err }
 }
 
-// hangs acts after the time, unless the caller gives up.
+// hangs returns an act that waits before it acts. It returns the error of the context if the caller cancels.
 func hangs(took time.Duration, then act) act {
 	return func(r *http.Request) (*http.Response, error) {
 		select {
@@ -54,7 +54,7 @@ func hangs(took time.Duration, then act) act {
 
 func down() act { return fails(&netError{syscall.ECONNREFUSED}) }
 
-// netError is an error of net/http, whose text contains an address.
+// netError imitates an error of net/http: its text contains an address.
 type netError struct{ error }
 
 func (e *netError) Error() string   { return "dial tcp 10.1.2.3:443: " + e.error.Error() }
@@ -62,7 +62,7 @@ func (e *netError) Unwrap() error   { return e.error }
 func (e *netError) Timeout() bool   { return false }
 func (e *netError) Temporary() bool { return false }
 
-// fixture is an upstream system on fake time.
+// fixture is a System in front of a fake upstream, on fake time.
 type fixture struct {
 	*testing.T
 
@@ -72,7 +72,7 @@ type fixture struct {
 	calls  atomic.Int64
 }
 
-// RoundTrip plays the system.
+// RoundTrip is the fake upstream. It performs the current act.
 func (b *fixture) RoundTrip(r *http.Request) (*http.Response, error) {
 	b.calls.Add(1)
 
@@ -87,7 +87,7 @@ func onFakeTime(t *testing.T, calls int, test func(b *fixture)) {
 	synctest.Test(t, func(t *testing.T) { test(newFixture(t, "garden", calls)) })
 }
 
-// newFixture returns a system that answers with status 200.
+// newFixture returns a fixture whose upstream responds with status 200.
 func newFixture(t *testing.T, name string, calls int) *fixture {
 	t.Helper()
 
@@ -100,7 +100,7 @@ func newFixture(t *testing.T, name string, calls int) *fixture {
 	return b
 }
 
-// call makes a call within the timeout, reads the response, and returns the error that a client gets.
+// call sends a request with a timeout, reads the response, and returns the error of the client.
 func (b *fixture) call(timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(b.Context(), timeout)
 	defer cancel()
@@ -124,7 +124,7 @@ func (b *fixture) callIn(ctx context.Context) error {
 	return errors.Join(err, response.Body.Close())
 }
 
-// open makes the circuit breaker open.
+// open makes calls fail until the circuit breaker is open.
 func (b *fixture) open() {
 	b.Helper()
 	b.behaves(down())

@@ -12,14 +12,17 @@ const (
 	refusedOpen  = "breaker_open"
 )
 
-// metrics holds the metrics of one System. The constant label system distinguishes the Systems of a process.
+// metrics holds the metrics of one System. The constant label system distinguishes the Systems of a process. The registry makes the metrics one
+// prometheus.Collector.
 type metrics struct {
+	*prometheus.Registry
+
 	calls    *prometheus.CounterVec
 	refused  *prometheus.CounterVec
 	duration prometheus.Histogram
-	gauges   []prometheus.Collector
 }
 
+// newMetrics returns the metrics of the system. The gauges read the status of the system at each scrape.
 func newMetrics(system *System) *metrics {
 	const namespace = "environment_broker_upstream"
 
@@ -30,6 +33,7 @@ func newMetrics(system *System) *metrics {
 	}
 
 	made := &metrics{
+		Registry: prometheus.NewRegistry(),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Name: "calls_total", ConstLabels: labels,
 			Help: "Calls made, by outcome: answered, server_error (HTTP 5xx), timed_out, unreachable, canceled (by us).",
@@ -43,13 +47,14 @@ func newMetrics(system *System) *metrics {
 			Help:    "Duration of calls, until their answer was read.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
 		}),
-		gauges: []prometheus.Collector{
-			gauge("calls_in_flight", "Calls in flight.", func(s Status) float64 { return float64(s.InFlight) }),
-			gauge("calls_limit", "Number of calls that may be in flight at the same time.", func(s Status) float64 { return float64(s.Calls) }),
-			gauge("breaker_state", "State of the circuit breaker. 0: closed, calls are made. 1: half-open, one call is made as a trial. 2: open, no call is made.",
-				func(s Status) float64 { return map[State]float64{Closed: 0, HalfOpen: 1, Open: 2}[s.State] }),
-		},
 	}
+
+	made.MustRegister(made.calls, made.refused, made.duration,
+		gauge("calls_in_flight", "Calls in flight.", func(s Status) float64 { return float64(s.InFlight) }),
+		gauge("calls_limit", "Number of calls that may be in flight at the same time.", func(s Status) float64 { return float64(s.Calls) }),
+		gauge("breaker_state", "State of the circuit breaker. 0: closed, calls are made. 1: half-open, one call is made as a trial. 2: open, no call is made.",
+			func(s Status) float64 { return map[State]float64{Closed: 0, HalfOpen: 1, Open: 2}[s.State] }),
+	)
 
 	// All label values exist from the start with the value 0. Otherwise, a rate would miss the first increment.
 	for _, label := range outcomes() {
@@ -67,22 +72,4 @@ func newMetrics(system *System) *metrics {
 func (m *metrics) observe(result outcome, took time.Duration) {
 	m.calls.WithLabelValues(result.label).Inc()
 	m.duration.Observe(took.Seconds())
-}
-
-func (m *metrics) collectors() []prometheus.Collector {
-	return append([]prometheus.Collector{m.calls, m.refused, m.duration}, m.gauges...)
-}
-
-// Describe implements prometheus.Collector.
-func (s *System) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, collector := range s.metrics.collectors() {
-		collector.Describe(descriptions)
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (s *System) Collect(metrics chan<- prometheus.Metric) {
-	for _, collector := range s.metrics.collectors() {
-		collector.Collect(metrics)
-	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// held counts how often operations are resumed.
+// held implements Operations. It counts the calls of Resume.
 type held struct {
 	resumed, woken atomic.Int64
 }
@@ -29,7 +29,7 @@ func (h *held) Resume(_ context.Context, component string, _ time.Time) (int64, 
 	return 7, nil
 }
 
-// recover runs Recovery until the test ends.
+// recover runs a Recovery until the test ends.
 func (b *fixture) recover() *held {
 	b.Helper()
 

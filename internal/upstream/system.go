@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
@@ -30,6 +32,8 @@ type Options struct {
 // System is an upstream system with its concurrency limit and circuit breaker. All clients of an upstream in a process must share one System,
 // so that both count all calls. Replicas do not share their state. A System is safe for concurrent use.
 type System struct {
+	prometheus.Collector
+
 	options Options
 	slots   chan struct{}
 	metrics *metrics
@@ -42,6 +46,7 @@ type System struct {
 func New(options Options) *System {
 	system := &System{options: options, slots: make(chan struct{}, options.Calls)}
 	system.metrics = newMetrics(system)
+	system.Collector = system.metrics
 
 	return system
 }

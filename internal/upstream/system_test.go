@@ -149,7 +149,7 @@ environment_broker_upstream_refused_total{reason="limit",system="garden"} 0
 	})
 }
 
-// TestSystemsFailIndependently has an outage of two of three systems.
+// TestSystemsFailIndependently checks that the outages of two systems do not affect a third one.
 func TestSystemsFailIndependently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		garden, director, releases := newFixture(t, "garden", 1), newFixture(t, "director", 1), newFixture(t, "releases", 1)

@@ -13,7 +13,7 @@ import (
 
 var now = time.Date(2026, 5, 1, 10, 5, 0, 0, time.UTC)
 
-// ago returns the time the given seconds before now.
+// ago returns the time now minus the seconds.
 func ago(seconds int) time.Time {
 	return now.Add(-time.Duration(seconds) * time.Second)
 }

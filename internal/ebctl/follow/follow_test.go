@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// fakeClock advances by every duration that it waits for.
+// fakeClock advances by the duration of each wait, so waits take no time.
 type fakeClock struct{ now time.Time }
 
 func (c *fakeClock) Now() time.Time { return c.now }
@@ -32,7 +32,7 @@ type answer struct {
 	err   error
 }
 
-// source returns its answers in order and repeats the last one. It records the times of the calls.
+// source returns its answers in order and repeats the last answer. It records the times of the calls.
 type source struct {
 	clock   *fakeClock
 	start   time.Time

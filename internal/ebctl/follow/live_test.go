@@ -14,12 +14,12 @@ import (
 
 var errUnavailable = errors.New("the broker does not answer")
 
-// at returns the time the given seconds after the acceptance of the operation.
+// at returns the time of the acceptance plus the seconds.
 func at(seconds int) time.Time {
 	return time.Date(2026, 5, 1, 10, 0, 0, 0, time.UTC).Add(time.Duration(seconds) * time.Second)
 }
 
-// moments returns the course of an operation.
+// moments returns the moments of an operation from its acceptance to its end.
 func moments() []follow.Moment {
 	accepted := operatorapi.Operation{
 		ID: "op-1", InstanceID: "instance-1", Kind: "provision", State: "pending", CreatedAt: at(0),
@@ -68,7 +68,7 @@ func TestLive(t *testing.T) {
 	screen := &terminal{t: t, width: 80}
 	live := follow.NewLive(screen, func() follow.Size { return follow.Size{Width: 80, Height: 24} })
 
-	// Earlier output stays.
+	// The view must not overwrite output from before its first drawing.
 	screen.Write([]byte("$ ebctl\n"))
 
 	want := []string{
