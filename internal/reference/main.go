@@ -2,25 +2,36 @@
 // sources are the configuration structs, the files of the catalog and the error tables, so a page cannot differ from the code.
 //
 // The tests compare the generated pages, the page of the metrics and the alert rules with both services. The command may import any package,
-// and no package imports the command. A new page is a function that returns the text of the page, with a row in pages.
+// and no package imports the command.
+//
+// A new page is a template in the folder pages, a function that returns the data of the template, and a row in the function pages.
 package main
 
 import (
+	"embed"
 	"fmt"
+	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
+	"text/template"
 )
 
 //go:generate go run . ../../docs
 
+//go:embed pages
+var templates embed.FS
+
 // page is a generated page of the documentation.
 type page struct {
-	// path is relative to the folder docs.
+	// path is relative to the folder docs. The template of the page has the same file name.
 	path string
-	text func() (string, error)
+	// data returns the data for the template.
+	data func() (any, error)
 }
 
+// pages returns all generated pages.
 func pages() []page {
 	return []page{
 		{"operator/configuration.md", configurationPage},
@@ -53,10 +64,32 @@ func write(docs string) error {
 	return nil
 }
 
-// row writes a row of a Markdown table. Cells must not contain line breaks or unescaped separators.
-func row(text *strings.Builder, cells ...string) {
-	fmt.Fprintf(text, "| %s |\n", strings.Join(cells, " | "))
+// text returns the page as Markdown.
+func (p page) text() (string, error) {
+	data, err := p.data()
+	if err != nil {
+		return "", err
+	}
+
+	name := path.Base(p.path) + ".tmpl"
+
+	parsed, err := template.New(name).Funcs(template.FuncMap{
+		"code": code, "cell": cell, "status": http.StatusText,
+	}).ParseFS(templates, "pages/"+name)
+	if err != nil {
+		return "", fmt.Errorf("parsing a template: %w", err)
+	}
+
+	var text strings.Builder
+	if err := parsed.Execute(&text, data); err != nil {
+		return "", fmt.Errorf("executing a template: %w", err)
+	}
+
+	return text.String(), nil
 }
+
+// cell escapes a text for a cell of a Markdown table.
+func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 // code formats a value as inline code. An empty value stays empty.
 func code(value string) string {

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/environment-broker/environment-broker/broker"
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	brokerservice "github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/sandbox"
+	provisionerservice "github.com/environment-broker/environment-broker/provisioner/service"
+	"github.com/environment-broker/environment-broker/resources"
+)
+
+// program is a section of the page of the configuration: a program with its environment variables.
+type program struct {
+	Title     string
+	Variables []config.Variable
+}
+
+// configurationPage returns the variables of the services and the sandbox.
+func configurationPage() (any, error) {
+	return []program{
+		{"Broker", config.Variables(config.Prefix, brokerservice.DefaultConfig())},
+		{"Provisioner", config.Variables(config.Prefix, provisionerservice.DefaultConfig())},
+		{"Sandbox", config.Variables(sandbox.Prefix, sandbox.DefaultConfig())},
+	}, nil
+}
+
+// errorsPage returns the error responses, ordered by status, and the reasons of failed operations.
+func errorsPage() (any, error) {
+	responses, err := broker.ErrorCatalog()
+	slices.SortStableFunc(responses, func(a, b broker.DocumentedError) int { return cmp.Compare(a.Status, b.Status) })
+
+	return map[string]any{"Responses": responses, "Reasons": failure.Reasons()}, err
+}
+
+// plansPage returns the plans of the built-in catalog as Markdown. The versions in the schemas are the defaults of the broker.
+func plansPage() (any, error) {
+	defaults := brokerservice.DefaultConfig()
+
+	offer, err := catalog.Load(resources.Catalog(), catalog.Options{
+		KubernetesVersion: defaults.KubernetesVersion, OperationTimeout: defaults.Engine.OperationTimeout,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the catalog: %w", err)
+	}
+
+	return offer.Page()
+}
