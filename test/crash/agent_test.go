@@ -14,73 +14,74 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/orders"
 )
 
-// connecting is how long an agent takes to connect.
-const connecting = 3 * time.Second
+// connectTime is how long the agent takes to connect.
+const connectTime = 3 * time.Second
 
-// agents simulates the agent of the only cluster. It connects when it has a configuration and either no connection or an unused token.
+// agents simulates the runtime agent of the only cluster. Once configured, the agent connects if it has no connection or an
+// unused token.
 type agents struct {
-	mutex      sync.Mutex
-	configured agent.Configuration
-	present    *agent.Connection
-	version    int
-	since      time.Time // when the agent started to connect
-	spent      map[secret.String]bool
-	made       int // connections
+	mutex           sync.Mutex
+	configured      agent.Configuration
+	current         *agent.Connection
+	version         int
+	connectingSince time.Time // zero before the agent is configured
+	spentTokens     map[secret.String]bool
+	connections     int // connections
 }
 
-func newAgents() *agents { return &agents{spent: map[secret.String]bool{}} }
+func newAgents() *agents { return &agents{spentTokens: map[secret.String]bool{}} }
 
-// connection is the state of the agent.
-type connection struct {
-	// Made counts all connections so far.
-	Made  int
+// agentConnection is the state of the agent's connection.
+type agentConnection struct {
+	// Count is the number of connections that the agent has made so far.
+	Count int
 	State string
 }
 
-func (a *agents) connection() connection {
+func (a *agents) connection() agentConnection {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	a.work()
+	a.advance()
 
-	state := connection{Made: a.made}
-	if a.present != nil {
-		state.State = a.present.State
+	state := agentConnection{Count: a.connections}
+	if a.current != nil {
+		state.State = a.current.State
 	}
 
 	return state
 }
 
-// work advances the agent to the present time.
-func (a *agents) work() {
-	if a.version == 0 || time.Since(a.since) < connecting || a.present != nil && a.present.State == agent.Synchronized {
+// advance changes the agent's connection as it would have changed by now. The caller holds the mutex.
+func (a *agents) advance() {
+	if a.version == 0 || time.Since(a.connectingSince) < connectTime || a.current != nil && a.current.State == agent.Synchronized {
 		return
 	}
 
 	token := a.configured.Token.Token
-	if a.spent[token] {
-		a.present = &agent.Connection{ID: "failed", State: agent.ConnectionFailed}
+	if a.spentTokens[token] {
+		a.current = &agent.Connection{ID: "failed", State: agent.ConnectionFailed}
 
 		return
 	}
 
-	a.made++
-	a.spent[token] = true
-	a.present = &agent.Connection{ID: strconv.Itoa(a.made), State: agent.Synchronized}
+	a.connections++
+	a.spentTokens[token] = true
+	a.current = &agent.Connection{ID: strconv.Itoa(a.connections), State: agent.Synchronized}
 }
 
-// agentsOf are the agents behind a replica's proxy.
-type agentsOf struct {
+// proxiedAgents reaches the agent through the proxy of a replica.
+type proxiedAgents struct {
 	*agents
 
 	proxy *crashtest.Proxy
 }
 
-// call calls an agent through the proxy.
-func (a agentsOf) call(ctx context.Context, name string, do func() error) error {
+// call calls the agent through the proxy. An injected fault is a transient failure of the runtime.
+func (a proxiedAgents) call(ctx context.Context, name string, do func() error) error {
 	err := a.proxy.Call(ctx, name, func(context.Context) error {
 		a.mutex.Lock()
 		defer a.mutex.Unlock()
-		a.work()
+		a.advance()
 
 		return do()
 	})
@@ -92,9 +93,9 @@ func (a agentsOf) call(ctx context.Context, name string, do func() error) error 
 }
 
 // Agent implements agent.Clusters.
-func (a agentsOf) Agent(ctx context.Context, _ agent.Place) (found agent.Agent, err error) {
+func (a proxiedAgents) Agent(ctx context.Context, _ agent.Place) (found agent.Agent, err error) {
 	err = a.call(ctx, "Agent", func() error {
-		found = agent.Agent{ConfiguredBy: a.configured.WrittenBy, Replaces: a.configured.Replaces, Connection: a.present}
+		found = agent.Agent{ConfiguredBy: a.configured.WrittenBy, Replaces: a.configured.Replaces, Connection: a.current}
 		if a.version > 0 {
 			found.Version = strconv.Itoa(a.version)
 		}
@@ -106,13 +107,13 @@ func (a agentsOf) Agent(ctx context.Context, _ agent.Place) (found agent.Agent, 
 }
 
 // ConfigureAgent implements agent.Clusters.
-func (a agentsOf) ConfigureAgent(ctx context.Context, _ agent.Place, configuration agent.Configuration) error {
+func (a proxiedAgents) ConfigureAgent(ctx context.Context, _ agent.Place, configuration agent.Configuration) error {
 	return a.call(ctx, "ConfigureAgent", func() error {
 		if configuration.Over != "" && configuration.Over != strconv.Itoa(a.version) {
 			return errors.New("the Secret has been modified")
 		}
 
-		a.configured, a.since = configuration, time.Now()
+		a.configured, a.connectingSince = configuration, time.Now()
 		a.version++
 
 		return nil
@@ -120,10 +121,10 @@ func (a agentsOf) ConfigureAgent(ctx context.Context, _ agent.Place, configurati
 }
 
 // RemoveConnection implements agent.Clusters.
-func (a agentsOf) RemoveConnection(ctx context.Context, _ agent.Place, id string) error {
+func (a proxiedAgents) RemoveConnection(ctx context.Context, _ agent.Place, id string) error {
 	return a.call(ctx, "RemoveConnection", func() error {
-		if a.present != nil && a.present.ID == id {
-			a.present, a.since = nil, time.Now()
+		if a.current != nil && a.current.ID == id {
+			a.current, a.connectingSince = nil, time.Now()
 		}
 
 		return nil

@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/process/crashtest"
 )
 
-// operationName returns the operation of a GraphQL request.
+// operationName returns the name of the operation in a GraphQL request, which identifies the call in the crash matrix.
 func operationName(request *http.Request) string {
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
@@ -29,106 +29,66 @@ func operationName(request *http.Request) string {
 
 	request.Body = io.NopCloser(bytes.NewReader(body))
 
-	var asked struct {
+	var call struct {
 		OperationName string `json:"operationName"`
 	}
 
-	if err := json.Unmarshal(body, &asked); err != nil {
+	if err := json.Unmarshal(body, &call); err != nil {
 		return err.Error()
 	}
 
-	return asked.OperationName
+	return call.OperationName
 }
 
-// rows are the broker's tables behind a replica's proxy. Faults hit reads and writes.
-type rows struct {
+// proxiedRows reaches the broker's tables through the proxy of a replica, so that faults are injected into reads and writes.
+type proxiedRows struct {
 	service.Rows
 
 	proxy *crashtest.Proxy
 }
 
-func (r rows) Find(ctx context.Context, id string) (environment.Instance, error) {
-	var found environment.Instance
-
-	err := r.call(ctx, "Find", func(ctx context.Context) error {
-		var err error
-
-		found, err = r.Rows.Find(ctx, id)
-
-		return err
-	})
-
-	return found, err
+func (r proxiedRows) Find(ctx context.Context, id string) (environment.Instance, error) {
+	return readRow(ctx, r, "Find", func(ctx context.Context) (environment.Instance, error) { return r.Rows.Find(ctx, id) })
 }
 
-func (r rows) LastProvisioning(ctx context.Context, id string) (environment.Data, error) {
-	var found environment.Data
-
-	err := r.call(ctx, "LastProvisioning", func(ctx context.Context) error {
-		var err error
-
-		found, err = r.Rows.LastProvisioning(ctx, id)
-
-		return err
-	})
-
-	return found, err
+func (r proxiedRows) LastProvisioning(ctx context.Context, id string) (environment.Data, error) {
+	return readRow(ctx, r, "LastProvisioning", func(ctx context.Context) (environment.Data, error) { return r.Rows.LastProvisioning(ctx, id) })
 }
 
-func (r rows) SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error {
+func (r proxiedRows) SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error {
 	return r.call(ctx, "SetRuntime", func(ctx context.Context) error { return r.Rows.SetRuntime(ctx, by, instance, runtimeID) })
 }
 
-func (r rows) Update(ctx context.Context, by process.Record, instance environment.Instance, change environment.Update) error {
+func (r proxiedRows) Update(ctx context.Context, by process.Record, instance environment.Instance, change environment.Update) error {
 	return r.call(ctx, "Update", func(ctx context.Context) error { return r.Rows.Update(ctx, by, instance, change) })
 }
 
-func (r rows) Suspend(ctx context.Context, by process.Record, instance environment.Instance, change *environment.Update) error {
+func (r proxiedRows) Suspend(ctx context.Context, by process.Record, instance environment.Instance, change *environment.Update) error {
 	return r.call(ctx, "Suspend", func(ctx context.Context) error { return r.Rows.Suspend(ctx, by, instance, change) })
 }
 
-func (r rows) Resume(ctx context.Context, by process.Record, instance environment.Instance) error {
+func (r proxiedRows) Resume(ctx context.Context, by process.Record, instance environment.Instance) error {
 	return r.call(ctx, "Resume", func(ctx context.Context) error { return r.Rows.Resume(ctx, by, instance) })
 }
 
-func (r rows) Delete(ctx context.Context, by process.Record, instance environment.Instance) error {
+func (r proxiedRows) Delete(ctx context.Context, by process.Record, instance environment.Instance) error {
 	return r.call(ctx, "Delete", func(ctx context.Context) error { return r.Rows.Delete(ctx, by, instance) })
 }
 
-func (r rows) WantsBinding(ctx context.Context, id string) (bool, error) {
-	var wanted bool
-
-	err := r.call(ctx, "WantsBinding", func(ctx context.Context) error {
-		var err error
-
-		wanted, err = r.Rows.WantsBinding(ctx, id)
-
-		return err
-	})
-
-	return wanted, err
+func (r proxiedRows) WantsBinding(ctx context.Context, id string) (bool, error) {
+	return readRow(ctx, r, "WantsBinding", func(ctx context.Context) (bool, error) { return r.Rows.WantsBinding(ctx, id) })
 }
 
-func (r rows) SaveAccess(ctx context.Context, id string, access environment.Access) (bool, error) {
-	var kept bool
-
-	err := r.call(ctx, "SaveAccess", func(ctx context.Context) error {
-		var err error
-
-		kept, err = r.Rows.SaveAccess(ctx, id, access)
-
-		return err
-	})
-
-	return kept, err
+func (r proxiedRows) SaveAccess(ctx context.Context, id string, access environment.Access) (bool, error) {
+	return readRow(ctx, r, "SaveAccess", func(ctx context.Context) (bool, error) { return r.Rows.SaveAccess(ctx, id, access) })
 }
 
-func (r rows) RemoveBinding(ctx context.Context, id string) error {
+func (r proxiedRows) RemoveBinding(ctx context.Context, id string) error {
 	return r.call(ctx, "RemoveBinding", func(ctx context.Context) error { return r.Rows.RemoveBinding(ctx, id) })
 }
 
-// call makes a call through the proxy, and reports faults like the stores.
-func (r rows) call(ctx context.Context, name string, call func(ctx context.Context) error) error {
+// call makes a call through the proxy. It returns injected faults as the stores return a failure of the database.
+func (r proxiedRows) call(ctx context.Context, name string, call func(ctx context.Context) error) error {
 	err := r.proxy.Call(ctx, name, call)
 	if errors.Is(err, crashtest.ErrLost) {
 		return failure.Wrap(failure.Transient, err, "the database does not respond correctly")
@@ -137,41 +97,55 @@ func (r rows) call(ctx context.Context, name string, call func(ctx context.Conte
 	return err
 }
 
-// access fetches kubeconfigs of runtimes from the Provisioner, and simulates the runtimes' API servers, which share one set of accounts.
-type access struct {
+// readRow makes a call that returns a value, like proxiedRows.call.
+func readRow[T any](ctx context.Context, r proxiedRows, name string, call func(ctx context.Context) (T, error)) (value T, err error) {
+	err = r.call(ctx, name, func(ctx context.Context) error {
+		var err error
+
+		value, err = call(ctx)
+
+		return err
+	})
+
+	return value, err
+}
+
+// proxiedAccess fetches kubeconfigs from the Provisioner and simulates the API servers of all runtimes. The runtimes share one
+// set of service accounts.
+type proxiedAccess struct {
 	provisioner *provisionerclient.Client
 	proxy       *crashtest.Proxy
 	accounts    *accounts
 }
 
-// accounts are the accounts in the runtimes, by binding ID.
+// accounts are the service accounts of bindings in the runtimes, by binding ID.
 type accounts struct {
-	mutex sync.Mutex
-	there map[string]bool
+	mutex    sync.Mutex
+	existing map[string]bool
 }
 
-// set adds an account if there is true, and removes it otherwise.
-func (a *accounts) set(id string, there bool) {
+// set adds the account of a binding if exists is true, and removes the account otherwise.
+func (a *accounts) set(id string, exists bool) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 
-	if there {
-		a.there[id] = true
+	if exists {
+		a.existing[id] = true
 	} else {
-		delete(a.there, id)
+		delete(a.existing, id)
 	}
 }
 
-// list returns the sorted accounts.
+// list returns the sorted IDs of the bindings that have an account.
 func (a *accounts) list() []string {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 
-	return slices.Sorted(maps.Keys(a.there))
+	return slices.Sorted(maps.Keys(a.existing))
 }
 
 // Probe implements provisioning.RuntimeAccess.
-func (a access) Probe(ctx context.Context, instance environment.Instance) error {
+func (a proxiedAccess) Probe(ctx context.Context, instance environment.Instance) error {
 	if instance.Request.Cluster.Own == nil {
 		if _, err := a.provisioner.Kubeconfig(ctx, instance.GlobalAccountID, instance.RuntimeID); err != nil {
 			return err
@@ -186,7 +160,7 @@ func (a access) Probe(ctx context.Context, instance environment.Instance) error 
 }
 
 // Grant implements binding.Runtimes.
-func (a access) Grant(ctx context.Context, instance environment.Instance, made environment.Binding) (environment.Access, error) {
+func (a proxiedAccess) Grant(ctx context.Context, instance environment.Instance, granted environment.Binding) (environment.Access, error) {
 	if _, err := a.provisioner.Kubeconfig(ctx, instance.GlobalAccountID, instance.RuntimeID); err != nil {
 		return environment.Access{}, err
 	}
@@ -194,16 +168,16 @@ func (a access) Grant(ctx context.Context, instance environment.Instance, made e
 	var issued environment.Access
 
 	err := a.account(ctx, "grant", func() {
-		a.accounts.set(made.ID, true)
+		a.accounts.set(granted.ID, true)
 
-		issued = environment.Access{Kubeconfig: "kubeconfig", Server: "https://api.example.com", ExpiresAt: time.Now().Add(made.Lifetime)}
+		issued = environment.Access{Kubeconfig: "kubeconfig", Server: "https://api.example.com", ExpiresAt: time.Now().Add(granted.Lifetime)}
 	})
 
 	return issued, err
 }
 
 // Revoke implements binding.Runtimes.
-func (a access) Revoke(ctx context.Context, instance environment.Instance, removed environment.Binding) error {
+func (a proxiedAccess) Revoke(ctx context.Context, instance environment.Instance, removed environment.Binding) error {
 	if _, err := a.provisioner.Kubeconfig(ctx, instance.GlobalAccountID, instance.RuntimeID); err != nil {
 		return err
 	}
@@ -211,7 +185,7 @@ func (a access) Revoke(ctx context.Context, instance environment.Instance, remov
 	return a.account(ctx, "revoke", func() { a.accounts.set(removed.ID, false) })
 }
 
-func (a access) account(ctx context.Context, name string, change func()) error {
+func (a proxiedAccess) account(ctx context.Context, name string, change func()) error {
 	if err := a.proxy.Call(ctx, name, func(context.Context) error {
 		change()
 

@@ -32,21 +32,22 @@ import (
 )
 
 const (
-	instanceID = "0f5b2c7e-1111-4222-8333-444455556666"
-	instance   = "/v2/service_instances/" + instanceID
-	access1    = instance + "/service_bindings/one"
+	instanceID   = "0f5b2c7e-1111-4222-8333-444455556666"
+	instancePath = "/v2/service_instances/" + instanceID
+	bindingPath  = instancePath + "/service_bindings/one"
 
-	// ownKubeconfig is the kubeconfig of a tenant's own cluster, which the scenarios never call.
+	// ownKubeconfig is the kubeconfig of a cluster that belongs to a tenant. The scenarios never call that cluster.
 	ownKubeconfig = `{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: "https://own.example.com"}}],
 		users: [{name: u, user: {token: t}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`
 
-	// binding is the delay between a bind and its unbind, so that the unbind arrives while the account is being created.
-	binding = 5500 * time.Millisecond
-	// pace is the interval at which the broker polls the Provisioner.
-	pace = 5 * time.Second
+	// unbindDelay is the time between a bind and its unbind. The unbind arrives while the account is being created.
+	unbindDelay = 5500 * time.Millisecond
+	// pollInterval is the interval at which the broker polls the Provisioner.
+	pollInterval = 5 * time.Second
 )
 
-// brokerFixture is the broker's database and its API. Its Provisioner has its own database and one replica without faults.
+// brokerFixture is the database and the API of a broker. Its Provisioner has a database of its own and one replica without
+// faults.
 type brokerFixture struct {
 	*testing.T
 	brokerRows
@@ -57,19 +58,19 @@ type brokerFixture struct {
 	graphql     http.Handler
 }
 
-func newBroker(t *testing.T, db *storage.DB, shared shared, offer *catalog.Catalog) *brokerFixture {
+func newBroker(t *testing.T, db *storage.DB, shared shared, plans *catalog.Catalog) *brokerFixture {
 	t.Helper()
 
 	f := &brokerFixture{
-		T: t, brokerRows: openBroker(t, db, storagetest.Keys(t)), accounts: &accounts{there: map[string]bool{}},
+		T: t, brokerRows: openBroker(t, db, storagetest.Keys(t)), accounts: &accounts{existing: map[string]bool{}},
 		provisioner: newProvisioner(t, shared.database(t), shared.garden),
 	}
 	f.graphql = f.provisioner.handler()
 	f.provisioner.run()
 	f.api = broker.NewHandler(broker.Options{
-		DB: db, Instances: f.instances, Operations: f.operations, Bindings: f.bindings, BindingLimit: 10, Catalog: offer,
+		DB: db, Instances: f.instances, Operations: f.operations, Bindings: f.bindings, BindingLimit: 10, Catalog: plans,
 		Wake: func() {}, Clock: clock.RealClock{}, Log: logging.Discard(),
-		Recorder: audit.NewRecorder(f.trail, db, clock.RealClock{}, logging.Discard()), Authorizer: auth.NewAuthorizer(auth.NoAuthentication{}),
+		Recorder: audit.NewRecorder(f.auditLog, db, clock.RealClock{}, logging.Discard()), Authorizer: auth.NewAuthorizer(auth.NoAuthentication{}),
 		DefaultRegion: "cf-eu10", Periods: expiry.Periods{"trial": 0},
 	})
 
@@ -92,7 +93,7 @@ func (p *provisioner) run() {
 	}
 
 	go func() {
-		time.Sleep(370 * time.Millisecond) // simultaneous events may happen in either order
+		time.Sleep(370 * time.Millisecond) // keeps the engine's polls from coinciding with other events, whose order would be random
 		ended <- engine.Run(ctx)
 	}()
 
@@ -116,23 +117,23 @@ func (f *brokerFixture) processes(proxy *crashtest.Proxy) []process.Process[envi
 
 	return service.Processes(service.DefaultConfig(), service.Parts{
 		Provisioner: client,
-		Rows:        rows{service.NewRows(f.db, f.operations, f.instances, f.bindings, clock.RealClock{}), proxy},
-		Access:      access{client, proxy, f.accounts},
-		Pace:        func(time.Duration) time.Duration { return pace },
+		Rows:        proxiedRows{service.NewRows(f.db, f.operations, f.instances, f.bindings, clock.RealClock{}), proxy},
+		Access:      proxiedAccess{client, proxy, f.accounts},
+		Pace:        func(time.Duration) time.Duration { return pollInterval },
 		FeedAlive:   func() bool { return true },
 		Kind:        func() provisionerclient.Kind { return provisionerclient.KindOurs },
 	})
 }
 
-// ask sends a request for an instance of plan aws and returns the ID of its operation.
-func (f *brokerFixture) ask(method string) string {
+// sendAWS sends a request for the instance with plan aws and returns the ID of the accepted operation.
+func (f *brokerFixture) sendAWS(method string) string {
 	f.Helper()
 
-	return f.askFor(method, instance, harness.PlanAWS, `{}`)
+	return f.sendOrder(method, instancePath, harness.PlanAWS, `{}`)
 }
 
-// askFor sends a request for a plan and returns the ID of its operation.
-func (f *brokerFixture) askFor(method, path, plan, parameters string) string {
+// sendOrder sends a request for an instance or a binding of a plan and returns the ID of the accepted operation.
+func (f *brokerFixture) sendOrder(method, path, plan, parameters string) string {
 	f.Helper()
 
 	return f.send(method, path+"?accepts_incomplete=true&service_id="+harness.ServiceID+"&plan_id="+plan, fmt.Sprintf(
@@ -140,11 +141,11 @@ func (f *brokerFixture) askFor(method, path, plan, parameters string) string {
 		"organization_guid": "organization", "space_guid": "space", "context": {"user_id": "admin@example.com"}}`, harness.ServiceID, plan, parameters))
 }
 
-// change sends an update with the JSON fields and returns the ID of its operation.
-func (f *brokerFixture) change(fields string) string {
+// sendUpdate sends an update with the given JSON fields and returns the ID of the accepted operation.
+func (f *brokerFixture) sendUpdate(fields string) string {
 	f.Helper()
 
-	return f.send(http.MethodPatch, instance+"?accepts_incomplete=true", fmt.Sprintf(`{"service_id": %q, %s}`, harness.ServiceID, fields))
+	return f.send(http.MethodPatch, instancePath+"?accepts_incomplete=true", fmt.Sprintf(`{"service_id": %q, %s}`, harness.ServiceID, fields))
 }
 
 func (f *brokerFixture) send(method, path, body string) string {
@@ -168,23 +169,24 @@ func (f *brokerFixture) send(method, path, body string) string {
 	return accepted.Operation
 }
 
-// outside is the state outside of the broker, with the instance's row.
-type outside struct {
-	Clusters  clusters
-	Instances int
-	// Bindings are the states of the rows. Accounts counts those in the runtime, Orphans those of them without a row.
+// brokerState is the state of the broker's rows and upstreams. It must be the same at the end of every run of a scenario.
+type brokerState struct {
+	Provisioner provisionerState
+	Instances   int
+	// Bindings are the states of the rows. Accounts is the number of accounts in the runtime, and Orphans the number of accounts
+	// without a row.
 	Bindings          []string
 	Accounts, Orphans int
-	// Suspended and Most (autoScalerMax) are from the instance's row.
-	Suspended bool
-	Most      int
-	// Runtime reports whether the Provisioner has the instance's runtime.
+	// Suspended and AutoScalerMax are from the row of the instance.
+	Suspended     bool
+	AutoScalerMax int
+	// Runtime reports whether the Provisioner has the runtime of the instance.
 	Runtime bool
-	// Unfinished counts the Provisioner's operations that have not ended.
+	// Unfinished is the number of the Provisioner's operations that have not ended.
 	Unfinished int
 }
 
-func (f *brokerFixture) outside(chance bool) outside {
+func (f *brokerFixture) state(racy bool) brokerState {
 	f.Helper()
 
 	count := func(db *storage.DB, query string, args ...any) int {
@@ -196,10 +198,10 @@ func (f *brokerFixture) outside(chance bool) outside {
 		return count
 	}
 
-	found := outside{
-		Clusters:   f.provisioner.clusters(chance),
-		Instances:  count(f.db, `SELECT count(*) FROM instances`),
-		Unfinished: count(f.provisioner.db, `SELECT count(*) FROM operations WHERE finished_at IS NULL`),
+	found := brokerState{
+		Provisioner: f.provisioner.state(racy),
+		Instances:   count(f.db, `SELECT count(*) FROM instances`),
+		Unfinished:  count(f.provisioner.db, `SELECT count(*) FROM operations WHERE finished_at IS NULL`),
 	}
 
 	for _, id := range f.accounts.list() {
@@ -220,7 +222,7 @@ func (f *brokerFixture) outside(chance bool) outside {
 			f.Fatal(err)
 		}
 
-		found.Suspended, found.Most = row.Suspended, row.Request.Cluster.AutoScalerMax
+		found.Suspended, found.AutoScalerMax = row.Suspended, row.Request.Cluster.AutoScalerMax
 		found.Runtime = count(f.provisioner.db, `SELECT count(*) FROM runtimes WHERE id = ? AND deleted_at IS NULL`, row.RuntimeID) == 1
 	}
 
@@ -229,22 +231,22 @@ func (f *brokerFixture) outside(chance bool) outside {
 
 type brokerRun = crashtest.Run[environment.Data]
 
-// ownParameters returns the parameters of a tenant's own cluster.
+// ownParameters returns the parameters that order an instance of plan own_cluster.
 func ownParameters() string {
 	return fmt.Sprintf(`{"kubeconfig": %q, "shootName": "own", "shootDomain": "own.example.com"}`,
 		base64.StdEncoding.EncodeToString([]byte(ownKubeconfig)))
 }
 
-// request sends a platform's request and returns the ID of the operation that it starts.
+// request sends a request of a platform and returns the ID of the operation that the broker starts.
 type request func(*brokerFixture) (operationID string)
 
-// brokerScenario is a scenario for one request of a platform.
+// brokerScenario is a scenario of the crash matrix for one request of a platform.
 type brokerScenario struct {
 	name, kind string
-	// before are requests whose operations end before faults are injected.
+	// before lists requests whose operations end before faults are injected.
 	before []request
-	// during, if set, is a request before the scenario's request, which follows after the delay. The progress of its operation depends on
-	// the fault.
+	// during, if set, is a request whose operation is in progress when the scenario's request follows, after the delay. How far
+	// that operation has come depends on the fault.
 	during request
 	delay  time.Duration
 	// request starts the operation whose outcome must not depend on the fault.
@@ -270,65 +272,65 @@ func (s brokerScenario) script(f *brokerFixture, run *brokerRun) (operationIDs [
 	return []string{id}
 }
 
-// newBrokerScenarios returns scenarios that run on new databases each.
+// newBrokerScenarios returns scenarios for the crash matrix. Each run of a scenario gets new databases.
 func newBrokerScenarios(t *testing.T, shared shared, open database, scenarios ...brokerScenario) []crashtest.Scenario[environment.Data] {
 	t.Helper()
 
-	offer, err := catalog.Load(resources.Catalog(), catalog.Options{KubernetesVersion: "1.35.4", OperationTimeout: 24 * time.Hour})
+	plans, err := catalog.Load(resources.Catalog(), catalog.Options{KubernetesVersion: "1.35.4", OperationTimeout: 24 * time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	shootName := regexp.MustCompile(`c-[0-9a-f]{7}`)
-	made := make([]crashtest.Scenario[environment.Data], 0, len(scenarios))
+	built := make([]crashtest.Scenario[environment.Data], 0, len(scenarios))
 
 	for _, each := range scenarios {
-		chance := each.during != nil
+		racy := each.during != nil
 
-		made = append(made, crashtest.Scenario[environment.Data]{Name: each.name, Kind: each.kind, Open: func(t *testing.T) crashtest.Env[environment.Data] {
+		built = append(built, crashtest.Scenario[environment.Data]{Name: each.name, Kind: each.kind, Open: func(t *testing.T) crashtest.Env[environment.Data] {
 			t.Helper()
 
-			f := newBroker(t, open(t), shared, offer)
+			f := newBroker(t, open(t), shared, plans)
 
 			return crashtest.Env[environment.Data]{
-				Store: f.operations, Processes: f.processes, Upstream: func() any { return f.outside(chance) },
-				AnyData: chance, Random: shootName,
+				Store: f.operations, Processes: f.processes, Upstream: func() any { return f.state(racy) },
+				AnyData: racy, Random: shootName,
 				Script: func(run *brokerRun) []string { return each.script(f, run) },
 			}
 		}})
 	}
 
-	return made
+	return built
 }
 
 // Requests of the scenarios.
-func (f *brokerFixture) provision() string   { return f.ask(http.MethodPut) }
-func (f *brokerFixture) deprovision() string { return f.ask(http.MethodDelete) }
+func (f *brokerFixture) provision() string   { return f.sendAWS(http.MethodPut) }
+func (f *brokerFixture) deprovision() string { return f.sendAWS(http.MethodDelete) }
 func (f *brokerFixture) bind() string {
-	return f.askFor(http.MethodPut, access1, harness.PlanAWS, `{}`)
+	return f.sendOrder(http.MethodPut, bindingPath, harness.PlanAWS, `{}`)
 }
 
 func (f *brokerFixture) unbind() string {
-	return f.askFor(http.MethodDelete, access1, harness.PlanAWS, `{}`)
+	return f.sendOrder(http.MethodDelete, bindingPath, harness.PlanAWS, `{}`)
 }
-func (f *brokerFixture) update() string  { return f.change(`"parameters": {"autoScalerMax": 30}`) }
-func (f *brokerFixture) suspend() string { return f.change(`"context": {"active": false}`) }
-func (f *brokerFixture) resume() string  { return f.change(`"context": {"active": true}`) }
+func (f *brokerFixture) update() string  { return f.sendUpdate(`"parameters": {"autoScalerMax": 30}`) }
+func (f *brokerFixture) suspend() string { return f.sendUpdate(`"context": {"active": false}`) }
+func (f *brokerFixture) resume() string  { return f.sendUpdate(`"context": {"active": true}`) }
 
 func (f *brokerFixture) provisionTrial() string {
-	return f.askFor(http.MethodPut, instance, harness.PlanTrial, `{}`)
+	return f.sendOrder(http.MethodPut, instancePath, harness.PlanTrial, `{}`)
 }
 
 func (f *brokerFixture) deprovisionTrial() string {
-	return f.askFor(http.MethodDelete, instance, harness.PlanTrial, `{}`)
+	return f.sendOrder(http.MethodDelete, instancePath, harness.PlanTrial, `{}`)
 }
 
 func (f *brokerFixture) provisionOwnCluster() string {
-	return f.askFor(http.MethodPut, instance, harness.PlanOwnCluster, ownParameters())
+	return f.sendOrder(http.MethodPut, instancePath, harness.PlanOwnCluster, ownParameters())
 }
 
 func (f *brokerFixture) deprovisionOwnCluster() string {
-	return f.askFor(http.MethodDelete, instance, harness.PlanOwnCluster, `{}`)
+	return f.sendOrder(http.MethodDelete, instancePath, harness.PlanOwnCluster, `{}`)
 }
 
 func brokerScenarios(t *testing.T, shared shared, open database) []crashtest.Scenario[environment.Data] {
@@ -350,7 +352,7 @@ func brokerScenarios(t *testing.T, shared shared, open database) []crashtest.Sce
 		brokerScenario{name: "unbind", kind: environment.KindUnbind, before: []request{f.provision, f.bind}, request: f.unbind},
 		brokerScenario{
 			name: "unbind-during-bind", kind: environment.KindUnbind,
-			before: ready, during: f.bind, delay: binding, request: f.unbind,
+			before: ready, during: f.bind, delay: unbindDelay, request: f.unbind,
 		},
 		brokerScenario{
 			name: "deprovision-during-creation", kind: environment.KindDeprovision,
@@ -369,8 +371,8 @@ func brokerScenarios(t *testing.T, shared shared, open database) []crashtest.Sce
 	)
 }
 
-// deletionFaults selects the faults for deletions of trials: every ninth. Other scenarios cover each fault of suspending, resuming and
-// deleting.
+// deletionFaults is the sample of faults in deletions of trials: one in nine. Other scenarios inject every fault into
+// suspensions, resumptions and deletions.
 const deletionFaults = 9
 
 // TestDeletionsOfTrials deletes an instance during its suspension or resumption.

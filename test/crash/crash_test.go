@@ -11,14 +11,14 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// Other values search longer: go test ./test/crash -run Pairs -pairs 500 -seed 7.
+// Flags of the tests with two faults. A longer search: go test ./test/crash -run Pairs -pairs 500 -seed 7.
 var (
 	pairs = flag.Int("pairs", 10, "number of pairs of faults for each scenario")
 	seed  = flag.Uint64("seed", 1, "seed that draws the pairs of faults")
 )
 
-// nth selects the faults that also run on PostgreSQL: every 23rd.
-const nth = 23
+// postgresSample is the sample of faults that also run on PostgreSQL: one in 23.
+const postgresSample = 23
 
 func TestEveryRegisteredProcessHasAScenario(t *testing.T) {
 	shared := newShared(t)
@@ -28,27 +28,28 @@ func TestEveryRegisteredProcessHasAScenario(t *testing.T) {
 }
 
 const (
-	// wholeScenarios is the share of scenarios with every fault in a run without SOAK_DURATION: one in three.
-	wholeScenarios = 3
-	// sampledFaults is the share of faults in the other scenarios: one in five.
+	// fullScenarios is the share of scenarios that run with every fault if SOAK_DURATION is not set: one in three.
+	fullScenarios = 3
+	// sampledFaults is the sample of faults in the other scenarios: one in five.
 	sampledFaults = 5
 )
 
-// matrix runs every scenario with single faults. The seed draws the scenarios that run with every fault; the others run with a sample.
-// `make soak` sets SOAK_DURATION, with which all scenarios run with every fault.
+// matrix runs every scenario with single faults. With SOAK_DURATION, which `make soak` sets, every scenario runs with every
+// fault. Otherwise a random third of the scenarios runs with every fault and the others with a sample; TEST_SEED repeats the
+// choice.
 func matrix[D any](t *testing.T, scenarios []crashtest.Scenario[D]) {
 	t.Helper()
 
-	whole := len(scenarios)
+	full := len(scenarios)
 
 	if harness.SoakDuration(t) == 0 {
 		seed := harness.Seed(t)
 		rand.New(rand.NewPCG(seed, seed)).Shuffle(len(scenarios), func(i, j int) { scenarios[i], scenarios[j] = scenarios[j], scenarios[i] })
-		whole = (len(scenarios) + wholeScenarios - 1) / wholeScenarios
+		full = (len(scenarios) + fullScenarios - 1) / fullScenarios
 	}
 
-	crashtest.Matrix(t, scenarios[:whole]...)
-	crashtest.Sample(t, sampledFaults, scenarios[whole:]...)
+	crashtest.Matrix(t, scenarios[:full]...)
+	crashtest.Sample(t, sampledFaults, scenarios[full:]...)
 }
 
 func TestBroker(t *testing.T) {
@@ -82,9 +83,9 @@ func TestProvisionerPairs(t *testing.T) {
 func TestBrokerOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 
-	postgres(t) // starts the server outside of the fake time
+	postgres(t) // starts the server now, because in the scenarios time is fake
 
-	crashtest.Sample(t, nth, brokerScenarios(t, newShared(t), postgres)...)
+	crashtest.Sample(t, postgresSample, brokerScenarios(t, newShared(t), postgres)...)
 }
 
 func TestProvisionerOnPostgreSQL(t *testing.T) {
@@ -92,5 +93,5 @@ func TestProvisionerOnPostgreSQL(t *testing.T) {
 
 	postgres(t)
 
-	crashtest.Sample(t, nth, provisionerScenarios(newShared(t).garden, postgres)...)
+	crashtest.Sample(t, postgresSample, provisionerScenarios(newShared(t).garden, postgres)...)
 }

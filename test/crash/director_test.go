@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/registration"
 )
 
-// withDirector makes the Provisioner register its runtimes in Director.
+// withDirector makes the Provisioner register its runtimes in a fake Director.
 func withDirector(p *provisioner) {
 	p.Helper()
 
@@ -27,12 +27,12 @@ func withDirector(p *provisioner) {
 
 	p.director = simulated
 	p.service.Registrar = &registration.Registrar{
-		Director: p.directorBy(crashtest.Transparent()), Rows: p.runtimes, Project: fakegarden.DefaultProject, Clock: clock.RealClock{}, Log: logging.Discard(),
+		Director: p.directorClient(crashtest.Transparent()), Rows: p.runtimes, Project: fakegarden.DefaultProject, Clock: clock.RealClock{}, Log: logging.Discard(),
 	}
 }
 
-// directorBy returns a client of Director behind a replica's proxy.
-func (p *provisioner) directorBy(proxy *crashtest.Proxy) *director.Client {
+// directorClient returns a client that reaches Director through the proxy of a replica.
+func (p *provisioner) directorClient(proxy *crashtest.Proxy) *director.Client {
 	p.Helper()
 
 	client, err := director.New(director.Options{
@@ -46,7 +46,7 @@ func (p *provisioner) directorBy(proxy *crashtest.Proxy) *director.Client {
 	return client
 }
 
-// directorCall returns the name of a call of Director or of its token endpoint.
+// directorCall returns the name of a call to Director's GraphQL API or to its token endpoint.
 func directorCall(request *http.Request) string {
 	if request.URL.Path == simulator.TokenPath {
 		return simulator.TokenOperation
@@ -66,7 +66,7 @@ func (directorCredentials) Read(context.Context) (director.ClientCredentials, er
 	}, nil
 }
 
-// registered formats the runtimes in Director.
+// registered formats the runtimes that are registered in Director, or returns nil without a Director.
 func (p *provisioner) registered() []string {
 	if p.director == nil {
 		return nil

@@ -1,3 +1,5 @@
-// Package crash runs the processes of both services in the crash matrix of package crashtest. Each registered process has a scenario here;
-// TestEveryRegisteredProcessHasAScenario fails without one.
+// Package crash runs the processes of both services in the crash matrix of package crashtest.
+//
+// Each registered process has a scenario in broker_test.go or provisioner_test.go; TestEveryRegisteredProcessHasAScenario fails
+// otherwise. The scenarios run on fake time, with the stores of the services and simulated upstreams.
 package crash

@@ -17,6 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
+func TestMain(m *testing.M) { postgrestest.Main(m) }
+
 // database opens a new database for a scenario.
 type database func(tb testing.TB) *storage.DB
 
@@ -26,11 +28,11 @@ func postgres(tb testing.TB) *storage.DB {
 	return storagetest.Open(tb, postgrestest.Database(tb))
 }
 
-// shared holds the parts that all scenarios of a test share because they take long to create.
+// shared holds the resources that all scenarios of a test share, because creating them takes long.
 type shared struct {
-	// garden is empty after each scenario.
+	// garden is a fake garden. Each scenario deletes its objects at the end.
 	garden *fakegarden.Memory
-	// database returns a database with the tables of both services.
+	// database opens a copy of an empty database that has the tables of both services.
 	database database
 }
 
@@ -49,13 +51,13 @@ func newShared(t *testing.T) shared {
 	})}
 }
 
-// brokerRows are the broker's stores.
+// brokerRows has the stores of the broker.
 type brokerRows struct {
 	db         *storage.DB
 	operations *operations.Store
 	instances  *instances.Store
 	bindings   *bindings.Store
-	trail      *auditlog.Store
+	auditLog   *auditlog.Store
 }
 
 func openBroker(t *testing.T, db *storage.DB, keys *secret.Keyring) brokerRows {
@@ -77,19 +79,19 @@ func openBroker(t *testing.T, db *storage.DB, keys *secret.Keyring) brokerRows {
 		t.Fatal(err)
 	}
 
-	if rows.trail, err = auditlog.Open(t.Context(), db, time.Hour); err != nil {
+	if rows.auditLog, err = auditlog.Open(t.Context(), db, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 
 	return rows
 }
 
-// provisionerRows are the Provisioner's stores.
+// provisionerRows has the stores of the Provisioner.
 type provisionerRows struct {
 	db         *storage.DB
 	operations *operations.Store
 	runtimes   *runtimes.Store
-	trail      *auditlog.Store
+	auditLog   *auditlog.Store
 }
 
 func openProvisioner(t *testing.T, db *storage.DB, keys *secret.Keyring) provisionerRows {
@@ -107,7 +109,7 @@ func openProvisioner(t *testing.T, db *storage.DB, keys *secret.Keyring) provisi
 		t.Fatal(err)
 	}
 
-	if rows.trail, err = auditlog.Open(t.Context(), db, 0); err != nil {
+	if rows.auditLog, err = auditlog.Open(t.Context(), db, 0); err != nil {
 		t.Fatal(err)
 	}
 

@@ -20,24 +20,25 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/process/crashtest"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 const (
-	// creation, change and deletion are the times in which Gardener creates, changes and deletes a cluster.
+	// creation, change and deletion are how long Gardener takes to create, change and delete a cluster.
 	creation = 6 * time.Second
 	change   = 4 * time.Second
 	deletion = 4 * time.Second
 )
 
-// gardener reconciles the Shoots of one scenario in fake time, and counts the created ones.
+// gardener simulates Gardener on fake time: it reconciles the Shoots of one scenario and counts the created clusters.
 type gardener struct {
 	*testing.T
 	client.WithWatch
 
 	namespace string
 	mutex     sync.Mutex
-	made      int // clusters created so far
-	most      int // maximum of clusters at the same time
+	created   int // clusters created so far
+	peak      int // maximum of clusters at the same time
 }
 
 func newGardener(t *testing.T, memory *fakegarden.Memory) *gardener {
@@ -48,27 +49,27 @@ func newGardener(t *testing.T, memory *fakegarden.Memory) *gardener {
 
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 
-	var working sync.WaitGroup
+	var reconciling sync.WaitGroup
 
 	changes, err := g.Watch(ctx, &gardencorev1beta1.ShootList{}, client.InNamespace(g.namespace))
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	working.Go(func() {
-		time.Sleep(130 * time.Millisecond) // simultaneous events may happen in either order
-		g.work(ctx, changes)
+	reconciling.Go(func() {
+		time.Sleep(130 * time.Millisecond) // keeps reconciliations from coinciding with other events, whose order would be random
+		g.reconcileShoots(ctx, changes)
 	})
 	t.Cleanup(func() {
 		stop()
-		working.Wait()
-		g.clear()
+		reconciling.Wait()
+		g.deleteAll()
 	})
 
 	return g
 }
 
-// apply counts new Shoots.
+// apply applies an object and counts the clusters that the application creates.
 func (g *gardener) apply(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
 	before := len(g.shoots())
 
@@ -80,8 +81,8 @@ func (g *gardener) apply(ctx context.Context, c client.WithWatch, object runtime
 		g.mutex.Lock()
 		defer g.mutex.Unlock()
 
-		g.made++
-		g.most = max(g.most, now)
+		g.created++
+		g.peak = max(g.peak, now)
 	}
 
 	return nil
@@ -90,28 +91,24 @@ func (g *gardener) apply(ctx context.Context, c client.WithWatch, object runtime
 func (g *gardener) shoots() []gardencorev1beta1.Shoot {
 	g.Helper()
 
-	list := &gardencorev1beta1.ShootList{}
-	if err := g.List(context.Background(), list, client.InNamespace(g.namespace)); err != nil {
-		g.Fatal(err)
-	}
-
-	return list.Items
+	return harness.Shoots(g.T, g.WithWatch, g.namespace)
 }
 
-// count returns the numbers of clusters: created so far, at most at the same time, and existing now.
-func (g *gardener) count() (made, most, left int) {
+// count returns the number of clusters created so far, the maximum that existed at the same time, and the number that exist now.
+func (g *gardener) count() (created, peak, remaining int) {
 	g.Helper()
 
-	left = len(g.shoots())
+	remaining = len(g.shoots())
 
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 
-	return g.made, g.most, left
+	return g.created, g.peak, remaining
 }
 
-// work reconciles clusters until the context ends. It watches them, because each list costs real time.
-func (g *gardener) work(ctx context.Context, changes watch.Interface) {
+// reconcileShoots reconciles all Shoots until the context ends. It reads the Shoots from a watch, because listing them takes real
+// time.
+func (g *gardener) reconcileShoots(ctx context.Context, changes watch.Interface) {
 	ticker := time.NewTicker(2 * time.Second)
 	defer ticker.Stop()
 
@@ -142,7 +139,7 @@ func (g *gardener) work(ctx context.Context, changes watch.Interface) {
 func (g *gardener) reconcile(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	switch {
 	case shoot.DeletionTimestamp != nil && time.Since(shoot.DeletionTimestamp.Time) > deletion:
-		return g.finish(ctx, shoot)
+		return g.finishDeletion(ctx, shoot)
 	case shoot.DeletionTimestamp != nil:
 		return g.report(ctx, shoot, gardencorev1beta1.LastOperationTypeDelete, gardencorev1beta1.LastOperationStateProcessing)
 	case len(shoot.Finalizers) == 0:
@@ -151,8 +148,8 @@ func (g *gardener) reconcile(ctx context.Context, shoot *gardencorev1beta1.Shoot
 		shoot.Spec.DNS = &gardencorev1beta1.DNS{Domain: new(shoot.Name + ".example.com")}
 
 		return g.Patch(ctx, shoot, client.MergeFrom(before))
-	case created(shoot):
-		return g.keepUp(ctx, shoot)
+	case isCreated(shoot):
+		return g.reconcileChange(ctx, shoot)
 	case time.Since(shoot.CreationTimestamp.Time) > creation:
 		return g.report(ctx, shoot, gardencorev1beta1.LastOperationTypeCreate, gardencorev1beta1.LastOperationStateSucceeded)
 	default:
@@ -160,20 +157,20 @@ func (g *gardener) reconcile(ctx context.Context, shoot *gardencorev1beta1.Shoot
 	}
 }
 
-// created reports whether the creation of the cluster has ended.
-func created(shoot *gardencorev1beta1.Shoot) bool {
+// isCreated reports whether the creation of the cluster has succeeded.
+func isCreated(shoot *gardencorev1beta1.Shoot) bool {
 	last := shoot.Status.LastOperation
 
 	return last != nil && (last.Type == gardencorev1beta1.LastOperationTypeReconcile || last.State == gardencorev1beta1.LastOperationStateSucceeded)
 }
 
-// keepUp applies changes of the Shoot to the cluster.
-func (g *gardener) keepUp(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
+// reconcileChange applies a change of the Shoot to the cluster.
+func (g *gardener) reconcileChange(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	last := shoot.Status.LastOperation
 
 	switch {
 	case shoot.Status.ObservedGeneration < shoot.Generation:
-		shoot.Status.LastOperation = nil // reported also when a change follows another one
+		shoot.Status.LastOperation = nil // otherwise report ignores a change that follows another change
 
 		return g.report(ctx, shoot, gardencorev1beta1.LastOperationTypeReconcile, gardencorev1beta1.LastOperationStateProcessing)
 	case last.State == gardencorev1beta1.LastOperationStateProcessing && time.Since(last.LastUpdateTime.Time) > change:
@@ -207,8 +204,8 @@ func (g *gardener) report(ctx context.Context, shoot *gardencorev1beta1.Shoot, d
 	return g.Status().Update(ctx, shoot)
 }
 
-// finish removes the finalizers of a cluster.
-func (g *gardener) finish(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
+// finishDeletion ends the deletion of a cluster: it removes the finalizers of the Shoot.
+func (g *gardener) finishDeletion(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	if err := g.report(ctx, shoot, gardencorev1beta1.LastOperationTypeDelete, gardencorev1beta1.LastOperationStateSucceeded); err != nil {
 		return err
 	}
@@ -220,12 +217,12 @@ func (g *gardener) finish(ctx context.Context, shoot *gardencorev1beta1.Shoot) e
 	return client.IgnoreNotFound(g.Patch(ctx, shoot, client.MergeFrom(before)))
 }
 
-// clear empties the garden for the next scenario.
-func (g *gardener) clear() {
+// deleteAll deletes the objects of this scenario, so that the next scenario starts with an empty garden.
+func (g *gardener) deleteAll() {
 	ctx := context.Background()
 
 	for _, shoot := range g.shoots() {
-		if err := g.finish(ctx, &shoot); err != nil {
+		if err := g.finishDeletion(ctx, &shoot); err != nil {
 			g.Fatal(err)
 		}
 
@@ -241,7 +238,7 @@ func (g *gardener) clear() {
 	}
 }
 
-// configMaps returns the ConfigMaps of the Shoots.
+// configMaps returns the ConfigMaps of the Shoots, which the Provisioner labels with the ID of the runtime.
 func (g *gardener) configMaps() []corev1.ConfigMap {
 	g.Helper()
 
@@ -253,8 +250,8 @@ func (g *gardener) configMaps() []corev1.ConfigMap {
 	return list.Items
 }
 
-// by returns a client of the garden behind a replica's proxy.
-func (g *gardener) by(proxy *crashtest.Proxy) client.WithWatch {
+// behind returns a client that reaches the garden through the proxy of a replica.
+func (g *gardener) behind(proxy *crashtest.Proxy) client.WithWatch {
 	return interceptor.NewClient(g.WithWatch, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			return proxy.Call(ctx, "get", func(ctx context.Context) error { return c.Get(ctx, key, object, options...) })

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// releases accepts every order.
+// releases accepts every order of Kyma.
 type releases struct{}
 
 // Plan implements installation.Releases.
@@ -29,45 +29,46 @@ func (releases) Plan(_ context.Context, order spec.Kyma) (installation.Plan, err
 	return plan, nil
 }
 
-// kymaInside is the Kyma installation in the only cluster, and its external services.
-type kymaInside struct {
-	mutex    sync.Mutex
-	parts    []string
-	services int
-	// held counts service brokers with finalizers.
-	held int
+// kymaInstallation is the Kyma installation in the only cluster, with the external services of that cluster.
+type kymaInstallation struct {
+	mutex      sync.Mutex
+	components []string
+	services   int
+	// heldBrokers is the number of service brokers with finalizers.
+	heldBrokers int
 }
 
-// report returns the installed parts, each as component@version, and the counts.
-func (k *kymaInside) report() (parts string, services, held int) {
+// report returns the installed components, each as component@version, and the numbers of services and of service brokers with
+// finalizers.
+func (k *kymaInstallation) report() (components string, services, heldBrokers int) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 
-	return strings.Join(k.parts, " "), k.services, k.held
+	return strings.Join(k.components, " "), k.services, k.heldBrokers
 }
 
-// bring changes one part towards the wanted state. It reports whether all parts are in that state already.
-func (k *kymaInside) bring(wanted []string) bool {
+// advance installs, upgrades or removes one component. It returns true if all components already are as wanted.
+func (k *kymaInstallation) advance(want []string) bool {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 
-	for i, part := range wanted {
-		if i == len(k.parts) {
-			k.parts = append(k.parts, part)
+	for i, component := range want {
+		if i == len(k.components) {
+			k.components = append(k.components, component)
 
 			return false
 		}
 
-		if k.parts[i] != part {
-			k.parts = slices.Clone(k.parts)
-			k.parts[i] = part
+		if k.components[i] != component {
+			k.components = slices.Clone(k.components)
+			k.components[i] = component
 
 			return false
 		}
 	}
 
-	if len(k.parts) > len(wanted) {
-		k.parts = k.parts[:len(k.parts)-1]
+	if len(k.components) > len(want) {
+		k.components = k.components[:len(k.components)-1]
 
 		return false
 	}
@@ -75,81 +76,90 @@ func (k *kymaInside) bring(wanted []string) bool {
 	return true
 }
 
-// installer changes one part of the cluster with each call.
+// installer installs and removes Kyma, one component with each call.
 type installer struct {
-	inside *kymaInside
-	proxy  *crashtest.Proxy
+	kyma  *kymaInstallation
+	proxy *crashtest.Proxy
 }
 
 // Install implements installation.Installer.
 func (i installer) Install(ctx context.Context, _ *rest.Config, _ string, plan installation.Plan) (installation.Progress, error) {
-	wanted := make([]string, 0, len(plan.Components))
+	want := make([]string, 0, len(plan.Components))
 	for _, component := range plan.Components {
-		wanted = append(wanted, component.Name+"@"+plan.Version)
+		want = append(want, component.Name+"@"+plan.Version)
 	}
 
-	return i.bring(ctx, "Install", wanted)
+	return i.advance(ctx, "Install", want)
 }
 
 // Uninstall implements installation.Installer.
 func (i installer) Uninstall(ctx context.Context, _ *rest.Config, _ string) (installation.Progress, error) {
-	return i.bring(ctx, "Uninstall", nil)
+	return i.advance(ctx, "Uninstall", nil)
 }
 
-func (i installer) bring(ctx context.Context, call string, wanted []string) (installation.Progress, error) {
-	progress := installation.Progress{Message: "Kyma is being changed"}
+func (i installer) advance(ctx context.Context, call string, want []string) (progress installation.Progress, err error) {
+	progress.Message = "Kyma is being changed"
+	err = callCluster(ctx, i.proxy, call, func() { progress.Done = i.kyma.advance(want) })
 
-	err := i.proxy.Call(ctx, call, func(context.Context) error {
-		progress.Done = i.inside.bring(wanted)
+	return progress, err
+}
 
-		return nil
-	})
-	if err != nil {
-		return installation.Progress{}, failure.Wrap(failure.Transient, err, "the cluster does not respond")
-	}
+// proxiedClusters reaches the API server of the only cluster through the proxy of a replica.
+type proxiedClusters struct {
+	provisioner *provisioner
+	proxy       *crashtest.Proxy
+}
 
-	return progress, nil
+// SetAdministrators implements processes.Clusters.
+func (c proxiedClusters) SetAdministrators(ctx context.Context, _ string, users []string) error {
+	return callCluster(ctx, c.proxy, "SetAdministrators", func() { c.provisioner.administrators.Store(&users) })
 }
 
 // Connect implements processes.Clusters.
-func (i insides) Connect(ctx context.Context, _ string) (*rest.Config, func(), error) {
-	if err := i.proxy.Call(ctx, "Connect", func(context.Context) error { return nil }); err != nil {
-		return nil, nil, failure.Wrap(failure.Transient, err, "the cluster does not respond")
+func (c proxiedClusters) Connect(ctx context.Context, _ string) (*rest.Config, func(), error) {
+	if err := callCluster(ctx, c.proxy, "Connect", func() {}); err != nil {
+		return nil, nil, err
 	}
 
 	return &rest.Config{}, func() {}, nil
 }
 
 // RemoveServices implements processes.Clusters.
-func (i insides) RemoveServices(ctx context.Context, _, _ string) (left string, err error) {
-	err = i.work(ctx, "RemoveServices", func(inside *kymaInside) {
-		if inside.services > 0 {
-			left = "some of its services"
-			inside.services--
+func (c proxiedClusters) RemoveServices(ctx context.Context, _, _ string) (remaining string, err error) {
+	err = callCluster(ctx, c.proxy, "RemoveServices", func() {
+		kyma := &c.provisioner.kyma
+
+		kyma.mutex.Lock()
+		defer kyma.mutex.Unlock()
+
+		if kyma.services > 0 {
+			remaining = "some of its services"
+			kyma.services--
 		}
 	})
 
-	return left, err
+	return remaining, err
 }
 
 // ReleaseBrokers implements processes.Clusters.
-func (i insides) ReleaseBrokers(ctx context.Context, _ string) error {
-	return i.work(ctx, "ReleaseBrokers", func(inside *kymaInside) { inside.held = 0 })
+func (c proxiedClusters) ReleaseBrokers(ctx context.Context, _ string) error {
+	return callCluster(ctx, c.proxy, "ReleaseBrokers", func() {
+		kyma := &c.provisioner.kyma
+
+		kyma.mutex.Lock()
+		defer kyma.mutex.Unlock()
+
+		kyma.heldBrokers = 0
+	})
 }
 
-// work changes the installation in the only cluster through the proxy.
-func (i insides) work(ctx context.Context, call string, change func(*kymaInside)) error {
-	err := i.proxy.Call(ctx, call, func(context.Context) error {
-		inside := &i.provisioner.kyma
-
-		inside.mutex.Lock()
-		defer inside.mutex.Unlock()
-
-		change(inside)
+// callCluster calls the only cluster through the proxy. An injected fault is a transient failure of the cluster.
+func callCluster(ctx context.Context, proxy *crashtest.Proxy, name string, call func()) error {
+	if err := proxy.Call(ctx, name, func(context.Context) error {
+		call()
 
 		return nil
-	})
-	if err != nil {
+	}); err != nil {
 		return failure.Wrap(failure.Transient, err, "the cluster does not respond")
 	}
 
@@ -165,15 +175,15 @@ func kymaOf(version string, components ...string) *spec.Kyma {
 	return config
 }
 
-// orderWithKyma orders a cluster with Kyma, which has external services and service brokers.
-func (p *provisioner) orderWithKyma() (operationID, runtimeID string) {
+// provisionWithKyma orders a runtime with Kyma, whose cluster has external services and service brokers.
+func (p *provisioner) provisionWithKyma() (operationID, runtimeID string) {
 	p.Helper()
 
-	p.kyma.services, p.kyma.held = 2, 1
-	input := order("c-first")
+	p.kyma.services, p.kyma.heldBrokers = 2, 1
+	input := clusterOrder("c-first")
 	input.KymaConfig = kymaOf("1.24.0", "core", agent.Component)
 
-	return p.accepted(input)
+	return p.sendOrder(input)
 }
 
 func (p *provisioner) upgradeKyma(runtimeID string) string {

@@ -12,7 +12,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/audit"
-	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	simulator "github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
@@ -31,19 +30,19 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// provisioner is the Provisioner's database, its API and its garden.
+// provisioner is a Provisioner: its stores, its API and its simulated upstreams.
 type provisioner struct {
 	*gardener
 
 	provisionerRows
 
 	service *orders.Service
-	// director is nil if the Provisioner does not register runtimes.
+	// director is nil if the Provisioner does not register its runtimes in Director.
 	director *simulator.Director
-	// administrators are the administrators in the cluster.
+	// administrators are the administrators of the only cluster. The pointer is nil before they are set.
 	administrators atomic.Pointer[[]string]
-	// kyma is the installation in the cluster.
-	kyma   kymaInside
+	// kyma is the installation in the only cluster.
+	kyma   kymaInstallation
 	agents *agents
 }
 
@@ -54,8 +53,8 @@ func newProvisioner(t *testing.T, db *storage.DB, memory *fakegarden.Memory) *pr
 	p.service = orders.New(orders.Options{
 		DB: db, Operations: p.operations, Runtimes: p.runtimes, Kubeconfigs: p, Shoots: gardenerclient.New(p, p.namespace), Clock: clock.RealClock{}, KubeconfigValidity: time.Hour,
 		Releases: releases{},
-		Agents:   agent.NewStatuses(agentsOf{p.agents, crashtest.Transparent()}, gardenerclient.New(p, p.namespace), clock.RealClock{}),
-		Recorder: audit.NewRecorder(p.trail, db, clock.RealClock{}, logging.Discard()),
+		Agents:   agent.NewStatuses(proxiedAgents{p.agents, crashtest.Transparent()}, gardenerclient.New(p, p.namespace), clock.RealClock{}),
+		Recorder: audit.NewRecorder(p.auditLog, db, clock.RealClock{}, logging.Discard()),
 		Wake:     func() {},
 		Validate: func(order spec.Runtime) error {
 			return validation.Provision(order, validation.Rules{Project: fakegarden.DefaultProject})
@@ -85,63 +84,43 @@ func (p *provisioner) processes(proxy *crashtest.Proxy) []process.Process[operat
 	config.Gardener.PollInterval = 5 * time.Second
 
 	parts := service.Parts{
-		Shoots: gardenerclient.New(p.by(proxy), p.namespace), Clusters: insides{p, proxy}, Runtimes: runtimeRows{p.runtimes, proxy},
+		Shoots: gardenerclient.New(p.behind(proxy), p.namespace), Clusters: proxiedClusters{p, proxy}, Runtimes: proxiedRuntimes{p.runtimes, proxy},
 		Releases: releases{}, Installer: installer{&p.kyma, proxy},
-		Agents: agentsOf{p.agents, proxy},
+		Agents: proxiedAgents{p.agents, proxy},
 	}
 	if p.director != nil {
-		client := p.directorBy(proxy)
+		client := p.directorClient(proxy)
 		parts.Director, parts.Tokens = client, client
 	}
 
 	return service.Processes(config, parts)
 }
 
-// runtimeRows are the Provisioner's rows of runtimes behind a replica's proxy.
-type runtimeRows struct {
+// proxiedRuntimes reaches the table runtimes through the proxy of a replica.
+type proxiedRuntimes struct {
 	store *runtimes.Store
 	proxy *crashtest.Proxy
 }
 
 // Configured implements processes.Runtimes.
-func (r runtimeRows) Configured(ctx context.Context, id string, configuration json.RawMessage, position int64) error {
+func (r proxiedRuntimes) Configured(ctx context.Context, id string, configuration json.RawMessage, position int64) error {
 	return r.proxy.Call(ctx, "Configured", func(ctx context.Context) error {
 		return r.store.Configured(ctx, id, configuration, position)
 	})
 }
 
-// insides are the clusters' API servers behind a replica's proxy.
-type insides struct {
-	provisioner *provisioner
-	proxy       *crashtest.Proxy
-}
-
-// SetAdministrators implements processes.Clusters.
-func (i insides) SetAdministrators(ctx context.Context, _ string, users []string) error {
-	err := i.proxy.Call(ctx, "SetAdministrators", func(context.Context) error {
-		i.provisioner.administrators.Store(&users)
-
-		return nil
-	})
-	if err != nil {
-		return failure.Wrap(failure.Transient, err, "the cluster does not respond")
-	}
-
-	return nil
-}
-
 // MarkDeleted implements processes.Runtimes.
-func (r runtimeRows) MarkDeleted(ctx context.Context, id string, at time.Time) error {
+func (r proxiedRuntimes) MarkDeleted(ctx context.Context, id string, at time.Time) error {
 	return r.proxy.Call(ctx, "MarkDeleted", func(ctx context.Context) error { return r.store.MarkDeleted(ctx, id, at) })
 }
 
-func (p *provisioner) order() (operationID, runtimeID string) {
+func (p *provisioner) provision() (operationID, runtimeID string) {
 	p.Helper()
 
-	return p.accepted(order("c-first"))
+	return p.sendOrder(clusterOrder("c-first"))
 }
 
-func (p *provisioner) accepted(input spec.Runtime) (operationID, runtimeID string) {
+func (p *provisioner) sendOrder(input spec.Runtime) (operationID, runtimeID string) {
 	p.Helper()
 
 	status, err := p.service.Provision(p.Context(), orders.Caller{Tenant: "tenant", SubAccount: "sub", IdempotencyKey: "key"}, input)
@@ -152,7 +131,7 @@ func (p *provisioner) accepted(input spec.Runtime) (operationID, runtimeID strin
 	return status.ID, status.RuntimeID
 }
 
-func (p *provisioner) remove(runtimeID string) string {
+func (p *provisioner) deprovision(runtimeID string) string {
 	p.Helper()
 
 	id, err := p.service.Deprovision(p.Context(), orders.Caller{Tenant: "tenant", IdempotencyKey: "removal"}, runtimeID)
@@ -163,7 +142,7 @@ func (p *provisioner) remove(runtimeID string) string {
 	return id
 }
 
-// upgrade changes the machines, the identity provider and the administrator.
+// upgrade changes the maximum of nodes, the identity provider and the administrator.
 func (p *provisioner) upgrade(runtimeID string) string {
 	p.Helper()
 
@@ -181,13 +160,13 @@ func (p *provisioner) upgrade(runtimeID string) string {
 	return status.ID
 }
 
-// sleeping sends a mutation that takes only a runtime, like hibernation.
-func (p *provisioner) sleeping(
-	order func(ctx context.Context, caller orders.Caller, runtimeID string) (operation.Status, error), key, runtimeID string,
+// sendMutation sends a mutation whose only argument is the ID of a runtime, such as hibernation. Key is the idempotency key.
+func (p *provisioner) sendMutation(
+	mutation func(ctx context.Context, caller orders.Caller, runtimeID string) (operation.Status, error), key, runtimeID string,
 ) string {
 	p.Helper()
 
-	status, err := order(p.Context(), orders.Caller{Tenant: "tenant", IdempotencyKey: key}, runtimeID)
+	status, err := mutation(p.Context(), orders.Caller{Tenant: "tenant", IdempotencyKey: key}, runtimeID)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -195,8 +174,8 @@ func (p *provisioner) sleeping(
 	return status.ID
 }
 
-// order returns the input for a cluster with the name.
-func order(name string) spec.Runtime {
+// clusterOrder returns an order of a runtime whose cluster has the name.
+func clusterOrder(name string) spec.Runtime {
 	return spec.Runtime{
 		Metadata: &spec.Metadata{Name: name},
 		ClusterConfig: &spec.ClusterConfig{Administrators: []string{"jane@example.com"}, GardenerConfig: &spec.Cluster{
@@ -213,28 +192,31 @@ func order(name string) spec.Runtime {
 	}
 }
 
-// clusters is the state outside of the Provisioner.
-type clusters struct {
-	// Made counts the clusters created so far. It is 0 if the count depends on the fault.
-	Made     int
-	Left     int
-	Runtimes int
-	// ConfigMaps counts the ConfigMaps of Shoots.
+// provisionerState is the state of the Provisioner's rows and upstreams. It must be the same at the end of every run of a
+// scenario.
+type provisionerState struct {
+	// Created is the number of clusters created so far, or 0 if that number depends on the fault. Remaining is the number of
+	// existing clusters. Runtimes is the number of runtimes that are not deleted.
+	Created   int
+	Remaining int
+	Runtimes  int
+	// ConfigMaps is the number of the Shoots' ConfigMaps.
 	ConfigMaps int
-	// Machines is the limit of machines in Gardener, Recorded the one in the runtime's row. Both are 0 without a cluster.
-	Machines, Recorded int
-	Administrators     string
-	Asleep             bool
-	// Kyma is the installation, RecordedKyma the version in the runtime's row. Services counts external services,
-	// Held the service brokers with finalizers.
-	Kyma, RecordedKyma string
-	Services, Held     int
-	Agent              connection
-	// Registered are the runtimes in Director.
+	// MaxNodes is the maximum of nodes in the Shoot, and RecordedMaxNodes the maximum in the runtime's row. Both are 0 without a
+	// cluster.
+	MaxNodes, RecordedMaxNodes int
+	Administrators             string
+	Hibernated                 bool
+	// Kyma lists the installed components, and RecordedKyma is the version in the runtime's row. Services is the number of
+	// external services, and HeldBrokers the number of service brokers with finalizers.
+	Kyma, RecordedKyma    string
+	Services, HeldBrokers int
+	Agent                 agentConnection
+	// Registered lists the runtimes in Director.
 	Registered []string
 }
 
-// removeOrphans runs the Provisioner's periodic search for orphans, and waits until Gardener has deleted them.
+// removeOrphans runs the Provisioner's periodic removal of orphaned Shoots, and waits until Gardener has deleted them.
 func (p *provisioner) removeOrphans() {
 	p.Helper()
 
@@ -247,20 +229,20 @@ func (p *provisioner) removeOrphans() {
 	}
 }
 
-func (p *provisioner) clusters(chance bool) clusters {
+func (p *provisioner) state(racy bool) provisionerState {
 	p.Helper()
 
-	if _, _, left := p.count(); left > 0 {
+	if _, _, remaining := p.count(); remaining > 0 {
 		p.removeOrphans()
 	}
 
-	made, most, left := p.count()
-	if most > 1 {
-		p.Errorf("%d clusters existed at the same time, want one at most", most)
+	created, peak, remaining := p.count()
+	if peak > 1 {
+		p.Errorf("%d clusters existed at the same time, want one at most", peak)
 	}
 
-	if chance {
-		made = 0
+	if racy {
+		created = 0
 	}
 
 	live, err := storage.Get[int](p.Context(), p.db.Reader(), `SELECT count(*) FROM runtimes WHERE deleted_at IS NULL`)
@@ -268,34 +250,34 @@ func (p *provisioner) clusters(chance bool) clusters {
 		p.Fatal(err)
 	}
 
-	state := clusters{
-		Made: made, Left: left, Runtimes: live, ConfigMaps: len(p.configMaps()), Registered: p.registered(), Agent: p.agents.connection(),
+	state := provisionerState{
+		Created: created, Remaining: remaining, Runtimes: live, ConfigMaps: len(p.configMaps()), Registered: p.registered(), Agent: p.agents.connection(),
 	}
 	for _, shoot := range p.shoots() {
-		state.Machines = int(shoot.Spec.Provider.Workers[0].Maximum)
-		state.Asleep = shoot.Status.IsHibernated
+		state.MaxNodes = int(shoot.Spec.Provider.Workers[0].Maximum)
+		state.Hibernated = shoot.Status.IsHibernated
 	}
 
-	if names := p.administrators.Load(); names != nil && left > 0 {
+	if names := p.administrators.Load(); names != nil && remaining > 0 {
 		state.Administrators = strings.Join(*names, ", ")
-		order := p.recorded(p.shoots()[0].Name)
-		state.Recorded = order.ClusterConfig.GardenerConfig.AutoScalerMax
+		order := p.recordedOrder(p.shoots()[0].Name)
+		state.RecordedMaxNodes = order.ClusterConfig.GardenerConfig.AutoScalerMax
 
 		if order.KymaConfig != nil {
 			state.RecordedKyma = order.KymaConfig.Version
 		}
 	}
 
-	state.Kyma, state.Services, state.Held = p.kyma.report()
-	if chance {
+	state.Kyma, state.Services, state.HeldBrokers = p.kyma.report()
+	if racy {
 		state.Kyma = ""
 	}
 
 	return state
 }
 
-// recorded returns the order in the runtime's row.
-func (p *provisioner) recorded(shootName string) spec.Runtime {
+// recordedOrder returns the order in the row of the runtime with this Shoot.
+func (p *provisioner) recordedOrder(shootName string) spec.Runtime {
 	p.Helper()
 
 	runtime, err := p.runtimes.OfShoot(p.Context(), p.runtimes.Reader(), shootName)
@@ -313,31 +295,31 @@ func (p *provisioner) recorded(shootName string) spec.Runtime {
 
 type provisionerRun = crashtest.Run[operation.Data]
 
-// runtimeRequest sends a client's request for its runtime and returns the ID of the operation that it starts.
+// runtimeRequest sends a request for a runtime and returns the ID of the operation that the Provisioner starts.
 type runtimeRequest func(p *provisioner, runtimeID string) (operationID string)
 
-// provisionerScenario is a scenario for one operation of a runtime.
+// provisionerScenario is a scenario of the crash matrix for one operation of a runtime.
 type provisionerScenario struct {
 	name, kind string
-	// with prepares the Provisioner.
-	with []func(*provisioner)
+	// setup prepares the Provisioner, for example with a Director.
+	setup []func(*provisioner)
 	// provision orders the runtime.
 	provision func(*provisioner) (operationID, runtimeID string)
-	// duringCreation sends the request after the time of a creation, without waiting for the order. The progress of the order depends on
-	// the fault.
+	// duringCreation sends the request when Gardener has had the time to create the cluster, without waiting for the order. How
+	// far the order has come depends on the fault.
 	duringCreation bool
-	// before are requests whose operations end before faults are injected.
+	// before lists requests whose operations end before faults are injected.
 	before []runtimeRequest
-	// during, if set, is a request before the scenario's request, which follows while the cluster changes. The progress of its operation
-	// depends on the fault.
+	// during, if set, is a request whose operation is changing the cluster when the scenario's request follows. How far that
+	// operation has come depends on the fault.
 	during runtimeRequest
-	// request starts the operation whose outcome must not depend on the fault. It is the order if nil.
+	// request starts the operation whose outcome must not depend on the fault. If request is nil, that operation is the order.
 	request runtimeRequest
 }
 
 func (s provisionerScenario) script(p *provisioner, run *provisionerRun) (operationIDs []string) {
-	fromOrder := s.request == nil || s.duringCreation
-	if fromOrder {
+	faultsFromStart := s.request == nil || s.duringCreation
+	if faultsFromStart {
 		run.InjectFaults()
 	}
 
@@ -346,7 +328,7 @@ func (s provisionerScenario) script(p *provisioner, run *provisionerRun) (operat
 	switch {
 	case s.duringCreation:
 		run.Sleep(creation)
-	case !fromOrder:
+	case !faultsFromStart:
 		run.Await(id)
 
 		for _, each := range s.before {
@@ -370,41 +352,41 @@ func (s provisionerScenario) script(p *provisioner, run *provisionerRun) (operat
 	return []string{id}
 }
 
-// newProvisionerScenarios returns scenarios that run on a new database each.
+// newProvisionerScenarios returns scenarios for the crash matrix. Each run of a scenario gets a new database.
 func newProvisionerScenarios(memory *fakegarden.Memory, open database, scenarios ...provisionerScenario) []crashtest.Scenario[operation.Data] {
-	made := make([]crashtest.Scenario[operation.Data], 0, len(scenarios))
+	built := make([]crashtest.Scenario[operation.Data], 0, len(scenarios))
 
 	for _, each := range scenarios {
-		chance := each.duringCreation || each.during != nil
+		racy := each.duringCreation || each.during != nil
 
-		made = append(made, crashtest.Scenario[operation.Data]{Name: each.name, Kind: each.kind, Open: func(t *testing.T) crashtest.Env[operation.Data] {
+		built = append(built, crashtest.Scenario[operation.Data]{Name: each.name, Kind: each.kind, Open: func(t *testing.T) crashtest.Env[operation.Data] {
 			t.Helper()
 
 			p := newProvisioner(t, open(t), memory)
-			for _, prepare := range each.with {
+			for _, prepare := range each.setup {
 				prepare(p)
 			}
 
 			return crashtest.Env[operation.Data]{
-				Store: p.operations, Processes: p.processes, Upstream: func() any { return p.clusters(chance) }, AnyData: chance,
+				Store: p.operations, Processes: p.processes, Upstream: func() any { return p.state(racy) }, AnyData: racy,
 				Script: func(run *provisionerRun) []string { return each.script(p, run) },
 			}
 		}})
 	}
 
-	return made
+	return built
 }
 
 func (p *provisioner) hibernate(runtimeID string) string {
-	return p.sleeping(p.service.Hibernate, "sleep", runtimeID)
+	return p.sendMutation(p.service.Hibernate, "sleep", runtimeID)
 }
 
 func (p *provisioner) wakeUp(runtimeID string) string {
-	return p.sleeping(p.service.WakeUp, "wake", runtimeID)
+	return p.sendMutation(p.service.WakeUp, "wake", runtimeID)
 }
 
 func (p *provisioner) rollBack(runtimeID string) string {
-	return p.sleeping(p.service.RollBackUpgrade, "back", runtimeID)
+	return p.sendMutation(p.service.RollBackUpgrade, "back", runtimeID)
 }
 
 func provisionerScenarios(memory *fakegarden.Memory, open database) []crashtest.Scenario[operation.Data] {
@@ -413,41 +395,41 @@ func provisionerScenarios(memory *fakegarden.Memory, open database) []crashtest.
 	registered := []func(p){withDirector}
 
 	return newProvisionerScenarios(memory, open,
-		provisionerScenario{name: "provision-with-kyma", kind: operation.KindProvision, with: registered, provision: p.orderWithKyma},
-		provisionerScenario{name: "upgrade-kyma", kind: operation.KindUpgrade, provision: p.orderWithKyma, request: p.upgradeKyma},
+		provisionerScenario{name: "provision-with-kyma", kind: operation.KindProvision, setup: registered, provision: p.provisionWithKyma},
+		provisionerScenario{name: "upgrade-kyma", kind: operation.KindUpgrade, provision: p.provisionWithKyma, request: p.upgradeKyma},
 		provisionerScenario{
 			name: "roll-back-kyma", kind: operation.KindRollBack,
-			provision: p.orderWithKyma, before: []runtimeRequest{p.upgradeKyma}, request: p.rollBack,
+			provision: p.provisionWithKyma, before: []runtimeRequest{p.upgradeKyma}, request: p.rollBack,
 		},
-		provisionerScenario{name: "deprovision-with-kyma", kind: operation.KindDeprovision, provision: p.orderWithKyma, request: p.remove},
+		provisionerScenario{name: "deprovision-with-kyma", kind: operation.KindDeprovision, provision: p.provisionWithKyma, request: p.deprovision},
 		provisionerScenario{
 			name: "deprovision-during-kyma-upgrade", kind: operation.KindDeprovision,
-			provision: p.orderWithKyma, during: p.upgradeKyma, request: p.remove,
+			provision: p.provisionWithKyma, during: p.upgradeKyma, request: p.deprovision,
 		},
-		provisionerScenario{name: "provision", kind: operation.KindProvisionNoInstall, provision: p.order},
-		provisionerScenario{name: "provision-registered", kind: operation.KindProvisionNoInstall, with: registered, provision: p.order},
-		provisionerScenario{name: "upgrade-shoot", kind: operation.KindUpgradeShoot, provision: p.order, request: p.upgrade},
+		provisionerScenario{name: "provision", kind: operation.KindProvisionNoInstall, provision: p.provision},
+		provisionerScenario{name: "provision-registered", kind: operation.KindProvisionNoInstall, setup: registered, provision: p.provision},
+		provisionerScenario{name: "upgrade-shoot", kind: operation.KindUpgradeShoot, provision: p.provision, request: p.upgrade},
 		provisionerScenario{
 			name: "deprovision-during-upgrade", kind: operation.KindUpgradeShoot,
-			provision: p.order, during: p.upgrade, request: p.remove,
+			provision: p.provision, during: p.upgrade, request: p.deprovision,
 		},
-		provisionerScenario{name: "hibernate", kind: operation.KindHibernate, provision: p.order, request: p.hibernate},
+		provisionerScenario{name: "hibernate", kind: operation.KindHibernate, provision: p.provision, request: p.hibernate},
 		provisionerScenario{
 			name: "wake-up", kind: operation.KindWakeUp,
-			provision: p.order, before: []runtimeRequest{p.hibernate}, request: p.wakeUp,
+			provision: p.provision, before: []runtimeRequest{p.hibernate}, request: p.wakeUp,
 		},
 		provisionerScenario{
 			name: "reconnect-agent", kind: operation.KindReconnectRuntime,
-			with: registered, provision: p.orderWithKyma, request: p.reconnect,
+			setup: registered, provision: p.provisionWithKyma, request: p.reconnect,
 		},
-		provisionerScenario{name: "deprovision", kind: operation.KindDeprovisionNoInstall, provision: p.order, request: p.remove},
+		provisionerScenario{name: "deprovision", kind: operation.KindDeprovisionNoInstall, provision: p.provision, request: p.deprovision},
 		provisionerScenario{
 			name: "deprovision-registered", kind: operation.KindDeprovisionNoInstall,
-			with: registered, provision: p.order, request: p.remove,
+			setup: registered, provision: p.provision, request: p.deprovision,
 		},
 		provisionerScenario{
 			name: "deprovision-during-creation", kind: operation.KindDeprovisionNoInstall,
-			provision: p.order, duringCreation: true, request: p.remove,
+			provision: p.provision, duringCreation: true, request: p.deprovision,
 		},
 	)
 }
