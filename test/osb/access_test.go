@@ -14,8 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// access returns the client configuration in a binding's credentials.
-func (p platform) access(binding harness.Reply) *rest.Config {
+// clusterConfig returns the client configuration in the credentials of a binding.
+func (p platform) clusterConfig(binding harness.Reply) *rest.Config {
 	p.Helper()
 
 	kubeconfig, _ := binding.Object("credentials")["kubeconfig"].(string)
@@ -28,21 +28,22 @@ func (p platform) access(binding harness.Reply) *rest.Config {
 	return config
 }
 
-// wantAccess checks that the credentials of a binding work.
+// wantAccess checks that the cluster accepts the credentials of a binding.
 func (p platform) wantAccess(reason string, binding harness.Reply) {
 	p.Helper()
 
-	version, err := discovery.NewDiscoveryClientForConfigOrDie(p.access(binding)).ServerVersion()
+	version, err := discovery.NewDiscoveryClientForConfigOrDie(p.clusterConfig(binding)).ServerVersion()
 	if err != nil || !strings.HasPrefix(version.GitVersion, "v1.") {
 		p.Errorf("%s: the cluster returns version %v, error %v", reason, version, err)
 	}
 }
 
-// waitForRefusal waits until the cluster rejects the binding's token, whose validity it may cache for a few seconds.
-func (p platform) waitForRefusal(reason string, binding harness.Reply) {
+// waitForRejectedToken waits until the cluster rejects the token of a binding. An API server caches valid tokens for a few
+// seconds.
+func (p platform) waitForRejectedToken(reason string, binding harness.Reply) {
 	p.Helper()
 
-	client := discovery.NewDiscoveryClientForConfigOrDie(p.access(binding))
+	client := discovery.NewDiscoveryClientForConfigOrDie(p.clusterConfig(binding))
 
 	p.until("the cluster to reject the token: "+reason, func() bool {
 		_, err := client.ServerVersion()
@@ -51,13 +52,13 @@ func (p platform) waitForRefusal(reason string, binding harness.Reply) {
 	})
 }
 
-// tokenEnd returns the expiry time in the token of a binding.
-func (p platform) tokenEnd(binding harness.Reply) time.Time {
+// tokenExpiry returns the expiry time in the token of a binding.
+func (p platform) tokenExpiry(binding harness.Reply) time.Time {
 	p.Helper()
 
-	parts := strings.Split(p.access(binding).BearerToken, ".")
+	parts := strings.Split(p.clusterConfig(binding).BearerToken, ".")
 	if len(parts) != 3 {
-		p.Fatalf("the binding's token is no JWT")
+		p.Fatalf("the binding's token is not a JWT")
 	}
 
 	content, err := base64.RawURLEncoding.DecodeString(parts[1])
@@ -76,18 +77,18 @@ func (p platform) tokenEnd(binding harness.Reply) time.Time {
 	return time.Unix(claims.Expiry, 0)
 }
 
-// ownCluster returns the parameters of an instance that uses an existing cluster.
+// ownCluster returns the parameters that order an instance of plan own_cluster with an existing cluster.
 func ownCluster(kubeconfig string) fields {
 	return fields{
 		"kubeconfig": base64.StdEncoding.EncodeToString([]byte(kubeconfig)), "shootName": "own", "shootDomain": "own.example.com",
 	}
 }
 
-// waitForAccessFailure waits until the credentials of the binding fail for any reason.
+// waitForAccessFailure waits until calls with the credentials of a binding fail. The cluster may reject the token or be gone.
 func (p platform) waitForAccessFailure(binding harness.Reply) {
 	p.Helper()
 
-	client := discovery.NewDiscoveryClientForConfigOrDie(p.access(binding))
+	client := discovery.NewDiscoveryClientForConfigOrDie(p.clusterConfig(binding))
 
 	p.until("the credentials to fail", func() bool {
 		_, err := client.ServerVersion()

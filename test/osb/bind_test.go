@@ -53,12 +53,12 @@ func rowMalformedBindIs400(r *row) {
 func rowRepeatedBindIs200(r *row) {
 	id := r.createInstance()
 
-	made := r.want("a new binding", r.bindNow(id, "b", r.binding()), http.StatusCreated)
+	created := r.want("a new binding", r.bindNow(id, "b", r.binding()), http.StatusCreated)
 
 	for _, again := range []harness.Reply{r.bindNow(id, "b", r.binding()), r.bind(id, "b", r.binding())} {
 		r.want("the same bind again", again, http.StatusOK)
 
-		if encode(again.Body["credentials"]) != encode(made.Body["credentials"]) {
+		if encode(again.Body["credentials"]) != encode(created.Body["credentials"]) {
 			r.Errorf("a repeated bind returns other credentials")
 		}
 	}
@@ -100,7 +100,7 @@ func rowDifferentBindIs409(r *row) {
 	r.want("other parameters, ready", r.bind(id, "b", other), http.StatusConflict)
 }
 
-// rowSynchronousBind: a bind without accepts_incomplete is synchronous.
+// rowSynchronousBind binds without accepts_incomplete=true: the response contains the binding, not an operation.
 func rowSynchronousBind(r *row) {
 	id := r.createInstance()
 
@@ -150,11 +150,11 @@ func rowCredentialsDiffer(r *row) {
 	id := r.createInstance()
 	one, other := r.createBinding(id, "one"), r.createBinding(id, "other")
 
-	if r.access(one).BearerToken == r.access(other).BearerToken {
+	if r.clusterConfig(one).BearerToken == r.clusterConfig(other).BearerToken {
 		r.Fatalf("two bindings have the same credentials")
 	}
 
 	r.wantGone(harness.BindingPath(id, "one"), r.want("an unbind", r.unbind(id, "one"), http.StatusAccepted).Text("operation"))
-	r.waitForRefusal("the first binding was deleted", one)
+	r.waitForRejectedToken("the first binding was deleted", one)
 	r.wantAccess("the other binding still exists", other)
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// rowEndpoints: version 2.15 introduced endpoints. Clients of 2.14 get none, because the Kubernetes client expects numeric ports and fails
-// on strings.
+// rowEndpoints fetches a binding with its endpoints, which version 2.15 introduced. Clients of version 2.14 get no endpoints,
+// because the client library of Kubernetes fails on ports that are strings.
 func rowEndpoints(r *row) {
 	id := r.createInstance()
-	made := r.createBinding(id, "b")
+	created := r.createBinding(id, "b")
 
 	if old := r.want("a fetch with version 2.14", r.do(harness.Call{
 		Method: http.MethodGet, Path: harness.BindingPath(id, "b"), Header: header(harness.VersionHeader, "2.14"),
@@ -21,9 +21,9 @@ func rowEndpoints(r *row) {
 		r.Errorf("a client of version 2.14 gets endpoints: %v", old.Body["endpoints"])
 	}
 
-	endpoints, _ := made.Body["endpoints"].([]any)
+	endpoints, _ := created.Body["endpoints"].([]any)
 	if len(endpoints) == 0 {
-		r.Fatalf("the binding has no endpoint: %v", made.Body["endpoints"])
+		r.Fatalf("the binding has no endpoint: %v", created.Body["endpoints"])
 	}
 
 	for _, each := range endpoints {
@@ -31,8 +31,8 @@ func rowEndpoints(r *row) {
 		host, _ := endpoint["host"].(string)
 		ports, _ := endpoint["ports"].([]any)
 
-		if host == "" || len(ports) == 0 || !strings.Contains(r.access(made).Host, host) {
-			r.Errorf("the endpoint %v does not match the credentials, %s", endpoint, r.access(made).Host)
+		if host == "" || len(ports) == 0 || !strings.Contains(r.clusterConfig(created).Host, host) {
+			r.Errorf("the endpoint %v does not match the credentials, %s", endpoint, r.clusterConfig(created).Host)
 		}
 
 		for _, port := range ports {
@@ -43,19 +43,20 @@ func rowEndpoints(r *row) {
 	}
 }
 
-// rowNoDrainAndRoute and rowNoVolumeMounts: the catalog requires no permission (B17), so responses contain no such field.
+// rowNoDrainAndRoute checks that bindings have no log drain and no route service, because the catalog requires no permission for
+// them (B17).
 func rowNoDrainAndRoute(r *row) {
-	made := r.createBinding(r.createInstance(), "b")
+	created := r.createBinding(r.createInstance(), "b")
 	for _, field := range []string{"syslog_drain_url", "route_service_url"} {
-		if value, given := made.Body[field]; given {
+		if value, given := created.Body[field]; given {
 			r.Errorf("%s is %v", field, value)
 		}
 	}
 }
 
 func rowNoVolumeMounts(r *row) {
-	if made := r.createBinding(r.createInstance(), "b"); made.Body["volume_mounts"] != nil {
-		r.Errorf("the binding has volume mounts: %v", made.Body["volume_mounts"])
+	if created := r.createBinding(r.createInstance(), "b"); created.Body["volume_mounts"] != nil {
+		r.Errorf("the binding has volume mounts: %v", created.Body["volume_mounts"])
 	}
 }
 
@@ -93,10 +94,10 @@ func rowBindingRotation(r *row) {
 }
 
 func rowExpiryTimes(r *row) {
-	made := r.createBinding(r.createInstance(), "b")
+	created := r.createBinding(r.createInstance(), "b")
 	form := regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$`)
-	expires, _ := made.Object("metadata")["expires_at"].(string)
-	renew, _ := made.Object("metadata")["renew_before"].(string)
+	expires, _ := created.Object("metadata")["expires_at"].(string)
+	renew, _ := created.Object("metadata")["renew_before"].(string)
 
 	if !form.MatchString(expires) || !form.MatchString(renew) {
 		r.Fatalf("expires_at is %q, renew_before %q", expires, renew)
@@ -110,11 +111,11 @@ func rowExpiryTimes(r *row) {
 	}
 }
 
-// rowCredentialsSuffice connects with the credentials alone.
+// rowCredentialsSuffice connects to the cluster with the credentials of a binding, without its metadata.
 func rowCredentialsSuffice(r *row) {
-	made := r.createBinding(r.createInstance(), "b")
-	delete(made.Body, "metadata")
-	r.wantAccess("the credentials suffice", made)
+	created := r.createBinding(r.createInstance(), "b")
+	delete(created.Body, "metadata")
+	r.wantAccess("the credentials suffice", created)
 }
 
 func rowBindOperationIsShort(r *row) {
@@ -149,7 +150,8 @@ func rowBindOfUnknownInstanceIs404(r *row) {
 	r.wantRejected(harness.Call{Method: http.MethodPut, Path: harness.BindingPath(id, "b") + harness.Incomplete, Body: r.binding()})
 }
 
-// rowUnbindablePlanIsRejected binds an instance of a plan that is not bindable: own_cluster, with the cluster of another instance.
+// rowUnbindablePlanIsRejected binds an instance of plan own_cluster, which is not bindable. The instance uses the cluster of
+// another instance.
 func rowUnbindablePlanIsRejected(r *row) {
 	var planID string
 
@@ -174,10 +176,10 @@ func rowUnbindablePlanIsRejected(r *row) {
 		http.StatusUnprocessableEntity)
 }
 
-// rowCredentialsExpire: the token expires with the binding and needs no revocation. Unbinding is row H2.
+// rowCredentialsExpire checks that the token of a binding expires with the binding. Row H2 tests the revocation by an unbind.
 func rowCredentialsExpire(r *row) {
-	made := r.createBinding(r.createInstance(), "b", fields{"parameters": fields{"expiration_seconds": 600}})
-	expires, _ := made.Object("metadata")["expires_at"].(string)
+	created := r.createBinding(r.createInstance(), "b", fields{"parameters": fields{"expiration_seconds": 600}})
+	expires, _ := created.Object("metadata")["expires_at"].(string)
 
 	end, err := time.Parse(time.RFC3339Nano, expires)
 	if err != nil {
@@ -185,7 +187,7 @@ func rowCredentialsExpire(r *row) {
 	}
 
 	const tolerance = 5 * time.Second
-	if token := r.tokenEnd(made); token.After(end.Add(tolerance)) || time.Until(end) > 600*time.Second+tolerance {
+	if token := r.tokenExpiry(created); token.After(end.Add(tolerance)) || time.Until(end) > 600*time.Second+tolerance {
 		r.Errorf("the token expires at %s, the binding at %s", token, end)
 	}
 }

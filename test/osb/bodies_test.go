@@ -62,7 +62,8 @@ func rowContentTypeMayBeMissing(r *row) {
 	}
 }
 
-// rowUsabilityHintsOnlyWhereDefined makes a provision, a bind and a fetch fail. None may return hints, which exist for updates only.
+// rowUsabilityHintsOnlyWhereDefined makes a provision, fetches, a bind and an unbind fail. Their responses must not contain
+// usability hints.
 func rowUsabilityHintsOnlyWhereDefined(r *row) {
 	lift := r.refuse(callOrder)
 	defer lift()
@@ -82,7 +83,8 @@ func rowUsabilityHintsOnlyWhereDefined(r *row) {
 	}
 }
 
-// rowResponsesArePromptDuringOutage holds every call to the Provisioner. Platform.do limits the duration of each request.
+// rowResponsesArePromptDuringOutage calls every endpoint while all calls to the Provisioner hang. platform.do fails the test if a
+// response takes too long.
 func rowResponsesArePromptDuringOutage(r *row) {
 	for _, call := range []string{callOrder, callUpgrade, callRemoval, callKubeconfig} {
 		defer r.hold(call)()
@@ -101,7 +103,7 @@ func rowResponsesArePromptDuringOutage(r *row) {
 }
 
 func rowIDsArePercentDecoded(r *row) {
-	same := map[string]string{ // first spelling of the ID: another spelling
+	same := map[string]string{ // two spellings of each ID
 		"a-b": "a%2Db", "a.b": "a%2eb", "a_b~": "a%5Fb%7E", "x": "%78", "with%20blank": "with%20blank", "a%2Fb": "a%2fb",
 		"%C3%BC": "ü", strings.Repeat("i", 255): strings.Repeat("%69", 255), "..%2Fup": "%2e%2e%2Fup",
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// offering is a service of the catalog.
+// offering is a service offering in the catalog.
 type offering struct {
 	ID, Name, Description string
 	Bindable              *bool
@@ -21,7 +21,7 @@ type offering struct {
 	Plans                 []plan
 }
 
-// plan is a plan of the catalog.
+// plan is a service plan in the catalog.
 type plan struct {
 	ID, Name, Description string
 	Free                  *bool
@@ -36,7 +36,7 @@ type plan struct {
 	MaintenanceInfo        *struct{ Version, Description string } `json:"maintenance_info"`
 }
 
-// bindable reports whether instances of the plan can be bound. The plan overrides the offering.
+// bindable reports whether instances of the plan can be bound. A value of the plan overrides the value of the offering.
 func (o offering) bindable(plan plan) bool {
 	if plan.Bindable != nil {
 		return *plan.Bindable
@@ -45,7 +45,8 @@ func (o offering) bindable(plan plan) bool {
 	return *o.Bindable
 }
 
-// changeable reports whether the plan of an instance can be changed.
+// changeable reports whether instances of the plan can change to another plan. A value of the plan overrides the value of the
+// offering.
 func (o offering) changeable(plan plan) bool {
 	if plan.PlanUpdateable != nil {
 		return *plan.PlanUpdateable
@@ -67,13 +68,13 @@ func (p platform) catalog() []offering {
 	return decoded.Services
 }
 
-// eachPlan calls the function with every plan.
-func (p platform) eachPlan(do func(offering, plan)) {
+// eachPlan calls visit with every plan of the catalog.
+func (p platform) eachPlan(visit func(offering, plan)) {
 	p.Helper()
 
 	for _, offering := range p.catalog() {
 		for _, plan := range offering.Plans {
-			do(offering, plan)
+			visit(offering, plan)
 		}
 	}
 }
@@ -91,14 +92,11 @@ func maintenanceVersion(r *row, planID string) string {
 	return version
 }
 
-// published returns the IDs that platforms have stored, by name of the offering or plan. They never change.
-func published() map[string]string {
+// publishedIDs returns the ID of each offering and plan by name. Platforms store these IDs, so the IDs never change.
+func publishedIDs() map[string]string {
 	return map[string]string{
 		"kymaruntime": harness.ServiceID, "aws": harness.PlanAWS, "azure": harness.PlanAzure, "gcp": harness.PlanGCP, "trial": harness.PlanTrial,
-		"azure_lite":          "8cb22518-aa26-44c5-91a0-e669ec9bf443",
-		"sap-converged-cloud": "03b812ac-c991-4528-b5bd-08b303523a63",
-		"free":                "b1a5764e-2ea1-4f95-94c0-2b4538b37b55",
-		"own_cluster":         "03e3cb66-a4c6-4c6a-b4b0-5d42224debea",
-		"preview":             "5cb3d976-b85c-42ea-a636-79cadda109a9",
+		"azure_lite": harness.PlanAzureLite, "sap-converged-cloud": harness.PlanConvergedCloud, "free": harness.PlanFree,
+		"own_cluster": harness.PlanOwnCluster, "preview": harness.PlanPreview,
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// clientLibraryTests returns tests that use the broker through the unmodified client library of Kubernetes.
+// clientLibraryTests returns the tests that call the broker through the client library of Kubernetes
+// (pmorie/go-open-service-broker-client).
 func clientLibraryTests() map[string]func(*row) {
 	return map[string]func(*row){
 		"instance": libraryInstance, "update": libraryUpdate, "binding": libraryBinding,
@@ -17,7 +18,7 @@ func clientLibraryTests() map[string]func(*row) {
 	}
 }
 
-// TestClientLibrary creates, updates and deletes instances and bindings with the client library.
+// TestClientLibrary creates, updates and deletes instances and bindings with the client library of Kubernetes.
 func TestClientLibrary(t *testing.T) {
 	e := start(t)
 
@@ -26,7 +27,7 @@ func TestClientLibrary(t *testing.T) {
 	}
 }
 
-// library returns the client library, with the newest API version that it supports.
+// library returns a client of the library with the library's default API version.
 func (r *row) library() client.Client {
 	r.Helper()
 
@@ -42,7 +43,7 @@ func (r *row) library() client.Client {
 	return library
 }
 
-// libraryOrder returns a valid provision request of the library.
+// libraryOrder returns a valid provision request for the library.
 func (r *row) libraryOrder(id string) *client.ProvisionRequest {
 	return &client.ProvisionRequest{
 		InstanceID: id, AcceptsIncomplete: true, ServiceID: harness.ServiceID, PlanID: harness.PlanAWS, OrganizationGUID: r.tenant, SpaceGUID: "space",
@@ -54,7 +55,7 @@ func (r *row) libraryOrder(id string) *client.ProvisionRequest {
 	}
 }
 
-// pollUntilDone polls with the library until the operation has succeeded or the resource is gone.
+// pollUntilDone calls poll until the operation has succeeded or its resource is gone.
 func (r *row) pollUntilDone(poll func() (*client.LastOperationResponse, error)) {
 	r.Helper()
 
@@ -84,8 +85,8 @@ func (r *row) waitForInstance(library client.Client, id string, key *client.Oper
 	})
 }
 
-// libraryReady creates an instance with the library.
-func (r *row) libraryReady(library client.Client) (id string) {
+// createWithLibrary creates an instance with the library, waits until it is ready, and returns its ID.
+func (r *row) createWithLibrary(library client.Client) (id string) {
 	r.Helper()
 
 	id = r.newID()
@@ -108,7 +109,7 @@ func libraryInstance(r *row) {
 		r.Fatalf("fetching the catalog with the library: %+v, %v", catalog, err)
 	}
 
-	id := r.libraryReady(library)
+	id := r.createWithLibrary(library)
 
 	if again, err := library.ProvisionInstance(r.libraryOrder(id)); err != nil || again.Async {
 		r.Errorf("the same order for a ready instance: %+v, %v", again, err)
@@ -135,7 +136,7 @@ func libraryInstance(r *row) {
 
 func libraryUpdate(r *row) {
 	library := r.library()
-	id := r.libraryReady(library)
+	id := r.createWithLibrary(library)
 
 	updated, err := library.UpdateInstance(&client.UpdateInstanceRequest{
 		InstanceID: id, AcceptsIncomplete: true, ServiceID: harness.ServiceID, Parameters: map[string]any{"autoScalerMax": 12},
@@ -156,16 +157,16 @@ func libraryUpdate(r *row) {
 
 func libraryBinding(r *row) {
 	library := r.library()
-	id := r.libraryReady(library)
+	id := r.createWithLibrary(library)
 
-	for _, later := range []bool{false, true} {
+	for _, async := range []bool{false, true} {
 		binding := r.newID()
 
 		bound, err := library.Bind(&client.BindRequest{
-			BindingID: binding, InstanceID: id, AcceptsIncomplete: later, ServiceID: harness.ServiceID, PlanID: harness.PlanAWS,
+			BindingID: binding, InstanceID: id, AcceptsIncomplete: async, ServiceID: harness.ServiceID, PlanID: harness.PlanAWS,
 			Parameters: map[string]any{"expiration_seconds": 900}, Context: map[string]any{"platform": "kubernetes"},
 		})
-		if err != nil || bound.Async != later {
+		if err != nil || bound.Async != async {
 			r.Fatalf("binding with the library: %+v, %v", bound, err)
 		}
 
@@ -179,9 +180,9 @@ func libraryBinding(r *row) {
 		r.wantAccess("the credentials fetched with the library", harness.Reply{Body: map[string]any{"credentials": found.Credentials}})
 
 		unbound, err := library.Unbind(&client.UnbindRequest{
-			InstanceID: id, BindingID: binding, AcceptsIncomplete: later, ServiceID: harness.ServiceID, PlanID: harness.PlanAWS,
+			InstanceID: id, BindingID: binding, AcceptsIncomplete: async, ServiceID: harness.ServiceID, PlanID: harness.PlanAWS,
 		})
-		if err != nil || unbound.Async != later {
+		if err != nil || unbound.Async != async {
 			r.Fatalf("unbinding with the library: %+v, %v", unbound, err)
 		}
 
@@ -201,14 +202,15 @@ func (r *row) waitForBinding(library client.Client, id, binding string, async bo
 	})
 }
 
-// libraryErrors checks that the library recognises errors: by their status, and some by their code and exact description.
+// libraryErrors checks that the library recognizes the broker's errors. The library compares the status, and for some errors also
+// the code and the exact description.
 func libraryErrors(r *row) {
 	library := r.library()
 
-	impatient := r.libraryOrder(r.newID())
-	impatient.AcceptsIncomplete = false
+	synchronous := r.libraryOrder(r.newID())
+	synchronous.AcceptsIncomplete = false
 
-	if _, err := library.ProvisionInstance(impatient); !client.IsAsyncRequiredError(err) {
+	if _, err := library.ProvisionInstance(synchronous); !client.IsAsyncRequiredError(err) {
 		r.Errorf("a synchronous order: %v", err)
 	}
 
@@ -237,7 +239,7 @@ func libraryErrors(r *row) {
 		r.Fatalf("a deletion: %v", err)
 	}
 
-	// An order for an instance that is being deleted must wait for the deletion.
+	// The broker rejects an order for an instance that is being deleted.
 	if _, err := library.ProvisionInstance(r.libraryOrder(id)); !client.IsConcurrencyError(err) {
 		r.Errorf("an order during the deletion: %v", err)
 	}
@@ -245,7 +247,7 @@ func libraryErrors(r *row) {
 	lift()
 	r.wantGone(harness.InstancePath(id), "")
 
-	// The library treats the instance as gone only after the deletion has ended.
+	// After the deletion has ended, the library must see success or a gone instance.
 	if _, err := library.DeprovisionInstance(removal); err != nil && !client.IsGoneError(err) {
 		r.Errorf("the deletion of a deleted instance: %v", err)
 	}

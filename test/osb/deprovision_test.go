@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// wantNoClusters fails the test if the tenant has a cluster.
+// wantNoClusters fails the test if the platform's tenant has a cluster.
 func (r *row) wantNoClusters() {
 	r.Helper()
 
@@ -45,7 +45,7 @@ func rowDeprovisionLeavesNothing(r *row) {
 	r.want("the binding is gone", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
 }
 
-// rowDeprovisionIs202: deleting a cluster takes time, so the response must not be 200 while it exists.
+// rowDeprovisionIs202 deletes an instance. The response must not be 200 while the cluster still exists.
 func rowDeprovisionIs202(r *row) {
 	id := r.createInstance()
 	operation := r.want("a deletion is asynchronous", r.remove(id), http.StatusAccepted).Text("operation")
@@ -70,14 +70,14 @@ func rowRepeatedDeprovisionReturnsOperation(r *row) {
 }
 
 func rowDeprovisionOfUnknownInstanceIs410(r *row) {
-	own := r.own()
-	own.want("an unknown instance", own.remove(own.newID()), http.StatusGone)
+	isolated := r.isolated()
+	isolated.want("an unknown instance", isolated.remove(isolated.newID()), http.StatusGone)
 
-	id := own.createInstance()
-	own.deleteInstance(id)
-	own.want("a deleted instance", own.remove(id), http.StatusGone)
-	own.RestartBroker()
-	own.want("a deleted instance, after a restart", own.remove(id), http.StatusGone)
+	id := isolated.createInstance()
+	isolated.deleteInstance(id)
+	isolated.want("a deleted instance", isolated.remove(id), http.StatusGone)
+	isolated.RestartBroker()
+	isolated.want("a deleted instance, after a restart", isolated.remove(id), http.StatusGone)
 }
 
 func rowDeprovisionRequiresAsync(r *row) {
@@ -105,8 +105,8 @@ func rowDeprovisionDuringUpdate(r *row) {
 	r.wantNoClusters()
 }
 
-// rowDeprovisionDuringCreation deletes an instance while its creation is held at each of its calls. A creation that is not held may
-// end before the deletion.
+// rowDeprovisionDuringCreation deletes an instance while its creation is held at one of its calls, for each of these calls. A
+// creation that is not held may succeed before the deletion.
 func rowDeprovisionDuringCreation(r *row) {
 	for _, held := range []string{"", callOrder, callStatus, callKubeconfig} {
 		lift, ends := func() {}, []string{"failed", "succeeded"}
@@ -115,13 +115,13 @@ func rowDeprovisionDuringCreation(r *row) {
 		}
 
 		id := r.newID()
-		made := r.want("an order", r.put(id, r.order()), http.StatusAccepted).Text("operation")
+		created := r.want("an order", r.put(id, r.order()), http.StatusAccepted).Text("operation")
 		removed := r.want("a deletion right after it", r.remove(id), http.StatusAccepted).Text("operation")
 
 		lift()
 		r.wantGone(harness.InstancePath(id), removed)
 
-		if last := r.waitForEnd(harness.InstancePath(id), made); !slices.Contains(ends, last.Text("state")) {
+		if last := r.waitForEnd(harness.InstancePath(id), created); !slices.Contains(ends, last.Text("state")) {
 			r.Errorf("the creation held at %q ended with %d %s", held, last.Status, last.Raw)
 		}
 
@@ -140,11 +140,11 @@ func rowDeprovisionOperationIsShort(r *row) {
 
 func rowDeprovisionRemovesBindings(r *row) {
 	id := r.createInstance()
-	made := r.createBinding(id, "b")
+	created := r.createBinding(id, "b")
 	r.deleteInstance(id)
 	r.want("the binding is gone", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
 	r.want("the binding is gone", r.unbind(id, "b"), http.StatusGone)
-	r.waitForAccessFailure(made)
+	r.waitForAccessFailure(created)
 }
 
 // rowFailedDeprovisionReportsUsability makes the Provisioner refuse to deprovision a runtime.
@@ -191,7 +191,8 @@ func rowFailedInstanceCanBeDeleted(r *row) {
 	r.wantNoClusters()
 }
 
-// rowUnacknowledgedInstanceCanBeDeleted closes the connection as soon as the order is sent.
+// rowUnacknowledgedInstanceCanBeDeleted sends an order and closes the connection before the response. The instance can still be
+// deleted.
 func rowUnacknowledgedInstanceCanBeDeleted(r *row) {
 	id := r.newID()
 
@@ -252,7 +253,7 @@ func rowRejectedProvisionStartsNothing(r *row) {
 	r.wantNoClusters()
 }
 
-// rowResponsesAreKnownToPlatforms and rowServerErrorsOnlyWhenUnknown call every endpoint in different states; do checks statuses and bodies.
+// rowResponsesAreKnownToPlatforms calls every endpoint for an unknown instance. platform.do checks statuses and bodies.
 func rowResponsesAreKnownToPlatforms(r *row) {
 	id := r.newID()
 
@@ -263,16 +264,18 @@ func rowResponsesAreKnownToPlatforms(r *row) {
 }
 
 func rowNothingIsDeletedUnasked(r *row) {
-	own := r.own()
-	id := own.createInstance()
-	own.RestartBroker()
-	own.want("the instance still exists", own.get(harness.InstancePath(id)), http.StatusOK)
+	isolated := r.isolated()
+	id := isolated.createInstance()
+	isolated.RestartBroker()
+	isolated.want("the instance still exists", isolated.get(harness.InstancePath(id)), http.StatusOK)
 
-	if clusters := own.shoots(); len(clusters) != 1 {
+	if clusters := isolated.shoots(); len(clusters) != 1 {
 		r.Errorf("want one cluster, got %d", len(clusters))
 	}
 }
 
+// rowServerErrorsOnlyWhenUnknown sends many bodies to every endpoint. platform.do fails the test if a response has a status of
+// 500 or more.
 func rowServerErrorsOnlyWhenUnknown(r *row) {
 	id := r.createInstance()
 

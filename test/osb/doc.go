@@ -1,7 +1,11 @@
-// Package osb tests the broker against the Open Service Broker API 2.17, over HTTP. matrix_test.go lists the
-// requirements of the specification on a broker, row by row, with the test of each row. The rows share one environment: broker and Provisioner as services, and an in-memory
-// garden. Every response is also validated against the official OpenAPI description.
+// Package osb tests the broker against version 2.17 of the Open Service Broker API, over HTTP.
 //
-// Three more tests find errors that the rows miss: the client library of Kubernetes (client_library_test.go), a model of the whole
-// API, compared with the responses to random requests (model_test.go), and fuzz targets (fuzz_test.go).
+// matrix_test.go lists the requirements of the specification. Each requirement is a row with an ID, a level and a test. All rows
+// share one environment: a broker, a Provisioner and a fake garden. Every response is also validated against the official OpenAPI
+// description.
+//
+// Three more tests find errors that the rows miss. client_library_test.go uses the client library of Kubernetes, model_test.go
+// compares the responses to random requests with a model of the API, and fuzz_test.go has fuzz targets.
+//
+// A new requirement is a line in matrix_test.go and a function whose name starts with row.
 package osb

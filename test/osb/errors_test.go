@@ -20,7 +20,8 @@ func rowUnknownFieldsAreIgnored(r *row) {
 	r.updateInstance(id, extra, fields{"context": fields{"platform": "cloudfoundry", "x": 1}, "maintenance_info": info, "previous_values": extra})
 }
 
-// rowResponsesHaveOnlyDefinedFields calls every endpoint: do validates each response against closed schemas.
+// rowResponsesHaveOnlyDefinedFields calls every endpoint. platform.do validates each response against schemas that allow no other
+// fields.
 func rowResponsesHaveOnlyDefinedFields(r *row) {
 	id := r.createInstance()
 
@@ -42,9 +43,9 @@ func rowErrorsHaveFittingStatuses(r *row) {
 	r.want("deletion of an unknown instance", r.remove(r.newID()), http.StatusGone)
 }
 
-// rowErrorCodesAreCamelCase and rowErrorsAreDescribed provoke every error that needs no upstream; do checks codes and descriptions.
+// rowErrorCodesAreCamelCase provokes many errors. platform.do checks the form of their codes.
 func rowErrorCodesAreCamelCase(r *row) {
-	for _, rejected := range refusals(r) {
+	for _, rejected := range rejectedRequests(r) {
 		if code, given := rejected.Body["error"]; given && code == "" {
 			r.Errorf("the code is empty: %s", rejected.Raw)
 		}
@@ -52,15 +53,15 @@ func rowErrorCodesAreCamelCase(r *row) {
 }
 
 func rowErrorsAreDescribed(r *row) {
-	for _, rejected := range refusals(r) {
+	for _, rejected := range rejectedRequests(r) {
 		if rejected.Text("description") == "" {
 			r.Errorf("the description is empty: %d %s", rejected.Status, rejected.Raw)
 		}
 	}
 }
 
-// refusals sends invalid requests of all kinds and returns their responses.
-func refusals(r *row) []harness.Reply {
+// rejectedRequests sends invalid requests to every endpoint and returns the responses.
+func rejectedRequests(r *row) []harness.Reply {
 	var all []harness.Reply
 
 	for _, bad := range []string{"{", "[]", "", `{"service_id":5}`, `{"service_id":"x","plan_id":"y"}`} {
@@ -81,13 +82,13 @@ func refusals(r *row) []harness.Reply {
 	return all
 }
 
-// Descriptions of errors in the wording of the specification. Client libraries compare them.
+// Descriptions of errors in the wording of the specification. Client libraries compare the text.
 const (
 	asyncRequired    = "This service plan requires client support for asynchronous service operations."
 	concurrencyError = "The Service Broker does not support concurrent requests that mutate the same resource."
 )
 
-// rowDefinedErrorCodes provokes the defined error codes. RequiresApp is not among them: no binding needs an app.
+// rowDefinedErrorCodes provokes each error code that the specification defines, except RequiresApp: no binding requires an app.
 func rowDefinedErrorCodes(r *row) {
 	id := r.newID()
 
@@ -111,7 +112,7 @@ func rowDefinedErrorCodes(r *row) {
 	}
 }
 
-// rowRejectedRequestChangesNothing sends invalid requests to existing and unknown instances and bindings.
+// rowRejectedRequestChangesNothing sends invalid requests for existing and for unknown instances and bindings.
 func rowRejectedRequestChangesNothing(r *row) {
 	id, unknown := r.createInstance(), r.newID()
 	r.createBinding(id, "b")
@@ -141,7 +142,7 @@ func rowRejectedRequestChangesNothing(r *row) {
 	r.want("the ID of a rejected order is still free", r.put(unknown, r.order()), http.StatusAccepted)
 }
 
-// wantRejected sends a request that must be rejected with a 4xx.
+// wantRejected sends a request that the broker must reject with a 4xx status.
 func (r *row) wantRejected(call harness.Call) {
 	r.Helper()
 

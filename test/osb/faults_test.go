@@ -21,19 +21,19 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// rowFailedRequestChangesNothing locks the database for writing while requests arrive.
+// rowFailedRequestChangesNothing sends requests while another connection holds the write lock of the broker's database.
 func rowFailedRequestChangesNothing(r *row) {
-	own := r.own()
-	id, unknown := own.createInstance(), own.newID()
-	before := own.get(harness.InstancePath(id)).Raw
+	isolated := r.isolated()
+	id, unknown := isolated.createInstance(), isolated.newID()
+	before := isolated.get(harness.InstancePath(id)).Raw
 
 	for _, call := range []harness.Call{
-		{Method: http.MethodPut, Path: harness.InstancePath(unknown) + harness.Incomplete, Body: own.order()},
+		{Method: http.MethodPut, Path: harness.InstancePath(unknown) + harness.Incomplete, Body: isolated.order()},
 		{Method: http.MethodDelete, Path: harness.InstancePath(id) + harness.Incomplete + "&" + ids},
 	} {
-		release := own.holdDatabase()
+		release := isolated.lockDatabase()
 
-		got, err := send(own.Broker.Endpoint, call)
+		got, err := send(isolated.Broker.Endpoint, call)
 		if err != nil {
 			r.Fatalf("%v", err)
 		}
@@ -43,16 +43,16 @@ func rowFailedRequestChangesNothing(r *row) {
 		r.want("a locked database", got, http.StatusServiceUnavailable)
 	}
 
-	if after := own.get(harness.InstancePath(id)).Raw; after != before {
+	if after := isolated.get(harness.InstancePath(id)).Raw; after != before {
 		r.Errorf("a failed request changed the instance:\nbefore %s\nafter  %s", before, after)
 	}
 
-	own.want("nothing was created", own.poll(harness.InstancePath(unknown), ""), http.StatusNotFound)
-	own.want("the same order is accepted afterwards", own.put(unknown, own.order()), http.StatusAccepted)
+	isolated.want("nothing was created", isolated.poll(harness.InstancePath(unknown), ""), http.StatusNotFound)
+	isolated.want("the same order is accepted afterwards", isolated.put(unknown, isolated.order()), http.StatusAccepted)
 }
 
-// holdDatabase locks the broker's database for writing until it is released.
-func (e *env) holdDatabase() (release func()) {
+// lockDatabase holds the write lock of the broker's database until release is called.
+func (e *env) lockDatabase() (release func()) {
 	e.Helper()
 
 	config, err := e.Settings.Database.Storage()
@@ -93,11 +93,11 @@ func (e *env) holdDatabase() (release func()) {
 
 func rowBrokerServesTLS(r *row) {
 	certificate, key, pool := selfSigned(r)
-	own := r.own(setting("APP_TLS_CERT_FILE="+certificate), setting("APP_TLS_KEY_FILE="+key))
+	isolated := r.isolated(setting("APP_TLS_CERT_FILE="+certificate), setting("APP_TLS_KEY_FILE="+key))
 
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}
 
-	secured := own.Broker.Endpoint
+	secured := isolated.Broker.Endpoint
 	secured.URL = strings.Replace(secured.URL, "http:", "https:", 1)
 
 	request, err := secured.Request(r.t.Context(), harness.Call{Method: http.MethodGet, Path: "/v2/catalog"})
@@ -116,7 +116,8 @@ func rowBrokerServesTLS(r *row) {
 	}
 }
 
-// selfSigned writes a certificate for the loopback address and its key, and returns their files and a pool that trusts the certificate.
+// selfSigned writes a self-signed certificate for the loopback address and its key to files. It returns the paths, and a pool
+// that trusts the certificate.
 func selfSigned(r *row) (certificateFile, keyFile string, pool *x509.CertPool) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

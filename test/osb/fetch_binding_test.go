@@ -32,25 +32,25 @@ func rowFetchOfUnknownBindingIs404(r *row) {
 }
 
 func rowFetchReturnsCredentials(r *row) {
-	made := r.createBinding(r.createInstance(), "b")
-	if len(made.Object("credentials")) == 0 {
-		r.Errorf("the credentials are missing: %s", made.Raw)
+	created := r.createBinding(r.createInstance(), "b")
+	if len(created.Object("credentials")) == 0 {
+		r.Errorf("the credentials are missing: %s", created.Raw)
 	}
 
-	r.wantAccess("fetched credentials work", made)
+	r.wantAccess("fetched credentials work", created)
 }
 
 func rowFetchReturnsBindingFields(r *row) {
-	made := r.createBinding(r.createInstance(), "b", fields{"parameters": fields{"expiration_seconds": 900}})
-	if made.Object("parameters")["expiration_seconds"] != 900.0 || made.Body["endpoints"] == nil || made.Object("metadata") == nil {
-		r.Errorf("a field is missing: %v, %v, %v", made.Body["parameters"], made.Body["endpoints"], made.Body["metadata"])
+	created := r.createBinding(r.createInstance(), "b", fields{"parameters": fields{"expiration_seconds": 900}})
+	if created.Object("parameters")["expiration_seconds"] != 900.0 || created.Body["endpoints"] == nil || created.Object("metadata") == nil {
+		r.Errorf("a field is missing: %v, %v, %v", created.Body["parameters"], created.Body["endpoints"], created.Body["metadata"])
 	}
 }
 
-// rowFetchReturnsNoSecretParameter: no parameter of a bind is secret; the user and the context are not returned.
+// rowFetchReturnsNoSecretParameter checks that a fetch does not return the context of the bind. No parameter of a bind is secret.
 func rowFetchReturnsNoSecretParameter(r *row) {
-	made := r.createBinding(r.createInstance(), "b", fields{"context": fields{"platform": "x", "email": "marked@example.com", "password": "marked"}})
-	if strings.Contains(made.Raw, "marked") {
+	created := r.createBinding(r.createInstance(), "b", fields{"context": fields{"platform": "x", "email": "marked@example.com", "password": "marked"}})
+	if strings.Contains(created.Raw, "marked") {
 		r.Errorf("the response contains the context")
 	}
 }

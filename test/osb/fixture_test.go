@@ -23,9 +23,9 @@ import (
 const (
 	// clusterCreation is how long a cluster takes to be created or changed; its deletion takes half of that.
 	clusterCreation = 100 * time.Millisecond
-	// promptly is the maximum duration of a response on a busy machine. Platforms give up after a minute.
-	promptly = 20 * time.Second
-	// identity is the request identity that tests send.
+	// responseLimit is the longest acceptable duration of a request on a busy machine. Platforms give up after a minute.
+	responseLimit = 20 * time.Second
+	// identity is the request identity in every request that sets no other identity.
 	identity = "4f8d1c9e-0000-4000-8000-0123456789ab"
 )
 
@@ -44,14 +44,14 @@ const (
 	callKubeconfig = "Kubeconfig"
 )
 
-// env is an environment whose broker logs into a hook.
+// env is an environment whose broker logs to a hook, so that tests can read the log.
 type env struct {
 	*harness.Environment
 
 	log *logtest.Hook
 }
 
-// setting is an environment variable of the broker: APP_OSB_STRICT=true.
+// setting is an environment variable of the broker with its value, such as APP_OSB_STRICT=true.
 type setting string
 
 // start runs an environment on SQLite until the test ends.
@@ -61,7 +61,7 @@ func start(t testing.TB, settings ...setting) *env {
 	return startOn(t, harness.SQLite, settings...)
 }
 
-// startOn runs an environment on new databases until the test ends.
+// startOn runs an environment on databases of the given kind until the test ends.
 func startOn(t testing.TB, database harness.Database, settings ...setting) *env {
 	t.Helper()
 
@@ -74,7 +74,8 @@ func startOn(t testing.TB, database harness.Database, settings ...setting) *env 
 	})}
 }
 
-// configure applies settings to a broker, and adds a user with the role viewer.
+// configure applies settings to the configuration of a broker. It also adds the user watcher, who has the role viewer, and a
+// dashboard URL.
 func configure(t testing.TB, target *broker.Config, settings ...setting) {
 	t.Helper()
 
@@ -93,8 +94,8 @@ func configure(t testing.TB, target *broker.Config, settings ...setting) {
 	target.DashboardURL = "https://dashboard.example.com/?kubeconfigID={instance_id}"
 }
 
-// stickClusters keeps clusters from becoming ready.
-func (e *env) stickClusters() {
+// injectStuckClusters keeps all new clusters of the garden from becoming ready.
+func (e *env) injectStuckClusters() {
 	e.Helper()
 
 	faults := &corev1.ConfigMap{
@@ -113,7 +114,7 @@ func (p platform) shoots() []gardencorev1beta1.Shoot {
 	return p.Shoots(client.MatchingLabels{"account": p.tenant})
 }
 
-// send sends a call with the request identity of the tests, unless the call has one.
+// send sends a call. It adds the request identity of the tests unless the call sets the header.
 func send(endpoint harness.Endpoint, call harness.Call) (harness.Reply, error) {
 	headers := header(identityHeader, identity)
 	maps.Copy(headers, call.Header)
@@ -122,7 +123,7 @@ func send(endpoint harness.Endpoint, call harness.Call) (harness.Reply, error) {
 	return endpoint.Do(call)
 }
 
-// header returns headers with one value each, from pairs of name and value.
+// header returns a header with one value for each name. Pairs are alternating names and values.
 func header(pairs ...string) http.Header {
 	set := http.Header{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -132,7 +133,7 @@ func header(pairs ...string) http.Header {
 	return set
 }
 
-// without returns headers that suppress the named default headers of a call.
+// without returns a header that suppresses the named default headers of a call.
 func without(names ...string) http.Header {
 	set := http.Header{}
 	for _, name := range names {

@@ -14,7 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// describedCalls draws calls of every operation in the description, except deletions of the known instance.
+// describedCalls returns a generator of calls for every operation in the OpenAPI description. It never deletes the known
+// instance, which later calls need.
 func describedCalls(document *openapi3.T, known string) *rapid.Generator[harness.Call] {
 	type endpoint struct {
 		method, route string
@@ -34,45 +35,45 @@ func describedCalls(document *openapi3.T, known string) *rapid.Generator[harness
 	})
 
 	return rapid.Custom(func(t *rapid.T) harness.Call {
-		at := rapid.SampledFrom(endpoints).Draw(t, "endpoint")
-		drawn := harness.Call{Method: at.method, Path: at.route, Header: http.Header{}}
+		chosen := rapid.SampledFrom(endpoints).Draw(t, "endpoint")
+		call := harness.Call{Method: chosen.method, Path: chosen.route, Header: http.Header{}}
 		query := url.Values{}
 
-		for _, reference := range slices.Concat(at.operation.Parameters, document.Paths.Find(at.route).Parameters) {
+		for _, reference := range slices.Concat(chosen.operation.Parameters, document.Paths.Find(chosen.route).Parameters) {
 			parameter := reference.Value
 			value := drawParameter(t, parameter, known)
 
 			switch {
-			case parameter.In == "path" && at.method == http.MethodDelete && value == known && at.route == routeInstance:
-				drawn.Path = strings.ReplaceAll(drawn.Path, "{"+parameter.Name+"}", "nobody")
+			case parameter.In == "path" && chosen.method == http.MethodDelete && value == known && chosen.route == routeInstance:
+				call.Path = strings.ReplaceAll(call.Path, "{"+parameter.Name+"}", "nobody")
 			case parameter.In == "path":
-				drawn.Path = strings.ReplaceAll(drawn.Path, "{"+parameter.Name+"}", url.PathEscape(value))
+				call.Path = strings.ReplaceAll(call.Path, "{"+parameter.Name+"}", url.PathEscape(value))
 			case parameter.In == "query" && rapid.IntRange(0, 5).Draw(t, "given") > 0:
 				query.Set(parameter.Name, value)
 			}
 		}
 
 		if len(query) > 0 {
-			drawn.Path += "?" + query.Encode()
+			call.Path += "?" + query.Encode()
 		}
 
-		if at.operation.RequestBody != nil {
-			schema := at.operation.RequestBody.Value.Content.Get("application/json").Schema.Value
-			drawn.Body = encode(drawValue(t, "", schema, 0))
+		if chosen.operation.RequestBody != nil {
+			schema := chosen.operation.RequestBody.Value.Content.Get("application/json").Schema.Value
+			call.Body = encode(drawValue(t, "", schema, 0))
 		}
 
-		return drawn
+		return call
 	})
 }
 
-// drawParameter draws a value for a parameter of a path or a query. Most values are valid.
+// drawParameter draws a value for a parameter in the path or the query. Most values are valid.
 func drawParameter(t *rapid.T, parameter *openapi3.Parameter, known string) string {
-	fitting := map[string][]string{
+	valid := map[string][]string{
 		"instance_id": {known, "new-1", "new-2"}, "binding_id": {"b", "c"}, "service_id": {harness.ServiceID}, "plan_id": {harness.PlanAWS, harness.PlanGCP},
 		"accepts_incomplete": {"true"}, "operation": {"provision", "deprovision", "00000000-0000-4000-8000-000000000000"},
 	}
 
-	values := fitting[parameter.Name]
+	values := valid[parameter.Name]
 	if len(values) == 0 || rapid.IntRange(0, 9).Draw(t, "odd") == 0 {
 		return rapid.StringN(1, 40, 200).Draw(t, parameter.Name)
 	}
@@ -83,7 +84,7 @@ func drawParameter(t *rapid.T, parameter *openapi3.Parameter, known string) stri
 // maxDepth limits the nesting of drawn objects.
 const maxDepth = 3
 
-// drawValue draws a value that usually fits the schema.
+// drawValue draws a value for a property. Most values are valid according to the schema.
 func drawValue(t *rapid.T, name string, schema *openapi3.Schema, depth int) any {
 	odd := rapid.IntRange(0, 19).Draw(t, "odd")
 
@@ -105,7 +106,8 @@ func drawValue(t *rapid.T, name string, schema *openapi3.Schema, depth int) any 
 	}
 }
 
-// drawObject draws the required and some optional properties of an object. Open objects get fields of openFields.
+// drawObject draws the required and some optional properties of an object. Objects without defined properties get properties from
+// openFields.
 func drawObject(t *rapid.T, name string, schema *openapi3.Schema, depth int) map[string]any {
 	object := map[string]any{}
 
@@ -117,7 +119,7 @@ func drawObject(t *rapid.T, name string, schema *openapi3.Schema, depth int) map
 		}
 	}
 
-	// The protocol leaves objects without defined fields to the service.
+	// The specification leaves the fields of such objects to the broker.
 	if len(object) == 0 && depth <= maxDepth {
 		open := openFields(name)
 		for _, field := range slices.Sorted(maps.Keys(open)) {
@@ -130,7 +132,7 @@ func drawObject(t *rapid.T, name string, schema *openapi3.Schema, depth int) map
 	return object
 }
 
-// openFields returns the fields of an open object that this broker reads, with valid and invalid values.
+// openFields returns the fields that this broker reads from an object without defined properties, with valid and invalid values.
 func openFields(name string) map[string][]any {
 	switch name {
 	case "parameters":
@@ -153,7 +155,7 @@ func openFields(name string) map[string][]any {
 	}
 }
 
-// drawText draws a string. Most IDs of the catalog are valid.
+// drawText draws a string. Most service and plan IDs are IDs of the catalog.
 func drawText(t *rapid.T, name string) string {
 	switch {
 	case name == "service_id" && rapid.IntRange(0, 9).Draw(t, "fits") > 0:

@@ -14,9 +14,9 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// target is a broker that accepts requests but executes no operation, so that every change to its rows comes from a request.
-// It has one instance, whose creation is pending.
-type target struct {
+// fuzzTarget is a broker that accepts requests but executes no operations, so that only requests change its rows. It has one
+// instance, whose creation is pending.
+type fuzzTarget struct {
 	harness.Endpoint
 
 	instance string
@@ -24,8 +24,8 @@ type target struct {
 	tables   []string
 }
 
-// newTarget starts a broker for a fuzz target.
-func newTarget(f *testing.F) *target {
+// newTarget starts the broker of a fuzz target and orders its instance.
+func newTarget(f *testing.F) *fuzzTarget {
 	f.Helper()
 
 	settings := harness.BrokerSettings(harness.SQLite(f, "broker"))
@@ -34,7 +34,7 @@ func newTarget(f *testing.F) *target {
 
 	service := harness.StartBroker(f, settings, logging.Discard())
 
-	// This connection only reads, and never blocks the broker.
+	// A read-only connection never blocks the broker.
 	database, err := sql.Open("sqlite", "file:"+settings.Database.Path+"?mode=ro&_pragma=busy_timeout(10000)")
 	if err != nil {
 		f.Fatal(err)
@@ -42,26 +42,26 @@ func newTarget(f *testing.F) *target {
 
 	f.Cleanup(func() { database.Close() })
 
-	at := &target{Endpoint: service.Endpoint, instance: "known", database: database}
-	at.tables = at.resources(f)
+	target := &fuzzTarget{Endpoint: service.Endpoint, instance: "known", database: database}
+	target.tables = target.resources(f)
 
 	order := encode(fields{
 		"service_id": harness.ServiceID, "plan_id": harness.PlanAWS, "organization_guid": "o", "space_guid": "s", "parameters": fields{},
 	})
 
-	got, err := send(at.Endpoint, harness.Call{Method: http.MethodPut, Path: harness.InstancePath(at.instance) + harness.Incomplete, Body: order})
+	got, err := send(target.Endpoint, harness.Call{Method: http.MethodPut, Path: harness.InstancePath(target.instance) + harness.Incomplete, Body: order})
 	if err != nil || got.Status != http.StatusAccepted {
 		f.Fatalf("the first order: %d %s, %v", got.Status, got.Raw, err)
 	}
 
-	return at
+	return target
 }
 
-// resources returns the tables of instances, bindings and operations, without the audit log.
-func (at *target) resources(t testing.TB) []string {
+// resources returns the names of the tables with instances, bindings and operations.
+func (target *fuzzTarget) resources(t testing.TB) []string {
 	t.Helper()
 
-	rows, err := at.database.QueryContext(t.Context(), `SELECT name FROM sqlite_master WHERE type = 'table'`)
+	rows, err := target.database.QueryContext(t.Context(), `SELECT name FROM sqlite_master WHERE type = 'table'`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,14 +88,14 @@ func (at *target) resources(t testing.TB) []string {
 }
 
 // state formats the number of rows in each table, and the state of the known instance.
-func (at *target) state(t testing.TB) string {
+func (target *fuzzTarget) state(t testing.TB) string {
 	t.Helper()
 
 	var all strings.Builder
 
-	for _, table := range at.tables {
+	for _, table := range target.tables {
 		var count int
-		if err := at.database.QueryRowContext(t.Context(), `SELECT count(*) FROM `+table).Scan(&count); err != nil {
+		if err := target.database.QueryRowContext(t.Context(), `SELECT count(*) FROM `+table).Scan(&count); err != nil {
 			t.Fatal(err)
 		}
 
@@ -104,9 +104,9 @@ func (at *target) state(t testing.TB) string {
 
 	var updated, states string
 
-	err := at.database.QueryRowContext(t.Context(), `SELECT coalesce(max(updated_at), ''),
+	err := target.database.QueryRowContext(t.Context(), `SELECT coalesce(max(updated_at), ''),
 		coalesce((SELECT group_concat(state) FROM operations WHERE instance_id = ?), '') FROM instances WHERE id = ?`,
-		at.instance, at.instance).Scan(&updated, &states)
+		target.instance, target.instance).Scan(&updated, &states)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,17 +114,17 @@ func (at *target) state(t testing.TB) string {
 	return all.String() + "the known instance: " + updated + " " + states
 }
 
-// check sends a call. The broker must survive it, return no server error and no response outside of the protocol, and change nothing if
-// it rejects the call.
-func (at *target) check(t *testing.T, call harness.Call) {
+// check sends a call and checks its response. The response must arrive in time, conform to the protocol and not be a server
+// error. If the broker rejects the call, no row may change.
+func (target *fuzzTarget) check(t *testing.T, call harness.Call) {
 	t.Helper()
 
-	before := at.state(t)
-	start := time.Now()
+	before := target.state(t)
+	sent := time.Now()
 
-	got, err := send(at.Endpoint, call)
+	got, err := send(target.Endpoint, call)
 	if err != nil {
-		if _, unsendable := at.Request(t.Context(), call); unsendable != nil || strings.Contains(err.Error(), "invalid header field") {
+		if _, unsendable := target.Request(t.Context(), call); unsendable != nil || strings.Contains(err.Error(), "invalid header field") {
 			t.Skip("HTTP clients cannot send the request")
 		}
 
@@ -135,7 +135,7 @@ func (at *target) check(t *testing.T, call harness.Call) {
 		t.Errorf("%s %q with %q: status %d: %s", call.Method, call.Path, call.Body, got.Status, got.Raw)
 	}
 
-	if took := time.Since(start); took > promptly {
+	if took := time.Since(sent); took > responseLimit {
 		t.Errorf("%s %q: the response took %s", call.Method, call.Path, took)
 	}
 
@@ -143,13 +143,13 @@ func (at *target) check(t *testing.T, call harness.Call) {
 		checkResponse(t, call, got)
 	}
 
-	if after := at.state(t); got.Status >= http.StatusBadRequest && before != after {
+	if after := target.state(t); got.Status >= http.StatusBadRequest && before != after {
 		t.Errorf("%s %q with %q was rejected with %d %s, but changed something:\nbefore %s\nafter  %s",
 			call.Method, call.Path, call.Body, got.Status, got.Raw, before, after)
 	}
 }
 
-// protocol reports whether a path belongs to the protocol. Responses on other paths are not checked against it.
+// protocol reports whether the Open Service Broker API defines responses for the path.
 func protocol(path string) bool {
 	for _, prefix := range []string{"/v2/", "/oauth/v2/", "/oauth/cf-eu10/v2/"} {
 		if strings.HasPrefix(path, prefix) {

@@ -12,16 +12,16 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// methodOf chooses the method of a fuzzed request by a number.
+// methodOf returns the HTTP method for a fuzzed number.
 func methodOf(choice uint8) string {
 	methods := []string{http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodGet}
 
 	return methods[int(choice)%len(methods)]
 }
 
-// FuzzBody sends arbitrary bodies.
+// FuzzBody sends requests with arbitrary bodies.
 func FuzzBody(f *testing.F) {
-	at := newTarget(f)
+	target := newTarget(f)
 	seed := platform{tenant: "o"}
 
 	for _, body := range append(malformed(),
@@ -39,9 +39,9 @@ func FuzzBody(f *testing.F) {
 	}
 
 	f.Fuzz(func(t *testing.T, choice uint8, ofInstance bool, body []byte) {
-		path := harness.InstancePath(at.instance)
+		path := harness.InstancePath(target.instance)
 		if !ofInstance {
-			path = harness.BindingPath(at.instance, "b")
+			path = harness.BindingPath(target.instance, "b")
 		}
 
 		query := harness.Incomplete
@@ -55,13 +55,13 @@ func FuzzBody(f *testing.F) {
 			return // would delete the instance that other inputs need
 		}
 
-		at.check(t, harness.Call{Method: methodOf(choice), Path: path + query, Body: string(body)})
+		target.check(t, harness.Call{Method: methodOf(choice), Path: path + query, Body: string(body)})
 	})
 }
 
-// FuzzID sends arbitrary IDs, regions and queries.
+// FuzzID sends requests with arbitrary IDs, regions and queries.
 func FuzzID(f *testing.F) {
-	at := newTarget(f)
+	target := newTarget(f)
 	order := platform{tenant: "o"}.order()
 
 	for _, id := range []string{
@@ -76,7 +76,7 @@ func FuzzID(f *testing.F) {
 	}
 
 	f.Fuzz(func(t *testing.T, choice uint8, id, query string, raw bool) {
-		if methodOf(choice) == http.MethodDelete && (id == at.instance || raw) {
+		if methodOf(choice) == http.MethodDelete && (id == target.instance || raw) {
 			return // would delete the instance that other inputs need
 		}
 
@@ -90,24 +90,24 @@ func FuzzID(f *testing.F) {
 		}
 
 		for _, path := range []string{
-			harness.InstancePath(sent), harness.InstancePath(sent) + "/last_operation", harness.BindingPath(at.instance, sent),
-			harness.BindingPath(sent, "b") + "/last_operation", "/oauth/" + sent + harness.InstancePath(at.instance),
+			harness.InstancePath(sent), harness.InstancePath(sent) + "/last_operation", harness.BindingPath(target.instance, sent),
+			harness.BindingPath(sent, "b") + "/last_operation", "/oauth/" + sent + harness.InstancePath(target.instance),
 		} {
-			if methodOf(choice) == http.MethodDelete && strings.Contains(path, at.instance) {
+			if methodOf(choice) == http.MethodDelete && strings.Contains(path, target.instance) {
 				continue
 			}
 
-			at.check(t, harness.Call{Method: methodOf(choice), Path: path + "?" + query, Body: order})
+			target.check(t, harness.Call{Method: methodOf(choice), Path: path + "?" + query, Body: order})
 		}
 	})
 }
 
-// unsendable reports whether a request line cannot contain the character.
+// unsendable reports whether HTTP forbids the character in a request line.
 func unsendable(char rune) bool { return char <= ' ' || char >= 0x7f }
 
-// FuzzHeader sends arbitrary headers.
+// FuzzHeader sends requests with arbitrary values of headers.
 func FuzzHeader(f *testing.F) {
-	at := newTarget(f)
+	target := newTarget(f)
 	order := platform{tenant: "o"}.order()
 
 	for _, value := range []string{
@@ -131,22 +131,22 @@ func FuzzHeader(f *testing.F) {
 			return // HTTP clients reject or trim such a value
 		}
 
-		path := harness.InstancePath(at.instance) + harness.Incomplete
+		path := harness.InstancePath(target.instance) + harness.Incomplete
 		if method := methodOf(choice); method == http.MethodDelete {
 			path = harness.InstancePath("nobody") + harness.Incomplete + "&" + ids
 		} else if method == http.MethodGet {
 			path = "/v2/catalog"
 		}
 
-		at.check(t, harness.Call{Method: methodOf(choice), Path: path, Body: order, Header: header(name, value)})
+		target.check(t, harness.Call{Method: methodOf(choice), Path: path, Body: order, Header: header(name, value)})
 	})
 }
 
-// FuzzDescribed sends requests drawn from the OpenAPI description; most of their values are valid.
+// FuzzDescribed sends requests drawn from the OpenAPI description. Most of their values are valid.
 func FuzzDescribed(f *testing.F) {
-	at := newTarget(f)
+	target := newTarget(f)
 
-	document, err := described()
+	document, err := specification()
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -157,9 +157,9 @@ func FuzzDescribed(f *testing.F) {
 
 	f.Add([]byte{})
 
-	draw := describedCalls(document, at.instance)
+	draw := describedCalls(document, target.instance)
 
 	f.Fuzz(func(t *testing.T, input []byte) {
-		rapid.MakeFuzz(func(r *rapid.T) { at.check(t, draw.Draw(r, "call")) })(t, input)
+		rapid.MakeFuzz(func(r *rapid.T) { target.check(t, draw.Draw(r, "call")) })(t, input)
 	})
 }

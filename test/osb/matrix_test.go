@@ -1,28 +1,29 @@
 package osb
 
-// Levels of obligation in the specification.
+// Levels of requirements.
 const (
 	must   = "must"
 	should = "should"
 	may    = "may"
-	// follows marks rows that follow from the specification without such a word.
-	follows = "follows"
-	// clients marks rows about requests that real platforms send.
-	clients = "clients"
+	// implied marks requirements that follow from the specification although it states no level.
+	implied = "implied"
+	// platforms marks requirements about requests that real platforms send.
+	platforms = "platforms"
 )
 
-// requirement is a requirement of the specification in short, with its test. The IDs are stable, because issues and docs refer to them.
+// requirement is a requirement of the specification in short, with its test. IDs never change, because issues and documents refer
+// to them.
 type requirement struct {
 	id, level, text string
 	test            func(*row)
 }
 
-// matrix lists every row.
+// matrix returns all rows, in the order of the specification.
 func matrix() []requirement {
 	return []requirement{
 		{"A1", must, "every request is authenticated", rowAuthRequired},
 		{"A2", must, "failed authentication is 401", rowUnauthenticatedIs401},
-		{"A3", follows, "authentication comes before any effect", rowUnauthenticatedHasNoEffect},
+		{"A3", implied, "authentication comes before any effect", rowUnauthenticatedHasNoEffect},
 		{"A4", may, "a missing version is rejected with a text that names the header", rowMissingVersionIsRejected},
 		{"A5", may, "an unsupported version is 412 and names a supported one", rowUnsupportedVersionIsRejected},
 		{"A6", must, "versions are compared as numbers", rowVersionsCompareAsNumbers},
@@ -36,25 +37,25 @@ func matrix() []requirement {
 		{"A14", must, "the defined error codes are used exactly", rowDefinedErrorCodes},
 		{"A15", must, "a rejected request changes nothing", rowRejectedRequestChangesNothing},
 		{"A16", should, "a request that fails changes nothing", rowFailedRequestChangesNothing},
-		{"A17", should, "bodies are application json", rowResponsesAreJSON},
+		{"A17", should, "bodies have the content type application json", rowResponsesAreJSON},
 		{"A18", should, "a body that cannot be processed is 400", rowMalformedBodyIs400},
 		{"A19", may, "a body without content type is processed", rowContentTypeMayBeMissing},
 		{"A20", must, "usability hints are returned only where they are defined", rowUsabilityHintsOnlyWhereDefined},
 		{"A21", should, "responses are prompt while the back end hangs", rowResponsesArePromptDuringOutage},
-		{"A22", should, "ids of unreserved characters work and percent encoding makes no difference", rowIDsArePercentDecoded},
+		{"A22", should, "IDs of unreserved characters work and percent encoding makes no difference", rowIDsArePercentDecoded},
 		{"A23", should, "the broker serves TLS", rowBrokerServesTLS},
-		{"A24", clients, "the originating identity may be missing or invalid", rowOriginatingIdentityMayBeInvalid},
+		{"A24", platforms, "the originating identity may be missing or invalid", rowOriginatingIdentityMayBeInvalid},
 		{"A25", must, "header and context name the same platform", rowPlatformsMayDiffer},
 		{"A26", should, "texts for users have at most 255 characters", rowDescriptionsAreShort},
 
 		{"B1", must, "the catalog has an array of services", rowCatalogHasServices},
 		{"B2", must, "an offering has all required fields", rowOfferingIsComplete},
 		{"B3", must, "names of offerings are unique", rowOfferingNamesAreUnique},
-		{"B4", must, "ids of offerings and plans are unique", rowCatalogIDsAreUnique},
+		{"B4", must, "IDs of offerings and plans are unique", rowCatalogIDsAreUnique},
 		{"B5", must, "offerings and plans are described", rowOfferingsAndPlansAreDescribed},
 		{"B6", must, "an offering has a plan", rowOfferingHasPlans},
-		{"B7", must, "plans have ids and unique names", rowPlanNamesAreUnique},
-		{"B8", must, "ids never change", rowCatalogIDsNeverChange},
+		{"B7", must, "plans have IDs and unique names", rowPlanNamesAreUnique},
+		{"B8", must, "IDs of the catalog never change", rowCatalogIDsNeverChange},
 		{"B9", should, "names are fit for a command line", rowNamesFitCommandLine},
 		{"B10", should, "texts of the catalog are short", rowCatalogTextsAreShort},
 		{"B11", must, "bindable is set exactly where plans can be bound", rowBindableIsTrue},
@@ -92,9 +93,9 @@ func matrix() []requirement {
 		{"C15", must, "one operation of a binding at a time", rowOneOperationPerBinding},
 		{"C16", must, "an instance can be fetched as soon as the poll reports success", rowInstanceFetchableWhenReady},
 		{"C17", must, "a binding can be fetched as soon as the poll reports success", rowBindingFetchableWhenReady},
-		{"C18", follows, "no operation outlives maximum_polling_duration", rowOperationsTimeOut},
+		{"C18", implied, "no operation outlives maximum_polling_duration", rowOperationsTimeOut},
 
-		{"D1", must, "a provision needs an id", rowProvisionNeedsID},
+		{"D1", must, "a provision needs an ID", rowProvisionNeedsID},
 		{"D2", must, "service_id is one of the catalog", rowProvisionNeedsService},
 		{"D3", must, "plan_id is a plan of the offering", rowProvisionNeedsPlan},
 		{"D4", must, "organization_guid and space_guid are required in strict mode", rowStrictModeNeedsOrganization},
@@ -106,13 +107,13 @@ func matrix() []requirement {
 		{"D10", must, "the same order in progress is 202 with the same operation", rowRepeatedProvisionReturnsOperation},
 		{"D11", must, "another maintenance version is MaintenanceInfoConflict", rowProvisionMaintenanceConflict},
 		{"D12", should, "the same order when ready is 200", rowRepeatedProvisionWhenReadyIs200},
-		{"D13", must, "another order with the id is 409", rowDifferentProvisionIs409},
+		{"D13", must, "another order with the same ID is 409", rowDifferentProvisionIs409},
 		{"D14", must, "dashboard_url is in the first response", rowDashboardURLIsReturned},
 		{"D15", must, "the operation is short", rowProvisionOperationIsShort},
 		{"D16", may, "metadata holds objects", rowProvisionMetadata},
-		{"D17", must, "each id has its own resource", rowInstancesAreSeparate},
-		{"D18", may, "the id of a deleted instance may be used again", rowIDMayBeReused},
-		{"D19", follows, "an order repeated after its failure is no success", rowProvisionAfterFailureIs409},
+		{"D17", must, "each ID has its own resource", rowInstancesAreSeparate},
+		{"D18", may, "the ID of a deleted instance may be used again", rowIDMayBeReused},
+		{"D19", implied, "an order repeated after its failure does not succeed", rowProvisionAfterFailureIs409},
 
 		{"E1", must, "every plan can be fetched", rowEveryPlanIsFetchable},
 		{"E2", must, "a fetch works as soon as the poll reports success", rowFetchAfterPoll},
@@ -121,14 +122,14 @@ func matrix() []requirement {
 		{"E5", must, "a fetch during an update returns the actual state", rowFetchDuringUpdateReturnsActual},
 		{"E6", should, "a fetch returns all fields", rowFetchReturnsAllFields},
 		{"E7", may, "a fetch returns no secret", rowFetchReturnsNoSecret},
-		{"E8", clients, "hints in the query of a fetch", rowFetchHintsAreIgnored},
+		{"E8", platforms, "a fetch ignores hints in the query", rowFetchHintsAreIgnored},
 		{"E9", must, "a fetch of a deleted instance is 404", rowFetchOfDeletedInstanceIs404},
-		{"E10", may, "a fetch during deletion is no server error", rowFetchDuringDeletion},
+		{"E10", may, "a fetch during deletion is not a server error", rowFetchDuringDeletion},
 
 		{"F1", must, "service_id of an update is that of the instance", rowUpdateNeedsService},
 		{"F2", must, "plan_id of an update is one of the offering", rowUpdateNeedsKnownPlan},
-		{"F3", must, "without plan_id the plan stays", rowUpdateKeepsPlan},
-		{"F4", must, "without parameters the parameters stay", rowUpdateKeepsParameters},
+		{"F3", must, "an update without plan_id keeps the plan", rowUpdateKeepsPlan},
+		{"F4", must, "an update without parameters keeps the parameters", rowUpdateKeepsParameters},
 		{"F5", must, "a malformed update is 400", rowMalformedUpdateIs400},
 		{"F6", must, "an unsupported change is 422", rowUnsupportedChangeIs422},
 		{"F7", should, "an unsupported plan change is explained", rowPlanChangeIsExplained},
@@ -142,16 +143,16 @@ func matrix() []requirement {
 		{"F15", may, "usability hints are booleans", rowUsabilityHintsAreBooleans},
 		{"F16", must, "the operation of an update is not empty", rowUpdateOperationIsNotEmpty},
 		{"F17", should, "parameters of an update are validated", rowUpdateParametersAreValidated},
-		{"F18", clients, "previous_values may hold anything", rowPreviousValuesAreIgnored},
-		{"F19", follows, "an update of an unknown instance is 404", rowUpdateOfUnknownInstanceIs404},
+		{"F18", platforms, "previous_values may hold anything", rowPreviousValuesAreIgnored},
+		{"F19", implied, "an update of an unknown instance is 404", rowUpdateOfUnknownInstanceIs404},
 		{"F20", may, "an update without effect is 200", rowUpdateWithoutEffectIs200},
 
-		{"G1", must, "a binding has an id", rowBindNeedsID},
+		{"G1", must, "a binding has an ID", rowBindNeedsID},
 		{"G2", must, "service_id and plan_id of a bind are those of the instance", rowBindNeedsServiceAndPlan},
 		{"G3", must, "a malformed bind is 400", rowMalformedBindIs400},
 		{"G4", must, "a new binding is 201 and the same again 200", rowRepeatedBindIs200},
 		{"G5", must, "a bind in progress is 202 without credentials", rowBindIs202WithoutCredentials},
-		{"G6", must, "another bind with the id is 409", rowDifferentBindIs409},
+		{"G6", must, "another bind with the same ID is 409", rowDifferentBindIs409},
 		{"G7", must, "a bind is never asynchronous without accepts_incomplete", rowSynchronousBind},
 		{"G8", must, "parallel binds succeed or are ConcurrencyError", rowParallelBinds},
 		{"G9", must, "no app is required", rowAppIsOptional},
@@ -165,9 +166,9 @@ func matrix() []requirement {
 		{"G17", should, "metadata is not needed to connect", rowCredentialsSuffice},
 		{"G18", must, "the operation of a bind is short", rowBindOperationIsShort},
 		{"G19", should, "parameters of a bind are validated", rowBindParametersAreValidated},
-		{"G20", follows, "a bind of an unknown instance is 404", rowBindOfUnknownInstanceIs404},
+		{"G20", implied, "a bind of an unknown instance is 404", rowBindOfUnknownInstanceIs404},
 		{"G21", must, "a bind of an unbindable plan is rejected", rowUnbindablePlanIsRejected},
-		{"G22", follows, "credentials expire with the binding", rowCredentialsExpire},
+		{"G22", implied, "credentials expire with the binding", rowCredentialsExpire},
 
 		{"H1", must, "service_id and plan_id of an unbind are those of the binding", rowUnbindNeedsServiceAndPlan},
 		{"H2", must, "unbinding revokes the credentials", rowUnbindRevokesCredentials},
@@ -175,7 +176,7 @@ func matrix() []requirement {
 		{"H4", must, "a repeated unbind in progress is the same operation", rowRepeatedUnbindReturnsOperation},
 		{"H5", must, "an unknown binding is 410", rowUnbindOfUnknownBindingIs410},
 		{"H6", must, "an unbind is never asynchronous without accepts_incomplete", rowUnbindWithoutAsync},
-		{"H7", must, "an unbind during the creation ends deleted", rowUnbindDuringCreation},
+		{"H7", must, "an unbind during the creation deletes the binding", rowUnbindDuringCreation},
 		{"H8", must, "the operation of an unbind is short", rowUnbindOperationIsShort},
 
 		{"I1", must, "every bindable plan's bindings can be fetched", rowEveryPlansBindingsAreFetchable},
@@ -183,7 +184,7 @@ func matrix() []requirement {
 		{"I3", must, "a fetched binding has its credentials", rowFetchReturnsCredentials},
 		{"I4", must, "a fetched binding has parameters endpoints and metadata", rowFetchReturnsBindingFields},
 		{"I5", may, "a fetched binding has no secret parameter", rowFetchReturnsNoSecretParameter},
-		{"I6", may, "hints in the query of a fetch", rowFetchBindingHintsAreIgnored},
+		{"I6", may, "a fetch of a binding accepts hints in the query", rowFetchBindingHintsAreIgnored},
 
 		{"J1", must, "service_id and plan_id of a deletion are those of the instance", rowDeprovisionNeedsServiceAndPlan},
 		{"J2", must, "a deletion leaves nothing behind", rowDeprovisionLeavesNothing},
@@ -192,29 +193,29 @@ func matrix() []requirement {
 		{"J5", must, "an unknown instance is 410", rowDeprovisionOfUnknownInstanceIs410},
 		{"J6", must, "a deletion without accepts_incomplete is AsyncRequired", rowDeprovisionRequiresAsync},
 		{"J7", must, "a deletion during an update is accepted or ConcurrencyError", rowDeprovisionDuringUpdate},
-		{"J8", must, "a deletion during the creation ends deleted", rowDeprovisionDuringCreation},
+		{"J8", must, "a deletion during the creation deletes the instance", rowDeprovisionDuringCreation},
 		{"J9", must, "the operation of a deletion is short", rowDeprovisionOperationIsShort},
 		{"J10", may, "an instance is deleted with its bindings", rowDeprovisionRemovesBindings},
 		{"J11", may, "a failed deletion reports whether the instance is usable", rowFailedDeprovisionReportsUsability},
-		{"J12", follows, "a failed instance can be deleted", rowFailedInstanceCanBeDeleted},
-		{"J13", follows, "an instance unknown to the platform can be deleted", rowUnacknowledgedInstanceCanBeDeleted},
-		{"J14", follows, "repeated deletions succeed", rowRepeatedDeprovisionsSucceed},
-		{"J15", follows, "a rejected order starts no operation", rowRejectedProvisionStartsNothing},
-		{"J16", follows, "statuses and bodies are known to platforms", rowResponsesAreKnownToPlatforms},
+		{"J12", implied, "a failed instance can be deleted", rowFailedInstanceCanBeDeleted},
+		{"J13", implied, "an instance unknown to the platform can be deleted", rowUnacknowledgedInstanceCanBeDeleted},
+		{"J14", implied, "repeated deletions succeed", rowRepeatedDeprovisionsSucceed},
+		{"J15", implied, "a rejected order starts no operation", rowRejectedProvisionStartsNothing},
+		{"J16", implied, "statuses and bodies are known to platforms", rowResponsesAreKnownToPlatforms},
 		{"J17", may, "nothing is deleted without a request", rowNothingIsDeletedUnasked},
 		{"J18", should, "5xx is returned only when the outcome is unknown", rowServerErrorsOnlyWhenUnknown},
 
-		{"K1", clients, "contexts of Cloud Foundry", rowCloudFoundryContext},
-		{"K2", clients, "contexts of Kubernetes", rowKubernetesContext},
-		{"K3", must, "an unknown platform is no error", rowUnknownPlatformIsAccepted},
+		{"K1", platforms, "contexts of Cloud Foundry", rowCloudFoundryContext},
+		{"K2", platforms, "contexts of Kubernetes", rowKubernetesContext},
+		{"K3", must, "an unknown platform is accepted", rowUnknownPlatformIsAccepted},
 		{"K4", must, "bind_resource may have any form", rowBindResourceForms},
 		{"K5", should, "dashboard_client has its three fields", rowDashboardClientIsComplete},
 
-		{"M1", clients, "Cloud Foundry repeats requests", rowCloudFoundryRepeatsRequests},
-		{"M2", clients, "Cloud Foundry's service keys have an empty app_guid", rowCloudFoundryServiceKeys},
-		{"M3", clients, "Kubernetes Service Catalog", rowKubernetesServiceCatalog},
-		{"M4", clients, "Service Manager sends versions 2.13 and 2.14", rowServiceManagerVersions},
-		{"M5", clients, "osb-checker sends empty objects", rowOSBCheckerEmptyObjects},
-		{"M6", clients, "eden sends version 2.13", rowEdenVersion},
+		{"M1", platforms, "Cloud Foundry repeats requests", rowCloudFoundryRepeatsRequests},
+		{"M2", platforms, "Cloud Foundry's service keys have an empty app_guid", rowCloudFoundryServiceKeys},
+		{"M3", platforms, "Kubernetes Service Catalog", rowKubernetesServiceCatalog},
+		{"M4", platforms, "Service Manager sends versions 2.13 and 2.14", rowServiceManagerVersions},
+		{"M5", platforms, "osb-checker sends empty objects", rowOSBCheckerEmptyObjects},
+		{"M6", platforms, "eden sends version 2.13", rowEdenVersion},
 	}
 }

@@ -8,10 +8,11 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// actions are the random actions on a broker.
+// actions returns the actions that rapid repeats in random order, by name. It calls the action without a name after each other
+// action.
 func (m *model) actions() map[string]func(*rapid.T) {
 	actions := map[string]func(*rapid.T){
-		"": m.compare, "order": m.orderAny, "delete": m.deleteAny, "poll": m.pollAny, "settle": func(*rapid.T) { m.settle() },
+		"": m.compare, "order": m.orderAny, "delete": m.deleteAny, "poll": m.pollAny, "settle": func(*rapid.T) { m.endOperations() },
 		"order and delete": m.orderAndDelete,
 	}
 
@@ -26,12 +27,14 @@ func (m *model) actions() map[string]func(*rapid.T) {
 	return actions
 }
 
-func (m *model) any(t *rapid.T) *known { return rapid.SampledFrom(m.instances).Draw(t, "instance") }
+func (m *model) drawInstance(t *rapid.T) *modelInstance {
+	return rapid.SampledFrom(m.instances).Draw(t, "instance")
+}
 
-// waits draws whether the platform accepts an asynchronous operation. Most do.
-func waits(t *rapid.T) bool { return rapid.IntRange(0, 4).Draw(t, "waits") > 0 }
+// drawAsync draws whether the platform accepts an asynchronous operation. Most requests do.
+func drawAsync(t *rapid.T) bool { return rapid.IntRange(0, 4).Draw(t, "waits") > 0 }
 
-// compare compares the broker with the model.
+// compare fetches all instances and bindings and compares the responses with the model.
 func (m *model) compare(_ *rapid.T) {
 	for _, instance := range m.instances {
 		got := m.get(harness.InstancePath(instance.id))
@@ -44,8 +47,8 @@ func (m *model) compare(_ *rapid.T) {
 		case ready, updating:
 			m.want("a fetch of an instance that is "+string(instance.phase), got, http.StatusOK)
 
-			if most := got.Object("parameters")["autoScalerMax"]; most != float64(instance.most) {
-				m.Errorf("autoScalerMax is %v, want %d: %s", most, instance.most, got.Raw)
+			if maximum := got.Object("parameters")["autoScalerMax"]; maximum != float64(instance.autoScalerMax) {
+				m.Errorf("autoScalerMax is %v, want %d: %s", maximum, instance.autoScalerMax, got.Raw)
 			}
 		}
 
@@ -62,12 +65,12 @@ func (m *model) compare(_ *rapid.T) {
 	}
 }
 
-// orderAny orders an instance: a new one, the same again, or a different one with the same ID.
+// orderAny orders an instance: with a new ID, or with the ID of an existing instance and the same or another order.
 func (m *model) orderAny(t *rapid.T) {
-	instance, number, waits := m.any(t), rapid.IntRange(0, 1).Draw(t, "order"), waits(t)
+	instance, number, async := m.drawInstance(t), rapid.IntRange(0, 1).Draw(t, "order"), drawAsync(t)
 	path := harness.InstancePath(instance.id)
 
-	if waits {
+	if async {
 		path += harness.Incomplete
 	}
 
@@ -77,25 +80,25 @@ func (m *model) orderAny(t *rapid.T) {
 	switch {
 	case instance.phase == deleting:
 		m.want("an order during the deletion", got, http.StatusUnprocessableEntity, "ConcurrencyError")
-	case instance.phase == absent && waits:
+	case instance.phase == absent && async:
 		m.want("a new order", got, http.StatusAccepted)
-		instance.begin(creating, got.Text("operation"))
-		instance.order, instance.most, instance.updates = number, 10, false
-	case instance.phase == absent || instance.phase == creating && same && !waits:
+		instance.start(creating, got.Text("operation"))
+		instance.order, instance.autoScalerMax, instance.updated = number, 10, false
+	case instance.phase == absent || instance.phase == creating && same && !async:
 		m.want("a synchronous order", got, http.StatusUnprocessableEntity, "AsyncRequired")
 	case !same:
 		m.want("a different order with the same ID", got, http.StatusConflict)
 	case instance.phase == creating:
 		m.want("the same order", got, http.StatusAccepted)
 		m.wantSameOperation(instance, got)
-	case instance.updates:
+	case instance.updated:
 		m.wantOneOf("the same order after an update", got, http.StatusOK, http.StatusConflict)
 	default:
 		m.want("the same order for a ready instance", got, http.StatusOK)
 	}
 }
 
-func (m *model) wantSameOperation(instance *known, got harness.Reply) {
+func (m *model) wantSameOperation(instance *modelInstance, got harness.Reply) {
 	m.Helper()
 
 	if got.Text("operation") != instance.operation {
@@ -104,22 +107,23 @@ func (m *model) wantSameOperation(instance *known, got harness.Reply) {
 }
 
 func (m *model) deleteAny(t *rapid.T) {
-	instance, waits := m.any(t), waits(t)
+	instance, async := m.drawInstance(t), drawAsync(t)
 	query := "?" + ids
 
-	if waits {
+	if async {
 		query = harness.Incomplete + "&" + ids
 	}
 
-	// A creation or an update that has not reached the Provisioner ends immediately, and so may the deletion: row J8.
-	held := m.reached(instance)
+	// The deletion cancels a creation or an update. Waiting for the held call keeps that operation in progress; otherwise the
+	// operation and the deletion could end immediately (row J8).
+	canceledCall := m.waitForCall(instance)
 
 	got := m.do(harness.Call{Method: http.MethodDelete, Path: harness.InstancePath(instance.id) + query})
 
 	switch {
 	case instance.phase == absent:
 		m.want("a deletion of an unknown instance", got, http.StatusGone)
-	case !waits:
+	case !async:
 		m.want("a deletion that may not take its time", got, http.StatusUnprocessableEntity, "AsyncRequired")
 	case instance.phase == deleting:
 		m.want("the same deletion", got, http.StatusAccepted)
@@ -131,13 +135,13 @@ func (m *model) deleteAny(t *rapid.T) {
 			instance.outcomes[instance.operation] = outcomeFailed
 		}
 
-		instance.canceled = held
-		instance.begin(deleting, got.Text("operation"))
+		instance.canceled = canceledCall
+		instance.start(deleting, got.Text("operation"))
 	}
 }
 
-// reached waits until the running operation is held at its call to the Provisioner, and returns that call.
-func (m *model) reached(instance *known) (call string) {
+// waitForCall waits until the operation in progress is held at its call to the Provisioner, and returns the name of that call.
+func (m *model) waitForCall(instance *modelInstance) (call string) {
 	m.Helper()
 
 	calls := map[phase]string{creating: callOrder, updating: callUpgrade}
@@ -145,37 +149,37 @@ func (m *model) reached(instance *known) (call string) {
 		return ""
 	}
 
-	holding := 0
+	holds := 0
 
 	for _, each := range m.instances {
 		if calls[each.phase] == call || each.canceled == call {
-			holding++
+			holds++
 		}
 	}
 
-	m.until("the call to the Provisioner", func() bool { return m.Proxy.Held(harness.Match{Tenant: m.tenant, Operation: call}) >= holding })
+	m.until("the call to the Provisioner", func() bool { return m.Proxy.Held(harness.Match{Tenant: m.tenant, Operation: call}) >= holds })
 
 	return call
 }
 
 // orderAndDelete orders an instance and deletes it immediately.
 func (m *model) orderAndDelete(t *rapid.T) {
-	instance := m.any(t)
+	instance := m.drawInstance(t)
 	if instance.phase != absent {
 		t.Skip("the instance exists")
 	}
 
-	made := m.want("a new order", m.put(instance.id, m.order(orders()[0])), http.StatusAccepted).Text("operation")
+	created := m.want("a new order", m.put(instance.id, m.order(orders()[0])), http.StatusAccepted).Text("operation")
 	got := m.want("a deletion right after it", m.remove(instance.id), http.StatusAccepted)
 
-	instance.outcomes[made] = outcomeFailed
-	instance.begin(deleting, got.Text("operation"))
-	m.settle()
+	instance.outcomes[created] = outcomeFailed
+	instance.start(deleting, got.Text("operation"))
+	m.endOperations()
 }
 
-// pollAny polls each known operation by ID, and the newest also without an ID.
+// pollAny polls each known operation of an instance by ID, and the newest operation also without an ID.
 func (m *model) pollAny(t *rapid.T) {
-	instance := m.any(t)
+	instance := m.drawInstance(t)
 	polled := []string{""}
 
 	if instance.operation != "" {
@@ -218,16 +222,16 @@ func (m *model) wantState(got harness.Reply, state string) {
 	}
 }
 
-// updateAny changes the number of nodes.
+// updateAny changes the maximum of nodes of an instance.
 func (m *model) updateAny(t *rapid.T) {
-	instance, most, waits := m.any(t), rapid.IntRange(10, 12).Draw(t, "most"), waits(t)
+	instance, maximum, async := m.drawInstance(t), rapid.IntRange(10, 12).Draw(t, "most"), drawAsync(t)
 	path := harness.InstancePath(instance.id)
 
-	if waits {
+	if async {
 		path += harness.Incomplete
 	}
 
-	got := m.do(harness.Call{Method: http.MethodPatch, Path: path, Body: m.patch(fields{"parameters": fields{"autoScalerMax": most}})})
+	got := m.do(harness.Call{Method: http.MethodPatch, Path: path, Body: m.patch(fields{"parameters": fields{"autoScalerMax": maximum}})})
 
 	switch {
 	case instance.phase == absent:
@@ -236,18 +240,18 @@ func (m *model) updateAny(t *rapid.T) {
 		m.wantOneOf("an update during the deletion", got, http.StatusUnprocessableEntity, http.StatusNotFound)
 	case instance.phase == creating:
 		m.want("an update during the creation", got, http.StatusUnprocessableEntity)
-	case instance.phase == ready && most == instance.most:
+	case instance.phase == ready && maximum == instance.autoScalerMax:
 		m.want("an update without effect", got, http.StatusOK)
-	case instance.phase == ready && waits:
+	case instance.phase == ready && async:
 		m.want("an update", got, http.StatusAccepted)
-		instance.begin(updating, got.Text("operation"))
-		instance.wanted = most
+		instance.start(updating, got.Text("operation"))
+		instance.updatedMax = maximum
 	case instance.phase == ready:
 		m.want("a synchronous update", got, http.StatusUnprocessableEntity, "AsyncRequired")
-	case most == instance.wanted && waits:
+	case maximum == instance.updatedMax && async:
 		m.want("the same update", got, http.StatusAccepted)
 		m.wantSameOperation(instance, got)
-	case most == instance.most:
+	case maximum == instance.autoScalerMax:
 		m.wantOneOf("an update back to the actual state, during another", got, http.StatusUnprocessableEntity, http.StatusOK)
 	default:
 		m.want("another update", got, http.StatusUnprocessableEntity)

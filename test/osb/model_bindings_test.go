@@ -13,9 +13,9 @@ func bindingIDs() []string { return []string{"one", "two"} }
 
 func drawBinding(t *rapid.T) string { return rapid.SampledFrom(bindingIDs()).Draw(t, "binding") }
 
-// bindSync binds synchronously.
+// bindSync creates a binding synchronously.
 func (m *model) bindSync(t *rapid.T) {
-	instance, id := m.any(t), drawBinding(t)
+	instance, id := m.drawInstance(t), drawBinding(t)
 	got := m.bindNow(instance.id, id, m.binding())
 	m.checkBind(instance, id, got, http.StatusCreated)
 
@@ -25,7 +25,7 @@ func (m *model) bindSync(t *rapid.T) {
 }
 
 // checkBind compares the response to a bind with the model. Created is the status of a new binding.
-func (m *model) checkBind(instance *known, id string, got harness.Reply, created int) {
+func (m *model) checkBind(instance *modelInstance, id string, got harness.Reply, created int) {
 	m.Helper()
 
 	credentials, bound := instance.bindings[id]
@@ -51,9 +51,9 @@ func (m *model) checkBind(instance *known, id string, got harness.Reply, created
 	}
 }
 
-// bindAsync binds asynchronously, checks the binding in the meantime, and waits for it.
+// bindAsync creates a binding asynchronously, sends other requests for it during the operation, and waits until it is ready.
 func (m *model) bindAsync(t *rapid.T) {
-	instance, id := m.any(t), drawBinding(t)
+	instance, id := m.drawInstance(t), drawBinding(t)
 	path := harness.BindingPath(instance.id, id)
 
 	lift := m.hold(callKubeconfig)
@@ -92,7 +92,7 @@ func (m *model) bindAsync(t *rapid.T) {
 
 // unbindAny removes a binding, synchronously or asynchronously.
 func (m *model) unbindAny(t *rapid.T) {
-	instance, id, waits := m.any(t), drawBinding(t), waits(t)
+	instance, id, async := m.drawInstance(t), drawBinding(t), drawAsync(t)
 	path := harness.BindingPath(instance.id, id)
 
 	if instance.phase == deleting {
@@ -102,7 +102,7 @@ func (m *model) unbindAny(t *rapid.T) {
 	_, bound := instance.bindings[id]
 
 	var got harness.Reply
-	if waits {
+	if async {
 		got = m.unbind(instance.id, id)
 	} else {
 		got = m.do(harness.Call{Method: http.MethodDelete, Path: path + "?" + ids})
@@ -117,7 +117,7 @@ func (m *model) unbindAny(t *rapid.T) {
 		m.want("an unbind during an update", got, http.StatusUnprocessableEntity, "ConcurrencyError")
 
 		return
-	case waits:
+	case async:
 		m.wantGone(path, m.want("an unbind", got, http.StatusAccepted).Text("operation"))
 	default:
 		m.want("an unbind", got, http.StatusOK)

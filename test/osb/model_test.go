@@ -21,34 +21,34 @@ const (
 	deleting phase = "deleting"
 )
 
-// known is an instance in the model.
-type known struct {
+// modelInstance is an instance in the model.
+type modelInstance struct {
 	id    string
 	phase phase
-	// order is the index of its accepted order in orders.
+	// order is the index of the accepted order in orders.
 	order int
-	// most is its autoScalerMax, wanted that of a running update.
-	most, wanted int
-	// updates reports whether it was updated since its creation.
-	updates bool
-	// operation is the newest operation, or empty.
+	// autoScalerMax is the maximum of nodes, and updatedMax the maximum after the update in progress.
+	autoScalerMax, updatedMax int
+	// updated reports whether the instance was updated since its creation.
+	updated bool
+	// operation is the ID of the newest operation, or empty.
 	operation string
-	// outcomes are the final states of ended operations by ID, as polls report them.
+	// outcomes has the final states of ended operations, as polls report them, by the ID of the operation.
 	outcomes map[string]string
-	// bindings are the credentials of its bindings by ID.
+	// bindings has the credentials of the bindings, by the ID of the binding.
 	bindings map[string]string
-	// canceled is the held call of an operation that a deletion has canceled, until unblock.
+	// canceled is the name of the call that a canceled operation has sent and that is still held, or empty.
 	canceled string
 }
 
-// Outcomes of operations in polls. A successful deletion is 410.
+// Outcomes of operations, as polls report them. Polls of a successful deletion return 410.
 const (
 	outcomeSucceeded = "succeeded"
 	outcomeFailed    = "failed"
 	outcomeGone      = "gone"
 )
 
-// orders returns two orders that differ in their region.
+// orders returns two orders with different regions.
 func orders() []fields {
 	return []fields{
 		{"parameters": fields{"region": "eu-west-1", "autoScalerMax": 10}},
@@ -56,13 +56,14 @@ func orders() []fields {
 	}
 }
 
-// model predicts the responses of a broker. Operations end only in settle, so the model knows which are running.
+// model predicts the responses of a broker. Operations end only in endOperations, so that the model knows which operations are in
+// progress.
 type model struct {
 	platform
 
-	instances []*known
+	instances []*modelInstance
 	lifts     []func()
-	// updates and binds report whether the catalog allows them.
+	// updates and binds report whether the catalog allows updates and bindings of the plan.
 	updates, binds bool
 }
 
@@ -70,7 +71,7 @@ func newModel(t *rapid.T, e *env) *model {
 	m := &model{platform: newPlatform(t, e)}
 
 	for range 2 {
-		m.instances = append(m.instances, &known{id: m.newID(), phase: absent, outcomes: map[string]string{}, bindings: map[string]string{}})
+		m.instances = append(m.instances, &modelInstance{id: m.newID(), phase: absent, outcomes: map[string]string{}, bindings: map[string]string{}})
 	}
 
 	m.eachPlan(func(offering offering, plan plan) {
@@ -85,14 +86,14 @@ func newModel(t *rapid.T, e *env) *model {
 	return m
 }
 
-// block holds all calls to the Provisioner, so that no operation ends.
+// block holds all calls that start operations of the Provisioner, so that no operation of the broker ends.
 func (m *model) block() {
 	for _, call := range []string{callOrder, callUpgrade, callRemoval} {
 		m.lifts = append(m.lifts, m.hold(call))
 	}
 }
 
-// unblock releases all held calls.
+// unblock forwards all held calls.
 func (m *model) unblock() {
 	for _, lift := range m.lifts {
 		lift()
@@ -101,8 +102,9 @@ func (m *model) unblock() {
 	m.lifts = nil
 }
 
-// settle lets all operations end and checks their outcomes. Afterwards it blocks again.
-func (m *model) settle() {
+// endOperations unblocks the calls to the Provisioner, waits until all operations have ended, and checks their outcomes.
+// Afterwards it blocks the calls again.
+func (m *model) endOperations() {
 	m.Helper()
 	m.unblock()
 
@@ -117,7 +119,7 @@ func (m *model) settle() {
 			instance.end(ready, outcomeSucceeded)
 		case updating:
 			m.wantSucceeded(path, instance.operation)
-			instance.most, instance.updates = instance.wanted, true
+			instance.autoScalerMax, instance.updated = instance.updatedMax, true
 			instance.end(ready, outcomeSucceeded)
 		case deleting:
 			m.want("the end of a deletion", m.waitForEnd(path, instance.operation), http.StatusGone)
@@ -129,18 +131,18 @@ func (m *model) settle() {
 	m.block()
 }
 
-// begin records an accepted operation.
-func (k *known) begin(next phase, operation string) {
-	k.phase, k.operation = next, operation
+// start records an accepted operation.
+func (i *modelInstance) start(next phase, operation string) {
+	i.phase, i.operation = next, operation
 }
 
 // end records the outcome of the newest operation.
-func (k *known) end(next phase, outcome string) {
-	k.phase, k.outcomes[k.operation] = next, outcome
+func (i *modelInstance) end(next phase, outcome string) {
+	i.phase, i.outcomes[i.operation] = next, outcome
 }
 
-// TestModel sends random requests to a broker on each database and compares every response with a model. SOAK_DURATION adds rounds for
-// that long.
+// TestModel sends random requests to a broker on each database and compares every response with a model. SOAK_DURATION adds
+// rounds for that long.
 func TestModel(t *testing.T) {
 	harness.EachDatabase(t, func(t *testing.T, database harness.Database) {
 		e := startOn(t, database)
@@ -151,7 +153,7 @@ func TestModel(t *testing.T) {
 				defer m.unblock()
 
 				r.Repeat(m.actions())
-				m.settle()
+				m.endOperations()
 				m.compare(r)
 			})
 

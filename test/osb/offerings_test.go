@@ -92,41 +92,42 @@ func rowPlanNamesAreUnique(r *row) {
 }
 
 func rowCatalogIDsNeverChange(r *row) {
-	own := r.own()
-	before := own.get("/v2/catalog").Raw
+	isolated := r.isolated()
+	before := isolated.get("/v2/catalog").Raw
 
-	own.RestartBroker()
+	isolated.RestartBroker()
 
-	if after := own.get("/v2/catalog").Raw; after != before {
+	if after := isolated.get("/v2/catalog").Raw; after != before {
 		r.Errorf("a restart changes the catalog:\nbefore %.2000s\nafter  %.2000s", before, after)
 	}
 
 	offered := map[string]string{}
 
-	own.eachPlan(func(offering offering, plan plan) {
+	isolated.eachPlan(func(offering offering, plan plan) {
 		offered[offering.Name], offered[plan.Name] = offering.ID, plan.ID
 	})
 
-	for name, id := range published() {
+	for name, id := range publishedIDs() {
 		if offered[name] != id {
 			r.Errorf("the ID of %s is %q, but %s is published", name, offered[name], id)
 		}
 	}
 
 	for name := range offered {
-		if published()[name] == "" {
+		if publishedIDs()[name] == "" {
 			r.Errorf("%s is offered, but its ID is missing from published", name)
 		}
 	}
 }
 
-// rowNamesFitCommandLine exempts two names that have long been public.
+// rowNamesFitCommandLine checks the characters and the length of names. Two names with underscores are exempt: platforms already
+// use them.
 func rowNamesFitCommandLine(r *row) {
-	underscored := []string{"azure_lite", "own_cluster"}
+	exempt := []string{"azure_lite", "own_cluster"}
 
 	r.eachPlan(func(offering offering, plan plan) {
 		for _, name := range []string{offering.Name, plan.Name} {
-			if (!cliName.MatchString(name) || len(name) > 50) && !slices.Contains(underscored, name) {
+			if (!cliName.MatchString(name) || len(name) > 50) && !slices.Contains(exempt, name) {
 				r.Errorf("%q does not fit on a command line", name)
 			}
 		}
@@ -148,7 +149,7 @@ func rowCatalogTextsAreShort(r *row) {
 	})
 }
 
-// rowBindableIsTrue binds an instance of a bindable plan. Row G21 tests the opposite.
+// rowBindableIsTrue binds an instance of a bindable plan. Row G21 tests a plan that is not bindable.
 func rowBindableIsTrue(r *row) {
 	bindable := 0
 
@@ -170,7 +171,8 @@ func rowBindableIsTrue(r *row) {
 	r.want("a bind", r.bindNow(id, "b", r.binding()), http.StatusCreated)
 }
 
-// rowPlanUpdateableIsTrue tries to change a plan into every other one: the catalog must say which changes are possible.
+// rowPlanUpdateableIsTrue tries to change an instance to every other plan. The catalog must allow exactly the changes that
+// succeed.
 func rowPlanUpdateableIsTrue(r *row) {
 	lift := r.refuse(callUpgrade)
 	defer lift()
@@ -182,11 +184,11 @@ func rowPlanUpdateableIsTrue(r *row) {
 			return
 		}
 
-		may := slices.ContainsFunc(offering.Plans, func(each plan) bool { return each.ID == harness.PlanAWS && offering.changeable(each) })
+		changeable := slices.ContainsFunc(offering.Plans, func(each plan) bool { return each.ID == harness.PlanAWS && offering.changeable(each) })
 		got := r.update(id, encode(fields{"service_id": harness.ServiceID, "plan_id": target.ID}))
 
 		switch {
-		case got.Status == http.StatusAccepted && may:
+		case got.Status == http.StatusAccepted && changeable:
 			r.waitForEnd(harness.InstancePath(id), got.Text("operation"))
 		case got.Status == http.StatusAccepted:
 			r.Errorf("the plan can be changed to %s, but the catalog denies it", target.Name)
@@ -247,7 +249,8 @@ func rowRequiresKnownPermissions(r *row) {
 	}
 }
 
-// rowRequiresNoPermission: a cluster is neither a log drain nor a route service nor a volume.
+// rowRequiresNoPermission checks that no offering requires a permission: a cluster is not a log drain, a route service or a
+// volume.
 func rowRequiresNoPermission(r *row) {
 	for _, offering := range r.catalog() {
 		if len(offering.Requires) > 0 {

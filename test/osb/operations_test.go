@@ -10,7 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// rowSynchronousRequestIsRejected excludes binds, which can be synchronous (rows G7 and H6).
+// rowSynchronousRequestIsRejected sends requests without accepts_incomplete=true. Binds and unbinds can be synchronous (rows G7
+// and H6).
 func rowSynchronousRequestIsRejected(r *row) {
 	id, unknown := r.createInstance(), r.newID()
 
@@ -48,8 +49,8 @@ func rowAsynchronousRequestIs202(r *row) {
 func rowSuccessMeansUsable(r *row) {
 	id := r.createInstance()
 
-	made := r.want("a synchronous bind", r.bindNow(id, "b", r.binding()), http.StatusCreated)
-	r.wantAccess("the returned credentials work immediately", made)
+	created := r.want("a synchronous bind", r.bindNow(id, "b", r.binding()), http.StatusCreated)
+	r.wantAccess("the returned credentials work immediately", created)
 
 	r.want("an update without effect", r.update(id, encode(fields{"service_id": harness.ServiceID})), http.StatusOK)
 	r.want("the instance is usable", r.get(harness.InstancePath(id)), http.StatusOK)
@@ -139,8 +140,8 @@ func rowPollOfUnknownInstanceIs404(r *row) {
 
 func rowGoneOnlyAfterDeletion(r *row) {
 	id := r.newID()
-	made := r.want("an order", r.put(id, r.order()), http.StatusAccepted).Text("operation")
-	r.wantSucceeded(harness.InstancePath(id), made)
+	created := r.want("an order", r.put(id, r.order()), http.StatusAccepted).Text("operation")
+	r.wantSucceeded(harness.InstancePath(id), created)
 
 	lift := r.hold(callUpgrade)
 	defer lift()
@@ -155,7 +156,7 @@ func rowGoneOnlyAfterDeletion(r *row) {
 
 	r.want("the deletion has ended", r.poll(harness.InstancePath(id), removed), http.StatusGone)
 
-	for _, earlier := range []string{made, changed} {
+	for _, earlier := range []string{created, changed} {
 		r.want("an earlier operation is no deletion", r.poll(harness.InstancePath(id), earlier), http.StatusOK)
 	}
 }

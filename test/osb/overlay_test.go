@@ -8,12 +8,12 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// missingStatus is a status that the specification or HTTP defines and the description lacks.
+// missingStatus is a status that the specification or HTTP defines, but the OpenAPI description lacks.
 type missingStatus struct {
 	status int
-	// where maps routes to methods; everywhere when it is nil.
-	where  map[string][]string
-	reason string
+	// methods maps routes to the methods that may return the status. Nil means all methods of all routes.
+	methods map[string][]string
+	reason  string
 }
 
 func missingStatuses() []missingStatus {
@@ -34,21 +34,21 @@ func missingStatuses() []missingStatus {
 	}
 }
 
-// field is a property that the specification defines and the description lacks.
-type field struct {
+// missingField is a property that the specification defines, but the OpenAPI description lacks.
+type missingField struct {
 	schema, name string
 	value        *openapi3.Schema
 }
 
-func missingFields() []field {
-	return []field{
+func missingFields() []missingField {
+	return []missingField{
 		{"Service", "instances_retrievable", openapi3.NewBoolSchema()},
 		{"Service", "bindings_retrievable", openapi3.NewBoolSchema()},
 		{"Service", "allow_context_updates", openapi3.NewBoolSchema()},
 	}
 }
 
-// closedSchemas names the schemas that allow no further properties (A10).
+// closedSchemas returns the names of the schemas that must not allow other properties (A10).
 func closedSchemas() []string {
 	return []string{
 		"Catalog", "Service", "Plan", "Schemas", "ServiceInstanceSchema", "ServiceBindingSchema", "DashboardClient",
@@ -58,12 +58,12 @@ func closedSchemas() []string {
 	}
 }
 
-// overlay adds the missing parts of the specification to the description, and closes its schemas.
+// overlay adds the missing statuses and properties to the OpenAPI description, and forbids other properties in closed schemas.
 func overlay(document *openapi3.T) {
 	for _, missing := range missingStatuses() {
 		for route, item := range document.Paths.Map() {
 			for method, operation := range item.Operations() {
-				if missing.where == nil || slices.Contains(missing.where[route], method) {
+				if missing.methods == nil || slices.Contains(missing.methods[route], method) {
 					addStatus(document, operation, missing)
 				}
 			}

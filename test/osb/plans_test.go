@@ -11,14 +11,14 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// eachSchema calls the function with every schema of the catalog.
-func (r *row) eachSchema(do func(place string, schema map[string]any)) {
+// eachSchema calls visit with every schema of the catalog. Place is the plan, the resource and the action.
+func (r *row) eachSchema(visit func(place string, schema map[string]any)) {
 	r.Helper()
 
-	slots := map[string][]string{"service_instance": {"create", "update"}, "service_binding": {"create"}}
+	actionsOf := map[string][]string{"service_instance": {"create", "update"}, "service_binding": {"create"}}
 
 	r.eachPlan(func(offering offering, plan plan) {
-		for resource, actions := range slots {
+		for resource, actions := range actionsOf {
 			for _, action := range actions {
 				schema := plan.Schemas[resource][action].Parameters
 				if schema == nil && (resource == "service_instance" || offering.bindable(plan)) {
@@ -26,7 +26,7 @@ func (r *row) eachSchema(do func(place string, schema map[string]any)) {
 				}
 
 				if schema != nil {
-					do(plan.Name+" "+resource+" "+action, schema)
+					visit(plan.Name+" "+resource+" "+action, schema)
 				}
 			}
 		}
@@ -113,7 +113,7 @@ func rowPollingDurationExceedsOperations(r *row) {
 	})
 }
 
-// rowBindingRotatableIsTrue: a plan rotates its bindings if and only if it is bindable.
+// rowBindingRotatableIsTrue checks that exactly the bindable plans allow the rotation of bindings.
 func rowBindingRotatableIsTrue(r *row) {
 	rotatable := 0
 
@@ -140,9 +140,9 @@ func rowCatalogHasETag(r *row) {
 		r.Fatalf("the catalog has no ETag")
 	}
 
-	for _, known := range []string{tag, "W/" + tag, `"other", ` + tag, "*"} {
-		got := r.want("a matching If-None-Match: "+known, r.do(harness.Call{
-			Method: http.MethodGet, Path: "/v2/catalog", Header: header("If-None-Match", known),
+	for _, match := range []string{tag, "W/" + tag, `"other", ` + tag, "*"} {
+		got := r.want("a matching If-None-Match: "+match, r.do(harness.Call{
+			Method: http.MethodGet, Path: "/v2/catalog", Header: header("If-None-Match", match),
 		}), http.StatusNotModified)
 		if got.Raw != "" {
 			r.Errorf("the 304 has a body: %s", got.Raw)
@@ -173,7 +173,7 @@ func rowCatalogMetadataFollowsProfile(r *row) {
 	}
 }
 
-// checkMetadata checks the metadata of a plan against the profile.
+// checkMetadata checks the metadata of a plan against the profile of the specification.
 func (r *row) checkMetadata(plan plan) {
 	r.Helper()
 

@@ -14,7 +14,7 @@ import (
 // counter makes the tenants and IDs of all platforms unique.
 var counter atomic.Int64
 
-// platform acts as a platform with its own tenant, so that its faults and instances do not affect other tests.
+// platform is a platform with a tenant of its own, so that its faults and instances do not affect other tests.
 type platform struct {
 	harness.Reporter
 	*env
@@ -29,7 +29,7 @@ func newPlatform(reporter harness.Reporter, e *env) platform {
 // newID returns an unused ID.
 func (p platform) newID() string { return "id-" + strconv.FormatInt(counter.Add(1), 10) }
 
-// do sends a call and checks the rows that apply to every response.
+// do sends a call. It checks the requirements that apply to every response, and names the row in the message of a failure.
 func (p platform) do(call harness.Call) harness.Reply {
 	p.Helper()
 
@@ -40,7 +40,7 @@ func (p platform) do(call harness.Call) harness.Reply {
 		p.Fatalf("%s %s: %v", call.Method, call.Path, err)
 	}
 
-	if took := time.Since(start); took > promptly {
+	if took := time.Since(start); took > responseLimit {
 		p.Errorf("A21: %s %s: the response took %s", call.Method, call.Path, took)
 	}
 
@@ -53,7 +53,7 @@ func (p platform) do(call harness.Call) harness.Reply {
 	return got
 }
 
-// want fails the test unless the response has the status and the error code, if one is given.
+// want fails the test unless the response has the status and, if given, the error code. It returns the response.
 func (p platform) want(reason string, got harness.Reply, status int, code ...string) harness.Reply {
 	p.Helper()
 
@@ -64,7 +64,7 @@ func (p platform) want(reason string, got harness.Reply, status int, code ...str
 	return got
 }
 
-// wantOneOf fails the test unless the response has one of the statuses.
+// wantOneOf fails the test unless the response has one of the statuses. It returns the response.
 func (p platform) wantOneOf(reason string, got harness.Reply, statuses ...int) harness.Reply {
 	p.Helper()
 
@@ -78,7 +78,7 @@ func (p platform) wantOneOf(reason string, got harness.Reply, statuses ...int) h
 // fields is a JSON object of a request.
 type fields map[string]any
 
-// order returns the body of a valid provision request, with fields replaced or, by nil, removed.
+// order returns the body of a valid provision request with the changes. A change to nil removes the field.
 func (p platform) order(changes ...fields) string {
 	return encode(change(fields{
 		"service_id": harness.ServiceID, "plan_id": harness.PlanAWS, "organization_guid": p.tenant, "space_guid": "space-1",
@@ -87,12 +87,12 @@ func (p platform) order(changes ...fields) string {
 	}, changes...))
 }
 
-// binding returns the body of a valid bind, changed like that of order.
+// binding returns the body of a valid bind with the changes.
 func (p platform) binding(changes ...fields) string {
 	return encode(change(fields{"service_id": harness.ServiceID, "plan_id": harness.PlanAWS}, changes...))
 }
 
-// patch returns the body of an update of one parameter, changed like that of order.
+// patch returns the body of a valid update of one parameter with the changes.
 func (p platform) patch(changes ...fields) string {
 	return encode(change(fields{"service_id": harness.ServiceID, "parameters": fields{"autoScalerMax": 12}}, changes...))
 }
@@ -108,7 +108,7 @@ func change(object fields, changes ...fields) fields {
 	return object
 }
 
-// ids is the query that names the service and the plan of an instance.
+// ids is the query with the service ID and the plan ID of an instance.
 const ids = "service_id=" + harness.ServiceID + "&plan_id=" + harness.PlanAWS
 
 func (p platform) get(path string) harness.Reply {

@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// rowCloudFoundryRepeatsRequests simulates Cloud Foundry on Kubernetes: every reconciliation repeats the request, and only 202 makes it
-// poll.
+// rowCloudFoundryRepeatsRequests simulates Cloud Foundry on Kubernetes: each reconciliation repeats the request, and polls only
+// if the response is 202.
 func rowCloudFoundryRepeatsRequests(r *row) {
 	id := r.newID()
 	body := r.order(fields{"context": nil, "parameters": nil})
@@ -17,9 +17,9 @@ func rowCloudFoundryRepeatsRequests(r *row) {
 	operations := map[string]bool{}
 
 	order := func() harness.Reply { return r.put(id, raw) }
-	reconcile := func(act func() harness.Reply, end int) {
+	reconcile := func(send func() harness.Reply, end int) {
 		r.until("the last reconciliation", func() bool {
-			got := r.wantOneOf("a reconciliation", act(), http.StatusAccepted, end)
+			got := r.wantOneOf("a reconciliation", send(), http.StatusAccepted, end)
 			if got.Status == http.StatusAccepted {
 				operations[got.Text("operation")] = true
 				r.wantOneOf("a poll", r.poll(harness.InstancePath(id), got.Text("operation")), http.StatusOK, http.StatusGone)
@@ -81,7 +81,8 @@ func rowKubernetesServiceCatalog(r *row) {
 	r.wantGone(bad, r.want("a deletion after the failure", send(http.MethodDelete, bad+harness.Incomplete+"&"+ids, ""), http.StatusAccepted).Text("operation"))
 }
 
-// rowServiceManagerVersions: Service Manager sends changes with version 2.13 and fetches with 2.14, so its binds lack accepts_incomplete.
+// rowServiceManagerVersions simulates Service Manager, which sends changes with version 2.13 and fetches with version 2.14. Its
+// binds have no accepts_incomplete.
 func rowServiceManagerVersions(r *row) {
 	originator := "service-manager " + base64.StdEncoding.EncodeToString([]byte(`{"username":"somebody"}`))
 	changes := header(harness.VersionHeader, "2.13", originatorHeader, originator)
@@ -98,8 +99,8 @@ func rowServiceManagerVersions(r *row) {
 	r.wantSucceeded(path, operation)
 	r.want("a fetch", r.do(harness.Call{Method: http.MethodGet, Path: path, Header: fetches}), http.StatusOK)
 
-	made := r.want("a bind", r.do(harness.Call{Method: http.MethodPut, Path: bound, Body: r.binding(), Header: changes}), http.StatusCreated)
-	r.wantAccess("the credentials work", made)
+	created := r.want("a bind", r.do(harness.Call{Method: http.MethodPut, Path: bound, Body: r.binding(), Header: changes}), http.StatusCreated)
+	r.wantAccess("the credentials work", created)
 	r.want("an unbind", r.do(harness.Call{Method: http.MethodDelete, Path: bound + "?" + ids, Header: changes}), http.StatusOK)
 
 	operation = r.want("an update", r.do(harness.Call{Method: http.MethodPatch, Path: path + harness.Incomplete, Body: r.patch(), Header: changes}),
@@ -111,7 +112,8 @@ func rowServiceManagerVersions(r *row) {
 	r.wantGone(path, operation)
 }
 
-// rowOSBCheckerEmptyObjects: empty objects count as absent, and polls name the kind of the operation.
+// rowOSBCheckerEmptyObjects simulates osb-checker: it sends empty objects, which count as absent, and polls with the kind of the
+// operation instead of its ID.
 func rowOSBCheckerEmptyObjects(r *row) {
 	r.want("an empty version header", r.do(harness.Call{Method: http.MethodGet, Path: "/v2/catalog", Header: header(harness.VersionHeader, "")}),
 		http.StatusPreconditionFailed)
@@ -129,7 +131,7 @@ func rowOSBCheckerEmptyObjects(r *row) {
 	r.wantGone(path, "deprovision")
 }
 
-// rowEdenVersion: eden sends version 2.13 with every request.
+// rowEdenVersion simulates the command line client eden, which sends version 2.13 with every request.
 func rowEdenVersion(r *row) {
 	old := header(harness.VersionHeader, "2.13")
 	id := r.newID()

@@ -8,38 +8,38 @@ import (
 )
 
 func rowOutcomeIsRepeatable(r *row) {
-	own := r.own()
-	good, bad, gone := own.newID(), own.newID(), own.newID()
+	isolated := r.isolated()
+	good, bad, gone := isolated.newID(), isolated.newID(), isolated.newID()
 
-	succeeded := own.want("an order", own.put(good, own.order()), http.StatusAccepted).Text("operation")
-	own.wantSucceeded(harness.InstancePath(good), succeeded)
+	succeeded := isolated.want("an order", isolated.put(good, isolated.order()), http.StatusAccepted).Text("operation")
+	isolated.wantSucceeded(harness.InstancePath(good), succeeded)
 
-	own.wantSucceeded(harness.InstancePath(gone), own.want("an order", own.put(gone, own.order()), http.StatusAccepted).Text("operation"))
-	removed := own.want("a deletion", own.remove(gone), http.StatusAccepted).Text("operation")
-	own.wantGone(harness.InstancePath(gone), removed)
+	isolated.wantSucceeded(harness.InstancePath(gone), isolated.want("an order", isolated.put(gone, isolated.order()), http.StatusAccepted).Text("operation"))
+	removed := isolated.want("a deletion", isolated.remove(gone), http.StatusAccepted).Text("operation")
+	isolated.wantGone(harness.InstancePath(gone), removed)
 
-	lift := own.refuse(callOrder)
+	lift := isolated.refuse(callOrder)
 	defer lift()
 
-	failed := own.want("an order", own.put(bad, own.order()), http.StatusAccepted).Text("operation")
-	own.wantFailed(harness.InstancePath(bad), failed)
+	failed := isolated.want("an order", isolated.put(bad, isolated.order()), http.StatusAccepted).Text("operation")
+	isolated.wantFailed(harness.InstancePath(bad), failed)
 
 	check := func(when string) {
 		for range 2 {
-			if got := own.poll(harness.InstancePath(good), succeeded); got.Text("state") != "succeeded" {
+			if got := isolated.poll(harness.InstancePath(good), succeeded); got.Text("state") != "succeeded" {
 				r.Errorf("%s: %s", when, got.Raw)
 			}
 
-			if got := own.poll(harness.InstancePath(bad), failed); got.Text("state") != "failed" {
+			if got := isolated.poll(harness.InstancePath(bad), failed); got.Text("state") != "failed" {
 				r.Errorf("%s: %s", when, got.Raw)
 			}
 
-			own.want(when, own.poll(harness.InstancePath(gone), removed), http.StatusGone)
+			isolated.want(when, isolated.poll(harness.InstancePath(gone), removed), http.StatusGone)
 		}
 	}
 
 	check("polled again")
-	own.RestartBroker()
+	isolated.RestartBroker()
 	check("polled after a restart")
 }
 
@@ -63,7 +63,7 @@ func rowRetryAfterWhileInProgress(r *row) {
 	}
 }
 
-// rowPollIsDescribed polls operations in each state; do checks every description.
+// rowPollIsDescribed polls operations in each state. Each response must have a description.
 func rowPollIsDescribed(r *row) {
 	lift := r.hold(callOrder)
 	defer lift()
@@ -173,22 +173,22 @@ func rowBindingFetchableWhenReady(r *row) {
 	id := r.createInstance()
 
 	for i := range 3 {
-		if made := r.createBinding(id, "b"+strconv.Itoa(i)); made.Object("credentials") == nil {
-			r.Errorf("the credentials are missing: %s", made.Raw)
+		if created := r.createBinding(id, "b"+strconv.Itoa(i)); created.Object("credentials") == nil {
+			r.Errorf("the credentials are missing: %s", created.Raw)
 		}
 	}
 }
 
-// rowOperationsTimeOut orders a cluster that never becomes ready.
+// rowOperationsTimeOut orders a cluster that never becomes ready. The operation must fail before platforms stop polling.
 func rowOperationsTimeOut(r *row) {
-	own := r.own("APP_OPERATION_TIMEOUT=2s")
-	own.stickClusters()
+	isolated := r.isolated("APP_OPERATION_TIMEOUT=2s")
+	isolated.injectStuckClusters()
 
-	id := own.newID()
-	operation := own.want("an order", own.put(id, own.order()), http.StatusAccepted).Text("operation")
-	own.wantFailed(harness.InstancePath(id), operation)
+	id := isolated.newID()
+	operation := isolated.want("an order", isolated.put(id, isolated.order()), http.StatusAccepted).Text("operation")
+	isolated.wantFailed(harness.InstancePath(id), operation)
 
-	own.eachPlan(func(_ offering, plan plan) {
+	isolated.eachPlan(func(_ offering, plan plan) {
 		if plan.MaximumPollingDuration == nil || *plan.MaximumPollingDuration <= 2 {
 			r.Errorf("plan %s: platforms stop polling before the operation ends", plan.Name)
 		}

@@ -49,7 +49,7 @@ func rowBindResourceForms(r *row) {
 	}
 }
 
-// rowDashboardClientIsComplete: the catalog has no dashboard client today; any future one must be complete.
+// rowDashboardClientIsComplete checks the dashboard clients of the catalog, which has none today.
 func rowDashboardClientIsComplete(r *row) {
 	for _, offering := range r.catalog() {
 		for _, name := range []string{"id", "secret", "redirect_uri"} {

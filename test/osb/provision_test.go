@@ -7,12 +7,12 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// maxOperationLength is the maximum length of an operation's ID in characters.
+// maxOperationLength is the maximum length of the field operation in characters, from the specification.
 const maxOperationLength = 10_000
 
 func rowProvisionNeedsID(r *row) {
-	for _, nowhere := range []string{"/v2/service_instances/", "/v2/service_instances", "/v2//service_instances/x", "/oauth//v2/service_instances/x"} {
-		r.want("a provision without an ID has no route: "+nowhere, r.do(harness.Call{Method: http.MethodPut, Path: nowhere + harness.Incomplete, Body: r.order()}),
+	for _, path := range []string{"/v2/service_instances/", "/v2/service_instances", "/v2//service_instances/x", "/oauth//v2/service_instances/x"} {
+		r.want("a provision without an ID has no route: "+path, r.do(harness.Call{Method: http.MethodPut, Path: path + harness.Incomplete, Body: r.order()}),
 			http.StatusNotFound)
 	}
 
@@ -22,7 +22,7 @@ func rowProvisionNeedsID(r *row) {
 	}
 }
 
-// wantInvalid orders a new instance with a change that must be rejected with 400.
+// wantInvalid sends a changed order of a new instance, which the broker must reject with 400.
 func (r *row) wantInvalid(reason string, change fields) {
 	r.Helper()
 
@@ -50,7 +50,7 @@ func rowProvisionNeedsPlan(r *row) {
 }
 
 func rowStrictModeNeedsOrganization(r *row) {
-	strict := r.own("APP_OSB_STRICT=true")
+	strict := r.isolated("APP_OSB_STRICT=true")
 	account := fields{"context": fields{"globalaccount_id": "g", "subaccount_id": "s"}}
 
 	for _, required := range []string{"organization_guid", "space_guid"} {
@@ -98,7 +98,7 @@ func rowProvisionParametersAreValidated(r *row) {
 	}
 }
 
-// rowCreatedOnlyWhenDone: instances of every plan are created asynchronously, so no response may be 201.
+// rowCreatedOnlyWhenDone orders instances. The response must not be 201, because the broker creates all instances asynchronously.
 func rowCreatedOnlyWhenDone(r *row) {
 	for _, id := range []string{harness.PlanAWS, harness.PlanGCP} {
 		got := r.want("an order is asynchronous", r.put(r.newID(), r.order(fields{"plan_id": id, "parameters": nil})), http.StatusAccepted)

@@ -8,25 +8,25 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// endpoints returns a call of every method of every route, for an instance and a binding.
+// endpoints returns a call of every method of every route of the protocol, for an instance and a binding.
 func endpoints(instance, binding string) []harness.Call {
-	at, bound := harness.InstancePath(instance), harness.BindingPath(instance, binding)
+	instancePath, bindingPath := harness.InstancePath(instance), harness.BindingPath(instance, binding)
 
 	return []harness.Call{
 		{Method: http.MethodGet, Path: "/v2/catalog"},
-		{Method: http.MethodPut, Path: at + harness.Incomplete},
-		{Method: http.MethodGet, Path: at},
-		{Method: http.MethodPatch, Path: at + harness.Incomplete},
-		{Method: http.MethodDelete, Path: at + harness.Incomplete + "&" + ids},
-		{Method: http.MethodGet, Path: at + "/last_operation"},
-		{Method: http.MethodPut, Path: bound + harness.Incomplete},
-		{Method: http.MethodGet, Path: bound},
-		{Method: http.MethodDelete, Path: bound + harness.Incomplete + "&" + ids},
-		{Method: http.MethodGet, Path: bound + "/last_operation"},
+		{Method: http.MethodPut, Path: instancePath + harness.Incomplete},
+		{Method: http.MethodGet, Path: instancePath},
+		{Method: http.MethodPatch, Path: instancePath + harness.Incomplete},
+		{Method: http.MethodDelete, Path: instancePath + harness.Incomplete + "&" + ids},
+		{Method: http.MethodGet, Path: instancePath + "/last_operation"},
+		{Method: http.MethodPut, Path: bindingPath + harness.Incomplete},
+		{Method: http.MethodGet, Path: bindingPath},
+		{Method: http.MethodDelete, Path: bindingPath + harness.Incomplete + "&" + ids},
+		{Method: http.MethodGet, Path: bindingPath + "/last_operation"},
 	}
 }
 
-// unauthenticated returns headers without valid credentials, by description.
+// unauthenticated returns headers without valid credentials. The key describes the error.
 func unauthenticated() map[string]http.Header {
 	basic := func(pair string) http.Header {
 		return header("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(pair)))
@@ -42,11 +42,11 @@ func unauthenticated() map[string]http.Header {
 func rowAuthRequired(r *row) {
 	id := r.newID()
 
-	for who, credentials := range unauthenticated() {
+	for reason, credentials := range unauthenticated() {
 		for _, call := range endpoints(id, "b") {
 			call.Header, call.Body = credentials, r.order()
 			if got := r.do(call); got.Status < http.StatusBadRequest || strings.Contains(got.Raw, "services") {
-				r.Errorf("%s: %s %s was accepted: %d", who, call.Method, call.Path, got.Status)
+				r.Errorf("%s: %s %s was accepted: %d", reason, call.Method, call.Path, got.Status)
 			}
 		}
 	}
@@ -58,14 +58,14 @@ func rowAuthRequired(r *row) {
 }
 
 func rowUnauthenticatedIs401(r *row) {
-	for who, credentials := range unauthenticated() {
+	for reason, credentials := range unauthenticated() {
 		for _, prefix := range []string{"", "/oauth", "/oauth/cf-eu10"} {
 			for _, call := range append(endpoints(r.newID(), "b"), harness.Call{Method: http.MethodGet, Path: "/v2/unknown"},
 				harness.Call{Method: http.MethodPost, Path: "/v2/catalog"}) {
 				call.Path, call.Header = prefix+call.Path, credentials
 
-				if got := r.want(who, r.do(call), http.StatusUnauthorized); got.Header.Get("WWW-Authenticate") == "" {
-					r.Errorf("%s: %s %s has no WWW-Authenticate header", who, call.Method, call.Path)
+				if got := r.want(reason, r.do(call), http.StatusUnauthorized); got.Header.Get("WWW-Authenticate") == "" {
+					r.Errorf("%s: %s %s has no WWW-Authenticate header", reason, call.Method, call.Path)
 				}
 			}
 		}
@@ -120,7 +120,8 @@ func rowUnsupportedVersionIsRejected(r *row) {
 	}
 }
 
-// rowVersionsCompareAsNumbers tests the one feature that depends on the minor version: asynchronous binds since 2.14.
+// rowVersionsCompareAsNumbers binds with different minor versions. Binds are asynchronous since version 2.14, so 2.9 must compare
+// lower.
 func rowVersionsCompareAsNumbers(r *row) {
 	id := r.createInstance()
 
@@ -138,9 +139,10 @@ func rowVersionsCompareAsNumbers(r *row) {
 	}
 }
 
-// rowRequestIdentityIsReturned calls paths without an endpoint. Platform.do checks all other responses.
+// rowRequestIdentityIsReturned sends unusual requests, whose responses must return the request identity too. platform.do checks
+// the responses of all other rows.
 func rowRequestIdentityIsReturned(r *row) {
-	odd := []harness.Call{
+	calls := []harness.Call{
 		{Method: http.MethodGet, Path: "/v2/nothing"},
 		{Method: http.MethodPost, Path: "/v2/catalog"},
 		{Method: http.MethodPut, Path: harness.InstancePath("x"), Body: strings.Repeat(" ", 2<<20)},
@@ -149,7 +151,7 @@ func rowRequestIdentityIsReturned(r *row) {
 		{Method: http.MethodGet, Path: "/v2/catalog", Header: without(harness.VersionHeader)},
 	}
 
-	for _, call := range append(odd, endpoints(r.newID(), "b")...) {
+	for _, call := range append(calls, endpoints(r.newID(), "b")...) {
 		if got := r.do(call); got.Header.Get(identityHeader) != identity {
 			r.Errorf("%s %s: %d without the request identity", call.Method, call.Path, got.Status)
 		}

@@ -11,11 +11,10 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// camelCase matches error codes: one CamelCase word.
+// camelCase matches an error code, which is one CamelCase word.
 var camelCase = regexp.MustCompile(`^([A-Z][a-z]+)+$`)
 
-// checkResponse checks the rows that apply to every response of the protocol, and validates the response against the OpenAPI
-// description.
+// checkResponse checks the requirements that apply to every response, and validates the response against the OpenAPI description.
 func checkResponse(reporter harness.Reporter, call harness.Call, got harness.Reply) {
 	reporter.Helper()
 
@@ -57,7 +56,7 @@ func checkResponse(reporter harness.Reporter, call harness.Call, got harness.Rep
 	}
 }
 
-// checkDocumented checks that the error response is in the catalog from which docs/user/errors.md is generated.
+// checkDocumented checks that docs/user/errors.md describes the error: the page is generated from [broker.ErrorCatalog].
 func checkDocumented(reporter harness.Reporter, place string, got harness.Reply) {
 	reporter.Helper()
 
@@ -77,7 +76,7 @@ func checkDocumented(reporter harness.Reporter, place string, got harness.Reply)
 
 var identityHeaderKey = http.CanonicalHeaderKey(identityHeader)
 
-// checkUsability checks that responses contain the two usability hints only where the protocol defines them.
+// checkUsability checks that a response contains the usability hints only where the specification defines them, and as booleans.
 func checkUsability(reporter harness.Reporter, call harness.Call, got harness.Reply) {
 	reporter.Helper()
 
@@ -104,7 +103,7 @@ func checkUsability(reporter harness.Reporter, call harness.Call, got harness.Re
 	}
 }
 
-// encode marshals a request body.
+// encode encodes a value as JSON.
 func encode(value any) string {
 	encoded, err := json.Marshal(value)
 	if err != nil {

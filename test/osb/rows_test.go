@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// row is the test of a row of the specification. It runs in an environment that all rows share, as a tenant of its own.
+// row runs the test of one row of the matrix. All rows share one environment, but each row has a tenant of its own.
 type row struct {
 	platform
 
@@ -18,14 +18,14 @@ func newRow(t *testing.T, e *env) *row {
 	return &row{platform: newPlatform(t, e), t: t}
 }
 
-// own starts an environment for this row alone: for another configuration or a restart.
-func (r *row) own(settings ...setting) platform {
+// isolated starts an environment for this row alone, because the row needs other settings or restarts the broker.
+func (r *row) isolated(settings ...setting) platform {
 	r.Helper()
 
 	return newPlatform(r.Reporter, start(r.t, settings...))
 }
 
-// TestRows tests every row of the specification. One row alone: -run 'TestRows/rows/^D10_'.
+// TestRows runs the tests of all rows. To run one row: -run 'TestRows/rows/^D10_'.
 func TestRows(t *testing.T) {
 	e := start(t)
 
@@ -39,7 +39,7 @@ func TestRows(t *testing.T) {
 	})
 }
 
-// TestMatrix checks that the list of rows is complete, and that no row lacks its level, text or test.
+// TestMatrix checks the number of rows in each section, and that every row has a unique ID, a level, a text and a test.
 func TestMatrix(t *testing.T) {
 	known := map[string]bool{}
 	counts := map[string]int{}

@@ -23,10 +23,10 @@ func rowUnbindNeedsServiceAndPlan(r *row) {
 
 func rowUnbindRevokesCredentials(r *row) {
 	id := r.createInstance()
-	made := r.createBinding(id, "b")
-	r.wantAccess("the credentials work", made)
+	created := r.createBinding(id, "b")
+	r.wantAccess("the credentials work", created)
 	r.wantGone(harness.BindingPath(id, "b"), r.want("an unbind", r.unbind(id, "b"), http.StatusAccepted).Text("operation"))
-	r.waitForRefusal("the binding is deleted", made)
+	r.waitForRejectedToken("the binding is deleted", created)
 	r.want("the binding cannot be fetched", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
 }
 
@@ -69,7 +69,7 @@ func rowUnbindOfUnknownBindingIs410(r *row) {
 	r.want("a deleted binding", r.unbind(id, "b"), http.StatusGone)
 }
 
-// rowUnbindWithoutAsync: an unbind without accepts_incomplete is synchronous.
+// rowUnbindWithoutAsync unbinds without accepts_incomplete=true: the response has no operation, and the binding is gone.
 func rowUnbindWithoutAsync(r *row) {
 	id := r.createInstance()
 

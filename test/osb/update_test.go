@@ -78,7 +78,8 @@ func rowMalformedUpdateIs400(r *row) {
 	})
 }
 
-// rowUnsupportedChangeIs422 changes the plan of an instance to one that is not allowed.
+// rowUnsupportedChangeIs422 changes the plan of an instance whose plan cannot be changed, and updates an instance whose creation
+// failed.
 func rowUnsupportedChangeIs422(r *row) {
 	id := r.createInstance(fields{"plan_id": harness.PlanTrial, "parameters": nil})
 
@@ -124,7 +125,7 @@ func rowContextUpdate(r *row) {
 	}
 }
 
-// rowAppliedUpdateIs200: changes of the cluster are asynchronous (F10), so only updates without work are synchronous.
+// rowAppliedUpdateIs200 sends an update that changes nothing. Changes of the cluster are asynchronous (row F10).
 func rowAppliedUpdateIs200(r *row) {
 	id := r.createInstance()
 
@@ -217,7 +218,8 @@ func rowRejectedUpdateAppliesNothing(r *row) {
 	}
 }
 
-// rowUpdateReturnsDashboardURL: the dashboard URL contains the instance's ID, so no update changes it.
+// rowUpdateReturnsDashboardURL checks that an update does not change the dashboard URL, which depends only on the ID of the
+// instance.
 func rowUpdateReturnsDashboardURL(r *row) {
 	id := r.createInstance()
 	before := r.get(harness.InstancePath(id)).Text("dashboard_url")
@@ -234,7 +236,7 @@ func rowUpdateReturnsDashboardURL(r *row) {
 	}
 }
 
-// rowUsabilityHintsAreBooleans: do checks the types of hints in every response; this row provokes them.
+// rowUsabilityHintsAreBooleans makes an update fail, so that the response has usability hints. platform.do checks their types.
 func rowUsabilityHintsAreBooleans(r *row) {
 	id := r.createInstance()
 

@@ -45,7 +45,7 @@ func (p platform) wantSucceeded(path, operation string) {
 	}
 }
 
-// wantFailed waits for the end of the operation, which must fail, and returns the last response.
+// wantFailed waits for the end of the operation, which must fail, and returns the last response of the polls.
 func (p platform) wantFailed(path, operation string) harness.Reply {
 	p.Helper()
 
@@ -67,14 +67,14 @@ func (p platform) createInstance(changes ...fields) (id string) {
 	return id
 }
 
-// updateInstance updates an instance and waits for the end.
+// updateInstance updates an instance and waits until the update has succeeded.
 func (p platform) updateInstance(id string, changes ...fields) {
 	p.Helper()
 
 	p.wantSucceeded(harness.InstancePath(id), p.want("an update", p.update(id, p.patch(changes...)), http.StatusAccepted).Text("operation"))
 }
 
-// createBinding creates a binding of the instance, waits for it and fetches it.
+// createBinding creates a binding asynchronously, waits until the binding is ready, and returns the response of a fetch.
 func (p platform) createBinding(instance, binding string, changes ...fields) harness.Reply {
 	p.Helper()
 
@@ -93,20 +93,20 @@ func (p platform) wantGone(path, operation string) {
 	}
 }
 
-// deleteInstance deletes an instance and waits for the end.
+// deleteInstance deletes an instance and waits until the deletion has succeeded.
 func (p platform) deleteInstance(id string) {
 	p.Helper()
 
 	p.wantGone(harness.InstancePath(id), p.want("a deletion", p.remove(id), http.StatusAccepted).Text("operation"))
 }
 
-// until waits for the condition and fails the test, naming what, on timeout.
+// until waits until the condition holds. After a timeout it fails the test with a message that contains what.
 func (p platform) until(what string, condition func() bool) {
 	p.Helper()
 	harness.Until(p, what, condition)
 }
 
-// snapshot returns everything that a platform can read of its resources: fetches and polls.
+// snapshot returns the responses of a fetch and a poll of each resource.
 func (p platform) snapshot(paths ...string) string {
 	p.Helper()
 
@@ -122,20 +122,20 @@ func (p platform) snapshot(paths ...string) string {
 	return all.String()
 }
 
-// wantUnchanged fails the test if act changes what the platform can read of its resources.
-func (p platform) wantUnchanged(paths []string, act func()) {
+// wantUnchanged fails the test if sendRequests changes the responses of fetches and polls of the resources.
+func (p platform) wantUnchanged(paths []string, sendRequests func()) {
 	p.Helper()
 
 	before := p.snapshot(paths...)
 
-	act()
+	sendRequests()
 
 	if after := p.snapshot(paths...); before != after {
 		p.Errorf("A15: a rejected request changed something:\nbefore %s\nafter  %s", before, after)
 	}
 }
 
-// hold delays the tenant's calls of a GraphQL operation before they reach the Provisioner, until lift is called.
+// hold delays the tenant's calls of a GraphQL operation until lift is called. Held calls do not reach the Provisioner.
 func (p platform) hold(operation string) (lift func()) {
 	return p.Proxy.Hold(harness.Match{Tenant: p.tenant, Operation: operation})
 }
