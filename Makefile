@@ -115,7 +115,7 @@ generate: ## Generate code and reference pages. Leaves no diff when nothing has 
 .PHONY: bench
 bench: postgres ## Measure the broker and write docs/operator/benchmarks.md (a quarter of an hour).
 	go test -run '^$$' -bench . -benchmem ./process/...
-	go run ./test/bench -out docs/operator/benchmarks.md
+	go test -run '^$$' -bench . -timeout 0 -v ./test/bench -args -out $(CURDIR)/docs/operator/benchmarks.md
 
 .PHONY: release release-snapshot
 release: $(GORELEASER) ## Publish the release of the current tag: archives, checksums, SBOMs, images. Needs Docker and Syft.

@@ -100,14 +100,6 @@ func parse(dsn string) (storage.Config, error) {
 	}, nil
 }
 
-// Create creates an empty database.
-func (s *Server) Create(ctx context.Context, name string) (storage.Config, error) {
-	return create(ctx, s.dsn, name)
-}
-
-// Drop drops a database and its connections.
-func (s *Server) Drop(ctx context.Context, name string) error { return drop(ctx, s.dsn, name) }
-
 // DSN returns the data source name of a database, for lib/pq.
 func (s *Server) DSN(name string) (string, error) {
 	address, err := url.Parse(s.dsn)

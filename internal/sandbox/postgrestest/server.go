@@ -52,7 +52,7 @@ func Own(tb testing.TB, settings ...string) *Server {
 	return server
 }
 
-// Launch starts a server for a program that is not a test, with the default settings: commits are on disk. Remove stops it.
+// Launch starts a server with the default settings for benchmarks: a commit returns when it is on disk. Remove stops the server.
 func Launch() (*Server, error) { return start() }
 
 // Database creates an empty database for the test and drops it at the end.

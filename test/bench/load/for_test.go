@@ -22,14 +22,14 @@ func TestFor(t *testing.T) {
 		const (
 			clients = 4
 			takes   = 15 * time.Millisecond
-			warmUp  = 100 * time.Millisecond // 6 answers per client
-			while   = 200 * time.Millisecond // 14 answers per client, the last at the very end
+			warmUp  = 100 * time.Millisecond // 6 responses per client
+			period  = 200 * time.Millisecond // 14 responses per client, the last at the very end
 		)
 
 		generator := New(clients)
 		generator.client.Transport = server(takes)
 
-		rate, err := generator.For(t.Context(), warmUp, while, func(int) Request {
+		rate, err := generator.For(t.Context(), warmUp, period, func(int) Request {
 			return Request{Method: http.MethodGet, URL: "http://server.example.com", Want: http.StatusOK}
 		})
 		if err != nil {
@@ -37,8 +37,8 @@ func TestFor(t *testing.T) {
 		}
 
 		const want = clients * 14
-		if counted := len(rate.Latencies); counted != want || rate.PerSecond != want/while.Seconds() {
-			t.Errorf("%d answers, %g per second, want %d in %s", counted, rate.PerSecond, want, while)
+		if counted := len(rate.Latencies); counted != want || rate.PerSecond != want/period.Seconds() {
+			t.Errorf("%d responses, %g per second, want %d in %s", counted, rate.PerSecond, want, period)
 		}
 	})
 }

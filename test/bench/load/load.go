@@ -1,3 +1,7 @@
+// Package load sends HTTP requests in a closed loop: each of a number of clients waits for the response before it sends its next
+// request. The load therefore adapts to the server, and latencies include no queue in front of the clients.
+//
+// A response with an unexpected status ends the load with an error, since failed requests must not count as fast ones.
 package load
 
 import (
@@ -10,31 +14,31 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
+// requestTimeout is far beyond every latency that a benchmark accepts.
 const requestTimeout = time.Minute
 
-// Request is one request of a run.
+// Request is one request of a load. Requests may share their headers, which the generator does not modify.
 type Request struct {
-	Method string
-	URL    string
-	Header http.Header
-	Body   []byte
-	// Want is the expected status. Any other status ends the run, since failed requests must not count as fast ones.
+	Method, URL string
+	Header      http.Header
+	Body        []byte
+	// Want is the expected status.
 	Want int
 }
 
-// Answer is the response to a request.
-type Answer struct {
-	// Number is the request's index in the run, starting with 0.
-	Number int
-	// Took is the time from sending the request to the end of the response, which was at At.
+// Response is the complete response to a request.
+type Response struct {
+	// Took is the time from sending the request to the last byte of the response. At is when that byte arrived.
 	Took time.Duration
 	At   time.Time
 	Body []byte
 }
 
-// Generator sends requests with a number of clients, each with a persistent connection.
+// Generator sends requests with a number of clients, each with a persistent connection. It may run one load after the other.
 type Generator struct {
 	clients int
 	client  *http.Client
@@ -47,129 +51,110 @@ func New(clients int) *Generator {
 	return &Generator{clients: clients, client: &http.Client{Transport: transport, Timeout: requestTimeout}}
 }
 
-// Close closes the connections.
+// Close closes the connections. No load may be running.
 func (g *Generator) Close() { g.client.CloseIdleConnections() }
 
-// Count sends total requests and returns their responses in the order of their numbers. Clients call request concurrently.
-func (g *Generator) Count(ctx context.Context, total int, request func(number int) Request) ([]Answer, error) {
-	answers := make([]Answer, total)
+// Count sends total requests and returns the responses in the order of their requests. It calls request with the numbers from 0,
+// concurrently.
+func (g *Generator) Count(ctx context.Context, total int, request func(number int) Request) ([]Response, error) {
+	responses := make([]Response, total)
 
-	err := g.run(ctx, func(number int) (Request, bool) {
-		if number >= total {
-			return Request{}, false
-		}
+	err := g.run(ctx, request,
+		func(number int) bool { return number < total },
+		func(number int, response Response) { responses[number] = response })
 
-		return request(number), true
-	}, func(answer Answer) { answers[answer.Number] = answer })
-
-	return answers, err
+	return responses, err
 }
 
-// Rate has the responses within a period.
+// Rate is the outcome of a load over a period.
 type Rate struct {
+	// PerSecond is the number of responses per second.
 	PerSecond float64
+	// Latencies has the time of each response, in no particular order.
 	Latencies []time.Duration
 }
 
-// For sends requests for warmUp and while, and returns the responses within while.
-func (g *Generator) For(ctx context.Context, warmUp, while time.Duration, request func(number int) Request) (Rate, error) {
+// For sends requests for the time of warmUp and period together, and returns the responses that arrived within period. The
+// warm-up opens connections and fills caches and query plans.
+func (g *Generator) For(ctx context.Context, warmUp, period time.Duration, request func(number int) Request) (Rate, error) {
 	var (
 		rate  Rate
 		mutex sync.Mutex
 	)
 
-	begin := time.Now().Add(warmUp)
-	end := begin.Add(while)
+	start := time.Now().Add(warmUp)
+	end := start.Add(period)
 
-	err := g.run(ctx, func(number int) (Request, bool) {
-		if !time.Now().Before(end) {
-			return Request{}, false
-		}
+	err := g.run(ctx, request,
+		func(int) bool { return time.Now().Before(end) },
+		func(_ int, response Response) {
+			if response.At.Before(start) || response.At.After(end) {
+				return
+			}
 
-		return request(number), true
-	}, func(answer Answer) {
-		if answer.At.Before(begin) || answer.At.After(end) {
-			return
-		}
+			mutex.Lock()
+			defer mutex.Unlock()
 
-		mutex.Lock()
-		defer mutex.Unlock()
+			rate.Latencies = append(rate.Latencies, response.Took)
+		})
 
-		rate.Latencies = append(rate.Latencies, answer.Took)
-	})
-
-	rate.PerSecond = float64(len(rate.Latencies)) / while.Seconds()
+	rate.PerSecond = float64(len(rate.Latencies)) / period.Seconds()
 
 	return rate, err
 }
 
-// run lets every client send requests until next has no more. The first error stops all clients.
-func (g *Generator) run(ctx context.Context, next func(number int) (Request, bool), answered func(Answer)) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
+// run sends requests until more returns false for the number of the next request. The first error stops all clients.
+func (g *Generator) run(ctx context.Context, request func(int) Request, more func(int) bool, received func(int, Response)) error {
+	var numbers atomic.Int64
 
-	var (
-		clients sync.WaitGroup
-		numbers atomic.Int64
-	)
+	clients, ctx := errgroup.WithContext(ctx)
 
 	for range g.clients {
-		clients.Go(func() {
-			for ctx.Err() == nil {
+		clients.Go(func() error {
+			for {
 				number := int(numbers.Add(1)) - 1
-
-				request, more := next(number)
-				if !more {
-					return
+				if !more(number) {
+					return nil
 				}
 
-				answer, err := g.Send(ctx, request)
+				response, err := g.Send(ctx, request(number))
 				if err != nil {
-					stop(err)
-
-					return
+					return err
 				}
 
-				answer.Number = number
-				answered(answer)
+				received(number, response)
 			}
 		})
 	}
 
-	clients.Wait()
-
-	if err := context.Cause(ctx); err != nil {
-		return fmt.Errorf("sending requests: %w", err)
-	}
-
-	return nil
+	return clients.Wait()
 }
 
-// Send sends one request. It fails if the response has another status than the request wants.
-func (g *Generator) Send(ctx context.Context, request Request) (Answer, error) {
+// Send sends one request and reads the response. It returns an error if the status is not the expected one.
+func (g *Generator) Send(ctx context.Context, request Request) (Response, error) {
 	sent, err := http.NewRequestWithContext(ctx, request.Method, request.URL, bytes.NewReader(request.Body))
 	if err != nil {
-		return Answer{}, fmt.Errorf("creating a request: %w", err)
+		return Response{}, fmt.Errorf("creating a request: %w", err)
 	}
 
 	sent.Header = request.Header
-	began := time.Now()
+	start := time.Now()
 
 	response, err := g.client.Do(sent)
 	if err != nil {
-		return Answer{}, err
+		return Response{}, err
 	}
 
 	body, err := io.ReadAll(response.Body)
 	at := time.Now()
 
 	if err := errors.Join(err, response.Body.Close()); err != nil {
-		return Answer{}, fmt.Errorf("reading the response of %s: %w", request.URL, err)
+		return Response{}, fmt.Errorf("reading the response of %s: %w", request.URL, err)
 	}
 
 	if response.StatusCode != request.Want {
-		return Answer{}, fmt.Errorf("%s %s: got %s: %s", request.Method, request.URL, response.Status, body)
+		return Response{}, fmt.Errorf("%s %s: got %s: %s", request.Method, request.URL, response.Status, body)
 	}
 
-	return Answer{Took: at.Sub(began), At: at, Body: body}, nil
+	return Response{Took: at.Sub(start), At: at, Body: body}, nil
 }

@@ -46,27 +46,27 @@ func newGenerator(t *testing.T) *load.Generator {
 	return generator
 }
 
-// TestCount: each request is sent once, over persistent connections, and the answers are in the order of the requests.
+// TestCount: each request is sent once, over persistent connections, and the responses are in the order of the requests.
 func TestCount(t *testing.T) {
 	const total = 200
 
 	url, connections := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
 
-	answers, err := newGenerator(t).Count(t.Context(), total, func(number int) load.Request {
+	responses, err := newGenerator(t).Count(t.Context(), total, func(number int) load.Request {
 		return load.Request{Method: http.MethodPut, URL: url, Body: []byte(strconv.Itoa(number)), Want: http.StatusOK}
 	})
-	if err != nil || len(answers) != total {
-		t.Fatalf("want %d answers, got %d and %v", total, len(answers), err)
+	if err != nil || len(responses) != total {
+		t.Fatalf("want %d responses, got %d and %v", total, len(responses), err)
 	}
 
-	for number, answer := range answers {
-		if answer.Number != number || string(answer.Body) != strconv.Itoa(number) || answer.Took <= 0 || answer.At.IsZero() {
-			t.Errorf("request %d: got the answer %+v", number, answer)
+	for number, response := range responses {
+		if string(response.Body) != strconv.Itoa(number) || response.Took <= 0 || response.At.IsZero() {
+			t.Errorf("request %d: got the response %+v", number, response)
 		}
 	}
 
-	if made := connections.Load(); made > clients {
-		t.Errorf("%d clients opened %d connections, want one each", clients, made)
+	if opened := connections.Load(); opened > clients {
+		t.Errorf("%d clients opened %d connections, want one each", clients, opened)
 	}
 }
 

@@ -1,80 +1,195 @@
+// Package prefill fills a database of the broker with copies of an instance that the broker has created. The copies have the same
+// rows as the original, so they stay true when the schema changes; only new tables and sealed columns need an entry in tables.
 package prefill
 
 import (
-	"context"
-	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"testing"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// Multiply copies the only instance of the database, with all its rows, until there are count. It returns the copies, oldest first, followed by
-// the original.
-func Multiply(ctx context.Context, db *sqlx.DB, keys *secret.Keyring, count int) ([]Copy, error) {
-	model, err := readModel(ctx, db, keys)
-	if err != nil {
-		return nil, err
+const (
+	// shootNameLength is short enough for a Shoot's name and long enough to avoid collisions of 100,000 names.
+	shootNameLength = 12
+	tenants         = 100
+	// interval is the difference in age between a copy and the next one.
+	interval = 10 * time.Millisecond
+)
+
+// table is a table with rows of an instance.
+type table struct {
+	name string
+	// sealed is the encrypted column, if any. Place returns the context that binds an encrypted value to the row with the ID: the
+	// stores reject a value that was copied to another row.
+	sealed string
+	place  func(id string) string
+}
+
+// tables returns the tables with rows of an instance. The first two have one row each.
+func tables() []table {
+	return []table{
+		{name: "instances", sealed: "request", place: func(id string) string { return "request of instance " + id }},
+		{name: "operations", sealed: "payload", place: func(id string) string { return "operation " + id }},
+		{name: "timeline"},
+		{name: "step_attempts"},
+	}
+}
+
+// Copy names an instance and its operation.
+type Copy struct {
+	Instance, Operation string
+}
+
+// Multiply copies the only instance of the database, with all its rows, until there are count instances. It returns the copies,
+// oldest first, followed by the original. The test fails if the database has several instances, or if the runtime is not ordered
+// yet: copies need all values that differ between instances.
+func Multiply(tb testing.TB, db *sqlx.DB, keys *secret.Keyring, count int) []Copy {
+	tb.Helper()
+
+	rows := make([][]map[string]any, 0, len(tables()))
+	for _, table := range tables() {
+		rows = append(rows, read(tb, db, keys, table))
 	}
 
-	copies := model.copies(count - 1)
+	if len(rows[0]) != 1 || len(rows[1]) != 1 {
+		tb.Fatalf("found %d instances and %d operations, want one each", len(rows[0]), len(rows[1]))
+	}
 
-	for _, rows := range model.tables {
-		if len(rows.rows) == 0 {
-			continue
-		}
+	original, operation := rows[0][0], text(rows[1][0], "id")
+	instance, runtime := text(original, "id"), text(original, "runtime_id")
+	shoot, tenant := text(original, "shoot_name"), text(original, "global_account_id")
 
-		if err := insert(ctx, db, rows, copies, keys); err != nil {
-			return nil, fmt.Errorf("filling %s: %w", rows.name, err)
+	if slices.Contains([]string{instance, operation, runtime, shoot, tenant}, "") {
+		tb.Fatal("the instance is incomplete: its runtime must be ordered")
+	}
+
+	copies := make([]Copy, 0, count)
+	replacers := make([]*strings.Replacer, 0, count)
+
+	for i := range count - 1 {
+		copied := Copy{Instance: uuid.NewString(), Operation: uuid.NewString()}
+		copies = append(copies, copied)
+		// The values occur in several columns, and in the encrypted texts.
+		replacers = append(replacers, strings.NewReplacer(
+			instance, copied.Instance, operation, copied.Operation, runtime, uuid.NewString(),
+			shoot, "c-"+strings.ReplaceAll(uuid.NewString(), "-", "")[:shootNameLength], tenant, fmt.Sprintf("tenant-%03d", i%tenants),
+		))
+	}
+
+	for i, table := range tables() {
+		if err := write(db, keys, table, rows[i], replacers); err != nil {
+			tb.Fatalf("filling %s: %v", table.name, err)
 		}
 	}
 
 	// Otherwise autovacuum would run during a measurement.
-	if _, err := db.ExecContext(ctx, `VACUUM ANALYZE`); err != nil {
-		return nil, fmt.Errorf("vacuuming: %w", err)
+	if _, err := db.ExecContext(tb.Context(), `VACUUM ANALYZE`); err != nil {
+		tb.Fatalf("vacuuming: %v", err)
 	}
 
-	made := make([]Copy, 0, count)
-	for _, each := range copies {
-		made = append(made, each.Copy)
-	}
-
-	return append(made, Copy{Instance: model.instance, Operation: model.operation}), nil
+	return append(copies, Copy{Instance: instance, Operation: operation})
 }
 
-// insert copies the rows of one table by COPY.
-func insert(ctx context.Context, db *sqlx.DB, rows rows, copies []copied, keys *secret.Keyring) (err error) {
-	tx, err := db.BeginTxx(ctx, nil)
-	if err != nil {
-		return err
-	}
+// read returns the rows of a table by column, with encrypted values opened.
+func read(tb testing.TB, db *sqlx.DB, keys *secret.Keyring, table table) (read []map[string]any) {
+	tb.Helper()
 
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, tx.Rollback())
+	found, err := db.QueryxContext(tb.Context(), `SELECT * FROM `+table.name)
+	if err != nil {
+		tb.Fatalf("reading %s: %v", table.name, err)
+	}
+	defer found.Close()
+
+	for found.Next() {
+		row := map[string]any{}
+		if err := found.MapScan(row); err != nil {
+			tb.Fatalf("reading %s: %v", table.name, err)
 		}
-	}()
 
-	statement, err := tx.PrepareContext(ctx, fmt.Sprintf(`COPY %s (%s) FROM STDIN`, rows.name, strings.Join(rows.columns, ", ")))
+		if table.sealed != "" {
+			plain, err := keys.Open(text(row, table.sealed), table.place(text(row, "id")))
+			if err != nil {
+				tb.Fatalf("reading %s: %v", table.name, err)
+			}
+
+			row[table.sealed] = string(plain)
+		}
+
+		read = append(read, row)
+	}
+
+	if err := found.Err(); err != nil {
+		tb.Fatalf("reading %s: %v", table.name, err)
+	}
+
+	return read
+}
+
+func text(row map[string]any, column string) string {
+	value, _ := row[column].(string)
+
+	return value
+}
+
+// write inserts a copy of the rows for each replacer. Copies differ in age, so that lists have a definite order.
+func write(db *sqlx.DB, keys *secret.Keyring, table table, rows []map[string]any, replacers []*strings.Replacer) error {
+	if len(rows) == 0 {
+		return nil
+	}
+
+	columns := slices.Sorted(maps.Keys(rows[0]))
+
+	tx, err := db.Beginx()
 	if err != nil {
 		return err
 	}
+	defer tx.Rollback() //nolint:errcheck // It fails after the commit.
 
-	for _, each := range copies {
-		for _, row := range rows.rows {
-			if _, err := statement.ExecContext(ctx, each.of(rows, row, keys)...); err != nil {
-				return errors.Join(err, statement.Close())
+	statement, err := tx.Prepare(fmt.Sprintf(`COPY %s (%s) FROM STDIN`, table.name, strings.Join(columns, ", ")))
+	if err != nil {
+		return err
+	}
+	defer statement.Close()
+
+	for i, replacer := range replacers {
+		age := time.Duration(len(replacers)-i) * interval
+
+		for _, row := range rows {
+			values := make([]any, 0, len(columns))
+
+			for _, column := range columns {
+				value := row[column]
+
+				switch original := value.(type) {
+				case string:
+					replaced := replacer.Replace(original)
+					if column == table.sealed {
+						replaced = keys.Seal([]byte(replaced), table.place(replacer.Replace(text(row, "id"))))
+					}
+
+					value = replaced
+				case time.Time:
+					value = original.Add(-age)
+				}
+
+				values = append(values, value)
+			}
+
+			if _, err := statement.Exec(values...); err != nil {
+				return err
 			}
 		}
 	}
 
-	if _, err := statement.ExecContext(ctx); err != nil {
-		return errors.Join(err, statement.Close())
-	}
-
-	if err := statement.Close(); err != nil {
+	if _, err := statement.Exec(); err != nil { // It flushes the rows.
 		return err
 	}
 

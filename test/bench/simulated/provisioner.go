@@ -1,135 +1,96 @@
+// Package simulated has the broker's upstreams: a Provisioner with the real GraphQL schema, whose runtimes are ready at once,
+// after a given time or on demand, and the API servers of these runtimes. It counts the broker's calls.
+//
+// The Provisioner creates runtimes and reports their status. Other mutations fail with an internal error.
 package simulated
 
 import (
-	"bytes"
-	"context"
-	"errors"
-	"fmt"
-	"io"
 	"maps"
-	"net"
-	"net/http"
+	"net/http/httptest"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 )
 
-const (
-	endpoint = "/graphql"
-	// noFeed is the response of a GraphQL server whose schema lacks the feed.
-	noFeed = `{"errors":[{"message":"Cannot query field \"operationChanges\" on type \"Query\"."}],"data":null}`
-)
+// endpoint is the path of the GraphQL API.
+const endpoint = "/graphql"
 
-// Provisioner is a running simulated Provisioner.
+// Behaviour configures how a Provisioner handles orders. With the zero value, a runtime is ready when its order is answered.
+type Behaviour struct {
+	// Takes is how long a runtime takes.
+	Takes time.Duration
+	// Hold delays the readiness of all runtimes until Release.
+	Hold bool
+	// AnswerUntil, unless 0, is the number of orders that are answered. Later orders wait for Release.
+	AnswerUntil int
+	// KymaProvisioner simulates the Kyma Provisioner: it has no feed, and it ignores idempotency keys.
+	KymaProvisioner bool
+}
+
+// Calls has the numbers of the broker's calls by kind.
+type Calls struct {
+	// Orders are provisionRuntime, Statuses runtimeOperationStatus, Feeds operationChanges, Kubeconfigs runtimeStatus.
+	Orders, Statuses, Feeds, Kubeconfigs int
+	// Probes are the requests to the API servers of runtimes.
+	Probes int
+	// Changes is the number of changes that the feed has reported.
+	Changes int
+}
+
+// All returns the total number of calls.
+func (c Calls) All() int { return c.Orders + c.Statuses + c.Feeds + c.Kubeconfigs + c.Probes }
+
+// Provisioner is a running simulated Provisioner. Its methods are safe for concurrent use.
 type Provisioner struct {
-	runtimes *runtimes
-	calls    *counters
-	api      *http.Server
-	address  string
-	served   sync.WaitGroup
-	access   *access
-	release  sync.Once
+	// URL is the address of the GraphQL API.
+	URL string
+	// Release ends all delays of Behaviour, for existing and for later orders. Repeated calls have no effect.
+	Release func()
+
+	service *service
 }
 
-// Start serves a Provisioner. Stop ends it.
-func Start(ctx context.Context, behaviour Behaviour) (*Provisioner, error) {
-	apiListener, err := listen(ctx)
-	if err != nil {
-		return nil, err
+// Start runs a Provisioner and the API servers of its runtimes until the test ends.
+func Start(tb testing.TB, behaviour Behaviour) *Provisioner {
+	tb.Helper()
+
+	service := &service{
+		behaviour: behaviour, released: make(chan struct{}),
+		byKey: map[string]string{}, states: map[string]process.State{}, arrivals: map[string]time.Time{},
 	}
+	service.kubeconfig = startRuntimes(tb, func() { service.count(func(calls *Calls) { calls.Probes++ }) })
 
-	runtimesListener, err := listen(ctx)
-	if err != nil {
-		return nil, errors.Join(err, apiListener.Close())
-	}
+	server := httptest.NewServer(graph.NewHandler(graph.Options{
+		Service: service, Log: logging.Discard(), Endpoint: endpoint, PlaygroundEndpoint: endpoint,
+	}))
+	release := sync.OnceFunc(service.release)
 
-	calls := &counters{}
-
-	access, err := newAccess(runtimesListener, calls)
-	if err != nil {
-		return nil, errors.Join(err, apiListener.Close(), runtimesListener.Close())
-	}
-
-	runtimes := newRuntimes(behaviour, access, calls)
-
-	handler := graph.NewHandler(graph.Options{
-		Service: runtimes, Log: logging.Discard(),
-		Endpoint: endpoint, PlaygroundEndpoint: endpoint,
+	tb.Cleanup(func() {
+		release() // The server waits for its requests.
+		server.CloseClientConnections()
+		server.Close()
 	})
-	if behaviour.KymaProvisioner {
-		handler = withoutFeed(handler, calls)
-	}
 
-	p := &Provisioner{
-		runtimes: runtimes, calls: calls, access: access, address: apiListener.Addr().String(),
-		api: &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout},
-	}
-
-	p.served.Go(func() { _ = p.api.Serve(apiListener) }) // always ends with an error, by Stop
-	p.served.Go(func() { _ = access.serve() })
-
-	return p, nil
+	return &Provisioner{URL: server.URL + endpoint, Release: release, service: service}
 }
-
-func listen(ctx context.Context) (net.Listener, error) {
-	var config net.ListenConfig
-
-	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("listening for the simulated Provisioner: %w", err)
-	}
-
-	return listener, nil
-}
-
-// withoutFeed rejects the query of the feed, as a server without it in the schema, and passes all other requests on.
-func withoutFeed(next http.Handler, calls *counters) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-
-			return
-		}
-
-		if bytes.Contains(body, []byte("operationChanges")) {
-			calls.feeds.Add(1)
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, noFeed)
-
-			return
-		}
-
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		next.ServeHTTP(w, r)
-	})
-}
-
-// Stop stops the server and closes its connections.
-func (p *Provisioner) Stop() error {
-	p.Release()
-
-	err := errors.Join(p.api.Close(), p.access.server.Close())
-	p.served.Wait()
-
-	return err
-}
-
-// URL returns the address of the GraphQL API.
-func (p *Provisioner) URL() string { return "http://" + p.address + endpoint }
-
-// Release ends all delays of Behaviour, for present and for later orders. It is idempotent.
-func (p *Provisioner) Release() { p.release.Do(p.runtimes.release) }
 
 // Calls returns the calls so far.
-func (p *Provisioner) Calls() Calls { return p.calls.read() }
+func (p *Provisioner) Calls() Calls {
+	p.service.mutex.Lock()
+	defer p.service.mutex.Unlock()
+
+	return p.service.calls
+}
 
 // Ordered returns the time of the first arrival of each order by its idempotency key, which is the ID of the broker's operation.
+// It includes orders that are not answered yet.
 func (p *Provisioner) Ordered() map[string]time.Time {
-	p.runtimes.mutex.Lock()
-	defer p.runtimes.mutex.Unlock()
+	p.service.mutex.Lock()
+	defer p.service.mutex.Unlock()
 
-	return maps.Clone(p.runtimes.orders)
+	return maps.Clone(p.service.arrivals)
 }

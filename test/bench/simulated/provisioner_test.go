@@ -22,18 +22,9 @@ const tenant = "acme"
 func start(t *testing.T, behaviour simulated.Behaviour) (*simulated.Provisioner, *provisionerclient.Client) {
 	t.Helper()
 
-	provisioner, err := simulated.Start(t.Context(), behaviour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	provisioner := simulated.Start(t, behaviour)
 
-	t.Cleanup(func() {
-		if err := provisioner.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-
-	client, err := provisionerclient.New(provisionerclient.Options{URL: provisioner.URL()})
+	client, err := provisionerclient.New(provisionerclient.Options{URL: provisioner.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,220 +1,76 @@
 package simulated
 
 import (
-	"context"
-	"sync"
+	"crypto/tls"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
-	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/process"
-	"github.com/environment-broker/environment-broker/provisioner/agent"
-	"github.com/environment-broker/environment-broker/provisioner/graph"
-	"github.com/environment-broker/environment-broker/provisioner/operation"
-	"github.com/environment-broker/environment-broker/provisioner/orders"
-	"github.com/environment-broker/environment-broker/provisioner/spec"
-	"github.com/environment-broker/environment-broker/provisioner/validation"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 )
 
-// Behaviour configures how a Provisioner handles orders.
-type Behaviour struct {
-	// Takes is how long a runtime takes. With 0 it is ready when the order is answered.
-	Takes time.Duration
-	// KymaProvisioner simulates the Kyma Provisioner: it has no feed, and it ignores idempotency keys.
-	KymaProvisioner bool
-	// Hold delays the readiness of all runtimes until Release.
-	Hold bool
-	// AnswerUntil, unless 0, is the number of orders that are answered. Later orders wait for Release.
-	AnswerUntil int
-}
+// validity of the client certificate: longer than any benchmark.
+const validity = 24 * time.Hour
 
-// runtimes has the ordered runtimes and implements graph.Service. Each runtime has one operation, with the same ID.
-type runtimes struct {
-	behaviour Behaviour
-	access    *access
-	calls     *counters
-	released  chan struct{}
+// kubeconfigText is a kubeconfig like Gardener's, except that all runtimes share one client certificate: signing one for each
+// would load the measured machine.
+const kubeconfigText = `apiVersion: v1
+kind: Config
+current-context: runtime
+clusters: [{name: runtime, cluster: {server: "%s/runtimes/%s", certificate-authority-data: %s}}]
+contexts: [{name: runtime, context: {cluster: runtime, user: admin}}]
+users: [{name: admin, user: {client-certificate-data: %s, client-key-data: %s}}]
+`
 
-	mutex   sync.Mutex
-	byKey   map[string]string
-	states  map[string]process.State
-	orders  map[string]time.Time
-	changes []orders.Change
-}
+// startRuntimes runs one server as the API server of all runtimes until the test ends. It calls probed for every request, and
+// returns a function that creates the kubeconfig of a runtime.
+func startRuntimes(tb testing.TB, probed func()) (kubeconfig func(id string) string) {
+	tb.Helper()
 
-var _ graph.Service = (*runtimes)(nil)
+	check := func(err error) {
+		tb.Helper()
 
-func newRuntimes(behaviour Behaviour, access *access, calls *counters) *runtimes {
-	return &runtimes{
-		behaviour: behaviour, access: access, calls: calls, released: make(chan struct{}),
-		byKey: map[string]string{}, states: map[string]process.State{}, orders: map[string]time.Time{},
-	}
-}
-
-// Provision implements graph.Service. It records the time of an order before it answers, so that unanswered orders count.
-func (r *runtimes) Provision(ctx context.Context, caller orders.Caller, order spec.Runtime) (operation.Status, error) {
-	ordered := r.calls.orders.Add(1)
-
-	r.mutex.Lock()
-	if _, before := r.orders[caller.IdempotencyKey]; !before {
-		r.orders[caller.IdempotencyKey] = time.Now()
-	}
-	r.mutex.Unlock()
-
-	if limit := r.behaviour.AnswerUntil; limit > 0 && int(ordered) > limit {
-		select {
-		case <-r.released:
-		case <-ctx.Done():
-			return operation.Status{}, ctx.Err()
+		if err != nil {
+			tb.Fatalf("preparing the certificates of the runtimes: %v", err)
 		}
 	}
 
-	r.mutex.Lock()
-	id, known := r.byKey[caller.IdempotencyKey]
-	earlier := r.status(id)
-	r.mutex.Unlock()
+	key, err := certificate.NewKey()
+	check(err)
+	authority, err := certificate.NewAuthority("simulated runtimes", key)
+	check(err)
+	own, err := authority.IssueServer("runtimes", "127.0.0.1")
+	check(err)
+	admin, err := authority.IssueClient(certificate.Client{CommonName: "admin", Organizations: []string{"administrators"}, Validity: validity})
+	check(err)
+	served, err := tls.X509KeyPair(own.Certificate, own.Key)
+	check(err)
 
-	if known && !r.behaviour.KymaProvisioner {
-		return earlier, nil
+	paths := http.NewServeMux()
+	paths.HandleFunc("GET /runtimes/{id}/version", func(w http.ResponseWriter, _ *http.Request) {
+		probed()
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"major":"1","minor":"35","gitVersion":"v1.35.4"}`) // The client may have disconnected.
+	})
+
+	server := httptest.NewUnstartedServer(paths)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // A killed broker aborts handshakes.
+	server.TLS = &tls.Config{
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{served},
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: authority.Pool(),
 	}
+	server.StartTLS()
+	tb.Cleanup(server.Close)
 
-	if err := validation.Provision(order, validation.Rules{Project: "bench"}); err != nil {
-		return operation.Status{}, err
+	encode := base64.StdEncoding.EncodeToString
+	authorityText, certificateText, keyText := encode(authority.CertificatePEM()), encode(admin.Certificate), encode(admin.Key)
+
+	return func(id string) string {
+		return fmt.Sprintf(kubeconfigText, server.URL, id, authorityText, certificateText, keyText)
 	}
-
-	return r.accept(caller)
-}
-
-// accept creates a runtime and its operation.
-func (r *runtimes) accept(caller orders.Caller) (operation.Status, error) {
-	id := uuid.NewString()
-
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-
-	r.byKey[caller.IdempotencyKey] = id
-	r.change(id, process.InProgress)
-	accepted := r.status(id)
-
-	select {
-	case <-r.released:
-		r.change(id, process.Succeeded)
-
-		return accepted, nil
-	default:
-	}
-
-	switch {
-	case r.behaviour.Hold:
-	case r.behaviour.Takes == 0:
-		r.change(id, process.Succeeded)
-	default:
-		time.AfterFunc(r.behaviour.Takes, func() {
-			r.mutex.Lock()
-			defer r.mutex.Unlock()
-			r.change(id, process.Succeeded)
-		})
-	}
-
-	return accepted, nil
-}
-
-// release makes all runtimes ready and answers all waiting orders, and all later ones at once.
-func (r *runtimes) release() {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-
-	close(r.released)
-
-	for id, state := range r.states {
-		if state == process.InProgress {
-			r.change(id, process.Succeeded)
-		}
-	}
-}
-
-// UpgradeShoot implements graph.Service. It takes as long as a creation.
-func (r *runtimes) UpgradeShoot(_ context.Context, caller orders.Caller, _ string, _ spec.Upgrade) (operation.Status, error) {
-	return r.accept(caller)
-}
-
-// Hibernate implements graph.Service. It takes as long as a creation.
-func (r *runtimes) Hibernate(_ context.Context, caller orders.Caller, _ string) (operation.Status, error) {
-	return r.accept(caller)
-}
-
-// ReconnectAgent implements graph.Service. It takes as long as a creation.
-func (r *runtimes) ReconnectAgent(_ context.Context, caller orders.Caller, _ string) (string, error) {
-	status, err := r.accept(caller)
-
-	return status.ID, err
-}
-
-// WakeUp implements graph.Service. It takes as long as a creation.
-func (r *runtimes) WakeUp(_ context.Context, caller orders.Caller, _ string) (operation.Status, error) {
-	return r.accept(caller)
-}
-
-// UpgradeRuntime implements graph.Service.
-func (*runtimes) UpgradeRuntime(context.Context, orders.Caller, string, spec.KymaUpgrade) (operation.Status, error) {
-	return operation.Status{}, failure.New(failure.Invalid, "the simulated Provisioner installs no Kyma")
-}
-
-// RollBackUpgrade implements graph.Service.
-func (*runtimes) RollBackUpgrade(context.Context, orders.Caller, string) (operation.Status, error) {
-	return operation.Status{}, failure.New(failure.Invalid, "the simulated Provisioner installs no Kyma")
-}
-
-// Deprovision implements graph.Service.
-func (*runtimes) Deprovision(context.Context, orders.Caller, string) (string, error) {
-	return "", failure.New(failure.Invalid, "the simulated Provisioner removes no runtimes")
-}
-
-// RuntimeStatus implements graph.Service.
-func (r *runtimes) RuntimeStatus(_ context.Context, _ orders.Caller, id string, want orders.RuntimeFields) (orders.RuntimeStatus, error) {
-	r.mutex.Lock()
-	last, known := r.status(id), r.states[id] != ""
-	r.mutex.Unlock()
-
-	if !known {
-		return orders.RuntimeStatus{}, unknown(id)
-	}
-
-	status := orders.RuntimeStatus{Operation: &last, Connection: agent.Status{State: agent.StatusPending}}
-
-	if want.Kubeconfig {
-		r.calls.kubeconfigs.Add(1)
-
-		kubeconfig := r.access.kubeconfig(id)
-		status.Kubeconfig = &kubeconfig
-	}
-
-	return status, nil
-}
-
-// OperationStatus implements graph.Service.
-func (r *runtimes) OperationStatus(_ context.Context, _ orders.Caller, id string) (operation.Status, error) {
-	r.calls.statuses.Add(1)
-
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-
-	if r.states[id] == "" {
-		return operation.Status{}, unknown(id)
-	}
-
-	return r.status(id), nil
-}
-
-// status returns the operation of a runtime. The caller holds the mutex.
-func (r *runtimes) status(id string) operation.Status {
-	return operation.Status{
-		ID: id, RuntimeID: id, Kind: operation.KindProvisionNoInstall, State: r.states[id], Message: "Shoot is being created",
-	}
-}
-
-func unknown(id string) error {
-	return failure.New(failure.NotFound, "there is no runtime or operation %q", id).
-		WithReason(failure.ReasonNotFound, failure.ComponentProvisioner)
 }

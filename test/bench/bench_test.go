@@ -1,0 +1,234 @@
+package bench
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/prometheus/procfs"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
+	"github.com/environment-broker/environment-broker/test/bench/report"
+)
+
+const pageHead = `# Benchmarks
+
+Written by ` + "`make bench`" + `, which measures the broker as a program: load, broker, PostgreSQL and a simulated Provisioner share one machine. %d clients
+send one request after another. A floor is the minimum cost of the same request: the same server, driver, pool, user check and log line, with
+only the bare work between them. Figure and floor are measured alternately, and a ratio compares neighbours. Figures are medians of %d rounds unless
+they say otherwise. The last group is about the Provisioner: it, its load and the fake garden are one process.
+[benchmark-bounds.md](benchmark-bounds.md) explains the figures that are close to their targets.
+
+Machine: %s.
+
+`
+
+var (
+	rounds = flag.Int("rounds", 5, "number of rounds of each figure that is reported as a median")
+	out    = flag.String("out", "", "file for the page, which is not written unless this is set")
+)
+
+// TestMain also runs the floor: startFloor starts this program again, with other environment variables.
+func TestMain(m *testing.M) {
+	if os.Getenv(floorAddress) == "" {
+		os.Exit(m.Run())
+	}
+
+	if err := runFloor(); err != nil {
+		fmt.Fprintln(os.Stderr, "running the floor:", err)
+		os.Exit(1)
+	}
+}
+
+// scenario is a group of figures with common preparations.
+type scenario struct {
+	name    string
+	measure func(s *scope)
+}
+
+// scenarios returns all scenarios in the order of the page.
+func scenarios() []scenario {
+	return []scenario{
+		{"accept", measureAccept},
+		{"last_operation", measureLastOperation},
+		{"catalog", measureCatalog},
+		{"throughput", measureThroughput},
+		{"pickup", measurePickUp},
+		{"slow_runtimes", measureSlowRuntimes},
+		{"waiting", measureWaiting},
+		{"killed", measureKilled},
+		{"finished", measureFinished},
+		{"idle", measureIdle},
+		{"provisioner", measureProvisioner},
+	}
+}
+
+// Benchmark runs the scenarios that -bench selects and writes the page. A failed scenario has a row in the page, and the next one
+// still runs.
+func Benchmark(b *testing.B) {
+	broker := filepath.Join(b.TempDir(), "broker")
+
+	build := exec.CommandContext(b.Context(), "go", "build", "-o", broker, "../../cmd/broker")
+	if output, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("building the broker: %v\n%s", err, output)
+	}
+
+	postgres, err := postgrestest.Launch()
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	b.Cleanup(func() {
+		if err := postgres.Remove(); err != nil {
+			b.Error(err)
+		}
+	})
+
+	page := fmt.Sprintf(pageHead, clients, *rounds, machine(b, postgres)) + report.Header
+
+	for _, scenario := range scenarios() {
+		table := &report.Table{}
+
+		if !b.Run(scenario.name, func(b *testing.B) {
+			(&scope{TB: b, postgres: postgres, broker: broker, table: table}).within(scenario.measure)
+
+			b.ReportMetric(0, "ns/op") // The duration of a scenario means nothing.
+
+			for name, median := range table.Medians() {
+				b.ReportMetric(median, strings.ReplaceAll(name, " ", "-"))
+			}
+		}) {
+			table.Fail(scenario.name)
+		}
+
+		page += table.String()
+	}
+
+	if *out == "" {
+		return
+	}
+
+	if err := os.WriteFile(*out, []byte(page), 0o644); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// machine describes hardware, Go and PostgreSQL.
+func machine(tb testing.TB, postgres *postgrestest.Server) string {
+	tb.Helper()
+
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	processors, err := proc.CPUInfo()
+	if err != nil || len(processors) == 0 {
+		tb.Fatalf("found %d processors: %v", len(processors), err)
+	}
+
+	memory, err := proc.Meminfo()
+	if err != nil || memory.MemTotalBytes == nil {
+		tb.Fatalf("reading the memory of the machine: %v", err)
+	}
+
+	var database string
+	if err := open(tb, postgres, "postgres").GetContext(tb.Context(), &database,
+		`SELECT format('PostgreSQL %s with its own settings: fsync %s, synchronous_commit %s',
+			split_part(current_setting('server_version'), ' ', 1), current_setting('fsync'), current_setting('synchronous_commit'))`); err != nil {
+		tb.Fatalf("reading the settings of PostgreSQL: %v", err)
+	}
+
+	return fmt.Sprintf("%s, %d cores, %.0f GiB of memory; %s; %s", processors[0].ModelName, runtime.NumCPU(),
+		float64(*memory.MemTotalBytes)/gibibyte, runtime.Version(), database)
+}
+
+// open connects to a database until the test ends.
+func open(tb testing.TB, postgres *postgrestest.Server, database string) *sqlx.DB {
+	tb.Helper()
+
+	dsn, err := postgres.DSN(database)
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	db, err := sqlx.Open("postgres", dsn)
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	db.SetMaxOpenConns(1)
+	tb.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+
+	return db
+}
+
+// scope is the part of a scenario after which its programs and databases end. Because it is a testing.TB with cleanups of its
+// own, the harness starts its services in a scope.
+type scope struct {
+	testing.TB
+
+	postgres *postgrestest.Server
+	// broker is the path of the program.
+	broker string
+	table  *report.Table
+
+	cleanups []func()
+}
+
+// Cleanup calls the function when the scope ends. The last function is called first.
+func (s *scope) Cleanup(function func()) { s.cleanups = append(s.cleanups, function) }
+
+// within calls the function with a scope that ends with it.
+func (s *scope) within(measure func(s *scope)) {
+	inner := &scope{TB: s.TB, postgres: s.postgres, broker: s.broker, table: s.table}
+
+	defer func() {
+		for _, cleanup := range slices.Backward(inner.cleanups) {
+			cleanup()
+		}
+	}()
+
+	measure(inner)
+}
+
+// rounds calls the function once per round, each time in a scope of its own.
+func (s *scope) rounds(measure func(s *scope)) {
+	for range *rounds {
+		s.within(measure)
+	}
+}
+
+// add adds a sample to the table and the log.
+func (s *scope) add(figure report.Figure, value float64) {
+	s.Helper()
+	s.Logf("%s: %.4g %s %s", figure.Name, value, figure.Unit, figure.Note)
+	s.table.Add(figure, value)
+}
+
+// addWithFloor adds a sample, measured together with its floor, to the table and the log.
+func (s *scope) addWithFloor(figure report.Figure, value, floor float64) {
+	s.Helper()
+	s.Logf("%s: %.4g %s, floor %.4g", figure.Name, value, figure.Unit, floor)
+	s.table.AddWithFloor(figure, value, floor)
+}
+
+// check ends the scenario if there is an error.
+func (s *scope) check(err error) {
+	s.Helper()
+
+	if err != nil {
+		s.Fatal(err)
+	}
+}

@@ -1,0 +1,75 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/test/bench/load"
+	"github.com/environment-broker/environment-broker/test/bench/report"
+	"github.com/environment-broker/environment-broker/test/bench/simulated"
+)
+
+// measureFinished measures a broker with many ready instances: its start, memory and lists.
+func measureFinished(s *scope) {
+	const (
+		count      = 100_000
+		pageSize   = 100
+		middlePage = count / pageSize / 2
+	)
+
+	e, _ := s.fill(count, true)
+
+	s.rounds(func(s *scope) {
+		broker := s.startBroker(e)
+		_, peak := broker.memory()
+
+		generator := load.New(1)
+		defer generator.Close()
+
+		first := fmt.Sprintf("%s/runtimes?page_size=%d", broker.url, pageSize)
+
+		// The cursor of the previous page leads to the middle page.
+		var list operatorapi.RuntimeList
+
+		s.check(json.Unmarshal(s.fetch(generator, gets(fmt.Sprintf("%s&page=%d", first, middlePage))(0)).Body, &list))
+
+		if len(list.Data) != pageSize || list.Cursor == "" {
+			s.Fatalf("page %d has %d instances and the cursor %q", middlePage, len(list.Data), list.Cursor)
+		}
+
+		name := "start to ready with 100,000 finished operations"
+		s.add(report.Figure{Name: name, Unit: "ms", AtMost: 150}, milliseconds(broker.startTook))
+		s.add(report.Figure{Name: name + ": resident memory when ready, at its peak", Unit: "MiB", AtMost: 70}, peak/mebibyte)
+
+		name = "list 100 of 100,000 instances, "
+		s.add(report.Figure{Name: name + "first page: p50", Unit: "ms", AtMost: 10}, s.latency(generator, first))
+		s.add(report.Figure{Name: name + "a page in the middle: p50", Unit: "ms", AtMost: 10},
+			s.latency(generator, first+"&cursor="+list.Cursor))
+	})
+}
+
+// latency fetches a URL repeatedly and returns the median latency in milliseconds.
+func (s *scope) latency(generator *load.Generator, url string) float64 {
+	const times = 200
+
+	var took []time.Duration
+
+	for end := time.Now().Add(period); len(took) == 0 || len(took) < times && time.Now().Before(end); {
+		took = append(took, s.fetch(generator, gets(url)(0)).Took)
+	}
+
+	return milliseconds(report.Median(took))
+}
+
+// measureIdle measures the memory of an idle broker.
+func measureIdle(s *scope) {
+	const pause = 10 * time.Second
+
+	e := s.start(simulated.Behaviour{})
+	time.Sleep(pause)
+
+	resident, _ := e.broker.memory()
+	s.add(report.Figure{Name: "idle broker: resident memory (one run)", Unit: "MiB", AtMost: 60}, resident/mebibyte)
+}

@@ -1,0 +1,244 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
+
+	"github.com/environment-broker/environment-broker/test/bench/load"
+	"github.com/environment-broker/environment-broker/test/bench/report"
+	"github.com/environment-broker/environment-broker/test/bench/simulated"
+)
+
+// measureThroughput measures finished operations per second with a Provisioner that answers at once.
+func measureThroughput(s *scope) {
+	s.rounds(func(s *scope) {
+		for _, size := range []int{1_000, 5_000} {
+			s.within(func(s *scope) { s.finishAll(size) })
+		}
+	})
+}
+
+// finishAll creates size instances, waits until all are ready, and adds the cost of an operation.
+func (s *scope) finishAll(size int) {
+	e := s.start(simulated.Behaviour{})
+	count := float64(size)
+	commits, broker, postgres := e.commits(), s.cpuOf(e.broker.command.Process.Pid), s.cpuOf(s.postgres.ID())
+	start := time.Now()
+
+	e.create(size)
+	ended := e.finish(size)
+
+	broker, postgres = s.cpuOf(e.broker.command.Process.Pid)-broker, s.cpuOf(s.postgres.ID())-postgres
+	commits = e.commits() - commits
+	calls := e.provisioner.Calls()
+	name := fmt.Sprintf("%d creates, accepted to all done: ", size)
+
+	s.add(report.Figure{Name: name + "operations/s", AtLeast: 200}, count/ended.Sub(start).Seconds())
+	s.add(report.Figure{Name: name + "commits per operation", AtMost: 10}, commits/count)
+	s.add(report.Figure{Name: name + "CPU time of the broker per operation", Unit: "ms"}, milliseconds(broker)/count)
+	s.add(report.Figure{Name: name + "CPU time of PostgreSQL per operation", Unit: "ms"}, milliseconds(postgres)/count)
+	s.add(report.Figure{
+		Name: name + "calls per operation",
+		Note: fmt.Sprintf("in the last round: orders %d, states %d, kubeconfigs %d, runtimes %d, changes %d",
+			calls.Orders, calls.Statuses, calls.Kubeconfigs, calls.Probes, calls.Feeds),
+	}, float64(calls.All())/count)
+}
+
+// commits returns the number of writing transactions on the server so far: PostgreSQL assigns transaction IDs to these only.
+func (e *environment) commits() (commits float64) {
+	e.get(&commits, `SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint`)
+
+	return commits
+}
+
+// measurePickUp measures how long an operation waits for a worker of an idle broker. The time starts with the acceptance,
+// slightly before the commit. The instances are created one after the other, with a pause in which the broker becomes idle again.
+func measurePickUp(s *scope) {
+	const (
+		count = 100
+		pause = 30 * time.Millisecond
+	)
+
+	s.rounds(func(s *scope) {
+		e := s.start(simulated.Behaviour{})
+		create := creates(e.broker.url, manyTenants)
+
+		generator := load.New(1)
+		defer generator.Close()
+
+		ticker := time.NewTicker(pause)
+		defer ticker.Stop()
+
+		for number := range count {
+			s.fetch(generator, create(number))
+			<-ticker.C
+		}
+
+		e.waitFor(allSucceeded, count)
+
+		var waits []float64
+
+		s.check(e.db.SelectContext(s.Context(), &waits, `SELECT extract(epoch FROM min(began_at) - created_at) * 1000
+			FROM operations JOIN timeline ON operation_id = id WHERE timeline.step <> '' GROUP BY id`))
+		s.add(report.Figure{Name: "pick-up, accepted to start of the first step: p50", Unit: "ms", AtMost: 10}, report.Median(waits))
+	})
+}
+
+// measureSlowRuntimes measures more runtimes than workers, each of which takes a minute, with a feed and polled. Both brokers
+// work at the same time, because they mostly wait.
+func measureSlowRuntimes(s *scope) {
+	const count = 200
+
+	type measured struct {
+		*environment
+
+		name  string
+		start time.Time
+	}
+
+	environments := []measured{
+		{environment: s.start(simulated.Behaviour{Takes: time.Minute}), name: "with the feed"},
+		{environment: s.start(simulated.Behaviour{Takes: time.Minute, KymaProvisioner: true}), name: "polled"},
+	}
+
+	for i, e := range environments {
+		environments[i].start = time.Now()
+		e.create(count)
+	}
+
+	for _, e := range environments {
+		s.add(report.Figure{
+			Name: fmt.Sprintf("%d runtimes that take 60 s each, %s: all done (one run)", count, e.name), Unit: "s", AtMost: 66,
+		}, e.finish(count).Sub(e.start).Seconds())
+	}
+}
+
+// measureWaiting measures a broker with very many waiting operations: the delay until they start, their cost while they wait, and
+// the calls to the Provisioner, once with a feed and once polled.
+func measureWaiting(s *scope) {
+	s.within(func(s *scope) {
+		name := "10000 waiting operations, with the feed (one run): "
+		e := s.start(simulated.Behaviour{Hold: true})
+		count := e.gather(name)
+		e.watch(name, count)
+
+		start := time.Now()
+		e.provisioner.Release()
+
+		ended := e.finish(count)
+		calls := e.provisioner.Calls()
+
+		s.add(report.Figure{Name: name + "calls per change", AtMost: 2}, float64(calls.Statuses)/float64(calls.Changes))
+		s.add(report.Figure{Name: name + "all done after all were ready at once", Unit: "s"}, ended.Sub(start).Seconds())
+	})
+
+	s.within(func(s *scope) {
+		name := "10000 waiting operations, polled (one run): "
+		e := s.start(simulated.Behaviour{Hold: true, KymaProvisioner: true})
+		e.watch(name, e.gather(name))
+	})
+}
+
+// gather creates the operations, first a few and then the rest, and waits until their runtimes are ordered. The difference in
+// memory between both is the cost of a waiting operation. It returns the number of operations.
+func (e *environment) gather(name string) int {
+	const (
+		few  = 1_000
+		rest = 9_000
+		// settle is the pause before memory is read.
+		settle = 5 * time.Second
+	)
+
+	longest := e.order(few)
+	time.Sleep(settle)
+
+	before, _ := e.broker.memory()
+	longest = max(longest, e.order(rest))
+	time.Sleep(settle)
+
+	after, peak := e.broker.memory()
+
+	e.add(report.Figure{Name: name + "started after acceptance, the last", Unit: "s", AtMost: 60}, longest.Seconds())
+	e.add(report.Figure{Name: name + "resident memory at its peak", Unit: "MiB", AtMost: 90}, peak/mebibyte)
+	e.add(report.Figure{Name: name + "memory per operation", Unit: "bytes", AtMost: 1000}, (after-before)/rest)
+
+	return few + rest
+}
+
+// order creates instances, waits until all their runtimes are ordered, and returns the longest time from acceptance to order.
+func (e *environment) order(count int) (longest time.Duration) {
+	ordered := e.provisioner.Calls().Orders + count
+	responses := e.create(count)
+
+	e.until("all orders", func() bool { return e.provisioner.Calls().Orders >= ordered })
+
+	arrivals := e.provisioner.Ordered()
+
+	for _, response := range responses {
+		var accepted apiresponses.ProvisioningResponse
+
+		e.check(json.Unmarshal(response.Body, &accepted))
+
+		arrival, found := arrivals[accepted.OperationData]
+		if !found {
+			e.Fatalf("operation %s has not ordered a runtime", accepted.OperationData)
+		}
+
+		longest = max(longest, arrival.Sub(response.At))
+	}
+
+	return longest
+}
+
+// watch counts the polls of the Provisioner and the commits while the operations wait. An operation without a feed is polled
+// about every 20 s.
+func (e *environment) watch(name string, count int) {
+	const duration = 20 * time.Second
+
+	statuses, commits := e.provisioner.Calls().Statuses, e.commits()
+
+	time.Sleep(duration)
+
+	statuses, commits = e.provisioner.Calls().Statuses-statuses, e.commits()-commits
+
+	e.add(report.Figure{Name: name + "calls per operation in 20 s", AtMost: 1}, float64(statuses)/float64(count))
+	e.add(report.Figure{Name: name + "commits/s meanwhile"}, commits/duration.Seconds())
+}
+
+// measureKilled kills a broker with SIGKILL, restarts it, and measures when its operations resume and when all have ended. Most
+// operations wait for their runtimes, which become ready while the broker is down; as many as APP_PROVISIONER_CALLS allows are in
+// an unanswered order.
+func measureKilled(s *scope) {
+	const (
+		waiting  = 968
+		ordering = 32
+		all      = waiting + ordering
+	)
+
+	s.rounds(func(s *scope) {
+		e := s.start(simulated.Behaviour{Hold: true, AnswerUntil: waiting})
+		e.create(waiting)
+		e.waitFor(allWait, waiting)
+		e.create(ordering)
+		e.until("the last orders", func() bool { return e.provisioner.Calls().Orders >= all })
+
+		killed := time.Now()
+
+		e.broker.kill()
+		e.provisioner.Release()
+		e.broker = s.startBroker(e)
+
+		ended := e.finish(all)
+
+		var moved time.Time
+
+		e.get(&moved, `SELECT min(ended_at) FROM timeline WHERE began_at > $1`, killed)
+
+		name := fmt.Sprintf("SIGKILL with %d in flight, restart at once: ", all)
+		s.add(report.Figure{Name: name + "first moved", Unit: "s", AtMost: 10}, moved.Sub(killed).Seconds())
+		s.add(report.Figure{Name: name + "all done", Unit: "s", AtMost: 20}, ended.Sub(killed).Seconds())
+	})
+}

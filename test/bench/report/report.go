@@ -1,0 +1,182 @@
+// Package report collects the samples of a benchmark, one per round, and renders their medians as the rows of a Markdown table.
+//
+// A figure that depends on the machine is sampled together with a floor, the cost of the bare work in the same round. The table
+// then shows the median of the ratios: a machine that slows down for a while affects a figure and its floor alike.
+//
+// A new column is a new field of [Figure] and a cell in row.cells.
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Header starts the Markdown table. The rows of any number of tables follow it.
+const Header = `| figure | measured | floor | ratio | target | reached |
+|---|---|---|---|---|---|
+`
+
+// Percentile returns the smallest value that at least the share of the values does not exceed; the share of the 99th percentile
+// is 0.99. The result is always one of the values, or zero if there are none.
+func Percentile[Value cmp.Ordered](values []Value, share float64) Value {
+	if len(values) == 0 {
+		var none Value
+
+		return none
+	}
+
+	sorted := slices.Sorted(slices.Values(values))
+	rank := int(math.Ceil(share * float64(len(sorted))))
+
+	return sorted[min(max(rank, 1), len(sorted))-1]
+}
+
+// Median returns the middle value, or the lower of the two middle values if their number is even.
+func Median[Value cmp.Ordered](values []Value) Value {
+	const half = 0.5
+
+	return Percentile(values, half)
+}
+
+// Figure describes a row of the table. A zero target means that the figure has none.
+type Figure struct {
+	// Name identifies the row within its table.
+	Name string
+	// Unit follows the value, for example ms or MiB. It is empty if the name contains the unit.
+	Unit string
+	// AtLeast and AtMost are inclusive targets of the median value.
+	AtLeast, AtMost float64
+	// FloorShare is an inclusive target of the median ratio to the floor, in percent.
+	FloorShare float64
+	// Note explains the value in parentheses. The table shows the note of the last round.
+	Note string
+}
+
+// Table has the samples of figures, in the order of each figure's first sample. The zero value is an empty table. It is not safe
+// for concurrent use.
+type Table struct{ rows []*row }
+
+// row has the samples of a figure. Ratios has one entry per sample with a floor.
+type row struct {
+	Figure
+
+	values, floors, ratios []float64
+	failed                 bool
+}
+
+// Add adds a sample of a figure.
+func (t *Table) Add(figure Figure, value float64) {
+	row := t.row(figure)
+	row.values = append(row.values, value)
+}
+
+// AddWithFloor adds a sample of a figure together with the floor of the same round.
+func (t *Table) AddWithFloor(figure Figure, value, floor float64) {
+	t.Add(figure, value)
+
+	row := t.row(figure)
+	row.floors, row.ratios = append(row.floors, floor), append(row.ratios, value/floor)
+}
+
+// Fail adds a row that reports a failed measurement.
+func (t *Table) Fail(name string) { t.row(Figure{Name: name}).failed = true }
+
+// row returns the row of a figure and updates its description.
+func (t *Table) row(figure Figure) *row {
+	for _, row := range t.rows {
+		if row.Name == figure.Name {
+			row.Figure = figure
+
+			return row
+		}
+	}
+
+	added := &row{Figure: figure}
+	t.rows = append(t.rows, added)
+
+	return added
+}
+
+// Medians returns the median of each figure by its name, in the order of the table.
+func (t *Table) Medians() iter.Seq2[string, float64] {
+	return func(yield func(string, float64) bool) {
+		for _, row := range t.rows {
+			if !row.failed && !yield(row.Name, Median(row.values)) {
+				return
+			}
+		}
+	}
+}
+
+// String returns the rows in Markdown, without the [Header].
+func (t *Table) String() string {
+	var text strings.Builder
+
+	for _, row := range t.rows {
+		fmt.Fprintf(&text, "| %s |\n", strings.Join(row.cells(), " | "))
+	}
+
+	return text.String()
+}
+
+func (r *row) cells() []string {
+	if r.failed {
+		return []string{r.Name, "could not be measured", "", "", "", verdict(false)}
+	}
+
+	value := Median(r.values)
+
+	measured := format(value, r.Unit)
+	if r.Note != "" {
+		measured += " (" + r.Note + ")"
+	}
+
+	var (
+		floor, ratio, target, reached string
+
+		share = 100 * Median(r.ratios)
+	)
+
+	if len(r.floors) > 0 {
+		floor, ratio = format(Median(r.floors), r.Unit), fmt.Sprintf("%.0f %%", share)
+	}
+
+	switch {
+	case r.FloorShare > 0:
+		target, reached = fmt.Sprintf("≥ %g %% of the floor", r.FloorShare), verdict(share >= r.FloorShare)
+	case r.AtLeast > 0:
+		target, reached = "≥ "+format(r.AtLeast, r.Unit), verdict(value >= r.AtLeast)
+	case r.AtMost > 0:
+		target, reached = "≤ "+format(r.AtMost, r.Unit), verdict(value <= r.AtMost)
+	}
+
+	return []string{r.Name, measured, floor, ratio, target, reached}
+}
+
+func verdict(holds bool) string {
+	if holds {
+		return "yes"
+	}
+
+	return "**no**"
+}
+
+// format returns a value with up to three significant digits, or all digits of its integer part. Integers have no fraction.
+func format(value float64, unit string) string {
+	decimals := 0
+
+	switch {
+	case value == math.Trunc(value):
+	case math.Abs(value) < 10:
+		decimals = 2
+	case math.Abs(value) < 100:
+		decimals = 1
+	}
+
+	return strings.TrimSpace(strconv.FormatFloat(value, 'f', decimals, 64) + " " + unit)
+}

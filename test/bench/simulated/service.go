@@ -1,0 +1,231 @@
+package simulated
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/agent"
+	"github.com/environment-broker/environment-broker/provisioner/graph"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
+	"github.com/environment-broker/environment-broker/provisioner/validation"
+)
+
+// The feed polls as often and returns as many changes per page as the real Provisioner's.
+const (
+	feedPause = 250 * time.Millisecond
+	feedPage  = 500
+)
+
+// service implements the part of graph.Service that the benchmarks need. Each runtime has one operation, with the same ID.
+type service struct {
+	graph.Service // nil: the GraphQL server turns the panics of other methods into internal errors
+
+	kubeconfig func(id string) string
+	released   chan struct{}
+
+	mutex     sync.Mutex
+	behaviour Behaviour
+	calls     Calls
+	// byKey has the IDs of runtimes by idempotency key.
+	byKey    map[string]string
+	states   map[string]process.State
+	arrivals map[string]time.Time
+	changes  []orders.Change
+}
+
+// count changes the numbers of calls.
+func (s *service) count(change func(calls *Calls)) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+
+	change(&s.calls)
+}
+
+// release ends all delays. It must be called once.
+func (s *service) release() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+
+	close(s.released)
+
+	s.behaviour = Behaviour{KymaProvisioner: s.behaviour.KymaProvisioner}
+
+	for id, state := range s.states {
+		if state == process.InProgress {
+			s.change(id, process.Succeeded)
+		}
+	}
+}
+
+// change sets the state of an operation and adds it to the feed. The caller holds the mutex.
+func (s *service) change(id string, state process.State) {
+	s.states[id] = state
+	s.changes = append(s.changes, orders.Change{ID: id, RuntimeID: id, Kind: operation.KindProvisionNoInstall, State: state})
+}
+
+// Provision implements graph.Service. A repeated order with the same idempotency key returns the first runtime.
+func (s *service) Provision(ctx context.Context, caller orders.Caller, order spec.Runtime) (operation.Status, error) {
+	if !s.arrive(caller.IdempotencyKey) {
+		select {
+		case <-s.released:
+		case <-ctx.Done():
+			return operation.Status{}, ctx.Err()
+		}
+	}
+
+	if err := validation.Provision(order, validation.Rules{Project: "bench"}); err != nil {
+		return operation.Status{}, err
+	}
+
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+
+	if id, known := s.byKey[caller.IdempotencyKey]; known && !s.behaviour.KymaProvisioner {
+		return s.status(id), nil
+	}
+
+	id := uuid.NewString()
+	s.byKey[caller.IdempotencyKey] = id
+	s.change(id, process.InProgress)
+	accepted := s.status(id)
+
+	switch {
+	case s.behaviour.Hold:
+	case s.behaviour.Takes > 0:
+		time.AfterFunc(s.behaviour.Takes, func() {
+			s.mutex.Lock()
+			defer s.mutex.Unlock()
+			s.change(id, process.Succeeded)
+		})
+	default:
+		s.change(id, process.Succeeded)
+	}
+
+	return accepted, nil
+}
+
+// arrive records an order and reports whether it is answered before the release.
+func (s *service) arrive(key string) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+
+	s.calls.Orders++
+
+	if _, repeated := s.arrivals[key]; !repeated {
+		s.arrivals[key] = time.Now()
+	}
+
+	return s.behaviour.AnswerUntil == 0 || s.calls.Orders <= s.behaviour.AnswerUntil
+}
+
+// RuntimeStatus implements graph.Service.
+func (s *service) RuntimeStatus(_ context.Context, _ orders.Caller, id string, want orders.RuntimeFields) (orders.RuntimeStatus, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+
+	if s.states[id] == "" {
+		return orders.RuntimeStatus{}, unknown(id)
+	}
+
+	last := s.status(id)
+	status := orders.RuntimeStatus{Operation: &last, Connection: agent.Status{State: agent.StatusPending}}
+
+	if want.Kubeconfig {
+		s.calls.Kubeconfigs++
+		status.Kubeconfig = new(s.kubeconfig(id))
+	}
+
+	return status, nil
+}
+
+// OperationStatus implements graph.Service.
+func (s *service) OperationStatus(_ context.Context, _ orders.Caller, id string) (operation.Status, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+
+	s.calls.Statuses++
+
+	if s.states[id] == "" {
+		return operation.Status{}, unknown(id)
+	}
+
+	return s.status(id), nil
+}
+
+// status returns the operation of a runtime. The caller holds the mutex.
+func (s *service) status(id string) operation.Status {
+	return operation.Status{
+		ID: id, RuntimeID: id, Kind: operation.KindProvisionNoInstall, State: s.states[id], Message: "Shoot is being created",
+	}
+}
+
+func unknown(id string) error {
+	return failure.New(failure.NotFound, "there is no runtime or operation %q", id).
+		WithReason(failure.ReasonNotFound, failure.ComponentProvisioner)
+}
+
+// Changes implements graph.Service. A cursor is the number of changes reported so far. The Kyma Provisioner responds like a
+// GraphQL server whose schema lacks the field.
+func (s *service) Changes(ctx context.Context, after string, wait time.Duration) (string, []orders.Change, error) {
+	s.count(func(calls *Calls) { calls.Feeds++ })
+
+	deadline := time.Now().Add(wait)
+
+	for {
+		next, changes, err := s.changesAfter(after)
+		if err != nil || after == "" || len(changes) > 0 || !time.Now().Before(deadline) {
+			return next, changes, err
+		}
+
+		select {
+		case <-ctx.Done():
+			return after, nil, nil
+		case <-time.After(feedPause):
+		}
+	}
+}
+
+// changesAfter returns a page of changes and the cursor after it. Several changes of one operation become one, with its present
+// state. An empty cursor starts at the end.
+func (s *service) changesAfter(after string) (string, []orders.Change, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+
+	if s.behaviour.KymaProvisioner {
+		return "", nil, failure.New(failure.Invalid, `Cannot query field "operationChanges" on type "Query".`)
+	}
+
+	if after == "" {
+		return strconv.Itoa(len(s.changes)), nil, nil
+	}
+
+	reported, err := strconv.Atoi(after)
+	if err != nil || reported > len(s.changes) {
+		return "", nil, failure.New(failure.Invalid, "after: not a cursor")
+	}
+
+	next := min(reported+feedPage, len(s.changes))
+	seen := map[string]bool{}
+
+	var changes []orders.Change
+
+	for _, change := range s.changes[reported:next] {
+		if !seen[change.ID] {
+			seen[change.ID] = true
+			change.State = s.states[change.ID]
+			changes = append(changes, change)
+		}
+	}
+
+	s.calls.Changes += len(changes)
+
+	return strconv.Itoa(next), changes, nil
+}
