@@ -22,12 +22,15 @@ type bindRequest struct {
 	instanceID, bindingID string
 	// serviceID and planID may be empty if there is a predecessor.
 	serviceID, planID string
-	predecessor       string
+	// predecessor is the ID of the binding that the new one replaces in a rotation, or empty.
+	predecessor string
 	// parameters have all defaults; given reports whether the request has any.
 	parameters catalog.BindingParameters
 	given      bool
-	appGUID    string
-	createdBy  string
+	// appGUID is the application that gets the credentials, or empty.
+	appGUID string
+	// createdBy is the user for whom the platform sends the request, or empty.
+	createdBy string
 	// async reports that the platform polls.
 	async bool
 }
@@ -39,7 +42,8 @@ type bindResult struct {
 	binding environment.Binding
 }
 
-// bind answers PUT …/service_bindings/{binding_id}. The request of a platform that cannot poll waits for the operation.
+// bind answers PUT …/service_bindings/{binding_id}: 202 with the operation, 200 if the binding is ready. The
+// request of a platform that does not poll waits for the operation and gets a 201 with the credentials.
 func (a *api) bind(r request) (httpserver.Response, error) {
 	request, err := readBindRequest(r)
 	if err != nil {
@@ -77,8 +81,9 @@ func (a *api) bind(r request) (httpserver.Response, error) {
 	return bindingResponse(r.Request, http.StatusCreated, ready, nil)
 }
 
-// readBindRequest reads and checks the request. It fails with a description for the platform; ids of the catalog are checked later,
-// against the instance, because a request with a predecessor may omit them.
+// readBindRequest reads and checks the request. It fails with a description for the platform. The IDs of the
+// service and the plan are checked later, against the instance, because a request with a predecessor may omit
+// them.
 func readBindRequest(r request) (bindRequest, error) {
 	sent, request := r.body, bindRequest{instanceID: r.instanceID, bindingID: r.bindingID}
 	request.predecessor = sent.label("predecessor_binding_id")
@@ -109,7 +114,8 @@ func readBindRequest(r request) (bindRequest, error) {
 	return request, err
 }
 
-// decideBind decides on the request inside the transaction. Locking the instance first serializes the requests for its bindings.
+// decideBind decides on the request inside the transaction. Locking the instance first serializes the requests
+// for its bindings.
 func (a *api) decideBind(ctx context.Context, tx storage.Tx, request bindRequest) (bindResult, error) {
 	instance, err := a.bindableInstance(ctx, tx, request)
 	if err != nil {
@@ -131,7 +137,9 @@ func (a *api) decideBind(ctx context.Context, tx storage.Tx, request bindRequest
 	return a.newBinding(ctx, tx, request, instance)
 }
 
-// bindableInstance locks and returns the instance. It fails if the instance has no runtime to bind to.
+// bindableInstance locks and returns the instance. It fails if the instance has no runtime, and with a
+// ConcurrencyError during operations that create or remove the runtime. Updates of a runtime do not prevent
+// bindings.
 func (a *api) bindableInstance(ctx context.Context, tx storage.Tx, request bindRequest) (environment.Instance, error) {
 	if _, err := a.Instances.Lock(ctx, tx, request.instanceID); err != nil {
 		return environment.Instance{}, err
@@ -165,7 +173,9 @@ func (a *api) bindableInstance(ctx context.Context, tx storage.Tx, request bindR
 	}
 }
 
-// repeatedBind answers a request for a binding that exists. If that binding is useless, it is removed and the id is free again.
+// repeatedBind answers a request for a binding that exists. If its credentials do not work, or its creation or
+// removal failed, the ID is free again: the row of the binding leaves the live ones, and its account in the
+// cluster is removed in the background.
 func (a *api) repeatedBind(ctx context.Context, tx storage.Tx, request bindRequest, instance environment.Instance,
 	existing environment.Binding,
 ) (result bindResult, free bool, err error) {
@@ -202,7 +212,8 @@ func (b bindRequest) matches(existing environment.Binding) bool {
 		(parameters == b.parameters || b.predecessor != "" && !b.given)
 }
 
-// newBinding stores a binding with the operation that creates it.
+// newBinding stores a binding with the operation that creates it. The limit is exact, because the lock on the
+// instance excludes other binds.
 func (a *api) newBinding(ctx context.Context, tx storage.Tx, request bindRequest, instance environment.Instance) (bindResult, error) {
 	parameters, err := a.inherited(ctx, tx, request, instance)
 	if err != nil {
@@ -268,7 +279,8 @@ func (a *api) inherited(ctx context.Context, tx storage.Tx, request bindRequest,
 	return parameters, nil
 }
 
-// usable reports whether the credentials of the binding are valid for the current runtime.
+// usable reports whether the credentials of a ready binding work: they have not expired and belong to the
+// current runtime.
 func (a *api) usable(binding environment.Binding, instance environment.Instance) bool {
 	return binding.ExpiresAt.After(a.Clock.Now()) && binding.RuntimeID == instance.RuntimeID
 }

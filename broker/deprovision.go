@@ -11,10 +11,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// reasonDeleted is the reason of a cancellation in the timeline of operations that a deletion cancels.
+// reasonDeleted is the reason in the timelines of the operations that a deletion cancels.
 const reasonDeleted = "the instance is being deleted"
 
-// deprovision answers DELETE /v2/service_instances/{instance_id}. It is accepted during any other operation.
+// deprovision answers DELETE /v2/service_instances/{instance_id}: 202 with the operation, 410 if the instance
+// does not exist. A deletion is accepted during any other operation, which it cancels: users must not have to
+// wait for a creation that they no longer want.
 func (a *api) deprovision(r request) (httpserver.Response, error) {
 	result, err := decide(r.Context(), a, func(tx storage.Tx) (outcome, error) { return a.decideDeprovision(r.Context(), tx, r) })
 	if err != nil {
@@ -28,7 +30,9 @@ func (a *api) deprovision(r request) (httpserver.Response, error) {
 	}, nil
 }
 
-// decideDeprovision returns the running deletion or accepts a new one. Touching the instance first serializes concurrent requests.
+// decideDeprovision returns the running deletion or accepts a new one. Touching the instance first serializes
+// concurrent requests. A running deletion may already have removed the row; repeated requests still find its
+// operation.
 func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, r request) (outcome, error) {
 	id := r.instanceID
 

@@ -17,7 +17,8 @@ const (
 	textConcurrency   = "The Service Broker does not support concurrent requests that mutate the same resource."
 )
 
-// Descriptions that platforms show to users. The protocol's clients show at most 255 characters.
+// Descriptions that platforms show to users. Clients of the protocol show at most 255 characters. A description
+// names the problem and, if the user can act, the remedy.
 const (
 	textGone            = "The instance does not exist any more."
 	textNoInstance      = "The instance does not exist."
@@ -57,7 +58,8 @@ func asyncRequired() error { return unprocessable(codeAsyncRequired, textAsyncRe
 // concurrent rejects a request during another operation. Platforms repeat it later.
 func concurrent() error { return unprocessable(codeConcurrency, textConcurrency) }
 
-// unprocessable returns a 422: the request is valid, but the state of the instance does not allow it. The code may be empty.
+// unprocessable returns a 422: the request is valid, but the state of the instance does not allow it. The code
+// may be empty.
 func unprocessable(code, description string) error {
 	return &httpserver.Refusal{Status: http.StatusUnprocessableEntity, Code: code, Description: description}
 }

@@ -26,7 +26,9 @@ type fetchedInstance struct {
 	MaintenanceInfo *domain.MaintenanceInfo `json:"maintenance_info,omitempty"`
 }
 
-// fetch answers GET /v2/service_instances/{instance_id}.
+// fetch answers GET /v2/service_instances/{instance_id} with the instance as it was after its last successful
+// operation. Until the first creation succeeds, the response is 404. During a deletion it is 422 with a
+// ConcurrencyError.
 func (a *api) fetch(r *http.Request) (httpserver.Response, error) {
 	id, err := instanceID(r)
 	if err != nil {
@@ -63,6 +65,8 @@ func (a *api) fetch(r *http.Request) (httpserver.Response, error) {
 	return httpserver.OK(a.fetchedInstanceOf(instance)), nil
 }
 
+// fetchedInstanceOf shows an instance to the platform. Its parameters are those that users sent, without
+// defaults and secrets.
 func (a *api) fetchedInstanceOf(instance environment.Instance) fetchedInstance {
 	parameters := catalog.WithoutSecrets(instance.Request.Parameters)
 	if parameters == nil {
@@ -99,7 +103,8 @@ func (a *api) metadata(instance environment.Instance) domain.InstanceMetadata {
 	return domain.InstanceMetadata{Labels: labels}
 }
 
-// expirationLabel returns the label of the expiration. Those of trial and free are the labels of the Kyma Environment Broker.
+// expirationLabel returns the label of the expiration. The labels of trial and free are those of the Kyma
+// Environment Broker, because user interfaces look for them.
 func expirationLabel(plan string) string {
 	switch plan {
 	case "trial":

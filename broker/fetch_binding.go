@@ -13,7 +13,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// fetchBinding answers GET …/service_bindings/{binding_id}.
+// fetchBinding answers GET …/service_bindings/{binding_id} with the credentials and the parameters. Bindings
+// whose credentials do not work are not found: those that expired, and those of an instance that is suspended
+// or has another runtime.
 func (a *api) fetchBinding(r request) (httpserver.Response, error) {
 	instance, err := a.Instances.Get(r.Context(), a.DB.Reader(), r.instanceID)
 
@@ -51,7 +53,8 @@ func (a *api) fetchBinding(r request) (httpserver.Response, error) {
 const (
 	// bindingTime is the protocol's format of times.
 	bindingTime = "2006-01-02T15:04:05.0Z"
-	// A binding should be renewed when 1/renewShare of its lifetime is left.
+	// renewShare determines renew_before: platforms should renew a binding when 1/renewShare of its lifetime is
+	// left.
 	renewShare = 5
 )
 
@@ -71,9 +74,11 @@ type bindingBody struct {
 
 // credentials is the object that platforms pass to the application.
 type credentials struct {
+	// Kubeconfig has the token of the binding's ServiceAccount. Applications read it under this name.
 	Kubeconfig string `json:"kubeconfig"`
 }
 
+// bindingParameters are the resolved parameters of a binding, under the names that a bind request uses.
 type bindingParameters struct {
 	Role              environment.Role `json:"role"`
 	ExpirationSeconds int              `json:"expiration_seconds"`
@@ -92,7 +97,8 @@ type bindingMetadata struct {
 	RenewBefore string `json:"renew_before"`
 }
 
-// bindingResponse returns the answer to a bind or a fetch, which proxies must not cache. The parameters may be nil.
+// bindingResponse returns the answer to a bind or a fetch, which proxies must not cache. The parameters may be
+// nil.
 func bindingResponse(r *http.Request, status int, binding environment.Binding, parameters *bindingParameters) (httpserver.Response, error) {
 	body, err := bindingBodyOf(r, binding)
 	body.Parameters = parameters
@@ -100,8 +106,9 @@ func bindingResponse(r *http.Request, status int, binding environment.Binding, p
 	return httpserver.Response{Status: status, Header: http.Header{"Cache-Control": {"no-store"}}, Body: body}, err
 }
 
-// bindingBodyOf shows a binding to platforms. Endpoints are left out for versions without them: the client of Kubernetes, which uses 2.14,
-// expects numbers for ports and fails to read the answer otherwise.
+// bindingBodyOf shows a binding to platforms. Endpoints are left out for versions without them: the client of
+// Kubernetes, which uses 2.14, expects numbers as ports and rejects the whole response otherwise. The error
+// never quotes the kubeconfig.
 func bindingBodyOf(r *http.Request, binding environment.Binding) (bindingBody, error) {
 	server, err := url.Parse(binding.Access.Server)
 	if err != nil || server.Hostname() == "" {

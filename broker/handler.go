@@ -28,22 +28,25 @@ import (
 )
 
 const (
-	// largestBody is the longest body of a request, in bytes.
+	// largestBody is the longest body of a request, in bytes. The longest field is the kubeconfig of a tenant's
+	// own cluster.
 	largestBody = 1 << 20
-	// requestLimit is the longest time of a request. Only one that waits for a slow database needs longer; platforms give up after a minute.
+	// requestLimit is the longest time of a request, which only a slow database exceeds. Platforms give up
+	// after a minute.
 	requestLimit = 10 * time.Second
 )
 
 // Options are the dependencies and settings of the handler.
 type Options struct {
+	// DB is the database of all four stores, so that one transaction can write to several of them.
 	DB         *storage.DB
 	Instances  *instances.Store
 	Operations *operations.Store
 	Bindings   *bindings.Store
 	Catalog    *catalog.Catalog
-	// BindingLimit is the highest number of live bindings of an instance.
+	// BindingLimit is the highest number of live bindings of an instance. It must be positive.
 	BindingLimit int
-	// Pause waits between two polls of an operation that a request waits for. It fails when the context ends.
+	// Pause waits between two polls of the operation of a synchronous request. It fails when the context ends.
 	Pause func(ctx context.Context) error
 	// Wake makes the engine look for due operations. It is called after a commit and must not block.
 	Wake  func()
@@ -57,12 +60,13 @@ type Options struct {
 	DefaultRegion string
 	// Strict requires organization_guid and space_guid.
 	Strict bool
-	// DashboardURL is the address of an instance's dashboard, with the placeholder {instance_id}. Empty means no dashboard.
+	// DashboardURL is the address of an instance's dashboard, with the placeholder {instance_id}. Empty means
+	// no dashboard.
 	DashboardURL string
 	// PublicURL is the address of the broker in links to kubeconfigs. Empty means no links.
 	PublicURL string
-	// RangesLeftOpen reports whether the Provisioner does not support ranges of pods and services, so that Gardener chooses them. Nil means
-	// never.
+	// RangesLeftOpen reports whether the Provisioner does not support ranges of pods and services, so that
+	// Gardener chooses them. Nil means never.
 	RangesLeftOpen func() bool
 	// Periods are the plans that may be suspended, and when their instances expire.
 	Periods expiry.Periods
@@ -72,7 +76,9 @@ type Options struct {
 	Otherwise http.Handler
 }
 
-// NewHandler returns the handler of the Open Service Broker API in its three path forms.
+// NewHandler returns the handler of the Open Service Broker API in its three path forms. The order of the
+// middlewares matters: a rejected request is logged and audited, but its body is read only after
+// authentication.
 func NewHandler(options Options) http.Handler {
 	osb := httpserver.Wrap((&api{Options: options}).router(),
 		httpserver.EchoRequestIdentity,
@@ -106,7 +112,7 @@ type api struct {
 	Options
 }
 
-// router returns the routes. Paths are matched undecoded, because an id may hold an encoded slash.
+// router returns the routes. Paths are matched undecoded, because an ID may hold an encoded slash.
 func (a *api) router() http.Handler {
 	const (
 		instance = "/service_instances/{instance_id}"
@@ -150,7 +156,8 @@ const (
 	asyncBindings, bindingEndpoints = 14, 15
 )
 
-// supports reports whether the platform's version of the API has the features of the minor version.
+// supports reports whether the platform's version of the API has the features of the minor version. The header
+// was checked before.
 func supports(r *http.Request, minorVersion int) bool {
 	_, minor, _ := strings.Cut(r.Header.Get(versionHeader), ".")
 	version, err := strconv.Atoi(minor)
@@ -158,7 +165,8 @@ func supports(r *http.Request, minorVersion int) bool {
 	return err != nil || version >= minorVersion // a number too large to parse is a late version
 }
 
-// checkVersion rejects requests with another major version of the API. Minor versions are compatible with each other.
+// checkVersion rejects requests with another major version of the API. Minor versions are compatible with each
+// other.
 func checkVersion(next http.Handler) http.Handler {
 	supported := regexp.MustCompile(`^0*2\.\d+$`)
 
@@ -182,8 +190,9 @@ func checkVersion(next http.Handler) http.Handler {
 	})
 }
 
-// identify adds the user of the request, and the one on whose behalf it is made, to the log. The platform in the originating identity
-// need not match context.platform, because platforms pass on requests of others.
+// identify adds the authenticated user to the log line of the request, and the user in the originating
+// identity. The platform in the originating identity may differ from context.platform, because platforms
+// forward requests of other platforms.
 func identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		actor := audit.ActorOf(r.Context())
@@ -197,7 +206,8 @@ func identify(next http.Handler) http.Handler {
 	})
 }
 
-// auditTarget returns the change that a request asks for, by its method and path alone: the request may be unauthenticated.
+// auditTarget returns the change that a request asks for. It reads only the method and the path, because the
+// request may be unauthenticated, and it runs before the router. Requests that change nothing have no target.
 func auditTarget(r *http.Request) audit.Target {
 	_, path, found := strings.Cut(r.URL.EscapedPath(), "/v2/service_instances/")
 	if !found {

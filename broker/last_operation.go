@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	// The interval between polls is the age of the operation divided by pollShare, between pollMin and pollMax.
+	// The interval between polls, sent as Retry-After, is the age of the operation divided by pollShare,
+	// between pollMin and pollMax.
 	pollShare = 10
 	pollMin   = time.Second
 	pollMax   = 30 * time.Second
@@ -33,11 +34,15 @@ const (
 type lastOperation struct {
 	apiresponses.LastOperationResponse
 
-	InstanceUsable   *bool `json:"instance_usable,omitempty"`
+	// InstanceUsable reports whether the instance still works after a failed update or deletion. Nil after
+	// other operations.
+	InstanceUsable *bool `json:"instance_usable,omitempty"`
+	// UpdateRepeatable reports whether the failed update may be sent again. Nil after other operations.
 	UpdateRepeatable *bool `json:"update_repeatable,omitempty"`
 }
 
-// lastOperationOf describes an operation and, if it failed, whether the instance is usable. A failed request may always be repeated.
+// lastOperationOf describes an operation and, if it failed, the state in which it left the instance: usable
+// after an update, unusable after a suspension, resumption or deletion. A failed update may always be repeated.
 func lastOperationOf(record process.Record) lastOperation {
 	answer := lastOperation{LastOperationResponse: apiresponses.LastOperationResponse{State: stateOf(record.State)}}
 
@@ -73,8 +78,8 @@ func (a *api) pollBinding(r request) (httpserver.Response, error) {
 	return a.poll(r, key, notFound(textNoBinding), gone(textNoBinding), environment.BindingKinds()...)
 }
 
-// poll describes the requested operation of an instance or a binding. The error is missing if there never was an operation, and removed if
-// the operation is a successful removal.
+// poll describes the requested operation of an instance or a binding. It fails with the error missing if the
+// key never had an operation, and with the error removed if the operation is a successful removal.
 func (a *api) poll(r request, key string, missing, removed error, kinds ...string) (httpserver.Response, error) {
 	record, err := a.operationOf(r.Context(), key, r.query.Get("operation"), kinds...)
 
@@ -106,8 +111,9 @@ func (a *api) pollResponse(record process.Record) httpserver.Response {
 	return response.RetryAfter(min(max(age/pollShare, pollMin), pollMax))
 }
 
-// operationOf returns the requested operation of an instance or a binding: by its id, by its kind as some clients do, or the newest one.
-// The key is that of the instance or the binding. Without any operation the error is storage.ErrNotFound.
+// operationOf returns the requested operation of an instance or a binding, whose key is the instance ID or a
+// BindingKey. The operation is an ID, or a kind, which some clients send, or empty for the newest one. If the
+// key has no operation, the error is storage.ErrNotFound.
 func (a *api) operationOf(ctx context.Context, key, operation string, kinds ...string) (process.Record, error) {
 	if uuid.Validate(operation) == nil {
 		record, err := a.Operations.Polled(ctx, a.DB.Reader(), operation)
@@ -152,7 +158,8 @@ func stateOf(state process.State) domain.LastOperationState {
 	return domain.InProgress
 }
 
-// resultText describes a finished operation for people.
+// resultText describes a finished operation for people. The problem of an operation is a text for users; its
+// cause is only in the log.
 func resultText(record process.Record) string {
 	switch record.State {
 	case process.Succeeded:
@@ -164,7 +171,8 @@ func resultText(record process.Record) string {
 	}
 }
 
-// progressText describes an unfinished operation for people, with what it waits for.
+// progressText describes an unfinished operation for people, with the error that delays it or the progress of
+// the system it waits for.
 func progressText(record process.Record) string {
 	switch record.State {
 	case process.Pending:
@@ -203,8 +211,9 @@ const (
 	syncRetryAfter = 2 * time.Second
 )
 
-// await returns when the operation of a synchronous request has succeeded. It fails if the operation failed or does not finish within
-// syncLimit; a repeated request then finds the same operation.
+// await returns when the operation of a synchronous request has succeeded. It polls the database, because
+// another replica may run the operation. It fails if the operation failed, or with 503 if the operation does
+// not end within syncLimit. The operation then continues, and a repeated request finds it.
 func (a *api) await(ctx context.Context, operationID string) error {
 	ctx, cancel := context.WithTimeout(ctx, syncLimit)
 	defer cancel()
@@ -233,6 +242,7 @@ func (a *api) await(ctx context.Context, operationID string) error {
 	}
 }
 
+// stillRunning asks the platform to repeat a request whose operation has not ended.
 func stillRunning() error {
 	return &httpserver.Refusal{Status: http.StatusServiceUnavailable, Description: textStillRunning, RetryAfter: syncRetryAfter}
 }

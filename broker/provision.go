@@ -14,17 +14,23 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// provisionResult is the outcome of a provision request. Without an operation the instance is ready.
+// provisionResult is the outcome of a provision request. Without an operation the instance is ready, and the
+// platform gets a 200.
 type provisionResult struct {
 	outcome
 
+	// instance is the new or existing instance, for the address of its dashboard.
 	instance environment.Instance
 }
 
-// acceptance stores the first operation of an instance: Operations.First for an unused id, Operations.Next for one of a deleted instance.
+// acceptance returns the statement that stores the provisioning of a new instance: Operations.First for an ID
+// without operations, Operations.Next for the ID of a deleted instance. First is faster, and fails as a
+// duplicate if the ID was used before.
 type acceptance func(process.New) storage.Statement
 
-// provision answers PUT /v2/service_instances/{instance_id}.
+// provision answers PUT /v2/service_instances/{instance_id}: 202 with the operation of this or an identical
+// earlier request, 200 if the instance is ready, 409 if the ID belongs to a different order or to an instance
+// whose creation or deletion failed.
 func (a *api) provision(r request) (httpserver.Response, error) {
 	request, err := a.readProvisionRequest(r)
 	if err != nil {
@@ -51,8 +57,9 @@ func (a *api) provision(r request) (httpserver.Response, error) {
 	return response, nil
 }
 
-// decideProvision creates an instance, or reports the progress of an equal earlier request. Most ids are new, so an insertion is tried
-// first where only a used id can make it fail: it takes one round trip to the database.
+// decideProvision creates an instance, or returns the operation of an identical earlier request. Most IDs are
+// new, so the instance is inserted without looking first if a used ID is the only possible conflict: the
+// request then needs one round trip to the database.
 func (a *api) decideProvision(ctx context.Context, request provisionRequest) (provisionResult, error) {
 	if request.unavailable == nil && request.acceptsIncomplete && request.instance.Exclusive == "" {
 		result, err := a.createInstance(ctx, request, a.Operations.First)
@@ -69,10 +76,11 @@ func (a *api) decideProvision(ctx context.Context, request provisionRequest) (pr
 	return a.createInstance(ctx, request, accept)
 }
 
-// findExisting returns the outcome of an identical earlier request. If the id is free, it instead returns the function that stores the
-// operation: First, or Next if a deleted instance had the id.
+// findExisting returns the outcome of an identical earlier request. If the ID is free, it instead returns the
+// acceptance of a new operation. The error is errLostRace if the instance was deleted between the two reads.
 func (a *api) findExisting(ctx context.Context, request provisionRequest) (provisionResult, acceptance, error) {
-	// The instance is read before its operations: a visible instance implies the operation that was stored with it.
+	// The instance is read before its operations: a visible instance implies the operation that was stored with
+	// it.
 	existing, err := a.Instances.Get(ctx, a.DB.Reader(), request.instance.ID)
 	missing := errors.Is(err, storage.ErrNotFound)
 
@@ -100,7 +108,9 @@ func (a *api) findExisting(ctx context.Context, request provisionRequest) (provi
 	}
 }
 
-// createInstance stores the new instance and its first operation in one transaction.
+// createInstance stores the new instance and its first operation in one transaction. The error is a duplicate
+// if a concurrent request took the ID, the quota or, by chance, the name of the Shoot; a repeated attempt then
+// decides with the stored rows.
 func (a *api) createInstance(ctx context.Context, request provisionRequest, accept acceptance) (provisionResult, error) {
 	switch {
 	case request.unavailable != nil:
@@ -131,7 +141,8 @@ func (a *api) createInstance(ctx context.Context, request provisionRequest, acce
 	return provisionResult{outcome{operation.ID, true}, instance}, err
 }
 
-// repeatedProvision answers a request for an instance that exists.
+// repeatedProvision answers a request for an instance that exists. The newest operation is that of the last
+// creation or deletion.
 func repeatedProvision(existing environment.Instance, newest process.Record, request provisionRequest) (provisionResult, error) {
 	switch {
 	case !request.matches(existing):
@@ -152,12 +163,12 @@ func repeatedProvision(existing environment.Instance, newest process.Record, req
 const (
 	// shootNameLetters omits letters that are easily confused.
 	shootNameLetters = "0123456789abcdefghjkmnpqrstvwxyz"
-	// shootNameLength is the number of random letters, for 34 billion names. Gardener limits the name together with that of its project
-	// to 21 characters.
+	// shootNameLength is the number of random letters, for 34 billion names. Gardener limits the name together
+	// with that of its project to 21 characters.
 	shootNameLength = 7
 )
 
-// newShootName returns a random name for a Shoot.
+// newShootName returns a random name for a Shoot. The unique index on names rejects a name that is taken.
 func newShootName() string {
 	name := []byte("c-")
 	for range shootNameLength {

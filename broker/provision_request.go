@@ -17,15 +17,19 @@ import (
 type provisionRequest struct {
 	plan              *catalog.Plan
 	acceptsIncomplete bool
-	// instance is the requested instance, with all defaults unless there are violations.
-	instance   environment.Instance
+	// instance is the requested instance, with all defaults unless there are violations. Its ShootName is
+	// chosen when it is stored.
+	instance environment.Instance
+	// violations are the broken rules of the plan, for the answer to a validation.
 	violations catalog.Violations
-	// unavailable is why a new instance cannot be created. Repeated requests ignore it, because rules may have become stricter since.
+	// unavailable is why a new instance cannot be created. Repeated requests ignore it, because rules may have
+	// become stricter since.
 	unavailable error
 }
 
-// readProvisionRequest reads the request and resolves it with the plan. Malformed requests are errors; violations of the plan's rules are
-// kept in the result, because a repeated request is answered in spite of them.
+// readProvisionRequest reads the request and resolves it with the plan. Malformed requests are errors;
+// violations of the plan's rules are kept in the result, because a repeated request is answered in spite of
+// them.
 func (a *api) readProvisionRequest(r request) (provisionRequest, error) {
 	region, err := a.region(r.Request)
 	if err != nil {
@@ -82,8 +86,10 @@ func (a *api) readProvisionRequest(r request) (provisionRequest, error) {
 	return request, nil
 }
 
-// setRequester sets the tenant, the user and the platform's name of the instance. Platforms that send no account in the context are
-// distinguished by organization or cluster. User ids of a context are in lower case, as in tokens.
+// setRequester sets the tenant, the user and the platform's name of the instance. If the context has no global
+// account, the organization of Cloud Foundry or the cluster of a Kubernetes platform is the tenant. User IDs of
+// a context become lower case, as in tokens. The error reports a missing organization or space, which only the
+// context of other platforms replaces.
 func (a *api) setRequester(instance *environment.Instance, context *body, originator string) error {
 	account, cluster := context.label("globalaccount_id"), context.label("clusterid")
 	organization, space := instance.Request.OrganizationGUID, instance.Request.SpaceGUID
@@ -107,8 +113,8 @@ func (a *api) setRequester(instance *environment.Instance, context *body, origin
 	}
 }
 
-// matches reports whether the request is the one that created the instance, apart from later updates. The context may differ, because it
-// has the changeable names of organizations and spaces.
+// matches reports whether the request is the one that created the instance, apart from later updates. The
+// context may differ, because it has the changeable names of organizations and spaces.
 func (p provisionRequest) matches(existing environment.Instance) bool {
 	initial := environment.InitialOrder{PlanID: existing.PlanID, Parameters: existing.Request.Parameters}
 	if existing.Request.Initial != nil {
@@ -125,7 +131,8 @@ func (p provisionRequest) matches(existing environment.Instance) bool {
 		sameObject(initial.Parameters, requested.Request.Parameters)
 }
 
-// equalJSON reports whether two values are stored alike.
+// equalJSON reports whether two values have the same stored form. Values that cannot be encoded are never
+// equal.
 func equalJSON[Value any](one, other Value) bool {
 	first, err := json.Marshal(one)
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// exclusive returns the value of Instance.Exclusive: plan and account if an account may have one instance of the plan, else an empty text.
-// The unique index of the database makes one of several concurrent requests win.
+// exclusive returns the value of Instance.Exclusive: plan and account if an account may have one instance of
+// the plan, else an empty text. The check of the quota can miss an instance that a concurrent request is about
+// to store. The unique index on the value then rejects the second instance.
 func exclusive(plan *catalog.Plan, account string) string {
 	if !plan.OnePerAccount() {
 		return ""
@@ -21,7 +22,7 @@ func exclusive(plan *catalog.Plan, account string) string {
 	return plan.ID + ":" + account
 }
 
-// quotaHolder returns the id of the account's other instance of a plan that allows one, or an empty text.
+// quotaHolder returns the ID of the account's other instance of a plan that allows one, or an empty text.
 func (a *api) quotaHolder(ctx context.Context, tx storage.Tx, plan *catalog.Plan, account, instanceID string) (string, error) {
 	if !plan.OnePerAccount() {
 		return "", nil
@@ -37,7 +38,7 @@ func (a *api) quotaHolder(ctx context.Context, tx storage.Tx, plan *catalog.Plan
 	return id, err
 }
 
-// checkQuota rejects an instance beyond the quota of the account.
+// checkQuota rejects an instance beyond the quota of the account with an error of kind quota.
 func (a *api) checkQuota(ctx context.Context, tx storage.Tx, plan *catalog.Plan, account, instanceID string) error {
 	holder, err := a.quotaHolder(ctx, tx, plan, account, instanceID)
 	if err != nil || holder == "" {

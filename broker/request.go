@@ -19,7 +19,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
-// longestID bounds the ids and regions in a path, in bytes. The ids of an instance and a binding together form a key of the database.
+// longestID bounds the IDs and regions in a path, in bytes. The IDs of an instance and a binding together form
+// a key of the database, and PostgreSQL limits the size of an index entry.
 const longestID = 255
 
 // request is a request for an instance or a binding whose parts have been read.
@@ -45,7 +46,8 @@ func read(endpoint func(request) (httpserver.Response, error)) httpserver.Endpoi
 	}
 }
 
-// readRequest reads the parts of a request: first the ids in the path, then the query, then the body. The first malformed part is the error.
+// readRequest reads the parts of a request: first the IDs in the path, then the query, then the body. The first
+// malformed part is the error.
 func readRequest(r *http.Request) (request, error) {
 	read := request{Request: r}
 
@@ -80,7 +82,7 @@ func readRequest(r *http.Request) (request, error) {
 	return read, err
 }
 
-// instanceID returns the id of the instance in the path.
+// instanceID returns the ID of the instance in the path, and adds it to the log line of the request.
 func instanceID(r *http.Request) (string, error) {
 	id, err := segment(r, "instance_id")
 	if err == nil {
@@ -113,7 +115,7 @@ func segment(r *http.Request, name string) (string, error) {
 	return value, nil
 }
 
-// unescapeID decodes an id in a path. It returns an empty text and false if the id is invalid.
+// unescapeID decodes an ID in a path. It returns an empty text and false if the ID is invalid.
 func unescapeID(escaped string) (string, bool) {
 	id, err := url.PathUnescape(escaped)
 	if err != nil || !printable(id) || len(id) > longestID {
@@ -123,24 +125,30 @@ func unescapeID(escaped string) (string, bool) {
 	return id, true
 }
 
-// printable reports whether a text can be stored and shown.
+// printable reports whether a text can be stored and shown: it is valid UTF-8 without control characters.
 func printable(text string) bool {
 	return !strings.ContainsFunc(text, func(char rune) bool { return unicode.IsControl(char) || char == utf8.RuneError })
 }
 
-// longestLabel bounds the names and ids that platforms give to accounts, applications and people, in characters.
+// longestLabel bounds the names and ids that platforms give to accounts, applications and people, in
+// characters.
 const longestLabel = 255
 
-// body reads a JSON object of a request. Its methods return the value of a field and keep the first error in err, which is checked once at
-// the end. Unknown fields are ignored.
+// body reads a JSON object of a request. Its methods return the value of a field and keep the first error in
+// err, which the caller checks once at the end. Unknown fields are ignored, as the protocol demands.
+//
+// The fields are not decoded into a struct, because encoding/json would also accept names in other case, and
+// its errors do not fit users.
 type body struct {
+	// fields are the undecoded fields, nil if the object is absent or null.
 	fields map[string]json.RawMessage
 	// within is the path of the object in errors, such as "context.", empty for the outermost object.
 	within string
 	err    error
 }
 
-// readBody reads the body of a request. A missing content type counts as JSON, and so does a form, which is curl's default.
+// readBody reads the body of a request. A missing content type counts as JSON, and so does that of a form,
+// because curl sends it by default.
 func readBody(r *http.Request) (*body, error) {
 	if kind := r.Header.Get("Content-Type"); kind != "" {
 		media, _, err := mime.ParseMediaType(kind)
@@ -172,7 +180,8 @@ func (b *body) text(field string) string {
 	return text
 }
 
-// label returns a string for an indexed column, empty if the field is absent or null. PostgreSQL accepts neither NUL nor long texts there.
+// label returns a string for an indexed column, empty if the field is absent or null. PostgreSQL accepts
+// neither NUL nor long texts there.
 func (b *body) label(field string) string {
 	text := b.text(field)
 	if !printable(text) || utf8.RuneCountInString(text) > longestLabel {
@@ -211,7 +220,8 @@ func (b *body) object(field string) json.RawMessage {
 	return b.fields[field]
 }
 
-// inner returns an object to read its fields. An absent or null one has none. Its errors are kept apart: pass them to keep.
+// inner returns the body of an object, to read its fields. The body of an absent or null object has no fields.
+// Errors in fields of the object are kept in the inner body, so the caller has to check both.
 func (b *body) inner(field string) *body {
 	inner := &body{within: b.within + field + "."}
 	if err := decode(b.fields[field], &inner.fields); err != nil {
@@ -251,7 +261,8 @@ func decode(raw json.RawMessage, into any) error {
 	return json.Unmarshal(raw, into)
 }
 
-// sameObject compares JSON objects regardless of the order of their fields. A missing object equals an empty one.
+// sameObject compares JSON objects regardless of the order of their fields. A missing object equals an empty
+// one. Malformed objects differ from all others.
 func sameObject(one, other json.RawMessage) bool {
 	first, second := map[string]any{}, map[string]any{}
 

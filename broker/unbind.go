@@ -18,7 +18,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// unbind answers DELETE …/service_bindings/{binding_id}. It is accepted while the binding is being created.
+// unbind answers DELETE …/service_bindings/{binding_id}: 202 with the operation, 200 after a synchronous
+// removal, 410 if the binding does not exist. A removal is accepted while the binding is being created, and
+// cancels the creation.
 func (a *api) unbind(r request) (httpserver.Response, error) {
 	result, err := decide(r.Context(), a, func(tx storage.Tx) (outcome, error) { return a.decideUnbind(r.Context(), tx, r) })
 	if err != nil {
@@ -38,7 +40,8 @@ func (a *api) unbind(r request) (httpserver.Response, error) {
 	return httpserver.OK(struct{}{}), nil
 }
 
-// decideUnbind returns the running removal or accepts a new one. Locking the instance first serializes the requests for its bindings.
+// decideUnbind returns the running removal or accepts a new one. Locking the instance first serializes the
+// requests for its bindings.
 func (a *api) decideUnbind(ctx context.Context, tx storage.Tx, r request) (outcome, error) {
 	if _, err := a.Instances.Lock(ctx, tx, r.instanceID); err != nil {
 		return outcome{}, err
@@ -76,7 +79,9 @@ func (a *api) decideUnbind(ctx context.Context, tx storage.Tx, r request) (outco
 	return outcome{operation, true}, err
 }
 
-// removeBinding accepts the removal of a binding inside the transaction and cancels its creation. It returns the id of the operation.
+// removeBinding accepts the removal of a binding inside the transaction and cancels its creation. It returns
+// the ID of the operation. The error is errLostRace if another transaction has started the removal since the
+// binding was read.
 func (o Options) removeBinding(ctx context.Context, tx storage.Tx, instance environment.Instance, binding environment.Binding) (string, error) {
 	now := o.Clock.Now()
 
@@ -108,7 +113,8 @@ func (o Options) removeBinding(ctx context.Context, tx storage.Tx, instance envi
 	return operation.ID, o.Operations.Accept(ctx, tx, operation)
 }
 
-// withBindingAudit adds the requester and the trace to an operation on a binding, and records the entry in the audit log of the instance.
+// withBindingAudit adds the requester and the trace to an operation on a binding, and records the entry in the
+// audit log of the instance.
 func (o Options) withBindingAudit(ctx context.Context, tx storage.Tx, operation process.New, binding environment.Binding, entry auditlog.Entry,
 ) (process.New, error) {
 	operation.OrderedBy, operation.Trace = audit.ActorOf(ctx).Name(), tracing.Carry(ctx)
@@ -125,8 +131,8 @@ const (
 	removeAgain = time.Hour
 )
 
-// ExpireBindings starts the removal of bindings that have expired or whose creation failed. It is safe to run on several replicas at the
-// same time: each binding gets one operation.
+// ExpireBindings starts the removal of bindings that have expired or whose creation failed. It is safe to run
+// on several replicas at the same time: each binding gets one operation.
 func ExpireBindings(ctx context.Context, options Options) error {
 	now := options.Clock.Now()
 

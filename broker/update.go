@@ -16,10 +16,12 @@ import (
 
 // updateRequest is the platform's request. Empty fields leave the instance as it is.
 type updateRequest struct {
-	instanceID        string
+	instanceID string
+	// serviceID is required. planID is the plan after the update.
 	serviceID, planID string
-	context           json.RawMessage
-	parameters        json.RawMessage
+	// context and parameters are merged into those of the instance, field by field.
+	context    json.RawMessage
+	parameters json.RawMessage
 	// maintenanceVersion asks for maintenance if it is set.
 	maintenanceVersion string
 	// active comes from the context: false suspends the instance, true resumes it.
@@ -32,7 +34,9 @@ type updateRequest struct {
 // asks reports whether the request asks for a suspension (active is false) or a resumption (true).
 func (u updateRequest) asks(active bool) bool { return u.active != nil && *u.active == active }
 
-// update answers PATCH /v2/service_instances/{instance_id}.
+// update answers PATCH /v2/service_instances/{instance_id}: 202 with an operation if the runtime has to change,
+// 200 if changing the row is enough or the update changes nothing. Suspension and resumption are updates of the
+// field active in the context.
 func (a *api) update(r request) (httpserver.Response, error) {
 	request, err := readUpdateRequest(r)
 	if err != nil {
@@ -55,7 +59,8 @@ func (a *api) update(r request) (httpserver.Response, error) {
 	}, nil
 }
 
-// readUpdateRequest reads the request. previous_values are ignored: the broker knows the instance better than the platform.
+// readUpdateRequest reads the request. previous_values are ignored: the broker knows the instance better than
+// the platform.
 func readUpdateRequest(r request) (updateRequest, error) {
 	sent := r.body
 	context := sent.inner("context")
@@ -91,7 +96,8 @@ func repeatable(endpoint httpserver.Endpoint) httpserver.Endpoint {
 	}
 }
 
-// targetPlan returns the plan of the instance after the update.
+// targetPlan returns the plan of the instance after the update. The error reports an unknown plan, a change
+// that the current plan does not allow, or a maintenance version other than that of the plan in the catalog.
 func (a *api) targetPlan(request updateRequest, instance environment.Instance) (*catalog.Plan, error) {
 	target, err := a.Catalog.Plan(request.serviceID, cmp.Or(request.planID, instance.PlanID))
 	if err != nil {
@@ -112,7 +118,9 @@ func (a *api) targetPlan(request updateRequest, instance environment.Instance) (
 	return target, nil
 }
 
-// resolveUpdate returns the changes that the request makes to the instance, whose plan becomes the target.
+// resolveUpdate returns the changes that the request makes to the instance, whose plan becomes the target. It
+// reads nothing from the database, so it can also be asked about the instance as a running operation will leave
+// it.
 func (a *api) resolveUpdate(request updateRequest, instance environment.Instance, target *catalog.Plan) (environment.Update, error) {
 	update := environment.UnchangedUpdate(instance)
 	update.Parameters, update.Context = request.parameters, request.context

@@ -18,12 +18,14 @@ type updateContext struct {
 	environment.Instance
 
 	phase environment.Phase
-	// update is the resolved request; updated is the instance with it applied.
-	update  environment.Update
+	// update is the resolved request.
+	update environment.Update
+	// updated is the instance after the update.
 	updated environment.Instance
 }
 
-// decideUpdate decides on an update inside the transaction. Touching the instance first serializes concurrent requests.
+// decideUpdate decides on an update inside the transaction. Touching the instance first serializes concurrent
+// requests.
 func (a *api) decideUpdate(ctx context.Context, tx storage.Tx, request updateRequest) (outcome, error) {
 	present, err := a.Instances.Touch(ctx, tx, request.instanceID, a.Clock.Now())
 	if err != nil {
@@ -72,7 +74,9 @@ func (a *api) decideUpdate(ctx context.Context, tx storage.Tx, request updateReq
 	return a.applyUpdate(ctx, tx, u)
 }
 
-// applyUpdate accepts the operation that the update needs, or updates the row if it needs none.
+// applyUpdate accepts the operation that the update needs, or updates the row if it needs none. A resumption
+// updates the row at once, because its steps read the row to order the new runtime. Other operations update the
+// row when they succeed, so a failed update leaves the row as the runtime is.
 func (a *api) applyUpdate(ctx context.Context, tx storage.Tx, u updateContext) (outcome, error) {
 	if err := a.checkUpdate(u); err != nil {
 		return outcome{}, err
@@ -96,7 +100,8 @@ func (a *api) applyUpdate(ctx context.Context, tx storage.Tx, u updateContext) (
 	}
 }
 
-// updateRow applies an update that does not affect the runtime.
+// updateRow applies an update that does not affect the runtime, such as a new context, and records it in the
+// audit log.
 func (a *api) updateRow(ctx context.Context, tx storage.Tx, u updateContext) error {
 	if err := a.Instances.Update(ctx, tx, u.updated); err != nil {
 		return err
@@ -108,7 +113,9 @@ func (a *api) updateRow(ctx context.Context, tx storage.Tx, u updateContext) err
 	return a.Recorder.Record(ctx, tx, entry)
 }
 
-// checkUpdate rejects updates that the phase of the instance does not allow.
+// checkUpdate rejects updates that the phase of the instance does not allow. Updates of the context alone stay
+// possible in most phases, because platforms send them to all instances, for example after an organization was
+// renamed.
 func (a *api) checkUpdate(u updateContext) error {
 	contextOnly := u.PlanID == u.update.PlanID && u.MaintenanceVersion == u.update.MaintenanceVersion && isEmpty(u.parameters)
 
@@ -132,7 +139,8 @@ func (a *api) checkUpdate(u updateContext) error {
 	return nil
 }
 
-// acceptUpdate accepts an operation. Suspensions and updates change the row of the instance when they succeed, resumptions at once.
+// acceptUpdate accepts an operation of the kind. The operation carries the update, except for a resumption,
+// whose row was updated before.
 func (a *api) acceptUpdate(ctx context.Context, tx storage.Tx, kind string, u updateContext) (outcome, error) {
 	if !u.acceptsIncomplete {
 		return outcome{}, asyncRequired()
@@ -151,7 +159,9 @@ func (a *api) acceptUpdate(ctx context.Context, tx storage.Tx, kind string, u up
 	return outcome{operation.ID, true}, a.Operations.Accept(ctx, tx, operation)
 }
 
-// repeatedUpdate answers an update during an unfinished operation: with that operation if it makes all the requested changes.
+// repeatedUpdate answers an update during an unfinished operation. If that operation already makes all
+// requested changes, the request is a repetition and gets the same operation. Otherwise the platform gets a
+// ConcurrencyError and sends the update again later.
 func (a *api) repeatedUpdate(ctx context.Context, tx storage.Tx, request updateRequest, instance environment.Instance,
 	unfinished []process.Record,
 ) (outcome, error) {
@@ -197,7 +207,8 @@ func (a *api) repeatedUpdate(ctx context.Context, tx storage.Tx, request updateR
 	}
 }
 
-// instanceAfter returns the instance after the operation.
+// instanceAfter returns the instance as the running operation will leave it: with the update in its data
+// applied.
 func (a *api) instanceAfter(ctx context.Context, tx storage.Tx, instance environment.Instance, running process.Record,
 ) (environment.Instance, error) {
 	payload, err := a.Operations.Payload(ctx, tx, running.ID)

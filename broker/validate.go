@@ -10,18 +10,21 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
-// Rules of a violation that do not concern a parameter.
+// Rules of a violation that do not concern a parameter. Clients see them, so they never change.
 const (
-	ruleExists  = "exists"
-	ruleQuota   = "quota"
-	ruleOffered = "offered"
+	ruleExists  = "exists"  // the ID belongs to another instance
+	ruleQuota   = "quota"   // the account has used up its quota of the plan
+	ruleOffered = "offered" // the plan is closed for new instances
 )
 
 // validation is the answer to a validation.
 type validation struct {
-	Valid    bool                `json:"valid"`
-	Errors   []catalog.Violation `json:"errors"`
-	Resolved *resolved           `json:"resolved,omitempty"`
+	// Valid reports whether a provision request with the same body would be accepted now.
+	Valid bool `json:"valid"`
+	// Errors has all reasons for a rejection, empty but not null if the order is valid.
+	Errors []catalog.Violation `json:"errors"`
+	// Resolved is absent if the parameters break a rule of the plan.
+	Resolved *resolved `json:"resolved,omitempty"`
 	// Quota is absent if there is no limit.
 	Quota *quota `json:"quota,omitempty"`
 }
@@ -59,8 +62,8 @@ type resolvedNetworks struct {
 	Services string `json:"services,omitempty"`
 }
 
-// validate answers POST /v2/service_instances/{instance_id}/validate, an extension of the protocol: it has the body of a provision request
-// and reports the outcome of that request. It stores nothing.
+// validate answers POST /v2/service_instances/{instance_id}/validate, an extension of the protocol: it has the
+// body of a provision request and reports the outcome of that request. It stores nothing.
 func (a *api) validate(r request) (httpserver.Response, error) {
 	request, err := a.readProvisionRequest(r)
 	if err != nil {
@@ -77,8 +80,8 @@ func (a *api) validate(r request) (httpserver.Response, error) {
 	return httpserver.OK(result), nil
 }
 
-// validationOf checks the order like a creation, without storing anything. Failures of the database are errors; rejections of the order
-// are part of the result.
+// validationOf checks the order like a creation, without storing anything. Failures of the database are errors;
+// rejections of the order are part of the result.
 func (a *api) validationOf(ctx context.Context, request provisionRequest) (validation, error) {
 	result := validation{Errors: []catalog.Violation{}}
 
@@ -135,7 +138,8 @@ func (a *api) validateQuota(ctx context.Context, request provisionRequest, resul
 	return nil
 }
 
-// resolvedOf shows a resolved instance: only the name of a cluster that the tenant brings, and no ranges that Gardener will choose.
+// resolvedOf shows a resolved instance: only the name of a cluster that the tenant brings, and no ranges that
+// Gardener will choose.
 func (a *api) resolvedOf(instance environment.Instance) *resolved {
 	cluster := instance.Request.Cluster
 	if cluster.Own != nil {

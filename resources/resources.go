@@ -1,4 +1,5 @@
-// Package resources embeds the files that the services ship with: the catalog, sample releases, and the alert rules for Prometheus next to them.
+// Package resources embeds the files that the services ship with: the catalog, sample releases, and the alert
+// rules for Prometheus next to them.
 package resources
 
 import (
@@ -15,7 +16,8 @@ var releases embed.FS
 // Catalog returns the files of the service catalog: catalog.yaml, platforms.yaml, plans/ and providers/.
 func Catalog() fs.FS { return catalog }
 
-// Releases returns the sample releases, each in a folder with the name of its version. The sandbox installs them.
+// Releases returns the sample releases, each in a folder with the name of its version. The sandbox installs
+// them.
 func Releases() fs.FS {
 	found, err := fs.Sub(releases, "releases")
 	if err != nil {

@@ -11,19 +11,22 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Bounds of the lifetime of a binding's credentials. Gardener and Kubernetes issue none for less than ten minutes.
+// Bounds of the lifetime of a binding's credentials. Gardener and Kubernetes issue none for less than ten
+// minutes.
 const (
 	minLifetime = 10 * time.Minute
 	maxLifetime = 2 * time.Hour
 )
 
-// BindingParameters are the parameters of a binding, with defaults.
+// BindingParameters are the parameters of a binding, with defaults. They are the same for all plans.
 type BindingParameters struct {
-	Role     environment.Role
+	Role environment.Role
+	// Lifetime is the time for which the credentials are valid, a whole number of seconds.
 	Lifetime time.Duration
 }
 
-// bindingRoles lists the roles in the order of the form. The first one is the default, because platforms expect full access.
+// bindingRoles lists the roles in the order of the form. The first one is the default, because platforms expect
+// full access.
 func bindingRoles() []string {
 	return []string{string(environment.RoleAdmin), string(environment.RoleEdit), string(environment.RoleView)}
 }
@@ -43,7 +46,8 @@ func bindingForm() (form, error) {
 	}, []string{"role", "expiration_seconds"}, nil)
 }
 
-// ResolveBinding decodes the parameters of a binding and adds defaults. Its errors are of kind invalid and name the field.
+// ResolveBinding decodes the parameters of a binding and adds defaults. Absent parameters and null count as an
+// empty object. Errors are of kind invalid and name the field.
 func ResolveBinding(raw json.RawMessage) (BindingParameters, error) {
 	given := struct {
 		Role              *string  `json:"role"`
@@ -83,4 +87,5 @@ func ResolveBinding(raw json.RawMessage) (BindingParameters, error) {
 	return resolved, nil
 }
 
+// seconds returns the duration in whole seconds, the unit of the parameters.
 func seconds(d time.Duration) int { return int(d / time.Second) }

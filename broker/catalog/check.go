@@ -20,7 +20,7 @@ const openStack = "openstack"
 // maxText is the longest text that platforms show, in characters.
 const maxText = 255
 
-// problems collects errors. Each one starts with the place.
+// problems collects errors. Each error starts with the place: the file, and the entry in it.
 type problems []error
 
 // unless adds the error unless the condition holds.
@@ -48,7 +48,8 @@ func (p *problems) network(place, cidr string) {
 	p.unless(err == nil && prefix == prefix.Masked(), "%s: %q is not a network", place, cidr)
 }
 
-// check reports all errors of the files at once.
+// check reports all errors of the files at once, so that an operator need not start the broker once for each
+// error.
 func (c *content) check(providers map[string]providerFile, options Options) error {
 	var found problems
 
@@ -97,7 +98,7 @@ func (c *content) check(providers map[string]providerFile, options Options) erro
 	return errors.Join(found...)
 }
 
-// checkID checks that an id is a GUID and unique among services and plans: platforms store ids and find instances by them.
+// checkID checks that an ID is a GUID and unique among the service and its plans, as Cloud Foundry requires.
 func (c *content) checkID(found *problems, ids map[string]bool, place, id string) {
 	_, err := uuid.Parse(id)
 	found.unless(err == nil, "%s: id %q is not a GUID", place, id)
@@ -106,7 +107,8 @@ func (c *content) checkID(found *problems, ids map[string]bool, place, id string
 	ids[id] = true
 }
 
-// check reports the errors of one plan. A plan for clusters of tenants has no offers, so the rules of clusters do not apply to it.
+// check reports the errors of one plan. A plan for clusters of tenants has no offers, so the rules of clusters
+// do not apply to it.
 func (p *Plan) check(found *problems, place string) {
 	found.name(place, p.Name)
 	found.text(place+": description", p.Description)
@@ -141,7 +143,8 @@ func (p *Plan) check(found *problems, place string) {
 	p.checkOffers(found, place)
 }
 
-// checkParameters checks that the plan's parameters exist, and that those of updates can change in a running cluster.
+// checkParameters checks that the plan's parameters exist, and that those of updates can change in a running
+// cluster.
 func (p *Plan) checkParameters(found *problems, place string) {
 	for _, parameter := range slices.Concat(p.Parameters, p.Updates, p.Required) {
 		found.unless(p.schemas[parameter] != nil, "%s: parameter %q is not known", place, parameter)
@@ -166,7 +169,8 @@ func (p *Plan) checkBounds(found *problems, place string) {
 	}
 }
 
-// checkTarget checks that the other plan offers all machines of this one, so that clusters may change to it.
+// checkTarget checks that the plan with the name offers all machine types of this plan on the same providers: a
+// changed cluster keeps its machine type.
 func (p *Plan) checkTarget(found *problems, name string, plans []*Plan) {
 	index := slices.IndexFunc(plans, func(other *Plan) bool { return other.Name == name })
 	if index < 0 || name == p.Name {
@@ -189,8 +193,8 @@ func containsAll(names, wanted []string) bool {
 	return !slices.ContainsFunc(wanted, func(name string) bool { return !slices.Contains(names, name) })
 }
 
-// checkOffers checks that each offer refers to regions and machine types of its provider, and that every order without parameters has a
-// provider and a region.
+// checkOffers checks that each offer refers to regions and machine types of its provider, and that an order
+// without parameters gets a provider and a region from every platform region.
 func (p *Plan) checkOffers(found *problems, place string) {
 	found.unless(len(p.Offers) > 0, "%s: it has no offers", place)
 	found.unless(len(p.Offers) < 2 || p.takes(paramProvider) != p.ProviderByPlatform,
@@ -259,7 +263,8 @@ func (p providerFile) check(found *problems, place, name string) {
 	}
 }
 
-// check reports regions and providers that do not exist. A wrong region would otherwise surface only in an order from that platform.
+// check reports regions and providers that do not exist. Without the check, a wrong name would show only in an
+// order from that platform.
 func (p platformsFile) check(found *problems, providers map[string]providerFile) {
 	known := func(name, provider, region string) {
 		found.unless(len(providers[provider].Regions[region].Zones) > 0, "platform region %s: %s has no region %q", name, provider, region)

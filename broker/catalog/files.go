@@ -2,7 +2,8 @@ package catalog
 
 import "github.com/environment-broker/environment-broker/internal/environment"
 
-// The types of the catalog's files. Unknown fields are errors. check.go has the rules that the values must follow.
+// The types of the catalog's files. Unknown fields are errors. check.go has the rules that the values must
+// follow.
 
 // serviceFile is catalog.yaml.
 type serviceFile struct {
@@ -27,7 +28,8 @@ type serviceFile struct {
 
 // platformsFile is platforms.yaml.
 type platformsFile struct {
-	// ProviderByDigit maps the first digit in the name of a platform region to a provider, for plans with providerByPlatform.
+	// ProviderByDigit maps the first digit in the name of a platform region to a provider, for plans with
+	// providerByPlatform.
 	ProviderByDigit map[string]string `json:"providerByDigit"`
 	// Regions maps the names of platform regions, such as cf-eu10, to their rules. Other regions have no rules.
 	Regions map[string]platform `json:"regions"`
@@ -37,7 +39,8 @@ type platformsFile struct {
 type platform struct {
 	// Defaults maps providers to the region of orders that name none.
 	Defaults map[string]string `json:"defaults"`
-	// Only maps providers to the allowed regions. If it is not empty, providers without an entry are not allowed.
+	// Only maps providers to the allowed regions. If it is not empty, providers without an entry are not
+	// allowed.
 	Only map[string][]string `json:"only"`
 	// EUAccess restricts operators of the runtimes to those in the European Union.
 	EUAccess bool `json:"euAccess"`
@@ -55,8 +58,8 @@ type planFile struct {
 	// Free reports that instances cost nothing. Costs are shown by marketplaces; the broker charges nobody.
 	Free  bool   `json:"free"`
 	Costs []cost `json:"costs"`
-	// Maintenance has the version that instances reach by an update with maintenance_info. Raise it with every change that running
-	// instances should get.
+	// Maintenance has the version that instances reach by an update with maintenance_info. Raise it with every
+	// change that running instances should get.
 	Maintenance struct {
 		Version     string `json:"version"`
 		Description string `json:"description"`

@@ -28,13 +28,13 @@ type Options struct {
 	EnablePlans []string
 	// OIDC is the default for orders without one. Nil leaves it to the Provisioner.
 	OIDC *environment.OIDC
-	// OnePerAccount names the plans with a quota of one instance for each global account. Unknown names are ignored, because the setting
-	// also applies to catalogs without these plans.
+	// OnePerAccount names the plans with a quota of one instance for each global account. Unknown names are
+	// ignored, because the setting also applies to catalogs without these plans.
 	OnePerAccount []string
 }
 
-// Catalog is the service with its plans. Reload replaces all of it atomically; a Plan in use stays as it was. A Catalog is safe for
-// concurrent use.
+// Catalog is the service with its plans. Reload replaces all of it atomically; a Plan in use stays as it was. A
+// Catalog is safe for concurrent use.
 type Catalog struct {
 	options Options
 	current atomic.Pointer[content]
@@ -47,21 +47,24 @@ type content struct {
 	service   serviceFile
 	platforms platformsFile
 	plans     []*Plan
-	// body is the response to GET /v2/catalog, rendered once because platforms fetch it often. etag is its entity tag, with quotes.
+	// body is the response to GET /v2/catalog, rendered once because platforms fetch it often. etag is its
+	// entity tag, with quotes.
 	body []byte
 	etag string
 	// sum is the checksum of the files.
 	sum string
 }
 
-// Load reads catalog.yaml, platforms.yaml, plans/ and providers/, and checks them as a whole: every error is reported at once.
+// Load reads catalog.yaml, platforms.yaml, plans/ and providers/, and checks them as a whole: every error is
+// reported at once.
 func Load(files fs.FS, options Options) (*Catalog, error) {
 	catalog := &Catalog{options: options}
 
 	return catalog, catalog.Reload(files)
 }
 
-// Reload reads the files again. When the files are invalid, it returns all errors and the catalog stays as it was.
+// Reload reads the files again. When the files are invalid, it returns all errors and the catalog stays as it
+// was.
 func (c *Catalog) Reload(files fs.FS) error {
 	read, err := load(files, c.options)
 	if err == nil {
@@ -109,8 +112,8 @@ func load(files fs.FS, options Options) (*content, error) {
 	return read, read.render(options)
 }
 
-// Plan returns a plan of the service, or an error of kind invalid that names the wrong ID. It also returns plans that are not offered,
-// because their instances can still be updated.
+// Plan returns a plan of the service, or an error of kind invalid that names the wrong ID. It also returns
+// plans that are not offered, because their instances can still be updated.
 func (c *Catalog) Plan(serviceID, planID string) (*Plan, error) {
 	current := c.current.Load()
 
@@ -127,7 +130,8 @@ func (c *Catalog) Plan(serviceID, planID string) (*Plan, error) {
 	return nil, failure.New(failure.Invalid, "plan_id %q is not a plan of service %s", planID, current.service.Name)
 }
 
-// Published is the catalog for platforms: the body of the response and its entity tag. Callers must not change the body.
+// Published is the catalog for platforms: the body of the response and its entity tag. Callers must not change
+// the body.
 type Published struct {
 	Body []byte
 	ETag string
@@ -179,8 +183,8 @@ func (l *loader) decode(name string, content []byte, into any) {
 	}
 }
 
-// fingerprint returns a checksum of the files, empty if they cannot be read. It includes the name and the length of each file, so that moving
-// text from one file to another changes it.
+// fingerprint returns a checksum of the files, empty if they cannot be read. It includes the name and the
+// length of each file, so that moving text from one file to another changes it.
 func fingerprint(files fs.FS) string {
 	sum := sha256.New()
 
@@ -201,7 +205,8 @@ func fingerprint(files fs.FS) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// readProviders reads all files in providers/. Their names without the extension are the keys that plans refer to.
+// readProviders reads all files in providers/. Their names without the extension are the keys that plans refer
+// to.
 func (l *loader) readProviders() {
 	names, err := fs.Glob(l.files, "providers/*.yaml")
 	if err != nil || len(names) == 0 {

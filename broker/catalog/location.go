@@ -7,15 +7,19 @@ import (
 	"strings"
 )
 
-// location is where a cluster runs.
+// location is the provider and the region of a cluster.
 type location struct {
 	offer    offer
 	provider providerFile
-	region   string
+	// region is the provider's name of the region.
+	region string
+	// euAccess is set by the platform region, not by the provider's region.
 	euAccess bool
 }
 
-// locate chooses the location of a cluster: by the parameters, else by the platform region, else the plan's default.
+// locate chooses the location of a cluster: by the parameters, else by the platform region, else the plan's
+// default. It adds a violation if the parameters name a location that the plan or the platform region does not
+// allow; the result then has no meaning.
 func (p *Plan) locate(given parameters, platformRegion string, wrong *Violations) location {
 	platform := p.platforms.Regions[platformRegion]
 	offer := p.chooseOffer(given.Provider, platformRegion, wrong)
@@ -46,7 +50,9 @@ func (p *Plan) locate(given parameters, platformRegion string, wrong *Violations
 	return chosen
 }
 
-// chooseOffer returns the offer of the chosen provider. It adds a violation if the platform region does not allow it.
+// chooseOffer returns the offer of the given provider, or of the provider that belongs to the platform region,
+// or else the first allowed offer. It adds a violation if the plan has no such offer, or the platform region
+// does not allow it.
 func (p *Plan) chooseOffer(given, platformRegion string, wrong *Violations) offer {
 	only := p.platforms.Regions[platformRegion].Only
 	allowed := slices.DeleteFunc(slices.Clone(p.Offers), func(offer offer) bool {
@@ -76,7 +82,9 @@ func (p *Plan) chooseOffer(given, platformRegion string, wrong *Violations) offe
 	return allowed[0]
 }
 
-// providerOf returns the provider that the first digit of a platform region stands for, or an empty text.
+// providerOf returns the provider for the first digit in the name of a platform region, such as aws for
+// cf-us10. A digit without a provider is returned itself, for the error text. The result is empty if the name
+// has no digit.
 func (p platformsFile) providerOf(region string) string {
 	for _, char := range region {
 		if char >= '0' && char <= '9' {
@@ -87,7 +95,8 @@ func (p platformsFile) providerOf(region string) string {
 	return ""
 }
 
-// zones returns the full names of the zones of a region that have the machine type.
+// zones returns the full names of the zones of a region that have the machine type, in the order of the file.
+// An empty machine type means all zones.
 func (p providerFile) zones(region, machine string) []string {
 	letters := p.Regions[region].Zones
 	if limited, some := p.Limited[machine]; some {

@@ -6,7 +6,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// maxNodesPrefix is the longest prefix of the nodes' range, of which each zone gets two eighths.
+// maxNodesPrefix is the longest prefix of the nodes' range. Each zone gets two eighths of the range, so a
+// longer prefix leaves a zone fewer than 64 addresses for its workers.
 const maxNodesPrefix = 23
 
 // networking has the ranges of addresses in an order, or the defaults of a provider.
@@ -16,7 +17,8 @@ type networking struct {
 	Services string `json:"services"`
 }
 
-// checkNetworks checks that the ranges are valid and overlap neither each other nor reserved ones.
+// checkNetworks checks that the ranges are valid, and overlap neither each other nor reserved ranges. Ranges
+// never change later, so a mistake would cost the tenant a new cluster.
 func checkNetworks(wrong *Violations, cluster environment.Cluster, reserved []string) {
 	type network struct {
 		name   string

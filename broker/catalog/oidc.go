@@ -7,14 +7,15 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// oidcParameters configures OpenID Connect: with the fields, or with a list of one entry that has them.
+// oidcParameters is the parameter oidc: its fields, or a list of one object with the same fields.
 type oidcParameters struct {
 	environment.OIDC
 
 	List []environment.OIDC `json:"list"`
 }
 
-// NewOIDC returns the default configuration for an issuer.
+// NewOIDC returns the default configuration for an issuer: names from the claim sub without a prefix, groups
+// from the claim groups, RS256.
 func NewOIDC(issuerURL, clientID string) *environment.OIDC {
 	return &environment.OIDC{
 		IssuerURL: issuerURL, ClientID: clientID,
@@ -22,8 +23,8 @@ func NewOIDC(issuerURL, clientID string) *environment.OIDC {
 	}
 }
 
-// over merges the given fields into the present configuration, or into the defaults if it is nil. Without given fields it returns the
-// present configuration.
+// over merges the given fields into the present configuration, or into the defaults if it is nil. Without given
+// fields it returns the present configuration.
 func (given oidcParameters) over(present *environment.OIDC) *environment.OIDC {
 	fields := given.OIDC
 	if len(given.List) > 0 {
@@ -59,7 +60,8 @@ func (given oidcParameters) check(wrong *Violations) {
 		"it has both a list and single fields: use one of the two")
 }
 
-// checkOIDC checks that the cluster can verify tokens of the issuer.
+// checkOIDC checks that an API server accepts the configuration: it refuses to start with an issuer that does
+// not use https. No request is sent to the issuer.
 func checkOIDC(wrong *Violations, oidc *environment.OIDC) {
 	if oidc == nil {
 		return

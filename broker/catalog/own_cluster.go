@@ -11,7 +11,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// applyOwn returns the tenant's cluster with the given parameters. It checks the kubeconfig; violations never quote it.
+// applyOwn returns the tenant's cluster with the given parameters, present ones for an update or none for an
+// order. It checks the kubeconfig: a kubeconfig that names files or programs would run them in the broker.
+// Violations never quote the kubeconfig.
 func (given parameters) applyOwn(present *environment.OwnCluster, wrong *Violations) *environment.OwnCluster {
 	own := environment.OwnCluster{}
 	if present != nil {
@@ -40,7 +42,8 @@ func (given parameters) applyOwn(present *environment.OwnCluster, wrong *Violati
 	return &own
 }
 
-// WithoutSecrets returns the parameters without secret ones.
+// WithoutSecrets returns the parameters without secret ones, for responses. Malformed parameters, which are
+// never stored, are returned as they are.
 func WithoutSecrets(parameters json.RawMessage) json.RawMessage {
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(parameters, &fields); err != nil || fields[paramKubeconfig] == nil {

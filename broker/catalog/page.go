@@ -12,8 +12,8 @@ import (
 //go:embed page.md.tmpl
 var pageTemplate string
 
-// Page describes the catalog for users, in Markdown: docs/user/plans.md is generated from the result. Templates list maps in the order of
-// their keys, so the same files always give the same page.
+// Page describes the catalog for users, in Markdown: docs/user/plans.md is generated from the result. Templates
+// list maps in the order of their keys, so the same files always give the same page.
 func (c *Catalog) Page() ([]byte, error) {
 	current := c.current.Load()
 	providers := current.plans[0].providers
@@ -61,7 +61,7 @@ func (p *Plan) rows() []row {
 	return rows
 }
 
-// appendRows appends the row of a parameter and those of its fields. The parameter of an update is marked as such.
+// appendRows appends the row of a parameter, followed by the rows of its fields in the order of forms.
 func appendRows(rows []row, name string, schema any, updatable bool) []row {
 	property, ok := schema.(map[string]any)
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// Names of parameters with rules in the code.
+// Names of parameters with rules in the code. Platforms and scripts use them, so they never change.
 const (
 	paramProvider      = "provider"
 	paramRegion        = "region"
@@ -21,7 +21,7 @@ const (
 	paramZones         = "zones"
 )
 
-// maxName is the longest name of a runtime, in characters.
+// maxName is the longest name of a runtime, in characters. The Shoot has another, shorter name.
 const maxName = 64
 
 // parameters are those of an order or an update. A field that was not sent is nil or zero.
@@ -47,7 +47,8 @@ type parameters struct {
 	ShootDomain string `json:"shootDomain"`
 }
 
-// apply sets the given parameters in the cluster.
+// apply sets the given parameters in the cluster. Parameters that were not sent, and empty texts and lists,
+// keep the cluster's values.
 func (given parameters) apply(cluster *environment.Cluster) {
 	cluster.MachineType = cmp.Or(given.MachineType, cluster.MachineType)
 	setTo(&cluster.VolumeSizeGB, given.VolumeSizeGB)
@@ -72,7 +73,7 @@ func (given parameters) apply(cluster *environment.Cluster) {
 	cluster.OIDC = given.OIDC.over(cluster.OIDC)
 }
 
-// setTo sets a number unless the given one is nil.
+// setTo sets a number unless the given one is nil. A zero is a value: maxUnavailable may be 0.
 func setTo(number, given *int) {
 	if given != nil {
 		*number = *given
@@ -82,10 +83,11 @@ func setTo(number, given *int) {
 // purposes are the purposes of Gardener that users may choose.
 func purposes() []string { return []string{"evaluation", "testing", "development", "production"} }
 
-// ownParameters are the parameters that apply to a cluster of the tenant.
+// ownParameters returns the parameters that apply to a cluster of the tenant.
 func ownParameters() []string { return []string{"name", paramKubeconfig, "shootName", "shootDomain"} }
 
-// updatable are the parameters that a plan may allow in updates.
+// updatable returns the parameters that a plan may allow in updates, because Gardener can change them in a
+// running cluster.
 func updatable() []string {
 	return []string{
 		paramMachineType, paramAutoScalerMin, paramAutoScalerMax, paramVolumeSize, paramMaxSurge, "maxUnavailable", "oidc", "administrators",
@@ -99,8 +101,9 @@ var parameterFile []byte
 // schemas are JSON schemas by the name of the parameter.
 type schemas map[string]map[string]any
 
-// completeSchemas adds the keywords that depend on the plan to the schemas of parameters.yaml. It runs once, after the plan was checked,
-// and relies on the checks: a plan without offers takes none of the parameters that offers describe.
+// completeSchemas adds the keywords that depend on the plan to the schemas of parameters.yaml. It runs once,
+// after the plan was checked, and relies on the checks: a plan without offers takes none of the parameters that
+// offers describe.
 func (p *Plan) completeSchemas() {
 	p.schemas["name"]["maxLength"] = maxName
 	p.schemas["purpose"]["enum"], p.schemas["purpose"]["default"] = purposes(), p.Purpose

@@ -11,7 +11,8 @@ import (
 type Plan struct {
 	planFile
 
-	// providers, platforms and reserved are those of the whole catalog, by which Resolve chooses a location and networks.
+	// providers, platforms and reserved are those of the whole catalog, by which Resolve chooses a location and
+	// networks.
 	providers map[string]providerFile
 	platforms platformsFile
 	reserved  []string
@@ -26,11 +27,12 @@ type Plan struct {
 	create, update form
 }
 
-// MaintenanceVersion returns the version that orders and updates may have in maintenance_info. The platform takes it from the catalog.
+// MaintenanceVersion returns the version that orders and updates may have in maintenance_info. The platform
+// takes it from the catalog.
 func (p *Plan) MaintenanceVersion() string { return p.Maintenance.Version }
 
-// Offered reports whether new instances may be ordered. Plans that are not offered are missing from the published catalog, and their
-// existing instances work as before.
+// Offered reports whether new instances may be ordered. Plans that are not offered are missing from the
+// published catalog, and their existing instances work as before.
 func (p *Plan) Offered() bool { return p.offered }
 
 // OnePerAccount reports whether a global account may have only one instance of the plan.
@@ -54,8 +56,8 @@ func (p *Plan) makeForms() error {
 	return nil
 }
 
-// properties returns the schemas of the parameters. The schemas for an update have no defaults: platforms would send a default, and so change
-// a value that the user left out.
+// properties returns the schemas of the parameters. The schemas for an update have no defaults: platforms would
+// send a default, and so change a value that the user left out.
 func (p *Plan) properties(names []string, update bool) map[string]any {
 	properties := map[string]any{}
 

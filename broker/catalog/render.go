@@ -10,7 +10,8 @@ import (
 	"github.com/pivotal-cf/brokerapi/v10/domain"
 )
 
-// pollMargin is how much longer than an operation may run platforms poll it, for the time in the queue.
+// pollMargin is added to the longest run of an operation, for the time that the operation waits for earlier
+// ones. Platforms stop polling, and report a failure, after the sum of both.
 const pollMargin = time.Hour
 
 // publishedPlan is the library's type and the field that it lacks.
@@ -27,7 +28,8 @@ type publishedService struct {
 	Plans []publishedPlan `json:"plans"`
 }
 
-// render encodes the catalog and its entity tag.
+// render encodes the catalog and its entity tag, a checksum of the body: files that mean the same have the same
+// tag, on every replica.
 func (c *content) render(options Options) error {
 	binding, err := bindingForm()
 	if err != nil {
@@ -73,6 +75,7 @@ func (c *content) render(options Options) error {
 	return nil
 }
 
+// render returns the plan for platforms. The binding form is the same for all plans that can be bound.
 func (p *Plan) render(options Options, binding form) publishedPlan {
 	metadata := &domain.ServicePlanMetadata{DisplayName: p.DisplayName, Bullets: p.Bullets}
 	for _, cost := range p.Costs {

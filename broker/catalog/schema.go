@@ -9,20 +9,23 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// draft is the version of all schemas. Cloud Foundry checks catalogs against draft 4 and rejects later ones as unknown.
+// draft is the version of all schemas. Cloud Foundry checks catalogs against draft 4 and rejects later ones as
+// unknown.
 const draft = "http://json-schema.org/draft-04/schema#"
 
 // maxSchema is the longest schema that the protocol allows, in bytes.
 const maxSchema = 64 * 1024
 
-// form is the schema of a request's parameters and its validator.
+// form is the schema of a request's parameters, which platforms show as a form, and the validator compiled from
+// it. Requests are checked by exactly the published schema.
 type form struct {
 	schema    map[string]any
 	validator *jsonschema.Schema
 }
 
-// newForm returns the form of an object with the properties and no others. Platforms show them in the order. Fields that start with an
-// underscore are hints for the forms of SAP BTP.
+// newForm returns the form of an object with the properties and no others, which platforms show in the order.
+// Fields that start with an underscore are hints for the forms of SAP BTP. The place names the schema in
+// errors.
 func newForm(place string, properties map[string]any, order, required []string) (form, error) {
 	schema := map[string]any{
 		"$schema":              draft,
@@ -65,7 +68,7 @@ func newForm(place string, properties map[string]any, order, required []string) 
 	return form{schema: schema, validator: validator}, nil
 }
 
-// read decodes parameters that fit the schema. Missing parameters and null count as an empty object.
+// read checks parameters by the schema and decodes them. Missing parameters and null count as an empty object.
 func (f form) read(raw json.RawMessage) (parameters, Violations) {
 	var (
 		given parameters

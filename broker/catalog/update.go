@@ -9,9 +9,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// Update returns the current cluster with the parameters of an update, within the bounds of the plan. If the plan changes, it is a method
-// of the new plan. The provider offers different machine types in each region; without a region this is not checked. The error is of kind
-// invalid and names all violations.
+// Update returns the current cluster with the parameters of an update, within the bounds of the plan. For a
+// change of the plan, call the method of the new plan. The machine type is checked against the region, unless
+// the region is empty. The error is of kind invalid and names all violations.
 func (p *Plan) Update(cluster environment.Cluster, region string, parameters json.RawMessage) (environment.Cluster, error) {
 	given, wrong := p.update.read(parameters)
 	if len(wrong) > 0 {
@@ -41,8 +41,8 @@ func (p *Plan) Update(cluster environment.Cluster, region string, parameters jso
 	return cluster, nil
 }
 
-// clampNodes moves the numbers of nodes into the bounds of the plan. They are outside if another plan created the cluster, or this one with
-// other bounds.
+// clampNodes moves the numbers of nodes into the bounds of the plan. They are outside the bounds if another
+// plan created the cluster, or an earlier version of the plan's file.
 func (p *Plan) clampNodes(cluster *environment.Cluster) {
 	if p.Nodes.Highest == 0 {
 		cluster.AutoScalerMin, cluster.AutoScalerMax = p.Nodes.Min, p.Nodes.Max
@@ -54,8 +54,8 @@ func (p *Plan) clampNodes(cluster *environment.Cluster) {
 	cluster.AutoScalerMax = min(max(cluster.AutoScalerMax, p.Nodes.Lowest), p.Nodes.Highest)
 }
 
-// Upgrade returns the cluster after maintenance to the plan's current version: with the Kubernetes version of new clusters, unless it has a
-// later one.
+// Upgrade returns the cluster after maintenance to the plan's current version: with the Kubernetes version of
+// new clusters. A cluster with a later version keeps it, because Kubernetes cannot be downgraded.
 func (p *Plan) Upgrade(cluster environment.Cluster) environment.Cluster {
 	if cluster.Own != nil {
 		return cluster // maintained by its owner

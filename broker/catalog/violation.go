@@ -13,7 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Violation is a broken rule of the parameters of a request.
+// Violation is a broken rule of the parameters of a request. Its JSON form is part of the answer to a
+// validation.
 type Violation struct {
 	// Field is the parameter, such as networking.nodes, or empty if the rule concerns all of them.
 	Field string `json:"field"`
@@ -37,7 +38,7 @@ const (
 	ruleKubeconfig  = "kubeconfig"  // the kubeconfig is unusable
 )
 
-// Violations are all broken rules of a request.
+// Violations are all broken rules of a request. Nil means that the parameters are valid.
 type Violations []Violation
 
 // unless adds a violation unless the condition holds.
@@ -66,7 +67,7 @@ func (v Violations) Err() error {
 	return failure.New(failure.Invalid, "parameters: %s", strings.Join(lines, "; "))
 }
 
-// violationsOf converts the error of a schema, sorted by field.
+// violationsOf converts the error of a schema, sorted by field: the library reports fields in random order.
 func violationsOf(invalid *jsonschema.ValidationError) Violations {
 	var found Violations
 
@@ -76,6 +77,7 @@ func violationsOf(invalid *jsonschema.ValidationError) Violations {
 	return found
 }
 
+// collect adds the leaves of a tree of errors, which name the field; inner errors only group them.
 func collect(invalid *jsonschema.ValidationError, printer *message.Printer, found *Violations) {
 	for _, cause := range invalid.Causes {
 		collect(cause, printer, found)

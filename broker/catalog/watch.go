@@ -12,30 +12,33 @@ import (
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 )
 
-// checkEvery is the interval between two checks of the files.
+// checkEvery is the interval between two checks of the files. A check reads all files, some 20 KiB.
 const checkEvery = 5 * time.Second
 
-// Watcher reloads a catalog when its files change. Invalid files leave it as it was: they are logged and recorded once, and reported by
-// Problem and by a metric until they are valid.
+// Watcher reloads a catalog when its files change. Invalid files leave it as it was: they are logged and
+// recorded once, and reported by Problem and by a metric until they are valid.
 type Watcher struct {
 	Catalog *Catalog
 	Files   fs.FS
-	// Record stores the result of a reload. After an error it is called again with the same one.
+	// Record stores the result of a reload in the audit log. After an error, Record is called again with the
+	// same result.
 	Record func(ctx context.Context, reload Reload) error
 	Clock  clock.WithTicker
 	Log    logrus.FieldLogger
 }
 
-// Reload is the result of reading changed files.
+// Reload is the result of reading changed files. Either Problem is set, or the catalog has the content of the
+// files.
 type Reload struct {
-	// Before and After are the entity tags of the catalog. They are equal if the files are invalid or mean the same.
+	// Before and After are the entity tags of the catalog. They are equal if the files are invalid or mean the
+	// same.
 	Before, After string
 	// Problem is the error of invalid files, else empty.
 	Problem string
 }
 
-// Part returns the part of the service that checks the files. It reads them when two checks find the same change, because they may still be
-// being written at the first one.
+// Part returns the part of the service that checks the files. It reads them when two checks find the same
+// change, because they may still be being written at the first one.
 func (w Watcher) Part() lifecycle.Part {
 	loaded := w.Catalog.current.Load().sum
 	last := loaded
@@ -64,7 +67,7 @@ func (w Watcher) Part() lifecycle.Part {
 	}}.Part()
 }
 
-// Reload reads the files now.
+// Reload reads the files now, without waiting for a second check, and logs the result.
 func (w Watcher) Reload() Reload {
 	now, before := w.Clock.Now(), w.Catalog.Published().ETag
 
@@ -87,10 +90,11 @@ type Problem struct {
 	Since time.Time
 }
 
-// Problem returns the error of the files that were read last, nil if they are the current catalog.
+// Problem returns the error of the files that were read last, nil if the catalog has their content. Each
+// replica reads its own files.
 func (c *Catalog) Problem() *Problem { return c.problem.Load() }
 
-// Metric returns a gauge that is 1 while the files are invalid.
+// Metric returns a gauge that is 1 while the files are invalid. resources/alerts.yaml has an alert on it.
 func (c *Catalog) Metric() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: "environment_broker", Subsystem: "catalog", Name: "rejected",

@@ -1,5 +1,10 @@
-// Package expiry ends the instances of plans with a limited lifetime: it removes their runtimes and keeps the instances until they are
-// deleted. Periods configures the plans, Expirer expires single instances for operators and, in the background, all that are due.
+// Package expiry ends the instances of plans with a limited lifetime: it removes their runtimes and keeps the
+// instances until they are deleted. Periods configures the plans. Expirer expires single instances for
+// operators and, in the background, all instances that are due.
+//
+// An expired instance stays expired: no update or resumption brings its runtime back. Expiring an instance is
+// idempotent, so any number of replicas may search for due instances at the same time. A suspension that fails
+// is retried every hour until it succeeds.
 package expiry
 
 import (
@@ -28,7 +33,7 @@ import (
 const (
 	// checkEvery is the interval between two searches for due instances.
 	checkEvery = 5 * time.Minute
-	// retryAfter is the pause after a failed suspension.
+	// retryAfter is the pause after a failed suspension, whose cause usually needs an operator.
 	retryAfter = time.Hour
 	// pageSize is the number of due instances that one query returns.
 	pageSize = 100
@@ -37,8 +42,8 @@ const (
 	reasonDue = "the lifetime of the instance is over"
 )
 
-// Periods maps the names of plans to the lifetime of their instances, which may be suspended and expire. With 0, instances expire only when
-// an operator expires them.
+// Periods maps the names of plans to the lifetime of their instances. Only instances of these plans may be
+// suspended and expire. With the lifetime 0, instances expire only when an operator expires them.
 type Periods map[string]time.Duration
 
 // Has reports whether instances of the plan may be suspended and expire.
@@ -48,7 +53,8 @@ func (p Periods) Has(plan string) bool {
 	return has
 }
 
-// End returns when an instance of the plan expires, zero for never.
+// End returns the time at which an instance of the plan expires, zero for never. A new configuration does not
+// change existing instances.
 func (p Periods) End(plan string, created time.Time) time.Time {
 	if p[plan] == 0 {
 		return time.Time{}
@@ -57,7 +63,7 @@ func (p Periods) End(plan string, created time.Time) time.Time {
 	return created.Add(p[plan])
 }
 
-// Check rejects negative lifetimes and empty names.
+// Check rejects negative lifetimes and empty names. It does not know the catalog, so it accepts unknown plans.
 func (p Periods) Check() error {
 	for plan, period := range p {
 		if period < 0 || strings.TrimSpace(plan) == "" {
@@ -68,22 +74,25 @@ func (p Periods) Check() error {
 	return nil
 }
 
-// Expirer expires instances.
+// Expirer expires instances. It has no state of its own and is safe for concurrent use.
 type Expirer struct {
+	// DB is the database of the stores, so that the instance and the suspension are written in one transaction.
 	DB         *storage.DB
 	Instances  *instances.Store
 	Operations *operations.Store
 	Periods    Periods
 	// Recorder records each expiry.
 	Recorder *audit.Recorder
-	// Wake makes the engine look for due operations. It is called after a commit.
+	// Wake makes the engine look for due operations. It is called after a commit and must not block.
 	Wake  func()
 	Clock clock.PassiveClock
 }
 
-// Expire marks an instance as expired and accepts a suspension, which runs after the unfinished operations of the instance. It returns the
-// id of the suspension, empty if the runtime is already gone. A repeated call returns the same suspension while it runs, and accepts
-// another one after it failed. The reason goes to the audit log. Errors are of package failure, or those of the database.
+// Expire marks an instance as expired and accepts a suspension, which runs after the unfinished operations of
+// the instance. It returns the ID of the suspension, empty if the runtime is already gone. A repeated call
+// returns the same suspension while it runs, and accepts another one after it failed. The reason goes to the
+// audit log and to the timeline of the suspension. Errors are of package failure, or those of the database:
+// NotFound without the instance, Invalid if the plan has no lifetime, Conflict during a deletion.
 func (e Expirer) Expire(ctx context.Context, instanceID, reason string) (string, error) {
 	var done outcome
 
@@ -123,8 +132,10 @@ func (e Expirer) Expire(ctx context.Context, instanceID, reason string) (string,
 type outcome struct {
 	// operation is the suspension, empty if the runtime is already gone.
 	operation string
-	// accepted reports that the operation is new, expired that the instance was not expired before.
-	accepted, expired bool
+	// accepted reports that the suspension is new.
+	accepted bool
+	// expired reports that the instance was not expired before.
+	expired bool
 }
 
 // expire decides inside the transaction. Touching the instance first serializes concurrent decisions.
@@ -186,7 +197,7 @@ func (e Expirer) expire(ctx context.Context, tx storage.Tx, id, reason string) (
 	return done, err
 }
 
-// suspend accepts the operation that removes the runtime.
+// suspend accepts the operation that removes the runtime, and returns its ID.
 func (e Expirer) suspend(ctx context.Context, tx storage.Tx, instance environment.Instance, reason string, now time.Time,
 ) (string, error) {
 	suspension, err := environment.NewOperation(environment.KindSuspend, instance, nil, now)
@@ -214,7 +225,8 @@ func expired(instance environment.Instance, now time.Time) environment.Instance 
 	return instance
 }
 
-// Part returns the part that calls ExpireDue periodically. It may run on any number of replicas: each instance gets one suspension.
+// Part returns the part that calls ExpireDue periodically. It may run on any number of replicas: each instance
+// gets one suspension.
 func (e Expirer) Part(clock clock.WithTicker, log logrus.FieldLogger) lifecycle.Part {
 	return lifecycle.Periodic{
 		Name: "expiry", Every: checkEvery, Clock: clock, Log: log,
@@ -222,7 +234,8 @@ func (e Expirer) Part(clock clock.WithTicker, log logrus.FieldLogger) lifecycle.
 	}.Part()
 }
 
-// ExpireDue expires all instances whose lifetime is over. It continues after an error and returns all of them.
+// ExpireDue expires all instances whose lifetime is over, each in a transaction of its own. It continues after
+// the error of an instance, and returns the joined errors.
 func (e Expirer) ExpireDue(ctx context.Context) error {
 	var failed []error
 
@@ -242,6 +255,8 @@ func (e Expirer) ExpireDue(ctx context.Context) error {
 	}
 }
 
+// expireDue expires one instance, unless its last suspension failed less than retryAfter ago. Instances that an
+// update or a deletion has changed since the search are skipped.
 func (e Expirer) expireDue(ctx context.Context, id string) error {
 	past, err := e.Operations.OfInstance(ctx, e.DB.Reader(), id)
 	if err != nil || failedSince(past, e.Clock.Now().Add(-retryAfter)) {

@@ -14,7 +14,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// listAudit returns a page of the audit log, newest first. since is inclusive and until exclusive.
+// listAudit returns a page of the audit log, newest first. The parameter since is inclusive, until exclusive.
+// The log is not counted: its number of entries means nothing to operators, and counting would read all of
+// them.
 func (a *api) listAudit(r *http.Request, query query) (httpserver.Response, error) {
 	filter := auditlog.Filter{
 		InstanceID: query.Get("instance_id"), OrderedBy: query.Get("user"), Action: query.Get("action"),
@@ -43,7 +45,7 @@ func (a *api) listAudit(r *http.Request, query query) (httpserver.Response, erro
 	return httpserver.OK(list), err
 }
 
-// auditEntry converts an entry. Before and After have only the changed fields of an update.
+// auditEntry converts an entry of the store. Before and After have only the changed fields of an update.
 func auditEntry(entry auditlog.Entry) operatorapi.AuditEntry {
 	return operatorapi.AuditEntry{
 		ID: entry.ID, At: entry.At, Action: entry.Action, InstanceID: entry.InstanceID, OperationID: entry.OperationID,
@@ -56,7 +58,8 @@ func auditEntry(entry auditlog.Entry) operatorapi.AuditEntry {
 	}
 }
 
-// targetOf returns the action of a request and its instance or operation, for the audit log. A GET request has none.
+// targetOf returns the action of a request and its instance or operation, for the audit entry of a rejected
+// request. A GET request changes nothing and has no target.
 func targetOf(r *http.Request) audit.Target {
 	var target audit.Target
 

@@ -28,7 +28,8 @@ func (a *api) listBindings(r *http.Request) (httpserver.Response, error) {
 	return httpserver.OK(list), nil
 }
 
-// binding converts a binding of the instance.
+// binding converts a binding of the instance. The shown state also reports a ready binding whose credentials do
+// not work: orphaned if the instance has another runtime or none, expired after its lifetime.
 func (a *api) binding(binding environment.Binding, instance environment.Instance) operatorapi.Binding {
 	state := string(binding.State)
 

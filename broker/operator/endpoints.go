@@ -19,14 +19,16 @@ import (
 const (
 	// endpointAge limits the age of a cached endpoint, because clusters rotate their certificates.
 	endpointAge = 10 * time.Minute
-	// maxEndpoints limits the size of the cache, which drops the endpoint that was not used for the longest time.
+	// maxEndpoints limits the size of the cache, which drops the endpoint that was not used for the longest
+	// time.
 	maxEndpoints = 4096
-	// callRate and callBurst limit calls of the Provisioner: calls per second, and calls in a row after a pause.
+	// callRate and callBurst limit calls of the Provisioner: calls per second, and calls in a row after a
+	// pause.
 	callRate  = 5
 	callBurst = 20
 )
 
-// endpoint is the public part of a cluster's connection data.
+// endpoint is the public part of a cluster's connection data: it grants no access.
 type endpoint struct {
 	// server is the URL of the API server.
 	server string
@@ -34,12 +36,18 @@ type endpoint struct {
 	ca []byte
 }
 
-// cachedEndpoints reads endpoints from admin kubeconfigs and caches them by runtime.
+// cachedEndpoints reads endpoints from admin kubeconfigs, whose credentials it drops, and caches the endpoints
+// by runtime.
+//
+// Unauthenticated requests ask for endpoints, and an admin kubeconfig costs calls of the Provisioner and of
+// Gardener. The cache and one limit for all clients together bound this cost. Only valid endpoints are cached.
+// It is safe for concurrent use.
 type cachedEndpoints struct {
 	kubeconfigs Kubeconfigs
 	clock       clock.PassiveClock
 	calls       *rate.Limiter
-	cache       *cache.LRUExpireCache
+	// cache has endpoints by the ID of the runtime.
+	cache *cache.LRUExpireCache
 }
 
 func newCachedEndpoints(kubeconfigs Kubeconfigs, clock clock.PassiveClock) *cachedEndpoints {
@@ -49,7 +57,8 @@ func newCachedEndpoints(kubeconfigs Kubeconfigs, clock clock.PassiveClock) *cach
 	}
 }
 
-// of returns the endpoint of the instance's runtime. Its errors are of package failure, or a Refusal beyond the rate of calls.
+// of returns the endpoint of the instance's runtime. Its errors are of package failure, or a Refusal with 429
+// above the rate of calls. Two concurrent requests for the same runtime may both call the Provisioner.
 func (e *cachedEndpoints) of(ctx context.Context, instance environment.Instance) (endpoint, error) {
 	if cached, fresh := e.cache.Get(instance.RuntimeID); fresh {
 		if known, ok := cached.(endpoint); ok {
@@ -76,7 +85,7 @@ func (e *cachedEndpoints) of(ctx context.Context, instance environment.Instance)
 	return found, err
 }
 
-// endpointIn returns the cluster of the current context.
+// endpointIn returns the cluster of the current context. The error never quotes the kubeconfig.
 func endpointIn(kubeconfig secret.String) (endpoint, error) {
 	parsed, err := clientcmd.Load([]byte(kubeconfig.Reveal()))
 	if err == nil {

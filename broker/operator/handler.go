@@ -39,33 +39,37 @@ const (
 	textNoInstance = "The instance does not exist."
 )
 
-// Kubeconfigs creates kubeconfigs with cluster-admin rights. Its errors are of package failure.
+// Kubeconfigs creates kubeconfigs with cluster-admin rights. Its errors are of package failure. Each call
+// creates a new kubeconfig, which expires by itself; there is no way to revoke one.
 type Kubeconfigs interface {
 	AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error)
 }
 
-// Expirer expires an instance and returns the ID of the operation that removes its runtime, or an empty ID if it has none. Its errors
-// are of package failure.
+// Expirer expires an instance and returns the ID of the operation that removes its runtime, or an empty ID if
+// it has none. Its errors are of package failure.
 type Expirer interface {
 	Expire(ctx context.Context, instanceID, why string) (operationID string, err error)
 }
 
 // Options are the dependencies of the handler.
 type Options struct {
+	// DB is the database of the stores, so that one transaction can write to several of them.
 	DB         *storage.DB
 	Instances  *instances.Store
 	Operations *operations.Store
 	Bindings   *bindings.Store
-	// Recorder records changes and rejected requests; Entries reads them.
+	// Recorder writes accepted and rejected changes to the audit log. Entries reads the log.
 	Recorder *audit.Recorder
 	Entries  *auditlog.Store
 	// Authorizer authenticates users and checks their roles.
-	Authorizer  *auth.Authorizer
-	Clock       clock.PassiveClock
-	Log         logrus.FieldLogger
+	Authorizer *auth.Authorizer
+	Clock      clock.PassiveClock
+	// Log gets a line for each request, and one for each intervention.
+	Log logrus.FieldLogger
+	// Kubeconfigs serves administrators, and users by the endpoints in the kubeconfigs.
 	Kubeconfigs Kubeconfigs
-	// OIDC is the issuer at which users of runtimes log in, unless the runtime has its own. Without an issuer, kubeconfigs for users
-	// contain no user.
+	// OIDC is the issuer at which users of runtimes log in, unless the runtime has its own. Without an issuer,
+	// kubeconfigs for users contain no user.
 	OIDC environment.OIDC
 	// Engine knows the kinds of operations that this broker runs, and which of their steps may be skipped.
 	Engine  *process.Engine[environment.Data]
@@ -74,19 +78,21 @@ type Options struct {
 	Wake func()
 	// Stages lists the stages of each kind of operation in order.
 	Stages map[string][]string
-	// Systems are the upstream systems as this replica sees them.
+	// Systems are the upstream systems, whose state is that of this replica: each replica has circuit breakers
+	// of its own.
 	Systems []*upstream.System
+	// Catalog is shown with the error that keeps this replica from loading changed files.
 	Catalog *catalog.Catalog
 }
 
-// api implements the routes.
+// api implements the routes of openapi.yaml.
 type api struct {
 	Options
 
 	endpoints *cachedEndpoints
 }
 
-// NewHandler returns the operator API.
+// NewHandler returns the handler of the operator API. Paths outside of the API are not found.
 func NewHandler(options Options) http.Handler {
 	api := &api{Options: options, endpoints: newCachedEndpoints(options.Kubeconfigs, options.Clock)}
 
@@ -113,7 +119,8 @@ func NewHandler(options Options) http.Handler {
 	)
 }
 
-// guarded returns the endpoint of the route behind the check of its role.
+// guarded returns the endpoint of the route behind the check of its role. The audit sees a request before the
+// check, so that it can record a rejection.
 func (a *api) guarded(route route) http.Handler {
 	endpoint := withCode(route.serve)
 	if route.role == roleNone {
@@ -149,8 +156,11 @@ func withCode(endpoint httpserver.Endpoint) httpserver.Endpoint {
 	}
 }
 
+// invalid rejects a malformed request. Its description names the part of the request that the user has to
+// correct.
 func invalid(description string) error { return httpserver.Refuse(http.StatusBadRequest, description) }
 
+// conflict rejects a valid request because of the state of the operation or the instance.
 func conflict(description string) error { return httpserver.Refuse(http.StatusConflict, description) }
 
 func notFound(description string) error { return httpserver.Refuse(http.StatusNotFound, description) }
@@ -170,7 +180,7 @@ func isText(value string) bool {
 	return !strings.ContainsRune(value, 0) && strings.ToValidUTF8(value, "") == value
 }
 
-// getDescription serves openapi.yaml.
+// getDescription serves openapi.yaml, from which clients are generated.
 func (a *api) getDescription(*http.Request) (httpserver.Response, error) {
 	return httpserver.Response{
 		Status: http.StatusOK, Body: operatorapi.Description, Header: http.Header{"Content-Type": {"application/yaml"}},

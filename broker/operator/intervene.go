@@ -28,7 +28,7 @@ import (
 const (
 	// maxReason limits the reason for an intervention, in characters.
 	maxReason = 500
-	// anonymous is the name of operators while the broker has no users.
+	// anonymous is the name of operators in logs and timelines while the broker requires no authentication.
 	anonymous = "somebody"
 
 	textNoOperation  = "The operation does not exist."
@@ -42,18 +42,22 @@ type intervention struct {
 	operatorapi.Intervention
 
 	operationID string
-	by          string
-	now         time.Time
+	// by is the name of the user.
+	by string
+	// now is the time of the request, the same in all rows that the intervention writes.
+	now time.Time
 }
 
-// why is the line in the timeline.
+// why returns the user and the reason, for the timeline.
 func (i intervention) why() string { return "by " + i.by + ": " + i.Reason }
 
-// action carries out an intervention in the transaction and returns the ID of the operation to show: after a retry, the new one.
+// action carries out an intervention in the transaction. It returns the ID of the operation to show, which
+// after a retry is that of the new operation. An error of the action rolls the transaction back.
 type action func(ctx context.Context, tx storage.Tx, wanted intervention) (operationID string, err error)
 
-// intervene reads the request, carries out the action in one transaction, and answers with the resulting operation. The timeline and the
-// audit log record the user and the reason; the log has a line also for rejected requests. done completes "operation …" in the log.
+// intervene reads the request, carries out the action in one transaction, and answers with the resulting
+// operation. The timeline and the audit log record the user and the reason. The log has a line for accepted and
+// rejected requests alike, in which done completes the text "operation …".
 func (a *api) intervene(r *http.Request, name, done string, do action) (httpserver.Response, error) {
 	wanted, err := a.readIntervention(r)
 	line := a.Log.WithFields(logrus.Fields{
@@ -89,8 +93,9 @@ func (a *api) intervene(r *http.Request, name, done string, do action) (httpserv
 	return httpserver.Response{Status: http.StatusAccepted, Body: a.operation(record)}, nil
 }
 
-// carryOut runs the action and records it in the audit log, both in one transaction, and returns the operation to show. It maps the
-// errors of the stores to responses.
+// carryOut runs the action and writes the audit log in one transaction, and returns the operation to show. It
+// maps the errors of the stores to responses. A duplicate means that a concurrent request was accepted after
+// the action read the operations of the instance.
 func (a *api) carryOut(ctx context.Context, name string, do action, wanted intervention) (process.Record, error) {
 	var record process.Record
 
@@ -124,7 +129,8 @@ func (a *api) carryOut(ctx context.Context, name string, do action, wanted inter
 	return record, err
 }
 
-// recordIntervention writes the intervention to the audit log.
+// recordIntervention writes the intervention to the audit log, under the operation that it targets. The record
+// is the operation afterwards, which is another one after a retry.
 func (a *api) recordIntervention(ctx context.Context, tx storage.Tx, name string, wanted intervention, former, record process.Record) error {
 	instanceID, bindingID := targetIDs(former)
 	entry := auditlog.Entry{
@@ -144,7 +150,8 @@ func (a *api) recordIntervention(ctx context.Context, tx storage.Tx, name string
 	return a.Recorder.Record(ctx, tx, entry)
 }
 
-// readIntervention reads and checks the request. Beside an error it returns the fields read so far, for the log.
+// readIntervention reads and checks the request. Beside an error it returns the fields read so far, for the
+// log.
 func (a *api) readIntervention(r *http.Request) (intervention, error) {
 	wanted := intervention{by: cmp.Or(auth.FromContext(r.Context()).Name, anonymous), now: a.Clock.Now()}
 
@@ -171,7 +178,8 @@ func (a *api) readIntervention(r *http.Request) (intervention, error) {
 	return wanted, nil
 }
 
-// readStrictly decodes a body of one JSON object. It rejects unknown fields and accepts an empty body.
+// readStrictly decodes a body of one JSON object. It rejects unknown fields and accepts an empty body. With a
+// misspelled field, an intervention would be carried out in another way than the operator wants.
 func readStrictly(body io.Reader, into any) error {
 	decoder := json.NewDecoder(body)
 	decoder.DisallowUnknownFields()

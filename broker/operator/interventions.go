@@ -21,7 +21,8 @@ import (
 
 const textStepDone = "The operation has finished the step. Check the operation and decide again."
 
-// cancelOperation answers POST /operations/{operation_id}/cancel. It is idempotent while the operation is being canceled.
+// cancelOperation answers POST /operations/{operation_id}/cancel. It is idempotent while the operation is being
+// canceled.
 func (a *api) cancelOperation(r *http.Request) (httpserver.Response, error) {
 	return a.intervene(r, auditlog.ActionCancel, "canceled", a.cancel)
 }
@@ -36,7 +37,9 @@ func (a *api) skipStep(r *http.Request) (httpserver.Response, error) {
 	return a.intervene(r, auditlog.ActionSkip, "made to skip a step", a.skip)
 }
 
-// cancel requests that the operation end at its next safe point. What the operation has created stays until the instance is deleted.
+// cancel requests that the operation end at its next safe point. Resources that the operation has created stay
+// until the instance is deleted. A pending operation ends at once. The error is a conflict if the operation has
+// ended.
 func (a *api) cancel(ctx context.Context, tx storage.Tx, wanted intervention) (string, error) {
 	if wanted.Step != "" {
 		return "", invalid("step is only allowed for a skip or a retry.")
@@ -55,8 +58,9 @@ func (a *api) cancel(ctx context.Context, tx storage.Tx, wanted intervention) (s
 	return record.ID, err
 }
 
-// retry accepts a new operation that continues a failed or canceled one. If the request names the step at which that one ended, the new
-// operation skips the step.
+// retry accepts a new operation, which continues a failed or canceled one with a copy of its data. If the
+// request names the step at which the former operation ended, the new operation skips the step. Steps that the
+// former operation skipped stay skipped.
 func (a *api) retry(ctx context.Context, tx storage.Tx, wanted intervention) (string, error) {
 	former, err := a.Operations.Get(ctx, tx, wanted.operationID)
 	if err != nil {
@@ -103,8 +107,8 @@ func (a *api) retry(ctx context.Context, tx storage.Tx, wanted intervention) (st
 	return next.ID, a.Operations.RecordRetry(ctx, tx, former.ID, "as "+next.ID+" "+wanted.why(), wanted.now)
 }
 
-// checkRetry rejects operations that have not failed, or that a later operation or a deletion has superseded. Its findings hold until the
-// transaction ends, because it locks the instance.
+// checkRetry rejects operations that have not failed, or that a later operation or a deletion has superseded.
+// The result of the check holds until the transaction ends, because checkRetry locks the instance.
 func (a *api) checkRetry(ctx context.Context, tx storage.Tx, former process.Record, now time.Time) error {
 	if former.State != process.Failed && former.State != process.Canceled {
 		return conflict("Only a failed or canceled operation can be retried. This one is " + string(former.State) + ".")
@@ -135,8 +139,8 @@ func (a *api) checkRetry(ctx context.Context, tx storage.Tx, former process.Reco
 	return nil
 }
 
-// lock prevents other operations of the instance or binding from being accepted until the transaction ends. It reports whether the
-// instance exists.
+// lock prevents other operations of the instance or binding from being accepted until the transaction ends. It
+// reports whether the instance exists.
 func (a *api) lock(ctx context.Context, tx storage.Tx, former process.Record, now time.Time) (bool, error) {
 	if instanceID, _, is := environment.BindingOf(former.InstanceID); is {
 		return a.Instances.Lock(ctx, tx, instanceID)
@@ -145,7 +149,8 @@ func (a *api) lock(ctx context.Context, tx storage.Tx, former process.Record, no
 	return a.Instances.Touch(ctx, tx, former.InstanceID, now)
 }
 
-// skip requests that the operation continue without its current step.
+// skip requests that the operation continue without its current step. The request may name the step: the
+// operator then cannot skip another step by mistake if the operation continues in the meantime.
 func (a *api) skip(ctx context.Context, tx storage.Tx, wanted intervention) (string, error) {
 	record, err := a.Operations.Get(ctx, tx, wanted.operationID)
 	if err != nil {
@@ -172,7 +177,7 @@ func (a *api) skip(ctx context.Context, tx storage.Tx, wanted intervention) (str
 	return record.ID, err
 }
 
-// checkSkip rejects a step that is not the current one or that later steps depend on.
+// checkSkip rejects a step that is finished or not the current one, and a step on which later steps depend.
 func (a *api) checkSkip(record process.Record, step string) error {
 	switch {
 	case record.Step == "":

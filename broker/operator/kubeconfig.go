@@ -23,8 +23,9 @@ import (
 
 const textNoRuntime = "The instance has no reachable runtime: it is not ready, suspended, or being deleted."
 
-// reachable returns the instance that the path names. It rejects instances without a runtime, and instances that are being created,
-// suspended, resumed or deleted. Beside an error it returns the known fields of the instance, for the audit.
+// reachable returns the instance in the path. It rejects instances without a runtime, and instances that are
+// being created, suspended, resumed or deleted. With an error it returns the known fields of the instance, for
+// the audit.
 func (a *api) reachable(r *http.Request) (environment.Instance, error) {
 	instance, err := a.instance(r)
 	if err != nil {
@@ -43,8 +44,9 @@ func (a *api) reachable(r *http.Request) (environment.Instance, error) {
 	}
 }
 
-// createAdminKubeconfig returns a kubeconfig with cluster-admin rights. The log and the audit log record the user and the result of
-// every request, and a kubeconfig that cannot be recorded is not returned.
+// createAdminKubeconfig returns a kubeconfig with cluster-admin rights. The log and the audit log record the
+// user and the result of every request. If the audit entry cannot be written, the request fails and the new
+// kubeconfig is dropped: no one has access without a trace.
 func (a *api) createAdminKubeconfig(r *http.Request) (httpserver.Response, error) {
 	line := a.Log.WithField(logging.User, auth.FromContext(r.Context()).Name)
 
@@ -102,8 +104,8 @@ func expiry(kubeconfig secret.String) time.Time {
 	return time.Time{}
 }
 
-// getKubeconfig returns a kubeconfig with which users log in at the OIDC issuer. It contains no secret: everybody may read it, including
-// scripts of other sites.
+// getKubeconfig returns a kubeconfig with which users log in at the OIDC issuer. The kubeconfig contains no
+// secret, so it needs no credentials, and scripts of other sites may read it too.
 func (a *api) getKubeconfig(r *http.Request) (httpserver.Response, error) {
 	instance, err := a.reachable(r)
 	if err != nil {
@@ -132,7 +134,8 @@ func (a *api) getKubeconfig(r *http.Request) (httpserver.Response, error) {
 	}}, nil
 }
 
-// userKubeconfig has one context, named after the runtime. Its user runs kubelogin, the kubectl plugin oidc-login.
+// userKubeconfig returns a kubeconfig with one context, named after the runtime. kubectl gets the user's token
+// from kubelogin, the plugin oidc-login. Without an issuer the kubeconfig has no user.
 func userKubeconfig(instance environment.Instance, endpoint endpoint, oidc environment.OIDC) kubeconfigv1.Config {
 	const user = "oidc"
 

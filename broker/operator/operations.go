@@ -24,7 +24,9 @@ const (
 	textPending = "Queued behind the earlier operations of this instance, if any."
 )
 
-// listOperations returns a page of operations, newest first, without their timelines. The total is counted only on request.
+// listOperations returns a page of operations, newest first, without their timelines. The filter binding_id
+// selects the operations on a binding, which have a key of their own. The total is counted only on request,
+// because the count reads many index entries.
 func (a *api) listOperations(r *http.Request, query query) (httpserver.Response, error) {
 	key := query.Get("instance_id")
 	if bindingID := query.Get("binding_id"); bindingID != "" {
@@ -60,7 +62,7 @@ func (a *api) listOperations(r *http.Request, query query) (httpserver.Response,
 	return httpserver.OK(list), err
 }
 
-// states returns the states of operations.
+// states returns the states of operations, for the filter and its error text.
 func states() []string {
 	return []string{
 		string(process.Pending), string(process.InProgress), string(process.Canceling),
@@ -68,8 +70,8 @@ func states() []string {
 	}
 }
 
-// getOperation returns an operation with its timeline, and with what only the timeline shows: the attempt, the reason for waiting and
-// the upstream system.
+// getOperation returns an operation with its timeline. For an operation that has not ended, the response adds
+// the number of the attempt, the reason for waiting, and the state of the upstream system that delays it.
 func (a *api) getOperation(r *http.Request) (httpserver.Response, error) {
 	id, err := segment(r, "operation_id")
 	if err != nil {
@@ -111,7 +113,8 @@ func (a *api) getOperation(r *http.Request) (httpserver.Response, error) {
 	return httpserver.OK(shown).RetryAfter(pollInterval), nil
 }
 
-// operation converts an operation without its timeline.
+// operation converts an operation without its timeline. It never decrypts the operation's data, so it also
+// works for operations whose key is lost.
 func (a *api) operation(record process.Record) operatorapi.Operation {
 	instanceID, bindingID := targetIDs(record)
 	shown := operatorapi.Operation{
@@ -151,7 +154,8 @@ func (a *api) operation(record process.Record) operatorapi.Operation {
 	return shown
 }
 
-// targetIDs returns the instance that an operation works on, and the binding if it works on one.
+// targetIDs returns the IDs of the instance and the binding of an operation. bindingID is empty for operations
+// on instances.
 func targetIDs(record process.Record) (instanceID, bindingID string) {
 	instanceID, bindingID, is := environment.BindingOf(record.InstanceID)
 	if !is {
@@ -161,7 +165,8 @@ func targetIDs(record process.Record) (instanceID, bindingID string) {
 	return instanceID, bindingID
 }
 
-// attempt counts the runs of the current step since it last succeeded, including a running one.
+// attempt counts the runs of the current step since it last succeeded, including a running one. Compaction
+// keeps the last entry of a run of retries, which has the number of the attempt, so the count stays right.
 func attempt(record process.Record, timeline []process.Entry) int {
 	count := 0
 
@@ -183,7 +188,8 @@ func attempt(record process.Record, timeline []process.Entry) int {
 	return count
 }
 
-// why returns the message of the last attempt if the operation waits.
+// why returns the reason for which the operation waits: the message of the last attempt, empty if the operation
+// is not waiting.
 func why(record process.Record, timeline []process.Entry) string {
 	if record.State == process.Pending {
 		return textPending

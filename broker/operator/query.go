@@ -20,25 +20,28 @@ const (
 	maxPageSize     = 100
 )
 
-// query is the checked query of a list.
+// query is the checked query of a list: filters as url.Values, and the requested page.
 type query struct {
 	url.Values
 
 	page page
 }
 
-// page selects a part of a list: by number, or after the entry that a cursor names.
+// page selects a part of a list: by number, or after the last entry of the page before, which the cursor names.
 type page struct {
-	size   int
+	size int
+	// offset is the number of entries on the pages before, 0 with a cursor.
 	offset int
 	// total requests the number of entries on all pages.
-	total    bool
+	total bool
+	// before and beforeID are the sort key of the last entry of the page before. They are zero without a
+	// cursor.
 	before   time.Time
 	beforeID string
 }
 
-// withQuery calls the endpoint with the request's query. It rejects parameters that openapi.yaml does not have: with a misspelled
-// filter, a list would contain everything.
+// withQuery calls the endpoint with the request's query. The generated routes name the parameters of
+// openapi.yaml. Other parameters are rejected: with a misspelled filter, a list would contain all entries.
 func withQuery(endpoint func(*http.Request, query) (httpserver.Response, error), known ...string) httpserver.Endpoint {
 	return func(r *http.Request) (httpserver.Response, error) {
 		query, err := readQuery(r.URL.RawQuery, known)
@@ -72,7 +75,8 @@ func readQuery(raw string, known []string) (query, error) {
 	return query{Values: values, page: page}, err
 }
 
-// readPage reads page_size, page, cursor and total. A cursor stays valid while entries are added; page numbers shift.
+// readPage reads page_size, page, cursor and total. While entries are added, the pages of a cursor stay the
+// same, but numbered pages shift.
 func readPage(values url.Values) (page, error) {
 	size := number(values, "page_size", defaultPageSize)
 	if size < 1 || size > maxPageSize {
@@ -121,8 +125,10 @@ func number(values url.Values, name string, fallback int) int {
 	return given
 }
 
-// readList reads one page of a list. It asks the store for one entry more than the page has, which shows whether there is another page.
-// The place of a shown entry is its sort key, from which the cursor of the next page is made. The count runs only on request.
+// readList reads one page of a list from a store. The limit of the filter must be one entry more than the page
+// has: the additional entry shows that another page exists. The function place returns the sort key of a shown
+// entry, from which the cursor of the next page is made. The function count runs only if the request asks for
+// the total, and may be nil for lists without a total.
 func readList[Filter, Entry, Shown any](ctx context.Context, page page, filter Filter,
 	read func(context.Context, Filter) ([]Entry, error), count func(context.Context, Filter) (int, error),
 	show func(Entry) Shown, place func(Shown) (time.Time, string),
@@ -159,7 +165,8 @@ func cursorAt(created time.Time, id string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(created.UTC().Format(time.RFC3339Nano) + " " + id))
 }
 
-// readCursor decodes a cursor of cursorAt, and reports whether it is valid. Clients must not depend on its form.
+// readCursor decodes a cursor of cursorAt, and reports whether it is valid. Clients must not depend on its
+// form.
 func readCursor(cursor string) (created time.Time, id string, valid bool) {
 	decoded, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil {

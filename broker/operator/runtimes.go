@@ -21,14 +21,16 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// stateRule maps the newest operation of an instance to a state of its runtime. No kinds match all kinds.
+// stateRule maps the newest operation of an instance to a state of its runtime. A rule without kinds matches
+// all kinds.
 type stateRule struct {
 	state  operatorapi.RuntimeState
 	kinds  []string
 	states []process.State
 }
 
-// stateRules define the states of runtimes, for showing them and for filtering by them. The first match wins.
+// stateRules returns the rules in order; the first match wins. The same table determines the shown state and
+// the filter by state, so a list filtered by a state has exactly the runtimes that are shown in this state.
 func stateRules() []stateRule {
 	working := []process.State{process.Pending, process.InProgress, process.Canceling}
 	succeeded := []process.State{process.Succeeded}
@@ -49,7 +51,8 @@ func stateRules() []stateRule {
 	}
 }
 
-// stateOf returns the state of a runtime by the newest operation of its instance.
+// stateOf returns the state of a runtime by the newest operation of its instance. Updates count, unlike in
+// environment.PhaseOf.
 func stateOf(newest process.Record) operatorapi.RuntimeState {
 	for _, rule := range stateRules() {
 		if (rule.kinds == nil || slices.Contains(rule.kinds, newest.Kind)) && slices.Contains(rule.states, newest.State) {
@@ -60,7 +63,7 @@ func stateOf(newest process.Record) operatorapi.RuntimeState {
 	return ""
 }
 
-// inState adds a state of runtimes to the filter.
+// inState adds a state of runtimes to the filter. The error names the valid states.
 func inState(filter instances.Filter, state operatorapi.RuntimeState) (instances.Filter, error) {
 	var known []string
 
@@ -70,7 +73,8 @@ func inState(filter instances.Filter, state operatorapi.RuntimeState) (instances
 			filter.Suspended = state == operatorapi.RuntimeStateSuspended // implied by the operation, but it has an index
 
 			if state == operatorapi.RuntimeStateDeprovisioning {
-				// A deletion that succeeded has removed its instance. Looking for it would scan all deletions ever.
+				// A deletion that succeeded has removed its instance. Looking for it would scan all deletions
+				// ever.
 				filter.States = slices.DeleteFunc(slices.Clone(rule.states), process.State.Terminal)
 			}
 
@@ -83,7 +87,8 @@ func inState(filter instances.Filter, state operatorapi.RuntimeState) (instances
 	return filter, invalid(fmt.Sprintf("The state %q is unknown. Use %s.", state, strings.Join(known, ", ")))
 }
 
-// listRuntimes returns a page of runtimes with their newest operations, newest first. It does not decrypt the requests of instances.
+// listRuntimes returns a page of runtimes with their newest operations, newest first. It does not decrypt the
+// requests of instances.
 func (a *api) listRuntimes(r *http.Request, query query) (httpserver.Response, error) {
 	var err error
 
@@ -113,7 +118,8 @@ func (a *api) listRuntimes(r *http.Request, query query) (httpserver.Response, e
 	return httpserver.OK(list), err
 }
 
-// runtime converts an instance and its newest operation.
+// runtime converts an instance and its newest operation. The runtime was modified when the later of the two
+// was.
 func (a *api) runtime(listed instances.Listed) operatorapi.Runtime {
 	instance, newest := listed.Instance, listed.Operation
 
@@ -151,7 +157,8 @@ func (a *api) runtime(listed instances.Listed) operatorapi.Runtime {
 	}
 }
 
-// instance returns the instance that the path names. Beside an error it returns its ID, for the audit.
+// instance returns the instance in the path, with its decrypted request. With an error it returns an instance
+// with the ID alone, for the audit.
 func (a *api) instance(r *http.Request) (environment.Instance, error) {
 	id, err := segment(r, "instance_id")
 	if err != nil {
@@ -172,7 +179,8 @@ func (a *api) instance(r *http.Request) (environment.Instance, error) {
 	}
 }
 
-// expireInstance expires an instance. The operation's timeline, the audit log and the log name the user.
+// expireInstance expires an instance before its time: 202 with the suspension, 200 if the runtime is already
+// gone. The timeline of the suspension, the audit log and the log name the user.
 func (a *api) expireInstance(r *http.Request) (httpserver.Response, error) {
 	id, err := segment(r, "instance_id")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// catalogFiles returns the files of the configured folder, or those that the broker ships with.
+// catalogFiles returns the files of the configured folder, or the files in the binary.
 func catalogFiles(config Config) fs.FS {
 	if config.Catalog.Dir != "" {
 		return os.DirFS(config.Catalog.Dir)
@@ -25,7 +25,8 @@ func catalogFiles(config Config) fs.FS {
 	return resources.Catalog()
 }
 
-// loadCatalog loads the catalog with the settings of the configuration. An invalid catalog keeps the broker from starting.
+// loadCatalog loads the catalog with the settings of the configuration. The broker does not start with an
+// invalid catalog. While it runs, invalid files leave the catalog as it was.
 func loadCatalog(config Config) (*catalog.Catalog, error) {
 	options := catalog.Options{
 		KubernetesVersion: config.KubernetesVersion, OperationTimeout: config.Engine.OperationTimeout,
@@ -57,7 +58,8 @@ func watch(config Config, offer *catalog.Catalog, recorder *audit.Recorder, log 
 	}.Part()
 }
 
-// catalogEntry is the audit entry of changed files.
+// catalogEntry returns the audit entry of changed files: the entity tags of the catalog before and after, or
+// the error of invalid files.
 func catalogEntry(reload catalog.Reload) auditlog.Entry {
 	entry := auditlog.Entry{Action: auditlog.ActionCatalog, Status: http.StatusOK, Reason: "The files of the catalog changed."}
 	entry.Before, entry.After = auditlog.Difference(auditlog.Fields{"etag": reload.Before}, auditlog.Fields{"etag": reload.After})

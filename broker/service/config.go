@@ -11,7 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Config is the broker's configuration.
+// Config is the broker's configuration. Package config reads it from the environment, and the reference of all
+// variables is generated from the tags. DefaultConfig has the values of variables that are not set.
 type Config struct {
 	replica.Config `envPrefix:""`
 
@@ -55,7 +56,7 @@ func (c Config) Check() error {
 	return errors.Join(wrong...)
 }
 
-// Provisioner is the connection to the Provisioner.
+// Provisioner configures the connection to the Provisioner, and the load that the broker may put on it.
 type Provisioner struct {
 	URL            string        `env:"URL"             help:"GraphQL API of the Provisioner"`
 	Timeout        time.Duration `env:"TIMEOUT"         help:"timeout of one call"`
@@ -69,7 +70,8 @@ type Provisioner struct {
 	Calls          int           `env:"CALLS"           help:"highest number of concurrent calls, in one replica"`
 }
 
-// Catalog configures the catalog.
+// Catalog configures the files of the catalog, the plans on offer and their quotas. The names of the variables
+// are those of the Kyma Environment Broker.
 type Catalog struct {
 	Dir                  string   `env:"CATALOG_DIR"              help:"folder with the files of the catalog, reloaded when they change; empty for those that the broker ships with"`
 	EnablePlans          []string `env:"ENABLE_PLANS"             help:"plans that are available for new instances, comma-separated; empty for all"`
@@ -77,13 +79,15 @@ type Catalog struct {
 	OnlyOneFreePerGA     bool     `env:"ONLY_ONE_FREE_PER_GA"     help:"a global account may have one instance of plan free"`
 }
 
-// OIDC configures the login of users of runtimes.
+// OIDC configures the login of users of runtimes. Without an issuer, the Provisioner decides on the issuer of
+// new clusters.
 type OIDC struct {
 	IssuerURL string `env:"ISSUER_URL" help:"issuer in kubeconfigs for users, and the default issuer of clusters"`
 	ClientID  string `env:"CLIENT_ID"  help:"client id in kubeconfigs for users"`
 }
 
-// DefaultConfig returns the defaults.
+// DefaultConfig returns the defaults: a broker for one machine that needs a Provisioner at its default address,
+// and keys.
 func DefaultConfig() Config {
 	shared := replica.DefaultConfig("broker", storage.DriverSQLite)
 	shared.Address, shared.StatusAddress = "127.0.0.1:8080", "127.0.0.1:8071"

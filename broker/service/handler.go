@@ -13,10 +13,11 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// pollEvery is the interval at which a synchronous request polls its operation.
+// pollEvery is the interval at which a synchronous request polls its operation. Bindings take about a second.
 const pollEvery = 100 * time.Millisecond
 
-// brokerOptions returns the options of the broker's handler, which also serves the operator API and has its dependencies.
+// brokerOptions returns the options of the broker's handler, which also serves the operator API and has its
+// dependencies.
 func brokerOptions(config Config, operators operator.Options) broker.Options {
 	return broker.Options{
 		DB:              operators.DB,

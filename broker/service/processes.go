@@ -13,25 +13,28 @@ import (
 	"github.com/environment-broker/environment-broker/process/update"
 )
 
-// Parts are the dependencies of the broker's processes. All calls of a process go through them, so that the crash matrix can make any call
-// fail.
+// Parts are the dependencies of the broker's processes. A process reaches the database and other systems only
+// through them, so that the crash tests can inject a fault into any write and any call.
 type Parts struct {
 	Provisioner *provisionerclient.Client
 	Rows        Rows
 	Access      RuntimeAccess
-	// Pace and Kind come from the feed. FeedAlive reports whether it works, so that operations need not poll.
-	Pace      provisionerwait.Pace
-	Kind      func() provisionerclient.Kind
+	// Pace is the interval of polls of the Provisioner's operations.
+	Pace provisionerwait.Pace
+	// Kind is the implementation of the Provisioner, as the feed knows it.
+	Kind func() provisionerclient.Kind
+	// FeedAlive reports whether the feed works. Polls are then rare and need no limit.
 	FeedAlive func() bool
 }
 
-// RuntimeAccess calls the API servers of runtimes.
+// RuntimeAccess calls the API servers of runtimes. clusterclient.Access implements it.
 type RuntimeAccess interface {
 	provisioning.RuntimeAccess
 	binding.Runtimes
 }
 
-// Rows are the methods of the broker's tables that the processes use.
+// Rows are the methods of the broker's tables that the processes use. All errors are of package failure. A
+// write to an instance on behalf of an operation that lost its lease changes nothing.
 type Rows interface {
 	provisioning.Instances
 	deprovisioning.Instances
@@ -40,7 +43,9 @@ type Rows interface {
 	binding.Bindings
 }
 
-// Processes returns the processes of the broker. Register new kinds of operations here.
+// Processes returns the processes of the broker, one for each kind of operation. The engine runs only
+// operations whose kind has a process, so a kind must stay here as long as operations of the kind can be
+// unfinished.
 func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 	limiter := provisionerwait.NewPollLimiter(config.Provisioner.PollLimit)
 	delay := func(operationID string) time.Duration {

@@ -13,7 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// upstreamOf returns the Provisioner as an upstream system.
+// upstreamOf returns the Provisioner as an upstream system: its limit of concurrent calls, its circuit breaker
+// and its metrics.
 func upstreamOf(config Provisioner) *upstream.System {
 	return upstream.New(upstream.Options{
 		Name: "provisioner", Title: "the Provisioner", Component: failure.ComponentProvisioner,
@@ -22,6 +23,8 @@ func upstreamOf(config Provisioner) *upstream.System {
 }
 
 // provisionerClient returns a client whose calls pass the limit and the circuit breaker of the system.
+// Certificates and keys are reloaded when their files change. Errors name the variable and never quote the URL,
+// which may hold a password.
 func provisionerClient(config Provisioner, system *upstream.System, files *reload.Watcher) (*provisionerclient.Client, error) {
 	address, err := url.Parse(config.URL)
 	if err != nil {

@@ -16,60 +16,66 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// rows gives the steps access to the broker's tables. Its errors are of package failure.
+// rows gives the steps access to the broker's tables. It converts the errors of the stores to package failure:
+// errors of the database are transient, so the engine retries the step.
 type rows struct {
 	stores
 
 	clock clock.PassiveClock
 }
 
-// NewRows returns the tables for the processes.
+// NewRows returns the tables for the processes. The stores must share the database.
 func NewRows(db *storage.DB, operations *operations.Store, instances *instances.Store, bindings *bindings.Store, clock clock.PassiveClock) Rows {
 	return rows{stores{db: db, operations: operations, instances: instances, bindings: bindings}, clock}
 }
 
-// Find returns the instance.
+// Find returns the instance in its current state. Without a row the error is permanent, with the reason not
+// found.
 func (r rows) Find(ctx context.Context, id string) (environment.Instance, error) {
 	instance, err := r.instances.Get(ctx, r.db.Reader(), id)
 
 	return instance, explain(err, "the instance")
 }
 
-// SetRuntime records the runtime of the instance.
+// SetRuntime records the runtime of the instance as soon as the Provisioner has answered the order.
 func (r rows) SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error {
 	return explain(r.instances.SetRuntime(ctx, by, instance, runtimeID), "the runtime of the instance")
 }
 
-// Delete removes the instance.
+// Delete removes the instance with its bindings. The operations are kept as its history.
 func (r rows) Delete(ctx context.Context, by process.Record, instance environment.Instance) error {
 	return explain(r.instances.Delete(ctx, by, instance), "the instance")
 }
 
-// WantsBinding reports whether the binding exists and is not being removed.
+// WantsBinding reports whether the binding exists and is not being removed. A creation that was overtaken by a
+// removal must not issue credentials.
 func (r rows) WantsBinding(ctx context.Context, id string) (bool, error) {
 	wanted, err := r.bindings.Wanted(ctx, id)
 
 	return wanted, explain(err, "the binding")
 }
 
-// SaveAccess stores the credentials of the binding and returns true, unless the binding is being removed.
+// SaveAccess stores the credentials of the binding and makes it ready. It returns false, and stores nothing, if
+// the binding is being removed. Credentials that an earlier attempt stored are kept.
 func (r rows) SaveAccess(ctx context.Context, id string, access environment.Access) (bool, error) {
 	kept, err := r.bindings.SaveAccess(ctx, id, access)
 
 	return kept, explain(err, "the access of the binding")
 }
 
-// RemoveBinding removes the binding.
+// RemoveBinding removes the row of the binding, after its account in the cluster is gone.
 func (r rows) RemoveBinding(ctx context.Context, id string) error {
 	return explain(r.bindings.Delete(ctx, id), "the binding")
 }
 
-// Update applies the update to the row of the instance.
+// Update applies the update to the row of the instance, at the end of the operation. The error is of kind quota
+// if the account has got another instance of a plan that allows one.
 func (r rows) Update(ctx context.Context, by process.Record, instance environment.Instance, update environment.Update) error {
 	return r.record(ctx, by, instance, update.Apply)
 }
 
-// Suspend records that the instance has no runtime any more, and applies the update of the same request, if any.
+// Suspend records that the instance has no runtime any more, and applies the update of the same request, if
+// any.
 func (r rows) Suspend(ctx context.Context, by process.Record, instance environment.Instance, update *environment.Update) error {
 	return r.record(ctx, by, instance, func(present environment.Instance) (environment.Instance, error) {
 		present.Suspended, present.RuntimeID = true, ""
@@ -82,7 +88,7 @@ func (r rows) Suspend(ctx context.Context, by process.Record, instance environme
 	})
 }
 
-// Resume records that the instance has a runtime again.
+// Resume records that the instance has a runtime again, at the end of a resumption.
 func (r rows) Resume(ctx context.Context, by process.Record, instance environment.Instance) error {
 	return r.record(ctx, by, instance, func(present environment.Instance) (environment.Instance, error) {
 		present.Suspended = false
@@ -91,8 +97,9 @@ func (r rows) Resume(ctx context.Context, by process.Record, instance environmen
 	})
 }
 
-// record changes the current row of the instance. It does nothing if the row belongs to a newer instance of the same id or is gone, or if the
-// operation lost its lease: later operations may have changed the instance while the replica was frozen.
+// record changes the current row of the instance. It does nothing if the row belongs to a newer instance of the
+// same id or is gone, or if the operation lost its lease: later operations may have changed the instance while
+// the replica was frozen.
 func (r rows) record(ctx context.Context, by process.Record, known environment.Instance,
 	change func(environment.Instance) (environment.Instance, error),
 ) error {
@@ -126,8 +133,8 @@ func (r rows) record(ctx context.Context, by process.Record, known environment.I
 	return explain(err, "the instance")
 }
 
-// LastProvisioning returns the data of the newest operation that may have ordered the instance's runtime, with the runtime in the row of the
-// instance, which may be newer. It is empty if the runtime was removed since.
+// LastProvisioning returns the data of the newest operation that may have ordered the instance's runtime, with
+// the runtime in the row of the instance, which may be newer. It is empty if the runtime was removed since.
 func (r rows) LastProvisioning(ctx context.Context, instanceID string) (environment.Data, error) {
 	data, err := r.ordering(ctx, instanceID)
 	if err != nil {
@@ -146,8 +153,8 @@ func (r rows) LastProvisioning(ctx context.Context, instanceID string) (environm
 	return data, err
 }
 
-// ordering returns the data of the operation that ordered the runtime. It skips operations that were canceled before they ordered anything,
-// because an earlier one may have left a runtime.
+// ordering returns the data of the operation that ordered the runtime. It skips operations that were canceled
+// before they ordered anything, because an earlier one may have left a runtime.
 func (r rows) ordering(ctx context.Context, instanceID string) (environment.Data, error) {
 	past, err := r.operations.OfInstance(ctx, r.db.Reader(), instanceID)
 	if err != nil {
@@ -184,7 +191,7 @@ func removed(operation process.Record) bool {
 		(operation.Kind == environment.KindSuspend || operation.Kind == environment.KindDeprovision)
 }
 
-// dataOf returns the decrypted data of an operation.
+// dataOf returns the decrypted data of an operation, which fails if its key was removed from the configuration.
 func (r rows) dataOf(ctx context.Context, operationID string) (environment.Data, error) {
 	var data environment.Data
 

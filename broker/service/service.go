@@ -31,7 +31,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// expireEvery is the interval between two searches for expired bindings, whose credentials the runtime already rejects.
+// expireEvery is the interval between two searches for expired bindings. It need not be short: runtimes reject
+// expired credentials without the broker.
 const expireEvery = 30 * time.Second
 
 // Service is a broker that is ready to run: it listens on its addresses, and its database is open and migrated.
@@ -39,7 +40,9 @@ type Service struct {
 	*replica.Replica
 }
 
-// New checks the configuration and assembles the service.
+// New checks the configuration and assembles the service. It opens and migrates the database, and binds the
+// addresses, but nothing runs before Run. Errors name the invalid variables. A service that never runs must be
+// closed.
 func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, error) {
 	if err := config.Check(); err != nil {
 		return nil, err
@@ -58,7 +61,7 @@ func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, 
 	return service, nil
 }
 
-// stores are the broker's tables.
+// stores are the broker's tables. They share one database.
 type stores struct {
 	db         *storage.DB
 	operations *operations.Store
@@ -67,7 +70,8 @@ type stores struct {
 	entries    *auditlog.Store
 }
 
-// openStores opens the stores, which migrates their tables.
+// openStores opens the stores, each of which migrates its tables. Replicas that start at the same time wait for
+// each other.
 func (s *Service) openStores(ctx context.Context, retention time.Duration) (stores, error) {
 	opened := stores{db: s.DB}
 
@@ -89,8 +93,8 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration) (stor
 	return opened, err
 }
 
-// build connects the parts and hands them to the replica, which runs them. Their order is the order of their start: the parts that others
-// need come first and stop last.
+// build connects the parts and hands them to the replica, which runs them. Their order is the order of their
+// start: the parts that others need come first and stop last.
 func (s *Service) build(ctx context.Context, config Config) error {
 	stores, err := s.openStores(ctx, config.AuditRetention)
 	if err != nil {
@@ -164,7 +168,8 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	)
 }
 
-// newEngine returns the engine that runs the processes, with metrics and spans.
+// newEngine returns the engine that runs the processes, with metrics and spans. The store reports to it
+// the operations that are canceled while pending, which end without running.
 func (s *Service) newEngine(config Config, store *operations.Store, processes []process.Process[environment.Data],
 ) (*process.Engine[environment.Data], error) {
 	limits := config.Engine.Process()

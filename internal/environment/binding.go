@@ -10,12 +10,14 @@ import (
 
 // Binding is temporary access to the runtime of an instance, with credentials of its own.
 type Binding struct {
-	// ID is assigned by the broker and never reused: the account in the runtime is named after it. Platforms may reuse a BindingID.
+	// ID is assigned by the broker and never reused: the account in the runtime is named after it. Platforms
+	// may reuse a BindingID.
 	ID string `json:"id"`
 	// InstanceID and BindingID are assigned by the platform and together unique among existing bindings.
 	InstanceID string `json:"instanceID"`
 	BindingID  string `json:"bindingID"`
-	// RuntimeID is the runtime of the account. If the instance has another runtime or none, the binding is useless.
+	// RuntimeID is the runtime of the account. If the instance has another runtime or none, the binding is
+	// useless.
 	RuntimeID string `json:"runtimeID"`
 	Role      Role   `json:"role"`
 	// Lifetime is how long the credentials are valid after they were issued.
@@ -45,7 +47,8 @@ func (b Binding) Shown() map[string]any {
 	return map[string]any{"role": b.Role, "expiresAt": b.ExpiresAt}
 }
 
-// Access holds the credentials of a binding. The step that issues them stores them, sealed, in the row of the binding.
+// Access holds the credentials of a binding. The step that issues them stores them, sealed, in the row of the
+// binding.
 type Access struct {
 	// Kubeconfig contains the token. Reveal it only for the platform.
 	Kubeconfig secret.String
@@ -84,11 +87,12 @@ func (r Role) ClusterRole() string {
 	return string(r)
 }
 
-// BindingPath is part of every binding's key. IDs of instances and bindings must not contain it, or two keys could be equal.
+// BindingPath is part of every binding's key. IDs of instances and bindings must not contain it, or two keys
+// could be equal.
 const BindingPath = "/service_bindings/"
 
-// BindingKey returns the value that operations on a binding have as InstanceID. Operations with one key run one after another, and
-// independently of those of the instance.
+// BindingKey returns the value that operations on a binding have as InstanceID. Operations with one key run one
+// after another, and independently of those of the instance.
 func BindingKey(instanceID, bindingID string) string {
 	return url.PathEscape(instanceID) + BindingPath + url.PathEscape(bindingID)
 }

@@ -7,12 +7,14 @@ import (
 
 // dataVersion is the version of the stored form that this code writes. Rows without a version have version 1.
 //
-// New optional fields need no new version. A change that makes older replicas misread a row does: then UnmarshalJSON converts older
-// forms, and the release before the one that writes the new version must already read it, because both run side by side during an update.
+// New optional fields need no new version. A change that makes older replicas misread a row does: then
+// UnmarshalJSON converts older forms, and the release before the one that writes the new version must already
+// read it, because both run side by side during an update.
 const dataVersion = 1
 
-// Data is shared by the steps of an operation. The engine stores it with the operation, sealed, after each step. A step that runs again
-// after a crash finds the data of the last stored step, so it must not rely on changes of its own first attempt.
+// Data is shared by the steps of an operation. The engine stores it with the operation, sealed, after each
+// step. A step that runs again after a crash finds the data of the last stored step, so it must not rely on
+// changes of its own first attempt.
 type Data struct {
 	// Instance is the instance when the operation was accepted, later as the operation has changed it.
 	Instance Instance
@@ -20,11 +22,13 @@ type Data struct {
 	TargetSecret string
 	// Provisioning is the ID of the operation that ordered the runtime, which is the order's idempotency key.
 	Provisioning string
-	// Ordered is the intent: it is stored before the order is sent for the first time, so that no crash leaves an unknown runtime.
+	// Ordered is the intent: it is stored before the order is sent for the first time, so that no crash leaves
+	// an unknown runtime.
 	Ordered bool
 	// ProvisionerOperationID is the operation of the Provisioner that this one waits for.
 	ProvisionerOperationID string
-	// Update is applied to the instance once the operation has succeeded. Suspensions have one if other changes came with them.
+	// Update is applied to the instance once the operation has succeeded. Suspensions have one if other changes
+	// came with them.
 	Update *Update
 	// Binding is the binding that the operation creates or removes, zero for operations on instances.
 	Binding Binding
@@ -58,8 +62,8 @@ func (d Data) MarshalJSON() ([]byte, error) {
 	return encoded, nil
 }
 
-// UnmarshalJSON reads the stored form. It rejects versions that this code does not know: an older replica must not run, and then overwrite,
-// an operation whose data it would misread.
+// UnmarshalJSON reads the stored form. It rejects versions that this code does not know: an older replica must
+// not run, and then overwrite, an operation whose data it would misread.
 func (d *Data) UnmarshalJSON(encoded []byte) error {
 	var stored storedData
 	if err := json.Unmarshal(encoded, &stored); err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// The kinds of operations. They are stored, and shown by both APIs: never rename one. Each kind has a process in broker/service.Processes.
+// The kinds of operations. They are stored, and shown by both APIs: never rename one. Each kind has a process
+// in broker/service.Processes.
 const (
 	KindProvision   = "provision"
 	KindDeprovision = "deprovision"
@@ -31,11 +32,11 @@ func Kinds() []string {
 // BindingKinds lists the kinds of operations on a binding.
 func BindingKinds() []string { return []string{KindBind, KindUnbind} }
 
-// NewOperation returns a new operation on the instance with a random ID. The update may be nil. The caller adds the requester and stores the
-// operation in the transaction of the decision.
+// NewOperation returns a new operation on the instance with a random ID. The update may be nil. The caller adds
+// the requester and stores the operation in the transaction of the decision.
 //
-// A provisioning or resumption gets no copy of the instance, because its row may change before the operation starts. The operation's ID is
-// the idempotency key of its order.
+// A provisioning or resumption gets no copy of the instance, because its row may change before the operation
+// starts. The operation's ID is the idempotency key of its order.
 func NewOperation(kind string, instance Instance, update *Update, at time.Time) (process.New, error) {
 	id := uuid.NewString()
 
@@ -49,8 +50,8 @@ func NewOperation(kind string, instance Instance, update *Update, at time.Time) 
 	return newOperation(process.New{ID: id, Kind: kind, InstanceID: instance.ID, Tenant: instance.GlobalAccountID, At: at}, data)
 }
 
-// NewBindingOperation returns a new operation with the ID on the binding of the instance. The data lacks the instance's request, which may
-// hold secrets and which no step of a binding needs.
+// NewBindingOperation returns a new operation with the ID on the binding of the instance. The data lacks the
+// instance's request, which may hold secrets and which no step of a binding needs.
 func NewBindingOperation(kind, id string, instance Instance, binding Binding, at time.Time) (process.New, error) {
 	instance.Request = Request{}
 

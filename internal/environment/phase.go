@@ -6,13 +6,13 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Phase is the position of an instance between its creation and its deletion. Updates do not affect it. Phases are computed and never
-// stored, so they may be renamed.
+// Phase is the position of an instance between its creation and its deletion. Updates do not affect it. Phases
+// are computed and never stored, so they may be renamed.
 type Phase string
 
 // The phases. A failed one follows an operation that failed or was canceled, and left the work half done.
 const (
-	// Unknown is the phase of an ID without operations: the instance never existed, or the retention removed its operations.
+	// Unknown is the phase of an ID without operations: the instance never existed.
 	Unknown          Phase = "unknown"
 	Creating         Phase = "creating"
 	CreationFailed   Phase = "creation failed"
@@ -42,8 +42,9 @@ func phasesByKind() map[string]phases {
 	}
 }
 
-// PhaseOf returns the phase of an instance with the operations, the newest first: the newest operation that affects the phase decides. A
-// suspension or resumption that was canceled before it started has no effect. Without any operation the phase is Unknown.
+// PhaseOf returns the phase of an instance with the operations, the newest first: the newest operation that
+// affects the phase decides. A suspension or resumption that was canceled before it started has no effect.
+// Without any operation the phase is Unknown.
 func PhaseOf(operations []process.Record) Phase {
 	byKind := phasesByKind()
 

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Update holds the changes of an instance. Applying an update twice is the same as applying it once, so a step may repeat it after a crash.
-// Its JSON names are stored with operations.
+// Update holds the changes of an instance. Applying an update twice is the same as applying it once, so a step
+// may repeat it after a crash. Its JSON names are stored with operations.
 type Update struct {
 	// PlanID, PlanName, MaintenanceVersion and GlobalAccountID are the values after the update.
 	PlanID             string `json:"planID"`
@@ -37,8 +37,9 @@ func UnchangedUpdate(instance Instance) Update {
 	}
 }
 
-// Apply returns the updated instance. It merges parameters and context field by field, does not bring an expired instance back, and
-// remembers the original order and tenant. The error reports malformed JSON in the row or the update; the instance is then unchanged.
+// Apply returns the updated instance. It merges parameters and context field by field, does not bring an
+// expired instance back, and remembers the original order and tenant. The error reports malformed JSON in the
+// row or the update; the instance is then unchanged.
 func (u Update) Apply(instance Instance) (Instance, error) {
 	parameters, err := merged(instance.Request.Parameters, u.Parameters)
 	if err != nil {
@@ -71,8 +72,8 @@ func (u Update) Apply(instance Instance) (Instance, error) {
 	return instance, nil
 }
 
-// merged returns the object with the fields of the other one on top. If they change nothing, it returns the object unmodified, so that
-// an update without effect is recognized by comparing bytes.
+// merged returns the object with the fields of the other one on top. If they change nothing, it returns the
+// object unmodified, so that an update without effect is recognized by comparing bytes.
 func merged(object, with json.RawMessage) (json.RawMessage, error) {
 	fields, before, changes := map[string]any{}, map[string]any{}, map[string]any{}
 

@@ -32,8 +32,8 @@ type call struct {
 
 var _ graphql.Client = (*call)(nil)
 
-// MakeRequest sends the request and decodes the answer's data. Its errors are of package failure: an error in the answer is classified by
-// refused, a missing or malformed answer is failure.Transient.
+// MakeRequest sends the request and decodes the answer's data. Its errors are of package failure: an error in
+// the answer is classified by refused, a missing or malformed answer is failure.Transient.
 func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, response *graphql.Response) error {
 	body, err := encode(request)
 	if err != nil {
@@ -69,8 +69,8 @@ func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, respon
 	return nil
 }
 
-// unanswered classifies the error of a request without an answer. The Provisioner may have received the request, so the caller must be able
-// to repeat it.
+// unanswered classifies the error of a request without an answer. The Provisioner may have received the
+// request, so the caller must be able to repeat it.
 func (c *call) unanswered(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -102,8 +102,8 @@ func (c *call) lacking(data string) error {
 	return c.transient(nil, "answered without "+data)
 }
 
-// encode encodes the request without null fields. They mean the same as absent ones, but the Kyma Provisioner rejects a field that it
-// does not know even if it is null.
+// encode encodes the request without null fields. They mean the same as absent ones, but the Kyma Provisioner
+// rejects a field that it does not know even if it is null.
 func encode(request *graphql.Request) ([]byte, error) {
 	text, err := json.Marshal(request)
 	if err != nil {

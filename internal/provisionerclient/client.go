@@ -23,27 +23,31 @@ const (
 	maxFeedWait = 30 * time.Second
 )
 
-// ErrNoFeed is wrapped by the error of Changes if the Provisioner has no feed, as the Kyma Provisioner. Its operations must be polled.
+// ErrNoFeed is wrapped by the error of Changes if the Provisioner has no feed, as the Kyma Provisioner. Its
+// operations must be polled.
 var ErrNoFeed = errors.New("the provisioner has no feed of changed operations")
 
-// ErrNotUnderstood is wrapped by an error if the request does not fit the Provisioner's schema. The same request fails again until the
-// Provisioner is replaced by a later version.
+// ErrNotUnderstood is wrapped by an error if the request does not fit the Provisioner's schema. The same
+// request fails again until the Provisioner is replaced by a later version.
 var ErrNotUnderstood = errors.New("the provisioner does not understand the request")
 
 // Options configure a client.
 type Options struct {
-	// URL is the address of the GraphQL API. It may contain a user and a password for HTTP Basic authentication, and no error quotes it.
+	// URL is the address of the GraphQL API. It may contain a user and a password for HTTP Basic
+	// authentication, and no error quotes it.
 	URL string
 	// Timeout limits each call except Changes; 0 means 120 s.
 	Timeout time.Duration
-	// HTTPClient sends the requests. Nil means one that follows no redirects, which would pass requests on to another host.
+	// HTTPClient sends the requests. Nil means one that follows no redirects, which would pass requests on to
+	// another host.
 	HTTPClient *http.Client
-	// WrapTransport, if set, wraps the transport of all calls except Changes, whose only request lasts for long.
+	// WrapTransport, if set, wraps the transport of all calls except Changes, whose only request lasts for
+	// long.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 
-// Client calls one Provisioner. It is safe for concurrent use. It never repeats a request: the engine's steps do, when the error is
-// failure.Transient or failure.Waiting.
+// Client calls one Provisioner. It is safe for concurrent use. It never repeats a request: the engine's steps
+// do, when the error is failure.Transient or failure.Waiting.
 type Client struct {
 	options Options
 	// wrapped sends all requests except those of Changes.
@@ -78,7 +82,8 @@ func New(options Options) (*Client, error) {
 	return &Client{options: options, wrapped: &wrapped}, nil
 }
 
-// Probe sends a query that every GraphQL server can answer. The recovery of upstreams calls it while the circuit breaker is open.
+// Probe sends a query that every GraphQL server can answer. The recovery of upstreams calls it while the
+// circuit breaker is open.
 func (c *Client) Probe(ctx context.Context) error {
 	var answer struct{}
 
@@ -86,9 +91,10 @@ func (c *Client) Probe(ctx context.Context) error {
 		&graphql.Response{Data: &answer})
 }
 
-// ProvisionRuntime sends the order of a runtime and returns the operation that creates it, with the ID of the runtime. With an
-// IdempotencyKey the order may be repeated: our Provisioner answers with the same operation. The Kyma Provisioner ignores the key and
-// rejects the second order of a Shoot name. Services call OrderRuntime, which fills the input from an instance.
+// ProvisionRuntime sends the order of a runtime and returns the operation that creates it, with the ID of the
+// runtime. With an IdempotencyKey the order may be repeated: our Provisioner answers with the same operation.
+// The Kyma Provisioner ignores the key and rejects the second order of a Shoot name. Services call
+// OrderRuntime, which fills the input from an instance.
 func (c *Client) ProvisionRuntime(ctx context.Context, caller Caller, input *wire.ProvisionRuntimeInput) (Operation, error) {
 	call := c.call("order the runtime", caller)
 
@@ -105,8 +111,9 @@ func (c *Client) ProvisionRuntime(ctx context.Context, caller Caller, input *wir
 	return operation, nil
 }
 
-// UpgradeShoot sends the changes of a runtime's cluster. It may be repeated: our Provisioner answers with the same operation; the Kyma
-// Provisioner, which ignores the key, applies the same changes again, and returns failure.Waiting while it is busy.
+// UpgradeShoot sends the changes of a runtime's cluster. It may be repeated: our Provisioner answers with the
+// same operation; the Kyma Provisioner, which ignores the key, applies the same changes again, and returns
+// failure.Waiting while it is busy.
 func (c *Client) UpgradeShoot(ctx context.Context, caller Caller, runtimeID string, input *wire.UpgradeShootInput) (Operation, error) {
 	call := c.call("change the runtime", caller)
 
@@ -123,8 +130,9 @@ func (c *Client) UpgradeShoot(ctx context.Context, caller Caller, runtimeID stri
 	return operation, nil
 }
 
-// DeprovisionRuntime orders the removal of a runtime and returns the ID of the operation. The call may be repeated like ProvisionRuntime.
-// The error is failure.NotFound if the Provisioner does not know the runtime, for example because an earlier removal has finished.
+// DeprovisionRuntime orders the removal of a runtime and returns the ID of the operation. The call may be
+// repeated like ProvisionRuntime. The error is failure.NotFound if the Provisioner does not know the runtime,
+// for example because an earlier removal has finished.
 func (c *Client) DeprovisionRuntime(ctx context.Context, caller Caller, runtimeID string) (operationID string, err error) {
 	call := c.call("remove the runtime", caller)
 
@@ -140,7 +148,8 @@ func (c *Client) DeprovisionRuntime(ctx context.Context, caller Caller, runtimeI
 	return answer.Result, nil
 }
 
-// OperationStatus returns an operation in its current state. The tenant must be the one that ordered the operation.
+// OperationStatus returns an operation in its current state. The tenant must be the one that ordered the
+// operation.
 func (c *Client) OperationStatus(ctx context.Context, tenant, operationID string) (Operation, error) {
 	call := c.call("report the state of the operation", Caller{Tenant: tenant})
 
@@ -156,7 +165,8 @@ func (c *Client) OperationStatus(ctx context.Context, tenant, operationID string
 	return operationOf(answer.Result), nil
 }
 
-// RuntimeStatus returns the last operation of a runtime. The broker follows operations by their IDs; tests of the Provisioner need this call.
+// RuntimeStatus returns the last operation of a runtime. The broker follows operations by their IDs; tests of
+// the Provisioner need this call.
 func (c *Client) RuntimeStatus(ctx context.Context, tenant, runtimeID string) (Operation, error) {
 	call := c.call("report the state of the runtime", Caller{Tenant: tenant})
 
@@ -172,8 +182,9 @@ func (c *Client) RuntimeStatus(ctx context.Context, tenant, runtimeID string) (O
 	return operationOf(answer.Result.LastOperationStatus), nil
 }
 
-// Kubeconfig returns a kubeconfig with cluster-admin rights in the runtime, which expires after a time that the Provisioner chooses. While
-// the cluster does not exist yet, the error is failure.Waiting. No error quotes any part of the answer.
+// Kubeconfig returns a kubeconfig with cluster-admin rights in the runtime, which expires after a time that the
+// Provisioner chooses. While the cluster does not exist yet, the error is failure.Waiting. No error quotes any
+// part of the answer.
 func (c *Client) Kubeconfig(ctx context.Context, tenant, runtimeID string) (secret.String, error) {
 	call := c.call("give access to the runtime", Caller{Tenant: tenant})
 	call.confidential = true
@@ -196,11 +207,13 @@ func (c *Client) Kubeconfig(ctx context.Context, tenant, runtimeID string) (secr
 	return secret.String(kubeconfig), nil
 }
 
-// Changes returns a page of the feed: the operations of all tenants that changed after the cursor. It waits for the first change for at
-// most 30 s, or the shorter wait, and then returns an empty page. Without a cursor it returns the current cursor at once. The error is
-// failure.Permanent if the Provisioner has forgotten the cursor, and wraps ErrNoFeed if the Provisioner has no feed.
+// Changes returns a page of the feed: the operations of all tenants that changed after the cursor. It waits for
+// the first change for at most 30 s, or the shorter wait, and then returns an empty page. Without a cursor it
+// returns the current cursor at once. The error is failure.Permanent if the Provisioner has forgotten the
+// cursor, and wraps ErrNoFeed if the Provisioner has no feed.
 //
-// The request bypasses the limit of concurrent calls and the circuit breaker, because it lasts for the whole wait.
+// The request bypasses the limit of concurrent calls and the circuit breaker, because it lasts for the whole
+// wait.
 func (c *Client) Changes(ctx context.Context, after string, wait time.Duration) (Changes, error) {
 	wait = min(max(wait, 0), maxFeedWait)
 	call := c.call("report changes", Caller{})

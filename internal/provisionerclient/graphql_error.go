@@ -58,8 +58,8 @@ func textIn(field json.RawMessage) string {
 	return text
 }
 
-// refused classifies an error of the Provisioner. The order of the cases matters: the Kyma Provisioner answers many errors with the same
-// code, so the texts and reasons that name a case are checked before the code.
+// refused classifies an error of the Provisioner. The order of the cases matters: the Kyma Provisioner answers
+// many errors with the same code, so the texts and reasons that name a case are checked before the code.
 func (c *call) refused(problem *graphqlError) error {
 	message := graphqlclient.Excerpt(problem.Message)
 
@@ -86,8 +86,8 @@ func (c *call) refused(problem *graphqlError) error {
 	}
 }
 
-// saysNoFeed recognizes the error of GraphQL servers whose schema lacks the feed. No code identifies the error, and the words differ
-// between servers and their versions.
+// saysNoFeed recognizes the error of GraphQL servers whose schema lacks the feed. No code identifies the error,
+// and the words differ between servers and their versions.
 func (e graphqlError) saysNoFeed() bool {
 	message := strings.ToLower(e.Message)
 	saysUnknown := slices.ContainsFunc(
@@ -102,13 +102,14 @@ func (e graphqlError) saysNotUnderstood() bool {
 	return e.Extensions.protocol == "GRAPHQL_VALIDATION_FAILED" || e.Extensions.protocol == "GRAPHQL_PARSE_FAILED"
 }
 
-// saysExists recognizes that a Shoot of the same name exists already. The Kyma Provisioner forwards the reason of Kubernetes, together with
-// the code of an internal error.
+// saysExists recognizes that a Shoot of the same name exists already. The Kyma Provisioner forwards the reason
+// of Kubernetes, together with the code of an internal error.
 func (e graphqlError) saysExists() bool {
 	return e.Extensions.reason == failure.ReasonAlreadyExists || e.Extensions.reason == string(metav1.StatusReasonAlreadyExists)
 }
 
-// saysInProgress recognizes that another operation of the runtime has to end first. The Kyma Provisioner reports this only in the message.
+// saysInProgress recognizes that another operation of the runtime has to end first. The Kyma Provisioner
+// reports this only in the message.
 func (e graphqlError) saysInProgress() bool {
 	message := strings.ReplaceAll(strings.ToLower(e.Message), "in-progress", "in progress")
 

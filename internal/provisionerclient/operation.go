@@ -20,15 +20,17 @@ type Caller struct {
 	Tenant string
 	// SubAccount may be empty.
 	SubAccount string
-	// IdempotencyKey is the same for each repetition of one order. It may be empty and has at most 255 printable characters.
+	// IdempotencyKey is the same for each repetition of one order. It may be empty and has at most 255
+	// printable characters.
 	IdempotencyKey string
 }
 
-// Type is the kind of an operation of the Provisioner, such as Provision. Another version of the Provisioner may send unknown ones.
+// Type is the kind of an operation of the Provisioner, such as Provision. Another version of the Provisioner
+// may send unknown ones.
 type Type string
 
-// State is the state of an operation of the Provisioner. Another version of the Provisioner may send unknown ones: an operation in such
-// a state has not ended.
+// State is the state of an operation of the Provisioner. Another version of the Provisioner may send unknown
+// ones: an operation in such a state has not ended.
 type State string
 
 // The states that the Provisioner's schema defines.

@@ -20,11 +20,12 @@ const (
 // maxRuntimeName is the longest name of a runtime that Director accepts, in characters.
 const maxRuntimeName = 36
 
-// OrderRuntime orders the runtime of the instance, with the infrastructure's credentials in the target secret of Gardener. The same
-// instance always gives the same order, so that the Provisioner recognizes a repeated call with the same IdempotencyKey.
+// OrderRuntime orders the runtime of the instance, with the infrastructure's credentials in the target secret
+// of Gardener. The same instance always gives the same order, so that the Provisioner recognizes a repeated
+// call with the same IdempotencyKey.
 //
-// The Kyma Provisioner cannot set the ranges of pods and services. If they are only the plan's defaults, the order is repeated without
-// them and Gardener chooses; if the user chose them, the error is failure.Permanent.
+// The Kyma Provisioner cannot set the ranges of pods and services. If they are only the plan's defaults, the
+// order is repeated without them and Gardener chooses; if the user chose them, the error is failure.Permanent.
 func (c *Client) OrderRuntime(ctx context.Context, caller Caller, instance environment.Instance, targetSecret string) (Operation, error) {
 	order, err := newOrder(instance, targetSecret)
 	if err != nil {
@@ -36,16 +37,16 @@ func (c *Client) OrderRuntime(ctx context.Context, caller Caller, instance envir
 	})
 }
 
-// CheckOrder reports whether the runtime of the instance can be ordered. The error is failure.Invalid if the user asked for something
-// impossible, and failure.Internal if the plan or the provider is not supported.
+// CheckOrder reports whether the runtime of the instance can be ordered. The error is failure.Invalid if the
+// user asked for something impossible, and failure.Internal if the plan or the provider is not supported.
 func CheckOrder(instance environment.Instance) error {
 	_, err := newOrder(instance, "")
 
 	return err
 }
 
-// sendOrder sends the order. If the Provisioner does not know the ranges of pods and services, sendOrder sends the order again without them,
-// unless the parameters of the user name such a range.
+// sendOrder sends the order. If the Provisioner does not know the ranges of pods and services, sendOrder sends
+// the order again without them, unless the parameters of the user name such a range.
 func sendOrder(order *wire.ProvisionRuntimeInput, parameters json.RawMessage, send func(*wire.ProvisionRuntimeInput) (Operation, error),
 ) (Operation, error) {
 	ordered, err := send(order)
@@ -96,7 +97,8 @@ func choosesRanges(parameters json.RawMessage) (bool, error) {
 	return given.Networking.Pods != "" || given.Networking.Services != "", nil
 }
 
-// newOrder maps the instance to the Provisioner's input. Fields without a value are left out: the Provisioner then decides.
+// newOrder maps the instance to the Provisioner's input. Fields without a value are left out: the Provisioner
+// then decides.
 func newOrder(instance environment.Instance, targetSecret string) (*wire.ProvisionRuntimeInput, error) {
 	cluster := instance.Request.Cluster
 
@@ -142,8 +144,8 @@ func newOrder(instance environment.Instance, targetSecret string) (*wire.Provisi
 	}, nil
 }
 
-// runtimeName returns the name of the runtime in Director: the name of the instance, followed by that of the Shoot, which is unique.
-// Director accepts lower-case letters, digits, hyphens and dots, and no leading digit.
+// runtimeName returns the name of the runtime in Director: the name of the instance, followed by that of the
+// Shoot, which is unique. Director accepts lower-case letters, digits, hyphens and dots, and no leading digit.
 func runtimeName(instance environment.Instance) string {
 	name := strings.ToLower(instance.Name)
 	if strings.IndexAny(name, "0123456789") == 0 {
@@ -156,7 +158,8 @@ func runtimeName(instance environment.Instance) string {
 	return strings.TrimRight(name[:min(len(name), longest)], "-") + suffix
 }
 
-// oidcInput maps the issuer. With nil the Provisioner decides on an order, and an upgrade leaves the issuer unchanged.
+// oidcInput maps the issuer. With nil the Provisioner decides on an order, and an upgrade leaves the issuer
+// unchanged.
 func oidcInput(oidc *environment.OIDC) *wire.OIDCConfigInput {
 	if oidc == nil {
 		return nil

@@ -12,15 +12,17 @@ import (
 )
 
 const (
-	// zoneBits divides the nodes' range into eighths: each zone gets one for its workers and one for its other addresses.
+	// zoneBits divides the nodes' range into eighths: each zone gets one for its workers and one for its other
+	// addresses.
 	zoneBits = 3
 	// maxZones is how many pairs of eighths the range has.
 	maxZones = 4
 	ipv4Bits = 32
 )
 
-// providerConfig returns the part of an order that differs between providers. A new provider needs a case here. The error is
-// failure.Invalid if the user asked for too many zones, else failure.Internal: the catalog has let an impossible order pass.
+// providerConfig returns the part of an order that differs between providers. A new provider needs a case here.
+// The error is failure.Invalid if the user asked for too many zones, else failure.Internal: the catalog has let
+// an impossible order pass.
 func providerConfig(provider string, cluster environment.Cluster) (*wire.ProviderSpecificInput, error) {
 	switch provider {
 	case "aws":
@@ -58,8 +60,8 @@ func providerConfig(provider string, cluster environment.Cluster) (*wire.Provide
 	}
 }
 
-// awsZones returns the zones with their ranges of addresses. AWS needs separate subnets for workers, and for public and internal load
-// balancers.
+// awsZones returns the zones with their ranges of addresses. AWS needs separate subnets for workers, and for
+// public and internal load balancers.
 func awsZones(cluster environment.Cluster) ([]*wire.AWSZoneInput, error) {
 	ranges, err := splitNodes(cluster.NodesCIDR, len(cluster.Zones))
 	if err != nil {
@@ -102,8 +104,9 @@ type zoneRanges struct {
 	workers, public, internal string
 }
 
-// splitNodes divides the nodes' range among the zones. Each zone gets an eighth for its workers; the next eighth is split in half for
-// its public and its internal addresses. 10.250.0.0/16 gives the first zone 10.250.0.0/19, 10.250.32.0/20 and 10.250.48.0/20.
+// splitNodes divides the nodes' range among the zones. Each zone gets an eighth for its workers; the next
+// eighth is split in half for its public and its internal addresses. 10.250.0.0/16 gives the first zone
+// 10.250.0.0/19, 10.250.32.0/20 and 10.250.48.0/20.
 func splitNodes(nodes string, zones int) ([]zoneRanges, error) {
 	prefix, err := netip.ParsePrefix(nodes)
 	if err != nil || !prefix.Addr().Is4() || prefix.Bits() > ipv4Bits-zoneBits-1 {
