@@ -36,7 +36,7 @@ func newAgentEnv(t *testing.T, api client.WithWatch) agentEnv {
 	simulated, settings := newDirector(t)
 	c := agentEnv{
 		connector: &connector{Director: simulated},
-		access:    clusteraccess.New(gardener.New(api, "garden-local")),
+		access:    clusteraccess.New(gardener.New(api, harness.GardenNamespace())),
 	}
 	c.clusters = newClusters(t, api, func(provisionerSettings *provisioner.Config) {
 		provisionerSettings.Director = settings

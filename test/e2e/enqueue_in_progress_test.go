@@ -90,7 +90,7 @@ func TestOperationsOfPreviousProcessAreNotResumed(t *testing.T) {
 		memory := harness.StartGarden(t, creation)
 		settings := harness.ProvisionerSettings(database(t, "provisioner"))
 
-		injectClusterFaults(t, memory.Client(), stuckClusters())
+		harness.InjectClusterFaults(t, memory.Client(), harness.StuckClusters())
 
 		previous := startStandalone(t, memory.Client(), settings)
 		started, unwanted := previous.order("c-begun"), previous.order("c-unwanted")
@@ -98,7 +98,7 @@ func TestOperationsOfPreviousProcessAreNotResumed(t *testing.T) {
 		previous.waitForState(unwanted.ID, provisionerclient.StateInProgress)
 		harness.Until(t, "the Shoots", func() bool { return len(harness.Shoots(t, memory.Client(), memory.Namespace())) == 2 })
 		previous.stop()
-		injectClusterFaults(t, memory.Client(), nil)
+		harness.InjectClusterFaults(t, memory.Client(), nil)
 
 		// Without workers, a Provisioner accepts orders but never starts their operations.
 		withoutWorkers := settings

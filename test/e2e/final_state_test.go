@@ -19,6 +19,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
 	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 // finalState is the state of a runtime at the end of a round, as each system reports it.
@@ -96,7 +97,7 @@ func (f *fleet) readFinalState(s *scenario) (finalState, error) {
 	}
 
 	shoot := &gardencorev1beta1.Shoot{}
-	if err := f.garden.Get(f.Context(), client.ObjectKey{Namespace: "garden-local", Name: s.name}, shoot); err != nil {
+	if err := f.garden.Get(f.Context(), client.ObjectKey{Namespace: harness.GardenNamespace(), Name: s.name}, shoot); err != nil {
 		return finalState{}, err
 	}
 

@@ -18,6 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 // agentInterval is the agent's polling interval. It is so short that the agent has connected when the Provisioner first checks
@@ -70,7 +71,7 @@ func (f *fleet) clusterConnector(shootName string) func(ctx context.Context) (dy
 
 		err := retry(ctx, func() (again bool, err error) {
 			shoot := &gardencorev1beta1.Shoot{}
-			if err := f.garden.Get(ctx, client.ObjectKey{Namespace: "garden-local", Name: shootName}, shoot); err != nil {
+			if err := f.garden.Get(ctx, client.ObjectKey{Namespace: harness.GardenNamespace(), Name: shootName}, shoot); err != nil {
 				return true, err
 			}
 
@@ -78,7 +79,7 @@ func (f *fleet) clusterConnector(shootName string) func(ctx context.Context) (dy
 				return true, errors.New("the cluster has no address yet")
 			}
 
-			config, disconnect, err := clusteraccess.New(gardener.New(f.garden, "garden-local")).Connect(ctx, shootName)
+			config, disconnect, err := clusteraccess.New(gardener.New(f.garden, harness.GardenNamespace())).Connect(ctx, shootName)
 			if err != nil {
 				return true, err
 			}

@@ -105,7 +105,7 @@ func (f *fleet) allReady() {
 func (f *fleet) shoots() []gardencorev1beta1.Shoot {
 	f.Helper()
 
-	return harness.Shoots(f.T, f.garden, "garden-local")
+	return harness.Shoots(f.T, f.garden, harness.GardenNamespace())
 }
 
 // kill ends a replica with SIGKILL and starts it again.

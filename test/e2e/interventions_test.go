@@ -76,7 +76,7 @@ func TestCanceledCreationIsRetried(t *testing.T) {
 	t.Parallel()
 
 	e := start(t, harness.SQLite, 200*time.Millisecond)
-	e.faults(stuckClusters())
+	e.faults(harness.StuckClusters())
 
 	operation := e.Create("canceled", harness.PlanAWS)
 	e.Until("the Shoot", func() bool { return len(e.shoots()) == 1 })
@@ -104,7 +104,7 @@ func TestDeletionDuringARetry(t *testing.T) {
 
 	operation := e.Create("unwanted", harness.PlanAWS)
 	e.WantFailed("unwanted", "quota")
-	e.faults(stuckClusters())
+	e.faults(harness.StuckClusters())
 
 	retry := e.intervene("retry", operation, "the quota was raised")
 	// The explanation shows Gardener's progress up to a minute late. The Shoot shows earlier that Gardener is working on the

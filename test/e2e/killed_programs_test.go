@@ -145,7 +145,7 @@ func variables(database replica.Database) []string {
 func (p *programs) shoots() []gardencorev1beta1.Shoot {
 	p.Helper()
 
-	return harness.Shoots(p.T, p.garden, "garden-local")
+	return harness.Shoots(p.T, p.garden, harness.GardenNamespace())
 }
 
 // waitForShoot waits for a Shoot whose last operation has the state.
@@ -222,21 +222,21 @@ func TestKilledPrograms(t *testing.T) {
 		"during the creation": {
 			reason: "Gardener is creating the cluster",
 			kill: func(id, victim string) {
-				injectClusterFaults(p.T, p.garden, stuckClusters())
+				harness.InjectClusterFaults(p.T, p.garden, harness.StuckClusters())
 				p.Create(id, harness.PlanAWS)
 				p.waitForShoot(gardencorev1beta1.LastOperationStateProcessing)
 				p.killAndRestart(victim)
-				injectClusterFaults(p.T, p.garden, nil)
+				harness.InjectClusterFaults(p.T, p.garden, nil)
 			},
 		},
 		"before the last save": {
 			reason: "the cluster is ready, but the killed program has not saved that",
 			kill: func(id, victim string) {
-				injectClusterFaults(p.T, p.garden, stuckClusters())
+				harness.InjectClusterFaults(p.T, p.garden, harness.StuckClusters())
 				p.Create(id, harness.PlanAWS)
 				p.waitForShoot(gardencorev1beta1.LastOperationStateProcessing)
 				(*p.running(victim)).signal(syscall.SIGSTOP)
-				injectClusterFaults(p.T, p.garden, nil)
+				harness.InjectClusterFaults(p.T, p.garden, nil)
 				p.waitForShoot(gardencorev1beta1.LastOperationStateSucceeded)
 				p.killAndRestart(victim)
 			},

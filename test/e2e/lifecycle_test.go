@@ -29,7 +29,7 @@ func TestInstanceFromCreateToDelete(t *testing.T) {
 				e := e.in(t)
 				id := "instance-" + name
 
-				e.faults(stuckClusters())
+				e.faults(harness.StuckClusters())
 
 				operation := e.Create(id, plan)
 				if again := e.Create(id, plan); again != operation {

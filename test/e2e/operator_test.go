@@ -5,47 +5,21 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"testing"
 	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl"
 	"github.com/environment-broker/environment-broker/internal/ebctl/follow"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 // faults replaces the faults that the fake garden injects into its clusters.
 func (e env) faults(faults map[string]string) {
 	e.Helper()
-	injectClusterFaults(e.TB, e.services.Garden.Client(), faults)
-}
-
-// injectClusterFaults replaces the faults that a garden injects into its clusters. Nil removes all faults.
-func injectClusterFaults(tb testing.TB, api client.Client, faults map[string]string) {
-	tb.Helper()
-
-	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-local", Name: gardenlet.FaultsConfigMap}}
-
-	err := client.IgnoreNotFound(api.Delete(context.Background(), config.DeepCopy()))
-	if err == nil && len(faults) > 0 {
-		config.Data = faults
-		err = api.Create(context.Background(), config)
-	}
-
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// stuckClusters returns the fault that keeps clusters from becoming ready, so that their operations stay in progress.
-func stuckClusters() map[string]string {
-	return map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultStuck)}
+	harness.InjectClusterFaults(e.TB, e.services.Garden.Client(), faults)
 }
 
 // changeShoot changes the only Shoot of the garden, and retries after conflicts.

@@ -42,7 +42,7 @@ func TestDocumentedPermissionsSuffice(t *testing.T) {
 		"Shoots": &gardencorev1beta1.ShootList{}, "their ConfigMaps": &corev1.ConfigMapList{},
 	} {
 		harness.Until(t, "the right to list "+kind, func() bool {
-			return api.List(t.Context(), list, client.InNamespace("garden-local")) == nil
+			return api.List(t.Context(), list, client.InNamespace(harness.GardenNamespace())) == nil
 		})
 	}
 

@@ -134,7 +134,7 @@ func (c clusters) shoot(name string) *gardencorev1beta1.Shoot {
 	c.Helper()
 
 	found := &gardencorev1beta1.Shoot{}
-	if err := c.garden.Get(context.Background(), client.ObjectKey{Namespace: "garden-local", Name: name}, found); err != nil {
+	if err := c.garden.Get(context.Background(), client.ObjectKey{Namespace: harness.GardenNamespace(), Name: name}, found); err != nil {
 		c.Fatal(err)
 	}
 
@@ -146,7 +146,7 @@ func (c clusters) configMaps(runtimeID string) []corev1.ConfigMap {
 	c.Helper()
 
 	found := &corev1.ConfigMapList{}
-	if err := c.garden.List(context.Background(), found, client.InNamespace("garden-local"),
+	if err := c.garden.List(context.Background(), found, client.InNamespace(harness.GardenNamespace()),
 		client.MatchingLabels{shoot.LabelRuntimeID: runtimeID}); err != nil {
 		c.Fatal(err)
 	}
@@ -326,7 +326,7 @@ func (c clusters) checkUpgrade(runtimeID, name string) {
 
 	before := c.shoot(name)
 
-	injectClusterFaults(c.T, c.garden, stuckClusters())
+	harness.InjectClusterFaults(c.T, c.garden, harness.StuckClusters())
 
 	upgrade := c.mustSend(upgradeShoot, map[string]any{"id": runtimeID, "config": map[string]any{
 		"gardenerConfig": map[string]any{
@@ -339,7 +339,7 @@ func (c clusters) checkUpgrade(runtimeID, name string) {
 		c.Error("the status shows the change before the upgrade has ended")
 	}
 
-	injectClusterFaults(c.T, c.garden, nil)
+	harness.InjectClusterFaults(c.T, c.garden, nil)
 	c.wantSucceeded(upgrade.ID)
 
 	after := c.shoot(name)

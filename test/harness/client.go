@@ -29,18 +29,18 @@ const (
 // VersionHeader is the header with the client's version of the Open Service Broker API.
 const VersionHeader = "X-Broker-API-Version"
 
-// Incomplete is the query with which a client accepts an asynchronous operation.
+// Incomplete is the query of a client that accepts an asynchronous operation.
 const Incomplete = "?accepts_incomplete=true"
 
-// InstancePath returns the path of an instance.
+// InstancePath returns the path of an instance. The ID is not escaped.
 func InstancePath(id string) string { return "/v2/service_instances/" + id }
 
-// BindingPath returns the path of a binding.
+// BindingPath returns the path of a binding. The IDs are not escaped.
 func BindingPath(instance, binding string) string {
 	return InstancePath(instance) + "/service_bindings/" + binding
 }
 
-// DeletionPath returns the path of an instance, with the query of an asynchronous deletion.
+// DeletionPath returns the path and the query that delete an instance asynchronously.
 func DeletionPath(id, planID string) string {
 	return InstancePath(id) + Incomplete + "&service_id=" + ServiceID + "&plan_id=" + planID
 }
@@ -52,7 +52,8 @@ func Order(planID string) map[string]any {
 	}
 }
 
-// Call is a request. Its Header overrides the headers that [Endpoint.Request] sets; a header without values is not sent.
+// Call is a request. Its Header overrides the headers that [Endpoint.Request] sets; a header without values is not sent. Path
+// contains the query, and an empty Body is no body.
 type Call struct {
 	Method, Path, Body string
 	Header             http.Header
@@ -80,10 +81,10 @@ func (r Reply) Object(field string) map[string]any {
 	return object
 }
 
-// Endpoint is the API of a broker, with the credentials of one user.
+// Endpoint is the API of a broker with the credentials of one user. It may be used concurrently.
 type Endpoint struct {
 	URL, User, Password string
-	// Transport is http.DefaultTransport if nil.
+	// Transport sends the requests. Nil means http.DefaultTransport.
 	Transport http.RoundTripper
 }
 
@@ -106,7 +107,8 @@ func (e Endpoint) Request(ctx context.Context, call Call) (*http.Request, error)
 	return request, nil
 }
 
-// Do sends a call once, without following redirects, and reads the response. It returns an error if the response is missing or incomplete, and waits for at most [Patience].
+// Do sends a call once, without following redirects, and reads the response. It returns an error if no complete response arrives
+// within [Patience]. The status is not checked.
 func (e Endpoint) Do(call Call) (Reply, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
@@ -133,13 +135,15 @@ func (e Endpoint) Do(call Call) (Reply, error) {
 	return reply, nil
 }
 
-// Client orders instances from a broker as a platform does, and fails the test if a response is unexpected.
+// Client orders instances from a broker as a platform does. Its methods fail the test if a response is unexpected, except
+// [Client.Try].
 type Client struct {
 	testing.TB
 	Endpoint
 }
 
-// Try sends a request with a JSON body, or without a body if it is nil. It returns an error if the response is missing or not a JSON object.
+// Try sends a request with a JSON body, or without a body if body is nil. It returns an error if no response arrives or if the
+// response is not a JSON object.
 func (c Client) Try(method, path string, body any) (Reply, error) {
 	c.Helper()
 
@@ -162,7 +166,7 @@ func (c Client) Try(method, path string, body any) (Reply, error) {
 	return reply, err
 }
 
-// Send sends a request like [Client.Try]. Another status than want fails the test.
+// Send sends a request like [Client.Try]. An error or another status than want fails the test.
 func (c Client) Send(method, path string, body any, want int) Reply {
 	c.Helper()
 
@@ -178,14 +182,15 @@ func (c Client) Send(method, path string, body any, want int) Reply {
 	return reply
 }
 
-// Create orders an instance without parameters and returns the operation.
+// Create orders an instance without parameters and returns the ID of the operation.
 func (c Client) Create(id, planID string) (operation string) {
 	c.Helper()
 
 	return c.Send(http.MethodPut, InstancePath(id)+Incomplete, Order(planID), http.StatusAccepted).Text("operation")
 }
 
-// Update orders an update of an instance. The context field active suspends or resumes it.
+// Update orders an update of an instance. Change is the body without the service ID, which Update adds to the map. The context
+// field active suspends or resumes the instance.
 func (c Client) Update(id string, change map[string]any) {
 	c.Helper()
 
@@ -193,15 +198,15 @@ func (c Client) Update(id string, change map[string]any) {
 	c.Send(http.MethodPatch, InstancePath(id)+Incomplete, change, http.StatusAccepted)
 }
 
-// Delete orders the deletion of an instance and returns the operation.
+// Delete orders the deletion of an instance and returns the ID of the operation.
 func (c Client) Delete(id, planID string) (operation string) {
 	c.Helper()
 
 	return c.Send(http.MethodDelete, DeletionPath(id, planID), nil, http.StatusAccepted).Text("operation")
 }
 
-// WaitForEnd polls until the last operation of an instance has ended, and returns the last reply. It keeps polling while the broker is down
-// or its database is unavailable.
+// WaitForEnd polls until the last operation of an instance has ended, and returns the last reply. It continues to poll while the
+// broker or its database is unavailable.
 func (c Client) WaitForEnd(id string) Reply {
 	c.Helper()
 
@@ -230,7 +235,7 @@ func (c Client) WantSucceeded(id string) {
 	}
 }
 
-// WantFailed waits for the end of the last operation, which must fail with a description that contains the cause.
+// WantFailed waits for the end of the last operation, which must fail. The description of the failure must contain the cause.
 func (c Client) WantFailed(id, cause string) {
 	c.Helper()
 
@@ -239,7 +244,7 @@ func (c Client) WantFailed(id, cause string) {
 	}
 }
 
-// WantGone waits for the end of a deletion, which must succeed.
+// WantGone waits for the end of a deletion, which must succeed: the poll of a deleted instance returns 410.
 func (c Client) WantGone(id string) {
 	c.Helper()
 
@@ -248,7 +253,7 @@ func (c Client) WantGone(id string) {
 	}
 }
 
-// Until calls [Until] with the client's test.
+// Until calls [Until] with the test of the client.
 func (c Client) Until(what string, condition func() bool) {
 	c.Helper()
 	Until(c, what, condition)

@@ -39,7 +39,7 @@ func Postgres(tb testing.TB, service string) replica.Database {
 	return PostgresSettings(postgrestest.Database(tb), service)
 }
 
-// PostgresSettings returns the settings of a service on a given PostgreSQL database.
+// PostgresSettings returns the settings of a service, "broker" or "provisioner", on a given PostgreSQL database.
 func PostgresSettings(database storage.Config, service string) replica.Database {
 	settings := replica.DefaultConfig(service, storage.DriverPostgres).Database
 	settings.User, settings.Password = database.User, database.Password

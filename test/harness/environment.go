@@ -10,16 +10,19 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 )
 
-// Credentials of the user that brokers of the harness accept, with the roles osb and admin.
+// Credentials of the user that every broker of the harness accepts. The user has the roles osb and admin.
 const (
 	User     = "tester"
 	Password = "secret"
@@ -30,27 +33,29 @@ const anyPort = "127.0.0.1:0"
 
 // Options of an [Environment]. The zero value is valid.
 type Options struct {
-	// Database creates the databases of both services. It is SQLite if nil.
+	// Database creates the databases of both services. Nil means SQLite.
 	Database Database
-	// ClusterCreation is how long the garden takes to create or change a cluster. It deletes clusters in half that time.
+	// ClusterCreation is how long the garden takes to create or change a cluster. A deletion takes half of that time.
 	ClusterCreation time.Duration
-	// Configure changes the settings of the services before they start.
+	// Configure changes the settings of the services before they start. It may be nil. The URL of the Provisioner in the broker's
+	// settings is set later.
 	Configure func(*broker.Config, *provisioner.Config)
-	// Log is the broker's log. It is discarded if nil.
+	// Log is the broker's log. Nil discards the log.
 	Log logrus.FieldLogger
 }
 
-// Environment is a broker, a Provisioner and a fake garden, with a fault proxy between the services. The broker can be stopped and
-// started again on the same data.
+// Environment is a broker, a Provisioner and a fake garden, with a fault proxy between the services. All run in the process of
+// the test, on free ports, until the test ends. The broker can be stopped and started again on the same data.
 type Environment struct {
 	testing.TB
 
+	// Garden is the fake garden, for tests that read or change its objects.
 	Garden *fakegarden.Memory
 	// Proxy forwards the broker's calls to the Provisioner.
 	Proxy *FaultProxy
-	// Settings are the settings of the broker at its next start.
+	// Settings are the settings of the broker. Changes apply at the next start of the broker.
 	Settings broker.Config
-	// Broker is the most recently started broker.
+	// Broker is the most recently started broker, or the zero value after [Prepare].
 	Broker Broker
 
 	log logrus.FieldLogger
@@ -128,6 +133,32 @@ func Shoots(tb testing.TB, garden client.Client, namespace string, options ...cl
 	return found.Items
 }
 
+// GardenNamespace returns the namespace of the default project, in which the Provisioners of the tests create their Shoots.
+func GardenNamespace() string { return gardenlet.Namespace(fakegarden.DefaultProject) }
+
+// InjectClusterFaults replaces the faults that a garden injects into the clusters of the default project. The key of a fault is
+// the name of a Shoot, or gardenlet.FaultDefault for all other Shoots. Nil removes all faults.
+func InjectClusterFaults(tb testing.TB, garden client.Client, faults map[string]string) {
+	tb.Helper()
+
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: GardenNamespace(), Name: gardenlet.FaultsConfigMap}}
+
+	err := client.IgnoreNotFound(garden.Delete(context.Background(), config.DeepCopy()))
+	if err == nil && len(faults) > 0 {
+		config.Data = faults
+		err = garden.Create(context.Background(), config)
+	}
+
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// StuckClusters returns faults that keep all clusters from becoming ready, so that their operations stay in progress.
+func StuckClusters() map[string]string {
+	return map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultStuck)}
+}
+
 // StartGarden runs a fake garden until the test ends. Creation is how long it takes to create or change a cluster.
 func StartGarden(tb testing.TB, creation time.Duration) *fakegarden.Memory {
 	tb.Helper()
@@ -157,7 +188,8 @@ func ProvisionerSettings(database replica.Database) provisioner.Config {
 	return settings
 }
 
-// StartProvisioner runs a Provisioner on a garden until stop is called or the test ends. It returns the URL of the GraphQL API.
+// StartProvisioner runs a Provisioner on a garden until stop is called or the test ends. It returns the URL of the GraphQL API,
+// which accepts requests without credentials unless the settings say otherwise. Stop waits until the Provisioner has stopped.
 func StartProvisioner(
 	tb testing.TB, garden client.WithWatch, settings provisioner.Config, log logrus.FieldLogger,
 ) (url string, stop func()) {
@@ -181,12 +213,14 @@ func BrokerSettings(database replica.Database) broker.Config {
 	return settings
 }
 
-// Broker is a running broker.
+// Broker is a running broker. Its Endpoint has the credentials of [User].
 type Broker struct {
 	Endpoint
 
+	// Metrics has the metrics that the broker exposes at its status address.
 	Metrics prometheus.Gatherer
-	Stop    func()
+	// Stop stops the broker and waits until the broker has stopped. Repeated calls have no effect.
+	Stop func()
 }
 
 // StartBroker runs a broker until it is stopped or the test ends.

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// FaultProxy forwards HTTP requests to a service. Tests inject faults into selected GraphQL calls. If several faults match a call, the
-// latest one applies.
+// FaultProxy forwards HTTP requests to a service. Tests inject faults into selected GraphQL calls, or hold these calls back. If
+// several faults and holds match a call, the latest one applies. All methods may be called concurrently.
 type FaultProxy struct {
 	// URL is the address of the proxy, without a path.
 	URL string
@@ -23,14 +23,15 @@ type FaultProxy struct {
 	faults []*injected
 }
 
-// Match selects calls by tenant and by the name of the GraphQL operation. An empty field selects all.
+// Match selects calls by the tenant header and by the name of the GraphQL operation. An empty field matches every value, so the
+// zero Match selects all calls.
 type Match struct{ Tenant, Operation string }
 
 func (m Match) selects(call Match) bool {
 	return (m.Tenant == "" || m.Tenant == call.Tenant) && (m.Operation == "" || m.Operation == call.Operation)
 }
 
-// Fault responds to a request instead of the service.
+// Fault responds to a request instead of the service, which does not receive the request.
 type Fault func(http.ResponseWriter, *http.Request)
 
 // injected is a fault or a hold in effect. A hold has a nil fault and delays calls until it is lifted.
@@ -41,7 +42,8 @@ type injected struct {
 	held   int
 }
 
-// NewFaultProxy runs a proxy until the test ends. It calls target for the URL of the service with each request.
+// NewFaultProxy runs a proxy until the test ends. The proxy calls target for each request; target returns the URL of the service,
+// which may change between requests.
 func NewFaultProxy(tb testing.TB, target func() string) *FaultProxy {
 	tb.Helper()
 
@@ -94,7 +96,7 @@ func (p *FaultProxy) inject(added *injected) (lift func()) {
 	})
 }
 
-// Held returns the number of calls that holds with exactly this match currently delay.
+// Held returns the number of calls that are currently delayed by holds with exactly this match.
 func (p *FaultProxy) Held(match Match) int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -110,7 +112,8 @@ func (p *FaultProxy) Held(match Match) int {
 	return held
 }
 
-// passes reports whether to forward a request. It blocks while a hold delays the request. If a fault applies, it has responded already.
+// passes reports whether to forward a request. It blocks while a hold delays the request. If passes returns false, a fault has
+// already responded, or the client is gone.
 func (p *FaultProxy) passes(w http.ResponseWriter, r *http.Request) bool {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -146,7 +149,8 @@ func (p *FaultProxy) passes(w http.ResponseWriter, r *http.Request) bool {
 	}
 }
 
-// match returns the latest fault or hold for a call, or nil, and counts the call as held.
+// match returns the latest fault or hold for a call, or nil. It counts the call as held under the same lock, so that Held never
+// misses a call that a hold already delays.
 func (p *FaultProxy) match(call Match) *injected {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

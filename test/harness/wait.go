@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// Patience limits every wait. It is generous because tests share slow machines; only a failing test reaches it.
+	// Patience limits every wait. It is generous because tests share slow machines; only a failing test waits that long.
 	Patience = 4 * time.Minute
 	// interval is the pause between two checks of a condition.
 	interval = 50 * time.Millisecond
@@ -24,7 +24,7 @@ type Reporter interface {
 	Fatalf(format string, args ...any)
 }
 
-// Until waits until the condition holds, and fails the test after [Patience]; what names the condition.
+// Until waits until the condition holds. It fails the test after [Patience], with a message that contains what.
 func Until(r Reporter, what string, condition func() bool) {
 	r.Helper()
 
@@ -47,8 +47,8 @@ func Within(limit time.Duration, condition func() bool) bool {
 	return condition()
 }
 
-// Run runs a service until stop is called or the test ends. Stop waits for the service to return, may be called again, and reports the
-// service's error.
+// Run runs a service in a goroutine until stop is called or the test ends. Stop cancels the service's context and waits until the
+// service returns; an error of the service fails the test. Repeated calls of stop have no effect.
 func Run(tb testing.TB, service func(context.Context) error) (stop func()) {
 	tb.Helper()
 
@@ -69,7 +69,7 @@ func Run(tb testing.TB, service func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// Seed returns the seed of a random test and logs it. The environment variable TEST_SEED sets the seed, which repeats a run.
+// Seed returns the seed of a random test and logs it. The environment variable TEST_SEED sets the seed, to repeat a run.
 func Seed(tb testing.TB) uint64 {
 	tb.Helper()
 
@@ -87,7 +87,7 @@ func Seed(tb testing.TB) uint64 {
 	return seed
 }
 
-// SoakDuration returns how long an open-ended test adds rounds: the environment variable SOAK_DURATION, or zero if it is unset.
+// SoakDuration returns how long a soak test adds rounds: the environment variable SOAK_DURATION, or zero if the variable is not set.
 func SoakDuration(tb testing.TB) time.Duration {
 	tb.Helper()
 

@@ -9,13 +9,10 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/config"
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
@@ -92,19 +89,6 @@ func configure(t testing.TB, target *broker.Config, settings ...setting) {
 	*target = read
 	target.AuthBasicUsers += ",watcher:" + harness.Password + ":viewer"
 	target.DashboardURL = "https://dashboard.example.com/?kubeconfigID={instance_id}"
-}
-
-// injectStuckClusters keeps all new clusters of the garden from becoming ready.
-func (e *env) injectStuckClusters() {
-	e.Helper()
-
-	faults := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: e.Garden.Namespace(), Name: gardenlet.FaultsConfigMap},
-		Data:       map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultStuck)},
-	}
-	if err := e.Garden.Client().Create(e.Context(), faults); err != nil {
-		e.Fatal(err)
-	}
 }
 
 // shoots returns the clusters of the platform's tenant.
