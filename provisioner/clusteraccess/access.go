@@ -137,6 +137,8 @@ func (a Access) SetAdministrators(ctx context.Context, shootName string, users [
 	return explain(err, "the administrators of the cluster %q could not be granted their rights", shootName)
 }
 
+// bindingOf returns the binding of these users to cluster-admin. User names are not checked: a user that does not exist gets the
+// rights once the identity provider knows the name.
 func bindingOf(users []string) *rbacv1.ClusterRoleBinding {
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{

@@ -29,6 +29,7 @@ type call struct {
 
 var _ graphql.Client = (*call)(nil)
 
+// call returns a call for the tenant. action is the phrase for errors, such as "find runtimes".
 func (c *Client) call(action, tenant string) *call {
 	return &call{client: c, action: action, tenant: tenant}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/director/wire"
 )
 
+// defaultTimeout is the default of Options.Timeout.
 const defaultTimeout = 30 * time.Second
 
 // Options configure a Client.
@@ -104,6 +105,7 @@ func newHTTPClient(transport http.RoundTripper, wrap func(http.RoundTripper) htt
 	return &http.Client{Transport: transport, CheckRedirect: graphqlclient.NoRedirects}
 }
 
+// checkAddress checks the form of a URL. Its error continues a sentence that starts with the name of the setting.
 func checkAddress(text string) error {
 	if !graphqlclient.IsURL(text) {
 		return errors.New("must be like https://host/path")
@@ -259,6 +261,7 @@ func (c *Client) OneTimeToken(ctx context.Context, tenant, runtimeID string) (To
 	return Token{Token: secret.String(answer.Result.Token), ConnectorURL: answer.Result.ConnectorURL}, nil
 }
 
+// runtimeOf converts the generated type, whose optional fields are pointers.
 func runtimeOf(answer *wire.RuntimeFields) Runtime {
 	runtime := Runtime{ID: answer.Id, Name: answer.Name}
 
@@ -273,6 +276,7 @@ func runtimeOf(answer *wire.RuntimeFields) Runtime {
 	return runtime
 }
 
+// optional returns nil for "", so that the request omits the field.
 func optional(text string) *string {
 	if text == "" {
 		return nil

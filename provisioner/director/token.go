@@ -37,6 +37,7 @@ type tokens struct {
 	goodUntil time.Time
 }
 
+// newTokens returns an empty cache. It limits the size of responses, which the OAuth library does not.
 func newTokens(credentials Credentials, client *http.Client) *tokens {
 	limited := *client
 	limited.Transport = upstream.Bounded(longestToken)(client.Transport)
@@ -98,6 +99,7 @@ func (t *tokens) discard(refused string) {
 	}
 }
 
+// lock waits for its turn, or fails when the context ends. A mutex would make a caller wait beyond its timeout.
 func (t *tokens) lock(ctx context.Context) error {
 	select {
 	case t.turn <- struct{}{}:

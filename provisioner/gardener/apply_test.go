@@ -103,7 +103,8 @@ func TestChangeRemovesDroppedPool(t *testing.T) {
 	}
 }
 
-// TestRepeatedCreationKeepsKubernetesVersion simulates that Gardener upgrades the cluster between a failed creation and its retry.
+// TestRepeatedCreationKeepsKubernetesVersion simulates that Gardener upgrades the cluster between a failed creation and its
+// retry.
 func TestRepeatedCreationKeepsKubernetesVersion(t *testing.T) {
 	b := newFixture(t)
 	b.apply(runtimeID)

@@ -210,7 +210,8 @@ func TestBuildForEachVersion(t *testing.T) {
 	}
 }
 
-// assertShoot compares the Shoot of an order with a golden file. The tests in test/e2e apply the golden files to the local garden.
+// assertShoot compares the Shoot of an order with a golden file. The tests in test/e2e apply the golden files to the local
+// garden.
 func assertShoot(t *testing.T, tc goldenCase, name string) {
 	t.Helper()
 

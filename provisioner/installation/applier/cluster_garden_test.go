@@ -104,8 +104,8 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// finishNamespaces replaces the namespace controller, which the API server lacks. It finalizes deleted namespaces, which are empty in
-// these tests.
+// finishNamespaces replaces the namespace controller, which the API server lacks. It finalizes deleted namespaces, which are
+// empty in these tests.
 func (c *cluster) finishNamespaces() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	clients, err := kubernetes.NewForConfig(rest.CopyConfig(api))

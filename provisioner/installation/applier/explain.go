@@ -90,6 +90,7 @@ func refuses(err error) bool {
 func mask(text string, component installation.Component) string {
 	for _, key := range component.SecretKeys {
 		value := component.Values[key]
+		// An empty value would match between all characters of the text.
 		if value == "" {
 			continue
 		}

@@ -77,6 +77,7 @@ func (w *work) unwanted(plan installation.Plan) []ref {
 	return without(all, wanted)
 }
 
+// planned reports whether the plan contains a component with the name.
 func planned(plan installation.Plan, name string) bool {
 	return slices.ContainsFunc(plan.Components, func(component installation.Component) bool { return component.Name == name })
 }

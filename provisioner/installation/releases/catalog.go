@@ -79,6 +79,7 @@ func (c *Catalog) Manifests(ctx context.Context, source string) ([]installation.
 // separator separates version and component in Component.Source. Neither of them can contain it.
 const separator = "/"
 
+// sourceOf returns the value of Component.Source. It is stored with operations, so the form must not change.
 func sourceOf(version, component string) string { return version + separator + component }
 
 // versions matches valid versions. They are valid names of folders and of OCI tags, and never leave the folder of a store.

@@ -267,7 +267,8 @@ func TestRegistryErrors(t *testing.T) {
 	}
 }
 
-// TestRegistryOutage verifies that calls fail at once when the circuit breaker is open. The error contains the start of the outage.
+// TestRegistryOutage verifies that calls fail at once when the circuit breaker is open. The error contains the start of the
+// outage.
 func TestRegistryOutage(t *testing.T) {
 	const calls = 2
 	system := upstream.New(upstream.Options{
