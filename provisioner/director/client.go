@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/Khan/genqlient/graphql"
+	"k8s.io/utils/ptr"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/graphqlclient"
@@ -263,17 +264,9 @@ func (c *Client) OneTimeToken(ctx context.Context, tenant, runtimeID string) (To
 
 // runtimeOf converts the generated type, whose optional fields are pointers.
 func runtimeOf(answer *wire.RuntimeFields) Runtime {
-	runtime := Runtime{ID: answer.Id, Name: answer.Name}
-
-	if answer.Description != nil {
-		runtime.Description = *answer.Description
+	return Runtime{
+		ID: answer.Id, Name: answer.Name, Description: ptr.Deref(answer.Description, ""), Labels: ptr.Deref(answer.Labels, nil),
 	}
-
-	if answer.Labels != nil {
-		runtime.Labels = *answer.Labels
-	}
-
-	return runtime
 }
 
 // optional returns nil for "", so that the request omits the field.

@@ -6,6 +6,7 @@ import (
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -152,14 +153,9 @@ func (c *Client) ConfigMapOwners(ctx context.Context) ([]string, error) {
 
 // referred returns the name of the ConfigMap to which the Shoot refers, or "".
 func referred(present *gardencorev1beta1.Shoot) string {
-	if present == nil {
+	if present == nil || present.Spec.Kubernetes.KubeAPIServer == nil {
 		return ""
 	}
 
-	server := present.Spec.Kubernetes.KubeAPIServer
-	if server == nil || server.StructuredAuthentication == nil {
-		return ""
-	}
-
-	return server.StructuredAuthentication.ConfigMapName
+	return ptr.Deref(present.Spec.Kubernetes.KubeAPIServer.StructuredAuthentication, gardencorev1beta1.StructuredAuthentication{}).ConfigMapName
 }
