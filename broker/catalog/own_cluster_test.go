@@ -71,7 +71,7 @@ func TestOwnClusterRejects(t *testing.T) {
 		"Empty":     {"the kubeconfig must name a cluster", ownParameters("{}"), "it is incomplete"},
 		"Program":   {"no programs of tenants run in the broker", ownParameters(kubeconfig("https://x", "{exec: {command: hush, apiVersion: client.authentication.k8s.io/v1}}")), "it refers to programs or files"},
 		"File":      {"no files of the broker are sent to a tenant's server", ownParameters(kubeconfig("https://x", "{tokenFile: /etc/hush}")), "it refers to programs or files"},
-		"InClear":   {"credentials require TLS", ownParameters(kubeconfig("http://x", "{token: hush}")), "not like https://"},
+		"InClear":   {"credentials require TLS", ownParameters(kubeconfig("http://x", "{token: hush}")), "does not have the form https://"},
 		"Region":    {"the tenant's cluster has no region", json.RawMessage(`{"kubeconfig":"x","shootName":"s","shootDomain":"d","region":"r"}`), "region: the plan has no such parameter"},
 	}
 
