@@ -44,7 +44,7 @@ type TLS struct {
 	ClientCAFile string `env:"CLIENT_CA_FILE" help:"file with the authorities of client certificates; empty to accept none"`
 }
 
-// Default returns the defaults: no authentication besides the users, and no rate limit.
+// Default returns the defaults: no authentication except the users of APP_AUTH_BASIC_USERS, and no rate limit.
 func Default() Config {
 	return Config{
 		OIDC: OIDC{

@@ -17,17 +17,17 @@ import (
 // The exit codes. Scripts depend on them.
 const (
 	ExitOK = iota
-	// ExitError is any error without a code of its own.
+	// ExitError reports an error without a code of its own.
 	ExitError
-	// ExitUsage is an invalid command line, variable or configuration file.
+	// ExitUsage reports an invalid command line, variable or configuration file.
 	ExitUsage
-	// ExitNotFound is a plan, an instance or an operation that does not exist.
+	// ExitNotFound reports that a plan, an instance, a binding or an operation does not exist.
 	ExitNotFound
-	// ExitConflict is a request that conflicts with the current state: an ID in use, or a concurrent operation.
+	// ExitConflict reports a conflict with the current state: an ID in use, or a concurrent operation.
 	ExitConflict
-	// ExitTimedOut is a wait that reached its limit. The operation continues.
+	// ExitTimedOut reports that a wait reached its limit. The operation continues.
 	ExitTimedOut
-	// ExitOperationFailed is a wait for an operation that failed or was canceled.
+	// ExitOperationFailed reports that the awaited operation failed or was canceled.
 	ExitOperationFailed
 )
 

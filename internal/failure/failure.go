@@ -66,7 +66,7 @@ const (
 // Error is an error that the engine (Kind), users (Text) and programs (Reason and Component) can handle without parsing texts.
 type Error struct {
 	Kind Kind
-	// Reason is the cause for programs, such as ReasonTimeout or an error code of Gardener.
+	// Reason is a code for programs: a constant of this package, or an error code of Gardener.
 	Reason string
 	// Component names the system where it happened; empty means the service that reports it.
 	Component string

@@ -31,7 +31,7 @@ func (e Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // header Allow.
 type Methods map[string]http.Handler
 
-// ServeHTTP implements http.Handler.
+// ServeHTTP implements http.Handler. The error response to other methods has the common JSON body, which http.ServeMux lacks.
 func (m Methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	method := r.Method
 	if method == http.MethodHead {

@@ -144,7 +144,7 @@ func predicate(operation operatorapi.Operation, now time.Time) string {
 	}
 }
 
-// due reports whether the next run of the operation has come but no worker has claimed the operation.
+// due reports whether the operation could run now, but no worker has claimed the operation yet.
 func due(operation operatorapi.Operation, now time.Time) bool {
 	return operation.Replica == "" && !operation.NextRun.IsZero() && !operation.NextRun.After(now)
 }
