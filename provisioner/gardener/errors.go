@@ -12,11 +12,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// misbehaving is the text for errors that are not a decision of Gardener: timeouts, broken connections, internal errors.
-const misbehaving = "Gardener does not respond correctly"
+const notAsItShould = "Gardener does not respond correctly"
 
-// explain turns an error of Gardener's API into an error of package failure; nil stays nil. doing and args describe the failed
-// action, such as "reading the Shoot".
+// explain turns an error of Gardener's API into one of package failure; nil stays nil. doing and args describe the failed action,
+// such as "reading the Shoot".
 func explain(err error, doing string, args ...any) error {
 	if err == nil {
 		return nil
@@ -48,7 +47,7 @@ func meant(err error) (kind failure.Kind, said string) {
 	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
 		// The server is not an API server, or does not serve Shoots. Its HTTP 404 must not count as NotFound: the Provisioner
 		// would regard an existing cluster as deleted.
-		return failure.Transient, misbehaving
+		return failure.Transient, notAsItShould
 	case apierrors.IsNotFound(err):
 		return failure.NotFound, "Gardener has no such object"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
@@ -62,7 +61,7 @@ func meant(err error) (kind failure.Kind, said string) {
 	case apierrors.IsAlreadyExists(err):
 		return failure.Conflict, "it exists already"
 	default:
-		return failure.Transient, misbehaving
+		return failure.Transient, notAsItShould
 	}
 }
 

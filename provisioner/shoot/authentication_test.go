@@ -101,8 +101,7 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
-// TestConfigurationChangesTheName verifies that a changed configuration does not overwrite the ConfigMap of an earlier
-// generation.
+// TestConfigurationChangesTheName: the ConfigMap of an earlier generation of the Shoot is never overwritten.
 func TestConfigurationChangesTheName(t *testing.T) {
 	t.Parallel()
 

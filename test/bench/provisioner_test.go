@@ -12,7 +12,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/test/bench/report"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
@@ -26,7 +25,12 @@ func measureProvisioner(s *scope) {
 	)
 
 	database := s.postgres.Database(s)
-	garden, calls := fakegarden.Counted(harness.StartGarden(s, creation).Client())
+
+	garden, calls, err := harness.StartGarden(s, creation).Counted()
+	if err != nil {
+		s.Fatal(err)
+	}
+
 	settings := harness.ProvisionerSettings(harness.PostgresSettings(database, "provisioner"))
 	url, _ := harness.StartProvisioner(s, garden, settings, logging.Discard())
 

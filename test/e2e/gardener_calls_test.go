@@ -10,7 +10,6 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
@@ -43,7 +42,11 @@ func TestParallelRuntimesLimitGardenerCalls(t *testing.T) {
 	settings := harness.ProvisionerSettings(harness.SQLite(t, "provisioner"))
 	settings.Engine.LeaseDuration = time.Minute // so that a slow machine does not repeat calls
 
-	counted, calls := fakegarden.Counted(memory.Client())
+	counted, calls, err := memory.Counted()
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	p := startStandalone(t, counted, settings)
 
 	var operations []string

@@ -1,6 +1,7 @@
 package fakegarden
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 
@@ -10,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/store"
 )
 
 // admission completes and rejects Shoots as Gardener's API server does, as far as the project meets its rules. Other objects have no
@@ -23,51 +22,34 @@ import (
 // Package conformance tests the rules on both gardens. Gardener has more rules; a missing one shows up as a Shoot that only the local
 // garden rejects.
 type admission struct {
-	objects store.Reader
+	client.Reader
 }
 
-// Default implements store.Rules.
-func (a admission) Default(old, object client.Object) error {
-	if shoot, ok := object.(*gardencorev1beta1.Shoot); ok {
-		return a.complete(previous(old), shoot)
-	}
-	return nil
-}
-
-// Validate implements store.Rules.
-func (a admission) Validate(old, object client.Object) error {
-	shoot, ok := object.(*gardencorev1beta1.Shoot)
-	if !ok {
+// admit implements the function Admit of kubeapi.Options.
+func admit(ctx context.Context, objects client.Reader, old, object client.Object) error {
+	stored, _ := old.(*gardencorev1beta1.Shoot)
+	shoot, _ := object.(*gardencorev1beta1.Shoot)
+	switch {
+	case stored == nil && shoot == nil:
 		return nil
+	case stored == nil:
+		stored = &gardencorev1beta1.Shoot{}
+	case shoot == nil && stored.DeletionTimestamp != nil:
+		return deleted(stored)
+	case shoot == nil:
+		return confirmed(stored)
 	}
-	if old != nil && old.GetDeletionTimestamp() == nil && object.GetDeletionTimestamp() != nil {
+	rules := admission{objects}
+	if err := rules.complete(ctx, stored, shoot); err != nil {
+		return err
+	}
+	if stored.UID != "" && stored.DeletionTimestamp == nil && shoot.DeletionTimestamp != nil {
 		return confirmed(shoot)
 	}
-	if problems := validate(previous(old), shoot); len(problems) > 0 {
+	if problems := validate(stored, shoot); len(problems) > 0 {
 		return apierrors.NewInvalid(gardencorev1beta1.Kind("Shoot"), shoot.Name, problems)
 	}
-	return a.allow(previous(old), shoot)
-}
-
-// ValidateDelete implements store.Rules.
-func (a admission) ValidateDelete(object client.Object) error {
-	shoot, ok := object.(*gardencorev1beta1.Shoot)
-	switch {
-	case !ok:
-		return nil
-	case shoot.DeletionTimestamp == nil:
-		return confirmed(shoot)
-	}
-	return deleted(shoot)
-}
-
-// previous returns the Shoot before a change, an empty one if it is new.
-// previous returns the stored Shoot, or an empty one if the Shoot is new. Only a stored Shoot has one.
-func previous(old client.Object) *gardencorev1beta1.Shoot {
-	if shoot, ok := old.(*gardencorev1beta1.Shoot); ok && shoot != nil {
-		return shoot
-	}
-	return &gardencorev1beta1.Shoot{}
+	return rules.allow(ctx, stored, shoot)
 }
 
 // confirmed rejects a deletion without the annotation that confirms it, which protects clusters from accidental deletion.

@@ -1,6 +1,7 @@
 package fakegarden
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,7 +19,7 @@ import (
 // complete sets the defaults that Gardener's admission plugins set: the creator, the reference to the cloud profile, the newest patch version
 // of Kubernetes, and architecture and image of the machines. It also performs the operation that the annotation of the Shoot requests. A
 // Shoot that is being deleted does not change.
-func (a admission) complete(old, shoot *gardencorev1beta1.Shoot) error {
+func (a admission) complete(ctx context.Context, old, shoot *gardencorev1beta1.Shoot) error {
 	if shoot.DeletionTimestamp != nil {
 		return nil
 	}
@@ -35,7 +36,7 @@ func (a admission) complete(old, shoot *gardencorev1beta1.Shoot) error {
 			Kind: v1beta1constants.CloudProfileReferenceKindCloudProfile, Name: *name,
 		}
 	}
-	profile, err := a.cloudProfile(shoot)
+	profile, err := a.cloudProfile(ctx, shoot)
 	if err != nil || profile == nil {
 		return err
 	}
@@ -75,12 +76,12 @@ func reconcileAgain(shoot *gardencorev1beta1.Shoot) {
 }
 
 // cloudProfile returns the profile that the Shoot refers to, nil if it refers to none. Validation rejects such a Shoot later.
-func (a admission) cloudProfile(shoot *gardencorev1beta1.Shoot) (*gardencorev1beta1.CloudProfileSpec, error) {
+func (a admission) cloudProfile(ctx context.Context, shoot *gardencorev1beta1.Shoot) (*gardencorev1beta1.CloudProfileSpec, error) {
 	if shoot.Spec.CloudProfile == nil {
 		return nil, nil
 	}
 	profile := &gardencorev1beta1.CloudProfile{}
-	if err := a.objects.Lookup(client.ObjectKey{Name: shoot.Spec.CloudProfile.Name}, profile); err != nil {
+	if err := a.Get(ctx, client.ObjectKey{Name: shoot.Spec.CloudProfile.Name}, profile); err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("could not find referenced cloud profile: %w", err))
 	}
 	return &profile.Spec, nil

@@ -1,6 +1,7 @@
 package fakegarden
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,17 +20,17 @@ const maxNames = 21
 
 // allow rejects a Shoot that refers to missing objects, or requests something that its project or its provider does not offer. An update
 // that keeps the spec and the finalizer is always allowed, even if a referenced object has been deleted since.
-func (a admission) allow(old, shoot *gardencorev1beta1.Shoot) error {
+func (a admission) allow(ctx context.Context, old, shoot *gardencorev1beta1.Shoot) error {
 	if err := keepsFinalizer(old, shoot); err != nil {
 		return err
 	}
 	if old.UID != "" && apiequality.Semantic.DeepEqual(old.Spec, shoot.Spec) {
 		return nil
 	}
-	if err := a.findReferences(shoot); err != nil {
+	if err := a.findReferences(ctx, shoot); err != nil {
 		return forbidden(shoot, err)
 	}
-	project, err := a.project(shoot.Namespace)
+	project, err := a.project(ctx, shoot.Namespace)
 	if err != nil {
 		return err
 	}
@@ -45,23 +46,23 @@ func (a admission) allow(old, shoot *gardencorev1beta1.Shoot) error {
 	if err := forbid(shoot, found); err != nil {
 		return err
 	}
-	profile, err := a.cloudProfile(shoot)
+	profile, err := a.cloudProfile(ctx, shoot)
 	if err != nil {
 		return err
 	}
-	a.validateProviderType(&found, profile, shoot)
+	a.validateProviderType(ctx, &found, profile, shoot)
 	validateOffer(&found, profile, old, shoot)
 	return forbid(shoot, found)
 }
 
 // findReferences returns an error if an object that the Shoot refers to is missing.
-func (a admission) findReferences(shoot *gardencorev1beta1.Shoot) error {
+func (a admission) findReferences(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	spec := &shoot.Spec
 	find := func(name *string, into client.Object) error {
 		if name == nil {
 			return nil
 		}
-		return a.objects.Lookup(client.ObjectKey{Namespace: shoot.Namespace, Name: *name}, into)
+		return a.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: *name}, into)
 	}
 	if err := find(spec.CredentialsBindingName, &securityv1alpha1.CredentialsBinding{}); err != nil {
 		return err
@@ -70,7 +71,7 @@ func (a admission) findReferences(shoot *gardencorev1beta1.Shoot) error {
 		return err
 	}
 	if spec.ExposureClassName != nil {
-		if err := a.objects.Lookup(client.ObjectKey{Name: *spec.ExposureClassName}, &gardencorev1beta1.ExposureClass{}); err != nil {
+		if err := a.Get(ctx, client.ObjectKey{Name: *spec.ExposureClassName}, &gardencorev1beta1.ExposureClass{}); err != nil {
 			return err
 		}
 	}
@@ -87,13 +88,13 @@ func (a admission) findReferences(shoot *gardencorev1beta1.Shoot) error {
 			}
 		}
 	}
-	return a.findExtensions(shoot)
+	return a.findExtensions(ctx, shoot)
 }
 
 // findExtensions returns an error for each extension of the Shoot without a registered controller.
-func (a admission) findExtensions(shoot *gardencorev1beta1.Shoot) error {
+func (a admission) findExtensions(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	registrations := &gardencorev1beta1.ControllerRegistrationList{}
-	if err := a.objects.LookupAll(registrations); err != nil {
+	if err := a.List(ctx, registrations); err != nil {
 		return err
 	}
 	registered := map[[2]string]bool{} // by kind and type
@@ -122,9 +123,9 @@ func (a admission) findExtensions(shoot *gardencorev1beta1.Shoot) error {
 }
 
 // project returns the project of a namespace.
-func (a admission) project(namespace string) (*gardencorev1beta1.Project, error) {
+func (a admission) project(ctx context.Context, namespace string) (*gardencorev1beta1.Project, error) {
 	projects := &gardencorev1beta1.ProjectList{}
-	if err := a.objects.LookupAll(projects); err != nil {
+	if err := a.List(ctx, projects); err != nil {
 		return nil, err
 	}
 	for i := range projects.Items {
@@ -148,7 +149,9 @@ func validateTolerations(found *problems, project *gardencorev1beta1.Project, sh
 }
 
 // validateProviderType rejects a Shoot whose profile or credentials belong to another provider.
-func (a admission) validateProviderType(found *problems, profile *gardencorev1beta1.CloudProfileSpec, shoot *gardencorev1beta1.Shoot) {
+func (a admission) validateProviderType(
+	ctx context.Context, found *problems, profile *gardencorev1beta1.CloudProfileSpec, shoot *gardencorev1beta1.Shoot,
+) {
 	path, provider := field.NewPath("spec", "provider", "type"), shoot.Spec.Provider.Type
 	if provider != profile.Type {
 		found.add(true, field.Invalid(path, provider,
@@ -160,7 +163,7 @@ func (a admission) validateProviderType(found *problems, profile *gardencorev1be
 	}
 	binding := &securityv1alpha1.CredentialsBinding{}
 	key := client.ObjectKey{Namespace: shoot.Namespace, Name: *shoot.Spec.CredentialsBindingName}
-	err := a.objects.Lookup(key, binding) // findReferences has rejected a missing one
+	err := a.Get(ctx, key, binding) // findReferences has rejected a missing one
 	found.add(err == nil && binding.Provider.Type != provider, field.Invalid(path, provider,
 		fmt.Sprintf("provider type in shoot must match provider type of referenced CredentialsBinding: %q", binding.Provider.Type)))
 }

@@ -8,16 +8,21 @@ import (
 	"sync"
 	"time"
 
+	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
 	"github.com/sirupsen/logrus"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/kubeapi"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/runtimes"
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/store"
 )
 
 // DefaultProject is the name of the project if Options has none.
 const DefaultProject = "local"
+
+// user is the user of all requests: it is the creator of Shoots and the subject of admin kubeconfigs.
+const user = "garden"
 
 // Options configure a garden.
 type Options struct {
@@ -33,6 +38,7 @@ type Options struct {
 // Memory is a fake garden: objects in memory and in files, a simulated gardenlet, and the API servers of the runtimes.
 type Memory struct {
 	options Options
+	server  *kubeapi.Server
 	client  client.WithWatch
 }
 
@@ -45,18 +51,22 @@ func Open(ctx context.Context, options Options) (*Memory, error) {
 	if options.Project == "" {
 		options.Project = DefaultProject
 	}
-	c, err := openClient(filepath.Join(options.Dir, "objects"))
+	server, err := openServer(filepath.Join(options.Dir, "objects"))
+	if err != nil {
+		return nil, fmt.Errorf("opening the garden: %w", err)
+	}
+	c, _, err := server.Client()
 	if err == nil {
 		err = Seed(ctx, c, options.Project)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the garden: %w", err)
 	}
-	return &Memory{options: options, client: c}, nil
+	return &Memory{options: options, server: server, client: c}, nil
 }
 
-// openClient opens the store of the garden's objects and returns a client of it. Each change passes the admission rules.
-func openClient(dir string) (client.WithWatch, error) {
+// openServer opens the API server of the garden. Each change passes the admission rules.
+func openServer(dir string) (*kubeapi.Server, error) {
 	scheme, err := NewScheme()
 	if err != nil {
 		return nil, err
@@ -65,18 +75,29 @@ func openClient(dir string) (client.WithWatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, err := store.Open(store.Options{
-		Scheme: scheme, Dir: dir, Types: types,
-		Rules: func(objects store.Reader) store.Rules { return admission{objects} },
+	var server *kubeapi.Server
+	server, err = kubeapi.Open(kubeapi.Options{
+		Scheme: scheme, Kinds: kinds(), Dir: dir, Types: types, Admit: admit,
+		Subresources: map[string]kubeapi.Subresource{
+			"shoots/adminkubeconfig": func(
+				ctx context.Context, key client.ObjectKey, decode func(into runtime.Object) error,
+			) (runtime.Object, error) {
+				request := &authenticationv1alpha1.AdminKubeconfigRequest{}
+				if err := decode(request); err != nil {
+					return nil, err
+				}
+				return request, issueAdminKubeconfig(ctx, server, key, user, request)
+			},
+		},
 	})
-	if err != nil {
-		return nil, err
-	}
-	return newClient(scheme, objects), nil
+	return server, err
 }
 
 // Client returns a client of the garden. It is safe for concurrent use.
 func (m *Memory) Client() client.WithWatch { return m.client }
+
+// Counted returns another client of the garden and the counts of its calls.
+func (m *Memory) Counted() (client.WithWatch, *kubeapi.Calls, error) { return m.server.Client() }
 
 // Namespace returns the namespace of the project, which contains its Shoots.
 func (m *Memory) Namespace() string { return gardenlet.Namespace(m.options.Project) }

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/kubeapi"
 )
 
 // NewScheme returns a scheme with the kinds of both gardens, Gardener's and some of Kubernetes, and with the defaults of Gardener's API.
@@ -25,6 +27,25 @@ func NewScheme() (*runtime.Scheme, error) {
 		return nil, fmt.Errorf("registering the kinds of the garden: %w", err)
 	}
 	return scheme, nil
+}
+
+// kinds returns the kinds that the fake garden serves: those of seed.yaml, and those that the project and the gardenlet use.
+func kinds() []kubeapi.Kind {
+	core, security := corev1.SchemeGroupVersion, securityv1alpha1.SchemeGroupVersion
+	garden := gardencorev1beta1.SchemeGroupVersion
+	return []kubeapi.Kind{
+		{GroupVersionKind: core.WithKind("Namespace")},
+		{GroupVersionKind: core.WithKind("ConfigMap"), Namespaced: true},
+		{GroupVersionKind: core.WithKind("Secret"), Namespaced: true},
+		{GroupVersionKind: garden.WithKind("CloudProfile"), Status: true},
+		{GroupVersionKind: garden.WithKind("ControllerRegistration")},
+		{GroupVersionKind: garden.WithKind("ExposureClass")},
+		{GroupVersionKind: garden.WithKind("InternalSecret"), Namespaced: true},
+		{GroupVersionKind: garden.WithKind("Project"), Status: true},
+		{GroupVersionKind: garden.WithKind("SecretBinding"), Namespaced: true},
+		{GroupVersionKind: garden.WithKind("Shoot"), Namespaced: true, Status: true},
+		{GroupVersionKind: security.WithKind("CredentialsBinding"), Namespaced: true},
+	}
 }
 
 //go:embed shoot_lists.yaml

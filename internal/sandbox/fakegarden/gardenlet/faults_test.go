@@ -36,7 +36,7 @@ func TestFailOnceThenRetry(t *testing.T) {
 		s.pass(creation)
 		s.expect("c-1", "Create Succeeded 100")
 		orders := &corev1.ConfigMap{}
-		if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: gardenlet.FaultsConfigMap}, orders); err != nil {
+		if err := s.client.Get(s.Context(), client.ObjectKey{Namespace: s.namespace, Name: gardenlet.FaultsConfigMap}, orders); err != nil {
 			t.Fatal(err)
 		}
 		want := map[string]string{"default": "fail-once", "c-1": "failed-once"}

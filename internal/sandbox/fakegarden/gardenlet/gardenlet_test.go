@@ -318,7 +318,7 @@ func TestRestartResumes(t *testing.T) {
 			t.Errorf("the advertised address is still %s", url)
 		}
 		authority := &corev1.ConfigMap{}
-		if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "ready.ca-cluster"}, authority); err != nil {
+		if err := s.client.Get(s.Context(), client.ObjectKey{Namespace: s.namespace, Name: "ready.ca-cluster"}, authority); err != nil {
 			t.Fatal(err)
 		}
 		if authority.Data["ca.crt"] != "authority of https://second" {
@@ -356,7 +356,7 @@ func TestHundredsAtOnceDoNotWaitForOne(t *testing.T) {
 		s.create("broken")
 		const many = 60
 		for i := range many {
-			if err := s.client.Create(t.Context(), conformance.Shoot(s.namespace, fmt.Sprintf("c-%d", i))); err != nil {
+			if err := s.client.Create(s.Context(), conformance.Shoot(s.namespace, fmt.Sprintf("c-%d", i))); err != nil {
 				t.Fatal(err)
 			}
 		}

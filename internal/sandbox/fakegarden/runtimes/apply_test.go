@@ -55,7 +55,7 @@ func TestServerSideApply(t *testing.T) {
 		_, err := maps.Namespace(namespace).Apply(t.Context(), object.GetName(), object, options)
 		return err
 	}
-	_, merged := maps.Namespace("default").Patch(t.Context(), "map", types.MergePatchType, []byte(`{"data":{"a":"4"}}`), metav1.PatchOptions{})
+	_, merged := maps.Namespace("default").Patch(t.Context(), "map", types.JSONPatchType, []byte(`[{"op":"remove","path":"/data"}]`), metav1.PatchOptions{})
 	tests := []struct {
 		reason string
 		err    error

@@ -18,17 +18,12 @@ import (
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/sirupsen/logrus"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	k8sruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/atomicfile"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/store"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/kubeapi"
 )
 
 const (
@@ -80,11 +75,10 @@ type Server struct {
 
 // runtime is one simulated API server.
 type runtime struct {
+	technicalID string
 	// clients are the authorities of client certificates.
 	clients *x509.CertPool
-	store   *store.Store
-	scheme  *k8sruntime.Scheme
-	decode  k8sruntime.Decoder
+	api     *kubeapi.Server
 }
 
 var _ gardenlet.Runtimes = (*Server)(nil)
@@ -149,20 +143,23 @@ func listen(ctx context.Context, path string) (net.Listener, error) {
 
 // Start implements gardenlet.Runtimes. A running runtime keeps its objects and accepts certificates of the given
 // authority from then on.
-func (s *Server) Start(_ context.Context, technicalID string, clientCA []byte) (gardenlet.Endpoint, error) {
+func (s *Server) Start(ctx context.Context, technicalID string, clientCA []byte) (gardenlet.Endpoint, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(clientCA) {
 		return gardenlet.Endpoint{}, fmt.Errorf("starting %s: the client authority is not a PEM certificate", technicalID)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	started := &runtime{}
+	started := &runtime{technicalID: technicalID, clients: pool}
 	if present := s.runtimes[technicalID]; present != nil {
-		*started = *present
-	} else if err := started.open(s.objectsDir(technicalID)); err != nil {
-		return gardenlet.Endpoint{}, fmt.Errorf("opening the objects of runtime %s: %w", technicalID, err)
+		started.api = present.api
+	} else {
+		api, err := s.openAPI(ctx, technicalID)
+		if err != nil {
+			return gardenlet.Endpoint{}, fmt.Errorf("opening the objects of runtime %s: %w", technicalID, err)
+		}
+		started.api = api
 	}
-	started.clients = pool
 	s.runtimes[technicalID] = started
 	return gardenlet.Endpoint{
 		URL: "https://" + s.listener.Addr().String() + pathPrefix + technicalID, CA: s.authority.CertificatePEM(),
@@ -172,25 +169,6 @@ func (s *Server) Start(_ context.Context, technicalID string, clientCA []byte) (
 // objectsDir returns the folder of the objects of a runtime. Stop removes it.
 func (s *Server) objectsDir(technicalID string) string {
 	return filepath.Join(s.dir, "objects", technicalID)
-}
-
-// open reads the objects of a runtime and creates the namespaces that every cluster has.
-func (r *runtime) open(dir string) (err error) {
-	if r.scheme, err = newScheme(); err != nil {
-		return err
-	}
-	r.decode = serializer.NewCodecFactory(r.scheme).UniversalDeserializer()
-	if r.store, err = store.Open(store.Options{Scheme: r.scheme, Dir: dir}); err != nil {
-		return err
-	}
-	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem} {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		err := r.store.Create(corev1.SchemeGroupVersion.WithResource("namespaces"), namespace, "")
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return err
-		}
-	}
-	return nil
 }
 
 // Stop implements gardenlet.Runtimes. It removes the objects of the runtime.
@@ -206,7 +184,7 @@ func (s *Server) Stop(_ context.Context, technicalID string) error {
 
 // Serve serves all runtimes until the context ends, which is not an error.
 func (s *Server) Serve(ctx context.Context) error {
-	server := s.httpServer(s.handler())
+	server := s.httpServer(s)
 	served := make(chan error, 1)
 	go func() { served <- server.ServeTLS(s.listener, "", "") }()
 	select {
@@ -232,12 +210,33 @@ func (s *Server) Serve(ctx context.Context) error {
 // Alone returns a server for one runtime, to be used with ServeTLS. It serves the runtime at the root, because the admin kubeconfigs of
 // Gardener have a host and a port but no path.
 func (s *Server) Alone(technicalID string) *http.Server {
-	handler := s.handler()
-	return s.httpServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		prefixed := r.Clone(r.Context())
-		prefixed.URL.Path, prefixed.URL.RawPath = pathPrefix+technicalID+r.URL.Path, ""
-		handler.ServeHTTP(w, prefixed)
-	}))
+	return s.httpServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, technicalID) }))
+}
+
+// ServeHTTP implements http.Handler. It serves all runtimes, each under its path.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path, _ := strings.CutPrefix(r.URL.Path, pathPrefix)
+	technicalID, _, _ := strings.Cut(path, "/")
+	http.StripPrefix(pathPrefix+technicalID, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.serve(w, r, technicalID)
+	})).ServeHTTP(w, r)
+}
+
+// serve authenticates a request to a runtime and passes it to its API server, which authorizes it. A runtime that is not started is 404.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, technicalID string) {
+	s.mu.RLock()
+	runtime := s.runtimes[technicalID]
+	s.mu.RUnlock()
+	if runtime == nil {
+		kubeapi.Refuse(w, kubeapi.NotServed("no runtime is served here"))
+		return
+	}
+	user, err := s.authenticate(r, runtime)
+	if err != nil {
+		kubeapi.Refuse(w, err)
+		return
+	}
+	runtime.api.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
 }
 
 // httpServer returns a server with the TLS settings of all runtimes. Its errors are logged at level debug.

@@ -1,6 +1,7 @@
-package store_test
+package kubeapi_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,48 +13,56 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/store"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/kubeapi"
 )
 
-// noRules admit everything except config maps with the key "forbidden".
-type noRules struct{}
+var errForbidden = apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("by the rules"))
 
-var errForbidden = errors.New("forbidden by the rules")
-
-func (noRules) Default(_, object client.Object) error {
-	if configMap, ok := object.(*corev1.ConfigMap); ok && configMap.Data != nil {
+// admit accepts everything except config maps with the key "forbidden".
+func admit(_ context.Context, _ client.Reader, _, object client.Object) error {
+	configMap, ok := object.(*corev1.ConfigMap)
+	if !ok {
+		return nil
+	}
+	if configMap.Data != nil {
 		configMap.Data["defaulted"] = "yes"
 	}
-	return nil
-}
-
-func (noRules) Validate(_, object client.Object) error {
-	if configMap, ok := object.(*corev1.ConfigMap); ok && configMap.Data["forbidden"] != "" {
+	if configMap.Data["forbidden"] != "" {
 		return errForbidden
 	}
 	return nil
 }
 
-func (noRules) ValidateDelete(client.Object) error { return nil }
-
 const namespace = "here"
 
-// open returns a store in a folder, and a client of it.
-func open(t *testing.T, dir string) (*store.Store, client.WithWatch) {
+// options returns the options of a server of config maps, Secrets and Namespaces.
+func options(t *testing.T, dir string) kubeapi.Options {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	objects, err := store.Open(store.Options{
-		Scheme: scheme, Dir: dir, Rules: func(store.Reader) store.Rules { return noRules{} },
-	})
+	core := corev1.SchemeGroupVersion
+	return kubeapi.Options{Scheme: scheme, Dir: dir, Admit: admit, Kinds: []kubeapi.Kind{
+		{GroupVersionKind: core.WithKind("ConfigMap"), Namespaced: true},
+		{GroupVersionKind: core.WithKind("Secret"), Namespaced: true},
+		{GroupVersionKind: core.WithKind("Namespace")},
+	}}
+}
+
+// open opens a server with a folder and returns a client of it.
+func open(t *testing.T, dir string) client.WithWatch {
+	t.Helper()
+	server, err := kubeapi.Open(options(t, dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return objects, fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(objects).Build()
+	c, _, err := server.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 func configMap(name string, data map[string]string) *corev1.ConfigMap {
@@ -80,7 +89,7 @@ func get(t *testing.T, c client.Client, name string) *corev1.ConfigMap {
 
 func TestReopenedStoreIsTheSame(t *testing.T) {
 	dir := t.TempDir()
-	_, before := open(t, dir)
+	before := open(t, dir)
 	create(t, before, configMap("kept", map[string]string{"a": "1"}), configMap("deleted", nil),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	if err := before.Delete(t.Context(), configMap("deleted", nil)); err != nil {
@@ -88,7 +97,7 @@ func TestReopenedStoreIsTheSame(t *testing.T) {
 	}
 	wanted := get(t, before, "kept")
 
-	_, after := open(t, dir)
+	after := open(t, dir)
 	if diff := cmp.Diff(wanted, get(t, after, "kept")); diff != "" {
 		t.Errorf("-before +after:\n%s", diff)
 	}
@@ -107,7 +116,7 @@ func TestReopenedStoreIsTheSame(t *testing.T) {
 
 func TestFilesAreForTheOwnerOnly(t *testing.T) {
 	dir := t.TempDir()
-	_, c := open(t, dir)
+	c := open(t, dir)
 	create(t, c, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "secret"}, StringData: map[string]string{"password": "1234"},
 	})
@@ -129,13 +138,13 @@ func TestFilesAreForTheOwnerOnly(t *testing.T) {
 
 func TestUnfinishedFileIsRemoved(t *testing.T) {
 	dir := t.TempDir()
-	_, c := open(t, dir)
+	c := open(t, dir)
 	create(t, c, configMap("whole", nil))
 	half := filepath.Join(dir, "configmaps", namespace, ".unfinished-123")
 	if err := os.WriteFile(half, []byte(`{"apiVersion":"v1","ki`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, c = open(t, dir)
+	c = open(t, dir)
 	get(t, c, "whole")
 	if _, err := os.Stat(half); !os.IsNotExist(err) {
 		t.Errorf("the unfinished file still exists: %v", err)
@@ -151,27 +160,25 @@ func TestDamagedFileIsReported(t *testing.T) {
 	if err := os.WriteFile(path, []byte("not JSON"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := store.Open(store.Options{
-		Scheme: runtime.NewScheme(), Dir: dir, Rules: func(store.Reader) store.Rules { return noRules{} },
-	})
+	_, err := kubeapi.Open(options(t, dir))
 	if err == nil {
-		t.Error("opening a store with a damaged file must fail")
+		t.Error("opening a server with a damaged file must fail")
 	}
 }
 
 func TestRejectedChangeIsInvisible(t *testing.T) {
 	dir := t.TempDir()
-	_, c := open(t, dir)
+	c := open(t, dir)
 	create(t, c, configMap("a", map[string]string{"color": "red"}))
 	changed := get(t, c, "a")
 	changed.Data["forbidden"] = "yes"
-	if err := c.Update(t.Context(), changed); !errors.Is(err, errForbidden) {
+	if err := c.Update(t.Context(), changed); !apierrors.IsForbidden(err) {
 		t.Fatalf("the rules must reject it, got: %v", err)
 	}
-	if err := c.Create(t.Context(), configMap("b", map[string]string{"forbidden": "yes"})); !errors.Is(err, errForbidden) {
+	if err := c.Create(t.Context(), configMap("b", map[string]string{"forbidden": "yes"})); !apierrors.IsForbidden(err) {
 		t.Fatalf("the rules must reject it, got: %v", err)
 	}
-	for _, c := range []client.Client{c, reopened(t, dir)} {
+	for _, c := range []client.Client{c, open(t, dir)} {
 		want := map[string]string{"color": "red", "defaulted": "yes"}
 		if diff := cmp.Diff(want, get(t, c, "a").Data); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
@@ -182,14 +189,8 @@ func TestRejectedChangeIsInvisible(t *testing.T) {
 	}
 }
 
-func reopened(t *testing.T, dir string) client.Client {
-	t.Helper()
-	_, c := open(t, dir)
-	return c
-}
-
 func TestNameCannotLeaveTheFolder(t *testing.T) {
-	_, c := open(t, t.TempDir())
+	c := open(t, t.TempDir())
 	for _, name := range []string{"../../outside", "/etc/passwd", "a/b", ".", "Upper"} {
 		if err := c.Create(t.Context(), configMap(name, nil)); !apierrors.IsInvalid(err) {
 			t.Errorf("the name %q must be invalid, got: %v", name, err)
@@ -198,7 +199,7 @@ func TestNameCannotLeaveTheFolder(t *testing.T) {
 }
 
 func TestUpdateWithoutChange(t *testing.T) {
-	_, c := open(t, t.TempDir())
+	c := open(t, t.TempDir())
 	create(t, c, configMap("a", map[string]string{"color": "red"}))
 	before := get(t, c, "a")
 	if err := c.Update(t.Context(), before.DeepCopy()); err != nil {
@@ -210,7 +211,7 @@ func TestUpdateWithoutChange(t *testing.T) {
 }
 
 func TestConflict(t *testing.T) {
-	_, c := open(t, t.TempDir())
+	c := open(t, t.TempDir())
 	create(t, c, configMap("a", map[string]string{"color": "red"}))
 	first, second := get(t, c, "a"), get(t, c, "a")
 	first.Data["color"] = "blue"
@@ -228,7 +229,7 @@ func TestConflict(t *testing.T) {
 }
 
 func TestIdentityCannotBeChosen(t *testing.T) {
-	_, c := open(t, t.TempDir())
+	c := open(t, t.TempDir())
 	chosen := configMap("a", nil)
 	chosen.UID = "chosen"
 	create(t, c, chosen)

@@ -1,4 +1,4 @@
-package store_test
+package kubeapi_test
 
 import (
 	"fmt"
@@ -11,19 +11,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/store"
 )
 
 // watchMaps watches config maps until the test ends.
-func watchMaps(t *testing.T, objects *store.Store, options metav1.ListOptions) watch.Interface {
+func watchMaps(t *testing.T, c client.WithWatch, options metav1.ListOptions) watch.Interface {
 	t.Helper()
-	watching, err := objects.Watch(corev1.SchemeGroupVersion.WithResource("configmaps"), namespace, options)
+	watching, err := startWatch(t, c, namespace, options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(watching.Stop)
 	return watching
+}
+
+func startWatch(t *testing.T, c client.WithWatch, namespace string, options metav1.ListOptions) (watch.Interface, error) {
+	t.Helper()
+	return c.Watch(t.Context(), &corev1.ConfigMapList{}, &client.ListOptions{Namespace: namespace, Raw: &options})
 }
 
 // received returns the pending events of a watch, such as "ADDED name".
@@ -60,9 +63,9 @@ func labelled(name, color string) *corev1.ConfigMap {
 func TestWatchStartsWithStoredObjects(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		objects, c := open(t, dir)
+		c := open(t, dir)
 		create(t, c, configMap("a", nil))
-		watching := watchMaps(t, objects, metav1.ListOptions{})
+		watching := watchMaps(t, c, metav1.ListOptions{})
 		expect(t, watching, "ADDED a")
 		create(t, c, configMap("b", nil))
 		changed := get(t, c, "a")
@@ -82,11 +85,14 @@ func TestWatchStartsWithStoredObjects(t *testing.T) {
 func TestWatchFromAVersionMissesNothing(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		objects, c := open(t, dir)
+		c := open(t, dir)
 		create(t, c, configMap("a", nil))
-		version := objects.Version()
+		list := &corev1.ConfigMapList{}
+		if err := c.List(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
 		create(t, c, configMap("between", nil))
-		watching := watchMaps(t, objects, metav1.ListOptions{ResourceVersion: version})
+		watching := watchMaps(t, c, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
 		create(t, c, configMap("after", nil))
 		expect(t, watching, "ADDED between", "ADDED after")
 	})
@@ -95,13 +101,12 @@ func TestWatchFromAVersionMissesNothing(t *testing.T) {
 func TestWatchOfForgottenVersionExpires(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		_, c := open(t, dir)
+		c := open(t, dir)
 		create(t, c, configMap("a", nil))
 		version := get(t, c, "a").ResourceVersion
 		create(t, c, configMap("b", nil))
-		restarted, _ := open(t, dir)
-		resource := corev1.SchemeGroupVersion.WithResource("configmaps")
-		if _, err := restarted.Watch(resource, "", metav1.ListOptions{ResourceVersion: version}); !apierrors.IsResourceExpired(err) {
+		restarted := open(t, dir)
+		if _, err := startWatch(t, restarted, "", metav1.ListOptions{ResourceVersion: version}); !apierrors.IsResourceExpired(err) {
 			t.Errorf("got %v, want an expired version", err)
 		}
 	})
@@ -110,10 +115,10 @@ func TestWatchOfForgottenVersionExpires(t *testing.T) {
 func TestWatchBySelectors(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		objects, c := open(t, dir)
+		c := open(t, dir)
 		create(t, c, labelled("a", "red"), labelled("b", "blue"))
-		red := watchMaps(t, objects, metav1.ListOptions{LabelSelector: "color=red"})
-		named := watchMaps(t, objects, metav1.ListOptions{FieldSelector: "metadata.name=b"})
+		red := watchMaps(t, c, metav1.ListOptions{LabelSelector: "color=red"})
+		named := watchMaps(t, c, metav1.ListOptions{FieldSelector: "metadata.name=b"})
 		expect(t, red, "ADDED a")
 		expect(t, named, "ADDED b")
 		for name, color := range map[string]string{"a": "blue", "b": "red"} {
@@ -125,8 +130,7 @@ func TestWatchBySelectors(t *testing.T) {
 			expect(t, red, map[string]string{"a": "DELETED a", "b": "ADDED b"}[name])
 		}
 		expect(t, named, "MODIFIED b")
-		resource := corev1.SchemeGroupVersion.WithResource("configmaps")
-		if _, err := objects.Watch(resource, "", metav1.ListOptions{FieldSelector: "data.color=red"}); !apierrors.IsBadRequest(err) {
+		if _, err := startWatch(t, c, "", metav1.ListOptions{FieldSelector: "data.color=red"}); !apierrors.IsBadRequest(err) {
 			t.Errorf("got %v, want a bad request", err)
 		}
 	})
@@ -135,17 +139,17 @@ func TestWatchBySelectors(t *testing.T) {
 func TestWatchWithBookmark(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		objects, c := open(t, dir)
+		c := open(t, dir)
 		create(t, c, configMap("a", nil))
-		expect(t, watchMaps(t, objects, metav1.ListOptions{SendInitialEvents: new(true)}), "ADDED a", "BOOKMARK ")
+		expect(t, watchMaps(t, c, metav1.ListOptions{SendInitialEvents: new(true)}), "ADDED a", "BOOKMARK ")
 	})
 }
 
 func TestSlowWatcherBlocksNobody(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		objects, c := open(t, dir)
-		slow := watchMaps(t, objects, metav1.ListOptions{})
+		c := open(t, dir)
+		slow := watchMaps(t, c, metav1.ListOptions{})
 		const many = 500 // more than any channel buffers
 		for i := range many {
 			create(t, c, configMap(fmt.Sprintf("c-%d", i), nil))
@@ -159,8 +163,8 @@ func TestSlowWatcherBlocksNobody(t *testing.T) {
 func TestWatchersDoNotShareObjects(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		objects, c := open(t, dir)
-		first, second := watchMaps(t, objects, metav1.ListOptions{}), watchMaps(t, objects, metav1.ListOptions{})
+		c := open(t, dir)
+		first, second := watchMaps(t, c, metav1.ListOptions{}), watchMaps(t, c, metav1.ListOptions{})
 		create(t, c, configMap("a", map[string]string{"color": "red"}))
 		event := <-first.ResultChan()
 		spoiled, _ := event.Object.(*corev1.ConfigMap)

@@ -1,0 +1,268 @@
+package kubeapi
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// maxBody limits the body of a request, in bytes.
+	maxBody = 3 << 20
+
+	subresourceStatus = "status"
+)
+
+// request is a request for the objects of a resource. With a name it is for one object, with a namespace for the objects of the namespace.
+type request struct {
+	*http.Request
+
+	query    url.Values
+	resource *resource
+	key      types.NamespacedName
+	// verb is the verb of an audit log, empty if the server supports no such request.
+	verb string
+	// subresource is the last part of the path, if the request is for a part of an object.
+	subresource string
+}
+
+// ServeHTTP implements http.Handler. The paths are those of every Kubernetes API server.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if document, ok := s.document(r); ok {
+		reply(w, http.StatusOK, document)
+		return
+	}
+	request, err := s.parse(r)
+	if err == nil && s.options.Authorize != nil {
+		err = s.options.Authorize(r, request.resource.Kind)
+	}
+	var code int
+	var body any
+	switch {
+	case err != nil:
+	case request.verb == "watch":
+		if err = s.watch(w, request); err == nil {
+			return
+		}
+	default:
+		code, body, err = s.answer(request)
+	}
+	if err != nil {
+		Refuse(w, err)
+		return
+	}
+	reply(w, code, body)
+}
+
+// parse finds the resource and the object of a request in its path: /api/<version> or /apis/<group>/<version>, then
+// [/namespaces/<namespace>]/<resource>[/<name>[/<subresource>]].
+func (s *Server) parse(r *http.Request) (*request, error) {
+	var group schema.GroupVersion
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case parts[0] == "api" && len(parts) > 2:
+		group.Version, parts = parts[1], parts[2:]
+	case parts[0] == "apis" && len(parts) > 3:
+		group.Group, group.Version, parts = parts[1], parts[2], parts[3:]
+	}
+	parsed := &request{Request: r, query: r.URL.Query()}
+	if parts[0] == "namespaces" && len(parts) > 2 {
+		parsed.key.Namespace, parts = parts[1], parts[2:]
+	}
+	parsed.resource = s.resources[group.WithResource(parts[0])]
+	if len(parts) > 1 {
+		parsed.key.Name = parts[1]
+	}
+	if len(parts) > 2 {
+		parsed.subresource = parts[2]
+	}
+	parsed.verb = parsed.findVerb()
+	everywhere := parsed.key.Namespace == "" && (parsed.verb == "list" || parsed.verb == "watch")
+	if parsed.resource == nil || len(parts) > 3 || parsed.resource.Namespaced != (parsed.key.Namespace != "") && !everywhere {
+		return nil, NotServed("the server does not serve this path")
+	}
+	return parsed, nil
+}
+
+// findVerb returns the verb of a request for an object, if it has a name, or for a collection.
+func (r *request) findVerb() string {
+	named := r.key.Name != ""
+	switch r.Method {
+	case http.MethodGet:
+		if named {
+			return "get"
+		}
+		if r.query.Get("watch") == "true" {
+			return "watch"
+		}
+		return "list"
+	case http.MethodPost:
+		return "create"
+	}
+	if !named {
+		return ""
+	}
+	return map[string]string{http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete"}[r.Method]
+}
+
+// answer performs a request other than a watch. It returns the status code and the body of the response.
+func (s *Server) answer(r *request) (int, any, error) {
+	if r.subresource != "" && (r.subresource != subresourceStatus || !r.resource.Status) {
+		return s.answerSubresource(r)
+	}
+	switch r.verb {
+	case "list":
+		return s.list(r)
+	case "get":
+		found, err := s.existing(r.resource, r.key)
+		return http.StatusOK, found, err
+	case "create":
+		return s.create(r)
+	case "update":
+		return s.update(r)
+	case "patch":
+		return s.patch(r)
+	case "delete":
+		return s.remove(r)
+	}
+	return 0, nil, apierrors.NewMethodNotSupported(r.resource.plural(), r.Method)
+}
+
+// answerSubresource calls the hook of a subresource.
+func (s *Server) answerSubresource(r *request) (int, any, error) {
+	plural := r.resource.plural()
+	hook := s.options.Subresources[plural.Resource+"/"+r.subresource]
+	if hook == nil || r.verb != "create" {
+		return 0, nil, apierrors.NewNotFound(plural, r.subresource)
+	}
+	body, err := hook(r.Context(), r.key, func(into runtime.Object) error {
+		kinds, _, err := s.options.Scheme.ObjectKinds(into)
+		if err != nil {
+			return err
+		}
+		return s.read(r, kinds[0], into)
+	})
+	return http.StatusCreated, body, err
+}
+
+// objectList is the response of a list.
+type objectList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+
+	Items []object `json:"items"`
+}
+
+// list returns the selected objects of a namespace, or of all namespaces if the request has none. It ignores limits.
+func (s *Server) list(r *request) (int, any, error) {
+	selects, err := r.selection()
+	if err != nil {
+		return 0, nil, err
+	}
+	found, version := s.selected(r.resource, selects)
+	list := objectList{ListMeta: metav1.ListMeta{ResourceVersion: formatVersion(version)}, Items: found}
+	list.SetGroupVersionKind(r.resource.GroupVersion().WithKind(r.resource.Kind.Kind + "List"))
+	return http.StatusOK, list, nil
+}
+
+// selection returns the selection of a list or a watch by its namespace and its selectors. It supports the fields metadata.name and
+// metadata.namespace only.
+func (r *request) selection() (func(client.Object) bool, error) {
+	byLabel, err := labels.Parse(r.query.Get("labelSelector"))
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	byField, err := fields.ParseSelector(r.query.Get("fieldSelector"))
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	for _, requirement := range byField.Requirements() {
+		if requirement.Field != "metadata.name" && requirement.Field != "metadata.namespace" {
+			return nil, apierrors.NewBadRequest("field label not supported: " + requirement.Field)
+		}
+	}
+	return func(object client.Object) bool {
+		names := fields.Set{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()}
+		return (r.key.Namespace == "" || r.key.Namespace == object.GetNamespace()) &&
+			byLabel.Matches(labels.Set(object.GetLabels())) && byField.Matches(names)
+	}, nil
+}
+
+// dryRun reports whether a change is only to be tried: it is admitted, but not stored.
+func (r *request) dryRun() bool { return slices.Contains(r.query["dryRun"], metav1.DryRunAll) }
+
+// body reads the body of the request, at most maxBody of it.
+func (r *request) body() ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
+	if err != nil {
+		return nil, apierrors.NewBadRequest("the body cannot be read")
+	}
+	return body, nil
+}
+
+// read decodes the body of a request, which must be of the wanted kind: JSON, or the protocol buffers of typed clients.
+func (s *Server) read(r *request, wanted schema.GroupVersionKind, into runtime.Object) error {
+	body, err := r.body()
+	if err != nil {
+		return err
+	}
+	if _, given, err := s.decoder.Decode(body, &wanted, into); err != nil || *given != wanted {
+		return wrongBody(wanted)
+	}
+	return nil
+}
+
+// readObject decodes the object in the body of a request. A new object sets the name of the request.
+func (s *Server) readObject(r *request) (client.Object, error) {
+	object, err := s.empty(r.resource)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.read(r, r.resource.GroupVersionKind, object); err != nil {
+		return nil, err
+	}
+	if r.key.Name == "" {
+		r.key.Name = object.GetName()
+	}
+	return object, r.place(object)
+}
+
+// place sets the namespace of an object to that of its path. Another namespace or another name is an error.
+func (r *request) place(object client.Object) error {
+	if object.GetNamespace() == "" {
+		object.SetNamespace(r.key.Namespace)
+	}
+	if client.ObjectKeyFromObject(object) != r.key {
+		return apierrors.NewBadRequest("the name or the namespace of the object is not that of the path")
+	}
+	return nil
+}
+
+// removeOptions reads the options of a deletion, which are optional.
+func (s *Server) removeOptions(r *request) (options metav1.DeleteOptions, err error) {
+	body, err := r.body()
+	if err != nil || len(body) == 0 {
+		return options, err
+	}
+	kind := corev1.SchemeGroupVersion.WithKind("DeleteOptions") // clients also send it with the group of the object
+	if _, _, err := s.decoder.Decode(body, &kind, &options); err != nil {
+		return options, wrongBody(kind)
+	}
+	return options, nil
+}
+
+func wrongBody(wanted schema.GroupVersionKind) error {
+	return apierrors.NewBadRequest("the body is not a " + wanted.Kind)
+}

@@ -1,0 +1,196 @@
+package kubeapi
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/atomicfile"
+)
+
+const (
+	extension = ".json"
+	// clusterScope is the folder of the objects without a namespace.
+	clusterScope = "-"
+)
+
+// find returns a stored object, or none if it does not exist.
+func (s *Server) find(resource *resource, key types.NamespacedName) object {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return resource.objects[key]
+}
+
+// existing returns a stored object, or an error that is apierrors.IsNotFound.
+func (s *Server) existing(resource *resource, key types.NamespacedName) (object, error) {
+	found := s.find(resource, key)
+	if found.Object == nil {
+		return object{}, apierrors.NewNotFound(resource.plural(), key.Name)
+	}
+	return found, nil
+}
+
+// selected returns the objects that a selection contains, in the order of their keys, and the resource version of this state. A watch from
+// that version receives every later change.
+func (s *Server) selected(resource *resource, selects func(client.Object) bool) ([]object, uint64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	found := []object{}
+	for _, object := range resource.objects {
+		if selects(object) {
+			found = append(found, object)
+		}
+	}
+	slices.SortFunc(found, func(a, b object) int {
+		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	return found, s.version
+}
+
+// store replaces an object by another version of it, and records the change for watches. old is none for a new object, stored is none for a
+// removed one. The file of the object has changed before: a process that dies in between has made the change.
+func (s *Server) store(resource *resource, old, stored object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if stored.Object != nil {
+		resource.objects[client.ObjectKeyFromObject(stored)] = stored
+	} else {
+		delete(resource.objects, client.ObjectKeyFromObject(old))
+	}
+	s.publish(change{resource: resource, old: old, object: stored})
+}
+
+// path returns the file of an object: <dir>/<resource>.<group>/<namespace>/<name>.json.
+func (s *Server) path(resource *resource, object client.Object) string {
+	return filepath.Join(s.options.Dir, resource.plural().String(),
+		cmp.Or(object.GetNamespace(), clusterScope), object.GetName()+extension)
+}
+
+// load restores the objects of all files, and removes the temporary files of a killed process. The next resource version follows the highest
+// of the objects: versions of deleted objects may recur, but no watch outlives the process.
+func (s *Server) load() error {
+	if err := os.MkdirAll(s.options.Dir, 0o700); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(s.options.Dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close() //nolint:errcheck // nothing was written
+	return fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil || entry.IsDir():
+			return err
+		case atomicfile.Leftover(entry.Name()):
+			return root.Remove(path)
+		case filepath.Ext(path) != extension:
+			return nil
+		}
+		content, err := root.ReadFile(path)
+		if err == nil {
+			err = s.restore(content)
+		}
+		if err != nil {
+			return fmt.Errorf("file %s: %w", path, err)
+		}
+		return nil
+	})
+}
+
+// restore adds the object of a file without admission, which it has passed before, and raises the version of the server to its version.
+func (s *Server) restore(file []byte) error {
+	restored, err := s.decodeFile(file)
+	if err != nil {
+		return err
+	}
+	version, err := strconv.ParseUint(restored.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return fmt.Errorf("reading the resource version of %s: %w", restored.GetName(), err)
+	}
+	resource, err := s.resourceOf(restored.Object)
+	if err != nil {
+		return err
+	}
+	s.version = max(s.version, version)
+	resource.objects[client.ObjectKeyFromObject(restored)] = restored
+	return nil
+}
+
+// decodeFile returns the object in a file. Decoding normalizes an object: times are in whole seconds, for instance. Therefore a new version of
+// an object is decoded from its file, too.
+func (s *Server) decodeFile(file []byte) (object, error) {
+	decoded, _, err := s.decoder.Decode(file, nil, nil)
+	if err != nil {
+		return object{}, fmt.Errorf("decoding a stored object: %w", err)
+	}
+	found, err := asObject(decoded)
+	if err != nil {
+		return object{}, err
+	}
+	return responseObject(found)
+}
+
+// responseObject returns an object with its JSON for responses, which has no managed fields.
+func responseObject(of client.Object) (object, error) {
+	managed := of.GetManagedFields()
+	of.SetManagedFields(nil)
+	content, err := encoded(of)
+	of.SetManagedFields(managed)
+	return object{Object: of, content: content}, err
+}
+
+// empty returns an object of a resource that has only its kind.
+func (s *Server) empty(resource *resource) (client.Object, error) {
+	created, err := s.options.Scheme.New(resource.GroupVersionKind)
+	if err != nil {
+		return nil, fmt.Errorf("creating an empty %s: %w", resource.Kind.Kind, err)
+	}
+	created.GetObjectKind().SetGroupVersionKind(resource.GroupVersionKind)
+	return asObject(created)
+}
+
+func encoded(of client.Object) ([]byte, error) {
+	content, err := json.Marshal(of)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s %s: %w", of.GetObjectKind().GroupVersionKind().Kind, of.GetName(), err)
+	}
+	return content, nil
+}
+
+// asObject returns the object with its metadata. Only lists and options have none.
+func asObject(of runtime.Object) (client.Object, error) {
+	if object, ok := of.(client.Object); ok {
+		return object, nil
+	}
+	return nil, fmt.Errorf("%T has no metadata", of)
+}
+
+// copyOf returns a copy that the caller may modify.
+func copyOf(of client.Object) client.Object {
+	copied, _ := of.DeepCopyObject().(client.Object) // it has the type of the original
+	return copied
+}
+
+func formatVersion(version uint64) string { return strconv.FormatUint(version, 10) }
+
+// withoutVersion returns a copy of an object without its resource version and the times of its field managers, which each change sets.
+func withoutVersion(of client.Object) client.Object {
+	bare := copyOf(of)
+	bare.SetResourceVersion("")
+	managers := bare.GetManagedFields()
+	for i := range managers {
+		managers[i].Time = nil
+	}
+	bare.SetManagedFields(managers)
+	return bare
+}

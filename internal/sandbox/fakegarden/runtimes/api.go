@@ -1,0 +1,140 @@
+package runtimes
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/kubeapi"
+)
+
+// kinds returns the served kinds: those that grant access to a runtime, those of Compass and the service catalog, which Kyma installs, and
+// some for workloads. A real cluster serves more: requests for other kinds fail with 404.
+func kinds() []kubeapi.Kind {
+	core, rbac := corev1.SchemeGroupVersion, rbacv1.SchemeGroupVersion
+	compass := schema.GroupVersion{Group: "compass.kyma-project.io", Version: "v1alpha1"}
+	catalog := schema.GroupVersion{Group: "servicecatalog.k8s.io", Version: "v1beta1"}
+	return []kubeapi.Kind{
+		{GroupVersionKind: core.WithKind("Namespace")},
+		{GroupVersionKind: core.WithKind("ServiceAccount"), Namespaced: true},
+		{GroupVersionKind: core.WithKind("ConfigMap"), Namespaced: true},
+		{GroupVersionKind: core.WithKind("Secret"), Namespaced: true},
+		{GroupVersionKind: rbac.WithKind("ClusterRoleBinding")},
+		{GroupVersionKind: compass.WithKind("CompassConnection")},
+		{GroupVersionKind: catalog.WithKind("ClusterServiceBroker")},
+		{GroupVersionKind: catalog.WithKind("ClusterServiceClass")},
+		{GroupVersionKind: catalog.WithKind("ServiceBroker"), Namespaced: true},
+		{GroupVersionKind: catalog.WithKind("ServiceInstance"), Namespaced: true},
+		{GroupVersionKind: catalog.WithKind("ServiceBinding"), Namespaced: true},
+	}
+}
+
+// newScheme returns a scheme with the kinds. Custom resources have no Go type and are unstructured. TokenRequest is not served, but clients
+// send it to the subresource token.
+func newScheme() (*k8sruntime.Scheme, error) {
+	scheme := k8sruntime.NewScheme()
+	builder := k8sruntime.NewSchemeBuilder(corev1.AddToScheme, rbacv1.AddToScheme)
+	if err := builder.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("registering the kinds of the runtimes: %w", err)
+	}
+	scheme.AddKnownTypes(authenticationv1.SchemeGroupVersion, &authenticationv1.TokenRequest{})
+	for _, kind := range kinds() {
+		if !scheme.Recognizes(kind.GroupVersionKind) {
+			scheme.AddKnownTypeWithName(kind.GroupVersionKind, &unstructured.Unstructured{})
+			scheme.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
+		}
+	}
+	return scheme, nil
+}
+
+// openAPI opens the API server of a runtime and creates the namespaces that every cluster has.
+func (s *Server) openAPI(ctx context.Context, technicalID string) (*kubeapi.Server, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	var api *kubeapi.Server
+	api, err = kubeapi.Open(kubeapi.Options{
+		Scheme: scheme, Kinds: kinds(), Dir: s.objectsDir(technicalID), Admit: admit, Authorize: authorize,
+		Version: func(ctx context.Context) string { return s.version(ctx, technicalID) },
+		Subresources: map[string]kubeapi.Subresource{
+			"serviceaccounts/token": func(
+				ctx context.Context, key client.ObjectKey, decode func(into k8sruntime.Object) error,
+			) (k8sruntime.Object, error) {
+				request := &authenticationv1.TokenRequest{}
+				if err := decode(request); err != nil {
+					return nil, err
+				}
+				return request, s.issueToken(ctx, api, technicalID, key, request)
+			},
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	c, _, err := api.Client()
+	if err != nil {
+		return nil, err
+	}
+	ctx = context.WithValue(ctx, userKey{}, user{name: "system", roles: []string{administrator}})
+	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := c.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+			return nil, err
+		}
+	}
+	return api, nil
+}
+
+// admit implements the function Admit of kubeapi.Options. The namespace of a new object must exist and, as on a real API server, the role of a
+// binding is immutable.
+func admit(ctx context.Context, objects client.Reader, old, object client.Object) error {
+	if old == nil && object.GetNamespace() != "" {
+		return objects.Get(ctx, client.ObjectKey{Name: object.GetNamespace()}, &corev1.Namespace{})
+	}
+	present, _ := old.(*rbacv1.ClusterRoleBinding)
+	binding, _ := object.(*rbacv1.ClusterRoleBinding)
+	if present == nil || binding == nil || present.RoleRef == binding.RoleRef {
+		return nil
+	}
+	return apierrors.NewInvalid(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding").GroupKind(), binding.Name, field.ErrorList{
+		field.Invalid(field.NewPath("roleRef"), binding.RoleRef, "cannot change roleRef"),
+	})
+}
+
+// authorize implements the function Authorize of kubeapi.Options: one of the roles of the user must allow the request.
+func authorize(r *http.Request, kind kubeapi.Kind) error {
+	user, _ := r.Context().Value(userKey{}).(user)
+	for _, role := range user.roles {
+		if allows(role, r.Method, kind) {
+			return nil
+		}
+	}
+	return apierrors.NewForbidden(kind.Resource().GroupResource(), "", fmt.Errorf("user %s has no role that allows it", user.name))
+}
+
+// allows reports whether a ClusterRole allows a request for a kind. It knows the default roles of every cluster, simplified to reading and
+// writing; other roles allow nothing.
+func allows(role, method string, kind kubeapi.Kind) bool {
+	reads := method == http.MethodGet
+	switch role {
+	case administrator:
+		return true
+	case "edit":
+		return kind.Namespaced || reads && kind.Kind == "Namespace"
+	case "view":
+		return reads && (kind.Namespaced && kind.Kind != "Secret" || kind.Kind == "Namespace")
+	}
+	return false
+}
