@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// trail returns the audit log as lines, oldest first.
+// trail returns the entries of the audit log as lines of text, oldest first.
 func (b *fixture) trail() []string {
 	b.Helper()
 
@@ -136,7 +136,7 @@ func TestAuditLogRecordsChangesWithoutSecrets(t *testing.T) {
 	}
 }
 
-// TestAuditLogRecordsChangedIssuer: control over the issuer gives control over the cluster.
+// TestAuditLogRecordsChangedIssuer checks that an audit entry names a changed OIDC issuer, whose owner can log in to the cluster.
 func TestAuditLogRecordsChangedIssuer(t *testing.T) {
 	b := newFixture(t)
 	b.provisioned(instanceID)
@@ -206,7 +206,7 @@ func TestUncheckedCredentialsAreRetried(t *testing.T) {
 	}
 }
 
-// away is a mechanism that cannot check credentials.
+// away is an authenticator that is unavailable, so it cannot check credentials.
 type away struct{}
 
 func (away) Authenticate(*http.Request) (auth.Identity, error) {

@@ -268,12 +268,12 @@ func (a *api) inherited(ctx context.Context, tx storage.Tx, request bindRequest,
 	}
 
 	if err != nil || predecessor.State != environment.BindingReady || !a.usable(predecessor, instance) {
-		return catalog.BindingParameters{}, invalid("predecessor_binding_id is not the id of a usable binding of this instance.")
+		return catalog.BindingParameters{}, invalid("predecessor_binding_id does not name a usable binding of this instance.")
 	}
 
 	parameters := catalog.BindingParameters{Role: predecessor.Role, Lifetime: predecessor.Lifetime}
 	if request.given && request.parameters != parameters {
-		return parameters, invalid("parameters must be absent or equal those of the predecessor.")
+		return parameters, invalid("parameters must be absent or equal the parameters of the predecessor.")
 	}
 
 	return parameters, nil

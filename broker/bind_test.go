@@ -485,7 +485,7 @@ func TestH1H5H7RequestsToUnbind(t *testing.T) {
 	})
 }
 
-// TestRemovalAfterCanceledRemoval repeats a removal that an operator has canceled but that has not yet reached its safe point.
+// TestRemovalAfterCanceledRemoval removes a binding while an earlier removal is being canceled.
 func TestRemovalAfterCanceledRemoval(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		b.want("a binding", b.bind("one", ""), 201)

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// call is a request with the usual headers, unless it overrides them; an empty header is omitted.
+// call is an OSB request. Its headers replace the default ones; a header with an empty value is not sent.
 type call struct {
 	method, path, body string
 	header             map[string]string
@@ -33,7 +33,7 @@ func (r reply) text(field string) string {
 	return text
 }
 
-// do sends the request and checks the rows that apply to every response.
+// do sends the request and checks the rules of the protocol that apply to every response.
 func (b *fixture) do(call call) reply {
 	b.Helper()
 
@@ -95,7 +95,7 @@ func (b *fixture) send(call call) reply {
 	return got
 }
 
-// checkAnswer checks the rows that apply to every response, in every test.
+// checkAnswer checks the rules of the protocol that apply to every response.
 func (b *fixture) checkAnswer(call call, got reply) {
 	b.Helper()
 
@@ -159,7 +159,7 @@ func (b *fixture) want(reason string, got reply, status int, code ...string) rep
 	return got
 }
 
-// bindOf returns the body of a bind request with more fields.
+// bindOf returns the body of a bind request with the additional fields.
 func bindOf(more string) string {
 	return `{"service_id":"` + serviceID + `","plan_id":"` + planAWS + `"` + more + `}`
 }
@@ -200,7 +200,7 @@ func (b *fixture) pollBinding(binding, operation string) reply {
 	return b.do(call{method: "GET", path: bindingOf(instanceID, binding) + "/last_operation?operation=" + operation})
 }
 
-// order returns the body of a valid provision request, with fields replaced or, by nil, removed.
+// order returns the body of a valid provision request. The changes replace fields, or remove them if the value is nil.
 func order(changes ...map[string]any) string {
 	fields := map[string]any{
 		"service_id": serviceID, "plan_id": planAWS, "organization_guid": "org-1", "space_guid": "space-1",
@@ -225,7 +225,7 @@ func order(changes ...map[string]any) string {
 	return string(encoded)
 }
 
-// with returns fields for order.
+// with returns a change for order: one field with its new value.
 func with(name string, value any) map[string]any { return map[string]any{name: value} }
 
 func path(id string) string { return "/v2/service_instances/" + id }
@@ -259,7 +259,7 @@ func (b *fixture) poll(id, operation string) reply {
 	return b.do(call{method: "GET", path: path(id) + "/last_operation" + query})
 }
 
-// patch sends an update with the fields, and service_id unless they override it.
+// patch sends an update with the fields. It adds service_id if the fields do not have it.
 func (b *fixture) patch(id string, fields map[string]any) reply {
 	b.Helper()
 

@@ -8,14 +8,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// together sends the same request several times at once.
+// together sends the same request several times concurrently and returns the responses.
 func (b *fixture) together(times int, same call) []reply {
 	b.Helper()
 
 	return b.togetherEach(times, func(int) call { return same })
 }
 
-// togetherEach sends several requests at once.
+// togetherEach sends different requests concurrently and returns the responses.
 func (b *fixture) togetherEach(times int, request func(n int) call) []reply {
 	b.Helper()
 
@@ -43,7 +43,7 @@ func (b *fixture) togetherEach(times int, request func(n int) call) []reply {
 	return replies
 }
 
-// results lists statuses and operations, each combination once.
+// results returns the distinct combinations of status and operation in the responses.
 func results(replies []reply) []string {
 	var found []string
 

@@ -146,8 +146,8 @@ func TestJ12FailedDeletionIsRetried(t *testing.T) {
 	b.want("the instance is gone", b.remove(instanceID), 410)
 }
 
-// TestDeletionAfterCanceledDeletion repeats a deletion that an operator has canceled but that has not yet reached
-// its safe point: a deletion accepted in the meantime still runs.
+// TestDeletionAfterCanceledDeletion deletes an instance while an earlier deletion is being canceled. The new deletion
+// must get an operation of its own.
 func TestDeletionAfterCanceledDeletion(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		b.provisioned(instanceID)

@@ -21,7 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// accounts are the service accounts in all runtimes, by binding.
+// accounts fakes the API servers of runtimes: it has the ServiceAccounts of bindings.
 type accounts struct {
 	clock  *clocktesting.FakePassiveClock
 	roles  map[string]environment.Role
@@ -54,7 +54,7 @@ func (a *accounts) Revoke(_ context.Context, _ environment.Instance, removed env
 	return nil
 }
 
-// carry runs the due operations of bindings like the engine. Synchronous requests call it while they wait.
+// carry runs the due operations of bindings as the engine would. It is also the Pause of synchronous requests.
 func (b *fixture) carry(ctx context.Context) error {
 	options := binding.Options{
 		Runtimes: b.accounts, Bindings: service.NewRows(b.options.DB, b.operations, b.instances, b.bindings, b.clock),
@@ -62,7 +62,7 @@ func (b *fixture) carry(ctx context.Context) error {
 	processes := map[string]process.Process[environment.Data]{
 		environment.KindBind: binding.Bind(options), environment.KindUnbind: binding.Unbind(options),
 	}
-	now := b.clock.Now().Add(time.Hour) // leases have expired, and waiting operations are due
+	now := b.clock.Now().Add(time.Hour) // at this time leases have expired and waiting operations are due
 	claimed := storagetest.Claim(b, b.operations, process.Claim{Owner: "test", Limit: 100, Now: now, Until: now.Add(time.Minute)},
 		environment.KindBind, environment.KindUnbind)
 
@@ -116,7 +116,7 @@ func (b *fixture) run(ctx context.Context, carried process.Process[environment.D
 	return record
 }
 
-// runs creates an instance with a runtime.
+// runs creates an instance whose runtime is ready.
 func (b *fixture) runs(id string) {
 	b.Helper()
 	b.provisioned(id)
@@ -124,7 +124,7 @@ func (b *fixture) runs(id string) {
 	b.ranOn(id, "runtime-of-"+id)
 }
 
-// carries runs the due operations of bindings.
+// carries is carry for tests: it fails the test after an error.
 func (b *fixture) carries() {
 	b.Helper()
 
@@ -133,7 +133,7 @@ func (b *fixture) carries() {
 	}
 }
 
-// expires starts the removal of expired bindings.
+// expires calls ExpireBindings, and fails the test after an error.
 func (b *fixture) expires() {
 	b.Helper()
 
@@ -152,7 +152,7 @@ func (b *fixture) provisioned(id string) string {
 	return operation
 }
 
-// move moves an operation to a state like the engine, with the changes to its record. InProgress keeps it running.
+// move saves an operation in the state as the engine would, with changes to its record. In progress, the operation keeps its lease.
 func (b *fixture) move(operation string, state process.State, changes ...func(*process.Record)) {
 	b.Helper()
 
@@ -212,7 +212,7 @@ func (b *fixture) succeed(operation string) {
 	b.move(operation, process.Succeeded)
 }
 
-// rewrite updates the row of an instance.
+// rewrite changes the row of an instance without an operation.
 func (b *fixture) rewrite(id string, change func(*environment.Instance)) {
 	b.Helper()
 
@@ -226,7 +226,7 @@ func (b *fixture) rewrite(id string, change func(*environment.Instance)) {
 	}
 }
 
-// change returns the update of an operation.
+// change returns the update in the data of an operation.
 func (b *fixture) change(operation string) environment.Update {
 	b.Helper()
 
@@ -238,7 +238,7 @@ func (b *fixture) change(operation string) environment.Update {
 	return *data.Update
 }
 
-// waiting adds a waiting attempt with a message to the timeline.
+// waiting records an attempt that waits, with its message, in the timeline of an operation.
 func (b *fixture) waiting(operation, message string) {
 	b.Helper()
 
@@ -262,7 +262,7 @@ func (b *fixture) waiting(operation, message string) {
 	}
 }
 
-// deleted deletes an instance: first its row, then its operation succeeds.
+// deleted deletes an instance as the engine would: it removes the row, then ends the operation.
 func (b *fixture) deleted(id string) {
 	b.Helper()
 
@@ -272,7 +272,7 @@ func (b *fixture) deleted(id string) {
 	b.move(operation, process.Succeeded)
 }
 
-// cancelOne cancels an operation like an operator.
+// cancelOne requests the cancellation of an operation as an operator would.
 func (b *fixture) cancelOne(operation string) {
 	b.Helper()
 
@@ -286,7 +286,7 @@ func (b *fixture) cancelOne(operation string) {
 	}
 }
 
-// forget deletes the row of an instance, like the last step of a deletion.
+// forget deletes the row of an instance, as the last step of a deletion does.
 func (b *fixture) forget(id string) {
 	b.Helper()
 
@@ -301,7 +301,7 @@ func (b *fixture) delete(ctx context.Context, id string) error {
 	return err
 }
 
-// ranOn sets the runtime of the instance; empty for none.
+// ranOn sets the ID of the instance's runtime. An empty ID means that the instance has no runtime.
 func (b *fixture) ranOn(id, runtimeID string) {
 	b.Helper()
 
@@ -310,7 +310,7 @@ func (b *fixture) ranOn(id, runtimeID string) {
 	}
 }
 
-// stored returns the stored instance.
+// stored reads the row of an instance.
 func (b *fixture) stored(id string) environment.Instance {
 	b.Helper()
 
@@ -322,7 +322,7 @@ func (b *fixture) stored(id string) environment.Instance {
 	return instance
 }
 
-// carried returns the operations of an instance, newest first.
+// carried reads the operations of an instance, newest first.
 func (b *fixture) carried(id string) []process.Record {
 	b.Helper()
 
@@ -334,7 +334,7 @@ func (b *fixture) carried(id string) []process.Record {
 	return records
 }
 
-// payload returns the data of an operation.
+// payload reads the decrypted data of an operation.
 func (b *fixture) payload(id string) json.RawMessage {
 	b.Helper()
 

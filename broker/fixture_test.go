@@ -44,7 +44,7 @@ const (
 	ids        = "&service_id=" + serviceID + "&plan_id=" + planAWS
 )
 
-// fixture is a broker over HTTP whose operations the test runs.
+// fixture is a broker that serves HTTP. No engine runs: tests run the operations themselves.
 type fixture struct {
 	*testing.T
 
@@ -58,7 +58,7 @@ type fixture struct {
 	clock      *clocktesting.FakePassiveClock
 	log        *logtest.Hook
 	wakes      atomic.Int64
-	// faulty allows responses of 500 and above.
+	// faulty allows responses with the status 500 or above, which otherwise fail the test.
 	faulty bool
 }
 
@@ -133,7 +133,7 @@ func newFixtureOn(t *testing.T, db *storage.DB, change ...func(*broker.Options))
 	return b
 }
 
-// restart applies the current options.
+// restart starts another server with the current options, which gets the following requests.
 func (b *fixture) restart() {
 	b.Helper()
 

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// gate is a step that ends when the test opens it.
+// gate is a step that waits until the test opens it.
 type gate struct {
 	name  string
 	open  chan struct{}
@@ -36,7 +36,7 @@ func (g gate) Run(ctx context.Context, operation process.Operation[environment.D
 	return operation, 0, g.after(ctx, operation.Data.Instance.ID)
 }
 
-// passing returns a process with one gate.
+// passing returns a process whose only step is the gate.
 func passing(kind string, gate gate) process.Process[environment.Data] {
 	return process.Process[environment.Data]{Kind: kind, Limit: time.Hour, Stages: []process.Stage[environment.Data]{{
 		Name: "only", Retry: process.DefaultRetry(), Steps: process.Steps[environment.Data](gate),
@@ -94,7 +94,7 @@ func TestLifecycleWithEngine(t *testing.T) {
 	})
 }
 
-// until polls the operation without pauses until the response has the state and the status.
+// until polls last_operation until the response has the state and the status.
 func (b *fixture) until(state, operation string, status int) {
 	b.Helper()
 

@@ -98,7 +98,7 @@ func TestEqualNumbersInDifferentNotation(t *testing.T) {
 		status := 202
 
 		if number != "4" {
-			status = 400 // an integer of draft 4 has no fraction and no exponent
+			status = 400 // JSON schema draft 4 allows no fraction and no exponent in an integer
 		}
 
 		body := strings.Replace(order(), `"autoScalerMin":4`, fmt.Sprintf(`"autoScalerMin":%s`, number), 1)

@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// offering returns the product's catalog with other options.
+// offering loads the built-in catalog with the options.
 func offering(t *testing.T, change func(*catalog.Options)) func(*broker.Options) {
 	t.Helper()
 
@@ -30,10 +30,10 @@ func offering(t *testing.T, change func(*catalog.Options)) func(*broker.Options)
 	return func(options *broker.Options) { options.Catalog = offer }
 }
 
-// oneTrial limits accounts to one trial.
+// oneTrial returns an option that limits each account to one instance of plan trial.
 func oneTrial(options *catalog.Options) { options.OnePerAccount = []string{"trial"} }
 
-// trialOf orders a trial for the account.
+// trialOf orders an instance of plan trial for the account.
 func trialOf(account string) string {
 	return order(with("plan_id", planTrial), with("parameters", nil), with("context", map[string]any{"globalaccount_id": account}))
 }
@@ -95,7 +95,8 @@ func TestConcurrentTrials(t *testing.T) {
 	})
 }
 
-// TestConcurrentMoves sends more updates than the database has connections: none may need a second connection.
+// TestConcurrentMoves sends more updates than the pool has connections. An update that needs a second connection would
+// block all others.
 func TestConcurrentMoves(t *testing.T) {
 	const times = 60
 

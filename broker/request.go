@@ -130,7 +130,7 @@ func printable(text string) bool {
 	return !strings.ContainsFunc(text, func(char rune) bool { return unicode.IsControl(char) || char == utf8.RuneError })
 }
 
-// longestLabel bounds the names and ids that platforms give to accounts, applications and people, in
+// longestLabel bounds the names and IDs that platforms give to accounts, applications and people, in
 // characters.
 const longestLabel = 255
 

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
-// routes returns all routes with their methods.
+// routes returns the paths of the API with their methods.
 func routes() map[string][]string {
 	instance := path(instanceID)
 
@@ -114,7 +114,7 @@ func TestM5EmptyVersionHeaderCountsAsMissing(t *testing.T) {
 }
 
 func TestA7RequestIdentity(t *testing.T) {
-	b := newFixture(t) // every response of every test is checked; these have no endpoint
+	b := newFixture(t) // the client checks each response
 
 	b.want("404", b.do(call{method: "GET", path: "/v2/nothing"}), 404)
 	b.want("405", b.do(call{method: "POST", path: "/v2/catalog"}), 405)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// unlike returns n characters that no database can compress.
+// unlike returns n random characters, which the database cannot compress to fit an index entry.
 func unlike(characters int) string {
 	random := rand.New(rand.NewPCG(1, 2))
 

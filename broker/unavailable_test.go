@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// troubledCalls are requests that need the database.
+// troubledCalls returns requests that fail without the database.
 func troubledCalls() []call {
 	return []call{
 		{method: "PUT", path: path("new") + "?accepts_incomplete=true", body: order()},
@@ -21,7 +21,7 @@ func troubledCalls() []call {
 	}
 }
 
-// patient fails the test unless every request is answered with 503 and Retry-After, within the limit.
+// patient fails the test unless every request gets a 503 with Retry-After within the limit.
 func (b *fixture) patient(reason string, limit time.Duration) {
 	b.Helper()
 
@@ -54,7 +54,7 @@ func TestA16A21DatabaseIsDown(t *testing.T) {
 	b.faulty = true
 
 	line.Cut()
-	b.patient("the database does not answer", 9*time.Second) // less than the limit of a request
+	b.patient("the database does not answer", 9*time.Second) // less than requestLimit
 	b.want("the catalog needs no database", b.do(call{method: "GET", path: "/v2/catalog"}), 200)
 
 	line.Mend()
@@ -77,7 +77,7 @@ func TestSilentDatabaseDoesNotBlockRequests(t *testing.T) {
 }
 
 func TestFullDatabaseRejectsOrders(t *testing.T) {
-	const most = 500 // far more than the database has room for
+	const most = 500 // far more than the pool has connections
 
 	db := storagetest.SQLite(t)
 	b := newFixtureOn(t, db)

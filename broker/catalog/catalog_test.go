@@ -11,7 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// published is the catalog as a platform decodes it.
+// published is the response to GET /v2/catalog as a platform decodes it.
 type published struct {
 	Services []struct {
 		ID, Name, Description string
@@ -90,7 +90,7 @@ func TestB2B6B9B11ToB16Service(t *testing.T) {
 		t.Errorf("the service claims unsupported features: %+v", service)
 	}
 
-	// Violates B9 on purpose: platforms have stored the names azure_lite and own_cluster.
+	// Row B9 forbids underscores in names, but platforms have stored the names azure_lite and own_cluster.
 	cli := regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 	for _, plan := range service.Plans {

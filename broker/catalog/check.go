@@ -101,8 +101,8 @@ func (c *content) check(providers map[string]providerFile, options Options) erro
 // checkID checks that an ID is a GUID and unique among the service and its plans, as Cloud Foundry requires.
 func (c *content) checkID(found *problems, ids map[string]bool, place, id string) {
 	_, err := uuid.Parse(id)
-	found.unless(err == nil, "%s: id %q is not a GUID", place, id)
-	found.unless(!ids[id], "%s: id %q is used twice", place, id)
+	found.unless(err == nil, "%s: ID %q is not a GUID", place, id)
+	found.unless(!ids[id], "%s: ID %q is used twice", place, id)
 
 	ids[id] = true
 }
@@ -238,7 +238,7 @@ func (p *Plan) checkOffers(found *problems, place string) {
 
 // check reports the errors of a provider's file.
 func (p providerFile) check(found *problems, place, name string) {
-	found.unless(p.Name == name, "%s: its name %q is not that of the file", place, p.Name)
+	found.unless(p.Name == name, "%s: its name %q differs from the name of the file", place, p.Name)
 	found.text(place+": displayName", p.DisplayName)
 	found.unless(strings.Contains(p.ZoneFormat, "{zone}"), "%s: zoneFormat %q has no {zone}", place, p.ZoneFormat)
 

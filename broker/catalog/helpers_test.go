@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/resources"
 )
 
-// The public ids. Platforms have stored them, so they never change.
+// The public IDs of the service and its plans. Platforms have stored them, so they never change.
 const (
 	serviceID = "47c9dcbf-ff30-448e-ab36-d3bad66ba281"
 	planAWS   = "361c511f-f939-4621-b228-d0fb79a1fe15"
@@ -60,7 +60,7 @@ func resolve(plan *catalog.Plan, order order) (resolved, error) {
 	return resolved{got.Provider, got.Region, got.Name, got.Request.Cluster}, nil
 }
 
-// loaded returns the product's catalog, read once.
+// loaded returns the built-in catalog, which all tests share.
 var loaded = sync.OnceValues(func() (*catalog.Catalog, error) { return catalog.Load(resources.Catalog(), options()) })
 
 func load(tb testing.TB) *catalog.Catalog {
@@ -85,7 +85,7 @@ func plan(tb testing.TB, id string) *catalog.Plan {
 	return found
 }
 
-// shipped returns the product's files with some of them replaced.
+// shipped returns the built-in catalog files. The map replaces files or adds new ones.
 func shipped(tb testing.TB, replaced map[string]string) fs.FS {
 	tb.Helper()
 
@@ -112,7 +112,7 @@ func shipped(tb testing.TB, replaced map[string]string) fs.FS {
 	return files
 }
 
-// file returns one of the product's files.
+// file returns the content of a built-in catalog file.
 func file(tb testing.TB, name string) []byte {
 	tb.Helper()
 

@@ -54,7 +54,7 @@ func TestLoadReportsEveryError(t *testing.T) {
 	for _, want := range []string{
 		`the Kubernetes version "latest" does not look like 1.34 or 1.34.2`,
 		`the operation timeout 0s is not positive`,
-		`plan a/w/s: id "nonsense" is not a GUID`,
+		`plan a/w/s: ID "nonsense" is not a GUID`,
 		`plan a/w/s: name "a/w/s" may contain only letters, digits, dots, dashes and underscores`,
 		`plan a/w/s: description is missing`,
 		`plan a/w/s: maintenance version "" is not a semantic version`,
@@ -65,7 +65,7 @@ func TestLoadReportsEveryError(t *testing.T) {
 		`plan a/w/s on aws: machine "m9.huge" is not known`,
 		`plan a/w/s on aws: region "utopia" is not known`,
 		`plan a/w/s on aws: the default region "atlantis" is not offered`,
-		`plan trial: id "4deee563-e5ec-4731-b9b1-53b42d855f0c" is used twice`,
+		`plan trial: ID "4deee563-e5ec-4731-b9b1-53b42d855f0c" is used twice`,
 		`plan trial: maintenance version "1.0" is not a semantic version`,
 		`plan trial: plans with several providers need either the parameter provider or providerByPlatform`,
 		`plan trial: the default area "mars" has no offer`,

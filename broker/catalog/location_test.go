@@ -98,7 +98,7 @@ func TestLocationRejected(t *testing.T) {
 	}
 }
 
-// TestLimitedMachines limits a machine type to some zones of some regions.
+// TestLimitedMachines checks orders of a machine type that only some zones and regions have.
 func TestLimitedMachines(t *testing.T) {
 	t.Parallel()
 

@@ -67,7 +67,7 @@ func checkOIDC(wrong *Violations, oidc *environment.OIDC) {
 		return
 	}
 
-	wrong.unless(oidc.ClientID != "", "oidc.clientID", ruleOIDC, "the client id is missing")
+	wrong.unless(oidc.ClientID != "", "oidc.clientID", ruleOIDC, "the client ID is missing")
 
 	issuer, err := url.Parse(oidc.IssuerURL)
 	fine := err == nil && issuer.Scheme == "https" && issuer.Hostname() != "" &&

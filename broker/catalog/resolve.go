@@ -104,7 +104,7 @@ func chooseZones(available []string, count int, instanceID string) []string {
 }
 
 // runtimeName returns the name of the runtime: the parameter, else the platform's name of the instance, else
-// the first part of its id. The last two lose the characters that names must not have.
+// the first part of its ID. The last two lose the characters that names must not have.
 func runtimeName(given string, instance environment.Instance) string {
 	if given != "" {
 		return given

@@ -159,7 +159,7 @@ func TestD6ResolveRejects(t *testing.T) {
 		"OtherPlans":       {reason: "trial has a single node", plan: planTrial, parameters: `{"autoScalerMin":3}`, want: []string{"autoScalerMin: the plan has no such parameter"}},
 		"Everything":       {reason: "all violations are reported together", plan: planAWS, parameters: `{"autoScalerMin":1,"name":"a b","region":"x"}`, want: []string{"autoScalerMin: minimum: got 1, want 3", "name: ", "region: value must be one of"}},
 		"Type":             {reason: "the types of the schema apply", plan: planAWS, parameters: `{"autoScalerMin":"3"}`, want: []string{"autoScalerMin: got string, want integer"}},
-		"Fraction":         {reason: "numbers of nodes are integers", plan: planAWS, parameters: `{"autoScalerMin":3.0}`, want: []string{"autoScalerMin: the type is not that of the plan"}},
+		"Fraction":         {reason: "numbers of nodes are integers", plan: planAWS, parameters: `{"autoScalerMin":3.0}`, want: []string{"autoScalerMin: the value does not have the type"}},
 		"Range":            {reason: "the schema's bounds apply", plan: planAWS, parameters: `{"volumeSizeGb":100000}`, want: []string{"volumeSizeGb: maximum"}},
 		"MinOverMax":       {reason: "bounds are checked after the defaults", plan: planAWS, parameters: `{"autoScalerMin":30}`, want: []string{"autoScalerMin: 30 is greater than autoScalerMax 20"}},
 		"TooManyZones":     {reason: "each zone needs a node", plan: planGCP, parameters: `{"region":"us-central1","autoScalerMax":3,"zones":["us-central1-a","us-central1-b","us-central1-c","us-central1-f"]}`, want: []string{"autoScalerMax: 3 is less than the number of zones 4"}},

@@ -108,7 +108,7 @@ func (f form) read(raw json.RawMessage) (parameters, Violations) {
 			field = mismatch.Field
 		}
 
-		wrong.unless(false, field, ruleJSON, "the type is not that of the plan's schema")
+		wrong.unless(false, field, ruleJSON, "the value does not have the type in the plan's schema")
 	}
 
 	given.OIDC.check(&wrong)

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// made returns a cluster of plan aws.
+// made returns the cluster of an order of plan aws without parameters.
 func made() environment.Cluster {
 	return environment.Cluster{
 		KubernetesVersion: "1.33", MachineType: "m5.xlarge", VolumeType: "gp3", VolumeSizeGB: 80, AutoScalerMin: 4, AutoScalerMax: 9,

@@ -19,10 +19,10 @@ import (
 	"github.com/environment-broker/environment-broker/broker/catalog"
 )
 
-// look is longer than two intervals of the watch.
+// look is the time after which the watcher has certainly loaded a change: more than two of its intervals.
 const look = 11 * time.Second
 
-// folder writes the product's catalog to disk.
+// folder writes the built-in catalog to a temporary folder and returns its path.
 func folder(t *testing.T) string {
 	t.Helper()
 
@@ -42,13 +42,13 @@ func write(t *testing.T, dir, name, content string) {
 	}
 }
 
-// watched runs the test while the folder is watched.
+// watched runs the test while a Watcher checks the folder, in fake time.
 func watched(t *testing.T, dir string, test func(t *testing.T, offer *catalog.Catalog, log *logtest.Hook)) {
 	t.Helper()
 	recorded(t, dir, func(context.Context, catalog.Reload) error { return nil }, test)
 }
 
-// recorded is watched with an event function.
+// recorded is like watched and passes the results of reloads to a function.
 func recorded(t *testing.T, dir string, record func(context.Context, catalog.Reload) error,
 	test func(t *testing.T, offer *catalog.Catalog, log *logtest.Hook),
 ) {
@@ -164,7 +164,7 @@ func TestPartlyWrittenFilesAreNotUsed(t *testing.T) {
 	watched(t, dir, func(t *testing.T, offer *catalog.Catalog, log *logtest.Hook) {
 		for i := range 10 {
 			write(t, dir, "plans/aws.yaml", good[:i*len(good)/10])
-			time.Sleep(4 * time.Second) // less than an interval of the watch
+			time.Sleep(4 * time.Second) // less than an interval of the Watcher
 		}
 
 		write(t, dir, "plans/aws.yaml", good+"# the end\n")

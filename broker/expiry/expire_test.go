@@ -30,7 +30,7 @@ const (
 
 var began = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// fixture is an Expirer whose operations end when the test calls end.
+// fixture has an Expirer with its stores. No engine runs: operations end when the test calls end.
 type fixture struct {
 	*testing.T
 	expiry.Expirer
@@ -87,7 +87,7 @@ func (b *fixture) create(id, plan string) {
 	b.end(b.accept(environment.KindProvision, instance), process.Succeeded)
 }
 
-// accept accepts an operation and returns its id.
+// accept accepts an operation and returns its ID.
 func (b *fixture) accept(kind string, instance environment.Instance) string {
 	b.Helper()
 

@@ -134,7 +134,7 @@ type outcome struct {
 	operation string
 	// accepted reports that the suspension is new.
 	accepted bool
-	// expired reports that the instance was not expired before.
+	// expired reports that this call has expired the instance, which is false for a repeated call.
 	expired bool
 }
 
@@ -210,7 +210,7 @@ func (e Expirer) suspend(ctx context.Context, tx storage.Tx, instance environmen
 	return suspension.ID, e.Operations.Accept(ctx, tx, suspension)
 }
 
-// expired returns the instance as an expired one.
+// expired returns the instance with the times of an expired one. An instance that has expired before keeps its time.
 func expired(instance environment.Instance, now time.Time) environment.Instance {
 	now = storage.At(now).Time
 

@@ -32,7 +32,8 @@ type request struct {
 	At    time.Duration // since the feed started
 }
 
-// fixture fakes the Provisioner and the broker's operations. It responds to requests as scripted, and holds requests beyond the script open.
+// fixture fakes the Provisioner and the broker's stores. It gives the scripted answers in order. A request after the
+// last one waits until the client gives up.
 type fixture struct {
 	*testing.T
 
@@ -106,7 +107,7 @@ func (s *fixture) Wake(_ context.Context, events []string, now time.Time) (int64
 	return int64(len(events)), nil
 }
 
-// play runs a feed for an hour of fake time, and then the test.
+// play runs a feed for an hour of fake time with the scripted answers, and then checks the fixture.
 func play(t *testing.T, s *fixture, test func(f *feed.Feed)) {
 	t.Helper()
 
@@ -184,7 +185,7 @@ func TestRestartResumesAtCursor(t *testing.T) {
 	})
 }
 
-// TestUnknownCursor replaces the Provisioner while the broker is down.
+// TestUnknownCursor starts the feed with a stored cursor that the Provisioner rejects.
 func TestUnknownCursor(t *testing.T) {
 	s := &fixture{stored: "c-9", script: []answer{fails(failure.New(failure.Permanent, "this is no cursor")), changes("d-1")}}
 

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// bound stores a binding of instance one in the state, with its bind operation.
+// bound stores a binding of the instance one, in the state, with the operation that created it.
 func (b *bench) bound(id string, state process.State, changes ...func(*environment.Binding)) environment.Binding {
 	b.Helper()
 	b.clock.SetTime(b.clock.Now().Add(time.Second))

@@ -34,7 +34,7 @@ import (
 
 const identity = "4f8d1c9e-0000-4000-8000-0123456789ab"
 
-// fakeKubeconfigs is a Kubeconfigs with a configurable result.
+// fakeKubeconfigs implements Kubeconfigs. It counts calls and returns the result of the function make.
 type fakeKubeconfigs struct {
 	calls int
 	make  func(instance environment.Instance) (secret.String, error)
@@ -46,7 +46,7 @@ func (f *fakeKubeconfigs) AdminKubeconfig(_ context.Context, instance environmen
 	return f.make(instance)
 }
 
-// bench is an operator API over HTTP, with its stores.
+// bench is an operator API that serves HTTP, with its stores and fakes.
 type bench struct {
 	*testing.T
 
@@ -62,7 +62,7 @@ type bench struct {
 	woken       int
 }
 
-// fakeExpirer is an Expirer with a configurable result.
+// fakeExpirer implements Expirer with a fixed result.
 type fakeExpirer struct {
 	operation string
 	err       error
@@ -162,7 +162,7 @@ func (b *bench) do(user, method, path string) reply {
 	return b.send(user, method, path, http.NoBody)
 }
 
-// send is do with a body.
+// send sends a request with a body as the user.
 func (b *bench) send(user, method, path string, body io.Reader) reply {
 	b.Helper()
 
@@ -238,7 +238,7 @@ func list[Body any](b *bench, path string) Body {
 	return read[Body](b, b.want("a list", b.do("viewer", "GET", path), http.StatusOK))
 }
 
-// instance stores an instance whose creation is in the state, a second after the one before.
+// instance stores an instance whose creation is in the state. It was created a second after the previous one.
 func (b *bench) instance(id string, state process.State, changes ...func(*environment.Instance)) string {
 	b.Helper()
 	b.clock.SetTime(b.clock.Now().Add(time.Second))
@@ -261,7 +261,7 @@ func (b *bench) instance(id string, state process.State, changes ...func(*enviro
 	return b.operation(id, environment.KindProvision, state)
 }
 
-// operation stores an operation of an instance in the state.
+// operation stores an operation of the kind on an instance, in the state, and returns its ID.
 func (b *bench) operation(instanceID, kind string, state process.State, changes ...func(*process.Progress)) string {
 	b.Helper()
 

@@ -21,7 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// named is a step that these tests do not run.
+// named is a step with a name. No test runs it.
 type named string
 
 func (n named) Name() string { return string(n) }
@@ -31,7 +31,7 @@ func (named) Run(_ context.Context, operation process.Operation[environment.Data
 	return operation, 0, nil
 }
 
-// engineOn returns an engine without workers. It has the processes of the stored operations; step Probe is skippable.
+// engineOn returns an engine that runs nothing. It knows the kinds of the stored operations, and may skip the step Probe.
 func engineOn(t *testing.T, store process.Store) *process.Engine[environment.Data] {
 	t.Helper()
 
@@ -77,7 +77,7 @@ func onEach(t *testing.T, test func(b *bench)) {
 	})
 }
 
-// intervene sends an intervention of the operator.
+// intervene sends an intervention as the user with the role operator.
 func (b *bench) intervene(verb, id, body string) reply {
 	b.Helper()
 
@@ -85,10 +85,10 @@ func (b *bench) intervene(verb, id, body string) reply {
 	return b.send("operator", "POST", "/operations/"+id+"/"+verb, io.MultiReader(strings.NewReader(body)))
 }
 
-// because is a body with a reason only.
+// because returns the body of an intervention that has only a reason.
 const because = `{"reason": "the quota was raised"}`
 
-// at sets the current step of an operation, whether its lease is returned, and its finished stages.
+// at sets the current step and the finished stages of an operation. If released is true, the operation has no lease.
 func at(stage, step string, released bool, finished ...string) func(*process.Progress) {
 	return func(progress *process.Progress) {
 		progress.Record.Stage, progress.Record.Step, progress.Record.FinishedStages = stage, step, finished
@@ -96,7 +96,7 @@ func at(stage, step string, released bool, finished ...string) func(*process.Pro
 	}
 }
 
-// everything returns all rows of operations and instances, for comparisons.
+// everything returns all rows of operations and instances. Tests compare two results to find unwanted writes.
 func (b *bench) everything() map[string][]string {
 	b.Helper()
 
@@ -144,7 +144,7 @@ func (b *bench) wantTimeline(reason, id string, want ...string) {
 	}
 }
 
-// auditLine is an audit line of the log.
+// auditLine is a line of the log that starts with "audit:".
 type auditLine struct {
 	Level, Message, User, Operation, Successor, Instance, Kind, Reason string
 }
@@ -174,7 +174,7 @@ func (b *bench) audited() []auditLine {
 	return lines
 }
 
-// answered decodes the response to an accepted intervention.
+// answered decodes the operation in the response to an accepted intervention.
 func (b *bench) answered(reason string, got reply) operatorapi.Operation {
 	b.Helper()
 
@@ -202,7 +202,7 @@ func (b *bench) inTx(work func(tx storage.Tx) error) {
 	}
 }
 
-// drop deletes the row of an instance.
+// drop deletes the row of an instance without an operation.
 func (b *bench) drop(id string) {
 	b.Helper()
 	b.inTx(func(tx storage.Tx) error {
@@ -212,7 +212,7 @@ func (b *bench) drop(id string) {
 	})
 }
 
-// spoil makes the data of an operation name a key that is not configured.
+// spoil changes the stored data of an operation so that its key is unknown, as after the removal of a key.
 func (b *bench) spoil(id string) {
 	b.Helper()
 	b.inTx(func(tx storage.Tx) error {

@@ -202,7 +202,7 @@ func readStrictly(body io.Reader, into any) error {
 	return invalid(textIntervention)
 }
 
-// oneLine replaces line breaks and characters that terminals do not print by spaces.
+// oneLine replaces line breaks, and characters that terminals do not print, with single spaces.
 func oneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(char rune) bool {
 		return unicode.IsSpace(char) || !unicode.IsGraphic(char)

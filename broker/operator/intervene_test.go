@@ -98,7 +98,7 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// TestRetrySkipsTheFailedStep: a step that fails at once cannot be skipped while it runs.
+// TestRetrySkipsTheFailedStep retries an operation without the step that failed.
 func TestRetrySkipsTheFailedStep(t *testing.T) {
 	onEach(t, func(b *bench) {
 		former := failedAt(at("post_actions", "Probe", true, "start", "create_runtime", "check_runtime"))(b)
@@ -114,8 +114,8 @@ func TestRetrySkipsTheFailedStep(t *testing.T) {
 	})
 }
 
-// TestRetryKeepsSkips checks that a retry skips the same steps and that its first entry names them. Naming the step again changes
-// nothing.
+// TestRetryKeepsSkips checks that a retry skips the steps that its predecessor skipped, and that its first timeline entry
+// names them. A request that names such a step again has the same result.
 func TestRetryKeepsSkips(t *testing.T) {
 	cases := map[string]string{"a retry": because, "a retry without the step": `{"reason": "the quota was raised", "step": "Probe"}`}
 

@@ -18,14 +18,14 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// available is a transport of an available system.
+// available is a transport that responds to every request with 200.
 type available struct{}
 
 func (available) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
 
-// calling is a step that calls the system named like the instance.
+// calling is a step that calls an upstream system. The ID of the instance is the name of the system.
 type calling map[string]http.Client
 
 func (calling) Name() string { return "Call" }

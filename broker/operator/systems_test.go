@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// broken is a transport that fails. Its name is the component of the errors.
+// broken is a transport whose requests all fail. Its value is the component in the errors.
 type broken string
 
 func (b broken) RoundTrip(*http.Request) (*http.Response, error) {
@@ -25,7 +25,7 @@ func newSystem(component string) *upstream.System {
 	return upstream.New(upstream.Options{Name: component, Component: component, Title: "it", Calls: 3})
 }
 
-// unavailableSystem returns a system with an open circuit breaker.
+// unavailableSystem returns an upstream system whose circuit breaker is open.
 func unavailableSystem(t *testing.T, component string) *upstream.System {
 	t.Helper()
 

@@ -83,7 +83,7 @@ type Catalog struct {
 // new clusters.
 type OIDC struct {
 	IssuerURL string `env:"ISSUER_URL" help:"issuer in kubeconfigs for users, and the default issuer of clusters"`
-	ClientID  string `env:"CLIENT_ID"  help:"client id in kubeconfigs for users"`
+	ClientID  string `env:"CLIENT_ID"  help:"client ID in kubeconfigs for users"`
 }
 
 // DefaultConfig returns the defaults: a broker for one machine that needs a Provisioner at its default address,

@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestLastProvisioning: a deletion with the wrong data would leave a runtime behind.
+// TestLastProvisioning checks which operation's data a deletion uses. With the wrong data, a runtime would be left behind.
 func TestLastProvisioning(t *testing.T) {
 	ordered := func(key string) environment.Data {
 		return environment.Data{Provisioning: key, Ordered: true, Instance: environment.Instance{ShootName: "c-one"}}

@@ -21,7 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// lines receives the log of a service.
+// lines is the log of a service, line by line.
 type lines chan *logrus.Entry
 
 func (lines) Levels() []logrus.Level { return logrus.AllLevels }
@@ -32,7 +32,7 @@ func (l lines) Fire(entry *logrus.Entry) error {
 	return nil
 }
 
-// running runs the test with a broker, its address and its log.
+// running starts a broker, runs the test with its address and its log, and stops the broker.
 func running(t *testing.T, config service.Config, test func(address string, log lines)) {
 	t.Helper()
 

@@ -98,7 +98,7 @@ func (r rows) Resume(ctx context.Context, by process.Record, instance environmen
 }
 
 // record changes the current row of the instance. It does nothing if the row belongs to a newer instance of the
-// same id or is gone, or if the operation lost its lease: later operations may have changed the instance while
+// same ID or is gone, or if the operation lost its lease: later operations may have changed the instance while
 // the replica was frozen.
 func (r rows) record(ctx context.Context, by process.Record, known environment.Instance,
 	change func(environment.Instance) (environment.Instance, error),

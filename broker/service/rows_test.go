@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestQuotaTakenDuringUpdate: a move to another account is recorded when the update ends, when the quota may be used up.
+// TestQuotaTakenDuringUpdate moves an instance to an account that gets another instance of the plan during the update.
 func TestQuotaTakenDuringUpdate(t *testing.T) {
 	db, keys := storagetest.SQLite(t), storagetest.Keys(t)
 
@@ -58,8 +58,8 @@ func TestQuotaTakenDuringUpdate(t *testing.T) {
 	}
 }
 
-// TestLateWriteOfFrozenReplicaChangesNothing delays each write to an instance's row until the operation has ended and others have
-// changed the instance: a late write would drop an existing runtime, or restore a removed one.
+// TestLateWriteOfFrozenReplicaChangesNothing delays each write to an instance's row until the operation has ended on
+// another replica. A late write would drop an existing runtime, or restore a removed one.
 func TestLateWriteOfFrozenReplicaChangesNothing(t *testing.T) {
 	writes := map[string]func(ctx context.Context, rows service.Rows, by process.Record, instance environment.Instance) error{
 		"SetRuntime": func(ctx context.Context, rows service.Rows, by process.Record, instance environment.Instance) error {

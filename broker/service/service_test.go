@@ -37,7 +37,7 @@ func TestUsableConfiguration(t *testing.T) {
 	}
 }
 
-// TestInvalidConfiguration also checks, by TestMain, that a broker that fails to start releases its resources.
+// TestInvalidConfiguration checks that the error names the variable. TestMain checks that no goroutine is left.
 func TestInvalidConfiguration(t *testing.T) {
 	cases := map[string]struct {
 		reason string

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// TestStoredData reads a row as releases before the version number wrote it, with every field set, and writes it back.
+// TestStoredData reads the stored form of releases that wrote no version, with every field set, and writes the form again.
 func TestStoredData(t *testing.T) {
 	row, err := os.ReadFile("testdata/operation_data_v1.json")
 	if err != nil {

@@ -25,7 +25,7 @@ func read(t *testing.T, path string) string {
 	return string(content)
 }
 
-// TestContributorPage checks that the files that docs/contributor/add-an-operator-endpoint.md names exist.
+// TestContributorPage checks that the files in docs/contributor/add-an-operator-endpoint.md exist.
 func TestContributorPage(t *testing.T) {
 	page := read(t, "docs/contributor/add-an-operator-endpoint.md")
 
@@ -41,7 +41,8 @@ func TestContributorPage(t *testing.T) {
 	}
 }
 
-// TestEveryOperationIsGenerated checks that each operation of openapi.yaml has a route, and that each one that returns JSON has a call.
+// TestEveryOperationIsGenerated checks that each operation of openapi.yaml has a route. If its response is JSON, ebctl's
+// client must have a method for it.
 func TestEveryOperationIsGenerated(t *testing.T) {
 	var description struct {
 		Paths map[string]map[string]struct {

@@ -111,7 +111,7 @@ func encode(request *graphql.Request) ([]byte, error) {
 	}
 
 	if !bytes.Contains(text, []byte("null")) {
-		return text, nil // most requests have only an id
+		return text, nil // most requests have only an ID
 	}
 
 	decoder := json.NewDecoder(bytes.NewReader(text))

@@ -201,7 +201,7 @@ func TestTimeouts(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		timeout time.Duration
-		// patience is the time limit of the caller.
+		// patience is the timeout in the context of the caller.
 		patience time.Duration
 		call     func(context.Context, *provisionerclient.Client) error
 		want     time.Duration

@@ -23,8 +23,8 @@ const (
 	maxFeedWait = 30 * time.Second
 )
 
-// ErrNoFeed is wrapped by the error of Changes if the Provisioner has no feed, as the Kyma Provisioner. Its
-// operations must be polled.
+// ErrNoFeed is wrapped by the error of Changes if the Provisioner has no feed. The Kyma Provisioner has
+// none, so its operations must be polled.
 var ErrNoFeed = errors.New("the provisioner has no feed of changed operations")
 
 // ErrNotUnderstood is wrapped by an error if the request does not fit the Provisioner's schema. The same
@@ -38,8 +38,8 @@ type Options struct {
 	URL string
 	// Timeout limits each call except Changes; 0 means 120 s.
 	Timeout time.Duration
-	// HTTPClient sends the requests. Nil means one that follows no redirects, which would pass requests on to
-	// another host.
+	// HTTPClient sends the requests. Nil means a client that follows no redirects: a followed redirect would
+	// carry requests and credentials to another host.
 	HTTPClient *http.Client
 	// WrapTransport, if set, wraps the transport of all calls except Changes, whose only request lasts for
 	// long.
@@ -105,7 +105,7 @@ func (c *Client) ProvisionRuntime(ctx context.Context, caller Caller, input *wir
 
 	operation := operationOf(answer.Result)
 	if operation.ID == "" || operation.RuntimeID == "" {
-		return Operation{}, call.lacking("the ids of operation and runtime")
+		return Operation{}, call.lacking("the IDs of the operation and the runtime")
 	}
 
 	return operation, nil
@@ -124,7 +124,7 @@ func (c *Client) UpgradeShoot(ctx context.Context, caller Caller, runtimeID stri
 
 	operation := operationOf(answer.Result)
 	if operation.ID == "" {
-		return Operation{}, call.lacking("the id of the operation")
+		return Operation{}, call.lacking("the ID of the operation")
 	}
 
 	return operation, nil
@@ -142,7 +142,7 @@ func (c *Client) DeprovisionRuntime(ctx context.Context, caller Caller, runtimeI
 	}
 
 	if answer.Result == "" {
-		return "", call.lacking("the id of the operation")
+		return "", call.lacking("the ID of the operation")
 	}
 
 	return answer.Result, nil

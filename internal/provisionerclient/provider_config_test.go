@@ -62,7 +62,7 @@ func TestSplitNodes(t *testing.T) {
 	}
 }
 
-// FuzzSplitNodes looks for parts that providers reject: overlapping ones, or outside of the nodes' range.
+// FuzzSplitNodes looks for ranges that providers reject: they overlap, or lie outside of the nodes' range.
 func FuzzSplitNodes(f *testing.F) {
 	for _, nodes := range []string{"10.250.0.0/16", "10.250.7.9/22", "10.0.0.0/28", "0.0.0.0/0", "255.255.255.255/1"} {
 		f.Add(nodes, uint8(4))

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 )
 
-// provisioner returns its answers in turn and records the ranges that it receives.
+// provisioner is a fake that returns the answers in order and records the ranges of pods and services in each order.
 type provisioner struct {
 	answers []error
 	ranges  []string

@@ -11,15 +11,15 @@ import (
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 )
 
-// request is a received request.
+// request is a GraphQL request that the server received.
 type request struct {
 	Query     string         `json:"query"`
 	Variables map[string]any `json:"variables"`
 	header    http.Header
 }
 
-// playProvisioner starts a server that gives the same answer to every request, and returns a client of it and the place where
-// the last request is found once it is answered.
+// playProvisioner starts a server that gives the same answer to every request. It returns a client of the server, and the
+// last request, which is set after each call.
 func playProvisioner(t *testing.T, status int, answer string) (*provisionerclient.Client, *request) {
 	t.Helper()
 
@@ -38,7 +38,7 @@ func playProvisioner(t *testing.T, status int, answer string) (*provisionerclien
 	return client, got
 }
 
-// clientOf starts a server and returns a client of it, with a timeout that a passing test does not reach.
+// clientOf starts a server with the handler and returns a client of the server. The timeout is too long for a passing test.
 func clientOf(t *testing.T, handler http.HandlerFunc) *provisionerclient.Client {
 	t.Helper()
 

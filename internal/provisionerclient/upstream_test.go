@@ -12,12 +12,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 )
 
-// refusing rejects every request.
+// refusing is a transport that fails every request with its error.
 type refusing struct{ err error }
 
 func (r refusing) RoundTrip(*http.Request) (*http.Response, error) { return nil, r.err }
 
-// rejecting returns a client whose transport rejects all requests with the error; the server would answer with the text.
+// rejecting returns a client whose wrapped transport fails every request with the error. A request that reached the server would get the answer.
 func rejecting(t *testing.T, err error, answer string) *provisionerclient.Client {
 	t.Helper()
 
