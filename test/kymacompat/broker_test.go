@@ -38,7 +38,8 @@ func TestOurBroker(t *testing.T) {
 	})
 }
 
-// TestSuspension suspends an instance, which removes its runtime, and resumes it with a runtime of the same name.
+// TestSuspension suspends an instance, which removes its runtime, and resumes the instance, which creates a runtime of the same
+// name.
 func TestSuspension(t *testing.T) {
 	t.Parallel()
 
@@ -65,8 +66,9 @@ func TestSuspension(t *testing.T) {
 	wantNoRuntime(p)
 }
 
-// TestFaults injects faults into calls. A Kyma Provisioner has no idempotency keys: when an order is repeated, the name of the cluster
-// prevents a second one, and the operation fails with instructions if the broker cannot identify the owner of the cluster.
+// TestFaults injects faults into calls. A Kyma Provisioner has no idempotency keys: when an order is repeated, the name of the
+// cluster prevents a second one, and the operation fails with instructions if the broker cannot identify the owner of the
+// cluster.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 
@@ -133,7 +135,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestUpgradeUnanswered loses the response to an upgrade. The broker repeats it once the first one has ended, without further effect.
+// TestUpgradeUnanswered loses the response to an upgrade. The broker repeats the upgrade after the first one has ended, without
+// further effect.
 func TestUpgradeUnanswered(t *testing.T) {
 	t.Parallel()
 
@@ -148,7 +151,7 @@ func TestUpgradeUnanswered(t *testing.T) {
 	wantRuntime(p, "aws", "13", "ProvisionNoInstall", "UpgradeShoot", "UpgradeShoot")
 }
 
-// TestPolls creates many slow runtimes. The broker must poll within its limit, and look for a change feed once.
+// TestPolls creates many slow runtimes. The broker must respect its limit of polls per second, and request the change feed once.
 func TestPolls(t *testing.T) {
 	t.Parallel()
 
@@ -223,7 +226,7 @@ func wantNoRuntime(p env) {
 	}
 }
 
-// wantEnd checks the state and the description at the end of an operation. NAME stands for the name of the cluster.
+// wantEnd checks the state and the description at the end of an operation. NAME in want stands for the name of the cluster.
 func wantEnd(t *testing.T, reason, want string, made []provisioner.Runtime, got harness.Reply) {
 	t.Helper()
 
@@ -242,7 +245,8 @@ func wantEnd(t *testing.T, reason, want string, made []provisioner.Runtime, got 
 	}
 }
 
-// TestRangesThatGardenerChooses: a Kyma Provisioner has no fields for these ranges, so the broker does not report the plan's ranges either.
+// TestRangesThatGardenerChooses: a Kyma Provisioner has no fields for these ranges, so the broker does not report the plan's
+// ranges either.
 func TestRangesThatGardenerChooses(t *testing.T) {
 	t.Parallel()
 

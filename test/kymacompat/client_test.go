@@ -19,8 +19,8 @@ const (
 	subAccount = "sub-1"
 )
 
-// client calls a Provisioner as Kyma Environment Broker does: values are in the text of the request, every call is named `result`,
-// and unknown fields in a response are errors.
+// client calls a Provisioner as Kyma Environment Broker does: values are in the text of the request, every call is named
+// `result`, and unknown fields in a response are errors.
 type client struct {
 	*testing.T
 
@@ -53,7 +53,8 @@ func recorded(t *testing.T, name, runtimeID, operationID string) string {
 	return strings.NewReplacer(`"RUNTIME"`, `"`+runtimeID+`"`, `"OPERATION"`, `"`+operationID+`"`).Replace(string(text))
 }
 
-// send sends the text and decodes the result. It returns the GraphQL errors, and fails the test if a client could not decode the response.
+// send sends the text and decodes the result. It returns the GraphQL errors, and fails the test if a client could not decode the
+// response.
 func (c client) send(text string, result any) []graphQLError {
 	c.Helper()
 

@@ -1,4 +1,7 @@
-// Package kymacompat tests compatibility with the system that this project succeeds. Requests of Kyma Environment Broker, recorded in
-// testdata, work with our Provisioner; our broker works with the Kyma Provisioner, which package provisioner here simulates; and our
-// GraphQL schema keeps the contract of the Kyma schema.
+// Package kymacompat tests compatibility with Kyma Environment Broker and the Kyma Provisioner, which this project succeeds, so
+// that an installation can replace one of them at a time:
+//
+//   - Requests of Kyma Environment Broker, recorded in testdata, work with our Provisioner.
+//   - Our broker works with the Kyma Provisioner, which package provisioner in this folder simulates.
+//   - Our GraphQL schema accepts every request that the Kyma schema accepts, and returns no value that existing clients cannot decode.
 package kymacompat

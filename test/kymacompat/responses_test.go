@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// The responses as clients of the Kyma Provisioner declare them. Nullable fields are pointers; unknown values of enums are errors.
+// The responses as clients of the Kyma Provisioner declare them. Nullable fields are pointers; unknown values of enums are
+// errors.
 
 type operationStatus struct {
 	ID        *string        `json:"id"`

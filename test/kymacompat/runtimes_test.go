@@ -101,7 +101,8 @@ func (c client) lifecycle(provider string, specific any) {
 	}
 }
 
-// TestRejections sends requests that our Provisioner rejects. Kyma Environment Broker decides by the code: 400 to 499 is permanent.
+// TestRejections sends requests that our Provisioner rejects. Kyma Environment Broker decides by the code: 400 to 499 is
+// permanent.
 func TestRejections(t *testing.T) {
 	url := startOurProvisioner(t, harness.SQLite, time.Hour) // the first operation does not end
 	c := client{T: t, url: url, tenant: tenant, subAccount: subAccount}

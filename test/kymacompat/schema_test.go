@@ -45,8 +45,8 @@ func TestOurQueriesFitTheKymaSchema(t *testing.T) {
 	}
 }
 
-// TestContractIsKept compares our schema with the Kyma schema. Input may be less strict, and output stricter, but no output may have a
-// value that existing clients cannot decode.
+// TestContractIsKept compares our schema with the Kyma schema. Input may be less strict, and output stricter, but no output may
+// have a value that existing clients cannot decode.
 func TestContractIsKept(t *testing.T) {
 	kymaSchema := load(t, filepath.Join("provisioner", "schema.graphql"))
 	ourSchema := load(t, filepath.Join("..", "..", "provisioner", "schema.graphql"))

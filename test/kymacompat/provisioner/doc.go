@@ -1,4 +1,9 @@
-// Package provisioner simulates the Kyma Provisioner. It validates requests against the Kyma schema, has neither idempotency keys nor a
-// change feed, and rejects an operation while another one of the runtime is running. Tests inject faults with [Provisioner.Fail]. Its runtimes have no
-// clusters: an operation only takes time.
+// Package provisioner simulates the Kyma Provisioner. It validates requests against the Kyma schema in schema.graphql and
+// executes them in memory. Like the Kyma Provisioner, it has neither idempotency keys nor a change feed, checks that the tenant
+// of a call owns the runtime, and rejects an operation while another operation of the runtime is in progress.
+//
+// Its runtimes have no clusters: an operation only takes time, and one API server serves all runtimes. Tests inject faults with
+// [Provisioner.Fail] and inspect the result with [Provisioner.Calls] and [Provisioner.Runtimes].
+//
+// A field of the schema that the broker starts to use needs a case in resolve; all others are rejected.
 package provisioner

@@ -8,21 +8,21 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 )
 
-// Fault is a kind of failure of a call.
+// Fault is a kind of failure of a call. The zero value is no fault.
 type Fault int
 
 // The faults.
 const (
 	none Fault = iota
-	// ResponseLost executes the call and closes the connection instead of responding.
+	// ResponseLost executes the call and closes the connection instead of responding, so the broker cannot know the outcome.
 	ResponseLost
 	// Unavailable responds with 503, like a proxy in front of the Provisioner, without executing the call.
 	Unavailable
-	// TenantRejected rejects the tenant.
+	// TenantRejected responds with a permanent error, without executing the call.
 	TenantRejected
 )
 
-// Fail makes the next calls of the field fail, one for each fault.
+// Fail makes the next calls of a GraphQL field fail, one call for each fault. Faults of earlier calls of Fail apply first.
 func (p *Provisioner) Fail(field string, faults ...Fault) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -30,7 +30,7 @@ func (p *Provisioner) Fail(field string, faults ...Fault) {
 	p.faults[field] = append(p.faults[field], faults...)
 }
 
-// fault removes and returns the next fault of the field.
+// fault removes and returns the next fault of the field, or none.
 func (p *Provisioner) fault(field string) Fault {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -53,20 +53,22 @@ type problem struct {
 
 func (p *problem) Error() string { return p.message }
 
+// badRequest returns a permanent error: the broker does not retry codes from 400 to 499.
 func badRequest(format string, args ...any) error {
 	return &problem{fmt.Sprintf(format, args...), "err_provisioner_internal", "provisioner", 400}
 }
 
+// notFound returns the error for an unknown ID. Its code is that of the database layer, not 404.
 func notFound(format string, args ...any) error {
 	return &problem{fmt.Sprintf(format, args...), "err_db_not_found", "db - provisioner", 2}
 }
 
-// nameTaken returns Gardener's error for a duplicate name of a cluster.
+// nameTaken returns the error of Gardener for a duplicate name of a cluster, which the Kyma Provisioner passes on.
 func nameTaken(name string) error {
 	return &problem{fmt.Sprintf(`shoots.core.gardener.cloud "%s" already exists`, name), "AlreadyExists", "k8s client - gardener", 500}
 }
 
-// checkTenant fails if the runtime belongs to another tenant.
+// checkTenant returns an error if the runtime belongs to another tenant.
 func checkTenant(caller caller, runtime *runtime) error {
 	if caller.tenant != runtime.Tenant {
 		return badRequest("provided tenant does not match tenant used to provision cluster")

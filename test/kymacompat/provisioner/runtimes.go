@@ -25,6 +25,8 @@ type Runtime struct {
 	Operations []string
 }
 
+// runtime also has the state that tests do not see. It stays in the Provisioner after its removal, because operations refer to
+// it.
 type runtime struct {
 	Runtime
 
@@ -32,12 +34,14 @@ type runtime struct {
 	deleted bool
 }
 
+// operation succeeds when its time has passed; nothing runs in the background.
 type operation struct {
 	id, kind string
 	runtime  *runtime
 	ends     time.Time
 }
 
+// caller has the headers that identify the caller of a request.
 type caller struct{ tenant, subAccount string }
 
 // Runtimes returns the runtimes that exist, in any order.
@@ -56,12 +60,13 @@ func (p *Provisioner) Runtimes() []Runtime {
 	return existing
 }
 
-// gone reports whether the removal has ended.
+// gone reports whether the removal of the runtime has ended. The caller holds the mutex.
 func (r *runtime) gone() bool { return r.deleted && !r.last.running() }
 
 func (o *operation) running() bool { return time.Now().Before(o.ends) }
 
-// resolve executes a field of Mutation or Query and returns its value.
+// resolve executes a field of Mutation or Query and returns its value, from which project selects the requested fields. With the
+// fault ResponseLost it executes the field as usual.
 func (p *Provisioner) resolve(caller caller, field *ast.Field, variables map[string]any, fault Fault) (any, error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -124,7 +129,8 @@ func (p *Provisioner) resolve(caller caller, field *ast.Field, variables map[str
 	}
 }
 
-// provision creates the cluster before it returns, like the Kyma Provisioner.
+// provision creates the cluster before it returns, like the Kyma Provisioner. A repeated order therefore fails because of the
+// name, and the broker has to find out whether its first order created the cluster.
 func (p *Provisioner) provision(caller caller, config map[string]any) (any, error) {
 	ordered, _ := config["clusterConfig"].(map[string]any)
 	cluster, _ := ordered["gardenerConfig"].(map[string]any)
@@ -142,6 +148,7 @@ func (p *Provisioner) provision(caller caller, config map[string]any) (any, erro
 	return p.start(made, provision)
 }
 
+// upgrade starts an upgrade and merges the given fields into the configuration of the cluster.
 func (p *Provisioner) upgrade(runtime *runtime, config map[string]any) (any, error) {
 	started, err := p.start(runtime, upgrade)
 	if err != nil {
@@ -158,7 +165,8 @@ func (p *Provisioner) upgrade(runtime *runtime, config map[string]any) (any, err
 	return started, nil
 }
 
-// start starts an operation. It fails while another operation of the runtime is running.
+// start starts an operation and returns its GraphQL value. It returns an error while another operation of the runtime is in
+// progress.
 func (p *Provisioner) start(runtime *runtime, kind string) (map[string]any, error) {
 	if runtime.last != nil && runtime.last.running() {
 		return nil, badRequest("cannot start new operation for %s Runtime while previous one is in progress", runtime.ID)
@@ -172,6 +180,8 @@ func (p *Provisioner) start(runtime *runtime, kind string) (map[string]any, erro
 	return started.response(), nil
 }
 
+// response returns an OperationStatus. Like the Kyma Provisioner, it has a lastError without texts if the operation has not
+// failed.
 func (o *operation) response() map[string]any {
 	state, message := "Succeeded", "Operation succeeded"
 	if o.running() {
@@ -184,8 +194,8 @@ func (o *operation) response() map[string]any {
 	}
 }
 
-// status returns the status of a runtime. Unlike ours, the Kyma Provisioner has a kubeconfig as soon as the cluster exists, and creates
-// one even if the query does not select it.
+// status returns the status of a runtime. Unlike ours, the Kyma Provisioner has a kubeconfig as soon as the cluster exists, and
+// creates one even if the query does not select it.
 func (p *Provisioner) status(runtime *runtime) map[string]any {
 	config := maps.Clone(runtime.Config)
 	config["providerSpecificConfig"] = specific(runtime.Config["providerSpecificConfig"])
@@ -203,7 +213,9 @@ func (p *Provisioner) status(runtime *runtime) map[string]any {
 	}
 }
 
-// specific converts the provider-specific part of an order into its output type, or returns nil if there is none.
+// specific converts the provider-specific part of an order into its output type. In an order, the part is the only field of an
+// object with one field per provider; in a response, its __typename names the provider. Without a provider-specific part,
+// specific returns nil.
 func specific(ordered any) any {
 	parts, _ := ordered.(map[string]any)
 	types := map[string]string{

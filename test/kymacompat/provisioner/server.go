@@ -16,10 +16,12 @@ import (
 	"github.com/vektah/gqlparser/v2/validator/rules"
 )
 
+// contract is the schema of the last Kyma Provisioner that installed Kyma.
+//
 //go:embed schema.graphql
 var contract string
 
-// Provisioner is a simulated Kyma Provisioner that serves GraphQL at URL.
+// Provisioner is a simulated Kyma Provisioner that serves GraphQL at URL. Its methods are safe for concurrent use.
 type Provisioner struct {
 	URL string
 
@@ -27,6 +29,7 @@ type Provisioner struct {
 	schema *ast.Schema
 	access *httptest.Server
 
+	// mutex guards the fields below. Operations are executed one after the other.
 	mutex      sync.Mutex
 	runtimes   map[string]*runtime
 	operations map[string]*operation
@@ -34,13 +37,14 @@ type Provisioner struct {
 	faults     map[string][]Fault
 }
 
-// Call is a requested field of Mutation or Query, or, in Rejected, the reason why a request violates the schema.
+// Call is a request for a field of Mutation or Query. If a request violates the schema, Field is empty and Rejected has the
+// reason.
 type Call struct {
 	Field, Rejected string
 	At              time.Time
 }
 
-// Start serves a Provisioner until closed is called. Each operation takes the given time.
+// Start serves a Provisioner until closed is called. Each operation succeeds after the given time.
 func Start(takes time.Duration) (p *Provisioner, closed func(), err error) {
 	schema, err := gqlparser.LoadSchema(&ast.Source{Name: "schema.graphql", Input: contract})
 	if err != nil {
@@ -60,7 +64,7 @@ func Start(takes time.Duration) (p *Provisioner, closed func(), err error) {
 	}, nil
 }
 
-// Calls returns the calls so far.
+// Calls returns the calls so far in the order of their arrival, including those that a fault prevented.
 func (p *Provisioner) Calls() []Call {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -138,7 +142,7 @@ func (p *Provisioner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	respond(w, http.StatusOK, data, problems...)
 }
 
-// parse validates the request against the schema and returns its operation and variables.
+// parse validates the request against the schema, and returns its operation and its variables with their defaults.
 func (p *Provisioner) parse(request graphQLRequest) (*ast.OperationDefinition, map[string]any, *gqlerror.Error) {
 	document, problems := gqlparser.LoadQueryWithRules(p.schema, request.Query, rules.NewDefaultRules())
 	if len(problems) > 0 {
@@ -166,7 +170,7 @@ func (p *Provisioner) record(call Call) {
 	p.calls = append(p.calls, call)
 }
 
-// respond writes a GraphQL response.
+// respond writes a GraphQL response. As the GraphQL specification requires, data and errors may both be present.
 func respond(w http.ResponseWriter, status int, data any, problems ...*gqlerror.Error) {
 	body := map[string]any{"data": data}
 	if len(problems) > 0 {
@@ -185,7 +189,7 @@ func respond(w http.ResponseWriter, status int, data any, problems ...*gqlerror.
 	_, _ = w.Write(text)
 }
 
-// project returns the selected fields of a value.
+// project returns the selected fields of a value, recursively. Lists are projected element by element, scalars stay as they are.
 func project(selections ast.SelectionSet, value any) any {
 	switch value := value.(type) {
 	case []any:
@@ -209,7 +213,8 @@ func project(selections ast.SelectionSet, value any) any {
 	}
 }
 
-// collect adds the selected fields of an object, including those of matching fragments.
+// collect adds the selected fields of an object to selected, including those of fragments. An inline fragment applies if its type
+// condition is the __typename of the object, or if the object has none.
 func collect(selected map[string]any, selections ast.SelectionSet, value map[string]any) {
 	for _, selection := range selections {
 		switch selection := selection.(type) {

@@ -1,5 +1,5 @@
-// Command garden is the local garden: it runs etcd, kube-apiserver and Gardener's API server on free ports of the loopback interface, seeds
-// a project and simulates the gardenlet. Its users need only the kubeconfig whose path it prints.
+// Command garden is the local garden: it runs etcd, kube-apiserver and Gardener's API server on free ports of the loopback
+// interface, seeds a project and simulates the gardenlet. Its users need only the kubeconfig whose path it prints.
 package main
 
 import (

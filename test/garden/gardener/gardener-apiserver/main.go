@@ -25,8 +25,8 @@ func main() {
 	}
 }
 
-// sharedKeys returns a generator that generates one key for each size. Gardener generates a key for each admin kubeconfig, which takes half
-// a second of CPU time: with hundreds of runtimes on one machine, that is most of the work.
+// sharedKeys returns a generator that generates one key for each size. Gardener generates a key for each admin kubeconfig, which
+// takes half a second of CPU time: with hundreds of runtimes on one machine, that is most of the work.
 func sharedKeys() func(io.Reader, int) (*rsa.PrivateKey, error) {
 	var (
 		mutex sync.Mutex

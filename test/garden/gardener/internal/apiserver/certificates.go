@@ -13,23 +13,24 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 )
 
-// clientValidity is long because kubeconfigs are copied and kept.
+// clientValidity is long because developers copy kubeconfigs and keep them.
 const clientValidity = 365 * 24 * time.Hour
 
-// Certificates is a folder with a certificate authority and the certificates that servers read from files. The authority is created once;
-// the certificates are issued at each start.
+// Certificates is a folder with a certificate authority and the certificates that servers read from files. The authority is
+// created once, so that clients trust the server after a restart. The certificates are issued at each start.
 type Certificates struct {
 	path      string
 	authority *certificate.Authority
 }
 
-// Files are the paths of a certificate and its private key, both PEM.
+// Files has the paths of a certificate and of its private key, both PEM.
 type Files struct {
 	Certificate string
 	Key         string
 }
 
-// OpenCertificates loads the authority of a folder. The first time it creates both.
+// OpenCertificates loads the authority of a folder. If they do not exist, it creates the folder and an authority with the common
+// name.
 func OpenCertificates(path, commonName string) (*Certificates, error) {
 	authority, err := certificate.OpenAuthority(path, commonName)
 	if err != nil {
@@ -38,16 +39,16 @@ func OpenCertificates(path, commonName string) (*Certificates, error) {
 	return &Certificates{path: path, authority: authority}, nil
 }
 
-// Path returns the path of a file in the folder.
+// Path returns the path of a file in the folder. The file need not exist.
 func (c *Certificates) Path(name string) string { return filepath.Join(c.path, name) }
 
-// CA returns the certificate of the authority, PEM.
+// CA returns the certificate of the authority (PEM), which its clients trust.
 func (c *Certificates) CA() []byte { return c.authority.CertificatePEM() }
 
-// Authority returns the files of the authority itself.
+// Authority returns the files of the authority itself. Its key also signs the tokens of ServiceAccounts.
 func (c *Certificates) Authority() Files { return c.files("ca") }
 
-// Server issues a serving certificate for hosts.
+// Server issues a serving certificate for hosts and writes it to files of the given name.
 func (c *Certificates) Server(name string, hosts ...string) (Files, error) {
 	pair, err := c.authority.IssueServer(name, hosts...)
 	if err != nil {
@@ -56,7 +57,7 @@ func (c *Certificates) Server(name string, hosts ...string) (Files, error) {
 	return c.write(name, pair)
 }
 
-// Client issues a client certificate for a user in groups.
+// Client issues a client certificate for a user in groups and writes it to files with the name of the user.
 func (c *Certificates) Client(user string, groups ...string) (Files, error) {
 	pair, err := c.issueClient(user, groups)
 	if err != nil {
@@ -65,7 +66,8 @@ func (c *Certificates) Client(user string, groups ...string) (Files, error) {
 	return c.write(user, pair)
 }
 
-// TLS issues a client certificate and returns the configuration of a client of this authority's servers.
+// TLS issues a client certificate for a user in groups, and returns it together with the authority as the configuration of a
+// client. It writes no files.
 func (c *Certificates) TLS(user string, groups ...string) (rest.TLSClientConfig, error) {
 	pair, err := c.issueClient(user, groups)
 	if err != nil {
@@ -82,6 +84,7 @@ func (c *Certificates) files(name string) Files {
 	return Files{Certificate: c.Path(name + ".crt"), Key: c.Path(name + ".key")}
 }
 
+// write writes the key first: a certificate without its key would be useless to a server that starts meanwhile.
 func (c *Certificates) write(name string, pair certificate.Pair) (Files, error) {
 	files := c.files(name)
 	if err := atomicfile.Write(files.Key, pair.Key); err != nil {
@@ -90,7 +93,8 @@ func (c *Certificates) write(name string, pair certificate.Pair) (Files, error) 
 	return files, atomicfile.Write(files.Certificate, pair.Certificate)
 }
 
-// WriteKubeconfig writes a kubeconfig for the server and the user of a configuration. Its context has the namespace.
+// WriteKubeconfig writes a kubeconfig with the server, the authority and the client certificate of a configuration. Its only
+// context has the namespace, which may be empty.
 func WriteKubeconfig(path string, config *rest.Config, namespace string) error {
 	const name = "garden"
 	file := clientcmdapi.NewConfig()

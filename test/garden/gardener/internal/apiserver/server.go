@@ -26,18 +26,19 @@ const (
 
 // Config configures an API server.
 type Config struct {
-	// Name is its name in messages and that of its log file.
+	// Name is its name in messages and the name of its log file.
 	Name string
-	// Binaries is the folder of the executables, Logs that of the log files.
+	// Binaries is the folder of the executables, Logs the folder of the log files.
 	Binaries string
 	Logs     string
 	Port     int
-	// EtcdURL and EtcdPrefix locate its objects.
+	// EtcdURL and EtcdPrefix locate its objects. API servers with different prefixes share an etcd and no objects.
 	EtcdURL    string
 	EtcdPrefix string
 	// Certificates hold the authority of its serving certificate.
 	Certificates *Certificates
-	// ClientCAFile holds the authorities whose client certificates it accepts. That of Certificates has to be among them.
+	// ClientCAFile has the authorities of the client certificates that the API server accepts, including the authority of
+	// Certificates. The API server reads the file again when it changes.
 	ClientCAFile string
 	// Args are added to the arguments of every API server.
 	Args []string
@@ -47,15 +48,16 @@ type Config struct {
 type Server struct {
 	*process.Process
 
-	// URL is its address.
+	// URL is its address, without a path.
 	URL string
 	// CA is the authority of its serving certificate, PEM.
 	CA []byte
-	// Admin has the credentials of its administrator.
+	// Admin has the credentials of its administrator, who has all rights. Clients with them have no rate limit.
 	Admin *rest.Config
 }
 
-// Start starts an API server and waits until it is ready. If it does not get ready, it is killed.
+// Start starts an API server and waits until it is ready, at most readyWithin. It kills an API server that is not ready by then.
+// The caller stops the API server with Kill: it has no state, but would wait for open watches after SIGTERM.
 func Start(ctx context.Context, config Config) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
@@ -93,6 +95,7 @@ func Start(ctx context.Context, config Config) (*Server, error) {
 	return server, nil
 }
 
+// waitReady polls the readiness endpoint as administrator, because other users have no rights yet.
 func (s *Server) waitReady(ctx context.Context) error {
 	client, err := rest.HTTPClientFor(s.Admin)
 	if err != nil {
@@ -102,11 +105,11 @@ func (s *Server) waitReady(ctx context.Context) error {
 	return s.WaitReady(ctx, process.Answers(client, s.URL+readyPath))
 }
 
-// arguments keep an API server small, because several of them share a machine with everything else: no watch cache, no priorities of
-// requests, events for minutes instead of an hour.
+// arguments returns the flags of an API server. They keep it small, because dozens of API servers share a machine with the rest
+// of a test: it has no watch cache and no priorities of requests, and deletes events after minutes instead of an hour.
 //
-// There is no controller-manager. So the ServiceAccount admission plugin is off, which requires default accounts that nobody creates, and
-// garbage collection is off, or foreground deletions would never end.
+// There is no controller-manager. Therefore the admission plugin ServiceAccount is off: it requires default accounts, which the
+// controller-manager creates. Garbage collection is off too, because foreground deletions would wait for the controller-manager.
 func arguments(config Config, serving Files) []string {
 	authority := config.Certificates.Authority()
 	return append([]string{

@@ -23,36 +23,38 @@ import (
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/process"
 )
 
-// Config configures runtimes.
+// Config configures the API servers of runtimes.
 type Config struct {
-	// Dir is the folder of their certificates.
+	// Dir is the folder of their certificates, with a folder for each API server.
 	Dir string
-	// Binaries is the folder of the executables, Logs that of the log files.
+	// Binaries is the folder of the executables, Logs the folder of the log files.
 	Binaries string
 	Logs     string
-	// EtcdURL is the address of etcd, where each has a prefix of its own.
+	// EtcdURL is the address of etcd, where each API server has a prefix of its own.
 	EtcdURL string
 	Ports   *process.Ports
 	Log     logrus.FieldLogger
 }
 
-// hostDir is the folder where an API server keeps its certificates and any other files.
+// hostDir returns the folder with the certificates and all other files of an API server.
 func (c Config) hostDir(name string) string { return filepath.Join(c.Dir, name) }
 
-// host is an API server that is started when a runtime needs it. Its address, its authority and its objects survive its process.
+// host is an API server that starts when a runtime needs it, and again after its process has ended. Its address, its authority
+// and its objects survive the process.
 type host struct {
 	config       Config
 	name         string
 	certificates *apiserver.Certificates
 
 	mu sync.Mutex
-	// server is nil while it is stopped.
+	// server is nil while the API server is stopped.
 	server *apiserver.Server
-	// clientCAs are the client authorities (PEM) of the runtimes.
+	// clientCAs has the client authorities (PEM) by the technical ID of the runtime. It is empty after a restart of the garden,
+	// until the gardenlet starts the runtimes again.
 	clientCAs map[string][]byte
 }
 
-// openHost opens the certificates of an API server, which it does not start.
+// openHost opens the certificates of an API server. It does not start the API server.
 func openHost(config Config, name string) (*host, error) {
 	certificates, err := apiserver.OpenCertificates(config.hostDir(name), name)
 	if err != nil {
@@ -61,7 +63,9 @@ func openHost(config Config, name string) (*host, error) {
 	return &host{config: config, name: name, certificates: certificates, clientCAs: map[string][]byte{}}, nil
 }
 
-// serve makes the host accept the client certificates of a runtime, those of clientCA, and returns its endpoint.
+// serve starts the host if necessary, makes it accept the client certificates of a runtime, which clientCA has issued, and
+// returns its endpoint. It returns only when the API server accepts the certificates, so that an admin kubeconfig works as soon
+// as Gardener issues one.
 func (h *host) serve(ctx context.Context, runtime string, clientCA []byte) (gardenlet.Endpoint, error) {
 	server, err := h.admit(ctx, runtime, clientCA)
 	if err != nil {
@@ -73,7 +77,8 @@ func (h *host) serve(ctx context.Context, runtime string, clientCA []byte) (gard
 	return gardenlet.Endpoint{URL: server.URL, CA: server.CA}, nil
 }
 
-// admit adds a client authority to the file of the host, and starts the host if it is stopped.
+// admit adds a client authority to the file of the host, and starts the host if it is stopped. The lock is held during the start,
+// so that two runtimes of one host do not start its API server twice.
 func (h *host) admit(ctx context.Context, runtime string, clientCA []byte) (*apiserver.Server, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -101,7 +106,7 @@ func (h *host) admit(ctx context.Context, runtime string, clientCA []byte) (*api
 	return server, nil
 }
 
-// forget removes the client authority of a runtime.
+// forget removes the client authority of a runtime, whose admin kubeconfigs then stop working. Unknown runtimes are ignored.
 func (h *host) forget(runtime string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,7 +128,7 @@ func (h *host) writeClientCAs() error {
 
 func (h *host) clientCAFile() string { return h.certificates.Path("clients.crt") }
 
-// start starts the API server at its port, which must be free, with the objects under its prefix in etcd.
+// start starts the API server at its port with the objects under its prefix in etcd. The port is the same at each start.
 func (h *host) start(ctx context.Context) (*apiserver.Server, error) {
 	number, err := h.config.Ports.Port(h.name)
 	if err != nil {
@@ -149,7 +154,8 @@ func (h *host) start(ctx context.Context) (*apiserver.Server, error) {
 	return server, nil
 }
 
-// report waits for the end of an API server and logs it, unless the host was stopped. The next use of the runtime starts the server again.
+// report waits for the end of an API server and logs the end, unless the host was stopped. The next use of the runtime starts the
+// API server again.
 func (h *host) report(server *apiserver.Server) {
 	<-server.Exited()
 	if h.detach(server) {
@@ -165,7 +171,8 @@ func (h *host) endNamespaces(ctx context.Context, server *apiserver.Server) {
 	}
 }
 
-// detach forgets an API server that has ended. It reports whether the server was that of the host until now.
+// detach forgets an API server that has ended. It returns false if the host was stopped or has started another API server
+// meanwhile.
 func (h *host) detach(server *apiserver.Server) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -176,7 +183,7 @@ func (h *host) detach(server *apiserver.Server) bool {
 	return true
 }
 
-// stop kills the API server if it runs. It has no state, but would wait for open watches.
+// stop kills the API server if it runs. The API server has no state, but would wait for open watches after SIGTERM.
 func (h *host) stop() error {
 	h.mu.Lock()
 	server := h.server
@@ -190,7 +197,7 @@ func (h *host) stop() error {
 
 func etcdPrefix(host string) string { return "/runtimes/" + host }
 
-// wipe deletes the objects of an API server.
+// wipe deletes the objects of an API server from etcd, so that a new runtime of the same name starts empty.
 func wipe(ctx context.Context, etcdURL, host string) (err error) {
 	client, err := clientv3.New(clientv3.Config{Context: ctx, Endpoints: []string{etcdURL}})
 	if err != nil {

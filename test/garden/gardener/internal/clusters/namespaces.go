@@ -19,17 +19,17 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// retryAfter is the pause before another attempt to remove a namespace.
+// retryAfter is the resync period of the informer, and so the pause before another attempt to remove a namespace.
 const retryAfter = 5 * time.Second
 
-// namespaces removes the deleted namespaces of a runtime with their objects, which otherwise its controller-manager does.
+// namespaces removes the deleted namespaces of a runtime with their objects, as the controller-manager of a real cluster does.
 type namespaces struct {
 	client  *kubernetes.Clientset
 	objects metadata.Interface
 	log     logrus.FieldLogger
 }
 
-// endNamespaces runs until the context ends.
+// endNamespaces removes deleted namespaces until the context ends.
 func endNamespaces(ctx context.Context, admin *rest.Config, log logrus.FieldLogger) error {
 	client, err := kubernetes.NewForConfig(admin)
 	if err != nil {
@@ -55,7 +55,8 @@ func endNamespaces(ctx context.Context, admin *rest.Config, log logrus.FieldLogg
 	return nil
 }
 
-// end removes a namespace with its objects. If some are left, the next event tries again.
+// end deletes the objects of a namespace and then its finalizer, which removes it. If objects are left, the next event or resync
+// tries again.
 func (n namespaces) end(ctx context.Context, namespace *corev1.Namespace) {
 	err := n.empty(ctx, namespace.Name)
 	if err == nil {
@@ -68,7 +69,8 @@ func (n namespaces) end(ctx context.Context, namespace *corev1.Namespace) {
 	}
 }
 
-// empty deletes all objects of the namespace. Objects with finalizers stay for a while.
+// empty deletes the objects of all kinds in the namespace. Objects with finalizers stay until their controllers have removed
+// these.
 func (n namespaces) empty(ctx context.Context, namespace string) error {
 	lists, err := n.client.Discovery().ServerPreferredNamespacedResources()
 	if err != nil {
@@ -89,7 +91,7 @@ func (n namespaces) empty(ctx context.Context, namespace string) error {
 	return errors.Join(failures...)
 }
 
-// remove deletes the objects of a kind. It fails if some are left.
+// remove deletes the objects of a kind. It returns an error if some objects are left.
 func (n namespaces) remove(ctx context.Context, kind schema.GroupVersionResource, namespace string) error {
 	objects := n.objects.Resource(kind).Namespace(namespace)
 	if err := objects.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {

@@ -11,17 +11,18 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
-// Own starts a kube-apiserver for each runtime.
+// Own starts a kube-apiserver for each runtime. Runtimes are as isolated as real clusters. It is safe for concurrent use.
 type Own struct {
 	config Config
-	// starts limits the concurrent starts: each keeps a core busy for some seconds.
+	// starts limits the concurrent starts to the number of cores: each start keeps a core busy for some seconds, and too many at
+	// once exceed the limit for readiness.
 	starts chan struct{}
 
 	mu    sync.Mutex
 	hosts map[string]*host
 }
 
-// NewOwn returns runtimes that are not started.
+// NewOwn returns runtimes. None is started.
 func NewOwn(config Config) *Own {
 	return &Own{config: config, starts: make(chan struct{}, runtime.NumCPU()), hosts: map[string]*host{}}
 }
@@ -41,7 +42,8 @@ func (o *Own) Start(ctx context.Context, technicalID string, clientCA []byte) (g
 	return host.serve(ctx, technicalID, clientCA)
 }
 
-// Stop implements gardenlet.Runtimes. It also removes what an unknown runtime stored: the garden may have died during an earlier Stop.
+// Stop implements gardenlet.Runtimes. It deletes the objects, certificates and port of a runtime even if its API server is not
+// running: the garden may have died during an earlier Stop.
 func (o *Own) Stop(ctx context.Context, technicalID string) error {
 	o.mu.Lock()
 	host := o.hosts[technicalID]
@@ -61,7 +63,7 @@ func (o *Own) Stop(ctx context.Context, technicalID string) error {
 	return o.config.Ports.Release(technicalID)
 }
 
-// Close stops all API servers. Their objects stay.
+// Close stops all API servers. Their objects stay in etcd for the next garden.
 func (o *Own) Close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -72,6 +74,7 @@ func (o *Own) Close() error {
 	return errors.Join(failures...)
 }
 
+// host returns the host of a runtime, and opens it the first time.
 func (o *Own) host(name string) (*host, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -89,8 +92,8 @@ func (o *Own) host(name string) (*host, error) {
 // sharedName is the name of the shared API server. Technical IDs differ from it: they start with "shoot--".
 const sharedName = "shared"
 
-// Shared starts one kube-apiserver for all runtimes. The users of each see the objects of all, and the objects stay when a runtime is
-// deleted.
+// Shared starts one kube-apiserver for all runtimes. The users of a runtime see the objects of all runtimes, and the objects stay
+// when the runtime is deleted. It is safe for concurrent use.
 type Shared struct {
 	host *host
 }

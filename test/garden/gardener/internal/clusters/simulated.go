@@ -15,19 +15,20 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/freeport"
 )
 
-// Simulated serves runtimes in this process, each on a port of its own with objects of its own. They cost next to nothing and have a few kinds
-// of objects.
+// Simulated serves runtimes in this process, each on a port of its own with objects of its own. A runtime takes almost no memory
+// or CPU time, and has objects of a few kinds, without validation. It is safe for concurrent use.
 type Simulated struct {
 	config Config
 	// simulator has the objects and the handlers of all runtimes.
 	simulator *runtimes.Server
 
 	mu sync.Mutex
-	// servers are those of the started runtimes.
+	// servers has the servers of the started runtimes by their technical ID.
 	servers map[string]*http.Server
 }
 
-// NewSimulated returns runtimes of the Shoots of a project. None is started.
+// NewSimulated returns runtimes of the Shoots of a project. None is started. Their Kubernetes version is that of their Shoot,
+// which garden reads.
 func NewSimulated(ctx context.Context, config Config, garden client.Reader, project string) (*Simulated, error) {
 	simulator, err := runtimes.Listen(ctx, runtimes.Options{
 		Dir: config.hostDir("simulated"), Version: runtimes.VersionOfShoot(garden, project, config.Log), Log: config.Log,
@@ -74,7 +75,7 @@ func (s *Simulated) listen(ctx context.Context, technicalID string, number int) 
 	return nil
 }
 
-// Stop implements gardenlet.Runtimes.
+// Stop implements gardenlet.Runtimes. Like Own.Stop, it may be repeated.
 func (s *Simulated) Stop(ctx context.Context, technicalID string) error {
 	s.mu.Lock()
 	server := s.servers[technicalID]
@@ -91,7 +92,7 @@ func (s *Simulated) Stop(ctx context.Context, technicalID string) error {
 	return s.config.Ports.Release(technicalID)
 }
 
-// Close closes all ports. The objects stay.
+// Close closes all ports. The objects stay on disk for the next garden.
 func (s *Simulated) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

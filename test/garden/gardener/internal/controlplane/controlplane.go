@@ -25,13 +25,14 @@ type Config struct {
 	Ports    *process.Ports
 }
 
-// ControlPlane is a garden's control plane.
+// ControlPlane is a running control plane. Its exported fields do not change after Start.
 type ControlPlane struct {
 	config Config
 	etcd   *process.Process
 	// servers are the API servers in the order of their start.
 	servers []*process.Process
-	ended   chan error
+	// ended has room for the first end of a server.
+	ended chan error
 
 	// EtcdURL is the address of etcd, which stores everything.
 	EtcdURL string
@@ -41,7 +42,8 @@ type ControlPlane struct {
 	Kubernetes *apiserver.Server
 }
 
-// Start starts a control plane and waits until it serves Gardener's API. If that fails, nothing is left running.
+// Start starts a control plane and waits until it serves Gardener's API. If a server fails or the context ends first, Start stops
+// all servers and returns the error.
 func Start(ctx context.Context, config Config) (*ControlPlane, error) {
 	certificates, err := apiserver.OpenCertificates(filepath.Join(config.Dir, "certificates"), "garden")
 	if err != nil {
@@ -56,11 +58,12 @@ func Start(ctx context.Context, config Config) (*ControlPlane, error) {
 	return c, nil
 }
 
-// Ended delivers an error when one of the servers has ended: the garden no longer works then.
+// Ended delivers one error when a server has ended, for whatever reason, including Stop. The garden does not work without it.
 func (c *ControlPlane) Ended() <-chan error { return c.ended }
 
-// Stop stops the servers in the reverse order of their start. API servers are killed: they have no state, but would wait a minute for open
-// watches.
+// Stop stops the servers in the reverse order of their start, because API servers fail without etcd. They are killed: they have
+// no state, but would wait a minute for open watches. Etcd is terminated, so that it closes its files, and killed after
+// etcdStopTimeout.
 func (c *ControlPlane) Stop(ctx context.Context) error {
 	var failures []error
 	for _, server := range slices.Backward(c.servers) {
@@ -74,7 +77,7 @@ func (c *ControlPlane) Stop(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// watch reports the end of the process to Ended.
+// watch reports the end of the process to Ended. Its goroutine ends with the process.
 func (c *ControlPlane) watch(process *process.Process) {
 	go func() {
 		<-process.Exited()
@@ -85,7 +88,7 @@ func (c *ControlPlane) watch(process *process.Process) {
 	}()
 }
 
-// add adds an API server.
+// add adds an API server to those that Stop stops, and watches it.
 func (c *ControlPlane) add(server *process.Process) {
 	c.servers = append(c.servers, server)
 	c.watch(server)

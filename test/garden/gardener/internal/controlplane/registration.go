@@ -23,19 +23,22 @@ import (
 const (
 	serviceName      = gardenerName
 	serviceNamespace = metav1.NamespaceSystem
-	// startedAnnotation has the time of the last start of the server behind the service.
+	// startedAnnotation of the service has the time of the last start of Gardener's API server.
 	startedAnnotation = "garden/started"
-	priority          = 100
+	// priority is the order of groups and versions in discovery, where all of Gardener's are equal. It has no effect on requests.
+	priority = 100
 )
 
-// registration makes kube-apiserver forward requests for Gardener's groups to Gardener's API server.
+// registration makes kube-apiserver forward requests for Gardener's groups to Gardener's API server. It consists of a Service
+// with the address of the server and of an APIService for each version of a group.
 type registration struct {
 	client client.Client
 	port   int32
 	ca     []byte
 }
 
-// newRegistration prepares the registration of the server that listens on the port with a certificate of the authority (PEM).
+// newRegistration prepares the registration of the server that listens on the port. Ca is the authority (PEM) of its serving
+// certificate.
 func newRegistration(admin *rest.Config, port int, ca []byte) (*registration, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, apiregistrationv1.AddToScheme} {
@@ -50,7 +53,8 @@ func newRegistration(admin *rest.Config, port int, ca []byte) (*registration, er
 	return &registration{client: c, port: int32(port), ca: ca}, nil //nolint:gosec // A port fits.
 }
 
-// samples returns the groups and versions of Gardener's API, each with one of its kinds.
+// samples returns the versions of the groups of Gardener's API, each with a kind of that version. The kind only serves to check
+// that the version is available.
 func samples() map[schema.GroupVersion]string {
 	return map[schema.GroupVersion]string{
 		gardencorev1.SchemeGroupVersion:           "ControllerDeployment",
@@ -61,8 +65,8 @@ func samples() map[schema.GroupVersion]string {
 	}
 }
 
-// apply registers the groups. A changed annotation makes kube-apiserver check at once whether the groups are available. Otherwise it would
-// check again only after a while.
+// apply registers the groups, or updates the registration of an earlier start. The changed annotation makes kube-apiserver check
+// at once whether the groups are available. Otherwise kube-apiserver would check again only after a while.
 func (r *registration) apply(ctx context.Context) error {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: serviceName, Namespace: serviceNamespace}}
 	if _, err := controllerutil.CreateOrUpdate(ctx, r.client, service, func() error {
@@ -94,7 +98,7 @@ func (r *registration) apply(ctx context.Context) error {
 	return nil
 }
 
-// served returns nil when kube-apiserver lists a kind of each group.
+// served lists one object of each group, as a probe. It returns an error until kube-apiserver serves all groups.
 func (r *registration) served(ctx context.Context) error {
 	for version, kind := range samples() {
 		list := &metav1.PartialObjectMetadataList{}

@@ -7,45 +7,51 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
-// RuntimesMode selects what serves as runtime clusters.
+// RuntimesMode selects the API servers of runtimes. The modes trade fidelity for memory and CPU time.
 type RuntimesMode string
 
 const (
-	// RuntimesOwn starts a kube-apiserver for each runtime, of some hundred megabytes.
+	// RuntimesOwn starts a kube-apiserver for each runtime. Each takes about 200 MiB.
 	RuntimesOwn RuntimesMode = "own"
-	// RuntimesShared starts one kube-apiserver for all runtimes.
+	// RuntimesShared starts one kube-apiserver for all runtimes, which therefore see each other's objects.
 	RuntimesShared RuntimesMode = "shared"
-	// RuntimesSimulated starts no process: the garden serves the objects of each runtime itself, of a few kinds.
+	// RuntimesSimulated starts no process: the garden itself serves objects of a few kinds for each runtime, and validates none
+	// of them.
 	RuntimesSimulated RuntimesMode = "simulated"
 )
 
-// Config is the configuration of a garden, from the command line.
+// Config is the configuration of a garden from the command line, with all defaults filled in.
 type Config struct {
-	// Dir is the folder of data, certificates, ports and logs.
+	// Dir is the absolute path of the folder with data, certificates, ports and logs. A garden in a used folder continues with
+	// its data.
 	Dir string
 	// Binaries is the folder of etcd, kube-apiserver and gardener-apiserver.
 	Binaries string
 	Runtimes RuntimesMode
-	// Creation is the minimal duration of the creation or a change of a Shoot, Deletion that of its deletion: half of Creation by
-	// default.
+	// Creation is the minimal time for the creation or a change of a Shoot, Deletion the minimal time for its deletion. The API
+	// server of the runtime may take longer.
 	Creation time.Duration
 	Deletion time.Duration
-	// Kubeconfig is the path for the kubeconfig of the project's member.
+	// Kubeconfig is the path of the kubeconfig that the garden writes for the services, which are members of the project.
 	Kubeconfig string
-	Project    string
+	// Project is the name of the only project. Its namespace is garden-<name>.
+	Project string
 }
 
-// Parse parses the command line and writes usage to output. It returns flag.ErrHelp for -help.
+// Parse parses the command line. It writes the usage of the flags to output for --help and for unknown flags, and returns
+// flag.ErrHelp for --help.
 func Parse(arguments []string, output io.Writer) (Config, error) {
-	config := Config{Runtimes: RuntimesOwn}
+	var config Config
+
 	flags := flag.NewFlagSet("garden", flag.ContinueOnError)
 	flags.SetOutput(output)
 	flags.StringVar(&config.Dir, "dir", "", "`folder` of the garden's data; a garden that is started in it again continues with them (required)")
 	flags.StringVar(&config.Binaries, "bin-dir", "", "`folder` of etcd, kube-apiserver and gardener-apiserver (default: that of garden itself)")
-	flags.TextVar(&config.Runtimes, "runtimes", RuntimesOwn,
+	flags.StringVar((*string)(&config.Runtimes), "runtimes", string(RuntimesOwn),
 		"`own`: a kube-apiserver for each runtime; shared: one for all of them; simulated: none, the garden serves a few kinds of objects")
 	flags.DurationVar(&config.Creation, "cluster-creation", 5*time.Second, "minimal `duration` of the creation or a change of a cluster")
 	flags.DurationVar(&config.Deletion, "cluster-deletion", 0, "minimal `duration` of the deletion of a cluster (default: half of --cluster-creation)")
@@ -60,9 +66,13 @@ func Parse(arguments []string, output io.Writer) (Config, error) {
 	return config.complete()
 }
 
+// complete checks the flags and fills in the defaults that depend on other flags or on the executable.
 func (c Config) complete() (Config, error) {
 	if c.Dir == "" {
 		return Config{}, errors.New("--dir is missing")
+	}
+	if modes := []RuntimesMode{RuntimesOwn, RuntimesShared, RuntimesSimulated}; !slices.Contains(modes, c.Runtimes) {
+		return Config{}, fmt.Errorf("--runtimes: %q is not %s, %s or %s", c.Runtimes, RuntimesOwn, RuntimesShared, RuntimesSimulated)
 	}
 	var err error
 	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
@@ -85,18 +95,4 @@ func (c Config) complete() (Config, error) {
 		return Config{}, fmt.Errorf("finding the folder of the kubeconfig: %w", err)
 	}
 	return c, nil
-}
-
-// MarshalText implements encoding.TextMarshaler.
-func (m RuntimesMode) MarshalText() ([]byte, error) { return []byte(m), nil }
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (m *RuntimesMode) UnmarshalText(text []byte) error {
-	switch mode := RuntimesMode(text); mode {
-	case RuntimesOwn, RuntimesShared, RuntimesSimulated:
-		*m = mode
-		return nil
-	default:
-		return fmt.Errorf("%q is not %s, %s or %s", text, RuntimesOwn, RuntimesShared, RuntimesSimulated)
-	}
 }

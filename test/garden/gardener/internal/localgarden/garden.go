@@ -21,13 +21,16 @@ import (
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/process"
 )
 
-// closableRuntimes are runtimes whose API servers can be stopped together.
+// closableRuntimes are the runtimes of the gardenlet. Close stops their API servers and keeps their objects.
 type closableRuntimes interface {
 	gardenlet.Runtimes
 	Close() error
 }
 
-// Run runs a garden until the context ends, which is not an error. When it is ready it writes "garden ready kubeconfig=<path>" to output.
+// Run runs a garden until the context ends, which is not an error. When the garden is ready, Run writes "garden ready
+// kubeconfig=<path>" to output. It returns an error if a server of the control plane ends, or if another garden uses the folder.
+//
+// The parts stop in the reverse order of their start: gardenlet, runtimes, control plane.
 func Run(ctx context.Context, config Config, output io.Writer, log logrus.FieldLogger) (err error) {
 	if err := os.MkdirAll(config.Dir, 0o700); err != nil {
 		return fmt.Errorf("creating the folder of the garden: %w", err)
@@ -57,7 +60,7 @@ func Run(ctx context.Context, config Config, output io.Writer, log logrus.FieldL
 
 func (c Config) logs() string { return filepath.Join(c.Dir, "logs") }
 
-// garden is a garden with a running control plane.
+// garden is a garden whose control plane is running.
 type garden struct {
 	Config
 
@@ -66,6 +69,7 @@ type garden struct {
 	log   logrus.FieldLogger
 }
 
+// run prepares the project, reports that the garden is ready, and runs the gardenlet. The kubeconfigs exist before the report.
 func (g *garden) run(ctx context.Context, output io.Writer) (err error) {
 	admin, err := newClient(g.plane.Kubernetes.Admin)
 	if err != nil {
@@ -100,7 +104,8 @@ func (g *garden) run(ctx context.Context, output io.Writer) (err error) {
 	return g.runGardenlet(ctx, worker)
 }
 
-// runGardenlet runs the gardenlet until it, the control plane or the context ends.
+// runGardenlet runs the gardenlet until it, a server of the control plane or the context ends. It returns when the gardenlet has
+// stopped, so that nothing starts a runtime while the garden stops.
 func (g *garden) runGardenlet(ctx context.Context, worker *gardenlet.Gardenlet) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -115,7 +120,8 @@ func (g *garden) runGardenlet(ctx context.Context, worker *gardenlet.Gardenlet) 
 	}
 }
 
-// writeKubeconfigs writes the kubeconfig of the project's member, for services, and that of the administrator.
+// writeKubeconfigs writes the kubeconfigs of the services and of the administrator. Their certificates are new at each start, and
+// those of earlier starts remain valid: the authority is the same.
 func (g *garden) writeKubeconfigs() error {
 	config := *g.plane.Kubernetes.Admin
 	credentials, err := g.plane.Certificates.TLS(member)
@@ -129,6 +135,8 @@ func (g *garden) writeKubeconfigs() error {
 	return apiserver.WriteKubeconfig(filepath.Join(g.Dir, "admin.kubeconfig"), g.plane.Kubernetes.Admin, gardenlet.Namespace(g.Project))
 }
 
+// runtimes returns the API servers of runtimes in the mode of the garden. None is running yet: the gardenlet starts them for its
+// Shoots.
 func (g *garden) runtimes(ctx context.Context, admin client.Client) (closableRuntimes, error) {
 	config := clusters.Config{
 		Dir:      filepath.Join(g.Dir, "runtimes"),
@@ -148,7 +156,8 @@ func (g *garden) runtimes(ctx context.Context, admin client.Client) (closableRun
 	}
 }
 
-// newClient returns a client for the objects of the garden and for RBAC.
+// newClient returns a client for the kinds of Gardener and the core kinds that the services use, and for RBAC, which only the
+// garden uses.
 func newClient(config *rest.Config) (client.WithWatch, error) {
 	scheme, err := fakegarden.NewScheme()
 	if err != nil {

@@ -13,27 +13,27 @@ import (
 )
 
 const (
-	// previousLog is the suffix of the log of the previous start.
+	// previousLog is the suffix of the log of the previous start, in which the reason of a crash can be found.
 	previousLog = ".previous"
 	// tailLines and tailBytes limit the end of a log in an error message.
 	tailLines = 5
 	tailBytes = 4096
 )
 
-// Spec describes a process.
+// Spec describes a process. Name, Path and Log are required.
 type Spec struct {
-	// Name is its name in messages.
+	// Name identifies the process in messages.
 	Name string
-	// Path is its executable.
+	// Path is the path of the executable, which is not searched on PATH.
 	Path string
 	Args []string
-	// Env is added to the environment of the garden.
+	// Env has additional variables; the process also inherits the environment of the garden.
 	Env []string
-	// Log is the file for its output. The log of the previous start is kept, with the suffix .previous.
+	// Log is the file for standard output and standard error. The log of the previous start gets the suffix .previous.
 	Log string
 }
 
-// Process is a process that was started.
+// Process is a process that was started. Its methods are safe for concurrent use.
 type Process struct {
 	spec   Spec
 	cmd    *exec.Cmd
@@ -41,7 +41,7 @@ type Process struct {
 	err    error // why it ended; may be read once exited is closed
 }
 
-// Start starts a process and returns as soon as it runs. WaitReady waits until it is ready.
+// Start starts a process and returns as soon as it runs. WaitReady waits until it is ready. The caller ends it with Stop or Kill.
 func Start(spec Spec) (*Process, error) {
 	log, err := openLog(spec.Log)
 	if err != nil {
@@ -61,8 +61,8 @@ func Start(spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// run starts the process and waits for it on one thread: Linux sends the death signal of the parent when the thread ends that started
-// the process.
+// run starts the process and waits for it on one thread: Linux sends the death signal of the parent when the thread ends that
+// started the process.
 func (p *Process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -75,10 +75,11 @@ func (p *Process) run(started chan<- error) {
 	close(p.exited)
 }
 
-// Exited is closed when the process has ended.
+// Exited returns a channel that is closed when the process has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// Err returns how the process ended, with the end of its log. Call it only after Exited is closed.
+// Err returns how the process ended, with the end of its log. It is never nil: an exit with status 0 is an error too, because the
+// servers of the garden run until they are stopped. Call it only after Exited is closed.
 func (p *Process) Err() error {
 	reason := p.err
 	if reason == nil {
@@ -87,7 +88,7 @@ func (p *Process) Err() error {
 	return fmt.Errorf("%s ended: %w; the end of %s:\n%s", p.spec.Name, reason, p.spec.Log, lastLines(p.spec.Log))
 }
 
-// WaitReady calls probe until it returns nil, the process ends or the context does.
+// WaitReady calls probe repeatedly until probe returns nil. It returns an error if the process or the context ends first.
 func (p *Process) WaitReady(ctx context.Context, probe func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -101,7 +102,8 @@ func (p *Process) WaitReady(ctx context.Context, probe func(context.Context) err
 	return Until(ctx, p.spec.Name+" is ready (its log is "+p.spec.Log+")", probe)
 }
 
-// Stop sends SIGTERM and waits until the process has ended. If the context ends first, it kills the process.
+// Stop sends SIGTERM and waits until the process has ended. If the context ends first, Stop kills the process. A process that has
+// ended already is no error.
 func (p *Process) Stop(ctx context.Context) error {
 	if err := p.signal(syscall.SIGTERM); err != nil {
 		return err
@@ -130,6 +132,7 @@ func (p *Process) signal(signal os.Signal) error {
 	return nil
 }
 
+// openLog creates a log and its folder, and renames the log of the previous start.
 func openLog(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -140,7 +143,8 @@ func openLog(path string) (*os.File, error) {
 	return os.Create(path)
 }
 
-// lastLines returns the end of a log for a message.
+// lastLines returns the end of a log for a message, limited in lines and bytes. If the log cannot be read, it returns the reason
+// instead.
 func lastLines(path string) string {
 	content, err := os.ReadFile(path)
 	if err != nil {
