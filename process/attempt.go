@@ -192,7 +192,8 @@ func (r *run[D]) retry(ctx context.Context, log logrus.FieldLogger, stage Stage[
 	r.runAgain(ctx, attempt, Retrying, r.operation.Problem.Message, next)
 }
 
-// nextRun returns the time after the wait, capped at the limit of the operation: then a run fails it on time.
+// nextRun returns the time after the wait, but at most the time at which the operation exceeds its limit, so that a run fails the
+// operation on time.
 func (r *run[D]) nextRun(wait time.Duration) time.Time {
 	next := r.engine.clock.Now().Add(wait)
 	if end := r.operation.StartedAt.Add(r.engine.processes[r.operation.Kind].Limit); end.Before(next) {

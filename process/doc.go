@@ -48,7 +48,7 @@
 //
 // # Usual changes
 //
-// A new step is a file in the folder of its process and a line in that folder's process.go; StepFunc and Action save the type. A
+// A new step is a file in the folder of its process and a line in that folder's process.go; StepFunc and Action make a type of its own unnecessary. A
 // new process is a Process value that the service registers, and a scenario in test/crash. docs/contributor/add-a-step.md has the
 // checklist, and example_test.go a small process that runs.
 //

@@ -41,7 +41,7 @@ type Config struct {
 }
 
 // DefaultConfig returns the defaults of the services: 60 workers, leases of 6 s, and 48 h for pending operations. A replica that
-// is killed is thereby replaced within 10 s.
+// is killed is replaced within 10 s.
 func DefaultConfig() Config {
 	const (
 		workers      = 60
@@ -206,7 +206,7 @@ func (e *Engine[D]) unfinishedKinds(ctx context.Context) ([]string, error) {
 func (e *Engine[D]) checkKinds(unfinished []string) error {
 	for _, kind := range unfinished {
 		if !e.Handles(kind) {
-			return fmt.Errorf("unfinished operations of kind %q exist, but no process is registered for it", kind)
+			return fmt.Errorf("unfinished operations of kind %q exist, but no process is registered for this kind", kind)
 		}
 	}
 
@@ -224,7 +224,7 @@ func (e *Engine[D]) dispatch(ctx, runs context.Context) {
 			continue
 		}
 
-		// Wake-ups are no reason to call a store that does not answer.
+		// A wake-up must not cause a call to a store that does not answer.
 		if pause := e.storePause(); pause > 0 {
 			_ = lifecycle.Pause(ctx, e.clock, pause) // the loop checks the context
 

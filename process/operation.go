@@ -8,7 +8,8 @@ import (
 )
 
 // Operation is the input and the result of a step: the stored record and the decoded data of the process. A step receives a copy
-// and returns it. Of the Record it may change only Description and WaitingFor; the engine restores all other fields.
+// and returns it. A step may change Data, and the fields Description and WaitingFor of the Record; the engine restores all other
+// fields.
 type Operation[D any] struct {
 	Record
 
@@ -117,7 +118,7 @@ func RetryOperationWithoutFail[D any](operation Operation[D], reason string, err
 // would end a wait too early.
 func checkInterval(interval time.Duration) error {
 	if interval <= 0 {
-		return failure.New(failure.Internal, "a step asks to run again after %s, which would mark it as done", interval).
+		return failure.New(failure.Internal, "a step asked to run again after %s, but the interval must be positive", interval).
 			WithReason(failure.ReasonInternal, "")
 	}
 

@@ -29,7 +29,7 @@ type run[D any] struct {
 	// endTrace ends the trace of the running attempt.
 	endTrace func(Outcome, string)
 
-	// unreadable is that of Claimed. keepPayload protects a payload that was not decoded from being overwritten.
+	// unreadable is the field of Claimed. keepPayload protects a payload that the run could not decode from being overwritten.
 	unreadable  error
 	keepPayload bool
 	// uncertain reports that a write has failed, see errUncertain.

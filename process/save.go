@@ -144,7 +144,8 @@ func (e *Engine[D]) problemOf(err error) Problem {
 	return Problem{Message: known.Text, Reason: known.Reason, Component: cmp.Or(known.Component, e.config.Component)}
 }
 
-// timedOut returns the problem "<what> within <limit>", where what says what did not happen.
+// timedOut returns the problem of a missed limit. what describes the event that did not happen, such as "the operation did not
+// start".
 func (e *Engine[D]) timedOut(what string, limit time.Duration) Problem {
 	return Problem{
 		Message:   fmt.Sprintf("%s within %s", what, limit),

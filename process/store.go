@@ -10,7 +10,7 @@ import (
 var ErrLeaseLost = errors.New("lease lost to another replica")
 
 // Store keeps the operations. Package storage/operations implements it. The engine passes all times, so a replica never mixes its
-// own clock with that of the database. Methods are called concurrently and end with their context.
+// own clock with the clock of the database. Methods are called concurrently and end with their context.
 type Store interface {
 	// Due reports which of the kinds have work. It is called at every poll and wake-up, so it must be cheap. A later Claim may
 	// still return nothing, because other replicas claim too.
@@ -36,7 +36,7 @@ type Store interface {
 // Due is work of a kind.
 type Due struct {
 	Kind string
-	// Pending selects operations that have not started; otherwise those that are due again.
+	// Pending selects operations that have not started. Otherwise Due selects operations that are due again.
 	Pending bool
 }
 
@@ -66,7 +66,7 @@ type Claimed struct {
 	Unreadable error
 }
 
-// Renewal extends the leases of operations and records what each of them is running.
+// Renewal extends the leases of operations and records the step that each of them runs.
 type Renewal struct {
 	Owner string
 	Until time.Time

@@ -155,7 +155,7 @@ func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
 
 	if err != nil {
 		if rollback := tx.Rollback(); rollback != nil && !errors.Is(rollback, sql.ErrTxDone) {
-			err = errors.Join(err, fmt.Errorf("rolling back: %w", rollback))
+			err = errors.Join(err, fmt.Errorf("rolling back a transaction: %w", rollback))
 		}
 
 		return err
@@ -163,7 +163,7 @@ func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
 
 	if err := tx.Commit(); err != nil {
 		// database/sql has rolled back the transaction if its context has ended.
-		return fmt.Errorf("committing: %w", cause(ctx, err))
+		return fmt.Errorf("committing a transaction: %w", cause(ctx, err))
 	}
 
 	for _, callback := range tx.afterCommit {
@@ -211,8 +211,8 @@ func (db *DB) SkipLocked() string {
 	return ""
 }
 
-// pool hands out connections in the order of the requests. database/sql alone gives a free connection to a random waiter: under
-// load one request in a hundred waits four times as long as the others.
+// pool hands out connections in the order of the requests. database/sql would give a free connection to a random waiter: under
+// load one request in a hundred would wait four times as long as the others.
 type pool struct {
 	*sqlx.DB
 

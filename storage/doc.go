@@ -19,18 +19,19 @@
 //   - No call outlives its context by more than a second, even if the server is frozen. Calls without a deadline end after 10 s.
 //   - Connections are handed out in the order of the requests.
 //   - Errors of both drivers are classified alike: ErrNotFound, IsDuplicate and IsUnavailable.
-//   - No connection to a standby is used: Open refuses one, and a server that becomes read-only loses its connections.
+//   - Calls never use a standby: new connections to a standby fail, and connections to a server that became read-only are dropped.
 //
 // # Versions
 //
-// Rows have no version of their own: migrations bring them all to the current schema. During an update replicas of two releases
-// share the database, so a migration must leave the statements of the release before it working. The exceptions are columns with
-// JSON, whose types document their stored form and its versions: operations.payload, instances.request, runtimes.configuration,
-// bindings.access, audit.entry.
+// Rows have no version of their own: migrations bring all rows to the current schema. During an update, replicas of two releases
+// share the database. A migration must therefore not break the statements of the preceding release.
+//
+// Columns with JSON are the exception. Their Go types document the stored form and its versions: operations.payload,
+// instances.request, runtimes.configuration, bindings.access, audit.entry.
 //
 // # Usual changes
 //
 // A new column or table belongs to a store: add a numbered file to its migrations folder, and never change one that was released.
-// A new statement gets its query plan checked on both databases in plans_calls_test.go. Databases of earlier releases are opened
-// by test/upgrade.
+// For a new method, add a call to plans_calls_test.go, which checks the query plans on PostgreSQL. test/upgrade opens databases of
+// earlier releases.
 package storage

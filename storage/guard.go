@@ -15,8 +15,8 @@ import (
 // cancelGrace is how long the server may take to confirm the cancellation of a call whose context has ended.
 const cancelGrace = time.Second
 
-// guarding connects to PostgreSQL so that no call outlives its context by more than cancelGrace. lib/pq alone asks the server to
-// cancel a call and then waits for the answer. If the server is frozen or the network drops packets, that takes a quarter of an
+// guarding connects to PostgreSQL so that no call outlives its context by more than cancelGrace. lib/pq asks the server to cancel
+// a call and then waits for the answer. If the server is frozen or the network drops packets, this wait takes a quarter of an
 // hour.
 type guarding struct {
 	*pq.Connector
@@ -231,7 +231,7 @@ const codeReadOnly = "25006"
 func checkPrimary(ctx context.Context, opened driver.QueryerContext) error {
 	rows, err := opened.QueryContext(ctx, `SELECT pg_is_in_recovery()`, nil)
 	if err != nil {
-		return fmt.Errorf("asking whether the server is the primary: %w", err)
+		return fmt.Errorf("checking whether the server is the primary: %w", err)
 	}
 
 	follows := make([]driver.Value, 1)

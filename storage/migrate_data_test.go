@@ -167,7 +167,7 @@ func openAll(t *testing.T, db *storage.DB, keys *secret.Keyring) stores {
 	return all
 }
 
-// readVersion1 checks what the stores read from the rows of version 1.
+// readVersion1 checks that the stores read the rows of version 1.
 func readVersion1(t *testing.T, all stores) {
 	t.Helper()
 

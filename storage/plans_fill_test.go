@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// manyInstances is the number of existing instances, goneInstances that of deleted ones. Each instance has a provisioning.
-	// Deleted instances also have a deprovisioning.
+	// manyInstances is the number of existing instances, goneInstances the number of deleted instances. Each instance has a
+	// provisioning. Deleted instances also have a deprovisioning.
 	manyInstances = 100_000
 	goneInstances = 10_000
 )
 
-// filledAt is the current time of the calls, a year after most rows were created.
+// filledAt is the current time of the calls. All rows were created earlier.
 var filledAt = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // fillTables inserts rows of both services, as in a large installation with many pending requests. Most instances are ready, ten

@@ -118,7 +118,7 @@ func listStatements(name string) int {
 	}
 }
 
-// different returns the statements without those that differ from an earlier one in their arguments only.
+// different returns the statements without duplicates. Statements that differ only in their arguments are duplicates.
 func different(sent []storage.PreparedQuery) []storage.PreparedQuery {
 	seen := map[string]bool{}
 

@@ -59,7 +59,7 @@ func Exec(ctx context.Context, tx Tx, statement string, args ...any) (int64, err
 
 	result, err := tx.ExecContext(ctx, statement, args...)
 	if err != nil {
-		return 0, fmt.Errorf("executing: %w", cause(ctx, err))
+		return 0, fmt.Errorf("executing a statement: %w", cause(ctx, err))
 	}
 
 	changed, err := result.RowsAffected()
@@ -92,7 +92,7 @@ func selectBound[Row any](ctx context.Context, tx Tx, query string, args []any) 
 
 	rows := []Row{}
 	if err := sqlx.SelectContext(ctx, tx, &rows, query, args...); err != nil {
-		return nil, fmt.Errorf("querying: %w", cause(ctx, err))
+		return nil, fmt.Errorf("executing a query: %w", cause(ctx, err))
 	}
 
 	return rows, nil
@@ -119,7 +119,7 @@ func Get[Row any](ctx context.Context, tx Tx, query string, args ...any) (Row, e
 			return row, ErrNotFound
 		}
 
-		return row, fmt.Errorf("querying: %w", cause(ctx, err))
+		return row, fmt.Errorf("executing a query: %w", cause(ctx, err))
 	}
 
 	return row, nil

@@ -20,8 +20,9 @@ const (
 	codeUnknownStatement = "26000"
 )
 
-// preparing connects to either database and caches prepared statements in each connection. The drivers alone prepare a statement
-// with arguments again for each execution, which doubles the round trips to PostgreSQL and is a quarter of the work of SQLite.
+// preparing connects to either database and caches prepared statements in each connection. Without the cache, the drivers prepare
+// a statement with arguments again for each execution. That doubles the round trips to PostgreSQL and is a quarter of the work of
+// SQLite.
 type preparing struct {
 	driver.Connector
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes sure that the tests find a PostgreSQL: a server in TEST_POSTGRES_DSN, binaries on PATH or where Debian puts them, or, where
-# that is possible, Debian's package. Otherwise it fails and says what to do.
+# Checks that the tests find PostgreSQL: a server in TEST_POSTGRES_DSN, or binaries on PATH or in Debian's folder. As root on Debian it
+# installs the missing package. Otherwise it fails and explains how to install PostgreSQL.
 set -euo pipefail
 
 [[ -n "${TEST_POSTGRES_DSN:-}" ]] && exit 0

@@ -8,10 +8,10 @@ import (
 	"runtime/debug"
 	"syscall"
 	"time"
-	_ "time/tzdata" // images are built from scratch
+	_ "time/tzdata" // images have no time zone files
 
 	"github.com/google/uuid"
-	_ "golang.org/x/crypto/x509roots/fallback" // images are built from scratch
+	_ "golang.org/x/crypto/x509roots/fallback" // images have no CA certificates
 	"golang.org/x/term"
 	"k8s.io/utils/clock"
 
@@ -43,8 +43,8 @@ func run() int {
 	}.Run(ctx, os.Args[1:])
 }
 
-// terminal returns the size of the terminal behind the standard error. It returns false if there is none, or if it cannot redraw lines, as
-// with TERM=dumb: progress is then printed line by line.
+// terminal returns the size of the terminal behind standard error. It returns false if standard error is no terminal, or a terminal that
+// cannot move the cursor (TERM=dumb). Progress is then printed line by line.
 func terminal() (follow.Size, bool) {
 	if os.Getenv("TERM") == "dumb" {
 		return follow.Size{}, false

@@ -76,8 +76,8 @@ type Target struct {
 }
 
 // Refusals returns a middleware that records rejected changes, and all requests without valid credentials or role, sampled under load. The
-// function of returns the target of a request. The middleware must be inside Introduce and outside of the Authorizer.
-func (r *Recorder) Refusals(of func(*http.Request) Target) httpserver.Middleware {
+// function targetOf returns the target of a request. The middleware must be inside Introduce and outside of the Authorizer.
+func (r *Recorder) Refusals(targetOf func(*http.Request) Target) httpserver.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 			ctx, identity := auth.CaptureIdentity(request.Context())
@@ -85,7 +85,7 @@ func (r *Recorder) Refusals(of func(*http.Request) Target) httpserver.Middleware
 
 			next.ServeHTTP(response, request.WithContext(ctx))
 
-			target, unauthorized := of(request), response.Status == http.StatusUnauthorized || response.Status == http.StatusForbidden
+			target, unauthorized := targetOf(request), response.Status == http.StatusUnauthorized || response.Status == http.StatusForbidden
 			if response.Status < http.StatusBadRequest || target.Action == "" && !unauthorized {
 				return
 			}

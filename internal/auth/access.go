@@ -203,7 +203,7 @@ func certificates(options Options) (Authenticator, error) {
 	case err != nil:
 		return nil, fmt.Errorf("APP_AUTH_CERTIFICATE_ROLES: %w", err)
 	case authorities != (len(rules) > 0):
-		return nil, errors.New("APP_TLS_CLIENT_CA_FILE, APP_AUTH_CERTIFICATE_ROLES: set both or neither, each is useless without the other")
+		return nil, errors.New("APP_TLS_CLIENT_CA_FILE, APP_AUTH_CERTIFICATE_ROLES: set both or neither; each needs the other")
 	case !authorities:
 		return nil, nil
 	default:

@@ -85,7 +85,7 @@ func TestParseUsersReportsAllErrors(t *testing.T) {
 		"user 7: the percent-encoding of the name or the password is invalid",
 		"user 8: a name cannot contain a colon in HTTP Basic authentication",
 		"user 9: the form is user:password[:role+role]",
-		"user 10: the user is listed with other roles before: all passwords of a user have the same roles",
+		"user 10: an earlier entry of the user has other roles; all passwords of a user must have the same roles",
 	}, "\n")
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Errorf("errors: -want +got\n%s", diff)

@@ -83,7 +83,7 @@ func (u *Users) add(added user) error {
 		case known.password == added.password:
 			return errors.New("the user and password are listed twice")
 		case !sameRoles(known.identity, added.identity):
-			return errors.New("the user is listed with other roles before: all passwords of a user have the same roles")
+			return errors.New("an earlier entry of the user has other roles; all passwords of a user must have the same roles")
 		}
 	}
 

@@ -90,7 +90,7 @@ func Check(kubeconfig secret.String) error {
 	}
 
 	if address, err := url.Parse(config.Host); err != nil || address.Scheme != "https" || address.Host == "" {
-		return failure.New(failure.Invalid, "the address of its server is not like https://api.example.com")
+		return failure.New(failure.Invalid, "the address of its API server does not have the form https://api.example.com")
 	}
 
 	return nil

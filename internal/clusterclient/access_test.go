@@ -238,8 +238,8 @@ func TestCheck(t *testing.T) {
 		want   string
 	}{
 		"usable":   {"the kubeconfig is complete", func(*clientcmdapi.Config) {}, ""},
-		"in clear": {"credentials require TLS", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "http://" + hush }, "not like https://"},
-		"path":     {"the address lacks a host", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "https:///" + hush }, "not like https://"},
+		"in clear": {"credentials require TLS", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "http://" + hush }, "does not have the form https://"},
+		"path":     {"the address lacks a host", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "https:///" + hush }, "does not have the form https://"},
 		"proxy":    {"a proxy could read the credentials", func(c *clientcmdapi.Config) { c.Clusters["runtime"].ProxyURL = "https://" + hush }, "it refers to files or a proxy"},
 	}
 

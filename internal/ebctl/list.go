@@ -48,7 +48,7 @@ func (l lister[L, E]) command(session *session, short string, withTotal bool) *c
 			}
 
 			if page.Cursor != "" {
-				fmt.Fprintf(session.Err, "These are the first %d. Use --all-pages to list all.\n", page.Count)
+				fmt.Fprintf(session.Err, "Only the first %d entries are listed. Use --all-pages to list all entries.\n", page.Count)
 			}
 
 			return session.print(list, l.text(list))

@@ -129,7 +129,7 @@ func newOperationCancelCommand(session *session) *cobra.Command {
 		verb: "cancel", doing: "canceling", send: (*brokerclient.Client).CancelOperation, goal: operatorapi.OperationStateCanceled,
 	}, cobra.Command{
 		Short: "Cancel an operation before its next step",
-		Long: "Cancel an operation before its next step; a pending one ends at once.\n\n" +
+		Long: "Cancel an operation before its next step; a pending operation ends at once.\n\n" +
 			"Everything that the operation has created stays. 'ebctl operation retry' continues the operation; " +
 			"'ebctl instance delete' deletes the instance." + helpAudited,
 	})

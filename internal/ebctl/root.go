@@ -186,14 +186,14 @@ func addWait(command *cobra.Command, waiting *waiting) {
 	command.Flags().DurationVar(&waiting.limit, "wait-timeout", defaultWait, "maximum duration of the wait; 0 is unlimited")
 }
 
-// complete offers the values as shell completions of the flag.
+// complete makes the values the shell completion of the flag.
 func complete(command *cobra.Command, flag string, values ...string) {
 	completeBy(command, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// completeBy offers the results of the function as shell completions of the flag.
+// completeBy makes find the shell completion of the flag. It panics if the command has no such flag.
 func completeBy(command *cobra.Command, flag string, find cobra.CompletionFunc) {
 	if err := command.RegisterFlagCompletionFunc(flag, find); err != nil {
-		panic(err) // The flag is misspelled: every test of every command fails.
+		panic(err) // a misspelled flag fails all tests of the command line
 	}
 }

@@ -56,7 +56,7 @@ func (m Methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // NotFound is the Endpoint of unknown paths. The default of net/http has no JSON body.
 func NotFound(_ *http.Request) (Response, error) {
 	return Response{}, &Refusal{
-		Status: http.StatusNotFound, Code: "NotFound", Description: "There is nothing at this path.",
+		Status: http.StatusNotFound, Code: "NotFound", Description: "This path does not exist.",
 	}
 }
 

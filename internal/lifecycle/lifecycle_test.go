@@ -187,7 +187,7 @@ func TestPartThatDoesNotStopIsAbandoned(t *testing.T) {
 		stop()
 
 		err := <-ended
-		if err == nil || !strings.Contains(err.Error(), "stuck did not stop, the limit for all is 30s") {
+		if err == nil || !strings.Contains(err.Error(), "stuck did not stop within the limit for all parts, 30s") {
 			t.Errorf("got %v, want an error that names the part", err)
 		}
 

@@ -8,9 +8,9 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
-	_ "time/tzdata" // images have no files of a distribution; those of the system take precedence
+	_ "time/tzdata" // images have no time zone files; those of a system take precedence
 
-	_ "golang.org/x/crypto/x509roots/fallback" // as above, for CA certificates
+	_ "golang.org/x/crypto/x509roots/fallback" // images have no CA certificates; those of a system take precedence
 )
 
 // gcPercent replaces Go's default of 100, unless the variable GOGC is set. With 100, a broker under full load spends a seventh of its CPU time

@@ -127,9 +127,9 @@ func (d Database) Keys() (*secret.Keyring, error) {
 
 // Engine holds the limits of the engine. Limits of workers apply to each replica, timeouts to each operation.
 type Engine struct {
-	Workers           int            `env:"WORKERS"            help:"operations that one replica runs at the same time; with 0 it only serves requests"`
+	Workers           int            `env:"WORKERS"            help:"operations that one replica runs at the same time; with 0, the replica only serves requests"`
 	WorkersPerKind    map[string]int `env:"WORKERS_PER_KIND"   help:"operations of a kind that one replica runs at the same time, as kind:number, comma-separated; half of the workers are always free for kinds that use less than their share"`
-	LeaseDuration     time.Duration  `env:"LEASE_DURATION"     help:"how long a dead replica keeps its operations"`
+	LeaseDuration     time.Duration  `env:"LEASE_DURATION"     help:"time after which other replicas take over the operations of a dead replica"`
 	OperationTimeout  time.Duration  `env:"OPERATION_TIMEOUT"  help:"how long an operation may take from its first attempt"`
 	PendingTimeout    time.Duration  `env:"PENDING_TIMEOUT"    help:"how long an operation may be pending"`
 	TimelineRetention time.Duration  `env:"TIMELINE_RETENTION" help:"how long timelines are kept after the end of their operations; 0 keeps them forever"`

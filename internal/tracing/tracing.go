@@ -28,8 +28,8 @@ const (
 
 // Config sets the collector of the spans and the share of traces to keep. The exporter also reads the standard OTEL_EXPORTER_OTLP_… variables.
 type Config struct {
-	Endpoint string  `env:"TRACING_ENDPOINT" help:"collector that gets spans by OTLP over HTTP, such as http://collector:4318; empty turns tracing off. The standard OTEL_… variables set headers, certificates and limits"`
-	Sample   float64 `env:"TRACING_SAMPLE"   help:"share of the traces started here that is kept, from 0 to 1; the client decides about traces that it started"`
+	Endpoint string  `env:"TRACING_ENDPOINT" help:"URL of the collector that receives spans as OTLP over HTTP, such as http://collector:4318; empty turns tracing off. The standard OTEL_… variables set headers, certificates and limits"`
+	Sample   float64 `env:"TRACING_SAMPLE"   help:"share of new traces to keep, from 0 to 1; for a trace that a client started, the client decides"`
 }
 
 // DefaultConfig returns the defaults: tracing is off, and with an endpoint every trace is kept.

@@ -44,7 +44,7 @@ func newMetrics(system *System) *metrics {
 		}, []string{"reason"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: namespace, Name: "call_duration_seconds", ConstLabels: labels,
-			Help:    "Duration of calls, until their answer was read.",
+			Help:    "Duration of calls until the end of the response.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
 		}),
 	}

@@ -81,7 +81,7 @@ func runOnce[D any](t *testing.T, scenario Scenario[D], plan []Fault) (outcome, 
 	return result, faults
 }
 
-// same fails the test unless the outcome equals that of the run without a fault.
+// same fails the test unless both outcomes are equal. want is the outcome of the run without a fault.
 func same(t *testing.T, want, got outcome) {
 	t.Helper()
 

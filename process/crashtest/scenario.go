@@ -45,7 +45,7 @@ func Matrix[D any](t *testing.T, scenarios ...Scenario[D]) {
 	Sample(t, 1, scenarios...)
 }
 
-// Sample runs every scenario once for every nth single fault. It is the affordable form of Matrix for each build.
+// Sample runs every scenario once for every nth single fault. Builds use it where Matrix takes too long.
 func Sample[D any](t *testing.T, nth int, scenarios ...Scenario[D]) {
 	t.Helper()
 

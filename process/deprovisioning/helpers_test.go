@@ -17,7 +17,7 @@ import (
 const (
 	tenant     = "tenant-1"
 	instanceID = "instance-1"
-	// provisioning is the ID of the operation that ordered the runtime, removal that of the tested operation.
+	// provisioning is the ID of the operation that ordered the runtime, removal the ID of the tested operation.
 	provisioning = "op-1"
 	removal      = "op-2"
 

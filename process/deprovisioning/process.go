@@ -27,8 +27,8 @@ type Provisioner interface {
 type Instances interface {
 	SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error
 	Delete(ctx context.Context, by process.Record, instance environment.Instance) error
-	// Suspend records that an instance has no runtime any more, and the change unless it is nil. Its errors are of package
-	// failure.
+	// Suspend records that an instance no longer has a runtime, together with the change unless that is nil. The errors are of
+	// package failure.
 	Suspend(ctx context.Context, by process.Record, instance environment.Instance, change *environment.Update) error
 }
 

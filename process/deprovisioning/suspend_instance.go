@@ -6,7 +6,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// suspendInstance records that the instance has no runtime any more, together with the other changes of the platform's request.
+// suspendInstance records that the instance no longer has a runtime, together with the other changes of the platform's request.
 func suspendInstance(instances Instances) Step {
 	return process.Action("Suspend_Instance", "Instance is suspended, its runtime is removed",
 		func(ctx context.Context, operation Operation) error {

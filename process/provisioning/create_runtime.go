@@ -29,7 +29,7 @@ func (s createRuntime) Run(ctx context.Context, operation Operation, log logrus.
 	operation.Data.Ordered, operation.Data.Provisioning = true, operation.ID
 
 	if err := operation.Save(ctx); err != nil {
-		return operation, 0, failure.Wrap(failure.Transient, err, "storing the order before sending it failed")
+		return operation, 0, failure.Wrap(failure.Transient, err, "could not store the order before sending it")
 	}
 
 	instance := operation.Data.Instance

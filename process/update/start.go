@@ -15,7 +15,7 @@ func start(instances Instances) Step {
 	return process.StepFunc("Update_Kyma_Initialization",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
 			if operation.Data.Update == nil {
-				return operation, 0, failure.New(failure.Internal, "the update does not say what to change")
+				return operation, 0, failure.New(failure.Internal, "the operation contains no update")
 			}
 
 			instance, err := instances.Find(ctx, operation.InstanceID)

@@ -28,7 +28,8 @@ type Tokens interface {
 	OneTimeToken(ctx context.Context, tenant, runtimeID string) (Token, error)
 }
 
-// Place locates an agent: the Shoot of its cluster and its namespace there. Place is comparable, so it serves as a key of maps.
+// Place locates an agent: the Shoot of its cluster and its namespace there. Place is comparable: it is the key of the cache of
+// Statuses.
 type Place struct {
 	ShootName, Namespace string
 }

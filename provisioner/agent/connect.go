@@ -40,6 +40,7 @@ func (s connect) Run(ctx context.Context, op operation.Operation, log logrus.Fie
 		present = found.Connection.ID
 	}
 
+	// After a crash, the Secret of this operation may exist already. Then found.Replaces is the ID that the first attempt stored.
 	if found.ConfiguredBy != op.ID {
 		found.Replaces = present
 

@@ -64,4 +64,5 @@ func (c *Connection) status() Status {
 	return pending(append([]string{"the runtime agent is in an unknown state: " + c.State}, c.Problems...)...)
 }
 
+// pending returns the status of an agent whose state is unknown, with the reasons.
 func pending(problems ...string) Status { return Status{State: StatusPending, Problems: problems} }

@@ -104,6 +104,7 @@ func (s *Statuses) query(ctx context.Context, at Place) Status {
 
 	switch {
 	case failure.Is(err, failure.NotFound):
+		// Gardener has not created the Shoot yet, or has deleted it already. Neither is a problem of the agent.
 		return pending()
 	case err != nil:
 		return pending(failure.Of(err).Text)

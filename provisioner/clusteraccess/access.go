@@ -92,14 +92,14 @@ func connect(kubeconfig []byte) (*rest.Config, func(), error) {
 	return cluster, disconnect, nil
 }
 
-// open is Connect with a client for any kind of object.
-func (a Access) open(ctx context.Context, shootName string) (dynamic.Interface, func(), error) {
+// open connects to the cluster and returns a client for any kind of object. The caller must call disconnect at the end.
+func (a Access) open(ctx context.Context, shootName string) (client dynamic.Interface, disconnect func(), err error) {
 	cluster, disconnect, err := a.Connect(ctx, shootName)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	client, err := dynamic.NewForConfig(cluster)
+	client, err = dynamic.NewForConfig(cluster)
 	if err != nil {
 		disconnect()
 
@@ -137,6 +137,8 @@ func (a Access) SetAdministrators(ctx context.Context, shootName string, users [
 	return explain(err, "the administrators of the cluster %q could not be granted their rights", shootName)
 }
 
+// bindingOf returns the binding of these users to cluster-admin. User names are not checked: a user that does not exist gets the
+// rights once the identity provider knows the name.
 func bindingOf(users []string) *rbacv1.ClusterRoleBinding {
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{
@@ -180,9 +182,9 @@ func put(ctx context.Context, bindings rbacclient.ClusterRoleBindingInterface, w
 	return err
 }
 
-// explain turns an error of a cluster's API server into one of package failure; nil stays nil. Only the rejection of an object is
-// Invalid. All other errors are transient: while its control plane starts or changes, a cluster may answer with any error, even
-// Forbidden.
+// explain turns an error of a cluster's API server into an error of package failure; nil stays nil. Only the rejection of an
+// object is Invalid. All other errors are transient: while its control plane starts or changes, a cluster may answer with any
+// error, even Forbidden.
 func explain(err error, problem string, args ...any) error {
 	if err == nil {
 		return nil

@@ -77,6 +77,7 @@ func (a Access) Agent(ctx context.Context, at agent.Place) (agent.Agent, error) 
 	return found, nil
 }
 
+// unread returns the error for an agent whose state could not be read.
 func unread(err error, at agent.Place) error {
 	return explain(err, "the runtime agent of the cluster %q could not be read", at.ShootName)
 }
@@ -143,6 +144,7 @@ func (a Access) ConfigureAgent(ctx context.Context, at agent.Place, configuratio
 	return explain(err, "the runtime agent of the cluster %q could not be configured", at.ShootName)
 }
 
+// namespaceOf returns the namespace of an agent without further fields, so that the apply takes no ownership of labels.
 func namespaceOf(at agent.Place) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": at.Namespace},

@@ -259,6 +259,7 @@ func nameOf(object unstructured.Unstructured) string {
 	return object.GetNamespace() + "/" + object.GetName()
 }
 
+// text returns a string field, or "".
 func text(object unstructured.Unstructured, path ...string) string {
 	found, _, _ := unstructured.NestedString(object.Object, path...) // A field of another type counts as absent.
 

@@ -29,6 +29,7 @@ type call struct {
 
 var _ graphql.Client = (*call)(nil)
 
+// call returns a call for the tenant. action is the phrase for errors, such as "find runtimes".
 func (c *Client) call(action, tenant string) *call {
 	return &call{client: c, action: action, tenant: tenant}
 }
@@ -93,8 +94,8 @@ func (c *call) attempt(ctx context.Context, token string, body []byte, data any)
 	return nil
 }
 
-// unanswered turns the error of a request without a response into one of package failure. The cause is shortened: it may contain
-// an address.
+// unanswered turns the error of a request without a response into an error of package failure. The cause is shortened: it may
+// contain an address.
 func (c *call) unanswered(ctx context.Context, err error) error {
 	// The limit and the circuit breaker reject requests with errors of their own.
 	if known, ok := errors.AsType[*failure.Error](err); ok {

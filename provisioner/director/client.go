@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/Khan/genqlient/graphql"
+	"k8s.io/utils/ptr"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/graphqlclient"
@@ -17,6 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/director/wire"
 )
 
+// defaultTimeout is the default of Options.Timeout.
 const defaultTimeout = 30 * time.Second
 
 // Options configure a Client.
@@ -104,6 +106,7 @@ func newHTTPClient(transport http.RoundTripper, wrap func(http.RoundTripper) htt
 	return &http.Client{Transport: transport, CheckRedirect: graphqlclient.NoRedirects}
 }
 
+// checkAddress checks the form of a URL. Its error continues a sentence that starts with the name of the setting.
 func checkAddress(text string) error {
 	if !graphqlclient.IsURL(text) {
 		return errors.New("must be like https://host/path")
@@ -259,20 +262,14 @@ func (c *Client) OneTimeToken(ctx context.Context, tenant, runtimeID string) (To
 	return Token{Token: secret.String(answer.Result.Token), ConnectorURL: answer.Result.ConnectorURL}, nil
 }
 
+// runtimeOf converts the generated type, whose optional fields are pointers.
 func runtimeOf(answer *wire.RuntimeFields) Runtime {
-	runtime := Runtime{ID: answer.Id, Name: answer.Name}
-
-	if answer.Description != nil {
-		runtime.Description = *answer.Description
+	return Runtime{
+		ID: answer.Id, Name: answer.Name, Description: ptr.Deref(answer.Description, ""), Labels: ptr.Deref(answer.Labels, nil),
 	}
-
-	if answer.Labels != nil {
-		runtime.Labels = *answer.Labels
-	}
-
-	return runtime
 }
 
+// optional returns nil for "", so that the request omits the field.
 func optional(text string) *string {
 	if text == "" {
 		return nil

@@ -42,6 +42,7 @@ func (e *extensions) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// codeUnauthorized is Director's code for a rejected access token. A gateway reports the same with HTTP status 401.
 const codeUnauthorized = 26
 
 // meaning describes the error for one code of Director.

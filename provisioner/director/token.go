@@ -37,6 +37,7 @@ type tokens struct {
 	goodUntil time.Time
 }
 
+// newTokens returns an empty cache. It limits the size of responses, which the OAuth library does not.
 func newTokens(credentials Credentials, client *http.Client) *tokens {
 	limited := *client
 	limited.Transport = upstream.Bounded(longestToken)(client.Transport)
@@ -98,6 +99,7 @@ func (t *tokens) discard(refused string) {
 	}
 }
 
+// lock waits for its turn, or fails when the context ends. A mutex would make a caller wait beyond its timeout.
 func (t *tokens) lock(ctx context.Context) error {
 	select {
 	case t.turn <- struct{}{}:
@@ -110,8 +112,8 @@ func (t *tokens) lock(ctx context.Context) error {
 
 func (t *tokens) unlock() { <-t.turn }
 
-// refusedToken turns an error of the token request into one of package failure. Its text contains neither the address nor the
-// response, which may contain secrets.
+// refusedToken turns an error of the token request into an error of package failure. Its text contains neither the address nor
+// the response, which may contain secrets.
 func refusedToken(ctx context.Context, err error) error {
 	if known, ok := errors.AsType[*failure.Error](err); ok { // The concurrency limit or the circuit breaker rejects the request.
 		return known

@@ -6,6 +6,7 @@ import (
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -35,6 +36,7 @@ func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 	case existing.DeletionTimestamp != nil:
 		return BeingRemoved(existing)
 	default:
+		// An earlier attempt has created the Shoot. Gardener may have changed it since.
 		objects.Keep(existing)
 	}
 
@@ -55,6 +57,7 @@ func (c *Client) Change(ctx context.Context, read *gardencorev1beta1.Shoot, obje
 		return BeingRemoved(read)
 	}
 
+	// With these fields, the API server rejects the apply if the Shoot has changed or was created again.
 	objects.Shoot.UID, objects.Shoot.ResourceVersion = read.UID, read.ResourceVersion
 
 	if err := c.write(ctx, objects); err != nil {
@@ -81,6 +84,8 @@ func (c *Client) write(ctx context.Context, objects *shoot.Objects) error {
 	return c.apply(ctx, objects.Shoot, "applying the Shoot %q")
 }
 
+// apply sends one server-side apply. It takes over fields that another field manager has changed, such as an operator with
+// kubectl: the order decides about the fields that it sets. doing is a format for the name of the object.
 func (c *Client) apply(ctx context.Context, object client.Object, doing string) error {
 	manifest, err := shoot.Manifest(object)
 	if err != nil {
@@ -148,14 +153,9 @@ func (c *Client) ConfigMapOwners(ctx context.Context) ([]string, error) {
 
 // referred returns the name of the ConfigMap to which the Shoot refers, or "".
 func referred(present *gardencorev1beta1.Shoot) string {
-	if present == nil {
+	if present == nil || present.Spec.Kubernetes.KubeAPIServer == nil {
 		return ""
 	}
 
-	server := present.Spec.Kubernetes.KubeAPIServer
-	if server == nil || server.StructuredAuthentication == nil {
-		return ""
-	}
-
-	return server.StructuredAuthentication.ConfigMapName
+	return ptr.Deref(present.Spec.Kubernetes.KubeAPIServer.StructuredAuthentication, gardencorev1beta1.StructuredAuthentication{}).ConfigMapName
 }

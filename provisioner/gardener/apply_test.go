@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// trusting returns the objects of a cluster that trusts an identity provider.
+// trusting returns the objects of a cluster that trusts the identity provider with this issuer.
 func (b fixture) trusting(issuer string) *shoot.Objects {
 	b.Helper()
 
@@ -24,7 +24,7 @@ func (b fixture) trusting(issuer string) *shoot.Objects {
 	})
 }
 
-// configMaps returns the names of the ConfigMaps in the project, which Shoots refer to.
+// configMaps returns the sorted names of the ConfigMaps in the project.
 func (b fixture) configMaps() []string {
 	b.Helper()
 
@@ -65,7 +65,7 @@ func TestChange(t *testing.T) {
 	}
 
 	if diff := cmp.Diff([]string{after.Spec.Kubernetes.KubeAPIServer.StructuredAuthentication.ConfigMapName}, b.configMaps()); diff != "" {
-		t.Errorf("the ConfigMaps are not those that the Shoot refers to, -want +got:\n%s", diff)
+		t.Errorf("the ConfigMaps differ from the references of the Shoot, -want +got:\n%s", diff)
 	}
 
 	b.change(after, b.order(runtimeID))
@@ -75,8 +75,8 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// TestChangeRemovesDroppedPool: server-side apply removes only fields that it wrote itself, so creation and change have to use
-// the same field manager.
+// TestChangeRemovesDroppedPool verifies that creation and change use the same field manager: a server-side apply removes only
+// fields that its own manager has set.
 func TestChangeRemovesDroppedPool(t *testing.T) {
 	b := newFixture(t)
 	more := func(config *spec.Cluster) {
@@ -103,8 +103,8 @@ func TestChangeRemovesDroppedPool(t *testing.T) {
 	}
 }
 
-// TestRepeatedCreationKeepsKubernetesVersion: between a creation that failed late and its retry, Gardener may have maintained the
-// cluster.
+// TestRepeatedCreationKeepsKubernetesVersion simulates that Gardener upgrades the cluster between a failed creation and its
+// retry.
 func TestRepeatedCreationKeepsKubernetesVersion(t *testing.T) {
 	b := newFixture(t)
 	b.apply(runtimeID)
@@ -123,7 +123,7 @@ func TestRepeatedCreationKeepsKubernetesVersion(t *testing.T) {
 	}
 }
 
-// TestStaleChangeIsRejected: a replica that paused between reading and writing must not overwrite a newer change.
+// TestStaleChangeIsRejected simulates a replica that is paused after it has read the Shoot. It must not overwrite a newer change.
 func TestStaleChangeIsRejected(t *testing.T) {
 	b := newFixture(t)
 	b.apply(runtimeID)
@@ -149,7 +149,7 @@ func TestStaleChangeIsRejected(t *testing.T) {
 func TestChangeOfDeletedShoot(t *testing.T) {
 	b := newFixture(t)
 	b.apply(runtimeID)
-	b.held()
+	b.addFinalizer()
 
 	if err := b.shoots.Delete(t.Context(), name, runtimeID); err != nil {
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func TestTidy(t *testing.T) {
 	}
 
 	if owners, err := b.shoots.ConfigMapOwners(t.Context()); err != nil || !slices.Equal(owners, []string{runtimeID}) {
-		t.Errorf("their labels name %v, %v", owners, err)
+		t.Errorf("got owners %v, %v", owners, err)
 	}
 
 	for _, c := range []struct {
@@ -193,7 +193,7 @@ func TestTidy(t *testing.T) {
 		}
 
 		if names := b.configMaps(); len(names) != c.want {
-			t.Errorf("%s: left are %v, want %d", c.reason, names, c.want)
+			t.Errorf("%s: remaining ConfigMaps: %v, want %d", c.reason, names, c.want)
 		}
 	}
 }

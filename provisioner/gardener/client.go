@@ -52,8 +52,8 @@ func (c *Client) list(ctx context.Context, into client.ObjectList, options ...cl
 	return c.connection().List(ctx, into, append(options, client.InNamespace(c.namespace))...)
 }
 
-// Probe lists a single Shoot, which tests the connection, the credentials and the permissions. The health check and the recovery
-// of the circuit breaker call it.
+// Probe lists a single Shoot, which tests the connection, the credentials and the permissions. The recovery of the circuit
+// breaker calls it.
 func (c *Client) Probe(ctx context.Context) error {
 	return explain(c.list(ctx, &gardencorev1beta1.ShootList{}, client.Limit(1)), "listing one Shoot")
 }

@@ -22,7 +22,7 @@ import (
 
 var shoots = schema.GroupResource{Group: "core.gardener.cloud", Resource: "shoots"}
 
-// through returns the client under test; the interceptor sees its calls to the garden.
+// through returns a client under test whose calls pass the interceptor.
 func (b fixture) through(funcs interceptor.Funcs) *gardener.Client {
 	return gardener.New(interceptor.NewClient(b.garden.Client(), funcs), b.garden.Namespace())
 }
@@ -35,11 +35,11 @@ func TestApplyIsIdempotent(t *testing.T) {
 	b.apply(runtimeID)
 
 	if again := b.get(); again.UID != first.UID || again.Generation != first.Generation {
-		t.Errorf("the second call made %s generation %d of %s generation %d", again.UID, again.Generation, first.UID, first.Generation)
+		t.Errorf("the second call turned UID %s, generation %d, into UID %s, generation %d", again.UID, again.Generation, first.UID, first.Generation)
 	}
 
 	if first.Annotations[shoot.AnnotationRuntimeID] != runtimeID || first.Labels[shoot.LabelAccount] != "acme" {
-		t.Errorf("the Shoot does not name its runtime: %v %v", first.Labels, first.Annotations)
+		t.Errorf("the Shoot lacks the ID of its runtime: labels %v, annotations %v", first.Labels, first.Annotations)
 	}
 
 	changed := b.order(runtimeID)
@@ -52,11 +52,11 @@ func TestApplyIsIdempotent(t *testing.T) {
 
 	after := b.get()
 	if after.UID != first.UID || after.Spec.Provider.Workers[0].Maximum != 9 {
-		t.Errorf("the change gave %s with at most %d machines", after.UID, after.Spec.Provider.Workers[0].Maximum)
+		t.Errorf("after the change: UID %s with at most %d machines", after.UID, after.Spec.Provider.Workers[0].Maximum)
 	}
 
 	if value, left := after.Annotations[shoot.AnnotationLegacyRuntimeID]; left {
-		t.Errorf("a field that the order omits keeps its value %q", value)
+		t.Errorf("a field that the order omits has the value %q", value)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestApplyRetriesFailedShoot(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		state  gardencorev1beta1.LastOperationState
-		want   int64 // retries that two calls request from Gardener
+		want   int64 // number of retries that two calls request from Gardener
 	}{
 		"failed":    {"Gardener retries a failed operation only on request; one request is enough", gardencorev1beta1.LastOperationStateFailed, 1},
 		"in error":  {"Gardener retries without a request", gardencorev1beta1.LastOperationStateError, 0},
@@ -106,7 +106,7 @@ func TestApplyRetriesFailedShoot(t *testing.T) {
 			b.apply(runtimeID)
 
 			if asked := b.get().Generation - before.Generation; asked != c.want {
-				t.Errorf("%s: asked %d times, want %d", c.reason, asked, c.want)
+				t.Errorf("%s: got %d requests, want %d", c.reason, asked, c.want)
 			}
 		})
 	}
@@ -138,7 +138,7 @@ func TestApplyRejectsForeignShoots(t *testing.T) {
 			"a change would not stop the deletion",
 			func(b fixture) {
 				b.apply(runtimeID)
-				b.held()
+				b.addFinalizer()
 
 				if err := b.shoots.Delete(b.Context(), name, runtimeID); err != nil {
 					b.Fatal(err)
@@ -155,7 +155,7 @@ func TestApplyRejectsForeignShoots(t *testing.T) {
 
 			err := b.shoots.Apply(t.Context(), b.order(runtimeID))
 			if known := failure.Of(err); !failure.Is(err, failure.Conflict) || !strings.Contains(known.Text, c.want) || known.Reason != c.because {
-				t.Errorf("%s: got %v because of %q", c.reason, err, known.Reason)
+				t.Errorf("%s: got %v with reason %q", c.reason, err, known.Reason)
 			}
 
 			if diff := cmp.Diff(before, b.get()); diff != "" {
@@ -201,14 +201,14 @@ func TestDelete(t *testing.T) {
 		wantGone bool
 		wantLeft bool // unchanged
 	}{
-		"exists":  {"Gardener rejects a deletion without confirmation", func(b fixture) { b.apply(runtimeID) }, true, false},
-		"gone":    {"a missing Shoot needs no deletion", func(fixture) {}, true, false},
-		"held":    {"a finalizer delays the deletion", func(b fixture) { b.apply(runtimeID); b.held() }, false, false},
-		"foreign": {"the Shoot of this name belongs to another runtime", func(b fixture) { b.apply("runtime-2") }, false, true},
+		"exists":    {"Gardener rejects a deletion without confirmation", func(b fixture) { b.apply(runtimeID) }, true, false},
+		"missing":   {"a missing Shoot needs no deletion", func(fixture) {}, true, false},
+		"finalizer": {"a finalizer delays the deletion", func(b fixture) { b.apply(runtimeID); b.addFinalizer() }, false, false},
+		"foreign":   {"the Shoot of this name belongs to another runtime", func(b fixture) { b.apply("runtime-2") }, false, true},
 		"being deleted by somebody else": {
 			"the confirmation is added nevertheless", func(b fixture) {
 				b.apply(runtimeID)
-				b.held()
+				b.addFinalizer()
 
 				if err := b.shoots.Delete(b.Context(), name, runtimeID); err != nil {
 					b.Fatal(err)
@@ -302,14 +302,14 @@ func TestRetry(t *testing.T) {
 
 	existing := b.get()
 
-	for range 2 { // the second time Gardener has not seen the annotation yet
+	for range 2 { // During the second call, the annotation is still present.
 		if err := counted.Retry(t.Context(), existing); err != nil {
 			t.Fatal(err)
 		}
 	}
 
 	if patches != 1 || b.get().Annotations["gardener.cloud/operation"] != "retry" && b.get().Generation == existing.Generation {
-		t.Errorf("asked %d times: %v", patches, b.get().Annotations)
+		t.Errorf("got %d requests, annotations %v", patches, b.get().Annotations)
 	}
 }
 

@@ -79,6 +79,7 @@ func found(shoot *gardencorev1beta1.Shoot) []Meaning {
 
 	for _, problem := range shoot.Status.LastErrors {
 		for _, code := range problem.Codes {
+			// A newer Gardener may report codes that this list does not contain.
 			meaning := Meaning{Code: code, Kind: failure.Permanent}
 			if i := slices.IndexFunc(known, func(m Meaning) bool { return m.Code == code }); i >= 0 {
 				meaning = known[i]

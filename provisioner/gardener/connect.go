@@ -100,6 +100,7 @@ func Follow(kubeconfigPath string, files *reload.Watcher, namespace string, wrap
 		return nil, err
 	}
 
+	// The watcher's goroutine calls this function one change at a time, so former needs no lock.
 	var former connection
 
 	reload.Watch(files, connections, func(taken connection) {

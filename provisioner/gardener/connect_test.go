@@ -24,16 +24,16 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
 
-// patience bounds the wait for an expected event.
+// patience is the timeout of a test that waits for an event.
 const patience = 2 * time.Minute
 
-// tokenServer is an API server of Gardener that accepts the current token. A running watch survives a change of the token.
+// tokenServer is an API server of Gardener that accepts only the current token. Running watches continue when the token changes.
 type tokenServer struct {
 	*testing.T
 
 	token        atomic.Value
-	began, ended chan string // the tokens of watches
-	appear       chan string // names of Shoots for the watches to report
+	began, ended chan string // the tokens of watches that start and end
+	appear       chan string // names of Shoots that a watch reports
 	url          string
 	authority    []byte
 }
@@ -42,7 +42,7 @@ func newTokenServer(t *testing.T) *tokenServer {
 	t.Helper()
 
 	made := &tokenServer{T: t, began: make(chan string, 9), ended: make(chan string, 9), appear: make(chan string)}
-	server := httptest.NewTLSServer(made) // client-go sends no credentials without TLS
+	server := httptest.NewTLSServer(made) // Without TLS, client-go sends no credentials.
 	t.Cleanup(server.Close)
 	made.url, made.authority = server.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 
@@ -65,7 +65,7 @@ func (s *tokenServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/apis/core.gardener.cloud/v1beta1":
 		fmt.Fprint(w, `{"kind":"APIResourceList","groupVersion":"core.gardener.cloud/v1beta1",
 			"resources":[{"name":"shoots","kind":"Shoot","namespaced":true}]}`)
-	case r.URL.Query().Get("sendInitialEvents") == "true": // the client falls back to a list
+	case r.URL.Query().Get("sendInitialEvents") == "true": // The client falls back to a list.
 		refuse(http.StatusUnprocessableEntity, "Invalid")
 	case r.URL.Query().Get("watch") == "true":
 		s.watch(w, r, shown)
@@ -96,7 +96,7 @@ func (s *tokenServer) watch(w http.ResponseWriter, r *http.Request, shown string
 	}
 }
 
-// follower is a client that follows its kubeconfig, with the events of its watch.
+// follower is a client returned by Follow, with the events of its watch.
 type follower struct {
 	*testing.T
 
@@ -108,7 +108,7 @@ type follower struct {
 	reported chan string
 }
 
-// follow starts a client with the token first.
+// follow starts a client whose kubeconfig contains the token "first".
 func follow(t *testing.T) follower {
 	t.Helper()
 
@@ -134,7 +134,7 @@ func follow(t *testing.T) follower {
 	return f
 }
 
-// write replaces the file by a kubeconfig with the token, or by an invalid one if the token is empty.
+// write writes a kubeconfig with the token. An empty token makes the file invalid.
 func (f follower) write(token string) {
 	f.Helper()
 
@@ -151,7 +151,7 @@ func (f follower) write(token string) {
 	}
 }
 
-// rewrite calls write and advances the clock by the polling interval.
+// rewrite calls write, then advances the clock by the polling interval of the file.
 func (f follower) rewrite(token string) {
 	f.Helper()
 	f.write(token)
@@ -179,12 +179,12 @@ func (f follower) until(what string, holds func() bool) {
 
 	for deadline := time.Now().Add(patience); !holds(); <-look.C {
 		if time.Now().After(deadline) {
-			f.Fatalf("%s: did not happen", what)
+			f.Fatalf("timeout: %s", what)
 		}
 	}
 }
 
-// rejected reports whether the metric has the value.
+// rejected returns a condition: the metric counts this number of invalid files.
 func (f follower) rejected(want int) func() bool {
 	text := fmt.Sprintf("# HELP environment_broker_files_rejected 1 while a changed file is rejected as invalid or unreadable; "+
 		"its last valid contents stay in use.\n# TYPE environment_broker_files_rejected gauge\n"+
@@ -195,11 +195,11 @@ func (f follower) rejected(want int) func() bool {
 
 func (f follower) letIn() bool { return f.client.Probe(f.Context()) == nil }
 
-// TestKubeconfigIsFollowed: an operator writes new credentials to the file, then revokes the old ones.
+// TestKubeconfigIsFollowed simulates an operator who writes new credentials to the file and then revokes the old credentials.
 func TestKubeconfigIsFollowed(t *testing.T) {
 	f := follow(t)
 
-	f.server.token.Store("second") // the running watch continues
+	f.server.token.Store("second") // The running watch continues.
 	f.rewrite("second")
 	f.heard("the watch of the old credentials ends", f.server.ended, "first")
 	f.heard("another one starts with the new credentials", f.server.began, "second")
@@ -213,7 +213,7 @@ func TestKubeconfigIsFollowed(t *testing.T) {
 	}
 }
 
-// TestExpiredCredentialsAreReplaced: the old credentials expire before the new ones are valid.
+// TestExpiredCredentialsAreReplaced simulates credentials that expire before Gardener accepts the new credentials.
 func TestExpiredCredentialsAreReplaced(t *testing.T) {
 	f := follow(t)
 	f.server.token.Store("second")
@@ -222,7 +222,7 @@ func TestExpiredCredentialsAreReplaced(t *testing.T) {
 		t.Errorf("rejected credentials returned %v, want a transient error", err)
 	}
 
-	f.rewrite("third") // Gardener does not accept it yet
+	f.rewrite("third") // Gardener does not accept the new token yet.
 	f.heard("the watch of the old credentials ends", f.server.ended, "first")
 	f.rewrite("second")
 	f.heard("the watch starts once the token is accepted", f.server.began, "second")

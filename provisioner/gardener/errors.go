@@ -12,10 +12,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-const notAsItShould = "Gardener does not respond correctly"
+// misbehaving is the text for errors that are not a decision of Gardener: timeouts, broken connections, internal errors.
+const misbehaving = "Gardener does not respond correctly"
 
-// explain turns an error of Gardener's API into one of package failure; nil stays nil. doing and args describe the failed action,
-// such as "reading the Shoot".
+// explain turns an error of Gardener's API into an error of package failure; nil stays nil. doing and args describe the failed
+// action, such as "reading the Shoot".
 func explain(err error, doing string, args ...any) error {
 	if err == nil {
 		return nil
@@ -47,7 +48,7 @@ func meant(err error) (kind failure.Kind, said string) {
 	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
 		// The server is not an API server, or does not serve Shoots. Its HTTP 404 must not count as NotFound: the Provisioner
 		// would regard an existing cluster as deleted.
-		return failure.Transient, notAsItShould
+		return failure.Transient, misbehaving
 	case apierrors.IsNotFound(err):
 		return failure.NotFound, "Gardener has no such object"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
@@ -61,7 +62,7 @@ func meant(err error) (kind failure.Kind, said string) {
 	case apierrors.IsAlreadyExists(err):
 		return failure.Conflict, "it exists already"
 	default:
-		return failure.Transient, notAsItShould
+		return failure.Transient, misbehaving
 	}
 }
 

@@ -36,7 +36,7 @@ func TestErrorsOfGardener(t *testing.T) {
 	}{
 		"not found": {reason: "the object does not exist", err: apierrors.NewNotFound(shoots, name), want: failure.NotFound, wantReason: "NotFound", wantText: "no such object"},
 		"not Gardener": {
-			reason: "a 404 of a proxy, or of an API server without Shoots, says nothing about a Shoot: if it counted as deleted, " +
+			reason: "a 404 of a proxy, or of an API server without Shoots, is not an answer about the Shoot: if the Shoot counted as deleted, " +
 				"its cluster would be forgotten",
 			err:  apierrors.NewGenericServerResponse(http.StatusNotFound, "get", shoots, name, "404 page not found", 0, true),
 			want: failure.Transient, wantReason: "NotFound", wantText: "does not respond correctly: the server could not find the requested resource",
@@ -96,21 +96,21 @@ func TestErrorsOfGardener(t *testing.T) {
 			known := failure.Of(err)
 
 			if known.Kind != c.want || known.Reason != c.wantReason || known.Component != failure.ComponentGardenerClient || !errors.Is(err, c.err) {
-				t.Errorf("%s: got %s because of %q in %q: %v", c.reason, known.Kind, known.Reason, known.Component, err)
+				t.Errorf("%s: got %s with reason %q in %q: %v", c.reason, known.Kind, known.Reason, known.Component, err)
 			}
 
 			if !strings.HasPrefix(known.Text, `reading the Shoot "c-first"`) || !strings.Contains(known.Text, c.wantText) {
-				t.Errorf("%s: the text is %q", c.reason, known.Text)
+				t.Errorf("%s: got text %q", c.reason, known.Text)
 			}
 
 			if c.wantNotText != "" && strings.Contains(known.Text, c.wantNotText) {
-				t.Errorf("%s: the text is %q", c.reason, known.Text)
+				t.Errorf("%s: got text %q", c.reason, known.Text)
 			}
 		})
 	}
 }
 
-// TestEachCallExplainsItsErrors makes each call of a client fail.
+// TestEachCallExplainsItsErrors makes each method of the client fail.
 func TestEachCallExplainsItsErrors(t *testing.T) {
 	away := errors.New("dial tcp 10.1.2.3:443: refused")
 
@@ -157,7 +157,7 @@ func TestEachCallExplainsItsErrors(t *testing.T) {
 	}
 }
 
-// TestSilentGardener leaves each call of a client unanswered: a worker must not hang.
+// TestSilentGardener delays the response to each call of the client beyond the timeout: a worker must not hang.
 func TestSilentGardener(t *testing.T) {
 	calls := map[string]func(ctx context.Context, b fixture, shoots *gardener.Client) error{
 		"reading": func(ctx context.Context, _ fixture, shoots *gardener.Client) error {
@@ -224,7 +224,7 @@ func TestSilentGardener(t *testing.T) {
 				err := call(t.Context(), b, shoots)
 
 				if took := time.Since(began); !failure.Is(err, failure.Transient) || took > time.Minute {
-					t.Errorf("it ends after %s with %v", took, err)
+					t.Errorf("the call ends after %s with %v", took, err)
 				}
 			})
 		})

@@ -20,7 +20,7 @@ const (
 	runtimeID = "runtime-1"
 )
 
-// fixture is a garden without controllers, with the client under test.
+// fixture is a fake garden without controllers, with the client under test.
 type fixture struct {
 	*testing.T
 
@@ -39,14 +39,14 @@ func newFixture(t *testing.T) fixture {
 	return fixture{T: t, garden: memory, shoots: gardener.New(memory.Client(), memory.Namespace())}
 }
 
-// order returns the objects of a runtime's cluster.
+// order returns the objects for the cluster of a runtime.
 func (b fixture) order(runtimeID string) *shoot.Objects {
 	b.Helper()
 
 	return b.orderWith(runtimeID, func(*spec.Cluster) {})
 }
 
-// orderWith returns order with a changed specification.
+// orderWith is order with a change of the cluster's specification.
 func (b fixture) orderWith(runtimeID string, change func(config *spec.Cluster)) *shoot.Objects {
 	b.Helper()
 
@@ -73,7 +73,7 @@ func (b fixture) orderWith(runtimeID string, change func(config *spec.Cluster)) 
 	return built
 }
 
-// apply applies the Shoot of the runtime.
+// apply creates or updates the Shoot of the runtime.
 func (b fixture) apply(runtimeID string) {
 	b.Helper()
 
@@ -82,8 +82,8 @@ func (b fixture) apply(runtimeID string) {
 	}
 }
 
-// held adds a finalizer to the Shoot, as gardenlets do, which delays its deletion.
-func (b fixture) held() {
+// addFinalizer adds a finalizer to the Shoot, which delays its deletion. Gardenlets add such finalizers.
+func (b fixture) addFinalizer() {
 	b.Helper()
 
 	existing := b.get()
@@ -94,7 +94,7 @@ func (b fixture) held() {
 	}
 }
 
-// get reads the Shoot without the client under test.
+// get reads the Shoot directly from the fake garden.
 func (b fixture) get() *gardencorev1beta1.Shoot {
 	b.Helper()
 
@@ -106,7 +106,7 @@ func (b fixture) get() *gardencorev1beta1.Shoot {
 	return existing
 }
 
-// run runs the part until the test ends.
+// run runs the function in the background until the test ends.
 func run(t *testing.T, part func(context.Context) error) {
 	t.Helper()
 

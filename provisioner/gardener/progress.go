@@ -52,11 +52,13 @@ func ProgressOf(shoot *gardencorev1beta1.Shoot) Progress {
 	case gardencorev1beta1.LastOperationStateSucceeded:
 		progress.Done, progress.Message = true, last.Description
 	case gardencorev1beta1.LastOperationStateFailed:
+		// The error codes decide whether a retry can help.
 		progress.fail(shoot)
 	case gardencorev1beta1.LastOperationStateError:
 		progress.Message = fmt.Sprintf("Gardener is at %d%% and retries: %s", last.Progress, problems(shoot))
 	default:
 		progress.Message = fmt.Sprintf("Gardener is at %d%%: %s", last.Progress, last.Description)
+		// Earlier errors may explain a lack of progress, even while Gardener works again.
 		if len(shoot.Status.LastErrors) > 0 {
 			progress.Message += "; earlier problems: " + problems(shoot)
 		}

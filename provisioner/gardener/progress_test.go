@@ -20,7 +20,7 @@ const (
 	older  = 2
 )
 
-// shootAt returns a Shoot whose last operation, on the generation, is in the state, with one error per code.
+// shootAt returns a Shoot of this generation. Its last operation is in the state and has an error for each code.
 func shootAt(generation int64, state gardencorev1beta1.LastOperationState, codes ...gardencorev1beta1.ErrorCode) *gardencorev1beta1.Shoot {
 	shoot := &gardencorev1beta1.Shoot{
 		ObjectMeta: metav1.ObjectMeta{Name: "c-first", Generation: newest},
@@ -119,21 +119,21 @@ func TestFailureOfEachCode(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		codes  codes
-		want   failure.Kind // empty: transient
+		want   failure.Kind // empty for a transient failure
 	}{
-		"rate limit":                {"it passes", codes{gardencorev1beta1.ErrorInfraRateLimitsExceeded}, ""},
-		"retryable dependency":      {"it passes", codes{gardencorev1beta1.ErrorRetryableInfraDependencies}, ""},
-		"retryable configuration":   {"it passes", codes{gardencorev1beta1.ErrorRetryableConfigurationProblem}, ""},
+		"rate limit":                {"the cause is temporary", codes{gardencorev1beta1.ErrorInfraRateLimitsExceeded}, ""},
+		"retryable dependency":      {"the cause is temporary", codes{gardencorev1beta1.ErrorRetryableInfraDependencies}, ""},
+		"retryable configuration":   {"the cause is temporary", codes{gardencorev1beta1.ErrorRetryableConfigurationProblem}, ""},
 		"all of them":               {"all codes are transient", codes{gardencorev1beta1.ErrorInfraRateLimitsExceeded, gardencorev1beta1.ErrorRetryableInfraDependencies}, ""},
-		"quota":                     {"the account's limit is used up", codes{gardencorev1beta1.ErrorInfraQuotaExceeded}, failure.Quota},
-		"depleted":                  {"the infrastructure has no more", codes{gardencorev1beta1.ErrorInfraResourcesDepleted}, failure.Quota},
+		"quota":                     {"the quota of the account is exhausted", codes{gardencorev1beta1.ErrorInfraQuotaExceeded}, failure.Quota},
+		"depleted":                  {"the provider has no capacity", codes{gardencorev1beta1.ErrorInfraResourcesDepleted}, failure.Quota},
 		"unauthenticated":           {"the credentials are wrong", codes{gardencorev1beta1.ErrorInfraUnauthenticated}, failure.Denied},
-		"unauthorized":              {"the credentials allow too little", codes{gardencorev1beta1.ErrorInfraUnauthorized}, failure.Denied},
+		"unauthorized":              {"the credentials lack a permission", codes{gardencorev1beta1.ErrorInfraUnauthorized}, failure.Denied},
 		"dependencies":              {"a resource in use may become free", codes{gardencorev1beta1.ErrorInfraDependencies}, ""},
 		"configuration":             {"an operator has to act", codes{gardencorev1beta1.ErrorConfigurationProblem}, failure.Permanent},
 		"cleanup":                   {"an operator has to act", codes{gardencorev1beta1.ErrorCleanupClusterResources}, failure.Permanent},
 		"webhook":                   {"an operator has to act", codes{gardencorev1beta1.ErrorProblematicWebhook}, failure.Permanent},
-		"of a later version":        {"an unknown code is permanent", codes{"ERR_NEW"}, failure.Permanent},
+		"future code":               {"an unknown code is permanent", codes{"ERR_NEW"}, failure.Permanent},
 		"none":                      {"an unknown code is permanent", nil, failure.Permanent},
 		"transient and quota":       {"one permanent code is enough", codes{gardencorev1beta1.ErrorInfraRateLimitsExceeded, gardencorev1beta1.ErrorInfraQuotaExceeded}, failure.Quota},
 		"quota and configuration":   {"the quota has the clearest remedy", codes{gardencorev1beta1.ErrorConfigurationProblem, gardencorev1beta1.ErrorInfraQuotaExceeded}, failure.Quota},
@@ -171,7 +171,7 @@ func TestFailureOfEachCode(t *testing.T) {
 	}
 }
 
-// reasonOf returns the reason of a failure, which clients compare with Gardener's codes.
+// reasonOf returns the reason of a failure with these codes, in the form that clients compare.
 func reasonOf(codes []gardencorev1beta1.ErrorCode) string {
 	if len(codes) == 0 {
 		return "Failed"

@@ -59,6 +59,7 @@ func (c *Client) Watch(ctx context.Context, changed func(name string)) error {
 	}
 
 	report := func(object any) {
+		// The informer wraps an object if it has missed the event of the deletion.
 		if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = gone.Obj
 		}

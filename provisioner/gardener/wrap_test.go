@@ -114,6 +114,6 @@ func TestRejectedRequestExplainsItself(t *testing.T) {
 
 	if known.Kind != failure.Transient || known.Reason != "away" || known.Component != "gardener" ||
 		known.Text != `reading the Shoot "c-first": Gardener is unavailable` {
-		t.Errorf("got %s because of %q in %q: %s", known.Kind, known.Reason, known.Component, known.Text)
+		t.Errorf("got %s with reason %q in %q: %s", known.Kind, known.Reason, known.Component, known.Text)
 	}
 }

@@ -22,7 +22,7 @@ const (
 	maxTokens = 10_000
 	maxFields = 1000
 	maxDepth  = 20
-	maxCost   = 100 // see limits
+	maxCost   = 100 // sum of the costs of all fields
 
 	// cachedQueries is the number of parsed requests in memory.
 	cachedQueries = 500

@@ -44,7 +44,7 @@ func costs() map[string]int {
 	}
 }
 
-// costOf returns the cost of a field. Every mutation writes.
+// costOf returns the cost of a field. All mutations have the cost of a call, because they write to the database.
 func costOf(field *ast.Field) int {
 	if field.ObjectDefinition.Name == "Mutation" {
 		return costOfCall

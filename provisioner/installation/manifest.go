@@ -173,6 +173,7 @@ func fill(node *yaml.Node, value func(key string) (string, bool)) error {
 		return fillText(node, value)
 	}
 	for i, child := range node.Content {
+		// In a mapping, keys and values alternate.
 		if name := node.Kind == yaml.MappingNode && i%2 == 0; name {
 			continue
 		}

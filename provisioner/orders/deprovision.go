@@ -14,7 +14,7 @@ import (
 // stops at its next safe point; the removal starts after that. During and after a removal it returns the operation of that removal
 // for any key. After a failed removal it accepts a new one, since a cluster may be left.
 func (s *Service) Deprovision(ctx context.Context, caller Caller, runtimeID string) (string, error) {
-	wanted := request{runtimeID: runtimeID, does: operation.Deprovisions}
+	wanted := request{runtimeID: runtimeID, fulfilledBy: operation.Deprovisions}
 
 	status, err := s.transact(ctx, func(tx storage.Tx) (operation.Status, error) {
 		runtime, err := s.owned(ctx, tx, caller.Tenant, runtimeID)

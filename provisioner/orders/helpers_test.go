@@ -211,7 +211,7 @@ func (f *fixture) claimDue() map[string]process.Record {
 	return records
 }
 
-// end ends a claimed operation in the state.
+// end ends a claimed operation with the state.
 func (f *fixture) end(record process.Record, state process.State) {
 	f.Helper()
 
@@ -225,7 +225,7 @@ func (f *fixture) end(record process.Record, state process.State) {
 	}
 }
 
-// finish claims an operation and ends it in the state.
+// finish claims an operation and ends it with the state.
 func (f *fixture) finish(operationID string, state process.State) {
 	f.Helper()
 

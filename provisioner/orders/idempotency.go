@@ -17,13 +17,13 @@ const HeaderIdempotencyKey = "Idempotency-Key"
 type request struct {
 	// runtimeID is empty for a new runtime.
 	runtimeID string
-	// does reports whether an operation of the kind carries out the request.
-	does func(kind string) bool
+	// fulfilledBy reports whether an operation of the kind carries out the request.
+	fulfilledBy func(kind string) bool
 }
 
 // requestFor returns the request for an operation of the kind on an existing runtime.
 func requestFor(runtimeID, kind string) request {
-	return request{runtimeID: runtimeID, does: func(other string) bool { return other == kind }}
+	return request{runtimeID: runtimeID, fulfilledBy: func(other string) bool { return other == kind }}
 }
 
 // once returns the operation of an earlier request with the caller's key, or calls accept for a new request. Requests that call
@@ -75,7 +75,7 @@ func (s *Service) earlier(ctx context.Context, tx storage.Tx, operationID string
 		return nil, err
 	}
 
-	if !request.does(record.Kind) || (request.runtimeID != "" && request.runtimeID != record.InstanceID) {
+	if !request.fulfilledBy(record.Kind) || (request.runtimeID != "" && request.runtimeID != record.InstanceID) {
 		return nil, failure.New(failure.Invalid, "the header %s was sent with another request, which created operation %s (%s): "+
 			"each request needs its own key", HeaderIdempotencyKey, record.ID, operation.PublicKind(record.Kind))
 	}

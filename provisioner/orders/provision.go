@@ -25,7 +25,7 @@ import (
 // failure.Transient if the database, Director or the release registry is unavailable. After a transient error the order may have
 // been accepted, so the caller repeats the order with the same key.
 func (s *Service) Provision(ctx context.Context, caller Caller, order spec.Runtime) (operation.Status, error) {
-	wanted := request{does: operation.Provisions}
+	wanted := request{fulfilledBy: operation.Provisions}
 
 	return s.once(ctx, caller, wanted, func() (operation.Status, error) { return s.provisionNew(ctx, caller, order, wanted) })
 }

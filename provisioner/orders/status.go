@@ -20,7 +20,7 @@ type RuntimeFields struct {
 
 // RuntimeStatus is a runtime as clients see it. Parts that were not selected, or could not be read, have their zero value.
 type RuntimeStatus struct {
-	// Operation is the newest operation. It is nil only if the status is invalid.
+	// Operation is the newest operation. It is nil only next to an error.
 	Operation *operation.Status
 	// Connection is the status of the runtime agent, pending unless it was selected.
 	Connection agent.Status

@@ -120,8 +120,8 @@ func reinstall(data *operation.Data, replacement replacement) error {
 var errNothingToRollBack = errors.New("nothing to roll back")
 
 // formerKyma returns the Kyma that the last upgrade replaced, from the data of that upgrade. A failed upgrade counts, because it
-// may have changed the cluster; a failed roll back does not, so that it can be repeated. After a successful roll back, or if the
-// runtime was provisioned again, there is none.
+// may have changed the cluster; a failed roll back does not, so that it can be repeated. After a successful roll back, and
+// after the runtime was provisioned again, the error has the cause errNothingToRollBack.
 func (s *Service) formerKyma(ctx context.Context, tx storage.Tx, runtimeID string) (spec.Kyma, error) {
 	past, err := s.Operations.OfInstance(ctx, tx, runtimeID)
 	if err != nil {

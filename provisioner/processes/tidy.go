@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// tidy deletes the objects that only the Shoot before the change referred to, such as the ConfigMap of an earlier identity provider.
-// It runs after Gardener has reconciled the change: until then Gardener may still read them.
+// tidy deletes objects that the changed Shoot no longer refers to, such as the ConfigMap of an earlier identity provider. It runs
+// after Gardener has reconciled the change: until then Gardener may still read the objects.
 func (o Options) tidy(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	present, err := o.Shoots.Get(ctx, op.Data.Runtime.ShootName)

@@ -28,11 +28,11 @@ func (o Options) verifyGone(ctx context.Context, op operation.Operation, log log
 		return op, 0, err
 	}
 
-	log.WithField("shoot", runtime.ShootName).Warn("the cluster was ordered late and is deleted again")
+	log.WithField("shoot", runtime.ShootName).Warn("deleting a cluster that was created after the start of its removal")
 
 	if err := o.Shoots.Delete(ctx, runtime.ShootName, runtime.ID); err != nil {
 		return op, 0, err
 	}
 
-	return process.Await(op, "a cluster that was ordered late is deleted again", o.Poll, o.Timeouts.Deletion)
+	return process.Await(op, "the cluster was created after the start of its removal and is deleted again", o.Poll, o.Timeouts.Deletion)
 }

@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(leakless{m}) }
 
-// leakless fails if the tests leak goroutines.
+// leakless is a testing.M that fails if the tests leak goroutines.
 type leakless struct{ *testing.M }
 
 func (l leakless) Run() int {
@@ -46,7 +46,7 @@ func (l leakless) Run() int {
 
 const tenant = "tenant-1"
 
-// fixture is a service that registers its runtimes in a simulated Director.
+// fixture is a service of orders that registers its runtimes in a fake Director.
 type fixture struct {
 	*testing.T
 
@@ -59,7 +59,7 @@ type fixture struct {
 	db        *storage.DB
 	rows      *runtimes.Store
 
-	refused error // the error of Check
+	refused error // the result of the service's Check
 }
 
 func newFixture(t *testing.T, db *storage.DB) *fixture {
@@ -107,7 +107,7 @@ func (f *fixture) Get(context.Context, string) (*gardencorev1beta1.Shoot, error)
 	return nil, errors.New("no cluster")
 }
 
-// credentials are valid for the simulated Director at the token endpoint.
+// credentials is the address of the token endpoint. It provides the credentials that the fake Director accepts.
 type credentials string
 
 func (c credentials) Read(context.Context) (director.ClientCredentials, error) {
@@ -149,7 +149,7 @@ func (f *fixture) care() {
 	}
 }
 
-// end ends all operations in the state.
+// end sets the final state of all operations.
 func (f *fixture) end(state string) {
 	f.Helper()
 
@@ -169,7 +169,7 @@ func (f *fixture) registered() []string {
 	return ids
 }
 
-// unsettled counts the rows of registrations that are not settled.
+// unsettled returns the number of rows of registrations. Settling a registration deletes its row.
 func (f *fixture) unsettled() int {
 	f.Helper()
 
@@ -181,7 +181,7 @@ func (f *fixture) unsettled() int {
 	return count
 }
 
-// registerAgain registers a runtime in Director, as the late call of a replica does.
+// registerAgain registers a runtime in Director without a row, like the late call of a paused replica.
 func (f *fixture) registerAgain(name string, labels map[string]any) error {
 	_, err := f.client.Register(f.Context(), tenant, director.Runtime{Name: name, Labels: labels})
 

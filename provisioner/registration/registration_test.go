@@ -56,8 +56,7 @@ func TestRefusedOrdersRegisterNothing(t *testing.T) {
 	})
 }
 
-// TestRetryAfterFaultMakesNoSecondRuntime injects a fault into each call to Director in turn, and sends the order again as
-// clients do.
+// TestRetryAfterFaultMakesNoSecondRuntime injects faults into each call to Director. Then it repeats the order, as clients do.
 func TestRetryAfterFaultMakesNoSecondRuntime(t *testing.T) {
 	each(t, func(f *fixture) {
 		for name, key := range map[string]string{"c-keyed": "key", "c-named": ""} {
@@ -91,7 +90,7 @@ func TestRetryAfterFaultMakesNoSecondRuntime(t *testing.T) {
 	})
 }
 
-// start removes all rows and registrations.
+// start deletes all rows and registrations, so that the next case starts from nothing.
 func (f *fixture) start() {
 	f.Helper()
 
@@ -134,7 +133,7 @@ func TestConcurrentAttemptsRegisterOneRuntime(t *testing.T) {
 	})
 }
 
-// TestIDOfADeletedRuntimeIsNotReused deprovisions a runtime without Director, which therefore still lists it.
+// TestIDOfADeletedRuntimeIsNotReused deletes a runtime without unregistering it, so Director still lists the runtime.
 func TestIDOfADeletedRuntimeIsNotReused(t *testing.T) {
 	each(t, func(f *fixture) {
 		first, err := f.provision(tenant, "", "c-first")
@@ -172,8 +171,8 @@ func TestCaretakerRemovesLeftovers(t *testing.T) {
 
 		labels := f.director.Runtimes()[0].Labels
 
-		// A frozen replica registers once more. Another replica dies before it accepts its order, and the order is not sent
-		// again.
+		// A paused replica registers the runtime a second time. Another replica crashes before it accepts its order, and the
+		// client does not repeat the order.
 		for _, left := range []string{"late", "never-accepted"} {
 			if left == "never-accepted" {
 				f.director.Inject(simulator.Fault{Operation: "registerRuntime", Lost: true})
@@ -208,8 +207,8 @@ func TestCaretakerRemovesLeftovers(t *testing.T) {
 	})
 }
 
-// TestAttemptDuringTheRemovalIsRefused makes Director unavailable while registrations are removed, so that the removal stays in
-// progress.
+// TestAttemptDuringTheRemovalIsRefused interrupts the removal of registrations by an outage of Director. Attempts of the order
+// must wait until the removal is complete.
 func TestAttemptDuringTheRemovalIsRefused(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.director.Inject(simulator.Fault{Operation: "registerRuntime", Lost: true})
@@ -264,7 +263,7 @@ func TestFailuresAreReportedUntilDirectorAccepts(t *testing.T) {
 			f.Errorf("the failure was reported already, but Director is called: %v", again)
 		}
 
-		// The repeated order fails again, after an operator has unregistered its runtime.
+		// The next order fails too. Meanwhile an operator has unregistered its runtime.
 		id, err := f.provision(tenant, "key-2", "c-first")
 		if err != nil || !slices.Equal(f.registered(), []string{id}) {
 			f.Fatalf("ordered again: %s, %v; registered are %v", id, err, f.registered())

@@ -46,6 +46,7 @@ func stage(name string, step process.Step[operation.Data]) process.Stage[operati
 	}
 }
 
+// describe is the step of the stage Described.
 type describe struct {
 	director Director
 	shoots   shoot.Reader
@@ -54,7 +55,8 @@ type describe struct {
 // Name implements process.Step.
 func (describe) Name() string { return "Describe_Runtime" }
 
-// Run implements process.Step.
+// Run implements process.Step. A repeated update sets the same labels. The condition stays Provisioning until the agent is
+// connected.
 func (s describe) Run(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	runtime := op.Data.Runtime
@@ -74,12 +76,13 @@ func (s describe) Run(ctx context.Context, op operation.Operation, _ logrus.Fiel
 	return op, 0, s.director.Update(ctx, runtime.Tenant, runtime.ID, change)
 }
 
+// reportConnected is the step of the stage Connected.
 type reportConnected struct{ director Director }
 
 // Name implements process.Step.
 func (reportConnected) Name() string { return "Tell_Connection" }
 
-// Run implements process.Step.
+// Run implements process.Step. A repeated call sets the same condition.
 func (s reportConnected) Run(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	runtime := op.Data.Runtime
@@ -87,12 +90,13 @@ func (s reportConnected) Run(ctx context.Context, op operation.Operation, _ logr
 	return op, 0, s.director.Update(ctx, runtime.Tenant, runtime.ID, director.Change{Condition: director.Connected})
 }
 
+// unregister is the step of the stage Forgotten.
 type unregister struct{ director Director }
 
 // Name implements process.Step.
 func (unregister) Name() string { return "Unregister_Runtime" }
 
-// Run implements process.Step.
+// Run implements process.Step. A repeated call succeeds, because unregistering an unknown runtime is not an error.
 func (s unregister) Run(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	return op, 0, s.director.Unregister(ctx, op.Data.Runtime.Tenant, op.Data.Runtime.ID)

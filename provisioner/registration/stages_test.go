@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// reported records the latest call to Director.
+// reported is a Director that records the latest change.
 type reported struct {
 	registration.Director
 
@@ -38,7 +38,7 @@ func (t *reported) Unregister(_ context.Context, tenant, id string) error {
 	return t.err
 }
 
-// shoots returns a Shoot with the domain.
+// shoots is a shoot.Reader. It returns a Shoot with the domain, or the error.
 type shoots struct {
 	domain string
 	err    error
@@ -49,7 +49,7 @@ func (s shoots) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
 }
 
 func TestStages(t *testing.T) {
-	away := failure.New(failure.Transient, "away")
+	away := failure.New(failure.Transient, "Director is unavailable")
 
 	cases := map[string]struct {
 		reason string
@@ -107,7 +107,7 @@ func TestStages(t *testing.T) {
 
 func TestRuntimeIsNotDescribedWithoutItsCluster(t *testing.T) {
 	d := &reported{}
-	step := registration.Described(d, shoots{err: failure.New(failure.Transient, "away")}).Steps[0].Step
+	step := registration.Described(d, shoots{err: failure.New(failure.Transient, "Director is unavailable")}).Steps[0].Step
 
 	op := process.NewOperation(process.Record{}, operation.Data{}, time.Now())
 	if _, _, err := step.Run(t.Context(), op, logging.Discard()); !failure.Is(err, failure.Transient) || d.subject != "" {

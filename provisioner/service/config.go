@@ -36,11 +36,11 @@ type Config struct {
 // Director configures the registration of runtimes. If it is disabled, the Provisioner assigns the IDs of runtimes itself, and
 // runtime agents cannot connect.
 type Director struct {
-	Enabled   bool   `env:"ENABLED"    help:"register runtimes in Director, which assigns their ids"`
+	Enabled   bool   `env:"ENABLED"    help:"register runtimes in Director, which assigns their IDs"`
 	URL       string `env:"URL"        help:"GraphQL API of Director"`
-	OAuthPath string `env:"OAUTH_PATH" help:"YAML file with the credentials for Director; if empty, the Secret has them"`
-	CAFile    string `env:"CA_FILE"    help:"certificate authorities of Director and of its token endpoint; if empty, those of the system"`
-	Calls     int    `env:"CALLS"      help:"maximum number of concurrent calls to it, per replica"`
+	OAuthPath string `env:"OAUTH_PATH" help:"YAML file with the credentials for Director; if empty, the credentials are in the Secret"`
+	CAFile    string `env:"CA_FILE"    help:"certificate authorities of Director and of its token endpoint; if empty, the authorities of the system"`
+	Calls     int    `env:"CALLS"      help:"maximum number of concurrent calls to Director, per replica"`
 }
 
 // OAuth configures how the Provisioner authenticates to Director. It reads the Secret only if Director.OAuthPath is empty.
@@ -53,28 +53,28 @@ type OAuth struct {
 // ProvisioningTimeout limits the waits of provisionings and upgrades. A limit counts from the start of its wait;
 // APP_OPERATION_TIMEOUT limits the whole operation.
 type ProvisioningTimeout struct {
-	ClusterDomains         time.Duration `env:"CLUSTER_DOMAINS"         help:"until a cluster has its domain"`
-	ClusterCreation        time.Duration `env:"CLUSTER_CREATION"        help:"until a cluster is created"`
-	BindingsCreation       time.Duration `env:"BINDINGS_CREATION"       help:"until a cluster has accepted its administrators"`
-	ShootRefresh           time.Duration `env:"SHOOT_REFRESH"           help:"until Gardener starts to change a cluster"`
-	ShootUpgrade           time.Duration `env:"SHOOT_UPGRADE"           help:"until a cluster is changed"`
-	InstallationTriggering time.Duration `env:"INSTALLATION_TRIGGERING" help:"until the installation of Kyma has started"`
-	Installation           time.Duration `env:"INSTALLATION"            help:"until Kyma is installed"`
-	UpgradeTriggering      time.Duration `env:"UPGRADE_TRIGGERING"      help:"until the upgrade or rollback of Kyma has started"`
-	Upgrade                time.Duration `env:"UPGRADE"                 help:"until Kyma is upgraded or rolled back"`
-	AgentConfiguration     time.Duration `env:"AGENT_CONFIGURATION"     help:"until the runtime agent is configured"`
-	AgentConnection        time.Duration `env:"AGENT_CONNECTION"        help:"until the runtime agent is connected"`
+	ClusterDomains         time.Duration `env:"CLUSTER_DOMAINS"         help:"longest wait until a cluster has its domain"`
+	ClusterCreation        time.Duration `env:"CLUSTER_CREATION"        help:"longest wait until a cluster is created"`
+	BindingsCreation       time.Duration `env:"BINDINGS_CREATION"       help:"longest wait until a cluster has accepted its administrators"`
+	ShootRefresh           time.Duration `env:"SHOOT_REFRESH"           help:"longest wait until Gardener starts to change a cluster"`
+	ShootUpgrade           time.Duration `env:"SHOOT_UPGRADE"           help:"longest wait until a cluster is changed"`
+	InstallationTriggering time.Duration `env:"INSTALLATION_TRIGGERING" help:"longest wait until the installation of Kyma has started"`
+	Installation           time.Duration `env:"INSTALLATION"            help:"longest wait until Kyma is installed"`
+	UpgradeTriggering      time.Duration `env:"UPGRADE_TRIGGERING"      help:"longest wait until the upgrade or rollback of Kyma has started"`
+	Upgrade                time.Duration `env:"UPGRADE"                 help:"longest wait until Kyma is upgraded or rolled back"`
+	AgentConfiguration     time.Duration `env:"AGENT_CONFIGURATION"     help:"longest wait until the runtime agent is configured"`
+	AgentConnection        time.Duration `env:"AGENT_CONNECTION"        help:"longest wait until the runtime agent is connected"`
 }
 
 // DeprovisioningTimeout limits the waits of a deprovisioning.
 type DeprovisioningTimeout struct {
-	ClusterCleanup            time.Duration `env:"CLUSTER_CLEANUP"              help:"until the services of a cluster with Kyma are deleted; remaining ones are deleted with the cluster"`
-	WaitingForClusterDeletion time.Duration `env:"WAITING_FOR_CLUSTER_DELETION" help:"until a cluster is deleted"`
+	ClusterCleanup            time.Duration `env:"CLUSTER_CLEANUP"              help:"longest wait until the services of a cluster with Kyma are deleted; the remaining services are deleted with the cluster"`
+	WaitingForClusterDeletion time.Duration `env:"WAITING_FOR_CLUSTER_DELETION" help:"longest wait until a cluster is deleted"`
 }
 
 // HibernationTimeout limits the waits of a hibernation and of a wake-up.
 type HibernationTimeout struct {
-	WaitingForClusterHibernation time.Duration `env:"WAITING_FOR_CLUSTER_HIBERNATION" help:"until a cluster is hibernated or awake"`
+	WaitingForClusterHibernation time.Duration `env:"WAITING_FOR_CLUSTER_HIBERNATION" help:"longest wait until a cluster is hibernated or awake"`
 }
 
 // Gardener configures the Gardener project of the clusters. A watch reports changes of Shoots at once; PollInterval bounds the
@@ -85,7 +85,7 @@ type Gardener struct {
 	ClusterCleanupSelector string        `env:"CLUSTER_CLEANUP_RESOURCE_SELECTOR" help:"prefix of the addresses of service brokers whose services are deleted before a cluster with Kyma"`
 	KubeconfigValidity     time.Duration `env:"KUBECONFIG_VALIDITY"               help:"validity of admin kubeconfigs, at least 10m"`
 	PollInterval           time.Duration `env:"POLL_INTERVAL"                     help:"interval at which a Shoot is read, in addition to the watch"`
-	Calls                  int           `env:"CALLS"                             help:"maximum number of concurrent calls to it, per replica"`
+	Calls                  int           `env:"CALLS"                             help:"maximum number of concurrent calls to Gardener, per replica"`
 	Shoots                 Shoots        `envPrefix:""`
 }
 

@@ -19,11 +19,11 @@ import (
 // Kyma configures where the releases of Kyma are: in a folder or in an OCI repository. Without either, the Provisioner refuses
 // orders with kymaConfig.
 type Kyma struct {
-	ReleasesPath       string        `env:"RELEASES_PATH"       help:"folder with the releases of Kyma; without it and a repository, orders with kymaConfig are refused"`
+	ReleasesPath       string        `env:"RELEASES_PATH"       help:"folder with the releases of Kyma; without a folder and a repository, orders with kymaConfig are refused"`
 	ReleasesRepository string        `env:"RELEASES_REPOSITORY" help:"OCI repository of the releases instead of a folder, for example registry.example.com/team/releases"`
-	ReleasesCachePath  string        `env:"RELEASES_CACHE_PATH" help:"folder that caches releases of the repository; required with it"`
+	ReleasesCachePath  string        `env:"RELEASES_CACHE_PATH" help:"folder that caches the releases of the repository; required with a repository"`
 	ReleasesUsername   string        `env:"RELEASES_USERNAME"   help:"user of the repository; empty for none"`
-	ReleasesPassword   secret.String `env:"RELEASES_PASSWORD"   help:"the user's password"`
+	ReleasesPassword   secret.String `env:"RELEASES_PASSWORD"   help:"password of the user"`
 	ReleasesInsecure   bool          `env:"RELEASES_INSECURE"   help:"use HTTP without TLS for the repository"`
 	ReleasesCalls      int           `env:"RELEASES_CALLS"      help:"maximum number of concurrent calls to the repository, per replica"`
 }

@@ -156,7 +156,7 @@ func (f fixture) deprovision(runtimeID string) string {
 	return id
 }
 
-// await follows the feed of changes until the operation has ended, and returns its status.
+// await follows the feed of changes until the operation has ended, and returns the status of the operation.
 func (f fixture) await(operationID string) provisionerclient.Operation {
 	f.Helper()
 

@@ -101,7 +101,8 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
-// TestConfigurationChangesTheName: the ConfigMap of an earlier generation of the Shoot is never overwritten.
+// TestConfigurationChangesTheName verifies that a changed configuration does not overwrite the ConfigMap of an earlier
+// generation.
 func TestConfigurationChangesTheName(t *testing.T) {
 	t.Parallel()
 

@@ -6,6 +6,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
+// groupAWS is the API group of Gardener's extension for AWS, without its common suffix.
 const groupAWS = "aws.provider"
 
 // metadataHopLimit is the number of network hops to the metadata service: a container is one hop farther away than its machine.

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// goldenCase is an order and the name of the golden file with its Shoot.
+// goldenCase is an order whose Shoot is compared with a golden file.
 type goldenCase struct {
 	reason  string
 	config  func() *spec.Cluster
@@ -173,7 +173,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestBuildForEachVersion builds an order with every field for each provider and each Kubernetes version that Gardener supports.
+// TestBuildForEachVersion builds an order that sets every field, for each provider and each supported Kubernetes version.
 func TestBuildForEachVersion(t *testing.T) {
 	t.Parallel()
 
@@ -210,7 +210,8 @@ func TestBuildForEachVersion(t *testing.T) {
 	}
 }
 
-// assertShoot compares the Shoot of an order with a golden file. test/e2e applies these files to the local garden.
+// assertShoot compares the Shoot of an order with a golden file. The tests in test/e2e apply the golden files to the local
+// garden.
 func assertShoot(t *testing.T, tc goldenCase, name string) {
 	t.Helper()
 
@@ -235,12 +236,12 @@ func assertShoot(t *testing.T, tc goldenCase, name string) {
 	}
 
 	if built.Authentication != nil {
-		beside, err := yaml.Marshal(built.Authentication)
+		configMap, err := yaml.Marshal(built.Authentication)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		text = slices.Concat(beside, []byte("---\n"), text)
+		text = slices.Concat(configMap, []byte("---\n"), text)
 	}
 
 	assertGolden(t, tc.reason, name, text)

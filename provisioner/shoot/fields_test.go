@@ -14,8 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// TestFieldsOfAShoot checks each field that Kyma Provisioner set from an order or a variable, and the replacements of fields that
-// Gardener has removed since.
+// TestFieldsOfAShoot verifies each field that Kyma Provisioner sets from an order or a variable. For fields that Gardener has
+// removed since, it verifies their replacements.
 func TestFieldsOfAShoot(t *testing.T) {
 	t.Parallel()
 
@@ -186,7 +186,7 @@ func TestFieldsOfAShoot(t *testing.T) {
 	}
 }
 
-// TestPageHasEveryField: every field of the schema is in the table of docs/operator/shoots.md.
+// TestPageHasEveryField verifies that the table of docs/operator/shoots.md contains every field of the schema.
 func TestPageHasEveryField(t *testing.T) {
 	t.Parallel()
 
@@ -203,7 +203,7 @@ func TestPageHasEveryField(t *testing.T) {
 	}
 }
 
-// at returns the value at a path of keys and indexes, or nil. In a key, ~ stands for a slash.
+// at returns the value at a path of keys and indexes, separated by slashes, or nil. In a key, ~ replaces a slash.
 func at(value any, path string) any {
 	for part := range strings.SplitSeq(path, "/") {
 		switch present := value.(type) {

@@ -2,6 +2,7 @@ package shoot
 
 import "github.com/environment-broker/environment-broker/provisioner/spec"
 
+// groupGCP is the API group of Gardener's extension for Google Cloud, without its common suffix.
 const groupGCP = "gcp.provider"
 
 // gcpCloud returns the part for Google Cloud. The order has at least one zone, which cloudOf checks. The network of the machines

@@ -34,6 +34,7 @@ func (o *Objects) Keep(present *gardencorev1beta1.Shoot) {
 		wanted.Hibernation = &gardencorev1beta1.Hibernation{Enabled: had.Hibernation.Enabled}
 	}
 
+	// If the order names no Seed, the apply omits the field, and the Shoot keeps its Seed anyway.
 	if wanted.SeedName != nil && had.SeedName != nil {
 		wanted.SeedName = had.SeedName
 	}

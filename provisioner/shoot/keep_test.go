@@ -91,7 +91,7 @@ func TestKeepHibernation(t *testing.T) {
 	}
 }
 
-// TestKeepForeignEntries: an apply owns these lists as a whole, so it must contain the entries of others.
+// TestKeepForeignEntries verifies lists that an apply replaces as a whole: entries of other owners must stay.
 func TestKeepForeignEntries(t *testing.T) {
 	t.Parallel()
 

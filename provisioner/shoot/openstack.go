@@ -8,6 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
+// groupOpenStack is the API group of Gardener's extension for OpenStack, without its common suffix.
 const groupOpenStack = "openstack.provider"
 
 // The defaults of orders for OpenStack. They are the constants of Kyma Provisioner, so existing clients get the same clusters.

@@ -35,7 +35,8 @@ type Cluster struct {
 	// Purpose is evaluation, testing, development or production.
 	Purpose     *string `json:"purpose,omitempty"`
 	LicenceType *string `json:"licenceType,omitempty"`
-	// Whether Gardener updates the cluster in its maintenance window; if nil, as configured for the Provisioner.
+	// The two fields decide whether Gardener updates the cluster in its maintenance window. If a field is nil, the configuration of
+	// the Provisioner decides.
 	EnableKubernetesVersionAutoUpdate   *bool `json:"enableKubernetesVersionAutoUpdate,omitempty"`
 	EnableMachineImageVersionAutoUpdate *bool `json:"enableMachineImageVersionAutoUpdate,omitempty"`
 

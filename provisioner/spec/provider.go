@@ -34,7 +34,7 @@ type AzureZone struct {
 type AWS struct {
 	VpcCIDR  string     `json:"vpcCidr"`
 	AWSZones []*AWSZone `json:"awsZones"`
-	// EnableIMDSv2 decides whether instance metadata requires tokens; if nil, as configured for the Provisioner.
+	// EnableIMDSv2 decides whether instance metadata requires tokens. If it is nil, the configuration of the Provisioner decides.
 	EnableIMDSv2 *bool `json:"enableIMDSv2,omitempty"`
 }
 

@@ -8,8 +8,8 @@ import (
 // version is the version of the stored form that Encode writes.
 const version = 1
 
-// stored is an order in the database. Version 1 is written without its number, because rows from before versions existed have none.
-// So equal orders have equal texts in old and new rows, and package orders detects a repeated order by comparing texts.
+// stored is an order in the database. Encode omits the number of version 1, because the oldest rows have no number. So equal orders
+// have equal texts in old and new rows, and package orders detects a repeated order by comparing texts.
 type stored struct {
 	Runtime
 

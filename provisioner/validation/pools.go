@@ -19,8 +19,8 @@ const (
 	maxPoolName = 15
 )
 
-// machines validates the machines of a pool. The prefix of the pool's fields is at: empty for the first pool, whose fields are
-// those of the cluster. A disk is optional and has both a type and a size. On OpenStack the machine type determines the disk.
+// machines validates the machines of a pool. The argument at is the prefix of the pool's fields; it is empty for the first pool,
+// whose fields are those of the cluster. A disk is optional and has both a type and a size. On OpenStack the machine type determines the disk.
 func (p *problems) machines(at string, pool *spec.WorkerPool, provider string) {
 	p.present(at+"machineType", pool.MachineType)
 
@@ -69,8 +69,8 @@ func (p *problems) count(field string, count, least int) {
 	}
 }
 
-// enoughMachines refuses a maximum below the number of zones, because Gardener puts at least one machine into each zone. A
-// maximum of 0 has been refused before.
+// enoughMachines refuses a maximum below the number of zones, because Gardener puts at least one machine into each zone. The
+// rule count refuses a maximum of 0.
 func (p *problems) enoughMachines(at string, most, zones int) {
 	if most > 0 && most < zones {
 		p.add(at+"autoScalerMax", "must be at least the number of zones, which is %d", zones)

@@ -79,7 +79,7 @@ func (p *problems) oneOf(field string, value *string, allowed ...string) {
 	}
 }
 
-// unique refuses empty and repeated names. The format turns the index of a name into its field.
+// unique refuses empty and repeated names. The format contains %d for the index of the name and yields its field.
 func (p *problems) unique(format string, names []string) {
 	seen := make(map[string]bool, len(names))
 

@@ -16,7 +16,7 @@ import (
 // Filter selects entries; empty fields select all.
 type Filter struct {
 	InstanceID string
-	// OrderedBy is compared with the Name of the Actor.
+	// OrderedBy selects entries by the Name of their Actor.
 	OrderedBy string
 	Action    string
 	// Since (inclusive) and Until (exclusive) bound the time.

@@ -119,7 +119,7 @@ func (r *Rotator) reportTable(table string, result scanResult) {
 
 	if unreadable > 0 {
 		log.WithError(result.firstError).WithField("rows", unreadable).
-			Error("no key of APP_DATABASE_SECRET_KEYS opens some rows; the error is that of the first")
+			Error("no key of APP_DATABASE_SECRET_KEYS opens some rows; the error is from the first of these rows")
 	}
 }
 

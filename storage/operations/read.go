@@ -97,7 +97,7 @@ type QueueDepth struct {
 	Oldest storage.Time  `db:"oldest"`
 }
 
-// queueDepths counts by two indexes: those of the pending operations and of the active ones.
+// queueDepths reads two partial indexes: one has the pending operations, the other one the active operations.
 const queueDepths = `SELECT kind, state, COUNT(*) AS count, MIN(created_at) AS oldest FROM operations
 	WHERE state = 'pending' GROUP BY kind, state
 UNION ALL

@@ -124,7 +124,7 @@ type names []string
 func (n names) Value() (driver.Value, error) {
 	encoded, err := json.Marshal([]string(n))
 	if err != nil {
-		return nil, fmt.Errorf("storing names: %w", err)
+		return nil, fmt.Errorf("encoding a list of names: %w", err)
 	}
 
 	if n == nil {
@@ -144,11 +144,11 @@ func (n *names) Scan(source any) error {
 	case []byte:
 		encoded = value
 	default:
-		return fmt.Errorf("reading names: unexpected type %T", source)
+		return fmt.Errorf("decoding a list of names: unexpected type %T", source)
 	}
 
 	if err := json.Unmarshal(encoded, (*[]string)(n)); err != nil {
-		return fmt.Errorf("reading names: %w", err)
+		return fmt.Errorf("decoding a list of names: %w", err)
 	}
 
 	return nil

@@ -39,7 +39,7 @@ type savedRow struct {
 
 	// HeldBy is the owner that the lease must still have.
 	HeldBy string `db:"held_by"`
-	// KeepPayload and LeftOut are those of process.Progress.
+	// KeepPayload and LeftOut are fields of process.Progress.
 	KeepPayload bool   `db:"keep_payload"`
 	LeftOut     string `db:"left_out"`
 	// Release returns the lease. Otherwise lease_until keeps the value of the last renewal, which the run does not know.

@@ -41,7 +41,7 @@ func (b fixture) attempts(id string, entries ...process.Entry) []process.Entry {
 		b.Fatal(err)
 	}
 
-	return timeline[1:] // the first entry is that of the acceptance
+	return timeline[1:] // without the entry of the acceptance
 }
 
 func TestEqualAttemptsShareAnEntry(t *testing.T) {

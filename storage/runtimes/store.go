@@ -31,7 +31,7 @@ type Runtime struct {
 	DeletedAt time.Time `json:"deletedAt"`
 }
 
-// Store stores runtimes.
+// Store reads and writes runtimes, idempotency keys and registrations. Its methods may be called from any goroutine.
 type Store struct {
 	db   *storage.DB
 	keys *secret.Keyring
@@ -155,7 +155,7 @@ func (s *Store) Configured(ctx context.Context, id string, configuration json.Ra
 	return nil
 }
 
-// DeletedAmong returns the IDs of those given runtimes that are deleted.
+// DeletedAmong returns the IDs of the deleted runtimes among the given IDs.
 func (s *Store) DeletedAmong(ctx context.Context, ids []string) ([]string, error) {
 	if len(ids) == 0 {
 		return nil, nil

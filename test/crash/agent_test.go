@@ -26,7 +26,7 @@ type agents struct {
 	version         int
 	connectingSince time.Time // zero before the agent is configured
 	spentTokens     map[secret.String]bool
-	connections     int // connections
+	connections     int // number of connections so far
 }
 
 func newAgents() *agents { return &agents{spentTokens: map[secret.String]bool{}} }

@@ -14,7 +14,7 @@ const root = "../.."
 var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
-	// markup is everything that GitHub drops from a heading when it makes the anchor.
+	// markup matches the characters that GitHub removes from a heading to form its anchor.
 	markup = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`)
 )
 
@@ -42,7 +42,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestEveryPageIsReachable follows links from docs/README.md to all pages below docs. ADRs are linked as a folder.
+// TestEveryPageIsReachable checks that links lead from docs/README.md to every page below docs. ADRs are exempt, because other
+// pages link to their folder.
 func TestEveryPageIsReachable(t *testing.T) {
 	reached := map[string]bool{}
 
@@ -106,7 +107,7 @@ func pages(t *testing.T) []string {
 	return found
 }
 
-// targets lists the relative link targets of a page. Links in code blocks are not links.
+// targets lists the targets of the relative links of a page, except those in code blocks.
 func targets(t *testing.T, page string) []string {
 	t.Helper()
 
@@ -127,7 +128,7 @@ func targets(t *testing.T, page string) []string {
 	return found
 }
 
-// anchors lists the anchors that GitHub gives the headings of a page.
+// anchors returns the anchors of the headings of a page, as GitHub forms them.
 func anchors(t *testing.T, page string) map[string]bool {
 	t.Helper()
 

@@ -197,8 +197,8 @@ func finalOutcomes() map[process.State]process.Outcome {
 	}
 }
 
-// violations returns the invariants that the timeline of an ended operation violates. The first entry is the acceptance, the last
-// entry is the final outcome, and no finished stage runs again.
+// violations returns the invariants that the timeline of an ended operation violates: the first entry must be the acceptance, the
+// last entry must have the final outcome, and no finished stage may run again.
 func violations(record process.Record, timeline []process.Entry) []string {
 	var found []string
 

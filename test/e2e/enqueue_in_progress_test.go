@@ -80,7 +80,8 @@ func (p standalone) waitForState(operationID string, want provisionerclient.Stat
 	harness.Until(p, "operation "+operationID+" to be "+string(want), func() bool { return p.state(operationID) == want })
 }
 
-// TestOperationsOfPreviousProcessAreNotResumed restarts the Provisioner with APP_ENQUEUE_IN_PROGRESS_OPERATIONS=false.
+// TestOperationsOfPreviousProcessAreNotResumed restarts the Provisioner with APP_ENQUEUE_IN_PROGRESS_OPERATIONS=false. The new
+// process must not resume the operations that the previous process accepted.
 func TestOperationsOfPreviousProcessAreNotResumed(t *testing.T) {
 	t.Parallel()
 

@@ -25,7 +25,7 @@ const scenarioCount = 20
 // PostgreSQL is restarted, and responses of Director are lost. Every accepted operation must succeed, and each runtime must match
 // its last operation: in the Provisioner's database, in Gardener, in its cluster and in Director.
 //
-// TEST_SEED repeats a run; SOAK_DURATION adds rounds with new seeds for that long.
+// TEST_SEED repeats a run. SOAK_DURATION sets how long the test adds rounds, each with a new seed.
 func TestProvisionerReplicas(t *testing.T) {
 	t.Parallel()
 

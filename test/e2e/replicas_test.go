@@ -29,7 +29,7 @@ const (
 // TestReplicas orders and deletes hundreds of instances while replicas are killed, frozen and stopped, and PostgreSQL is
 // restarted. Every accepted operation must end, each remaining instance must have one Shoot, and no other Shoots may remain.
 //
-// TEST_SEED repeats a run; SOAK_DURATION adds rounds with new seeds for that long.
+// TEST_SEED repeats a run. SOAK_DURATION sets how long the test adds rounds, each with a new seed.
 func TestReplicas(t *testing.T) {
 	seed, duration := harness.Seed(t), harness.SoakDuration(t)
 	f := newFleet(t, "APP_LEASE_DURATION="+lease.String(), "APP_SHUTDOWN_DELAY=0s", "APP_WORKERS=20")

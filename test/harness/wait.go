@@ -87,7 +87,8 @@ func Seed(tb testing.TB) uint64 {
 	return seed
 }
 
-// SoakDuration returns how long a soak test adds rounds: the environment variable SOAK_DURATION, or zero if the variable is not set.
+// SoakDuration returns how long a soak test adds rounds: the environment variable SOAK_DURATION, or zero if the variable is not
+// set.
 func SoakDuration(tb testing.TB) time.Duration {
 	tb.Helper()
 

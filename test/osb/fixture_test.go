@@ -22,7 +22,7 @@ const (
 	clusterCreation = 100 * time.Millisecond
 	// responseLimit is the longest acceptable duration of a request on a busy machine. Platforms give up after a minute.
 	responseLimit = 20 * time.Second
-	// identity is the request identity in every request that sets no other identity.
+	// identity is the default request identity of the tests.
 	identity = "4f8d1c9e-0000-4000-8000-0123456789ab"
 )
 

@@ -5,7 +5,7 @@ const (
 	must   = "must"
 	should = "should"
 	may    = "may"
-	// implied marks requirements that follow from the specification although it states no level.
+	// implied marks requirements that follow from the specification, although the specification gives them no level.
 	implied = "implied"
 	// platforms marks requirements about requests that real platforms send.
 	platforms = "platforms"

@@ -141,8 +141,8 @@ func (i *modelInstance) end(next phase, outcome string) {
 	i.phase, i.outcomes[i.operation] = next, outcome
 }
 
-// TestModel sends random requests to a broker on each database and compares every response with a model. SOAK_DURATION adds
-// rounds for that long.
+// TestModel sends random requests to a broker on each database and compares every response with a model. SOAK_DURATION sets
+// how long the test adds rounds.
 func TestModel(t *testing.T) {
 	harness.EachDatabase(t, func(t *testing.T, database harness.Database) {
 		e := startOn(t, database)

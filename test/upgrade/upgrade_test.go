@@ -1,4 +1,5 @@
-// Package upgrade_test opens databases that an earlier commit wrote, see testdata/README.md, and reads every row with today's stores.
+// Package upgrade_test opens databases that an earlier version of the services wrote, and reads every row with the current
+// stores. testdata/README.md describes how the databases were written.
 package upgrade_test
 
 import (
@@ -28,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(m) }
 
-// database opens a copy of the stored database of a service, with the key that it is sealed with.
+// database opens a copy of the stored database of a service. It also returns the keyring that decrypts the sealed values.
 func database(t *testing.T, driver, service string) (*storage.DB, *secret.Keyring) {
 	t.Helper()
 
@@ -84,7 +85,8 @@ func eachDriver(t *testing.T, test func(t *testing.T, driver string)) {
 	}
 }
 
-// must returns the value or ends the test.
+// must returns a function that returns the value, or ends the test if err is not nil. The two steps allow calls such as
+// must(store.Get(id))(t).
 func must[T any](value T, err error) func(testing.TB) T {
 	return func(tb testing.TB) T {
 		tb.Helper()
@@ -105,8 +107,9 @@ func equal(t *testing.T, what string, want, got any) {
 	}
 }
 
-// history lists the kinds and states of operations, sorted, and checks what every operation has.
-func history(t *testing.T, db *storage.DB, store *operations.Store, check func(record process.Record, payload []byte)) []string {
+// operationHistory returns the kind and the state of each operation, sorted. It calls check with the record and the payload of
+// each operation, and requires that each operation has a timeline.
+func operationHistory(t *testing.T, db *storage.DB, store *operations.Store, check func(record process.Record, payload []byte)) []string {
 	t.Helper()
 
 	var found []string
@@ -125,8 +128,8 @@ func history(t *testing.T, db *storage.DB, store *operations.Store, check func(r
 	return found
 }
 
-// resumed claims the operation that was in progress, as an engine does once its lease has expired.
-func resumed(t *testing.T, store *operations.Store, kind string) process.Claimed {
+// claimInterrupted claims the only operation that was in progress, as an engine does when the lease has expired.
+func claimInterrupted(t *testing.T, store *operations.Store, kind string) process.Claimed {
 	t.Helper()
 
 	now := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
@@ -167,7 +170,7 @@ func TestBrokerDatabase(t *testing.T) {
 		equal(t, "operations", []string{
 			"bind succeeded", "bind succeeded", "bind succeeded", "deprovision succeeded", "provision in progress", "provision succeeded",
 			"provision succeeded", "provision succeeded", "provision succeeded", "suspend succeeded", "unbind succeeded", "update succeeded",
-		}, history(t, db, operationStore, func(record process.Record, payload []byte) {
+		}, operationHistory(t, db, operationStore, func(record process.Record, payload []byte) {
 			var data environment.Data
 			if err := json.Unmarshal(payload, &data); err != nil {
 				t.Fatalf("payload of %s %s: %v", record.Kind, record.ID, err)
@@ -180,7 +183,7 @@ func TestBrokerDatabase(t *testing.T) {
 			}
 		}))
 
-		equal(t, "resumed instance", "running", resumed(t, operationStore, environment.KindProvision).Record.InstanceID)
+		equal(t, "resumed instance", "running", claimInterrupted(t, operationStore, environment.KindProvision).Record.InstanceID)
 
 		bound := must(bindingStore.OfInstance(t.Context(), "ready"))(t)
 		equal(t, "bindings", 2, len(bound))
@@ -212,7 +215,7 @@ func TestProvisionerDatabase(t *testing.T) {
 		equal(t, "operations", []string{
 			"DeprovisionNoInstall succeeded", "DeprovisionNoInstall succeeded", "ProvisionNoInstall in progress", "ProvisionNoInstall succeeded",
 			"ProvisionNoInstall succeeded", "ProvisionNoInstall succeeded", "ProvisionNoInstall succeeded", "UpgradeShoot succeeded",
-		}, history(t, db, operationStore, func(record process.Record, payload []byte) {
+		}, operationHistory(t, db, operationStore, func(record process.Record, payload []byte) {
 			var data operation.Data
 			if err := json.Unmarshal(payload, &data); err != nil {
 				t.Fatalf("payload of %s %s: %v", record.Kind, record.ID, err)
@@ -245,7 +248,7 @@ func TestProvisionerDatabase(t *testing.T) {
 		equal(t, "machine types", map[string]int{"m6i.large": 3, "m5.xlarge": 1, "Standard_D4s_v5": 1}, machineTypes)
 		equal(t, "deleted runtimes", 2, deleted)
 
-		resumed(t, operationStore, operation.KindProvisionNoInstall)
+		claimInterrupted(t, operationStore, operation.KindProvisionNoInstall)
 		equal(t, "audit log entries", 16, len(must(entries.List(t.Context(), auditlog.Filter{Limit: 100}))(t)))
 	})
 }

@@ -106,7 +106,7 @@ func (c *Client) call(ctx context.Context, request request, target any) (answer,
 	}
 
 	if len(body) > maxAnswer {
-		return answer{}, fmt.Errorf("the answer to %s %s exceeds %d MiB", request.method, request.path, maxAnswer>>20)
+		return answer{}, fmt.Errorf("the response to %s %s exceeds %d MiB", request.method, request.path, maxAnswer>>20)
 	}
 
 	got := answer{status: response.StatusCode, retryAfter: retryAfter(response.Header)}
@@ -116,7 +116,7 @@ func (c *Client) call(ctx context.Context, request request, target any) (answer,
 	}
 
 	if err := json.Unmarshal(body, target); err != nil {
-		return got, fmt.Errorf("the answer to %s %s is not JSON; is this the address of a broker? %w",
+		return got, fmt.Errorf("the response to %s %s is not JSON; is this the address of a broker? %w",
 			request.method, request.path, err)
 	}
 

@@ -85,13 +85,13 @@ func TestAnswers(t *testing.T) {
 		"Rubbish": {
 			reason: "a success without JSON does not come from a broker",
 			answer: respond(http.StatusOK, "<html>"),
-			want: "the answer to GET /operations/op is not JSON; is this the address of a broker? " +
+			want: "the response to GET /operations/op is not JSON; is this the address of a broker? " +
 				"invalid character '<' looking for beginning of value",
 		},
 		"TooLong": {
 			reason: "answers have a limit",
 			answer: respond(http.StatusOK, strings.Repeat(" ", huge)),
-			want:   "the answer to GET /operations/op exceeds 8 MiB",
+			want:   "the response to GET /operations/op exceeds 8 MiB",
 		},
 		"CutShort": {
 			reason: "a truncated answer is no answer", temporary: true,

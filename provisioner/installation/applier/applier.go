@@ -63,6 +63,8 @@ func (a *Applier) Install(ctx context.Context, cluster *rest.Config, runtimeID s
 	return a.call(ctx, cluster, runtimeID, func(work *work) (installation.Progress, error) { return a.install(ctx, work, plan) })
 }
 
+// install applies the components in the order of the plan until one of them is not ready or the budget is used up. A component
+// therefore never starts before its dependencies are ready. prune follows after the last component.
 func (a *Applier) install(ctx context.Context, work *work, plan installation.Plan) (installation.Progress, error) {
 	for i, component := range plan.Components {
 		where := fmt.Sprintf("component %d of %d (%s)", i+1, len(plan.Components), component.Name)
@@ -120,6 +122,7 @@ func (a *Applier) component(ctx context.Context, work *work, component installat
 		work.changed = true
 	}
 	waiting, missing, err := work.health(ctx, entry.Objects)
+	// Somebody has deleted an object since the apply. The next call applies the component again.
 	if missing {
 		entry.Applied = ""
 		work.changed = true

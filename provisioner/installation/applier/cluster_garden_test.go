@@ -28,10 +28,10 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
 )
 
-// patience bounds every wait of a test.
+// patience is the timeout of each wait.
 const patience = 2 * time.Minute
 
-// api is the API server of all tests.
+// api is the configuration of the API server that all tests share.
 var api *rest.Config
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -56,7 +56,7 @@ func run(m *testing.M) int {
 	return code
 }
 
-// release holds the manifests of components, by source.
+// release maps the sources of components to their manifests.
 type release map[string]string
 
 // Manifests implements applier.Manifests.
@@ -68,14 +68,14 @@ func (r release) Manifests(_ context.Context, source string) ([]installation.Man
 	return []installation.ManifestFile{{Name: source + ".yaml", Content: []byte(text)}}, nil
 }
 
-// cluster is the API server with the namespaces of one runtime.
+// cluster is the part of the API server that belongs to one test: a runtime with namespaces of its own.
 type cluster struct {
 	*testing.T
 	client.Client
 
 	config  *rest.Config
 	runtime string
-	// calls counts requests that change something.
+	// calls counts the write requests of the applier.
 	calls *counter
 }
 
@@ -98,13 +98,14 @@ func newCluster(t *testing.T) *cluster {
 		stop()
 		connection.CloseIdleConnections()
 		if err != nil {
-			t.Errorf("clean up: %v", err)
+			t.Errorf("cleaning up: %v", err)
 		}
 	})
 	return c
 }
 
-// finishNamespaces replaces the controller-manager: it finalizes namespaces that are being deleted, which are empty here.
+// finishNamespaces replaces the namespace controller, which the API server lacks. It finalizes deleted namespaces, which are
+// empty in these tests.
 func (c *cluster) finishNamespaces() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	clients, err := kubernetes.NewForConfig(rest.CopyConfig(api))
@@ -139,17 +140,17 @@ func (c *cluster) applier(release release) *applier.Applier {
 	return applier.New(applier.Options{Manifests: release, Now: time.Now})
 }
 
-// step makes one call.
+// step calls Install once.
 func (c *cluster) step(release release, plan installation.Plan) (installation.Progress, error) {
 	return c.applier(release).Install(c.Context(), c.config, c.runtime, plan)
 }
 
-// install repeats the call until it is done, or fails after patience.
+// install repeats step until the release is installed. It returns the last message.
 func (c *cluster) install(release release, plan installation.Plan) string {
 	c.Helper()
 	progress, err := until(again(func() (installation.Progress, error) { return c.step(release, plan) }, always))
 	if err != nil || !progress.Done {
-		c.Fatalf("it is not installed: %v %+v", err, progress)
+		c.Fatalf("not installed: %v %+v", err, progress)
 	}
 	return progress.Message
 }
@@ -159,12 +160,12 @@ func (c *cluster) uninstalled() (string, error) {
 		return c.applier(nil).Uninstall(context.WithoutCancel(c.Context()), c.config, c.runtime)
 	}, always))
 	if err == nil && !progress.Done {
-		err = fmt.Errorf("it is not uninstalled: %s", progress.Message)
+		err = fmt.Errorf("not uninstalled: %s", progress.Message)
 	}
 	return progress.Message, err
 }
 
-// again repeats a call that fails with a transient error, like the engine: a new kind may not be served yet.
+// again repeats a call while it fails with a transient error, as the engine does. The API server serves new kinds with a delay.
 func again(call func() (installation.Progress, error), while func() bool) func() (installation.Progress, error) {
 	return func() (installation.Progress, error) {
 		progress, err := call()
@@ -177,7 +178,7 @@ func again(call func() (installation.Progress, error), while func() bool) func()
 
 func always() bool { return true }
 
-// until repeats a call until it is done or fails.
+// until repeats a call until its progress is done or it fails.
 func until(call func() (installation.Progress, error)) (installation.Progress, error) {
 	deadline := time.Now().Add(patience)
 	ticker := time.NewTicker(30 * time.Millisecond)
@@ -191,7 +192,7 @@ func until(call func() (installation.Progress, error)) (installation.Progress, e
 	}
 }
 
-// has reads an object; nil if it does not exist.
+// object reads an object; nil if the object does not exist.
 func (c *cluster) object(group, version, kind, namespace, name string) *unstructured.Unstructured {
 	c.Helper()
 	object := &unstructured.Unstructured{}
@@ -206,7 +207,7 @@ func (c *cluster) object(group, version, kind, namespace, name string) *unstruct
 	return object
 }
 
-// data returns the data of a ConfigMap; nil if it does not exist.
+// data returns the data of a ConfigMap; nil if the ConfigMap does not exist.
 func (c *cluster) data(namespace, name string) map[string]string {
 	c.Helper()
 	found := &corev1.ConfigMap{}
@@ -224,7 +225,7 @@ func plan(components ...installation.Component) installation.Plan {
 	return installation.Plan{Version: "1.0.0", Components: components}
 }
 
-// part returns a component whose manifests have its name. Each test has namespaces of its own.
+// part returns a component with its name as the source, in the namespace of the test.
 func (c *cluster) part(name string) installation.Component {
 	return installation.Component{Name: name, Source: name, Namespace: "ns-" + c.runtime[:8]}
 }
@@ -235,7 +236,7 @@ func configMap(name, value string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: %s\ndata:\n  key: %q\n---\n", name, value)
 }
 
-// finalize finalizes a namespace that is being deleted.
+// finalize removes the finalizer of a deleted namespace, as the namespace controller does.
 func (c *cluster) finalize(name string) {
 	c.Helper()
 	clients, err := kubernetes.NewForConfig(rest.CopyConfig(api))

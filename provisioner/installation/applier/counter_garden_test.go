@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// counter is a transport that counts writes and can answer in place of the API server.
+// counter is a transport that counts write requests. It can respond instead of the API server.
 type counter struct {
 	mu      sync.Mutex
 	writes  int

@@ -15,9 +15,10 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
 
-// explain turns an error into one of package failure. Its text starts with where, unless the error is of that package already.
-// Only the rejection of an object is permanent: while a cluster or its webhooks start, any other error may be temporary. Texts of
-// the cluster may quote values of the component. So explain masks secret values, and replaces the cause by its masked text.
+// explain turns an error into an error of package failure. Its text starts with where, unless the error is of that package
+// already. Only the rejection of an object is permanent: while a cluster or its webhooks start, any other error may be temporary.
+// Texts of the cluster may quote values of the component. So explain masks secret values, and replaces the cause by its masked
+// text.
 func explain(err error, where string, component installation.Component) error {
 	if known, ok := errors.AsType[*failure.Error](err); ok {
 		masked := *known
@@ -90,6 +91,7 @@ func refuses(err error) bool {
 func mask(text string, component installation.Component) string {
 	for _, key := range component.SecretKeys {
 		value := component.Values[key]
+		// An empty value would match between all characters of the text.
 		if value == "" {
 			continue
 		}

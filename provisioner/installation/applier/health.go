@@ -24,6 +24,7 @@ func (w *work) health(ctx context.Context, refs []ref) (waiting string, missing 
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(ref.kind())
 		err := w.client.Get(ctx, ref.key(), object)
+		// NoMatch means that somebody has deleted the definition of the kind, and the object with it.
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 			return fmt.Sprintf("%s is missing and is applied again", ref), true, nil
 		}

@@ -30,7 +30,7 @@ func deployment() string {
 	return pods("Deployment", "replicas: 2\n  selector: {matchLabels: {app: it}}")
 }
 
-// setStatus sets the status, as controllers and nodes would.
+// setStatus sets the status of an object in place of its controller.
 func (c *cluster) setStatus(object *unstructured.Unstructured, status map[string]any) {
 	c.Helper()
 	object.Object["status"] = status
@@ -60,7 +60,7 @@ func TestComponentWaitsUntilTheOneBeforeIsReady(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %q", reason, progress, err, want)
 		}
 		if c.data(c.namespace(), "behind") != nil {
-			t.Errorf("%s: the second component does not wait", reason)
+			t.Errorf("%s: the second component is applied too early", reason)
 		}
 	}
 	const where = "component 1 of 2 (a): "
@@ -175,7 +175,7 @@ func TestSecondInstallationRepairs(t *testing.T) {
 	}
 	c.install(parts, wanted)
 	if got := c.data(c.namespace(), "one"); got["key"] != "1" {
-		t.Errorf("the deleted object is %v", got)
+		t.Errorf("the deleted object is not restored: %v", got)
 	}
 	if got := c.data(c.namespace(), "two"); got["key"] != "1" || got["more"] != "theirs" {
 		t.Errorf("the changed object is %v: our fields must be restored, foreign ones kept", got)

@@ -47,6 +47,7 @@ type ref struct {
 	Name      string `json:"name"`
 }
 
+// refOf returns the reference to an object.
 func refOf(object *unstructured.Unstructured) ref {
 	kind := object.GroupVersionKind()
 	return ref{kind.Group, kind.Version, kind.Kind, object.GetNamespace(), object.GetName()}
@@ -72,6 +73,7 @@ func (r ref) same(other ref) bool {
 
 func (r ref) isNamespace() bool { return r.Group == "" && r.Kind == "Namespace" }
 
+// isDefinition reports whether the object is a CustomResourceDefinition, in short a definition.
 func (r ref) isDefinition() bool {
 	return r.Group == "apiextensions.k8s.io" && r.Kind == "CustomResourceDefinition"
 }
@@ -123,6 +125,8 @@ func (e *entry) intend(objects []ref) {
 	e.Objects, e.Applied, e.Ready = objects, "", false
 }
 
+// has, union and without are operations on sets of objects. They ignore versions of kinds: a release may raise the version of an
+// object.
 func has(refs []ref, wanted ref) bool { return slices.ContainsFunc(refs, wanted.same) }
 
 func union(refs, more []ref) []ref { return append(slices.Clone(refs), without(more, refs)...) }

@@ -43,7 +43,7 @@ func (w *work) foreign(ctx context.Context, namespace ref) (string, error) {
 	return "", nil
 }
 
-// foreignOf is foreign for the objects of one kind.
+// foreignOf searches the objects of one kind for a foreign one. It returns the reason for the namespace to stay, or "".
 func (w *work) foreignOf(ctx context.Context, kind schema.GroupVersionKind, namespace string) (string, error) {
 	next := ""
 	for range mostPages {

@@ -77,6 +77,7 @@ func (w *work) unwanted(plan installation.Plan) []ref {
 	return without(all, wanted)
 }
 
+// planned reports whether the plan contains a component with the name.
 func planned(plan installation.Plan, name string) bool {
 	return slices.ContainsFunc(plan.Components, func(component installation.Component) bool { return component.Name == name })
 }
@@ -102,7 +103,8 @@ func (w *work) reasonToKeep(ctx context.Context, ref ref) (string, error) {
 }
 
 // instances returns a message about an object of the defined kind, or "" if there is none. The deletion of the definition would
-// delete such objects, which may belong to users. It uses the newest stored version, which the API server certainly serves.
+// delete such objects, which may belong to users. instances lists the objects in the newest stored version, which the API server
+// certainly serves.
 func (w *work) instances(ctx context.Context, definition ref) (string, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(definition.kind())

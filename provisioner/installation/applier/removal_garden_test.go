@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// definition is a CustomResourceDefinition in a group of the test.
+// definition returns a CustomResourceDefinition of the kind, in an API group of the test.
 func (c *cluster) definition(kind string) string {
 	plural := strings.ToLower(kind) + "s"
 	return fmt.Sprintf("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: %[1]s.%[2]s}\nspec:\n"+
@@ -151,7 +151,7 @@ func TestForeignNamespaceIsKept(t *testing.T) {
 	}
 }
 
-// TestFullNamespace: a foreign object is found in a namespace with many other objects.
+// TestFullNamespace verifies that a foreign object is found among more objects than a page contains.
 func TestFullNamespace(t *testing.T) {
 	c := newCluster(t)
 	c.install(release{"a": configMap("one", "1")}, plan(c.part("a")))

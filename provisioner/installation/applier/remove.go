@@ -92,6 +92,8 @@ func (a *Applier) Uninstall(ctx context.Context, cluster *rest.Config, runtimeID
 	return a.call(ctx, cluster, runtimeID, func(work *work) (installation.Progress, error) { return a.uninstall(ctx, work) })
 }
 
+// uninstall needs no plan: the inventory lists the objects. It drops the removed objects from their entries, so that the next
+// call continues with the remaining ones. Namespaces stay in the entries until the end.
 func (a *Applier) uninstall(ctx context.Context, work *work) (installation.Progress, error) {
 	entries := work.inventory.Entries
 	for i, entry := range slices.Backward(entries) {

@@ -78,6 +78,7 @@ func (w *work) render(ctx context.Context, component installation.Component, fil
 			namespaces[object.GetName()] = true
 		}
 	}
+	// The manifests of most components do not contain their namespace.
 	if !namespaces[component.Namespace] {
 		own, there, err := w.ownNamespace(ctx, component.Namespace)
 		switch {

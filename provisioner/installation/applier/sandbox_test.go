@@ -22,7 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/resources"
 )
 
-// sandboxRuntime is a runtime of the sandbox with its admin kubeconfig.
+// sandboxRuntime starts a runtime of the sandbox and returns its admin configuration.
 func sandboxRuntime(t *testing.T) *rest.Config {
 	t.Helper()
 	server, err := runtimes.Listen(t.Context(), runtimes.Options{

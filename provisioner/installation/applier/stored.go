@@ -67,6 +67,7 @@ func load(ctx context.Context, from client.Client, runtimeID string) (*inventory
 	}
 	found := &inventory{}
 	before := stored{secret: secret, rest: strings.Fields(string(secret.Data[keyRest]))}
+	// Each part costs a call. A forged list must not keep the worker busy.
 	if len(before.rest) > mostParts {
 		return nil, broken(errTooLarge)
 	}
@@ -116,6 +117,7 @@ func (i *inventory) save(ctx context.Context, to client.Client) error {
 	for number, part := range parts[1:] {
 		name := fmt.Sprintf("%s-%s-%d", Inventory, hex.EncodeToString(sum[:8]), number+1)
 		secret := newSecret(name, map[string][]byte{keyContent: part})
+		// A part with this name has the same content: an earlier attempt has created the part.
 		if err := to.Create(ctx, secret); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
@@ -146,6 +148,7 @@ func (i *inventory) drop(ctx context.Context, from client.Client) error {
 	return remove(ctx, from, append([]string{Inventory}, i.stored.rest...))
 }
 
+// remove deletes Secrets in kube-system. Missing Secrets are not an error, because an earlier call may have crashed halfway.
 func remove(ctx context.Context, from client.Client, names []string) error {
 	for _, name := range names {
 		secret := newSecret(name, nil)
@@ -156,6 +159,7 @@ func remove(ctx context.Context, from client.Client, names []string) error {
 	return nil
 }
 
+// newSecret returns a Secret in kube-system. Its label names the manager of the Secret.
 func newSecret(name string, data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -165,6 +169,7 @@ func newSecret(name string, data map[string][]byte) *corev1.Secret {
 	}
 }
 
+// errTooLarge is the cause of errors about an inventory above the limits.
 var errTooLarge = errors.New("it exceeds the size of an inventory")
 
 // fits reports whether an encoded inventory is within the limits. The number of commas approximates the number of its values.

@@ -80,13 +80,13 @@ func TestInventoryIsReadAsItWasStored(t *testing.T) {
 			after.Entries = nil
 			after.mustSave(t, cluster)
 			if parts := len(secrets(t, cluster)); parts != 1 {
-				t.Errorf("%d Secrets are left when one is enough", parts)
+				t.Errorf("%d Secrets remain, although one is enough", parts)
 			}
 			if err := after.drop(t.Context(), cluster); err != nil {
 				t.Fatal(err)
 			}
 			if left := secrets(t, cluster); len(left) != 0 {
-				t.Errorf("%d Secrets are left", len(left))
+				t.Errorf("%d Secrets remain", len(left))
 			}
 		})
 	}
@@ -101,7 +101,7 @@ func TestForeignInventory(t *testing.T) {
 		want    []*entry
 	}{
 		"the same":        {"the progress counts", "here", "r", []*entry{{Name: "a", Objects: objects, Applied: "d", Ready: true}}},
-		"another cluster": {"a new cluster with Secrets from a backup has none of the objects", "there", "r", []*entry{{Name: "a", Objects: objects}}},
+		"another cluster": {"the objects of a restored cluster must be applied again", "there", "r", []*entry{{Name: "a", Objects: objects}}},
 		"another runtime": {"the inventory of another runtime does not count", "here", "other", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestForeignInventory(t *testing.T) {
 			}
 			found.mustSave(t, second)
 			if again := mustLoad(t, second, tc.runtime); again.Cluster != tc.cluster || again.Runtime != tc.runtime {
-				t.Errorf("%s: it is stored as of cluster %s and runtime %s", tc.reason, again.Cluster, again.Runtime)
+				t.Errorf("%s: the inventory is stored for cluster %s and runtime %s", tc.reason, again.Cluster, again.Runtime)
 			}
 		})
 	}
@@ -139,7 +139,7 @@ func TestConcurrentSavesConflict(t *testing.T) {
 	}
 }
 
-// packed returns a text in the stored form of an inventory.
+// packed compresses a text like the content of a stored inventory.
 func packed(t *testing.T, text string) []byte {
 	t.Helper()
 	buffer := &bytes.Buffer{}
@@ -150,7 +150,7 @@ func packed(t *testing.T, text string) []byte {
 	return buffer.Bytes()
 }
 
-// TestInvalidInventory has inventories that the owner of a cluster could write.
+// TestInvalidInventory reads malformed inventories, which the owner of a cluster can write.
 func TestInvalidInventory(t *testing.T) {
 	const many = 2 << 20
 	for name, tc := range map[string]struct {
@@ -163,9 +163,9 @@ func TestInvalidInventory(t *testing.T) {
 			"it would take a hundred times its size in memory, which all operations share",
 			string(packed(t, `{"entries":[{"objects":[`+strings.Repeat("{},", many)+`{}]}]}`)), "",
 		},
-		"a long text":  {"the same", string(packed(t, `{"runtime":"`+strings.Repeat("r", 12*many)+`"}`)), ""},
+		"a long text":  {"a long text needs much memory", string(packed(t, `{"runtime":"`+strings.Repeat("r", 12*many)+`"}`)), ""},
 		"many parts":   {"each part costs a call", string(packed(t, `{"runtime":"r"}`)), strings.Repeat("part ", 100)},
-		"not an array": {"the form is not ours", string(packed(t, `{"entries":{}}`)), ""},
+		"not an array": {"the JSON has another structure", string(packed(t, `{"entries":{}}`)), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			head := newSecret(Inventory, map[string][]byte{keyContent: []byte(tc.content), keyRest: []byte(tc.rest)})

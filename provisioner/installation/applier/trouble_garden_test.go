@@ -21,8 +21,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation/applier"
 )
 
-// TestCrashAtEachWrite stops an installation, an upgrade and a removal at their n-th write, once after it and once before.
-// Another call must reach the same result.
+// TestCrashAtEachWrite simulates a crash before and after each write of an installation, an upgrade and a removal. The next call
+// must reach the same result.
 func TestCrashAtEachWrite(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		t.Run(map[bool]string{false: "before", true: "after"}[done], func(t *testing.T) {
@@ -60,7 +60,8 @@ func TestCrashAtEachWrite(t *testing.T) {
 	}
 }
 
-// survives crashes a call at its n-th write, then repeats it until it is done. It reports whether the call made n writes.
+// survives lets the call crash at its n-th write, then repeats the call until it is done. It reports whether there was an n-th
+// write.
 func (c *cluster) survives(n int, done bool, call func() (installation.Progress, error)) (died bool) {
 	c.Helper()
 	dead := c.dieAt(n, done)
@@ -90,7 +91,8 @@ func (c *cluster) nothingIsLeft() {
 	}
 }
 
-// dieAt makes the n-th write from now on fail, after or before it takes effect, and all later calls.
+// dieAt simulates a crash at the n-th write from now on: all requests fail from then on. If done is true, the n-th write takes
+// effect.
 func (c *cluster) dieAt(n int, done bool) (died func() bool) {
 	count, dead := 0, false
 	unavailable := func() *http.Response {
@@ -115,7 +117,7 @@ func (c *cluster) dieAt(n int, done bool) (died func() bool) {
 	return func() bool { return dead }
 }
 
-// TestFrozenReplica pauses a replica after it has read the inventory, while another one upgrades.
+// TestFrozenReplica pauses a replica after it has read the inventory, while another replica upgrades the release.
 func TestFrozenReplica(t *testing.T) {
 	c := newCluster(t)
 	wanted := plan(c.part("a"))
@@ -133,7 +135,7 @@ func TestFrozenReplica(t *testing.T) {
 	})
 	_, err := c.applier(release{"a": configMap("one", "1")}).Install(t.Context(), frozen, c.runtime, wanted)
 	if !failure.Is(err, failure.Transient) {
-		t.Errorf("it continues with a stale inventory: %v", err)
+		t.Errorf("the replica continues with a stale inventory: %v", err)
 	}
 	if c.data(c.namespace(), "one")["key"] != "2" {
 		t.Error("it has overwritten the upgrade")
@@ -206,7 +208,7 @@ func TestErrorsContainNoSecrets(t *testing.T) {
 	}
 }
 
-// TestMessagesContainNoSecrets: a controller quotes a value in a condition.
+// TestMessagesContainNoSecrets simulates a controller that quotes a secret value in a condition.
 func TestMessagesContainNoSecrets(t *testing.T) {
 	for kind, encode := range map[string]func(string) string{
 		"plain": func(value string) string { return value }, "base64": func(value string) string {
@@ -241,7 +243,7 @@ func TestNamespaceBeingDeleted(t *testing.T) {
 	if err := c.Create(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Delete(t.Context(), namespace); err != nil { // without the label it is not finalized
+	if err := c.Delete(t.Context(), namespace); err != nil { // finishNamespaces does not finalize a namespace without the label.
 		t.Fatal(err)
 	}
 	progress, err := c.step(parts, wanted)

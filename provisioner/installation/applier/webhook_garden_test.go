@@ -27,7 +27,7 @@ func TestWebhookThatDoesNotAnswerYet(t *testing.T) {
 		"  rules: [{apiGroups: [\"\"], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}]\n"
 	parts, wanted := release{"a": configMap("one", "1"), "w": webhook, "b": configMap("two", "1")}, plan(c.part("a"), c.part("w"), c.part("b"))
 	c.calls.meddle(func(request *http.Request) *http.Response {
-		if strings.HasSuffix(request.URL.Path, "/configmaps/two") { // the API server notices the webhook with a delay
+		if strings.HasSuffix(request.URL.Path, "/configmaps/two") { // The API server uses a new webhook with a delay.
 			c.awaitWebhook()
 		}
 		return nil
@@ -41,14 +41,14 @@ func TestWebhookThatDoesNotAnswerYet(t *testing.T) {
 	if err := c.Delete(t.Context(), c.object("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "", c.group())); err != nil {
 		t.Fatal(err)
 	}
-	// It notices the deletion with a delay, too.
+	// The API server also stops using a deleted webhook with a delay.
 	progress, err = until(again(func() (installation.Progress, error) { return c.step(parts, wanted) }, always))
 	if err != nil || !progress.Done {
 		t.Errorf("%+v, %v", progress, err)
 	}
 }
 
-// awaitWebhook waits until the API server asks a webhook about ConfigMaps.
+// awaitWebhook waits until the API server calls a webhook for ConfigMaps.
 func (c *cluster) awaitWebhook() {
 	c.Helper()
 	clients, err := kubernetes.NewForConfig(rest.CopyConfig(api))
@@ -64,7 +64,7 @@ func (c *cluster) awaitWebhook() {
 			return
 		}
 		if time.Now().After(deadline) {
-			c.Fatalf("the API server does not ask the webhook: %v", err)
+			c.Fatalf("the API server does not call the webhook: %v", err)
 		}
 	}
 }

@@ -79,6 +79,7 @@ func (c *Catalog) Manifests(ctx context.Context, source string) ([]installation.
 // separator separates version and component in Component.Source. Neither of them can contain it.
 const separator = "/"
 
+// sourceOf returns the value of Component.Source. It is stored with operations, so the form must not change.
 func sourceOf(version, component string) string { return version + separator + component }
 
 // versions matches valid versions. They are valid names of folders and of OCI tags, and never leave the folder of a store.
@@ -110,8 +111,9 @@ type brokenError struct{ error }
 
 func (e *brokenError) Unwrap() error { return e.error }
 
-// explain turns an error of release into one of package failure. Only an unknown version is the fault of the order; the error
-// lists the known versions. The problems of an invalid release are for its maintainer, so they are in the cause, which is logged.
+// explain turns an error of release into an error of package failure. Only an unknown version is the fault of the order; the
+// error lists the known versions. The problems of an invalid release are for its maintainer, so they are in the cause, which is
+// logged.
 func (c *Catalog) explain(ctx context.Context, version string, err error) error {
 	if _, broken := errors.AsType[*brokenError](err); broken {
 		return failure.Wrap(failure.Permanent, err, "release %s cannot be used because it is invalid; the log has the reason for its maintainer", version).

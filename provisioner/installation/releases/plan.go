@@ -91,10 +91,12 @@ func find(order spec.Kyma, name string) (int, *spec.Component) {
 // problems collects the problems of an order. Each one starts with the path of its field.
 type problems struct{ found []string }
 
+// add records a problem of a field, such as components[0].sourceURL.
 func (p *problems) add(field, format string, args ...any) {
 	p.found = append(p.found, "kymaConfig."+field+": "+fmt.Sprintf(format, args...))
 }
 
+// err returns an error with all problems, or nil if there are none.
 func (p *problems) err() error {
 	if len(p.found) == 0 {
 		return nil
@@ -102,6 +104,7 @@ func (p *problems) err() error {
 	return invalid("%s", strings.Join(p.found, "; "))
 }
 
+// invalid returns a failure.Invalid. Its text is for the client that sent the order.
 func invalid(format string, args ...any) error {
 	return failure.New(failure.Invalid, format, args...).WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 }

@@ -192,6 +192,7 @@ func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version 
 // refused turns an error of the registry into a failure.Transient. Only the log contains the message of the registry, which may
 // include addresses. Rejected credentials are transient too: operations continue after an operator has corrected them.
 func refused(version string, err error) error {
+	// The concurrency limit and the circuit breaker reject requests with errors of package failure.
 	if known, ok := errors.AsType[*failure.Error](err); ok {
 		return failure.Wrap(known.Kind, err, "release %s cannot be fetched: %s", version, known.Text).
 			WithReason(known.Reason, known.Component)
@@ -249,6 +250,7 @@ func unpack(from io.Reader, folder string) error {
 			return &brokenError{fmt.Errorf("not a tar archive: %w", err)}
 		}
 		name := path.Clean(strings.TrimSuffix(header.Name, "/"))
+		// The reader returns at most header.Size bytes for a file, so the sum of the sizes bounds what unpack writes.
 		left -= header.Size
 		switch {
 		case !fs.ValidPath(name):

@@ -24,7 +24,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// registry is a read-only OCI registry with one repository.
+// registry is a fake OCI registry with one repository, for reading only.
 type registry struct {
 	*httptest.Server
 
@@ -80,7 +80,7 @@ func (r *registry) send(w http.ResponseWriter, content []byte, known bool, kind 
 
 func digest(content []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(content)) }
 
-// push stores an artifact with the layers.
+// push adds an artifact with a tag and layers of this media type.
 func (r *registry) push(tag, kind string, layers ...[]byte) {
 	described := []map[string]any{}
 	for _, layer := range layers {
@@ -120,7 +120,7 @@ func (r *registry) wrapped(t *testing.T, cache, user string, password secret.Str
 	return store
 }
 
-// packed is a tar.gz of files; a name that ends with an arrow is a link.
+// packed returns a tar.gz of files, with a prefix of their paths. A name with the suffix -> makes a link.
 func packed(t *testing.T, prefix string, files map[string]string) []byte {
 	t.Helper()
 	content := &bytes.Buffer{}
@@ -189,7 +189,7 @@ func TestInvalidArtifacts(t *testing.T) {
 		"image":      {"the tag may be an image", folderType, [][]byte{[]byte("a"), []byte("b")}, "is not an artifact with one layer: it has 2"},
 		"other type": {"the tag may be a chart", "application/vnd.cncf.helm.chart.content.v1", [][]byte{[]byte("a")}, "is not a tar.gz of a folder"},
 		"no gzip":    {"the content must match its media type", folderType, [][]byte{[]byte("a")}, "not a gzip file"},
-		"elsewhere":  {"a file must not land outside of the cache", folderType, [][]byte{packed(t, "", map[string]string{"../x": "y"})}, `the path "../x" leaves the folder`},
+		"elsewhere":  {"a file must stay inside the cache", folderType, [][]byte{packed(t, "", map[string]string{"../x": "y"})}, `the path "../x" leaves the folder`},
 		"absolute":   {"an absolute path leaves the cache", folderType, [][]byte{packed(t, "", map[string]string{"/tmp/x": "y"})}, `the path "/tmp/x" leaves the folder`},
 		"link":       {"a link can leave the cache", folderType, [][]byte{packed(t, "", map[string]string{"x->": "/etc"})}, `"x" is neither a file nor a folder`},
 	} {
@@ -202,7 +202,7 @@ func TestInvalidArtifacts(t *testing.T) {
 			}
 			left, err := os.ReadDir(cache)
 			if err != nil || len(left) > 0 {
-				t.Errorf("%s: the cache holds %v, %v", tc.reason, left, err)
+				t.Errorf("%s: the cache contains %v, %v", tc.reason, left, err)
 			}
 		})
 	}
@@ -252,7 +252,7 @@ func TestRegistryErrors(t *testing.T) {
 		"no password":    {"the registry requires credentials", registry.storeFor(t, t.TempDir(), "", ""), repair},
 		"no right":       {"the user lacks the permission", answering(http.StatusForbidden), repair},
 		"broken":         {"the outage is temporary", answering(http.StatusBadGateway), "the release registry does not respond correctly"},
-		"away":           {"the outage is temporary", gone.store(t, t.TempDir()), "the release registry does not respond correctly"},
+		"unavailable":    {"the outage is temporary", gone.store(t, t.TempDir()), "the release registry does not respond correctly"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := releases.New(tc.store).Plan(t.Context(), wants())
@@ -261,13 +261,14 @@ func TestRegistryErrors(t *testing.T) {
 				t.Errorf("%s: %v, want %q", tc.reason, err, tc.want)
 			}
 			if text := failure.Of(err).Text; strings.Contains(text, "127.0.0.1") || strings.Contains(err.Error(), "verysecret") {
-				t.Errorf("%s: %q reveals too much", tc.reason, err)
+				t.Errorf("%s: %q contains a secret or an address", tc.reason, err)
 			}
 		})
 	}
 }
 
-// TestRegistryOutage: calls fail at once, and the error says since when the registry is unavailable.
+// TestRegistryOutage verifies that calls fail at once when the circuit breaker is open. The error contains the start of the
+// outage.
 func TestRegistryOutage(t *testing.T) {
 	const calls = 2
 	system := upstream.New(upstream.Options{
@@ -291,7 +292,7 @@ func TestRegistryOutage(t *testing.T) {
 		}
 	}
 	if status := system.Status(); status.InFlight > 0 || status.State != upstream.Closed {
-		t.Errorf("no call is in flight, and all were answered: %+v", status)
+		t.Errorf("want no call in flight and no failures: %+v", status)
 	}
 	registry.Close()
 	var err error
@@ -301,6 +302,6 @@ func TestRegistryOutage(t *testing.T) {
 	known := failure.Of(err)
 	const want = "release 2.0.0 cannot be fetched: the release registry is unavailable: 5 calls in a row have failed since "
 	if !strings.HasPrefix(known.Text, want) || known.Kind != failure.Transient || known.Component != failure.ComponentReleases {
-		t.Errorf("got %+v, want one that begins with %q", known, want)
+		t.Errorf("got %+v, want an error with the prefix %q", known, want)
 	}
 }

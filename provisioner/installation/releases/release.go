@@ -167,6 +167,7 @@ func (r *release) checkObjects(wrong func(string, ...any)) {
 	for _, component := range r.Components {
 		values := map[string]string{namespaceKey: component.Namespace}
 		for key, value := range component.Values {
+			// The order sets values without a default. Here the key serves as a sample.
 			if values[key] = key; value != nil {
 				values[key] = *value
 			}
@@ -178,6 +179,8 @@ func (r *release) checkObjects(wrong func(string, ...any)) {
 		for _, object := range objects {
 			kind := object.GroupVersionKind().GroupKind()
 			namespace := object.GetNamespace()
+			// The scope of a custom kind is unknown without a cluster. So an object of a cluster-wide kind remains undetected if
+			// its two components have different namespaces.
 			if namespace == "" {
 				namespace = component.Namespace
 			}
@@ -186,7 +189,7 @@ func (r *release) checkObjects(wrong func(string, ...any)) {
 				wrong("component %q: %s %q is also in component %q", component.Name, object.GetKind(), object.GetName(), owner)
 			}
 			owners[id] = component.Name
-			if _, fleeting, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "ttlSecondsAfterFinished"); fleeting {
+			if _, expires, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "ttlSecondsAfterFinished"); expires {
 				wrong("component %q: Job %q has ttlSecondsAfterFinished: omit it, because a deleted Job would be started again",
 					component.Name, object.GetName())
 			}
