@@ -38,9 +38,9 @@ const (
 	maxMessage = 300
 )
 
-// explained turns an error of the Service that is not of package failure into a transient error, if the request has ended, or into
-// an internal one. Resolvers pass all errors of the Service through explained. So the presenter knows that any other error comes
-// from gqlgen and concerns the request.
+// explained turns an error of the Service that is not of package failure into a transient error, if the request has ended, or
+// into an internal one. Resolvers pass all errors of the Service through explained. So the presenter knows that any other error
+// comes from gqlgen and concerns the request.
 func explained(ctx context.Context, err error) error {
 	var known *failure.Error
 	if err == nil || errors.As(err, &known) {
@@ -82,8 +82,8 @@ func errorPresenter(log logrus.FieldLogger) graphql.ErrorPresenterFunc {
 	}
 }
 
-// logError logs an error with its causes. An internal error is a fault of the Provisioner and has level error. All other errors have
-// level info, because the client handles them.
+// logError logs an error with its causes. An internal error is a fault of the Provisioner and has level error. All other errors
+// have level info, because the client handles them.
 func logError(log logrus.FieldLogger, presented *gqlerror.Error, known *failure.Error) {
 	log = log.WithFields(logrus.Fields{logging.Kind: known.Kind, logging.Reason: known.Reason}).WithError(known)
 	text := "GraphQL request failed"
@@ -108,8 +108,8 @@ func recoverer(log logrus.FieldLogger) graphql.RecoverFunc {
 	}
 }
 
-// requestProblem shortens a message of gqlgen about a request to maxMessage characters, and removes the body of the request from the
-// message.
+// requestProblem shortens a message of gqlgen about a request to maxMessage characters, and removes the body of the request
+// from the message.
 func requestProblem(message string) string {
 	if strings.HasPrefix(message, "json request body could not be decoded") {
 		message, _, _ = strings.Cut(message, " body:")
@@ -122,8 +122,8 @@ func requestProblem(message string) string {
 	return message
 }
 
-// argument returns the path of an error within the arguments or variables of a field. It drops the first element of the path, which
-// is the field or the word "variable".
+// argument returns the path of an error within the arguments or variables of a field. It drops the first element of the path,
+// which is the field or the word "variable".
 func argument(path ast.Path) []string {
 	if len(path) < 2 {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// TestClientsOfKymaProvisioner sends requests with every field of Kyma Provisioner's schema. If our schema lacked a field or required
-// more, the requests of its clients would be invalid GraphQL.
+// TestClientsOfKymaProvisioner sends requests with every field of Kyma Provisioner's schema. If our schema lacked a field or
+// required more, the requests of its clients would be invalid GraphQL.
 func TestClientsOfKymaProvisioner(t *testing.T) {
 	t.Parallel()
 

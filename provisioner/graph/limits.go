@@ -8,9 +8,9 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 )
 
-// limits is an extension of gqlgen that refuses requests which select too much. It replaces the complexity limit of gqlgen, which
-// visits a fragment at each spread: a chain of fragments that spread the next one twice takes exponential time. limits visits each
-// fragment once.
+// limits is an extension of gqlgen that refuses requests which select too much. It replaces the complexity limit of gqlgen,
+// which visits a fragment at each spread: a chain of fragments that spread the next one twice takes exponential time. limits
+// visits each fragment once.
 type limits struct {
 	// fields is the maximum number of selected fields. The fields of a fragment count at each spread.
 	fields int
@@ -32,7 +32,8 @@ const (
 	costOfAccess  = 25 // makes Gardener sign a kubeconfig
 )
 
-// costs returns the costs of fields by type and name. All other fields are free: they only copy data that a listed field has read.
+// costs returns the costs of fields by type and name. All other fields are free: they only copy data that a listed field has
+// read.
 func costs() map[string]int {
 	return map[string]int{
 		"Query.runtimeOperationStatus":          costOfRow,
@@ -59,7 +60,8 @@ func (limits) ExtensionName() string { return "Limits" }
 // Validate accepts every schema.
 func (limits) Validate(graphql.ExecutableSchema) error { return nil }
 
-// MutateOperationContext refuses a request above one of the limits. gqlgen calls it after the validation and before the execution.
+// MutateOperationContext refuses a request above one of the limits. gqlgen calls it after the validation and before the
+// execution.
 func (l limits) MutateOperationContext(_ context.Context, request *graphql.OperationContext) *gqlerror.Error {
 	meter := meter{ceiling: max(l.fields, l.cost) + 1, fragments: map[string]size{}}
 	measured := meter.measure(request.Operation.SelectionSet)
@@ -112,8 +114,8 @@ func (m meter) measure(selections ast.SelectionSet) size {
 	return total
 }
 
-// fragment returns the size of a fragment, which it measures at the first spread. It ends because the validator of gqlgen has refused
-// recursive fragments.
+// fragment returns the size of a fragment, which it measures at the first spread. It ends because the validator of gqlgen has
+// refused recursive fragments.
 func (m meter) fragment(fragment *ast.FragmentDefinition) size {
 	known, ok := m.fragments[fragment.Name]
 	if !ok {

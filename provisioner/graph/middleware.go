@@ -52,8 +52,8 @@ func refuse(w http.ResponseWriter, status int, problem *gqlerror.Error) {
 	_, _ = w.Write(text)
 }
 
-// traced starts the span of a request. The name of the span is that of the first field, because clients choose the names of GraphQL
-// operations freely. An invalid request has no span.
+// traced starts the span of a request. The name of the span is that of the first field, because clients choose the names of
+// GraphQL operations freely. An invalid request has no span.
 func traced(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
 	if !graphql.HasOperationContext(ctx) || graphql.GetOperationContext(ctx).Operation == nil {
 		return next(ctx)

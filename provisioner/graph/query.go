@@ -29,8 +29,8 @@ func (q query) RuntimeStatus(ctx context.Context, id string) (*model.RuntimeStat
 	})
 }
 
-// answered calls the service on behalf of the caller that identify reads from the headers. With an error it returns the zero value,
-// so that gqlgen answers with null.
+// answered calls the service on behalf of the caller that identify reads from the headers. With an error it returns the zero
+// value, so that gqlgen answers with null.
 func answered[T any](ctx context.Context, identify func(context.Context) (orders.Caller, error),
 	call func(caller orders.Caller) (T, error),
 ) (T, error) {
@@ -72,8 +72,8 @@ func (q query) RuntimeOperationStatus(ctx context.Context, id string) (*model.Op
 	})
 }
 
-// OperationChanges resolves Query.operationChanges. It needs no tenant: changes contain only IDs, kinds and states, and the broker
-// follows the operations of all tenants. A wait outside of 0 to maxWait is replaced by the nearer limit.
+// OperationChanges resolves Query.operationChanges. It needs no tenant: changes contain only IDs, kinds and states, and the
+// broker follows the operations of all tenants. A wait outside of 0 to maxWait is replaced by the nearer limit.
 func (q query) OperationChanges(ctx context.Context, after *string, waitSeconds *int) (*model.OperationChanges, error) {
 	wait := defaultWait
 	if waitSeconds != nil {

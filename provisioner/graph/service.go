@@ -28,8 +28,8 @@ type Mutations interface {
 	Deprovision(ctx context.Context, caller orders.Caller, runtimeID string) (operationID string, err error)
 }
 
-// Queries reports the status of runtimes and operations. RuntimeStatus may return both a status and an error; if the status has an
-// Operation, the client gets both.
+// Queries reports the status of runtimes and operations. RuntimeStatus may return both a status and an error; if the status has
+// an Operation, the client gets both.
 type Queries interface {
 	RuntimeStatus(ctx context.Context, caller orders.Caller, runtimeID string, want orders.RuntimeFields,
 	) (orders.RuntimeStatus, error)

@@ -21,8 +21,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-// TestRulesOverHTTP breaks each rule once. The answer must have the HTTP status 200, error_code 400, a message and the paths of the
-// invalid fields.
+// TestRulesOverHTTP breaks each rule once. The answer must have the HTTP status 200, error_code 400, a message and the paths of
+// the invalid fields.
 func TestRulesOverHTTP(t *testing.T) {
 	t.Parallel()
 
@@ -81,8 +81,8 @@ func TestRulesOverHTTP(t *testing.T) {
 	}
 }
 
-// TestMissingVariableField omits a field that the schema requires. The request is then invalid GraphQL, and the answer must name the
-// field.
+// TestMissingVariableField omits a field that the schema requires. The request is then invalid GraphQL, and the answer must
+// name the field.
 func TestMissingVariableField(t *testing.T) {
 	t.Parallel()
 
@@ -123,8 +123,8 @@ func anys(texts []string) []any {
 	return all
 }
 
-// rulesInSource returns the message formats of all rules in package validation, except "is missing": the schema makes these fields
-// required.
+// rulesInSource returns the message formats of all rules in package validation, except "is missing": the schema makes these
+// fields required.
 func rulesInSource(t *testing.T) []string {
 	t.Helper()
 

@@ -1,8 +1,8 @@
-// Package operation defines the terms that all processes of the Provisioner share: the kinds of operations, the data that steps work
-// on, and the status that clients see.
+// Package operation defines the terms that all processes of the Provisioner share: the kinds of operations, the data that steps
+// work on, and the status that clients see.
 //
-// Kinds and data are stored in the database. A new kind is a constant here and a process in package processes; a new field of Data
-// must have a zero value that is right for operations that an older replica accepted.
+// Kinds and data are stored in the database. A new kind is a constant here and a process in package processes; a new field of
+// Data must have a zero value that is right for operations that an older replica accepted.
 package operation
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// The kinds of operations, stored under the names of the API. The enum of the API lacks WakeUp and RollBack, because clients of Kyma
-// Provisioner do not know them: PublicKind maps them to other kinds.
+// The kinds of operations, stored under the names of the API. The enum of the API lacks WakeUp and RollBack, because clients of
+// Kyma Provisioner do not know them: PublicKind maps them to other kinds.
 const (
 	KindProvision            = "Provision"
 	KindProvisionNoInstall   = "ProvisionNoInstall"
@@ -35,8 +35,8 @@ func Deprovisions(kind string) bool {
 	return kind == KindDeprovision || kind == KindDeprovisionNoInstall
 }
 
-// PublicKind returns the kind that the API shows for operations of the kind: UpgradeShoot for WakeUp, Upgrade for RollBack, and the
-// kind itself for all others.
+// PublicKind returns the kind that the API shows for operations of the kind: UpgradeShoot for WakeUp, Upgrade for RollBack, and
+// the kind itself for all others.
 func PublicKind(kind string) string {
 	switch kind {
 	case KindWakeUp:
@@ -51,8 +51,8 @@ func PublicKind(kind string) string {
 // Data is stored with the operation as sealed JSON. A field may be added, and operations that an older replica accepted lack the
 // field; a field must not be renamed.
 type Data struct {
-	// Runtime is the runtime as the operation will leave it. The last step of an upgrade copies its configuration to the row of the
-	// runtime.
+	// Runtime is the runtime as the operation will leave it. The last step of an upgrade copies its configuration to the row of
+	// the runtime.
 	Runtime runtimes.Runtime `json:"runtime"`
 	// Asleep reports whether the cluster is hibernated after the operation, so that steps inside the cluster are skipped.
 	Asleep bool `json:"asleep,omitempty"`

@@ -56,8 +56,8 @@ func progress(record process.Record) string {
 	}
 }
 
-// PublicState returns the state that the API shows for operations of the state: in progress for canceling, failed for canceled, and
-// the state itself for all others.
+// PublicState returns the state that the API shows for operations of the state: in progress for canceling, failed for canceled,
+// and the state itself for all others.
 func PublicState(state process.State) process.State {
 	switch state {
 	case process.Canceling:

@@ -59,8 +59,8 @@ func (s *Service) audited(ctx context.Context, tx storage.Tx, accepted process.N
 	return accepted, err
 }
 
-// auditFields returns the fields of a runtime that the audit log may contain in clear. A new field must contain neither secrets nor
-// personal data.
+// auditFields returns the fields of a runtime that the audit log may contain in clear. A new field must contain neither secrets
+// nor personal data.
 func auditFields(runtime runtimes.Runtime) (auditlog.Fields, error) {
 	order, err := operation.OrderOf(runtime)
 	if err != nil {
@@ -86,8 +86,8 @@ func auditFields(runtime runtimes.Runtime) (auditlog.Fields, error) {
 	return fields, nil
 }
 
-// fingerprints returns a short hash of each administrator. The audit log is in clear, but names are personal data and sealed in the
-// row of the runtime. The hash covers the ID of the runtime, so that equal names in two runtimes cannot be linked.
+// fingerprints returns a short hash of each administrator. The audit log is in clear, but names are personal data and sealed in
+// the row of the runtime. The hash covers the ID of the runtime, so that equal names in two runtimes cannot be linked.
 // docs/operator/audit.md describes how to search for a person.
 func fingerprints(runtimeID string, names []string) []string {
 	var prints []string
@@ -100,8 +100,8 @@ func fingerprints(runtimeID string, names []string) []string {
 	return prints
 }
 
-// recordKubeconfig records that an admin kubeconfig is issued. Its error must prevent the answer: no kubeconfig leaves the service
-// without a record.
+// recordKubeconfig records that an admin kubeconfig is issued. Its error must prevent the answer: no kubeconfig leaves the
+// service without a record.
 func (s *Service) recordKubeconfig(ctx context.Context, runtime runtimes.Runtime) error {
 	err := s.Recorder.RecordAlone(ctx, auditlog.Entry{
 		Action: auditlog.ActionAdminKubeconfig, InstanceID: runtime.ID, Status: http.StatusOK,

@@ -20,8 +20,8 @@ import (
 type edit func(ctx context.Context, tx storage.Tx, data *operation.Data) error
 
 // change accepts an operation on an existing runtime. Its error is failure.Conflict if the runtime has no cluster or another
-// operation is in progress, and failure.NotFound for a runtime of another tenant. A repeated request gets its first operation even
-// while that operation is in progress.
+// operation is in progress, and failure.NotFound for a runtime of another tenant. A repeated request gets its first operation
+// even while that operation is in progress.
 func (s *Service) change(ctx context.Context, caller Caller, runtimeID, kind string, edit edit) (operation.Status, error) {
 	return s.transact(ctx, func(tx storage.Tx) (operation.Status, error) {
 		// Lock before the read: the row must not miss the result of an operation that ends meanwhile.
@@ -66,8 +66,8 @@ func (s *Service) change(ctx context.Context, caller Caller, runtimeID, kind str
 // unchanged is the edit of operations that do not change the order.
 func unchanged(context.Context, storage.Tx, *operation.Data) error { return nil }
 
-// changeable refuses a runtime that has no cluster, and a cluster that another operation is changing. The operations of the runtime
-// are past, newest first.
+// changeable refuses a runtime that has no cluster, and a cluster that another operation is changing. The argument
+// past has the operations of the runtime, newest first.
 func changeable(runtime runtimes.Runtime, past []process.Record) error {
 	refused := func(format string, args ...any) error {
 		return failure.New(failure.Conflict, format, args...).WithReason(failure.ReasonConflict, failure.ComponentProvisioner)

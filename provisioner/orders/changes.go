@@ -43,9 +43,9 @@ type cursor struct {
 }
 
 // Changes returns the operations of all tenants that changed after the cursor, and the next cursor. It blocks until the first
-// change, and returns no changes after the wait, when the context ends, and when the replica drains its connections. With an empty
-// cursor it returns the current position at once. Its error is failure.Invalid if the text is no cursor, and failure.Transient if
-// the database does not answer.
+// change, and returns no changes after the wait, when the context ends, and when the replica drains its connections. With an
+// empty cursor it returns the current position at once. Its error is failure.Invalid if the text is no cursor, and
+// failure.Transient if the database does not answer.
 func (s *Service) Changes(ctx context.Context, after string, wait time.Duration) (string, []Change, error) {
 	if after == "" {
 		return cursor{At: s.Clock.Now()}.String(), nil, nil
@@ -74,8 +74,8 @@ func (s *Service) Changes(ctx context.Context, after string, wait time.Duration)
 	}
 }
 
-// changesAfter reads one page of changes. The query also returns the changes of the overlap that the client has already; its limit
-// grows with their number, so that they cannot crowd out new changes.
+// changesAfter reads one page of changes. The query also returns the changes of the overlap that the client has already; its
+// limit grows with their number, so that they cannot crowd out new changes.
 func (s *Service) changesAfter(ctx context.Context, from cursor) (cursor, []Change, error) {
 	sent := make(map[uint32]bool, len(from.Sent))
 	for _, mark := range from.Sent {
@@ -120,8 +120,8 @@ func (s *Service) changesAfter(ctx context.Context, from cursor) (cursor, []Chan
 	return next, changes, nil
 }
 
-// mark returns a hash that identifies one change of one operation. A collision within the overlap hides a change from this client,
-// which then learns of it from the next change of the operation or from a query.
+// mark returns a hash that identifies one change of one operation. A collision within the overlap hides a change from this
+// client, which then learns of it from the next change of the operation or from a query.
 func mark(change operations.Change) uint32 {
 	hash := fnv.New32a()
 	_, _ = fmt.Fprint(hash, change.ID, change.State, change.At.UnixMicro()) // never fails
@@ -132,8 +132,8 @@ func mark(change operations.Change) uint32 {
 // markSize is the size of a mark in bytes.
 const markSize = 4
 
-// String encodes the cursor for clients: the time in microseconds since 1970, then the marks, all big-endian and in base64. Clients
-// must not rely on the form.
+// String encodes the cursor for clients: the time in microseconds since 1970, then the marks, all big-endian and in base64.
+// Clients must not rely on the form.
 func (c cursor) String() string {
 	encoded := binary.BigEndian.AppendUint64(make([]byte, 0, 8+markSize*len(c.Sent)), uint64(c.At.UnixMicro()))
 	for _, mark := range c.Sent {

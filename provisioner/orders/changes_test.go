@@ -336,8 +336,8 @@ func TestWaitEndsWithTheRequest(t *testing.T) {
 	})
 }
 
-// TestWaitEndsWhenTheServerDrains: if a replica shuts down while a broker waits, the replica answers at once with the cursor, and the
-// broker continues at another replica.
+// TestWaitEndsWhenTheServerDrains: if a replica shuts down while a broker waits, the replica answers at once with the cursor,
+// and the broker continues at another replica.
 func TestWaitEndsWhenTheServerDrains(t *testing.T) {
 	f := newFixture(t, storagetest.SQLite(t))
 	feed := f.follow()

@@ -10,8 +10,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// Hibernate accepts the hibernation of a cluster: Gardener stops the machines and the control plane and keeps the volumes. Its error
-// is failure.Conflict if Gardener reports a constraint that would prevent the wake-up, for example a webhook in the cluster.
+// Hibernate accepts the hibernation of a cluster: Gardener stops the machines and the control plane and keeps the volumes. Its
+// error is failure.Conflict if Gardener reports a constraint that would prevent the wake-up, for example a webhook in the
+// cluster.
 func (s *Service) Hibernate(ctx context.Context, caller Caller, runtimeID string) (operation.Status, error) {
 	return s.once(ctx, caller, requestFor(runtimeID, operation.KindHibernate), func() (operation.Status, error) {
 		runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
@@ -33,8 +34,8 @@ func (s *Service) Hibernate(ctx context.Context, caller Caller, runtimeID string
 	})
 }
 
-// WakeUp accepts the wake-up of a hibernated cluster. Clients see the operation as UpgradeShoot, because Kyma Provisioner has no kind
-// for a wake-up.
+// WakeUp accepts the wake-up of a hibernated cluster. Clients see the operation as UpgradeShoot, because Kyma Provisioner has
+// no kind for a wake-up.
 func (s *Service) WakeUp(ctx context.Context, caller Caller, runtimeID string) (operation.Status, error) {
 	return s.change(ctx, caller, runtimeID, operation.KindWakeUp, unchanged)
 }

@@ -12,8 +12,8 @@ import (
 // HeaderIdempotencyKey is the header of the API that carries Caller.IdempotencyKey.
 const HeaderIdempotencyKey = "Idempotency-Key"
 
-// request identifies the request of a caller, to compare it with an earlier request that has the same key. The order itself is not
-// compared.
+// request identifies the request of a caller, to compare it with an earlier request that has the same key. The order itself is
+// not compared.
 type request struct {
 	// runtimeID is empty for a new runtime.
 	runtimeID string

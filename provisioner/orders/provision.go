@@ -21,19 +21,19 @@ import (
 // Provision accepts the order of a runtime and returns the operation that creates it. An order with a known key returns its
 // operation without validation: the rules may have become stricter since.
 //
-// The error is failure.Invalid for an order that breaks a rule, failure.Conflict if another order uses the name of the cluster, and
-// failure.Transient if the database, Director or the release registry is unavailable. After a transient error the order may have
-// been accepted, so the caller repeats the order with the same key.
+// The error is failure.Invalid for an order that breaks a rule, failure.Conflict if another order uses the name of the cluster,
+// and failure.Transient if the database, Director or the release registry is unavailable. After a transient error the order may
+// have been accepted, so the caller repeats the order with the same key.
 func (s *Service) Provision(ctx context.Context, caller Caller, order spec.Runtime) (operation.Status, error) {
 	wanted := request{fulfilledBy: operation.Provisions}
 
 	return s.once(ctx, caller, wanted, func() (operation.Status, error) { return s.provisionNew(ctx, caller, order, wanted) })
 }
 
-// provisionNew accepts an order whose key is unknown or missing. It validates the order and registers the runtime in Director, both
-// outside the transaction, and then stores the rows. If a concurrent request with the same key commits first, provisionNew returns
-// the operation of that request and unregisters its own runtime. After a crash between registration and commit, the caretaker of
-// package registration unregisters the runtime.
+// provisionNew accepts an order whose key is unknown or missing. It validates the order and registers the runtime in Director,
+// both outside the transaction, and then stores the rows. If a concurrent request with the same key commits first, provisionNew
+// returns the operation of that request and unregisters its own runtime. After a crash between registration and commit, the
+// caretaker of package registration unregisters the runtime.
 func (s *Service) provisionNew(ctx context.Context, caller Caller, order spec.Runtime, wanted request) (operation.Status, error) {
 	p, err := s.prepare(ctx, caller, order)
 	if err != nil {
@@ -73,8 +73,8 @@ func (s *Service) provisionNew(ctx context.Context, caller Caller, order spec.Ru
 		return s.acceptProvisioning(ctx, tx, p, operation.Data{Runtime: p.runtime, Registered: s.Registrar != nil})
 	})
 
-	// Forget keeps the registration of a runtime whose row exists. After a transient error the outcome of the commit is unknown: the
-	// registration stays, and the repeated order finds it.
+	// Forget keeps the registration of a runtime whose row exists. After a transient error the outcome of the commit is
+	// unknown: the registration stays, and the repeated order finds it.
 	if s.Registrar != nil && registered.RuntimeID != "" && !failure.Is(err, failure.Transient) {
 		s.Registrar.Forget(ctx, registered)
 	}
@@ -135,8 +135,9 @@ func (s *Service) prepare(ctx context.Context, caller Caller, order spec.Runtime
 	return provision{caller: caller, runtime: runtime, order: registered}, nil
 }
 
-// register returns the ID of the new runtime: its ID in Director or, without Director, a random one. The ID is empty if the name of
-// the cluster is in use, because the order then belongs to the existing runtime or will be refused; nothing is registered for it.
+// register returns the ID of the new runtime: its ID in Director or, without Director, a random one. The ID is empty if the
+// name of the cluster is in use, because the order then belongs to the existing runtime or will be refused; nothing is
+// registered for it.
 func (s *Service) register(ctx context.Context, p provision) (registration.Registered, error) {
 	if s.Registrar == nil {
 		return registration.Registered{RuntimeID: uuid.NewString()}, nil
@@ -168,9 +169,9 @@ func (s *Service) acceptProvisioning(ctx context.Context, tx storage.Tx, p provi
 	return s.accept(ctx, tx, p.runtime.ProvisionedBy, kind, data)
 }
 
-// provisionAgain handles an order whose cluster name is in use. If the same tenant sends the same order, with any key, it returns
-// the operation that creates the runtime. If that operation has failed, it accepts a new one for the same runtime, and the order may
-// differ. It refuses all other orders.
+// provisionAgain handles an order whose cluster name is in use. If the same tenant sends the same order, with any key, it
+// returns the operation that creates the runtime. If that operation has failed, it accepts a new one for the same runtime, and
+// the order may differ. It refuses all other orders.
 func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, p provision) (operation.Status, error) {
 	taken := failure.New(failure.Conflict, "a cluster named %q exists already: remove it, or use another name",
 		p.runtime.ShootName).WithReason(failure.ReasonAlreadyExists, failure.ComponentProvisionerStorage)

@@ -237,8 +237,8 @@ func TestOnlyKnownKeysSkipTheChecks(t *testing.T) {
 	})
 }
 
-// TestKeyOfAnotherRequest sends requests with the keys of other requests. The service must refuse them: with the answer to the other
-// request a client would never learn that its own request was not carried out.
+// TestKeyOfAnotherRequest sends requests with the keys of other requests. The service must refuse them: with the answer to the
+// other request a client would never learn that its own request was not carried out.
 func TestKeyOfAnotherRequest(t *testing.T) {
 	onBothDatabases(t, func(f *fixture) {
 		created, runtimeID := f.provision("tenant", "creation", "c-first")

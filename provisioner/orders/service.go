@@ -41,8 +41,8 @@ type Kubeconfigs interface {
 // Registrar registers runtimes in Director before they are accepted. Its errors are of package failure, except for errors of the
 // database. The order of calls is Register, then Accept in the transaction, then Forget after the transaction.
 type Registrar interface {
-	// Register registers the runtime of an order, or returns the registration of an earlier attempt with the same key. It stores an
-	// intent before the call to Director.
+	// Register registers the runtime of an order, or returns the registration of an earlier attempt with the same key. It
+	// stores an intent before the call to Director.
 	Register(ctx context.Context, order registration.Order) (registration.Registered, error)
 	// Accept records that the order was accepted as the runtime and operation.
 	Accept(ctx context.Context, tx storage.Tx, order registration.Order, runtimeID, operationID string) error
@@ -83,8 +83,8 @@ type Options struct {
 	KubeconfigValidity time.Duration
 }
 
-// Service accepts operations and reports their status. Its errors are of package failure. It has no state of its own, so its methods
-// may be called from any goroutine and on any replica.
+// Service accepts operations and reports their status. Its errors are of package failure. It has no state of its own, so its
+// methods may be called from any goroutine and on any replica.
 type Service struct {
 	Options
 }
@@ -113,8 +113,8 @@ func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, da
 		s.Operations.Accept(ctx, tx, accepted)
 }
 
-// transact calls accept in a transaction and wakes the engines after the commit. The function accept must use only the database: it
-// runs under locks that other requests wait for, and a rollback undoes only rows.
+// transact calls accept in a transaction and wakes the engines after the commit. The function accept must use only the
+// database: it runs under locks that other requests wait for, and a rollback undoes only rows.
 func (s *Service) transact(ctx context.Context, accept func(tx storage.Tx) (operation.Status, error)) (operation.Status, error) {
 	var status operation.Status
 
@@ -153,8 +153,8 @@ func (s *Service) owned(ctx context.Context, tx storage.Tx, tenant, id string) (
 	return runtime, unavailable(err)
 }
 
-// awake refuses a runtime whose cluster is hibernated or being hibernated, because its API server does not answer. The check needs no
-// lock: only another operation could change its result, and change refuses a second operation.
+// awake refuses a runtime whose cluster is hibernated or being hibernated, because its API server does not answer. The check
+// needs no lock: only another operation could change its result, and change refuses a second operation.
 func (s *Service) awake(ctx context.Context, runtime runtimes.Runtime) error {
 	existing, err := s.Shoots.Get(ctx, runtime.ShootName)
 

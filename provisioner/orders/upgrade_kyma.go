@@ -15,7 +15,8 @@ import (
 
 // UpgradeRuntime accepts the installation of another version or configuration of Kyma; installation.Upgraded merges the upgrade
 // into the present configuration. The operation also stores the present Kyma, for a later RollBackUpgrade. The error is
-// failure.Invalid for Kyma that no release provides, and failure.Conflict for a runtime without Kyma and for a hibernated runtime.
+// failure.Invalid for Kyma that no release provides, and failure.Conflict for a runtime without Kyma and for a hibernated
+// runtime.
 func (s *Service) UpgradeRuntime(ctx context.Context, caller Caller, runtimeID string, upgrade spec.KymaUpgrade,
 ) (operation.Status, error) {
 	return s.once(ctx, caller, requestFor(runtimeID, operation.KindUpgrade), func() (operation.Status, error) {
@@ -73,8 +74,9 @@ func always(kyma spec.Kyma) replacement {
 	return func(spec.Kyma) spec.Kyma { return kyma }
 }
 
-// installable refuses Kyma that no release provides, and a hibernated cluster. It calls the release registry and Gardener and must
-// therefore run before the transaction. The runtime that it reads may be outdated: change repeats the edit on the locked row.
+// installable refuses Kyma that no release provides, and a hibernated cluster. It calls the release registry and Gardener and
+// must therefore run before the transaction. The runtime that it reads may be outdated: change repeats the edit on the locked
+// row.
 func (s *Service) installable(ctx context.Context, caller Caller, runtimeID string, replacement replacement) error {
 	runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
 	if err != nil {

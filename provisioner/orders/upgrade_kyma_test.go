@@ -57,8 +57,8 @@ func (f *fixture) rollBack(key, runtimeID string) (operation.Status, error) {
 	return f.service.RollBackUpgrade(f.Context(), caller("tenant", key), runtimeID)
 }
 
-// runNewest ends an accepted operation with the state, and records its order if the operation succeeded. It returns the data of the
-// operation.
+// runNewest ends an accepted operation with the state, and records its order if the operation succeeded. It returns the data of
+// the operation.
 func (f *fixture) runNewest(status operation.Status, err error, end process.State) operation.Data {
 	f.Helper()
 

@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
-// changeShoot returns the step that changes the Shoot to the order of the operation. The argument asleep hibernates the cluster or
-// wakes it up; nil keeps its state.
+// changeShoot returns the step that changes the Shoot to the order of the operation. The argument asleep hibernates the cluster
+// or wakes it up; nil keeps its state.
 //
 // The step reads the Shoot, then confirms the lease, and writes the Shoot only if it has not changed since the read. So a replica
 // that froze after the read cannot undo a later change.

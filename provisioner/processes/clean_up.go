@@ -9,9 +9,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// cleanUp deletes the service instances in the cluster that come from the configured service brokers. Such an instance is a resource
-// outside the cluster, and only the cluster knows it: after the deletion of the cluster nobody would deprovision it. Each attempt
-// waits until a part of the instances is gone; after Timeouts.Cleanup the removal continues without the rest.
+// cleanUp deletes the service instances in the cluster that come from the configured service brokers. Such an instance is a
+// resource outside the cluster, and only the cluster knows it: after the deletion of the cluster nobody would deprovision it.
+// Each attempt waits until a part of the instances is gone; after Timeouts.Cleanup the removal continues without the rest.
 func (o Options) cleanUp(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	reachable, err := o.reachable(ctx, op)

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// createShoot applies the Shoot and the objects that the Shoot refers to. The name of the Shoot comes from the row of the runtime, so
-// a repeated run after a crash applies the same Shoot and creates no second cluster.
+// createShoot applies the Shoot and the objects that the Shoot refers to. The name of the Shoot comes from the row of the
+// runtime, so a repeated run after a crash applies the same Shoot and creates no second cluster.
 func (o Options) createShoot(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	runtime := op.Data.Runtime

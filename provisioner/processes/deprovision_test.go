@@ -202,8 +202,8 @@ func runRemovalToEnd(t *testing.T, f *removalFixture, whole process.Process[oper
 	}
 }
 
-// TestNoFaultLeavesACluster injects a fault into each call of a removal in turn: either the call or its answer is lost. After every
-// fault the removal must delete its own cluster, and no cluster of another runtime.
+// TestNoFaultLeavesACluster injects a fault into each call of a removal in turn: either the call or its answer is lost. After
+// every fault the removal must delete its own cluster, and no cluster of another runtime.
 func TestNoFaultLeavesACluster(t *testing.T) {
 	newFixture := func(owner string) *removalFixture {
 		f := newRemoval(owner, func(s *gardencorev1beta1.Shoot) {

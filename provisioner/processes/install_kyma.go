@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// installation returns the two stages that install Kyma or replace the installed Kyma. In the first stage the cluster may fail to
-// answer for the time start; limit bounds the second stage, which does the rest of the work.
+// installation returns the two stages that install Kyma or replace the installed Kyma. The argument start limits how long
+// the cluster may fail to answer in the first stage; limit bounds the second stage, which does the rest of the work.
 func (o Options) installation(name string, start, limit time.Duration) []stage {
 	return []stage{
 		within(start, one(name, "Start_Installation", o.startInstallation)),
@@ -50,8 +50,8 @@ func (o Options) waitForInstallation(limit time.Duration) process.RunFunc[operat
 	}
 }
 
-// install does one unit of work, such as the installation of a component, and returns the progress. It plans from the order each time
-// and reads the state from the cluster, so any replica can continue after a crash.
+// install does one unit of work, such as the installation of a component, and returns the progress. It plans from the order
+// each time and reads the state from the cluster, so any replica can continue after a crash.
 func (o Options) install(ctx context.Context, op operation.Operation) (installation.Progress, error) {
 	order, err := op.Data.Order()
 	if err != nil {

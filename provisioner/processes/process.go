@@ -5,9 +5,9 @@
 // crash or a lost answer, on another replica, so each step is idempotent. A step that creates or changes something outside calls
 // Save before: Save fails if the replica has lost the lease.
 //
-// The names of stages and steps are stored with operations and visible to clients, and must not change. A new step gets a file, and
-// a stage in the process that needs the step. A polling step and each step of a removal have a stage of their own, because the
-// engine repeats a stage as a whole.
+// The names of stages and steps are stored with operations and visible to clients, and must not change. A new step gets a file,
+// and a stage in the process that needs the step. A polling step and each step of a removal have a stage of their own, because
+// the engine repeats a stage as a whole.
 package processes
 
 import (
@@ -41,7 +41,7 @@ type Shoots interface {
 // Clusters changes objects inside the clusters of runtimes. Its errors are of package failure.
 type Clusters interface {
 	// Connect returns a configuration with all rights in the cluster, valid for some minutes. The caller calls disconnect at the
-	// end; after an error it is nil.
+	// end. After an error, disconnect is nil.
 	Connect(ctx context.Context, shootName string) (cluster *rest.Config, disconnect func(), err error)
 	// SetAdministrators gives all rights in the cluster to exactly these users. Users of an earlier call lose their rights.
 	SetAdministrators(ctx context.Context, shootName string, users []string) error

@@ -27,8 +27,8 @@ type example struct {
 	answer    string
 }
 
-// TestPageOfTheAPI sends the examples of the API's page in order and compares the answers with those on the page. The IDs on the page
-// stand for the IDs of this run. A text on the page that ends with … matches any text with the same start.
+// TestPageOfTheAPI sends the examples of the API's page in order and compares the answers with those on the page. The IDs on
+// the page stand for the IDs of this run. A text on the page that ends with … matches any text with the same start.
 func TestPageOfTheAPI(t *testing.T) {
 	f := start(t, 100*time.Millisecond, func(config *service.Config) {
 		config.Kyma.ReleasesPath = filepath.Join("..", "..", "resources", "releases")

@@ -13,8 +13,8 @@ import (
 )
 
 // Config is the configuration of the Provisioner. The variables of Kyma Provisioner keep their names and defaults, so that an
-// installation can move to this Provisioner with the same settings. A limit of a wait fails the operation when it passes, unless
-// its help says otherwise.
+// installation can move to this Provisioner with the same settings. An operation fails when one of its waits exceeds
+// the limit, unless the help of the limit says otherwise.
 type Config struct {
 	replica.Config `envPrefix:""`
 

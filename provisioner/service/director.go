@@ -14,9 +14,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/registration"
 )
 
-// connectDirector adds Director to the parts, if Director is enabled. It makes no call, so the Provisioner can start during an outage
-// of Director; it reads and checks only the file with the credentials. The calls to Director and to its token endpoint have a
-// circuit breaker each.
+// connectDirector adds Director to the parts, if Director is enabled. It makes no call, so the Provisioner can start during an
+// outage of Director; it reads and checks only the file with the credentials. The calls to Director and to its token endpoint
+// have a circuit breaker each.
 func (a *assembly) connectDirector(ctx context.Context) error {
 	config := a.config
 	if !config.Director.Enabled {
@@ -83,8 +83,8 @@ func (c Config) directorTransport(files *reload.Watcher) (*reload.Transport, err
 	return transport, nil
 }
 
-// directorCredentials returns the credentials of the file or, without a file, of the Secret. Both are read again for each token, so
-// that credentials can be rotated without a restart.
+// directorCredentials returns the credentials of the file or, without a file, of the Secret. Both are read again for each
+// token, so that credentials can be rotated without a restart.
 func (c Config) directorCredentials(ctx context.Context) (director.Credentials, error) {
 	if file := director.File(c.Director.OAuthPath); file != "" {
 		if _, err := file.Read(ctx); err != nil { // a missing file fails the start

@@ -147,7 +147,8 @@ func authority(t *testing.T, name string) (*certificate.Authority, string) {
 	return made, path
 }
 
-// TestDirectorAuthorityFile checks that the configured authorities decide whether a Director with a private certificate is trusted.
+// TestDirectorAuthorityFile checks that the configured authorities decide whether a Director with a private certificate is
+// trusted.
 func TestDirectorAuthorityFile(t *testing.T) {
 	director, err := fakedirector.New(fakedirector.Options{})
 	if err != nil {

@@ -31,8 +31,8 @@ type Orphans struct {
 	Log      logrus.FieldLogger
 }
 
-// Part returns the background job that removes orphans, at the start of a replica and then every ten minutes. All replicas run the
-// job: a repeated deletion has no effect.
+// Part returns the background job that removes orphans, at the start of a replica and then every ten minutes. All replicas run
+// the job: a repeated deletion has no effect.
 func (o Orphans) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "orphan remover", Every: orphanCheck, Work: o.remove, Clock: clock.RealClock{}, Log: o.Log}.Part()
 }
@@ -52,15 +52,15 @@ func (o Orphans) tidy(ctx context.Context) error {
 	return o.eachDeleted(ctx, ids, func(id string) error { return o.Shoots.Tidy(ctx, id, nil) })
 }
 
-// removeShoots deletes Shoots whose runtime is deleted. It logs each one as an error, because operators should learn why a request
-// took effect so late.
+// removeShoots deletes Shoots whose runtime is deleted. It logs each one as an error, because operators should learn why a
+// request took effect so late.
 func (o Orphans) removeShoots(ctx context.Context) error {
 	owned, err := o.Shoots.Owned(ctx)
 	if err != nil {
 		return err
 	}
 
-	names, ids := map[string]string{}, []string{}
+	names, ids := make(map[string]string, len(owned)), make([]string, 0, len(owned))
 	for _, shoot := range owned {
 		names[shoot.RuntimeID] = shoot.Name
 		ids = append(ids, shoot.RuntimeID)

@@ -90,8 +90,8 @@ func releasesOf(found *releases.Catalog) kymaReleases {
 	return kymaReleases{known: found, installer: applier.New(applier.Options{Manifests: found, Now: time.Now})}
 }
 
-// noReleases refuses every order of Kyma, for a Provisioner without releases. Such a Provisioner can still uninstall Kyma from the
-// runtimes that have it, because the applier reads the installed objects from the cluster.
+// noReleases refuses every order of Kyma, for a Provisioner without releases. Such a Provisioner can still uninstall Kyma from
+// the runtimes that have it, because the applier reads the installed objects from the cluster.
 type noReleases struct{}
 
 // Plan implements installation.Releases.

@@ -51,8 +51,8 @@ func withSecrets(name string) *wire.ProvisionRuntimeInput {
 	return ordered
 }
 
-// TestSecretsAreNeverStoredInClear creates and changes a runtime with every kind of secret and reads its kubeconfig. Then it searches
-// for the secrets in the files of the database and in the log.
+// TestSecretsAreNeverStoredInClear creates and changes a runtime with every kind of secret and reads its kubeconfig. Then it
+// searches for the secrets in the files of the database and in the log.
 func TestSecretsAreNeverStoredInClear(t *testing.T) {
 	log := &logBuffer{}
 

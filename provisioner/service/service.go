@@ -188,8 +188,8 @@ func (a *assembly) connectGardener(garden client.WithWatch) error {
 	return nil
 }
 
-// guard registers the metrics of an upstream system, and adds the background job that probes the system during an outage and makes
-// the waiting operations due afterwards.
+// guard registers the metrics of an upstream system, and adds the background job that probes the system during an outage and
+// makes the waiting operations due afterwards.
 func (a *assembly) guard(title string, system *upstream.System, probe func(context.Context) error) {
 	a.Metrics().MustRegister(system)
 	a.background = append(a.background, lifecycle.Part{Name: "recovery of " + title, Run: upstream.Recovery{
@@ -227,8 +227,8 @@ func (a *assembly) startEngine() error {
 	return nil
 }
 
-// handler returns the GraphQL API behind authentication. Refused requests are in the audit log: the API records refused mutations,
-// the recorder clients without credentials or rights. Queries are not audited, because they change nothing.
+// handler returns the GraphQL API behind authentication. Refused requests are in the audit log: the API records refused
+// mutations, the recorder clients without credentials or rights. Queries are not audited, because they change nothing.
 func (a *assembly) handler() http.Handler {
 	recorder := audit.NewRecorder(a.entries, a.DB, clock.RealClock{}, a.Log)
 	build := shootBuilder(a.config, a.parts.Files)

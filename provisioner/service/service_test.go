@@ -278,8 +278,8 @@ func TestCreationCanceledWhilePendingIsCounted(t *testing.T) {
 	}
 }
 
-// TestOrphanedShootIsRemovedAtTheStart creates a Shoot and a ConfigMap of a deleted runtime, as a frozen replica may do. A starting
-// Provisioner must delete both.
+// TestOrphanedShootIsRemovedAtTheStart creates a Shoot and a ConfigMap of a deleted runtime, as a frozen replica may do. A
+// starting Provisioner must delete both.
 func TestOrphanedShootIsRemovedAtTheStart(t *testing.T) {
 	f := start(t, 100*time.Millisecond)
 

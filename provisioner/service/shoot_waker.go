@@ -38,8 +38,8 @@ type shootWaker struct {
 	changed chan string
 }
 
-// notify adds a changed Shoot. It blocks while the buffer is full, which slows the watch down but loses no change, and returns when
-// the context ends. The watch calls it from its own goroutine.
+// notify adds a changed Shoot. It blocks while the buffer is full, which slows the watch down but loses no change, and returns
+// when the context ends. The watch calls it from its own goroutine.
 func (w *shootWaker) notify(ctx context.Context, shootName string) {
 	select {
 	case w.changed <- shootName:

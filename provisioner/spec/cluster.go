@@ -13,7 +13,8 @@ type Cluster struct {
 	TargetSecret string `json:"targetSecret"`
 	Region       string `json:"region"`
 
-	// The machines of the first worker pool. MachineImageVersion needs MachineImage; DiskType and VolumeSizeGB need each other.
+	// These fields describe the machines of the first worker pool. MachineImageVersion needs MachineImage; DiskType and
+	// VolumeSizeGB need each other.
 	MachineType         string  `json:"machineType"`
 	MachineImage        *string `json:"machineImage,omitempty"`
 	MachineImageVersion *string `json:"machineImageVersion,omitempty"`
@@ -26,7 +27,7 @@ type Cluster struct {
 	PodsCIDR     *string `json:"podsCidr,omitempty"`
 	ServicesCIDR *string `json:"servicesCidr,omitempty"`
 
-	// The size of the first worker pool, in machines.
+	// These fields set the size of the first worker pool, in machines.
 	AutoScalerMin  int `json:"autoScalerMin"`
 	AutoScalerMax  int `json:"autoScalerMax"`
 	MaxSurge       int `json:"maxSurge"`
@@ -35,8 +36,8 @@ type Cluster struct {
 	// Purpose is evaluation, testing, development or production.
 	Purpose     *string `json:"purpose,omitempty"`
 	LicenceType *string `json:"licenceType,omitempty"`
-	// The two fields decide whether Gardener updates the cluster in its maintenance window. If a field is nil, the configuration of
-	// the Provisioner decides.
+	// The two fields decide whether Gardener updates the cluster in its maintenance window. If a field is nil, the
+	// configuration of the Provisioner decides.
 	EnableKubernetesVersionAutoUpdate   *bool `json:"enableKubernetesVersionAutoUpdate,omitempty"`
 	EnableMachineImageVersionAutoUpdate *bool `json:"enableMachineImageVersionAutoUpdate,omitempty"`
 
@@ -110,7 +111,7 @@ type DNSProvider struct {
 	Primary bool `json:"primary"`
 	// SecretName is a Secret with the credentials, in the namespace of the Gardener project.
 	SecretName string `json:"secretName"`
-	// Type is a name of Gardener's, for example aws-route53.
+	// Type is Gardener's name of the DNS service, for example aws-route53.
 	Type string `json:"type"`
 }
 

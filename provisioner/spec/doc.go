@@ -4,6 +4,7 @@
 // binds the input types of the API to them. An optional field is a pointer or a slice; nil means that the order omits the field.
 // The types check nothing, package validation does.
 //
-// The JSON tags are the stored form, version 1: the database holds an order as Encode writes it. A new optional field needs only a
-// field here and a field in schema.graphql. A renamed or removed field needs a new version, and Decode must still read the old one.
+// The JSON tags are the stored form, version 1: the database holds an order as Encode writes it. A new optional field needs
+// only a field here and a field in schema.graphql. A renamed or removed field needs a new version, and Decode must still read
+// the old one.
 package spec

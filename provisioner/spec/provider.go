@@ -13,8 +13,8 @@ type GCP struct {
 	Zones []string `json:"zones"`
 }
 
-// Azure is the part for Microsoft Azure. Either Zones share the range of the nodes, or each of the AzureZones has its own range. If
-// both are empty, Azure chooses the place of each machine.
+// Azure is the part for Microsoft Azure. Either Zones share the range of the nodes, or each of the AzureZones has its own
+// range. If both are empty, Azure chooses the place of each machine.
 type Azure struct {
 	VnetCIDR         string       `json:"vnetCidr"`
 	Zones            []string     `json:"zones,omitempty"`

@@ -104,14 +104,14 @@ func (p *problems) domain(config *spec.DNS) {
 	}
 }
 
-// signingAlgorithms returns the algorithms that kube-apiserver accepts for the signatures of OIDC tokens. A shorter list in an order
-// has no effect: kube-apiserver accepts all of them.
+// signingAlgorithms returns the algorithms that kube-apiserver accepts for the signatures of OIDC tokens. A shorter list in an
+// order has no effect: kube-apiserver accepts all of them.
 func signingAlgorithms() []string {
 	return []string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512"}
 }
 
-// identityProvider refuses an identity provider that kube-apiserver would not accept. The cluster has no identity provider if config
-// is nil or all its texts are empty.
+// identityProvider refuses an identity provider that kube-apiserver would not accept. The cluster has no identity provider if
+// config is nil or all its texts are empty.
 func (p *problems) identityProvider(config *spec.OIDC) {
 	if !shoot.HasIdentityProvider(config) {
 		return

@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// runtimeAgent is the component that connects the runtime to Director. Every order of Kyma has it, as in Kyma Provisioner.
+	// runtimeAgent is the component that connects the runtime to Director. An order of Kyma must contain it, as in
+	// Kyma Provisioner.
 	runtimeAgent = "compass-runtime-agent"
 
 	// maxComponents and maxEntries bound the work for one order. Releases of Kyma stay far below both.
@@ -32,8 +33,8 @@ func UpgradeRuntime(input spec.KymaUpgrade) error {
 	return found.err()
 }
 
-// kyma validates the Kyma of an order or of an upgrade; its path is the same in both. It skips the components if there are none or
-// too many.
+// kyma validates the Kyma of an order or of an upgrade; its path is the same in both. It skips the components if there are none
+// or too many.
 func (p *problems) kyma(config *spec.Kyma) {
 	const field = "kymaConfig.components"
 

@@ -19,8 +19,9 @@ const (
 	maxPoolName = 15
 )
 
-// machines validates the machines of a pool. The argument at is the prefix of the pool's fields; it is empty for the first pool,
-// whose fields are those of the cluster. A disk is optional and has both a type and a size. On OpenStack the machine type determines the disk.
+// machines validates the machines of a pool. The argument at is the prefix of the pool's fields; it is empty for the first
+// pool, whose fields are those of the cluster. A disk is optional and has both a type and a size. On OpenStack the machine type
+// determines the disk.
 func (p *problems) machines(at string, pool *spec.WorkerPool, provider string) {
 	p.present(at+"machineType", pool.MachineType)
 

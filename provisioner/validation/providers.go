@@ -61,7 +61,7 @@ func (p *problems) provider(config *spec.Cluster) []string {
 }
 
 // onePart refuses anything but the one part for the provider, and reports whether the part is valid. Callers must not read a
-// part before: it may be nil.
+// part before this check, because it may be nil.
 func (p *problems) onePart(parts *spec.Provider, provider string) bool {
 	wanted := [...]bool{provider == aws, provider == azure, provider == gcp, provider == openstack}
 	if parts != nil && wanted == [...]bool{

@@ -10,10 +10,10 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// UpgradeShoot returns the configuration of the cluster after the upgrade: a field of the upgrade that is set replaces the present
-// one. Its error is one failure.Invalid that lists the fields that are invalid or cannot be changed. Fields that no upgrade can
-// change are not validated again: a cluster that was ordered under older rules can still be upgraded. UpgradeShoot does not modify
-// present.
+// UpgradeShoot returns the configuration of the cluster after the upgrade: a field of the upgrade that is set replaces the
+// present one. Its error is one failure.Invalid that lists the fields that are invalid or cannot be changed. Fields that no
+// upgrade can change are not validated again: a cluster that was ordered under older rules can still be upgraded. UpgradeShoot
+// does not modify present.
 func UpgradeShoot(present spec.ClusterConfig, upgrade spec.Upgrade) (spec.ClusterConfig, error) {
 	found := problems{title: "the upgrade is invalid"}
 
