@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/storage"
@@ -35,7 +34,7 @@ func TestBindingsOnLocalGarden(t *testing.T) {
 	p.Create("bound", harness.PlanTrial)
 	p.WantSucceeded("bound")
 
-	runtime := runtimeClient(p)
+	runtime := harness.RuntimeClient(t, p.kubeconfig("bound"))
 	aggregateRoles(t, runtime)
 	testBindings(t, p.platform, "bound", harness.PlanTrial)
 
@@ -81,18 +80,6 @@ func aggregateRoles(t *testing.T, runtime *kubernetes.Clientset) {
 	}
 }
 
-// runtimeClient returns a client of the runtime with the rights of an administrator.
-func runtimeClient(p *programs) *kubernetes.Clientset {
-	p.Helper()
-
-	config, err := clientcmd.RESTConfigFromKubeConfig(p.kubeconfig("bound"))
-	if err != nil {
-		p.Fatal(err)
-	}
-
-	return kubernetes.NewForConfigOrDie(config)
-}
-
 // countBindingAccounts counts the service accounts that bindings have in the runtime.
 func countBindingAccounts(t *testing.T, runtime *kubernetes.Clientset) int {
 	t.Helper()
@@ -111,17 +98,7 @@ func countBindingAccounts(t *testing.T, runtime *kubernetes.Clientset) int {
 func expireBindings(t *testing.T, settings replica.Database) {
 	t.Helper()
 
-	address, err := settings.Storage()
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	db, err := storage.Open(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-
+	db := harness.OpenDatabase(t, settings)
 	if _, err := storage.Exec(t.Context(), db.Writer(), `UPDATE bindings SET expires_at = created_at`); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/environment-broker/environment-broker/test/harness"
 )
@@ -57,17 +56,7 @@ func bindingClient(t *testing.T, bound harness.Reply) *kubernetes.Clientset {
 	credentials, _ := bound.Body["credentials"].(map[string]any)
 	kubeconfig, _ := credentials["kubeconfig"].(string)
 
-	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(kubeconfig))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return client
+	return harness.RuntimeClient(t, []byte(kubeconfig))
 }
 
 func createConfigMap(t *testing.T, client *kubernetes.Clientset, name string) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 // dbView reads the operations of a running service directly from its database.
@@ -32,25 +33,9 @@ func openDBView(t *testing.T, service string, settings replica.Database) dbView 
 		t.Fatal(err)
 	}
 
-	config, err := settings.Storage()
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := dbView{T: t, service: service, db: harness.OpenDatabase(t, settings)}
 
-	db, err := storage.Open(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-
-	v := dbView{T: t, service: service, db: db}
-
-	if v.operations, err = operations.Open(t.Context(), db, keys); err != nil {
+	if v.operations, err = operations.Open(t.Context(), v.db, keys); err != nil {
 		t.Fatal(err)
 	}
 

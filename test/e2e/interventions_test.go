@@ -61,7 +61,7 @@ func TestFailedCreationIsRetried(t *testing.T) {
 				len(shoots), runtime.RuntimeID, e.runtime("retried").RuntimeID)
 		}
 
-		wantRuntimeResponds(t, e.kubeconfig("retried"))
+		harness.WantRuntimeResponds(t, "the administrator's kubeconfig", e.kubeconfig("retried"))
 		e.Delete("retried", harness.PlanAWS)
 		e.WantGone("retried")
 

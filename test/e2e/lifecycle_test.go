@@ -3,13 +3,10 @@ package e2e
 import (
 	"encoding/base64"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/environment-broker/environment-broker/test/harness"
 )
@@ -48,7 +45,7 @@ func TestInstanceFromCreateToDelete(t *testing.T) {
 					t.Errorf("want one Shoot, got %d", len(shoots))
 				}
 
-				wantRuntimeResponds(t, e.kubeconfig(id))
+				harness.WantRuntimeResponds(t, "the administrator's kubeconfig", e.kubeconfig(id))
 				e.Delete(id, plan)
 				e.WantGone(id)
 
@@ -89,25 +86,10 @@ func TestOwnCluster(t *testing.T) {
 
 	e.Delete("own", harness.PlanOwnCluster)
 	e.WantGone("own")
-	wantRuntimeResponds(t, kubeconfig)
+	harness.WantRuntimeResponds(t, "the administrator's kubeconfig", kubeconfig)
 
 	e.Delete("made", harness.PlanAWS)
 	e.WantGone("made")
-}
-
-// wantRuntimeResponds checks that the API server of a kubeconfig returns its version.
-func wantRuntimeResponds(t *testing.T, kubeconfig []byte) {
-	t.Helper()
-
-	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	version, err := discovery.NewDiscoveryClientForConfigOrDie(config).ServerVersion()
-	if err != nil || !strings.HasPrefix(version.GitVersion, "v1.") {
-		t.Errorf("the runtime returned version %v, error %v", version, err)
-	}
 }
 
 // TestDeleteDuringCreate deletes instances at different stages of their creation.

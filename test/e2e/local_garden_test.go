@@ -7,8 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/test/harness"
@@ -24,16 +22,7 @@ func TestInstanceOnLocalGarden(t *testing.T) {
 	p.Create("real", harness.PlanTrial)
 	p.WantSucceeded("real")
 
-	config, err := clientcmd.RESTConfigFromKubeConfig(p.kubeconfig("real"))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	runtime, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-
+	runtime := harness.RuntimeClient(t, p.kubeconfig("real"))
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "first-steps"}}
 	if _, err := runtime.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
 		t.Errorf("the administrator cannot create a namespace: %v", err)

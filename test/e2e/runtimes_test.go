@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/logging"
@@ -191,17 +190,7 @@ func (c clusters) status(runtimeID, fields string) runtimeStatus {
 func (c clusters) runtimeClient(runtimeID string) *kubernetes.Clientset {
 	c.Helper()
 
-	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(c.status(runtimeID, "kubeconfig").RuntimeConfiguration.Kubeconfig))
-	if err != nil {
-		c.Fatal(err)
-	}
-
-	clientset, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		c.Fatal(err)
-	}
-
-	return clientset
+	return harness.RuntimeClient(c, []byte(c.status(runtimeID, "kubeconfig").RuntimeConfiguration.Kubeconfig))
 }
 
 // administrators returns the users with all rights in the runtime.

@@ -50,7 +50,7 @@ func TestSandboxSurvivesSIGKILL(t *testing.T) {
 
 	p.WantSucceeded("first")
 	p.WantSucceeded("second")
-	wantRuntimeResponds(t, p.kubeconfig("first"))
+	harness.WantRuntimeResponds(t, "the administrator's kubeconfig", p.kubeconfig("first"))
 
 	if shoots := shootFiles(t, folder); shoots != 2 {
 		t.Errorf("want 2 Shoots, got %d", shoots)

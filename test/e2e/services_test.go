@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/environment-broker/environment-broker/test/harness"
 )
@@ -19,11 +18,7 @@ import (
 func (c clusters) dynamicClient(runtimeID string) dynamic.Interface {
 	c.Helper()
 
-	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(c.status(runtimeID, "kubeconfig").RuntimeConfiguration.Kubeconfig))
-	if err != nil {
-		c.Fatal(err)
-	}
-
+	config := harness.RuntimeConfig(c, []byte(c.status(runtimeID, "kubeconfig").RuntimeConfiguration.Kubeconfig))
 	config.QPS = -1
 
 	client, err := dynamic.NewForConfig(config)

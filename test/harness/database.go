@@ -49,3 +49,27 @@ func PostgresSettings(database storage.Config, service string) replica.Database 
 
 	return settings
 }
+
+// OpenDatabase opens the database of a running service for a test that reads or changes rows. The connections are closed when
+// the test ends.
+func OpenDatabase(tb testing.TB, settings replica.Database) *storage.DB {
+	tb.Helper()
+
+	config, err := settings.Storage()
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	db, err := storage.Open(tb.Context(), config)
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	tb.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+
+	return db
+}

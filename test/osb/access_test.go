@@ -9,33 +9,28 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/environment-broker/environment-broker/test/harness"
 )
+
+// kubeconfig returns the kubeconfig in the credentials of a binding.
+func kubeconfig(binding harness.Reply) []byte {
+	text, _ := binding.Object("credentials")["kubeconfig"].(string)
+
+	return []byte(text)
+}
 
 // clusterConfig returns the client configuration in the credentials of a binding.
 func (p platform) clusterConfig(binding harness.Reply) *rest.Config {
 	p.Helper()
 
-	kubeconfig, _ := binding.Object("credentials")["kubeconfig"].(string)
-
-	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(kubeconfig))
-	if err != nil {
-		p.Fatalf("the credentials contain no valid kubeconfig: %v", err)
-	}
-
-	return config
+	return harness.RuntimeConfig(p, kubeconfig(binding))
 }
 
 // wantAccess checks that the cluster accepts the credentials of a binding.
 func (p platform) wantAccess(reason string, binding harness.Reply) {
 	p.Helper()
-
-	version, err := discovery.NewDiscoveryClientForConfigOrDie(p.clusterConfig(binding)).ServerVersion()
-	if err != nil || !strings.HasPrefix(version.GitVersion, "v1.") {
-		p.Errorf("%s: the cluster returns version %v, error %v", reason, version, err)
-	}
+	harness.WantRuntimeResponds(p, reason, kubeconfig(binding))
 }
 
 // waitForRejectedToken waits until the cluster rejects the token of a binding. An API server caches valid tokens for a few

@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"math/big"
 	"net"
 	"net/http"
@@ -55,16 +54,7 @@ func rowFailedRequestChangesNothing(r *row) {
 func (e *env) lockDatabase() (release func()) {
 	e.Helper()
 
-	config, err := e.Settings.Database.Storage()
-	if err != nil {
-		e.Fatal(err)
-	}
-
-	locker, err := storage.Open(e.Context(), config)
-	if err != nil {
-		e.Fatal(err)
-	}
-
+	locker := harness.OpenDatabase(e, e.Settings.Database)
 	ctx, cancel := context.WithTimeout(e.Context(), harness.Patience)
 	locked, unlock, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 
@@ -83,7 +73,7 @@ func (e *env) lockDatabase() (release func()) {
 	return func() {
 		close(unlock)
 
-		if err := errors.Join(<-done, locker.Close()); err != nil {
+		if err := <-done; err != nil {
 			e.Error(err)
 		}
 
