@@ -78,7 +78,7 @@ func (s removeRuntime) findRuntime(ctx context.Context, operation Operation) (st
 
 	switch {
 	case failure.Is(err, failure.Permanent) && kind == provisionerclient.KindUnknown:
-		return "", failure.Wrap(failure.Waiting, err, "the Provisioner rejects the order, and has not reported yet whether it supports idempotency keys")
+		return "", failure.Wrap(failure.Waiting, err, "the Provisioner rejects the order, and its support for idempotency keys is not known yet")
 	case failure.Is(err, failure.Permanent) && kind == provisionerclient.KindKyma:
 		return "", failure.Wrap(failure.Permanent, err, "a cluster named %q may be left from the canceled creation: "+
 			"look for it in Gardener and remove it by hand, then delete the instance again", operation.Data.Instance.ShootName)
