@@ -37,49 +37,49 @@ type request struct {
 // read returns the endpoint with its request read. Malformed requests fail before the endpoint runs.
 func read(endpoint func(request) (httpserver.Response, error)) httpserver.Endpoint {
 	return func(r *http.Request) (httpserver.Response, error) {
-		read, err := readRequest(r)
+		parsed, err := readRequest(r)
 		if err != nil {
 			return httpserver.Response{}, err
 		}
 
-		return endpoint(read)
+		return endpoint(parsed)
 	}
 }
 
 // readRequest reads the parts of a request: first the IDs in the path, then the query, then the body. The first
 // malformed part is the error.
 func readRequest(r *http.Request) (request, error) {
-	read := request{Request: r}
+	parsed := request{Request: r}
 
 	var err error
-	if read.instanceID, err = instanceID(r); err != nil {
-		return read, err
+	if parsed.instanceID, err = instanceID(r); err != nil {
+		return parsed, err
 	}
 
 	if _, named := mux.Vars(r)["binding_id"]; named {
-		if read.bindingID, err = segment(r, "binding_id"); err != nil {
-			return read, err
+		if parsed.bindingID, err = segment(r, "binding_id"); err != nil {
+			return parsed, err
 		}
 
-		httpserver.Note(r.Context(), logging.BindingID, read.bindingID)
+		httpserver.Note(r.Context(), logging.BindingID, parsed.bindingID)
 	}
 
-	if read.query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
-		return read, invalid("The query is malformed.")
+	if parsed.query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+		return parsed, invalid("The query is malformed.")
 	}
 
 	switch r.Method {
 	case http.MethodDelete:
 		for _, name := range []string{"service_id", "plan_id"} {
-			if read.query.Get(name) == "" {
-				return read, invalid(name + " is missing in the query.")
+			if parsed.query.Get(name) == "" {
+				return parsed, invalid(name + " is missing in the query.")
 			}
 		}
 	case http.MethodPut, http.MethodPatch, http.MethodPost:
-		read.body, err = readBody(r)
+		parsed.body, err = readBody(r)
 	}
 
-	return read, err
+	return parsed, err
 }
 
 // instanceID returns the ID of the instance in the path, and adds it to the log line of the request.
