@@ -171,6 +171,6 @@ func ErrNone(runtimeID string) error {
 
 // ErrOff returns a failure.Permanent: the Provisioner runs without Director, which issues the tokens of agents.
 func ErrOff() error {
-	return failure.New(failure.Permanent, "runtime agents connect through Director, and this Provisioner runs without it: "+
-		"its operators enable it with APP_DIRECTOR_ENABLED").WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
+	return failure.New(failure.Permanent, "runtime agents connect through Director, and this Provisioner runs without Director: "+
+		"operators can enable it with APP_DIRECTOR_ENABLED").WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 }

@@ -120,7 +120,7 @@ func (c *call) unexpected(cause error, text string) error {
 // noResult returns the error for a response without the requested data. It is transient: Director omits data after internal
 // errors.
 func (c *call) noResult() error {
-	return failure.New(failure.Transient, "Director could not %s: it answered without data", c.action).
+	return failure.New(failure.Transient, "Director could not %s: its response has no data", c.action).
 		WithReason(failure.ReasonDirectorNilResponse, failure.ComponentDirector)
 }
 
@@ -130,6 +130,6 @@ func (c *call) checkID(got, want string) error {
 		return nil
 	}
 
-	return failure.New(failure.Transient, "Director could not %s: it answered about another runtime", c.action).
+	return failure.New(failure.Transient, "Director could not %s: its response is about another runtime", c.action).
 		WithReason(failure.ReasonDirectorIDMismatch, failure.ComponentDirector)
 }

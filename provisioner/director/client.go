@@ -190,7 +190,7 @@ func (c *Client) Get(ctx context.Context, tenant, id string) (Runtime, error) {
 	}
 
 	if answer.Result == nil {
-		return Runtime{}, failure.New(failure.NotFound, "Director knows no runtime %s of tenant %q", id, tenant).
+		return Runtime{}, failure.New(failure.NotFound, "Director has no runtime %s of tenant %q", id, tenant).
 			WithReason(failure.ReasonDirectorNilResponse, failure.ComponentDirector)
 	}
 

@@ -73,7 +73,7 @@ func (f File) Read(context.Context) (ClientCredentials, error) {
 
 	credentials, err := credentialsOf(content.Data)
 	if err != nil {
-		return ClientCredentials{}, fmt.Errorf("in %s: %w", string(f), err)
+		return ClientCredentials{}, fmt.Errorf("reading the credentials for Director from %s: %w", string(f), err)
 	}
 
 	return credentials, nil
@@ -95,12 +95,12 @@ func InCluster(namespace, name string) (Secret, error) {
 	}
 
 	if err != nil {
-		return Secret{}, fmt.Errorf("reaching the cluster with Secret %s/%s: %w", namespace, name, err)
+		return Secret{}, fmt.Errorf("connecting to the cluster with Secret %s/%s: %w", namespace, name, err)
 	}
 
 	api, err := client.New(config, client.Options{})
 	if err != nil {
-		return Secret{}, fmt.Errorf("reaching the cluster with Secret %s/%s: %w", namespace, name, err)
+		return Secret{}, fmt.Errorf("connecting to the cluster with Secret %s/%s: %w", namespace, name, err)
 	}
 
 	return Secret{API: api, Namespace: namespace, Name: name}, nil
@@ -110,7 +110,7 @@ func InCluster(namespace, name string) (Secret, error) {
 func (s Secret) Read(ctx context.Context) (ClientCredentials, error) {
 	var found corev1.Secret
 	if err := s.API.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.Name}, &found); err != nil {
-		return ClientCredentials{}, fmt.Errorf("reading Secret %s/%s with the credentials for Director: %w", s.Namespace, s.Name, err)
+		return ClientCredentials{}, fmt.Errorf("reading the credentials for Director from Secret %s/%s: %w", s.Namespace, s.Name, err)
 	}
 
 	values := make(map[string]string, len(found.Data))
@@ -120,7 +120,7 @@ func (s Secret) Read(ctx context.Context) (ClientCredentials, error) {
 
 	credentials, err := credentialsOf(values)
 	if err != nil {
-		return ClientCredentials{}, fmt.Errorf("in Secret %s/%s: %w", s.Namespace, s.Name, err)
+		return ClientCredentials{}, fmt.Errorf("reading the credentials for Director from Secret %s/%s: %w", s.Namespace, s.Name, err)
 	}
 
 	return credentials, nil

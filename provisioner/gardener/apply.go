@@ -31,7 +31,7 @@ func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 	case err != nil:
 		return err
 	case existing.Annotations[shoot.AnnotationRuntimeID] != objects.Shoot.Annotations[shoot.AnnotationRuntimeID]:
-		return failure.New(failure.Conflict, "a cluster named %q exists already and belongs to something else: "+
+		return failure.New(failure.Conflict, "a cluster named %q already exists and has another owner: "+
 			"delete it in Gardener or use another name", objects.Shoot.Name).WithReason(failure.ReasonAlreadyExists, failure.ComponentGardener)
 	case existing.DeletionTimestamp != nil:
 		return BeingRemoved(existing)
@@ -89,7 +89,7 @@ func (c *Client) write(ctx context.Context, objects *shoot.Objects) error {
 func (c *Client) apply(ctx context.Context, object client.Object, doing string) error {
 	manifest, err := shoot.Manifest(object)
 	if err != nil {
-		return failure.Wrap(failure.Internal, err, "an object for Gardener cannot be encoded")
+		return failure.Wrap(failure.Internal, err, "encoding an object for Gardener failed")
 	}
 
 	err = c.connection().Apply(ctx, client.ApplyConfigurationFromUnstructured(manifest), client.FieldOwner(fieldManager), client.ForceOwnership)

@@ -121,7 +121,7 @@ func TestApplyRejectsForeignShoots(t *testing.T) {
 	}{
 		"of another runtime": {
 			"two runtimes in one cluster would remove each other",
-			func(b fixture) { b.apply("runtime-2") }, "belongs to something else", failure.ReasonAlreadyExists,
+			func(b fixture) { b.apply("runtime-2") }, "already exists and has another owner", failure.ReasonAlreadyExists,
 		},
 		"of nobody": {
 			"a Shoot without our labels was created by a person",
@@ -132,7 +132,7 @@ func TestApplyRejectsForeignShoots(t *testing.T) {
 				if err := b.garden.Client().Create(b.Context(), theirs); err != nil {
 					b.Fatal(err)
 				}
-			}, "belongs to something else", failure.ReasonAlreadyExists,
+			}, "already exists and has another owner", failure.ReasonAlreadyExists,
 		},
 		"being deleted": {
 			"a change would not stop the deletion",

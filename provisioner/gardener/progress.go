@@ -42,7 +42,7 @@ func TakenUp(shoot *gardencorev1beta1.Shoot) bool {
 // state Failed, Gardener has stopped until somebody requests a retry.
 func ProgressOf(shoot *gardencorev1beta1.Shoot) Progress {
 	if !TakenUp(shoot) {
-		return Progress{Message: "Gardener has not started with the cluster yet" + unscheduled(shoot)}
+		return Progress{Message: "Gardener has not started to reconcile the cluster yet" + unscheduled(shoot)}
 	}
 
 	last := shoot.Status.LastOperation

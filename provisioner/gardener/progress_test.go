@@ -52,15 +52,15 @@ func TestProgressInEachState(t *testing.T) {
 	}{
 		"new": {
 			"Gardener has not seen the Shoot yet", fresh,
-			gardener.Progress{Message: "Gardener has not started with the cluster yet"},
+			gardener.Progress{Message: "Gardener has not started to reconcile the cluster yet"},
 		},
 		"earlier success": {
 			"a success of the previous generation says nothing about the change", shootAt(older, gardencorev1beta1.LastOperationStateSucceeded),
-			gardener.Progress{Message: "Gardener has not started with the cluster yet"},
+			gardener.Progress{Message: "Gardener has not started to reconcile the cluster yet"},
 		},
 		"earlier failure": {
 			"the change may fix it", shootAt(older, gardencorev1beta1.LastOperationStateFailed, gardencorev1beta1.ErrorConfigurationProblem),
-			gardener.Progress{Message: "Gardener has not started with the cluster yet"},
+			gardener.Progress{Message: "Gardener has not started to reconcile the cluster yet"},
 		},
 		"succeeded": {
 			"the cluster is ready", shootAt(newest, gardencorev1beta1.LastOperationStateSucceeded),
@@ -96,7 +96,7 @@ func TestProgressInEachState(t *testing.T) {
 		},
 		"not scheduled": {
 			"the message says why no Seed accepts the Shoot", shootAt(older, gardencorev1beta1.LastOperationStatePending),
-			gardener.Progress{Message: "Gardener has not started with the cluster yet: creating DNS"},
+			gardener.Progress{Message: "Gardener has not started to reconcile the cluster yet: creating DNS"},
 		},
 		"error without text": {
 			"the message is never empty", shootAt(newest, gardencorev1beta1.LastOperationStateError),
@@ -194,7 +194,7 @@ func TestCodeAppearsOnce(t *testing.T) {
 	}
 }
 
-// TestEachCodeHasRemedy: the text of each failure names a remedy.
+// TestEachCodeHasRemedy verifies that the text of each failure contains a remedy.
 func TestEachCodeHasRemedy(t *testing.T) {
 	page, err := os.ReadFile("../../docs/operator/shoots.md")
 	if err != nil {

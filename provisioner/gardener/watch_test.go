@@ -71,7 +71,7 @@ func (b fixture) expect(heard *events, reason string, want ...string) {
 	}
 }
 
-// touch changes the Shoot.
+// touch changes an annotation of the Shoot, which causes a watch event.
 func (b fixture) touch() {
 	b.Helper()
 

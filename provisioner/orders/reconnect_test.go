@@ -93,7 +93,7 @@ func TestReconnectionIsRefused(t *testing.T) {
 				f.service.Agents = nil
 
 				return f.withAgent(f.createdRuntime("c-first"))
-			}, failure.Permanent, "this Provisioner runs without it: its operators enable it with APP_DIRECTOR_ENABLED",
+			}, failure.Permanent, "this Provisioner runs without Director: operators can enable it with APP_DIRECTOR_ENABLED",
 		},
 		"without an agent": {
 			"the runtime has no agent", func(f *fixture) string { return f.createdRuntime("c-first") },

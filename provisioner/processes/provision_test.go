@@ -126,7 +126,7 @@ func TestWaitingSteps(t *testing.T) {
 			reason: "the Shoot was deleted by someone else", garden: newGarden(), wantKind: failure.NotFound, wantText: shootName,
 		},
 		"no domain in time": {
-			reason: "Gardener found no seed", garden: newGarden().with(nil), overdue: true, wantKind: failure.Permanent, wantText: "no domain yet: Gardener has not started with the cluster yet: not done within",
+			reason: "Gardener found no seed", garden: newGarden().with(nil), overdue: true, wantKind: failure.Permanent, wantText: "no domain yet: Gardener has not started to reconcile the cluster yet: not done within",
 		},
 		"new":         {reason: "Gardener has not noticed the Shoot", creation: true, garden: newGarden().with(nil), wantWait: poll},
 		"in progress": {reason: "the creation takes time", creation: true, garden: newGarden().with(lastOperation(gardencorev1beta1.LastOperationStateProcessing)), wantWait: poll},

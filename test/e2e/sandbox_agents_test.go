@@ -106,7 +106,7 @@ func TestSandboxAgents(t *testing.T) {
 
 	withSandbox(t, withoutDirector, "", func(c agentEnv) {
 		var id string
-		if got := c.send(reconnectAgent, map[string]any{"id": runtimeID}, &id); !strings.Contains(got, "runs without it") {
+		if got := c.send(reconnectAgent, map[string]any{"id": runtimeID}, &id); !strings.Contains(got, "runs without Director") {
 			t.Errorf("reconnecting the agent without Director: %q", got)
 		}
 	})

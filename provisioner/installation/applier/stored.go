@@ -170,7 +170,7 @@ func newSecret(name string, data map[string][]byte) *corev1.Secret {
 }
 
 // errTooLarge is the cause of errors about an inventory above the limits.
-var errTooLarge = errors.New("it exceeds the size of an inventory")
+var errTooLarge = errors.New("the inventory is too large")
 
 // fits reports whether an encoded inventory is within the limits. The number of commas approximates the number of its values.
 func fits(text []byte) bool {

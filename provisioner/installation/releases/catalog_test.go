@@ -113,12 +113,12 @@ func TestInvalidReleases(t *testing.T) {
 		"undeclared value": {
 			"the value is undocumented",
 			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: a, namespace: n}"), "1.0.0/a/a.yaml": file("a", "${who}")},
-			[]string{`component "a": its manifests name the value "who", which is not among its values`},
+			[]string{`component "a": its manifests use the value "who", which is not among its values`},
 		},
 		"unused value": {
 			"setting the value would have no effect",
 			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, values: {who: me}, profiles: {Huge: {what: x}}}"), "1.0.0/a/a.yaml": file("a", "")},
-			[]string{`no manifest names its value "who"`, `there is no profile "Huge"`, `profile Huge sets "what", which is not among its values`},
+			[]string{`no manifest uses its value "who"`, `there is no profile "Huge"`, `profile Huge sets "what", which is not among its values`},
 		},
 		"bad manifest": {
 			"every cluster would reject it",

@@ -134,12 +134,12 @@ func (c *component) readManifests(folder fs.FS, wrong func(string, ...any)) {
 	c.files = files
 	for key := range used {
 		if _, known := c.Values[key]; !known && key != namespaceKey {
-			wrong("component %q: its manifests name the value %q, which is not among its values", c.Name, key)
+			wrong("component %q: its manifests use the value %q, which is not among its values", c.Name, key)
 		}
 	}
 	for key := range c.Values {
 		if !used[key] || key == namespaceKey {
-			wrong("component %q: no manifest names its value %q", c.Name, key)
+			wrong("component %q: no manifest uses its value %q", c.Name, key)
 		}
 	}
 	c.checkProfiles(wrong)
