@@ -1,6 +1,8 @@
 package service_test
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,10 +11,26 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { postgrestest.Main(leakless{m}) }
+
+// leakless fails if the tests leak goroutines.
+type leakless struct{ *testing.M }
+
+func (l leakless) Run() int {
+	code := l.M.Run()
+
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+
+		return 1
+	}
+
+	return code
+}
 
 // usable returns a valid configuration.
 func usable(t *testing.T) service.Config {
