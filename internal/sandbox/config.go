@@ -30,7 +30,8 @@ const (
 // brokerDatabase is the file of the broker's database.
 const brokerDatabase = "broker.db"
 
-// Config is the configuration of the sandbox.
+// Config is the configuration of the sandbox. The environment variables of its fields have the prefix Prefix. A port of 0 stands
+// for any free port.
 type Config struct {
 	Dir                      string        `env:"DIR"                        help:"folder that holds all data"`
 	ClusterCreation          time.Duration `env:"CLUSTER_CREATION"           help:"duration of the creation of a cluster"`
@@ -91,7 +92,8 @@ func (c Config) provisioner(keys secret.String, director string) provisioner.Con
 	return config
 }
 
-// broker returns the configuration of the broker, which calls the Provisioner at the address.
+// broker returns the configuration of the broker, which calls the Provisioner at the address. Its one user has the roles for
+// the Open Service Broker API and for the operator API.
 func (c Config) broker(keys secret.String, provisionerAddress string) broker.Config {
 	config := broker.DefaultConfig()
 	config.Address, config.StatusAddress = c.BrokerAddress, c.StatusAddress
@@ -105,8 +107,8 @@ func (c Config) broker(keys secret.String, provisionerAddress string) broker.Con
 	return config
 }
 
-// keys returns the keys that seal the data. The first start generates them. If a database exists without keys, it fails instead: its sealed rows
-// could not be read.
+// keys returns the keys that seal the data. The first start generates them. If a database exists without keys, it fails instead:
+// its sealed rows could not be read.
 func (c Config) keys() (secret.String, error) {
 	path := filepath.Join(c.Dir, "secret-keys")
 

@@ -36,8 +36,8 @@ const (
 // directorCredentials is the name of the file with the credentials for the fake Director.
 const directorCredentials = "director-credentials.yaml"
 
-// startDirector listens for a simulated Director on a free port of the loopback and writes its credentials. It returns the address and the
-// parts to run: Director, and the agents that connect to it.
+// startDirector listens for a simulated Director on a free port of the loopback and writes its credentials. It returns the
+// address and the parts to run: Director, and the agents that connect to it.
 func startDirector(ctx context.Context, config Config, api client.WithWatch, log logrus.FieldLogger,
 ) (address string, parts []lifecycle.Part, err error) {
 	director, err := fakedirector.New(fakedirector.Options{File: filepath.Join(config.Dir, "director.json")})
@@ -70,7 +70,8 @@ type agents struct {
 	log      logrus.FieldLogger
 }
 
-// run starts and stops agents until the context ends, which is not an error.
+// run starts and stops agents until the context ends, which is not an error. An agent stops when its runtime is unregistered.
+// Director sends no notifications, so run polls the runtimes.
 func (a agents) run(ctx context.Context) error {
 	var working sync.WaitGroup
 	defer working.Wait()
@@ -109,8 +110,8 @@ func (a agents) run(ctx context.Context) error {
 	}
 }
 
-// wanted returns the Shoots of the clusters that need an agent, by the ID of the runtime: those with a one-time token. The Provisioner sets the
-// label with the name of the Shoot.
+// wanted returns the Shoots of the clusters that need an agent, by the ID of the runtime: those with a one-time token. The
+// Provisioner sets the label with the name of the Shoot.
 func (a agents) wanted() map[string]string {
 	wanted := map[string]string{}
 
@@ -138,7 +139,8 @@ func (a agents) repeat(ctx context.Context, shootName string) {
 	}
 }
 
-// session runs an agent in the cluster for one session.
+// session runs an agent in the cluster until its kubeconfig is used up. It fails if the cluster cannot be reached, as it is
+// normal during the creation of a cluster.
 func (a agents) session(ctx context.Context, shootName string) error {
 	ctx, cancel := context.WithTimeout(ctx, agentSession)
 	defer cancel()

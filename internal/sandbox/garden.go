@@ -30,7 +30,7 @@ const (
 	gardenStop = 20 * time.Second
 )
 
-// memoryGarden opens the fake garden.
+// memoryGarden opens the fake garden in the folder garden. The services can use the client before the returned part runs.
 func memoryGarden(ctx context.Context, config Config, log logrus.FieldLogger) (client.WithWatch, lifecycle.Part, error) {
 	memory, err := fakegarden.Open(ctx, fakegarden.Options{
 		Dir: filepath.Join(config.Dir, "garden"), ClusterCreation: config.ClusterCreation, Log: log.WithField("service", "garden"),
@@ -71,7 +71,8 @@ func localGarden(ctx context.Context, program string, config Config, log io.Writ
 	}
 }
 
-// gardenProcess is the running local garden.
+// gardenProcess is the running local garden. run and its goroutines own the process; the other methods communicate with it by the
+// channels.
 type gardenProcess struct {
 	log io.Writer
 	// ready delivers the path of the kubeconfig, ended how the program ended. Both are buffered, so that run never blocks.
@@ -81,8 +82,8 @@ type gardenProcess struct {
 	stop chan struct{}
 }
 
-// run starts the program and waits for it on one thread: Linux stops the program when the thread ends that started it, so the program does
-// not outlive a killed sandbox.
+// run starts the program and waits for it on one thread: Linux stops the program when the thread ends that started it, so the
+// program does not outlive a killed sandbox.
 func (g *gardenProcess) run(program string, config Config) {
 	runtime.LockOSThread()
 
@@ -119,7 +120,8 @@ func (g *gardenProcess) run(program string, config Config) {
 	g.ended <- command.Wait()
 }
 
-// wait waits until the program ends, or stops it when the context does.
+// wait waits until the program ends, or stops it when the context ends. A program that ends on its own is an error, because the
+// services cannot work without a garden.
 func (g *gardenProcess) wait(ctx context.Context) error {
 	select {
 	case err := <-g.ended:

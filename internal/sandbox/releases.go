@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/resources"
 )
 
-// releases returns the folder of the releases that can be installed. It copies the missing samples there and keeps everything else, so that
-// users can add releases.
+// releases returns the folder of the releases that can be installed. It copies the missing samples there and keeps everything
+// else, so that users can add releases.
 func (c Config) releases() (string, error) {
 	path := filepath.Join(c.Dir, "releases")
 
@@ -29,7 +29,8 @@ func (c Config) releases() (string, error) {
 	return path, nil
 }
 
-// keep copies a sample unless it exists, atomically.
+// keep copies a sample unless it exists. The copy is atomic: it is made in a temporary folder and renamed, so that a killed
+// process leaves no half of a release behind.
 func keep(path, sample string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err

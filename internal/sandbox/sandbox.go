@@ -31,9 +31,10 @@ const (
 	ownerOnly = 0o700
 )
 
-// Run runs the sandbox until the context ends, which is not an error. gardenProgram is the executable of the local garden; if it is empty, the
-// fake garden is used. Once all services are ready, Run writes a line that starts with "sandbox ready" to the output, followed by the first
-// steps. It fails if another sandbox uses the folder, and stops everything if one of the services fails.
+// Run runs the sandbox until the context ends, which is not an error. gardenProgram is the executable of the local garden; if it
+// is empty, the fake garden is used. Once all services are ready, Run writes a line that starts with "sandbox ready" to the
+// output, followed by the first steps. It fails if another sandbox uses the folder, and stops everything if one of the services
+// fails.
 func Run(ctx context.Context, config Config, gardenProgram string, output io.Writer) error {
 	if err := config.check(); err != nil {
 		return err
@@ -123,13 +124,14 @@ type surroundings struct {
 	director string
 }
 
-// services are the services of the sandbox.
+// services are the services of the sandbox. The broker needs the address of the Provisioner, so it is created last.
 type services struct {
 	provisioner *provisioner.Service
 	broker      *broker.Service
 }
 
-// start assembles the services. Both write to the same log, under their names.
+// start assembles the services. Both listen on their addresses afterwards, but serve no request before they run. Both write to
+// the same log, under their names. An error leaves nothing open.
 func start(ctx context.Context, config Config, keys secret.String, around surroundings, log logrus.FieldLogger,
 ) (services, error) {
 	var (
@@ -186,7 +188,8 @@ func (s services) announce(ctx context.Context, config Config, output io.Writer)
 	return nil
 }
 
-// ready waits until the service with a status address is ready.
+// ready polls the readiness of the service with a status address until it is ready or the context ends. A refused connection
+// counts as not ready.
 func ready(ctx context.Context, address string) error {
 	for {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)

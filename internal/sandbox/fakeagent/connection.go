@@ -17,7 +17,8 @@ const (
 	connectionResource = "compassconnections"
 )
 
-// The states of a CompassConnection that the agent reports.
+// The states of a CompassConnection that the agent reports. Only Synchronized is final; Connected and SynchronizationFailed lead
+// to another call of Director, ConnectionFailed waits for another token.
 const (
 	connected             = "Connected"
 	connectionFailed      = "ConnectionFailed"
@@ -33,7 +34,8 @@ func (a *Agent) connections() dynamic.ResourceInterface {
 	return a.Cluster.Resource(connectionGroup().WithResource(connectionResource))
 }
 
-// connection returns the connection, nil if there is none.
+// connection returns the connection, nil if the agent has not reported yet or if somebody removed the connection to request a new
+// one. A cluster that does not know the kind has no connection either.
 func (a *Agent) connection(ctx context.Context) (*unstructured.Unstructured, error) {
 	found, err := a.connections().Get(ctx, connectionName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -76,8 +78,8 @@ func status(well, badly, part string, problem error) map[string]any {
 	return map[string]any{"connectionState": badly, part: map[string]any{"error": problem.Error()}}
 }
 
-// report writes the status into the connection, and creates one if there is none. In a cluster that does not know CompassConnections it
-// creates their definition, and reports later.
+// report writes the status into the connection, and creates one if there is none. In a cluster that does not know
+// CompassConnections it creates their definition, and reports later.
 func (a *Agent) report(ctx context.Context, connection *unstructured.Unstructured, status map[string]any) error {
 	if connection != nil {
 		connection.Object["status"] = status
@@ -104,12 +106,13 @@ func (a *Agent) report(ctx context.Context, connection *unstructured.Unstructure
 	return nil
 }
 
-// definitionResource is the resource of CustomResourceDefinitions.
+// definitionResource returns the resource of CustomResourceDefinitions.
 func definitionResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 }
 
-// definition returns the CustomResourceDefinition of CompassConnections.
+// definition returns the CustomResourceDefinition of CompassConnections. Its schema accepts every field, because the agent writes
+// a small part of the real status.
 func definition() *unstructured.Unstructured {
 	group := connectionGroup()
 

@@ -18,12 +18,14 @@ import (
 const (
 	configurationName = "compass-agent-configuration"
 
-	// credentialsName is the agent's own Secret. A real agent keeps its certificate there, this one a hash of the exchanged token.
+	// credentialsName is the agent's own Secret. A real agent keeps its certificate there, this one a hash of the exchanged
+	// token.
 	credentialsName  = "compass-agent-credentials"
 	credentialsToken = "TOKEN_SHA256"
 )
 
-// configuration is the content of the agent's configuration Secret, and its namespace. An empty token means that there is no configuration.
+// configuration is the content of the agent's configuration Secret, and its namespace. An empty token means that there is no
+// configuration.
 type configuration struct {
 	namespace, url, token string
 }
@@ -39,7 +41,8 @@ func (a *Agent) secrets(namespace string) dynamic.ResourceInterface {
 	return a.Cluster.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(namespace)
 }
 
-// configuration finds the newest Secret of its name in all namespaces.
+// configuration reads the newest configuration Secret of all namespaces, because the agent does not know the
+// namespace that Kyma uses. The zero value means that the agent is not configured yet.
 func (a *Agent) configuration(ctx context.Context) (configuration, error) {
 	list, err := a.secrets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + configurationName})
 	if err != nil {

@@ -36,7 +36,8 @@ type Options struct {
 	ClientID, ClientSecret string
 	// TokenLifetime is the validity of an access token, by default an hour.
 	TokenLifetime time.Duration
-	// ConnectorURL is the address in one-time tokens, by default that of the constants. Nothing listens there: agents call Connect.
+	// ConnectorURL is the address in one-time tokens, by default that of the constants. Nothing listens there: agents call
+	// Connect.
 	ConnectorURL string
 	// File, if set, keeps the registered runtimes over restarts.
 	File string
@@ -44,7 +45,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Runtime is a registered runtime.
+// Runtime is a registered runtime. Its JSON is also the format of Options.File, so renamed fields would lose the runtimes of
+// existing sandboxes.
 type Runtime struct {
 	ID          string         `json:"id"`
 	Tenant      string         `json:"tenant"`
@@ -58,8 +60,8 @@ type Runtime struct {
 	OneTimeTokens []OneTimeToken `json:"tokens,omitempty"`
 }
 
-// Director is a simulated Director. It is an http.Handler and safe for concurrent use. Access tokens and faults are lost when it is created
-// again; registered runtimes and their one-time tokens are kept if Options has a file.
+// Director is a simulated Director. It is an http.Handler and safe for concurrent use. Access tokens and faults are lost when it
+// is created again; registered runtimes and their one-time tokens are kept if Options has a file.
 type Director struct {
 	options Options
 	schema  *ast.Schema
@@ -100,12 +102,13 @@ func New(options Options) (*Director, error) {
 	return d, nil
 }
 
-// ServeHTTP implements http.Handler.
+// ServeHTTP implements http.Handler. It serves the token endpoint and GraphQL; any other path is 404.
 func (d *Director) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	d.routes.ServeHTTP(w, request)
 }
 
-// Runtimes returns the registered runtimes, the oldest first.
+// Runtimes returns the registered runtimes of all tenants, the oldest first. The result is a copy, except for the labels, which
+// callers must not modify.
 func (d *Director) Runtimes() []Runtime {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -120,8 +123,8 @@ func (d *Director) Runtimes() []Runtime {
 	return runtimes
 }
 
-// Calls returns the names of all called operations in their order, including failed ones. Requests for access tokens have the name
-// TokenOperation. Requests that the schema rejects are not included.
+// Calls returns the names of all called operations in their order, including failed ones. Requests for access tokens have the
+// name TokenOperation. Requests that the schema rejects are not included.
 func (d *Director) Calls() []string {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -145,7 +148,8 @@ func (d *Director) RevokeTokens() {
 	clear(d.tokens)
 }
 
-// serveToken issues an access token for client credentials.
+// serveToken issues an access token for client credentials (RFC 6749, section 4.4), which the client sends by basic
+// authentication. The scope of the request is granted as it is and never checked.
 func (d *Director) serveToken(w http.ResponseWriter, request *http.Request) {
 	granted := request.PostFormValue("grant_type") // reads the whole body, so that a disconnect is noticed
 
@@ -183,7 +187,8 @@ func (d *Director) serveToken(w http.ResponseWriter, request *http.Request) {
 	})
 }
 
-// authorized reports whether a token was issued and has not expired.
+// authorized reports whether an access token was issued and has not expired. Expired tokens are never removed: a Director lives
+// as long as a test or a sandbox.
 func (d *Director) authorized(token string) bool {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()

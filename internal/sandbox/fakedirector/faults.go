@@ -11,7 +11,8 @@ import (
 // TokenOperation is the name of the token endpoint in faults and calls. The other operations have the names of the schema.
 const TokenOperation = "token"
 
-// Fault is an injected failure of calls.
+// Fault is an injected failure of calls. The zero value is no failure. Of the fields that replace the response, the first one
+// that is set wins, in the order Unsent, Status, Body, Code.
 type Fault struct {
 	// Operation is the operation that fails, every one if it is empty.
 	Operation string
@@ -67,8 +68,8 @@ func (d *Director) faultOf(operation string) Fault {
 	return Fault{}
 }
 
-// answer applies a fault that prevents the execution of the operation. It reports whether it has answered the call. A broken connection is a
-// panic with http.ErrAbortHandler, which net/http expects.
+// answer applies a fault that prevents the execution of the operation. It reports whether it has answered the call. A broken
+// connection is a panic with http.ErrAbortHandler, which net/http expects.
 func (f Fault) answer(w http.ResponseWriter, request *http.Request) bool {
 	if f.Delay > 0 {
 		timer := time.NewTimer(f.Delay)
@@ -112,7 +113,8 @@ const (
 	InvalidOperation   ErrorCode = 27
 )
 
-// String returns the name of the code, in extensions.error of an answer.
+// String returns the name of the code, which Director sends in extensions.error. An unknown code has the name Error and its
+// number.
 func (c ErrorCode) String() string {
 	names := map[ErrorCode]string{
 		InternalError: "InternalError", UnknownError: "UnknownError", NotFound: "NotFound", NotUnique: "NotUnique",
@@ -122,7 +124,7 @@ func (c ErrorCode) String() string {
 	return cmp.Or(names[c], fmt.Sprintf("Error%d", int(c)))
 }
 
-// refusal is an error with a code of Director, which the response contains.
+// refusal is an error with a code of Director, which the response contains. Errors without a code are those of GraphQL itself.
 type refusal struct {
 	code ErrorCode
 	text string

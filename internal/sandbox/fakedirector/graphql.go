@@ -15,8 +15,8 @@ import (
 // longestRequest limits the body of a request, in bytes.
 const longestRequest = 1 << 20
 
-// serveGraphQL answers a query or mutation. Errors have status 200, as in GraphQL. Validation against the schema comes first, then an injected
-// fault, then the access token and the tenant.
+// serveGraphQL answers a query or mutation. Errors have status 200, as in GraphQL. Validation against the schema comes first,
+// then an injected fault, then the access token and the tenant.
 func (d *Director) serveGraphQL(w http.ResponseWriter, request *http.Request) {
 	field, arguments, err := d.parse(w, request)
 	if err != nil {
@@ -93,7 +93,8 @@ func (d *Director) parse(w http.ResponseWriter, request *http.Request) (*ast.Fie
 	return field, field.ArgumentMap(variables), nil
 }
 
-// project returns the selected fields of a value under their aliases.
+// project returns the selected fields of a value under their aliases. A value is a map, a list of maps or a scalar; a nil map is
+// null. Labels are a map without a selection, because their type is a scalar of the schema.
 func project(value any, selection ast.SelectionSet) any {
 	switch value := value.(type) {
 	case []map[string]any:
@@ -123,7 +124,8 @@ func project(value any, selection ast.SelectionSet) any {
 	}
 }
 
-// fields returns the fields of a selection and of its fragments.
+// fields returns the fields of a selection and of its fragments. No type condition of a fragment is evaluated: the schema has no
+// interfaces.
 func fields(selection ast.SelectionSet) []*ast.Field {
 	var found []*ast.Field
 

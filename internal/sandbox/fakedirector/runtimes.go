@@ -25,8 +25,8 @@ const (
 	longestDescription = 2000
 )
 
-// execute executes an operation of the schema for a tenant. Validation has ensured that the operation exists and its arguments have the types
-// of the schema.
+// execute executes an operation of the schema for a tenant. Validation has ensured that the operation exists and its arguments
+// have the types of the schema.
 func (d *Director) execute(tenant, operation string, arguments map[string]any) (any, error) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -58,7 +58,8 @@ func (d *Director) execute(tenant, operation string, arguments map[string]any) (
 	}
 }
 
-// find returns a runtime of the tenant, nil if there is none. Runtimes of other tenants are invisible.
+// find returns a runtime of the tenant, nil if the tenant has none with the ID. Runtimes of other tenants are invisible, even
+// with the right ID.
 func (d *Director) find(tenant, id string) *Runtime {
 	for _, runtime := range d.runtimes {
 		if runtime.Tenant == tenant && runtime.ID == id {
@@ -131,7 +132,8 @@ func (d *Director) register(tenant string, input map[string]any) (any, error) {
 	return shown(runtime), d.store()
 }
 
-// update replaces name, description and labels.
+// update replaces name, description and labels. Labels that the input omits are lost, as in Director. The condition stays unless
+// the input has one.
 func (d *Director) update(runtime *Runtime, input map[string]any) (any, error) {
 	if err := d.set(runtime, input); err != nil {
 		return nil, err
@@ -205,7 +207,8 @@ func (d *Director) store() error {
 	return atomicfile.Write(d.options.File, text)
 }
 
-// restore reads the file that store has written.
+// restore reads the file that store has written. A damaged file is an error: starting without it would lose the registrations and
+// the next change would overwrite the file.
 func (d *Director) restore() error {
 	if d.options.File == "" {
 		return nil
@@ -247,8 +250,8 @@ func (d *Director) oneTimeToken(runtime *Runtime) (any, error) {
 	}, d.store()
 }
 
-// Connect simulates the Connector, which exchanges the one-time tokens of agents. A token is valid once, for an hour. It stays spent after a
-// restart.
+// Connect simulates the Connector, which exchanges the one-time tokens of agents. A token is valid once, for an hour. It stays
+// spent after a restart.
 func (d *Director) Connect(_ context.Context, url, token string) error {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()

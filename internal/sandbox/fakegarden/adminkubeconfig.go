@@ -29,9 +29,9 @@ const (
 	maxValidity     = 24 * time.Hour
 )
 
-// issueAdminKubeconfig sets the status of a request for the admin kubeconfig of a Shoot. As in Gardener, each request gets a new client
-// certificate from the runtime's client authority. It fails while the runtime has no address, and if the gardenlet has not published the
-// authorities.
+// issueAdminKubeconfig sets the status of a request for the admin kubeconfig of a Shoot. As in Gardener, each request gets a new
+// client certificate from the runtime's client authority. It fails while the runtime has no address, and if the gardenlet has not
+// published the authorities.
 func issueAdminKubeconfig(
 	ctx context.Context, objects client.Reader, key client.ObjectKey, user string, request *authenticationv1alpha1.AdminKubeconfigRequest,
 ) error {
@@ -79,7 +79,8 @@ func issueAdminKubeconfig(
 	return err
 }
 
-// notForAPIServer reports whether an advertised address is not one of the runtime's API server.
+// notForAPIServer reports whether an advertised address is not one of the runtime's API server. Gardener also advertises other
+// addresses, such as the issuer of ServiceAccount tokens, which do not belong into a kubeconfig.
 func notForAPIServer(address gardencorev1beta1.ShootAdvertisedAddress) bool {
 	return !slices.Contains([]string{
 		v1beta1constants.AdvertisedAddressExternal, v1beta1constants.AdvertisedAddressInternal,
@@ -87,7 +88,8 @@ func notForAPIServer(address gardencorev1beta1.ShootAdvertisedAddress) bool {
 	}, address.Name)
 }
 
-// adminKubeconfig returns a kubeconfig with a context for each address, under the names that Gardener gives them. The first is current.
+// adminKubeconfig returns a kubeconfig with a context for each address, under the names that Gardener gives them. The first is
+// current.
 func adminKubeconfig(
 	shoot client.ObjectKey, addresses []gardencorev1beta1.ShootAdvertisedAddress, clusterCA []byte, pair certificate.Pair,
 ) ([]byte, error) {

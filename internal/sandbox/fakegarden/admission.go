@@ -13,19 +13,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// admission completes and rejects Shoots as Gardener's API server does, as far as the project meets its rules. Other objects have no
-// rules. The errors have the reasons and texts of Gardener:
+// admission completes and rejects Shoots as Gardener's API server does, as far as the project meets its rules. Other objects have
+// no rules. The errors have the reasons and texts of Gardener:
 //   - Invalid (422): the Shoot or its change is wrong, whatever the garden contains. See validate.
 //   - Forbidden (403): the Shoot refers to a missing object, or its project or provider does not offer what it requests. See allow.
 //   - InternalError (500): the project or the cloud profile is missing.
 //
-// Package conformance tests the rules on both gardens. Gardener has more rules; a missing one shows up as a Shoot that only the local
-// garden rejects.
+// Package conformance tests the rules on both gardens. Gardener has more rules; a missing one shows up as a Shoot that only the
+// local garden rejects.
 type admission struct {
 	client.Reader
 }
 
-// admit implements the function Admit of kubeapi.Options.
+// admit implements the function Admit of kubeapi.Options. The order is that of Gardener: defaults first, then the validation of
+// the Shoot alone, then the rules that need other objects. A removal is the last step of a deletion, after all finalizers.
 func admit(ctx context.Context, objects client.Reader, old, object client.Object) error {
 	stored, _ := old.(*gardencorev1beta1.Shoot)
 	shoot, _ := object.(*gardencorev1beta1.Shoot)
@@ -69,8 +70,8 @@ func keepsFinalizer(old, shoot *gardencorev1beta1.Shoot) error {
 	return nil
 }
 
-// deleted rejects the removal of a Shoot before the gardenlet has reported its deletion as complete. A Shoot that no gardenlet has worked on
-// can be removed.
+// deleted rejects the removal of a Shoot before the gardenlet has reported its deletion as complete. A Shoot that no gardenlet
+// has worked on can be removed.
 func deleted(shoot *gardencorev1beta1.Shoot) error {
 	last := shoot.Status.LastOperation
 	if shoot.Status.TechnicalID == "" || last == nil || last.Type == gardencorev1beta1.LastOperationTypeDelete &&

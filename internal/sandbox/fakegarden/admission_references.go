@@ -18,8 +18,8 @@ import (
 // maxNames limits the names of a project and of a Shoot together: Gardener derives longer names from them.
 const maxNames = 21
 
-// allow rejects a Shoot that refers to missing objects, or requests something that its project or its provider does not offer. An update
-// that keeps the spec and the finalizer is always allowed, even if a referenced object has been deleted since.
+// allow rejects a Shoot that refers to missing objects, or requests something that its project or its provider does not offer. An
+// update that keeps the spec and the finalizer is always allowed, even if a referenced object has been deleted since.
 func (a admission) allow(ctx context.Context, old, shoot *gardencorev1beta1.Shoot) error {
 	if err := keepsFinalizer(old, shoot); err != nil {
 		return err
@@ -122,7 +122,8 @@ func (a admission) findExtensions(ctx context.Context, shoot *gardencorev1beta1.
 	return errors.Join(missing...)
 }
 
-// project returns the project of a namespace.
+// project returns the project of a namespace. Gardener finds the project by its spec, not by the name of the namespace. A
+// namespace without a project is an internal error, because Gardener expects that a controller has created both.
 func (a admission) project(ctx context.Context, namespace string) (*gardencorev1beta1.Project, error) {
 	projects := &gardencorev1beta1.ProjectList{}
 	if err := a.List(ctx, projects); err != nil {
@@ -136,7 +137,8 @@ func (a admission) project(ctx context.Context, namespace string) (*gardencorev1
 	return nil, apierrors.NewInternalError(fmt.Errorf("could not find referenced project: no project has the namespace %q", namespace))
 }
 
-// validateTolerations accepts the tolerations that the project lists.
+// validateTolerations accepts the tolerations that the project lists. Tolerations let a Shoot onto tainted seeds, so a project
+// needs permission.
 func validateTolerations(found *problems, project *gardencorev1beta1.Project, shoot *gardencorev1beta1.Shoot) {
 	var allowed []string
 	if project.Spec.Tolerations != nil {

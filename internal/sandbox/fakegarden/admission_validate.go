@@ -100,7 +100,8 @@ func validateUpdate(found *problems, old, shoot *gardencorev1beta1.Shoot) {
 	}
 }
 
-// validateVersionUpdate rejects downgrades and skipped minor versions.
+// validateVersionUpdate rejects downgrades and skipped minor versions. Kubernetes supports upgrades by one minor version at a
+// time.
 func validateVersionUpdate(found *problems, before, after string, path *field.Path) {
 	old, err := semver.NewVersion(before)
 	if err != nil {

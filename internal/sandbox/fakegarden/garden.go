@@ -35,15 +35,17 @@ type Options struct {
 	Log             logrus.FieldLogger
 }
 
-// Memory is a fake garden: objects in memory and in files, a simulated gardenlet, and the API servers of the runtimes.
+// Memory is a fake garden: objects in memory and in files, a simulated gardenlet, and the API servers of the runtimes. The folder
+// of a garden has the objects of Gardener in objects, and the certificates, the address and the objects of the runtimes in
+// runtimes.
 type Memory struct {
 	options Options
 	server  *kubeapi.Server
 	client  client.WithWatch
 }
 
-// Open reads a garden from its folder, or creates a new one. Its client works from now on, its runtimes and its gardenlet while Run runs.
-// Shoots that were created before Run are reconciled when it starts. Open fails if a stored object cannot be decoded.
+// Open reads a garden from its folder, or creates a new one. Its client works from now on, its runtimes and its gardenlet while
+// Run runs. Shoots that were created before Run are reconciled when it starts. Open fails if a stored object cannot be decoded.
 func Open(ctx context.Context, options Options) (*Memory, error) {
 	if options.Dir == "" || options.Log == nil {
 		return nil, errors.New("opening the garden: Dir or Log is missing")
@@ -93,7 +95,8 @@ func openServer(dir string) (*kubeapi.Server, error) {
 	return server, err
 }
 
-// Client returns a client of the garden. It is safe for concurrent use.
+// Client returns a client of the garden. It is safe for concurrent use, and works before, while and after Run runs. Its errors
+// are those of Gardener's API server.
 func (m *Memory) Client() client.WithWatch { return m.client }
 
 // Counted returns another client of the garden and the counts of its calls.
@@ -102,8 +105,8 @@ func (m *Memory) Counted() (client.WithWatch, *kubeapi.Calls, error) { return m.
 // Namespace returns the namespace of the project, which contains its Shoots.
 func (m *Memory) Namespace() string { return gardenlet.Namespace(m.options.Project) }
 
-// Run runs the gardenlet and the API servers of the runtimes until the context ends, which is not an error. If either of them fails, Run
-// stops the other and returns the error.
+// Run runs the gardenlet and the API servers of the runtimes until the context ends, which is not an error. If either of them
+// fails, Run stops the other and returns the error.
 func (m *Memory) Run(ctx context.Context) error {
 	server, err := runtimes.Listen(ctx, runtimes.Options{
 		Dir:     filepath.Join(m.options.Dir, "runtimes"),

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// minPort and maxPort are below the ports of outgoing connections, which could take a port while its server is down. The local
-	// garden has the ports above for itself.
+	// minPort and maxPort are below the ports of outgoing connections, which could take a port while its server is down. The
+	// local garden has the ports above for itself.
 	minPort = 10000
 	maxPort = 19999
 	// block is the number of ports that a process claims at a time.
@@ -21,8 +21,8 @@ const (
 	attempts = 1000
 )
 
-// claimed has the ports of this process. A port is unused between its draw and the start of its server, and while the server is down, so
-// each process draws from blocks of its own: it listens on the first port of a block as long as it lives.
+// claimed has the ports of this process. A port is unused between its draw and the start of its server, and while the server is
+// down, so each process draws from blocks of its own: it listens on the first port of a block as long as it lives.
 var claimed struct { //nolint:gochecknoglobals // listeners belong to the process
 	sync.Mutex
 
@@ -55,7 +55,8 @@ func Draw(ctx context.Context) (int, error) {
 	return 0, fmt.Errorf("no port between %d and %d is free", minPort, maxPort)
 }
 
-// Check returns an error if a server cannot listen on the port now.
+// Check returns an error if a server cannot listen on the port now. Another process may still take the port before the server
+// starts; ports from Draw are safe from other users of this package.
 func Check(ctx context.Context, port int) error {
 	listener, err := listen(ctx, port)
 	if err != nil {
@@ -72,5 +73,5 @@ func listen(ctx context.Context, port int) (net.Listener, error) {
 	return listener, nil
 }
 
-// Address returns the address of a port on the loopback.
+// Address returns the address of a port on the loopback, such as 127.0.0.1:10001. IPv6 is not used: containers may lack it.
 func Address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

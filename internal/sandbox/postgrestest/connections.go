@@ -10,11 +10,12 @@ import (
 	"time"
 )
 
-// exhaustTimeout is how long it may take to get all connections.
+// exhaustTimeout limits the time to open all connections of a server. Clients that reconnect in a loop compete for the slots, so
+// opening all of them can take many attempts.
 const exhaustTimeout = 2 * time.Minute
 
-// ExhaustConnections opens all connections of the server and terminates those of others, until the returned function is called or the test
-// ends.
+// ExhaustConnections opens all connections of the server and terminates those of others, until the returned function is called or
+// the test ends.
 func (s *Server) ExhaustConnections(tb testing.TB) (release func()) {
 	tb.Helper()
 
@@ -47,8 +48,8 @@ func (s *Server) ExhaustConnections(tb testing.TB) (release func()) {
 	return release
 }
 
-// takeAll opens all connections of the server. Other clients connect again after their connections are terminated, so it repeats both until it
-// has them all. It returns the opened connections even if it fails.
+// takeAll opens all connections of the server. Other clients connect again after their connections are terminated, so it repeats
+// both until it has them all. It returns the opened connections even if it fails.
 func takeAll(ctx context.Context, db *sql.DB) ([]*sql.Conn, error) {
 	first, err := db.Conn(ctx)
 	if err != nil {
@@ -78,7 +79,8 @@ func takeAll(ctx context.Context, db *sql.DB) ([]*sql.Conn, error) {
 	return taken, nil
 }
 
-// waitUntilAlone waits until nobody else is connected to the database.
+// waitUntilAlone waits until nobody else is connected to the server's own database. PostgreSQL ends the process of a closed
+// connection with a delay, and the process occupies a slot until then.
 func (s *Server) waitUntilAlone() (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), exhaustTimeout)
 	defer cancel()

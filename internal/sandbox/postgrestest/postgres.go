@@ -1,6 +1,7 @@
-// Package postgrestest provides PostgreSQL to tests: databases on the server that TEST_POSTGRES_DSN names, or on one that it starts from the
-// binaries of the machine in a temporary folder. Tests never skip: without PostgreSQL they fail with the remedy. Own starts a server for
-// one test, which can stop it, exhaust its connections or make it a standby; Through breaks the connections to a database.
+// Package postgrestest provides PostgreSQL to tests: databases on the server that TEST_POSTGRES_DSN names, or on one that it
+// starts from the binaries of the machine in a temporary folder. Tests never skip: without PostgreSQL they fail with the remedy.
+// Own starts a server for one test, which can stop it, exhaust its connections or make it a standby; Through breaks the
+// connections to a database.
 package postgrestest
 
 import (
@@ -28,7 +29,8 @@ const (
 		" to postgres://user:password@host:port/database?sslmode=disable of a server where databases may be created"
 )
 
-// shared is the server of a test binary.
+// shared is the server of a test binary. Starting one takes seconds, so all tests of a package share it, each with its own
+// database.
 var shared struct {
 	once sync.Once
 	dsn  string
@@ -53,8 +55,8 @@ func Main(m Runner) {
 	os.Exit(code)
 }
 
-// Database creates an empty database for the test and drops it at the end. The first call in a test binary starts a server, unless
-// TEST_POSTGRES_DSN names one. The test fails if there is no PostgreSQL.
+// Database creates an empty database for the test and drops it at the end. The first call in a test binary starts a server,
+// unless TEST_POSTGRES_DSN names one. The test fails if there is no PostgreSQL.
 func Database(tb testing.TB) storage.Config {
 	tb.Helper()
 
@@ -152,7 +154,8 @@ func drop(ctx context.Context, dsn, name string) error {
 	return nil
 }
 
-// administer executes a statement on a new connection.
+// administer executes a statement on a new connection to the database of the DSN. It uses no pool of the code under test, which a
+// test may exhaust.
 func administer(ctx context.Context, dsn, statement string) (err error) {
 	admin, err := sqlx.Open("postgres", dsn)
 	if err != nil {

@@ -17,10 +17,13 @@ type Proxy struct {
 	target   string
 
 	mutex sync.Mutex
-	// open is closed while data passes.
+	// open is closed while the proxy forwards data. Freeze replaces it by an open channel, on which all writers wait.
 	open chan struct{}
+	// away is set while the proxy is cut.
 	away bool
+	// ends has both ends of each forwarded connection.
 	ends map[net.Conn]bool
+	// busy counts the goroutines, so that none outlives its test.
 	busy sync.WaitGroup
 }
 
@@ -69,7 +72,7 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Mend accepts new connections again.
+// Mend accepts new connections again. Connections that Cut has closed stay closed.
 func (p *Proxy) Mend() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -97,8 +100,8 @@ func (p *Proxy) Thaw() {
 	}
 }
 
-// accept connects each client to the database, until the listener is closed. It closes the client's connection if the proxy is cut or the
-// database cannot be reached.
+// accept connects each client to the database, until the listener is closed. It closes the client's connection if the proxy is
+// cut or the database cannot be reached.
 func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()
@@ -136,7 +139,8 @@ func (p *Proxy) keep(client, server net.Conn) bool {
 	return true
 }
 
-// forward copies data from one end to the other.
+// forward copies data from one end to the other until either is closed, and then closes the receiver. The opposite direction ends
+// with it.
 func (p *Proxy) forward(from, to net.Conn) {
 	_, _ = io.Copy(gate{p, to}, from)
 	_ = to.Close()

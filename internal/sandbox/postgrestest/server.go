@@ -22,19 +22,21 @@ import (
 // startTimeout is how long a server may take to start.
 const startTimeout = 2 * time.Minute
 
-// Server is a PostgreSQL server that was started from the binaries of the machine. It can be stopped and started again, with the same data
-// on the same port.
+// Server is a PostgreSQL server that was started from the binaries of the machine. It can be stopped and started again, with the
+// same data on the same port.
 type Server struct {
 	dsn        string
 	folder     string
 	arguments  []string
 	attributes *syscall.SysProcAttr
-	owner      int // of its files, -1 if it is our own user
-	running    *exec.Cmd
+	// owner is the user ID of PostgreSQL's files, -1 if it is the user of this process.
+	owner int
+	// running is the started process, nil while the server is stopped.
+	running *exec.Cmd
 }
 
-// Own starts a server for this test alone, with settings such as max_connections=200, and removes it at the end. It needs the binaries, even
-// with TEST_POSTGRES_DSN.
+// Own starts a server for this test alone, with settings such as max_connections=200, and removes it at the end. It needs the
+// binaries, even with TEST_POSTGRES_DSN.
 func Own(tb testing.TB, settings ...string) *Server {
 	tb.Helper()
 
@@ -104,12 +106,14 @@ func (s *Server) Start() error {
 	return s.waitUntilReady()
 }
 
-// startWithoutSync starts a server that does not wait for the disk: its data survives the death of its processes, but not that of the machine.
+// startWithoutSync starts a server that does not wait for the disk: its data survives the death of its processes, but not that of
+// the machine.
 func startWithoutSync(settings ...string) (*Server, error) {
 	return start(append([]string{"fsync=off", "full_page_writes=off"}, settings...)...)
 }
 
-// start starts a server in a temporary folder.
+// start creates a server in a temporary folder and starts it on a free port. The folder remains if initdb fails, for diagnosis;
+// Remove deletes it otherwise.
 func start(settings ...string) (*Server, error) {
 	initdb, err := binary("initdb")
 	if err != nil {
@@ -252,7 +256,7 @@ func unprivileged() (*syscall.SysProcAttr, int, error) {
 
 	uid, err := strconv.ParseUint(account.Uid, 10, 32)
 	if err != nil {
-		return nil, 0, fmt.Errorf("reading the id of user %s: %w", account.Username, err)
+		return nil, 0, fmt.Errorf("reading the ID of user %s: %w", account.Username, err)
 	}
 
 	gid, err := strconv.ParseUint(account.Gid, 10, 32)

@@ -82,7 +82,7 @@ func (g Garden) apply(ctx context.Context, t *testing.T, shoot *gardencorev1beta
 	}
 }
 
-// get reads a Shoot.
+// get reads a Shoot, which must exist.
 func (g Garden) get(ctx context.Context, t *testing.T, name string) *gardencorev1beta1.Shoot {
 	t.Helper()
 	shoot := &gardencorev1beta1.Shoot{}
@@ -92,7 +92,8 @@ func (g Garden) get(ctx context.Context, t *testing.T, name string) *gardencorev
 	return shoot
 }
 
-// remove confirms the deletion of a Shoot, deletes it and waits until it is gone. It passes every state to observe, unless that is nil.
+// remove confirms the deletion of a Shoot, deletes it and waits until it is gone. It passes every state to observe, unless that
+// is nil.
 func (g Garden) remove(ctx context.Context, t *testing.T, name string, observe func(*gardencorev1beta1.Shoot)) {
 	t.Helper()
 	shoot := g.get(ctx, t, name)
@@ -133,8 +134,8 @@ func (g Garden) await(
 	return found
 }
 
-// watch passes the states of a Shoot to done, starting with the present one, until that returns true. It calls act once the watch is open, so
-// that it misses none of the states that follow.
+// watch passes the states of a Shoot to done, starting with the present one, until that returns true. It calls act once the watch
+// is open, so that it misses none of the states that follow.
 func (g Garden) watch(
 	ctx context.Context, t *testing.T, name, condition string, act func(), done func(watch.EventType, *gardencorev1beta1.Shoot) bool,
 ) {
@@ -171,7 +172,8 @@ func succeeded(operation gardencorev1beta1.LastOperationType) func(*gardencorev1
 	}
 }
 
-// injectFault makes the gardenlet inject a fault into the operations of a Shoot.
+// injectFault makes the gardenlet inject a fault into the operations of a Shoot. The faults of other Shoots stay, so scenarios
+// with different names can share a garden.
 func (g Garden) injectFault(ctx context.Context, t *testing.T, shoot string, fault gardenlet.Fault) {
 	t.Helper()
 	faults := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: gardenlet.FaultsConfigMap}}
@@ -185,8 +187,8 @@ func (g Garden) injectFault(ctx context.Context, t *testing.T, shoot string, fau
 	}
 }
 
-// KeepPort assigns a port to the server of runtimes with the folder, for tests of restarts. Unlike a port that the server chooses, this one is
-// outside the range of outgoing connections, so none takes it while the server is down.
+// KeepPort assigns a port to the server of runtimes with the folder, for tests of restarts. Unlike a port that the server
+// chooses, this one is outside the range of outgoing connections, so none takes it while the server is down.
 func KeepPort(t *testing.T, dir string) {
 	t.Helper()
 	port, err := freeport.Draw(t.Context())

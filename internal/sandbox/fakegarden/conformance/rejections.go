@@ -16,7 +16,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
-// rejection is a request that a garden rejects.
+// rejection is a request that a garden rejects. The wanted reason and text are those of Gardener's API server: the local garden
+// proves them, the fake garden has to match.
 type rejection struct {
 	name string
 	want metav1.StatusReason
@@ -182,7 +183,7 @@ func unsupportedShoots() []rejection {
 	}
 }
 
-// changes returns invalid changes of a Shoot.
+// changes returns invalid changes of a Shoot. Each starts from the stored Shoot, which no rejected change has modified.
 func changes() []rejection {
 	type shoot = gardencorev1beta1.Shoot
 	const invalid = metav1.StatusReasonInvalid

@@ -1,9 +1,9 @@
-// Package gardenlet simulates Gardener's gardenlet for both gardens: it turns Shoots into runtimes and reports the status that a real
-// gardenlet would, with durations and faults that can be set.
+// Package gardenlet simulates Gardener's gardenlet for both gardens: it turns Shoots into runtimes and reports the status that a
+// real gardenlet would, with durations and faults that can be set.
 //
-// It works against any API server with Gardener's types. Its Runtimes decide what a runtime is. All of its state is in the objects, so a
-// gardenlet that was killed continues where it was, and starts the API servers of the runtimes again. A new fault goes into faults.go and
-// progressAfter.
+// It works against any API server with Gardener's types. Its Runtimes decide what a runtime is. All of its state is in the
+// objects, so a gardenlet that was killed continues where it was, and starts the API servers of the runtimes again. A new fault
+// goes into faults.go and progressAfter.
 package gardenlet
 
 import (
@@ -28,18 +28,19 @@ import (
 )
 
 const (
-	// workers limits the Shoots that are reconciled concurrently. A worker is busy only while it writes or starts a runtime; waiting is left
-	// to the queue.
+	// workers limits the Shoots that are reconciled concurrently. A worker is busy only while it writes or starts a runtime;
+	// waiting is left to the queue.
 	workers = 16
 
 	minRetry = 50 * time.Millisecond
 	maxRetry = 5 * time.Second
 )
 
-// Runtimes starts and stops the API servers of the runtimes. Calls for different runtimes are concurrent, calls for the same one are not.
+// Runtimes starts and stops the API servers of the runtimes. Calls for different runtimes are concurrent, calls for the same one
+// are not.
 type Runtimes interface {
-	// Start starts the API server of a runtime and returns its endpoint. It is idempotent. The server accepts client certificates that
-	// clientCA (PEM) has signed.
+	// Start starts the API server of a runtime and returns its endpoint. It is idempotent. The server accepts client certificates
+	// that clientCA (PEM) has signed.
 	Start(ctx context.Context, technicalID string, clientCA []byte) (Endpoint, error)
 	// Stop stops the API server of a runtime and removes its objects. It is idempotent: an unknown runtime is not an error.
 	Stop(ctx context.Context, technicalID string) error
@@ -58,14 +59,14 @@ type Options struct {
 	// Project is the name of the project, whose Shoots are in Namespace(Project).
 	Project  string
 	Runtimes Runtimes
-	// Creation is the duration of the creation or a change of a Shoot, Deletion that of its deletion. Kubernetes stores times in whole
-	// seconds, so an operation may end up to a second early.
+	// Creation is the duration of the creation or a change of a Shoot, Deletion that of its deletion. Kubernetes stores times in
+	// whole seconds, so an operation may end up to a second early.
 	Creation time.Duration
 	Deletion time.Duration
 	// SeedName is the Seed to which Shoots are bound. If it is empty, they are not bound.
 	SeedName string
-	// DNSDomain completes the domain of a Shoot, <shoot>.<project>.<DNSDomain>. If it is empty, the API server sets the domain when the
-	// Shoot is bound.
+	// DNSDomain completes the domain of a Shoot, <shoot>.<project>.<DNSDomain>. If it is empty, the API server sets the domain
+	// when the Shoot is bound.
 	DNSDomain string
 	Log       logrus.FieldLogger
 }
@@ -103,7 +104,8 @@ func TechnicalID(project, shoot string) string { return "shoot--" + project + "-
 // queue holds the names of Shoots to reconcile, now or later.
 type queue = workqueue.TypedRateLimitingInterface[string]
 
-// Run reconciles until the context ends, which is not an error.
+// Run reconciles until the context ends, which is not an error. It starts with all existing Shoots, and returns after the running
+// reconciliations have ended.
 func (g *Gardenlet) Run(ctx context.Context) error {
 	shoots := workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[string](minRetry, maxRetry))
@@ -122,8 +124,8 @@ func (g *Gardenlet) Run(ctx context.Context) error {
 	return nil
 }
 
-// informer returns an informer that queues every Shoot that exists, changes or is deleted. A deleted Shoot is queued too: its runtime may still
-// run if the gardenlet was killed during the deletion.
+// informer returns an informer that queues every Shoot that exists, changes or is deleted. A deleted Shoot is queued too: its
+// runtime may still run if the gardenlet was killed during the deletion.
 func (g *Gardenlet) informer(shoots queue) (cache.SharedIndexInformer, error) {
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -157,7 +159,8 @@ func (g *Gardenlet) informer(shoots queue) (cache.SharedIndexInformer, error) {
 	return informer, nil
 }
 
-// work reconciles Shoots from the queue until it is shut down.
+// work reconciles Shoots from the queue until it is shut down. The queue hands out a Shoot to one worker at a time; changes that
+// arrive meanwhile queue it once more.
 func (g *Gardenlet) work(ctx context.Context, shoots queue) {
 	for {
 		name, shutdown := shoots.Get()
@@ -169,7 +172,8 @@ func (g *Gardenlet) work(ctx context.Context, shoots queue) {
 	}
 }
 
-// handle reconciles a Shoot once. After an error it queues the Shoot again with growing pauses, otherwise when the next progress is due.
+// handle reconciles a Shoot once. After an error it queues the Shoot again with growing pauses, otherwise when the next progress
+// is due.
 func (g *Gardenlet) handle(ctx context.Context, shoots queue, name string) {
 	next, err := g.reconcile(ctx, name)
 	if err != nil {

@@ -19,7 +19,8 @@ const (
 	complete int32 = 100
 )
 
-// progress is the state of an operation at a time after its start.
+// progress is the state of an operation at a time after its start. It depends on the elapsed time, the duration and the fault
+// only, never on earlier reports, so that a restarted gardenlet continues where the killed one was.
 type progress struct {
 	state   gardencorev1beta1.LastOperationState
 	percent int32
@@ -77,7 +78,8 @@ func faultless(elapsed, duration time.Duration) progress {
 	}
 }
 
-// failingHalfway returns the progress of an operation that fails after half its duration.
+// failingHalfway returns the progress of an operation that fails after half its duration. Until then it looks like one that will
+// succeed. Failed is final: the Shoot needs a retry by annotation or a change of its spec.
 func failingHalfway(elapsed, duration time.Duration, code gardencorev1beta1.ErrorCode, failure string) progress {
 	half := duration / 2
 	if elapsed >= half {

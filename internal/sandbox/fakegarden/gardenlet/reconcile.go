@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// reconcile advances a Shoot by one step. It returns the time after which the Shoot is due again, zero if it waits for a change. Every step can
-// be repeated, because the gardenlet may die after any of them.
+// reconcile advances a Shoot by one step. It returns the time after which the Shoot is due again, zero if it waits for a change.
+// Every step can be repeated, because the gardenlet may die after any of them.
 func (g *Gardenlet) reconcile(ctx context.Context, name string) (time.Duration, error) {
 	shoot := &gardencorev1beta1.Shoot{}
 	err := g.Client.Get(ctx, client.ObjectKey{Namespace: g.namespace, Name: name}, shoot)
@@ -44,7 +44,8 @@ func (g *Gardenlet) reconcile(ctx context.Context, name string) (time.Duration, 
 	return g.advance(ctx, shoot)
 }
 
-// adopt prepares a new Shoot: it binds the Shoot to the seed, adds the finalizer and sets the domain.
+// adopt prepares a new Shoot: it binds the Shoot to the seed, adds the finalizer and sets the domain. The finalizer comes before
+// everything that the deletion has to remove, so that no runtime outlives its Shoot. A prepared Shoot is not written.
 func (g *Gardenlet) adopt(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	if g.SeedName != "" && shoot.Spec.SeedName == nil {
 		shoot.Spec.SeedName = &g.SeedName
@@ -70,8 +71,8 @@ func (g *Gardenlet) adopt(ctx context.Context, shoot *gardencorev1beta1.Shoot) e
 	return nil
 }
 
-// startOperation starts an operation for a new Shoot, and for a generation that was raised by a change of the spec or by a retry. As in
-// Gardener, an unfinished creation stays a creation. A change during an operation does not restart its time.
+// startOperation starts an operation for a new Shoot, and for a generation that was raised by a change of the spec or by a retry.
+// As in Gardener, an unfinished creation stays a creation. A change during an operation does not restart its time.
 func (g *Gardenlet) startOperation(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	last := shoot.Status.LastOperation
 	if last != nil && shoot.Status.ObservedGeneration == shoot.Generation {
@@ -94,7 +95,8 @@ func (g *Gardenlet) startOperation(ctx context.Context, shoot *gardencorev1beta1
 	})
 }
 
-// running reports whether an operation has started and not ended.
+// running reports whether an operation has started and not ended. An operation in Error continues by itself, one in Failed does
+// not.
 func running(shoot *gardencorev1beta1.Shoot) bool {
 	last := shoot.Status.LastOperation
 	if last == nil {
@@ -105,8 +107,8 @@ func running(shoot *gardencorev1beta1.Shoot) bool {
 		last.State == gardencorev1beta1.LastOperationStateError
 }
 
-// advance reports the progress of the running operation, and completes it when it is due. Progress depends on the time since the start only,
-// so a restarted gardenlet reports the same.
+// advance reports the progress of the running operation, and completes it when it is due. Progress depends on the time since the
+// start only, so a restarted gardenlet reports the same.
 func (g *Gardenlet) advance(ctx context.Context, shoot *gardencorev1beta1.Shoot) (time.Duration, error) {
 	fault, err := g.fault(ctx, shoot.Name)
 	if err != nil {
@@ -137,8 +139,8 @@ func (g *Gardenlet) advance(ctx context.Context, shoot *gardencorev1beta1.Shoot)
 	return now.next, err
 }
 
-// remove advances the deletion of a Shoot. It removes the finalizer last, after the runtime and its objects: until then, a restarted gardenlet
-// repeats all steps.
+// remove advances the deletion of a Shoot. It removes the finalizer last, after the runtime and its objects: until then, a
+// restarted gardenlet repeats all steps.
 func (g *Gardenlet) remove(ctx context.Context, shoot *gardencorev1beta1.Shoot) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(shoot, gardencorev1beta1.GardenerName) {
 		return 0, g.stop(ctx, shoot.Name)

@@ -21,7 +21,8 @@ const (
 	authorityKey           = "ca.key"
 )
 
-// start starts the runtime of a Shoot and publishes its authorities, which admin kubeconfigs need.
+// start starts the runtime of a Shoot and publishes its authorities, which admin kubeconfigs need. The authorities are stored
+// before the Shoot gets an address: from then on users request kubeconfigs. It is idempotent.
 func (g *Gardenlet) start(ctx context.Context, shoot *gardencorev1beta1.Shoot) (Endpoint, error) {
 	clientCA, err := g.clientAuthority(ctx, shoot)
 	if err != nil {
@@ -34,8 +35,8 @@ func (g *Gardenlet) start(ctx context.Context, shoot *gardencorev1beta1.Shoot) (
 	return endpoint, g.publishAuthority(ctx, shoot, endpoint.CA)
 }
 
-// keepRunning starts the runtime of a Shoot that has an address, that is, one that an operation has started. After a restart of the gardenlet
-// the address may differ. It is idempotent.
+// keepRunning starts the runtime of a Shoot that has an address, that is, one that an operation has started. After a restart of
+// the gardenlet the address may differ. It is idempotent.
 func (g *Gardenlet) keepRunning(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	if len(shoot.Status.AdvertisedAddresses) == 0 {
 		return nil
@@ -49,8 +50,8 @@ func (g *Gardenlet) keepRunning(ctx context.Context, shoot *gardencorev1beta1.Sh
 	})
 }
 
-// clientAuthority returns the certificate (PEM) of the authority for the runtime's client certificates. It is created once for each Shoot, so
-// that issued kubeconfigs stay valid.
+// clientAuthority returns the certificate (PEM) of the authority for the runtime's client certificates. It is created once for
+// each Shoot, so that issued kubeconfigs stay valid.
 func (g *Gardenlet) clientAuthority(ctx context.Context, shoot *gardencorev1beta1.Shoot) ([]byte, error) {
 	stored := &gardencorev1beta1.InternalSecret{}
 	err := g.Client.Get(ctx, client.ObjectKey{Namespace: g.namespace, Name: shoot.Name + clientAuthoritySuffix}, stored)
@@ -82,8 +83,8 @@ func (g *Gardenlet) clientAuthority(ctx context.Context, shoot *gardencorev1beta
 	return authority.CertificatePEM(), nil
 }
 
-// publishAuthority publishes the authority of the runtime's serving certificate, which becomes part of the admin kubeconfigs. It writes only
-// if the authority has changed.
+// publishAuthority publishes the authority of the runtime's serving certificate, which becomes part of the admin kubeconfigs. It
+// writes only if the authority has changed.
 func (g *Gardenlet) publishAuthority(ctx context.Context, shoot *gardencorev1beta1.Shoot, certificatePEM []byte) error {
 	wanted := map[string]string{authorityCertificate: string(certificatePEM)}
 	stored := &corev1.ConfigMap{}

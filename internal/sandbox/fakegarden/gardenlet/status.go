@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// writeStatus changes the status of a Shoot and stores it, unless it stays the same.
+// writeStatus changes the status of a Shoot and stores it, unless it stays the same. The update fails with a conflict if the
+// Shoot has changed since it was read; the Shoot is then reconciled again from its new state.
 func (g *Gardenlet) writeStatus(
 	ctx context.Context, shoot *gardencorev1beta1.Shoot, change func(status *gardencorev1beta1.ShootStatus),
 ) error {
@@ -45,8 +46,8 @@ func (g *Gardenlet) report(shoot *gardencorev1beta1.Shoot, operation gardencorev
 	reportOperation(status, operation, now)
 }
 
-// reportOperation sets the last operation and its errors. If nothing but the time would change, it changes nothing, so that an idle Shoot is not
-// written.
+// reportOperation sets the last operation and its errors. If nothing but the time would change, it changes nothing, so that an
+// idle Shoot is not written.
 func reportOperation(status *gardencorev1beta1.ShootStatus, operation gardencorev1beta1.LastOperationType, now progress) {
 	description := describe(operation, now)
 	last := status.LastOperation
@@ -72,7 +73,8 @@ func reportOperation(status *gardencorev1beta1.ShootStatus, operation gardencore
 	status.LastErrors = []gardencorev1beta1.LastError{lastError}
 }
 
-// describe returns the description of an operation, in the words of Gardener.
+// describe returns the description of an operation, in the words of Gardener: tests and users read the same texts as with a
+// real gardenlet.
 func describe(operation gardencorev1beta1.LastOperationType, now progress) string {
 	doing, done := "reconciliation", "reconciled"
 	if operation == gardencorev1beta1.LastOperationTypeCreate {
@@ -116,7 +118,8 @@ func advertise(endpoint Endpoint) []gardencorev1beta1.ShootAdvertisedAddress {
 	return []gardencorev1beta1.ShootAdvertisedAddress{{Name: v1beta1constants.AdvertisedAddressExternal, URL: endpoint.URL}}
 }
 
-// withTrue returns the conditions with one set to true. A condition that is true already keeps its times.
+// withTrue returns the conditions with one set to true. A condition that is true already keeps its times: new times would change
+// the status with each reconciliation, and each change of the status causes another reconciliation.
 func withTrue(
 	conditions []gardencorev1beta1.Condition, kind gardencorev1beta1.ConditionType, reason, message string,
 ) []gardencorev1beta1.Condition {

@@ -28,7 +28,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/atomicfile"
 )
 
-// create stores a new object.
+// create stores a new object. The body names it: the server generates no names, so metadata.generateName is an invalid empty
+// name.
 func (s *Server) create(r *request) (int, any, error) {
 	given, err := s.readObject(r)
 	if err != nil {
@@ -46,7 +47,8 @@ func (s *Server) create(r *request) (int, any, error) {
 	return http.StatusCreated, stored, err
 }
 
-// update replaces an object. As on a real API server, only the kinds of Kubernetes itself can be updated without a resource version.
+// update replaces an object. As on a real API server, only the kinds of Kubernetes itself can be updated without a resource
+// version.
 func (s *Server) update(r *request) (int, any, error) {
 	given, err := s.readObject(r)
 	if err != nil {
@@ -125,8 +127,8 @@ func (s *Server) apply(r *request, body []byte) (int, any, error) {
 	return code, stored, err
 }
 
-// replace stores the object that wanted returns in place of the stored one, which is none if it does not exist. wanted must not modify old. An
-// object with an outdated resource version is a conflict.
+// replace stores the object that wanted returns in place of the stored one, which is none if it does not exist. wanted must not
+// modify old. An object with an outdated resource version is a conflict.
 func (s *Server) replace(r *request, wanted func(old object) (client.Object, error)) (object, error) {
 	return s.change(r, func(fields *managedfields.FieldManager, old object, live runtime.Object) (runtime.Object, error) {
 		given, err := wanted(old)
@@ -150,8 +152,8 @@ func (r *request) modified() error {
 		errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 }
 
-// restrict returns the changed object without the changes that the request must not make: a request for the subresource status changes the
-// status alone, any other request all but the status. It modifies changed.
+// restrict returns the changed object without the changes that the request must not make: a request for the subresource status
+// changes the status alone, any other request all but the status. It modifies changed.
 func (r *request) restrict(old object, changed runtime.Object) (client.Object, error) {
 	limited, err := asObject(changed)
 	if err != nil || !r.resource.Status {
@@ -174,8 +176,8 @@ func (r *request) restrict(old object, changed runtime.Object) (client.Object, e
 	return limited, nil
 }
 
-// merge returns the object that results from a change of old, which is none for a new object. live is a copy of old, or an empty object. fields
-// records who owns the changed fields.
+// merge returns the object that results from a change of old, which is none for a new object. live is a copy of old, or an empty
+// object. fields records who owns the changed fields.
 type merge func(fields *managedfields.FieldManager, old object, live runtime.Object) (runtime.Object, error)
 
 // change merges the change of a request into its object, admits the result and stores it. A dry run stores nothing.
@@ -205,8 +207,11 @@ func (s *Server) change(r *request, merge merge) (object, error) {
 	return s.write(r, old, changed)
 }
 
-// write admits an object and stores it, unless it is a dry run or nothing has changed. A deleted object without finalizers is removed. The
-// caller holds writing.
+// write admits an object and stores it, unless it is a dry run or nothing has changed: an unchanged object keeps its resource
+// version, so that idle controllers cause no events. A deleted object without finalizers is removed.
+//
+// The file is written before the object becomes visible. If the process dies in between, the restarted server has the change, as
+// if the process had died right after it. The caller holds writing.
 func (s *Server) write(r *request, old object, changed client.Object) (object, error) {
 	if err := s.admit(r.Context(), old.Object, changed); err != nil {
 		return object{}, err
@@ -240,8 +245,8 @@ func (s *Server) write(r *request, old object, changed client.Object) (object, e
 	return stored, nil
 }
 
-// remove deletes an object. If the preconditions have a UID or a resource version, a different one is a conflict. An object with finalizers
-// gets a deletion timestamp; the change that removes its last finalizer removes the object.
+// remove deletes an object. If the preconditions have a UID or a resource version, a different one is a conflict. An object with
+// finalizers gets a deletion timestamp; the change that removes its last finalizer removes the object.
 func (s *Server) remove(r *request) (int, any, error) {
 	options, err := s.removeOptions(r)
 	if err != nil {
@@ -271,7 +276,8 @@ func (s *Server) remove(r *request) (int, any, error) {
 	return http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}, err
 }
 
-// erase removes an object without finalizers, first its file. The caller holds writing.
+// erase removes an object without finalizers, first its file: a process that dies in between does not bring the object back. The
+// caller holds writing.
 func (s *Server) erase(r *request, old object) error {
 	if s.options.Admit != nil {
 		if err := s.options.Admit(r.Context(), s, old.Object, nil); err != nil {
@@ -285,7 +291,8 @@ func (s *Server) erase(r *request, old object) error {
 	return nil
 }
 
-// newFieldManager returns a constructor of the field manager of a kind.
+// newFieldManager returns a constructor of the field manager of a kind. A field manager needs no lock: the changes that use it
+// are serialized.
 func (s *Server) newFieldManager(kind schema.GroupVersionKind) func() (*managedfields.FieldManager, error) {
 	return func() (*managedfields.FieldManager, error) {
 		scheme := s.options.Scheme
@@ -298,7 +305,8 @@ type noDefaults struct{}
 
 func (noDefaults) Default(runtime.Object) {}
 
-// admit completes and checks an object before it is stored: its metadata, the defaults of its kind, and the rules of Options.Admit.
+// admit completes and checks an object before it is stored: its metadata, the defaults of its kind, and the rules of
+// Options.Admit.
 func (s *Server) admit(ctx context.Context, old, object client.Object) error {
 	if secret, ok := object.(*corev1.Secret); ok {
 		mergeStringData(secret)
@@ -316,8 +324,8 @@ func (s *Server) admit(ctx context.Context, old, object client.Object) error {
 	return nil
 }
 
-// setMetadata sets the fields that clients cannot choose: UID, times and generation. It rejects names that are not DNS names, which also keeps
-// the files inside the folder of the server.
+// setMetadata sets the fields that clients cannot choose: UID, times and generation. It rejects names that are not DNS names,
+// which also keeps the files inside the folder of the server.
 func setMetadata(old, object client.Object) error {
 	if old != nil {
 		object.SetUID(old.GetUID())
@@ -344,8 +352,8 @@ func setMetadata(old, object client.Object) error {
 	return nil
 }
 
-// raiseGeneration raises the generation for a change of the spec or the start of a deletion, unless Admit has raised it already. Kinds
-// without a spec have no generation.
+// raiseGeneration raises the generation for a change of the spec or the start of a deletion, unless Admit has raised it already.
+// Kinds without a spec have no generation.
 func raiseGeneration(old, object client.Object) {
 	spec := reflectField(object, "Spec")
 	if old == nil || !spec.IsValid() || object.GetGeneration() != old.GetGeneration() {

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Calls counts requests by the verbs of the API server's audit log: get, list, watch, create, update, patch, delete. Server-side apply is a
-// patch. The zero value has no calls.
+// Calls counts requests by the verbs of the API server's audit log: get, list, watch, create, update, patch, delete. Server-side
+// apply is a patch. The zero value has no calls.
 type Calls struct {
 	mu    sync.Mutex
 	verbs map[string]int
@@ -36,8 +36,8 @@ func (c *Calls) add(verb string) {
 	c.verbs[verb]++
 }
 
-// Client returns a client that calls the server without a network, and the counts of its calls. The client sends every request that it would
-// send to a real API server, as JSON. It is safe for concurrent use and needs no closing.
+// Client returns a client that calls the server without a network, and the counts of its calls. The client sends every request
+// that it would send to a real API server, as JSON. It is safe for concurrent use and needs no closing.
 func (s *Server) Client() (client.WithWatch, *Calls, error) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range s.options.Kinds {
@@ -56,16 +56,16 @@ func (s *Server) Client() (client.WithWatch, *Calls, error) {
 	return c, calls, err
 }
 
-// transport is an HTTP transport that calls a handler in this process. Each request has a goroutine, which ends with the handler. A handler
-// that streams its response, as a watch does, waits for the reader of the body.
+// transport is an HTTP transport that calls a handler in this process. Each request has a goroutine, which ends with the handler.
+// A handler that streams its response, as a watch does, waits for the reader of the body.
 type transport struct {
 	*Server
 
 	calls *Calls
 }
 
-// RoundTrip implements http.RoundTripper. The context of the handler ends with that of the request, or when the body of the response is closed.
-// A response that has started can be read to its end even if the context ends.
+// RoundTrip implements http.RoundTripper. The context of the handler ends with that of the request, or when the body of the
+// response is closed. A response that has started can be read to its end even if the context ends.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if parsed, err := t.parse(r); err == nil {
 		t.calls.add(parsed.verb)
@@ -101,7 +101,8 @@ type responseWriter struct {
 	*io.PipeWriter
 
 	header http.Header
-	// status delivers the status code once. Later codes are dropped.
+	// status delivers the status code once. It has a buffer, so that a handler ends even if the caller has given up. Later codes
+	// are dropped.
 	status chan int
 	sent   bool
 }

@@ -25,7 +25,8 @@ const (
 	subresourceStatus = "status"
 )
 
-// request is a request for the objects of a resource. With a name it is for one object, with a namespace for the objects of the namespace.
+// request is a request for the objects of a resource. With a name it is for one object, with a namespace for the objects of the
+// namespace.
 type request struct {
 	*http.Request
 
@@ -38,7 +39,8 @@ type request struct {
 	subresource string
 }
 
-// ServeHTTP implements http.Handler. The paths are those of every Kubernetes API server.
+// ServeHTTP implements http.Handler. The paths are those of every Kubernetes API server. The caller has authenticated the user;
+// version, health and discovery need no further authorization. A watch responds itself, because its response is a stream.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if document, ok := s.document(r); ok {
 		reply(w, http.StatusOK, document)
@@ -117,7 +119,8 @@ func (r *request) findVerb() string {
 	return map[string]string{http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete"}[r.Method]
 }
 
-// answer performs a request other than a watch. It returns the status code and the body of the response.
+// answer performs a request other than a watch. It returns the status code and the body of the response. Both are undefined after
+// an error, which Refuse turns into a Status.
 func (s *Server) answer(r *request) (int, any, error) {
 	if r.subresource != "" && (r.subresource != subresourceStatus || !r.resource.Status) {
 		return s.answerSubresource(r)
@@ -177,8 +180,8 @@ func (s *Server) list(r *request) (int, any, error) {
 	return http.StatusOK, list, nil
 }
 
-// selection returns the selection of a list or a watch by its namespace and its selectors. It supports the fields metadata.name and
-// metadata.namespace only.
+// selection returns the selection of a list or a watch by its namespace and its selectors. It supports the fields metadata.name
+// and metadata.namespace only.
 func (r *request) selection() (func(client.Object) bool, error) {
 	byLabel, err := labels.Parse(r.query.Get("labelSelector"))
 	if err != nil {

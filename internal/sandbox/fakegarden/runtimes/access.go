@@ -38,7 +38,8 @@ const (
 	defaultTokenSeconds = 3600
 )
 
-// user is the authenticated user of a request.
+// user is the authenticated user of a request. It lives as long as the request: roles are read again for each one, so that a
+// removed binding takes effect at once.
 type user struct {
 	name string
 	// roles are the ClusterRoles that are bound to the user.
@@ -48,8 +49,8 @@ type user struct {
 // userKey is the key of the user in the context of a request.
 type userKey struct{}
 
-// authenticate returns the user of a request to a runtime, by a client certificate or a token. Its errors are those of an API server: 401
-// without valid credentials, 403 for a user without a role.
+// authenticate returns the user of a request to a runtime, by a client certificate or a token. Its errors are those of an API
+// server: 401 without valid credentials, 403 for a user without a role.
 func (s *Server) authenticate(r *http.Request, runtime *runtime) (user, error) {
 	found, ok := runtime.byCertificate(r)
 	if !ok {
@@ -65,8 +66,8 @@ func (s *Server) authenticate(r *http.Request, runtime *runtime) (user, error) {
 	return found, nil
 }
 
-// byCertificate accepts a client certificate of the runtime's authority. The TLS handshake cannot verify it, because the authority depends on
-// the path of the request. Members of the groups of Gardener's admin kubeconfigs are administrators.
+// byCertificate accepts a client certificate of the runtime's authority. The TLS handshake cannot verify it, because the
+// authority depends on the path of the request. Members of the groups of Gardener's admin kubeconfigs are administrators.
 func (r *runtime) byCertificate(request *http.Request) (user, bool) {
 	if request.TLS == nil || len(request.TLS.PeerCertificates) == 0 {
 		return user{}, false
@@ -85,8 +86,8 @@ func (r *runtime) byCertificate(request *http.Request) (user, bool) {
 	return found, true
 }
 
-// byToken accepts an unexpired token for this runtime whose ServiceAccount still exists. The UID must match: tokens of a deleted account stay
-// invalid when an account with its name is created.
+// byToken accepts an unexpired token for this runtime whose ServiceAccount still exists. The UID must match: tokens of a deleted
+// account stay invalid when an account with its name is created.
 func (s *Server) byToken(request *http.Request, runtime *runtime) (user, bool) {
 	token, given := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer ")
 	if !given {
@@ -113,7 +114,8 @@ func (s *Server) byToken(request *http.Request, runtime *runtime) (user, bool) {
 	return user{name: claims.Subject, roles: runtime.rolesOf(request.Context(), account)}, true
 }
 
-// rolesOf returns the ClusterRoles that are bound to an account. Bindings of groups are not evaluated.
+// rolesOf returns the ClusterRoles that are bound to an account. Bindings of groups are not evaluated, and RoleBindings are not
+// served. An account without a role is authenticated but forbidden to do anything.
 func (r *runtime) rolesOf(ctx context.Context, account *corev1.ServiceAccount) []string {
 	bindings := &rbacv1.ClusterRoleBindingList{}
 	if err := r.api.List(ctx, bindings); err != nil {
@@ -143,8 +145,8 @@ type accountReference struct {
 	UID  string `json:"uid"`
 }
 
-// issueToken sets the status of a request for a token of an account: a JWT with the claims of Kubernetes, signed with the key of the server.
-// Its audience is the technical ID, so that it is valid in this runtime only.
+// issueToken sets the status of a request for a token of an account: a JWT with the claims of Kubernetes, signed with the key of
+// the server. Its audience is the technical ID, so that it is valid in this runtime only.
 func (s *Server) issueToken(
 	ctx context.Context, objects client.Reader, technicalID string, key client.ObjectKey, request *authenticationv1.TokenRequest,
 ) error {

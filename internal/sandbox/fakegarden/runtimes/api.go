@@ -19,8 +19,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/kubeapi"
 )
 
-// kinds returns the served kinds: those that grant access to a runtime, those of Compass and the service catalog, which Kyma installs, and
-// some for workloads. A real cluster serves more: requests for other kinds fail with 404.
+// kinds returns the served kinds: those that grant access to a runtime, those of Compass and the service catalog, which Kyma
+// installs, and some for workloads. A real cluster serves more: requests for other kinds fail with 404.
 func kinds() []kubeapi.Kind {
 	core, rbac := corev1.SchemeGroupVersion, rbacv1.SchemeGroupVersion
 	compass := schema.GroupVersion{Group: "compass.kyma-project.io", Version: "v1alpha1"}
@@ -40,8 +40,8 @@ func kinds() []kubeapi.Kind {
 	}
 }
 
-// newScheme returns a scheme with the kinds. Custom resources have no Go type and are unstructured. TokenRequest is not served, but clients
-// send it to the subresource token.
+// newScheme returns a scheme with the kinds. Custom resources have no Go type and are unstructured. TokenRequest is not served,
+// but clients send it to the subresource token.
 func newScheme() (*k8sruntime.Scheme, error) {
 	scheme := k8sruntime.NewScheme()
 	builder := k8sruntime.NewSchemeBuilder(corev1.AddToScheme, rbacv1.AddToScheme)
@@ -58,7 +58,8 @@ func newScheme() (*k8sruntime.Scheme, error) {
 	return scheme, nil
 }
 
-// openAPI opens the API server of a runtime and creates the namespaces that every cluster has.
+// openAPI opens the API server of a runtime and creates the namespaces that every cluster has. Both exist already after a
+// restart. The client that creates them acts as an administrator, because the server authorizes its requests like any other.
 func (s *Server) openAPI(ctx context.Context, technicalID string) (*kubeapi.Server, error) {
 	scheme, err := newScheme()
 	if err != nil {
@@ -97,8 +98,9 @@ func (s *Server) openAPI(ctx context.Context, technicalID string) (*kubeapi.Serv
 	return api, nil
 }
 
-// admit implements the function Admit of kubeapi.Options. The namespace of a new object must exist and, as on a real API server, the role of a
-// binding is immutable.
+// admit implements the function Admit of kubeapi.Options. The namespace of a new object must exist, or the error is that of a
+// missing Namespace. As on a real API server, the role of a binding is immutable: a change would silently extend the rights of
+// all its subjects.
 func admit(ctx context.Context, objects client.Reader, old, object client.Object) error {
 	if old == nil && object.GetNamespace() != "" {
 		return objects.Get(ctx, client.ObjectKey{Name: object.GetNamespace()}, &corev1.Namespace{})
@@ -124,8 +126,8 @@ func authorize(r *http.Request, kind kubeapi.Kind) error {
 	return apierrors.NewForbidden(kind.Resource().GroupResource(), "", fmt.Errorf("user %s has no role that allows it", user.name))
 }
 
-// allows reports whether a ClusterRole allows a request for a kind. It knows the default roles of every cluster, simplified to reading and
-// writing; other roles allow nothing.
+// allows reports whether a ClusterRole allows a request for a kind. It knows the default roles of every cluster, simplified to
+// reading and writing; other roles allow nothing.
 func allows(role, method string, kind kubeapi.Kind) bool {
 	reads := method == http.MethodGet
 	switch role {
