@@ -313,6 +313,7 @@ func (f *brokerFixture) bind() string {
 func (f *brokerFixture) unbind() string {
 	return f.sendOrder(http.MethodDelete, bindingPath, harness.PlanAWS, `{}`)
 }
+
 func (f *brokerFixture) update() string  { return f.sendUpdate(`"parameters": {"autoScalerMax": 30}`) }
 func (f *brokerFixture) suspend() string { return f.sendUpdate(`"context": {"active": false}`) }
 func (f *brokerFixture) resume() string  { return f.sendUpdate(`"context": {"active": true}`) }
