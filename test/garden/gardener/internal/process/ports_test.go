@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/freeport"
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/process"
@@ -62,7 +63,10 @@ func draw(t *testing.T, path, owner string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := freeport.Check(t.Context(), number); err != nil {
+	// A program that a parallel test starts inherits the socket of the check within Port until its execve.
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := process.WaitFree(ctx, number); err != nil {
 		t.Errorf("the port of %s is not free: %v", owner, err)
 	}
 	return number
