@@ -97,7 +97,9 @@ func Benchmark(b *testing.B) {
 		table := &report.Table{}
 
 		if !b.Run(scenario.name, func(b *testing.B) {
-			(&scope{TB: b, postgres: postgres, broker: broker, table: table}).within(scenario.measure)
+			if b.N == 1 { // A benchmark of less than a second is called again with a higher N.
+				(&scope{TB: b, postgres: postgres, broker: broker, table: table}).within(scenario.measure)
+			}
 
 			b.ReportMetric(0, "ns/op") // The duration of a scenario means nothing.
 
