@@ -19,8 +19,9 @@ import (
 const (
 	// shootNameLength is short enough for a Shoot's name and long enough to avoid collisions of 100,000 names.
 	shootNameLength = 12
-	tenants         = 100
-	// interval is the difference in age between a copy and the next one.
+	// tenants is the number of tenants of the copies, which is that of the load.
+	tenants = 100
+	// interval is the difference in age between consecutive copies.
 	interval = 10 * time.Millisecond
 )
 
@@ -33,7 +34,8 @@ type table struct {
 	place  func(id string) string
 }
 
-// tables returns the tables with rows of an instance. The first two have one row each.
+// tables returns the tables with rows of an instance. The first two have one row each. The places of encrypted values repeat
+// those of the stores, which do not export them; a test opens the copies with the stores.
 func tables() []table {
 	return []table{
 		{name: "instances", sealed: "request", place: func(id string) string { return "request of instance " + id }},
@@ -133,6 +135,7 @@ func read(tb testing.TB, db *sqlx.DB, keys *secret.Keyring, table table) (read [
 	return read
 }
 
+// text returns a column of a row, or an empty string if it is not text.
 func text(row map[string]any, column string) string {
 	value, _ := row[column].(string)
 

@@ -124,6 +124,8 @@ func (t *Table) String() string {
 	return text.String()
 }
 
+// cells returns the cells in the order of the [Header]. A figure has at most one target: a share of its floor comes before a
+// value.
 func (r *row) cells() []string {
 	if r.failed {
 		return []string{r.Name, "could not be measured", "", "", "", verdict(false)}
@@ -158,6 +160,7 @@ func (r *row) cells() []string {
 	return []string{r.Name, measured, floor, ratio, target, reached}
 }
 
+// verdict returns the last cell of a row with a target.
 func verdict(holds bool) string {
 	if holds {
 		return "yes"

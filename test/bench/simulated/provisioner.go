@@ -54,7 +54,7 @@ type Provisioner struct {
 	service *service
 }
 
-// Start runs a Provisioner and the API servers of its runtimes until the test ends.
+// Start runs a Provisioner and the API servers of its runtimes until the test ends. The end releases all orders that still wait.
 func Start(tb testing.TB, behaviour Behaviour) *Provisioner {
 	tb.Helper()
 

@@ -29,16 +29,21 @@ type service struct {
 	graph.Service // nil: the GraphQL server turns the panics of other methods into internal errors
 
 	kubeconfig func(id string) string
-	released   chan struct{}
+	// released is closed by release. Orders that are not answered wait for it.
+	released chan struct{}
 
-	mutex     sync.Mutex
+	// mutex guards the fields below.
+	mutex sync.Mutex
+	// behaviour loses its delays at the release.
 	behaviour Behaviour
 	calls     Calls
 	// byKey has the IDs of runtimes by idempotency key.
-	byKey    map[string]string
-	states   map[string]process.State
+	byKey  map[string]string
+	states map[string]process.State
+	// arrivals has the time of the first arrival of each order by idempotency key.
 	arrivals map[string]time.Time
-	changes  []orders.Change
+	// changes has all changes since the start: the cursors of the feed are indexes.
+	changes []orders.Change
 }
 
 // count changes the numbers of calls.
@@ -167,6 +172,8 @@ func (s *service) status(id string) operation.Status {
 	}
 }
 
+// unknown returns the error of a Provisioner for an ID that it has not issued, with the reason by which the broker recognizes
+// this case.
 func unknown(id string) error {
 	return failure.New(failure.NotFound, "there is no runtime or operation %q", id).
 		WithReason(failure.ReasonNotFound, failure.ComponentProvisioner)

@@ -16,12 +16,12 @@ const (
 	deprovision = "DeprovisionNoInstall"
 )
 
-// Runtime is the state of a runtime.
+// Runtime is the state of a runtime that tests inspect.
 type Runtime struct {
 	ID, Name, Tenant string
 	// Config is the ordered cluster with the changes of its upgrades.
 	Config map[string]any
-	// Operations are the kinds of its operations, in order.
+	// Operations has the kinds of its operations in the order of their start, including the one in progress.
 	Operations []string
 }
 

@@ -72,7 +72,7 @@ func (p *Provisioner) Calls() []Call {
 	return append([]Call(nil), p.calls...)
 }
 
-// graphQLRequest is the body of a GraphQL request.
+// graphQLRequest is the body of a GraphQL request. With GET, only the query is used.
 type graphQLRequest struct {
 	Query         string         `json:"query"`
 	OperationName string         `json:"operationName"`

@@ -16,6 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/process"
 )
 
+// Clients of adminGroup pass RBAC without roles. Several API servers start at once on a busy machine, so readyWithin is generous.
 const (
 	binary      = "kube-apiserver"
 	adminUser   = "admin"

@@ -46,6 +46,7 @@ type host struct {
 	name         string
 	certificates *apiserver.Certificates
 
+	// mu guards the fields below, and is held while the API server starts.
 	mu sync.Mutex
 	// server is nil while the API server is stopped.
 	server *apiserver.Server
@@ -117,7 +118,8 @@ func (h *host) forget(runtime string) error {
 	return h.writeClientCAs()
 }
 
-// writeClientCAs writes the file of the client authorities. The API server reads it again when it changes.
+// writeClientCAs writes the file of the client authorities. The caller holds the lock. The API server reads it again when it
+// changes.
 func (h *host) writeClientCAs() error {
 	all := h.certificates.CA()
 	for _, clientCA := range h.clientCAs {
@@ -126,6 +128,7 @@ func (h *host) writeClientCAs() error {
 	return atomicfile.Write(h.clientCAFile(), all)
 }
 
+// clientCAFile returns the file that writeClientCAs writes and the API server watches.
 func (h *host) clientCAFile() string { return h.certificates.Path("clients.crt") }
 
 // start starts the API server at its port with the objects under its prefix in etcd. The port is the same at each start.
@@ -163,7 +166,8 @@ func (h *host) report(server *apiserver.Server) {
 	}
 }
 
-// endNamespaces removes the deleted namespaces of an API server until the context ends.
+// endNamespaces removes the deleted namespaces of an API server until the context ends, which is when the process of the API
+// server ends.
 func (h *host) endNamespaces(ctx context.Context, server *apiserver.Server) {
 	log := h.config.Log.WithField("runtime", h.name)
 	if err := endNamespaces(ctx, server.Admin, log); err != nil {
@@ -195,6 +199,8 @@ func (h *host) stop() error {
 	return server.Kill()
 }
 
+// etcdPrefix returns the prefix of the objects of an API server, which wipe deletes. The prefix of the garden itself is
+// /registry.
 func etcdPrefix(host string) string { return "/runtimes/" + host }
 
 // wipe deletes the objects of an API server from etcd, so that a new runtime of the same name starts empty.

@@ -27,7 +27,8 @@ func NewOwn(config Config) *Own {
 	return &Own{config: config, starts: make(chan struct{}, runtime.NumCPU()), hosts: map[string]*host{}}
 }
 
-// Start implements gardenlet.Runtimes.
+// Start implements gardenlet.Runtimes. It waits until fewer than the permitted number of runtimes are starting. If the API server
+// of a started runtime has ended, Start starts it again.
 func (o *Own) Start(ctx context.Context, technicalID string, clientCA []byte) (gardenlet.Endpoint, error) {
 	select {
 	case o.starts <- struct{}{}:
@@ -107,12 +108,12 @@ func NewShared(config Config) (*Shared, error) {
 	return &Shared{host: host}, nil
 }
 
-// Start implements gardenlet.Runtimes.
+// Start implements gardenlet.Runtimes. The first call starts the API server.
 func (s *Shared) Start(ctx context.Context, technicalID string, clientCA []byte) (gardenlet.Endpoint, error) {
 	return s.host.serve(ctx, technicalID, clientCA)
 }
 
-// Stop implements gardenlet.Runtimes.
+// Stop implements gardenlet.Runtimes. It only revokes the client certificates of the runtime.
 func (s *Shared) Stop(_ context.Context, technicalID string) error {
 	return s.host.forget(technicalID)
 }

@@ -39,7 +39,7 @@ func NewSimulated(ctx context.Context, config Config, garden client.Reader, proj
 	return &Simulated{config: config, simulator: simulator, servers: map[string]*http.Server{}}, nil
 }
 
-// Start implements gardenlet.Runtimes.
+// Start implements gardenlet.Runtimes. The runtime has the objects of an earlier start until Stop deletes them.
 func (s *Simulated) Start(ctx context.Context, technicalID string, clientCA []byte) (gardenlet.Endpoint, error) {
 	endpoint, err := s.simulator.Start(ctx, technicalID, clientCA)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Simulated) Start(ctx context.Context, technicalID string, clientCA []by
 	return endpoint, s.listen(ctx, technicalID, number)
 }
 
-// listen opens the port of a runtime unless it is open.
+// listen opens the port of a runtime unless the port is open: the gardenlet may start a runtime repeatedly.
 func (s *Simulated) listen(ctx context.Context, technicalID string, number int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

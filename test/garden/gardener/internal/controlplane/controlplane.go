@@ -15,11 +15,11 @@ import (
 // etcdStopTimeout is how long etcd may take to stop before it is killed.
 const etcdStopTimeout = 10 * time.Second
 
-// Config configures a control plane.
+// Config configures a control plane. All fields are required.
 type Config struct {
-	// Dir is the folder of certificates and data.
+	// Dir is the folder of certificates and data. A control plane in a used folder continues with its objects.
 	Dir string
-	// Binaries is the folder of the executables, Logs that of the log files.
+	// Binaries is the folder of the executables, Logs the folder of the log files.
 	Binaries string
 	Logs     string
 	Ports    *process.Ports
@@ -94,6 +94,7 @@ func (c *ControlPlane) add(server *process.Process) {
 	c.watch(server)
 }
 
+// log returns the path of the log of a server.
 func (c *ControlPlane) log(name string) string {
 	return filepath.Join(c.config.Logs, name+".log")
 }

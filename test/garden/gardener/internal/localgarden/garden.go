@@ -58,6 +58,7 @@ func Run(ctx context.Context, config Config, output io.Writer, log logrus.FieldL
 	return garden.run(ctx, output)
 }
 
+// logs returns the folder of the logs of all servers, including those of runtimes.
 func (c Config) logs() string { return filepath.Join(c.Dir, "logs") }
 
 // garden is a garden whose control plane is running.

@@ -125,6 +125,7 @@ func (p *Process) Kill() error {
 	return nil
 }
 
+// signal sends a signal. If the process has ended already, it does nothing.
 func (p *Process) signal(signal os.Signal) error {
 	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("sending %s to %s: %w", signal, p.spec.Name, err)
