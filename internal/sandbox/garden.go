@@ -138,6 +138,7 @@ func (g *gardenProcess) wait(ctx context.Context) error {
 	}
 }
 
+// isExit reports whether an error is the exit code of a program, as opposed to a failure to run or to wait for it.
 func isExit(err error) bool {
 	_, exited := errors.AsType[*exec.ExitError](err)
 

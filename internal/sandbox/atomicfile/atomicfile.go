@@ -1,5 +1,5 @@
-// Package atomicfile replaces files atomically: a reader sees the old content or the new one, never a part of either, whenever the
-// writing process dies. Every file of the sandbox and of the gardens that holds state is written this way.
+// Package atomicfile replaces files atomically: a reader sees the old content or the new one, never a part of either, whenever
+// the writing process dies. Every file of the sandbox and of the gardens that holds state is written this way.
 package atomicfile
 
 import (
@@ -16,8 +16,8 @@ const (
 	leftover = ".unfinished-"
 )
 
-// Write replaces the content of a file and creates its folder if needed. Only the owner can read both, because some files hold secrets.
-// The content survives the death of the process, not that of the machine: nothing waits for the disk.
+// Write replaces the content of a file and creates its folder if needed. Only the owner can read both, because some files hold
+// secrets. The content survives the death of the process, not that of the machine: nothing waits for the disk.
 func Write(path string, content []byte) error {
 	if err := write(path, content); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
@@ -25,6 +25,7 @@ func Write(path string, content []byte) error {
 	return nil
 }
 
+// write creates a temporary file in the same folder, because a rename is atomic only within one file system.
 func write(path string, content []byte) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, folderMode); err != nil {

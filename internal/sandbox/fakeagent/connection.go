@@ -26,6 +26,7 @@ const (
 	synchronizationFailed = "SynchronizationFailed"
 )
 
+// connectionGroup returns the group and the version of CompassConnections.
 func connectionGroup() schema.GroupVersion {
 	return schema.GroupVersion{Group: "compass.kyma-project.io", Version: "v1alpha1"}
 }

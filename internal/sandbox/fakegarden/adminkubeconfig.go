@@ -109,6 +109,8 @@ func adminKubeconfig(
 	return content, nil
 }
 
+// invalidRequest returns a 422 for a field. Gardener names the Shoot in problems with the Shoot, and nothing in problems with the
+// request.
 func invalidRequest(name string, problem *field.Error) error {
 	kind := schema.GroupKind{Group: authenticationv1alpha1.SchemeGroupVersion.Group, Kind: "AdminKubeconfigRequest"}
 	return apierrors.NewInvalid(kind, name, field.ErrorList{problem})

@@ -82,6 +82,7 @@ func deleted(shoot *gardencorev1beta1.Shoot) error {
 		gardencorev1beta1.GardenerName))
 }
 
+// forbidden returns a 403 for a Shoot, as the admission plugins of Gardener do.
 func forbidden(shoot *gardencorev1beta1.Shoot, err error) error {
 	return apierrors.NewForbidden(gardencorev1beta1.Resource("shoots"), shoot.Name, err)
 }

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateOffer finds values that the cloud profile does not offer. It checks changed values only: a Shoot may keep a value that the profile has
-// dropped since.
+// validateOffer finds values that the cloud profile does not offer. It checks changed values only: a Shoot may keep a value that
+// the profile has dropped since.
 func validateOffer(found *problems, profile *gardencorev1beta1.CloudProfileSpec, old, shoot *gardencorev1beta1.Shoot) {
 	path, region := field.NewPath("spec"), gardencorev1beta1.Region{}
 	regions := names(profile.Regions, func(region gardencorev1beta1.Region) string { return region.Name })
@@ -42,8 +42,8 @@ func validateOffer(found *problems, profile *gardencorev1beta1.CloudProfileSpec,
 	}
 }
 
-// validateMachine checks the changed values of a worker pool: machine type, machine image and volume type. Gardener sorts the offered values
-// in its messages.
+// validateMachine checks the changed values of a worker pool: machine type, machine image and volume type. Gardener sorts the
+// offered values in its messages.
 func validateMachine(
 	found *problems, profile *gardencorev1beta1.CloudProfileSpec, before, worker *gardencorev1beta1.Worker, path *field.Path,
 ) {
@@ -73,7 +73,8 @@ func validateMachine(
 	found.supported(volumes, *volume.Type, path.Child("volume", "type"))
 }
 
-// validateZones checks zones against those of the region. The region is empty if the provider does not offer it; name is its name then, too.
+// validateZones checks zones against those of the region. The region is empty if the provider does not offer it; name is its name
+// then, too.
 func validateZones(found *problems, region gardencorev1beta1.Region, name string, wanted []string, path *field.Path) {
 	zones := names(region.Zones, func(zone gardencorev1beta1.AvailabilityZone) string { return zone.Name })
 	for i, zone := range wanted {
@@ -86,7 +87,7 @@ func validateZones(found *problems, region gardencorev1beta1.Region, name string
 	}
 }
 
-// supported adds a problem if the wanted value is not offered.
+// supported adds a problem if the wanted value is not offered. The message lists the offered values in their order.
 func (p *problems) supported(offered []string, wanted string, path *field.Path) {
 	p.add(!slices.Contains(offered, wanted), field.NotSupported(path, wanted, offered))
 }

@@ -55,7 +55,8 @@ func (a admission) allow(ctx context.Context, old, shoot *gardencorev1beta1.Shoo
 	return forbid(shoot, found)
 }
 
-// findReferences returns an error if an object that the Shoot refers to is missing.
+// findReferences returns the first error for an object that the Shoot refers to and that is missing. Gardener checks references
+// in this order, and reports one of them even if several are missing.
 func (a admission) findReferences(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	spec := &shoot.Spec
 	find := func(name *string, into client.Object) error {
@@ -91,7 +92,8 @@ func (a admission) findReferences(ctx context.Context, shoot *gardencorev1beta1.
 	return a.findExtensions(ctx, shoot)
 }
 
-// findExtensions returns an error for each extension of the Shoot without a registered controller.
+// findExtensions returns an error for each extension of the Shoot without a registered controller. Provider and network are
+// extensions, too.
 func (a admission) findExtensions(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	registrations := &gardencorev1beta1.ControllerRegistrationList{}
 	if err := a.List(ctx, registrations); err != nil {

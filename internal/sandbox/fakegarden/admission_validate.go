@@ -25,12 +25,15 @@ func validate(old, shoot *gardencorev1beta1.Shoot) field.ErrorList {
 	return field.ErrorList(found)
 }
 
+// validateLabel checks a name that becomes part of a DNS name: lower-case letters, digits and hyphens, at most 63 characters.
 func validateLabel(found *problems, name string, path *field.Path) {
 	for _, problem := range validation.NameIsDNSLabel(name, false) {
 		found.add(true, field.Invalid(path, name, problem))
 	}
 }
 
+// validateSpec finds missing and contradictory fields. A Shoot without worker pools has no nodes, so it needs neither credentials
+// nor a network.
 func validateSpec(found *problems, spec *gardencorev1beta1.ShootSpec, path *field.Path) {
 	validateDeprecated(found, spec, path)
 	found.add(spec.CloudProfile == nil || spec.CloudProfile.Name == "",
@@ -55,6 +58,7 @@ func validateSpec(found *problems, spec *gardencorev1beta1.ShootSpec, path *fiel
 	}
 }
 
+// validateWorker checks a worker pool. A pool may scale to zero nodes, but its maximum must not be below its minimum.
 func validateWorker(found *problems, worker *gardencorev1beta1.Worker, path *field.Path) {
 	validateLabel(found, worker.Name, path.Child("name"))
 	found.add(worker.Machine.Type == "", field.Required(path.Child("machine", "type"), "must specify a machine type"))

@@ -17,8 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/kubeapi"
 )
 
-// NewScheme returns a scheme with the kinds of both gardens, Gardener's and some of Kubernetes, and with the defaults of Gardener's API.
-// Each caller gets its own, because clients add to it.
+// NewScheme returns a scheme with the kinds of both gardens, Gardener's and some of Kubernetes, and with the defaults of
+// Gardener's API. Each caller gets its own, because clients add to it.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, gardencorev1beta1.AddToScheme, gardencorev1.AddToScheme,
@@ -51,14 +51,16 @@ func kinds() []kubeapi.Kind {
 //go:embed shoot_lists.yaml
 var shootLists string
 
-// shootTypes is the type converter for server-side apply. It knows the lists of a Shoot whose items have their own owners, such as worker
-// pools: two managers can own different items of them. All other types are deduced from the content.
+// shootTypes is the type converter for server-side apply. It knows the lists of a Shoot whose items have their own owners, such
+// as worker pools: two managers can own different items of them. All other types are deduced from the content.
 type shootTypes struct {
 	managedfields.TypeConverter
 
 	shoot typed.ParseableType
 }
 
+// newShootTypes parses shoot_lists.yaml. A complete schema would need the large OpenAPI
+// definitions of Gardener.
 func newShootTypes() (shootTypes, error) {
 	parser, err := typed.NewParser(typed.YAMLObject(shootLists))
 	if err != nil {

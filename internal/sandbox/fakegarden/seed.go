@@ -14,7 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
-// Domain is the parent of the domains of the runtimes, <shoot>.<project>.<Domain>. No DNS server resolves it: the domain test is reserved.
+// Domain is the parent of the domains of the runtimes, <shoot>.<project>.<Domain>. No DNS server resolves it: the domain test is
+// reserved.
 const Domain = "runtimes.test"
 
 //go:embed seed.yaml
@@ -23,7 +24,8 @@ var seedTemplate string
 // providers are the types of the providers in the seed, and the names of their CredentialsBindings.
 func providers() []string { return []string{"aws", "azure", "gcp", "openstack"} }
 
-// seed returns the objects of a new garden with one project, in an order in which they can be created.
+// seed returns the objects of a new garden with one project, in an order in which they can be created: a namespace comes before
+// its objects, and the cloud profiles before any Shoot.
 func seed(project string) ([]*unstructured.Unstructured, error) {
 	parsed, err := template.New("seed").Option("missingkey=error").Parse(seedTemplate)
 	if err != nil {
@@ -47,8 +49,8 @@ func seed(project string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// Seed creates the objects of a new garden or updates those of an older one, by server-side apply. It is idempotent and keeps fields that
-// other managers have added. The API server must know all kinds of seed.yaml.
+// Seed creates the objects of a new garden or updates those of an older one, by server-side apply. It is idempotent and keeps
+// fields that other managers have added. The API server must know all kinds of seed.yaml.
 func Seed(ctx context.Context, garden client.Client, project string) error {
 	objects, err := seed(project)
 	if err != nil {

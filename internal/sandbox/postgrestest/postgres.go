@@ -134,6 +134,7 @@ func newDatabase(tb testing.TB, dsn string) storage.Config {
 	return config
 }
 
+// create creates a database and returns its configuration. The name must be a valid identifier, because it is not quoted.
 func create(ctx context.Context, dsn, name string) (storage.Config, error) {
 	if err := administer(ctx, dsn, `CREATE DATABASE `+name); err != nil {
 		return storage.Config{}, fmt.Errorf("creating a database: %w", err)

@@ -1,5 +1,5 @@
-// Package certificate issues the certificates of both gardens: the authorities of their servers and users, serving certificates and
-// client certificates. Tests use it wherever they need a certificate.
+// Package certificate issues the certificates of both gardens: the authorities of their servers and users, serving certificates
+// and client certificates. Tests use it wherever they need a certificate.
 package certificate
 
 import (
@@ -39,9 +39,9 @@ type Authority struct {
 	key         *rsa.PrivateKey
 }
 
-// NewKey generates the private key of an authority: RSA, because Gardener reads the key of a runtime's client authority as PKCS#1.
-// It takes about a tenth of a second of CPU time. Authorities of one owner may share a key: each has a subject of its own, and a
-// certificate is accepted only by the authority that it names as its issuer.
+// NewKey generates the private key of an authority: RSA, because Gardener reads the key of a runtime's client authority as
+// PKCS#1. It takes about a tenth of a second of CPU time. Authorities of one owner may share a key: each has a subject of its
+// own, and a certificate is accepted only by the authority that it names as its issuer.
 func NewKey() (*rsa.PrivateKey, error) {
 	key, err := rsa.GenerateKey(rand.Reader, keyBits)
 	if err != nil {
@@ -94,7 +94,8 @@ func OpenAuthority(dir, commonName string) (*Authority, error) {
 	return LoadAuthority(certificatePEM, keyPEM)
 }
 
-// createAuthority writes the key first: a process that dies in between leaves a key without a certificate, and the next start replaces it.
+// createAuthority writes the key first: a process that dies in between leaves a key without a certificate, and the next start
+// replaces it.
 func createAuthority(dir, commonName string) (*Authority, error) {
 	key, err := NewKey()
 	if err != nil {
@@ -133,7 +134,8 @@ type Pair struct {
 	NotAfter time.Time
 }
 
-// Client is the subject of a client certificate. Kubernetes reads the common name as the user and the organizations as the groups.
+// Client is the subject of a client certificate. Kubernetes reads the common name as the user and the organizations as the
+// groups.
 type Client struct {
 	CommonName    string
 	Organizations []string
@@ -166,6 +168,8 @@ func (a *Authority) IssueServer(commonName string, hosts ...string) (Pair, error
 	return a.issue(template)
 }
 
+// issue signs a certificate for a new elliptic-curve key, which takes well under a millisecond: each admin kubeconfig has a key
+// of its own.
 func (a *Authority) issue(template *x509.Certificate) (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -49,7 +49,8 @@ func Rejections(t *testing.T, g Garden) {
 	g.remove(ctx, t, name, nil)
 }
 
-// create returns a request to create a Shoot, which spoil has made invalid.
+// create returns a request to create a Shoot, which spoil has made invalid. A garden that accepts the Shoot fails the test, and
+// keeps the Shoot.
 func create(spoil func(shoot *gardencorev1beta1.Shoot, spec *gardencorev1beta1.ShootSpec)) request {
 	return func(ctx context.Context, g Garden, _ *gardencorev1beta1.Shoot) error {
 		shoot := Shoot(g.Namespace, "invalid")
@@ -58,7 +59,8 @@ func create(spoil func(shoot *gardencorev1beta1.Shoot, spec *gardencorev1beta1.S
 	}
 }
 
-// update returns a request to change the Shoot in an invalid way.
+// update returns a request to change the Shoot in an invalid way. A merge patch sends the changed fields only, so that every
+// rejection has one cause.
 func update(spoil func(shoot *gardencorev1beta1.Shoot)) request {
 	return func(ctx context.Context, g Garden, shoot *gardencorev1beta1.Shoot) error {
 		before := shoot.DeepCopy()
@@ -251,6 +253,7 @@ func requests() []rejection {
 	}
 }
 
+// kubeconfigFor returns a request for an admin kubeconfig that is valid for the seconds.
 func kubeconfigFor(seconds int64) request {
 	return func(ctx context.Context, g Garden, shoot *gardencorev1beta1.Shoot) error {
 		return g.Client.SubResource("adminkubeconfig").Create(ctx, shoot, &authenticationv1alpha1.AdminKubeconfigRequest{

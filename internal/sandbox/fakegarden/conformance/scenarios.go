@@ -70,7 +70,8 @@ func Faults(t *testing.T, g Garden) {
 	g.remove(ctx, t, name, nil)
 }
 
-// checkCreation waits for the creation of the runtime and checks its Shoot.
+// checkCreation waits for the creation of the runtime and checks its Shoot: the progress never decreases, and a created Shoot has
+// everything that the Provisioner reads from it. It returns the Shoot.
 func (g Garden) checkCreation(ctx context.Context, t *testing.T, name string) *gardencorev1beta1.Shoot {
 	t.Helper()
 	var progress int32
@@ -144,6 +145,7 @@ func checkAccess(t *testing.T, config *rest.Config) {
 	}
 }
 
+// discoverer returns a client that needs no kinds: the version and the discovery of an API server exist in every runtime.
 func discoverer(t *testing.T, config *rest.Config) *discovery.DiscoveryClient {
 	t.Helper()
 	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
@@ -153,7 +155,8 @@ func discoverer(t *testing.T, config *rest.Config) *discovery.DiscoveryClient {
 	return discoverer
 }
 
-// checkChange waits for the change of the workers.
+// checkChange waits for the change of the workers. The change must raise the generation once, and must not roll the nodes to
+// another machine image.
 func (g Garden) checkChange(ctx context.Context, t *testing.T, name string, before *gardencorev1beta1.Shoot) {
 	t.Helper()
 	shoot := g.await(ctx, t, name, "its change has succeeded", nil, succeeded(gardencorev1beta1.LastOperationTypeReconcile))
@@ -168,7 +171,8 @@ func (g Garden) checkChange(ctx context.Context, t *testing.T, name string, befo
 	}
 }
 
-// checkDeletion deletes the runtime and checks that all of its objects are gone.
+// checkDeletion deletes the runtime and checks that all of its objects are gone: the Shoot, and the authorities from which
+// kubeconfigs are issued. A later runtime of the same name must not accept old kubeconfigs.
 func (g Garden) checkDeletion(ctx context.Context, t *testing.T, name string) {
 	t.Helper()
 	var last *gardencorev1beta1.LastOperation

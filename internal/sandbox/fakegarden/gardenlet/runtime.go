@@ -120,6 +120,7 @@ func (g *Gardenlet) dismantle(ctx context.Context, shoot *gardencorev1beta1.Shoo
 	return nil
 }
 
+// stop stops the runtime of a Shoot by its name. The Shoot may be gone already, and stopping a stopped runtime is not an error.
 func (g *Gardenlet) stop(ctx context.Context, shoot string) error {
 	if err := g.Runtimes.Stop(ctx, TechnicalID(g.Project, shoot)); err != nil {
 		return fmt.Errorf("stopping the runtime: %w", err)

@@ -98,6 +98,8 @@ func Refuse(w http.ResponseWriter, err error) {
 	reply(w, int(status.Code), status)
 }
 
+// statusOf returns the Status of an error. Errors of apierrors have one; any other error is internal, with its text as the
+// message.
 func statusOf(err error) *metav1.Status {
 	known := apierrors.APIStatus(nil)
 	if !errors.As(err, &known) {

@@ -266,6 +266,7 @@ func (s *Server) removeOptions(r *request) (options metav1.DeleteOptions, err er
 	return options, nil
 }
 
+// wrongBody returns a 400. It does not quote the body, which may be a Secret.
 func wrongBody(wanted schema.GroupVersionKind) error {
 	return apierrors.NewBadRequest("the body is not a " + wanted.Kind)
 }

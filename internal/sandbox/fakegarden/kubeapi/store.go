@@ -40,8 +40,8 @@ func (s *Server) existing(resource *resource, key types.NamespacedName) (object,
 	return found, nil
 }
 
-// selected returns the objects that a selection contains, in the order of their keys, and the resource version of this state. A watch from
-// that version receives every later change.
+// selected returns the objects that a selection contains, in the order of their keys, and the resource version of this state. A
+// watch from that version receives every later change.
 func (s *Server) selected(resource *resource, selects func(client.Object) bool) ([]object, uint64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -57,8 +57,8 @@ func (s *Server) selected(resource *resource, selects func(client.Object) bool) 
 	return found, s.version
 }
 
-// store replaces an object by another version of it, and records the change for watches. old is none for a new object, stored is none for a
-// removed one. The file of the object has changed before: a process that dies in between has made the change.
+// store replaces an object by another version of it, and records the change for watches. old is none for a new object, stored is
+// none for a removed one. The file of the object has changed before: a process that dies in between has made the change.
 func (s *Server) store(resource *resource, old, stored object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,8 +76,8 @@ func (s *Server) path(resource *resource, object client.Object) string {
 		cmp.Or(object.GetNamespace(), clusterScope), object.GetName()+extension)
 }
 
-// load restores the objects of all files, and removes the temporary files of a killed process. The next resource version follows the highest
-// of the objects: versions of deleted objects may recur, but no watch outlives the process.
+// load restores the objects of all files, and removes the temporary files of a killed process. The next resource version follows
+// the highest of the objects: versions of deleted objects may recur, but no watch outlives the process.
 func (s *Server) load() error {
 	if err := os.MkdirAll(s.options.Dir, 0o700); err != nil {
 		return err
@@ -107,7 +107,8 @@ func (s *Server) load() error {
 	})
 }
 
-// restore adds the object of a file without admission, which it has passed before, and raises the version of the server to its version.
+// restore adds the object of a file without admission, which it has passed before, and raises the version of the server to its
+// version.
 func (s *Server) restore(file []byte) error {
 	restored, err := s.decodeFile(file)
 	if err != nil {
@@ -126,8 +127,8 @@ func (s *Server) restore(file []byte) error {
 	return nil
 }
 
-// decodeFile returns the object in a file. Decoding normalizes an object: times are in whole seconds, for instance. Therefore a new version of
-// an object is decoded from its file, too.
+// decodeFile returns the object in a file. Decoding normalizes an object: times are in whole seconds, for instance. Therefore a
+// new version of an object is decoded from its file, too.
 func (s *Server) decodeFile(file []byte) (object, error) {
 	decoded, _, err := s.decoder.Decode(file, nil, nil)
 	if err != nil {
@@ -159,6 +160,7 @@ func (s *Server) empty(resource *resource) (client.Object, error) {
 	return asObject(created)
 }
 
+// encoded returns the JSON of an object, whose apiVersion and kind must be set: they select the Go type when the file is read.
 func encoded(of client.Object) ([]byte, error) {
 	content, err := json.Marshal(of)
 	if err != nil {
@@ -181,9 +183,11 @@ func copyOf(of client.Object) client.Object {
 	return copied
 }
 
+// formatVersion returns a resource version as text, which is opaque to clients.
 func formatVersion(version uint64) string { return strconv.FormatUint(version, 10) }
 
-// withoutVersion returns a copy of an object without its resource version and the times of its field managers, which each change sets.
+// withoutVersion returns a copy of an object without its resource version and the times of its field managers, which each change
+// sets.
 func withoutVersion(of client.Object) client.Object {
 	bare := copyOf(of)
 	bare.SetResourceVersion("")

@@ -140,6 +140,7 @@ type privateClaims struct {
 	} `json:"kubernetes.io"`
 }
 
+// accountReference identifies a ServiceAccount. The UID distinguishes it from an earlier account of the same name.
 type accountReference struct {
 	Name string `json:"name"`
 	UID  string `json:"uid"`
@@ -184,7 +185,8 @@ func (s *Server) issueToken(
 	return nil
 }
 
-// loadTokenKey reads the key that signs tokens, or creates it. Tokens stay valid over restarts.
+// loadTokenKey reads the key that signs tokens, or creates it. All runtimes share the key: the audience of a token names its
+// runtime. Tokens stay valid over restarts.
 func loadTokenKey(dir string) ([]byte, error) {
 	path := filepath.Join(dir, tokenKeyFile)
 	key, err := os.ReadFile(path)

@@ -57,8 +57,8 @@ func VersionOfShoot(garden client.Reader, project string, log logrus.FieldLogger
 	}
 }
 
-// Server simulates the API servers. The objects of the runtimes survive the process, but the gardenlet has to start the runtimes again. It is
-// safe for concurrent use.
+// Server simulates the API servers. The objects of the runtimes survive the process, but the gardenlet has to start the runtimes
+// again. It is safe for concurrent use.
 type Server struct {
 	listener  net.Listener
 	tls       *tls.Config
@@ -69,7 +69,8 @@ type Server struct {
 	log       logrus.FieldLogger
 
 	mu sync.RWMutex
-	// runtimes has the started runtimes by technical ID. A runtime is replaced, never modified: requests read it without the lock.
+	// runtimes has the started runtimes by technical ID. A runtime is replaced, never modified: requests read it without the
+	// lock.
 	runtimes map[string]*runtime
 }
 
@@ -83,8 +84,8 @@ type runtime struct {
 
 var _ gardenlet.Runtimes = (*Server)(nil)
 
-// Listen opens the listener. Its address and the authority of its serving certificate are the same after a restart, so kubeconfigs stay
-// valid. If another process has taken the address, Listen chooses a new one.
+// Listen opens the listener. Its address and the authority of its serving certificate are the same after a restart, so
+// kubeconfigs stay valid. If another process has taken the address, Listen chooses a new one.
 func Listen(ctx context.Context, options Options) (*Server, error) {
 	authority, err := certificate.OpenAuthority(options.Dir, "runtimes of the local garden")
 	if err != nil {
@@ -119,7 +120,8 @@ func Listen(ctx context.Context, options Options) (*Server, error) {
 	}, nil
 }
 
-// listen opens the address in the file. If there is no file or the address is in use, it opens a free one and writes it to the file.
+// listen opens the address in the file, or a free one if the file is missing or the address is in use, and writes a new address
+// to the file. With a new address, the gardenlet publishes new addresses of all runtimes, and older kubeconfigs lead nowhere.
 func listen(ctx context.Context, path string) (net.Listener, error) {
 	var config net.ListenConfig
 	last, err := os.ReadFile(path)
@@ -207,8 +209,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	return nil
 }
 
-// Alone returns a server for one runtime, to be used with ServeTLS. It serves the runtime at the root, because the admin kubeconfigs of
-// Gardener have a host and a port but no path.
+// Alone returns a server for one runtime, to be used with ServeTLS. It serves the runtime at the root, because the admin
+// kubeconfigs of Gardener have a host and a port but no path.
 func (s *Server) Alone(technicalID string) *http.Server {
 	return s.httpServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, technicalID) }))
 }
@@ -222,7 +224,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})).ServeHTTP(w, r)
 }
 
-// serve authenticates a request to a runtime and passes it to its API server, which authorizes it. A runtime that is not started is 404.
+// serve authenticates a request to a runtime and passes it to its API server, which authorizes it. A runtime that is not started
+// is 404.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, technicalID string) {
 	s.mu.RLock()
 	runtime := s.runtimes[technicalID]
@@ -249,7 +252,7 @@ func (s *Server) httpServer(handler http.Handler) *http.Server {
 	}
 }
 
-// Close closes the listener of a server whose Serve was never called.
+// Close closes the listener of a server whose Serve was never called. Serve closes it otherwise.
 func (s *Server) Close() error { return s.listener.Close() }
 
 // debugWriter logs what net/http reports, mostly aborted handshakes.
