@@ -194,7 +194,8 @@ func creates(url string, tenants int) func(number int) load.Request {
 	return func(number int) load.Request {
 		tenant, space := fmt.Sprintf("tenant-%03d", number%tenants), fmt.Sprintf("space-%03d", number%tenants)
 		name := fmt.Sprintf("runtime-%d", number)
-		body, _ := json.Marshal(map[string]any{ // Strings and numbers always encode.
+
+		body, err := json.Marshal(map[string]any{
 			"service_id": harness.ServiceID, "plan_id": harness.PlanAWS, "organization_guid": tenant, "space_guid": space,
 			"context": map[string]any{
 				"platform": "cloudfoundry", "organization_guid": tenant, "space_guid": space,
@@ -202,6 +203,9 @@ func creates(url string, tenants int) func(number int) load.Request {
 			},
 			"parameters": map[string]any{"name": name, "autoScalerMax": 5},
 		})
+		if err != nil {
+			panic(err) // strings and numbers always encode
+		}
 
 		return load.Request{
 			Method: http.MethodPut, URL: url + harness.InstancePath(uuid.NewString()) + harness.Incomplete,

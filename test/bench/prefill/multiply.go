@@ -108,7 +108,7 @@ func read(tb testing.TB, db *sqlx.DB, keys *secret.Keyring, table table) (read [
 	if err != nil {
 		tb.Fatalf("reading %s: %v", table.name, err)
 	}
-	defer found.Close()
+	defer found.Close() //nolint:errcheck // Err returns all errors of the iteration.
 
 	for found.Next() {
 		row := map[string]any{}
@@ -160,32 +160,13 @@ func write(db *sqlx.DB, keys *secret.Keyring, table table, rows []map[string]any
 	if err != nil {
 		return err
 	}
-	defer statement.Close()
+	defer statement.Close() //nolint:errcheck // Exec has flushed the rows and returned their errors.
 
 	for i, replacer := range replacers {
 		age := time.Duration(len(replacers)-i) * interval
 
 		for _, row := range rows {
-			values := make([]any, 0, len(columns))
-
-			for _, column := range columns {
-				value := row[column]
-
-				switch original := value.(type) {
-				case string:
-					replaced := replacer.Replace(original)
-					if column == table.sealed {
-						replaced = keys.Seal([]byte(replaced), table.place(replacer.Replace(text(row, "id"))))
-					}
-
-					value = replaced
-				case time.Time:
-					value = original.Add(-age)
-				}
-
-				values = append(values, value)
-			}
-
+			values := table.copied(row, columns, keys, replacer, age)
 			if _, err := statement.Exec(values...); err != nil {
 				return err
 			}
@@ -197,4 +178,29 @@ func write(db *sqlx.DB, keys *secret.Keyring, table table, rows []map[string]any
 	}
 
 	return tx.Commit()
+}
+
+// copied returns the values of a row in a copy, in the order of the columns.
+func (t table) copied(row map[string]any, columns []string, keys *secret.Keyring, replacer *strings.Replacer, age time.Duration) []any {
+	values := make([]any, 0, len(columns))
+
+	for _, column := range columns {
+		value := row[column]
+
+		switch original := value.(type) {
+		case string:
+			replaced := replacer.Replace(original)
+			if column == t.sealed {
+				replaced = keys.Seal([]byte(replaced), t.place(replacer.Replace(text(row, "id"))))
+			}
+
+			value = replaced
+		case time.Time:
+			value = original.Add(-age)
+		}
+
+		values = append(values, value)
+	}
+
+	return values
 }
