@@ -91,7 +91,10 @@ func Benchmark(b *testing.B) {
 		}
 	})
 
-	page := fmt.Sprintf(pageHead, clients, *rounds, machine(b, postgres)) + report.Header
+	var page strings.Builder
+
+	fmt.Fprintf(&page, pageHead, clients, *rounds, machine(b, postgres))
+	page.WriteString(report.Header)
 
 	for _, scenario := range scenarios() {
 		table := &report.Table{}
@@ -110,14 +113,14 @@ func Benchmark(b *testing.B) {
 			table.Fail(scenario.name)
 		}
 
-		page += table.String()
+		page.WriteString(table.String())
 	}
 
 	if *out == "" {
 		return
 	}
 
-	if err := os.WriteFile(*out, []byte(page), 0o644); err != nil {
+	if err := os.WriteFile(*out, []byte(page.String()), 0o644); err != nil {
 		b.Fatal(err)
 	}
 }

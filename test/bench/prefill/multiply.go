@@ -104,7 +104,7 @@ func Multiply(tb testing.TB, db *sqlx.DB, keys *secret.Keyring, count int) []Cop
 func read(tb testing.TB, db *sqlx.DB, keys *secret.Keyring, table table) (read []map[string]any) {
 	tb.Helper()
 
-	found, err := db.QueryxContext(tb.Context(), `SELECT * FROM `+table.name)
+	found, err := db.QueryxContext(tb.Context(), `SELECT * FROM `+table.name) //nolint:sqlclosecheck // A false positive: see below.
 	if err != nil {
 		tb.Fatalf("reading %s: %v", table.name, err)
 	}
