@@ -209,7 +209,7 @@ func (f fixture) reconnect(token string) {
 	f.disconnect()
 }
 
-// before runs do before the nth call of a kind from now on. The call fails with err unless err is nil.
+// before calls do ahead of the nth following call of a kind, and makes this call fail with err, unless err is nil.
 func (f fixture) before(nth int, verb, resource string, do func(), err error) {
 	f.cluster.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
 		nth--

@@ -18,8 +18,8 @@ import (
 
 // The tests of this file cover deprecated fields (Kubernetes 1.33) and rare changes. Package conformance tests all other rules.
 
-// aged returns a Shoot with the deprecated fields of Kubernetes 1.33.
-func aged(t *testing.T, c client.Client, namespace string) *gardencorev1beta1.Shoot {
+// deprecatedShoot returns a Shoot with the deprecated fields of Kubernetes 1.33.
+func deprecatedShoot(t *testing.T, c client.Client, namespace string) *gardencorev1beta1.Shoot {
 	t.Helper()
 	binding := &gardencorev1beta1.SecretBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "old"},
@@ -38,7 +38,7 @@ func aged(t *testing.T, c client.Client, namespace string) *gardencorev1beta1.Sh
 
 func TestDeprecatedFieldsOfOlderVersionsAreAccepted(t *testing.T) {
 	c, namespace := open(t, t.TempDir()), gardenlet.Namespace(fakegarden.DefaultProject)
-	shoot := aged(t, c, namespace)
+	shoot := deprecatedShoot(t, c, namespace)
 	if err := c.Create(t.Context(), shoot); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestInvalidChangesAreRejected(t *testing.T) {
 		}, `secrets "nothing" not found`},
 	}
 	c, namespace := open(t, t.TempDir()), gardenlet.Namespace(fakegarden.DefaultProject)
-	stored := aged(t, c, namespace)
+	stored := deprecatedShoot(t, c, namespace)
 	if err := c.Create(t.Context(), stored); err != nil {
 		t.Fatal(err)
 	}

@@ -237,3 +237,15 @@ func TestUnknownSubresources(t *testing.T) {
 		}
 	}
 }
+
+func TestUpdateNeedsAResourceVersion(t *testing.T) {
+	c := open(t, t.TempDir())
+	shoot := conformance.Shoot(gardenlet.Namespace(fakegarden.DefaultProject), "c-1")
+	if err := c.Create(t.Context(), shoot); err != nil {
+		t.Fatal(err)
+	}
+	shoot.ResourceVersion = ""
+	if err := c.Update(t.Context(), shoot); !apierrors.IsInvalid(err) {
+		t.Errorf("an update of a shoot without a resource version must be invalid, got: %v", err)
+	}
+}

@@ -22,11 +22,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/conformance"
 )
 
-// victimVariable names the folder of the garden in the process that is killed.
-const victimVariable = "GARDEN_TEST_VICTIM"
+// childVariable names the folder of the garden in the child process, which the test kills.
+const childVariable = "GARDEN_TEST_CHILD"
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(victimVariable); dir != "" {
+	if dir := os.Getenv(childVariable); dir != "" {
 		if err := createUntilKilled(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
@@ -54,14 +54,14 @@ func createUntilKilled(dir string) error {
 func TestKillLosesNothingAcknowledged(t *testing.T) {
 	const acknowledgements = 100
 	dir := t.TempDir()
-	victim := exec.CommandContext(t.Context(), os.Args[0])
-	victim.Env = append(os.Environ(), victimVariable+"="+dir)
-	victim.Stderr = os.Stderr
-	output, err := victim.StdoutPipe()
+	child := exec.CommandContext(t.Context(), os.Args[0])
+	child.Env = append(os.Environ(), childVariable+"="+dir)
+	child.Stderr = os.Stderr
+	output, err := child.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := victim.Start(); err != nil {
+	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
 	var acknowledged []string
@@ -69,12 +69,12 @@ func TestKillLosesNothingAcknowledged(t *testing.T) {
 	for lines.Scan() {
 		acknowledged = append(acknowledged, lines.Text())
 		if len(acknowledged) == acknowledgements {
-			if err := victim.Process.Kill(); err != nil {
+			if err := child.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if err := victim.Wait(); err == nil || len(acknowledged) < acknowledgements {
+	if err := child.Wait(); err == nil || len(acknowledged) < acknowledgements {
 		t.Fatalf("the process was not killed (%v), after %d acknowledgements", err, len(acknowledged))
 	}
 
@@ -121,7 +121,7 @@ func TestRuntimesComeBack(t *testing.T) {
 	}
 }
 
-// awaitSuccess waits until the gardenlet has done what a Shoot asks for.
+// awaitSuccess waits until the last operation of a Shoot has succeeded for its present generation.
 func awaitSuccess(t *testing.T, memory *fakegarden.Memory, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -139,5 +139,5 @@ func awaitSuccess(t *testing.T, memory *fakegarden.Memory, name string) {
 			return
 		}
 	}
-	t.Fatalf("the gardenlet is not done with %s", name)
+	t.Fatalf("the operation of %s has not succeeded", name)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
-func (s *stage) retry(name string) {
+func (s *fixture) retry(name string) {
 	s.Helper()
 	s.change(name, func(shoot *gardencorev1beta1.Shoot) {
 		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, v1beta1constants.GardenerOperation, v1beta1constants.ShootOperationRetry)
@@ -23,7 +23,7 @@ func (s *stage) retry(name string) {
 }
 
 func TestFailOnceThenRetry(t *testing.T) {
-	play(t, func(s *stage) {
+	withGardenlet(t, func(s *fixture) {
 		s.inject(map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultFailOnce)})
 		s.create("c-1")
 		s.pass(time.Hour)
@@ -47,7 +47,7 @@ func TestFailOnceThenRetry(t *testing.T) {
 }
 
 func TestFailOnceThenChange(t *testing.T) {
-	play(t, func(s *stage) {
+	withGardenlet(t, func(s *fixture) {
 		s.inject(map[string]string{"c-1": string(gardenlet.FaultFailOnce)})
 		s.create("c-1")
 		s.pass(creation)
@@ -59,7 +59,7 @@ func TestFailOnceThenChange(t *testing.T) {
 }
 
 func TestFailOnceThenRecreate(t *testing.T) {
-	play(t, func(s *stage) {
+	withGardenlet(t, func(s *fixture) {
 		s.inject(map[string]string{"c-1": string(gardenlet.FaultFailOnce)})
 		s.create("c-1")
 		s.pass(creation)
@@ -73,7 +73,7 @@ func TestFailOnceThenRecreate(t *testing.T) {
 }
 
 func TestStuckUntilTheFaultIsRemoved(t *testing.T) {
-	play(t, func(s *stage) {
+	withGardenlet(t, func(s *fixture) {
 		s.inject(map[string]string{"c-1": string(gardenlet.FaultStuck)})
 		s.create("c-1")
 		s.create("other")
@@ -87,7 +87,7 @@ func TestStuckUntilTheFaultIsRemoved(t *testing.T) {
 }
 
 func TestRateLimitPasses(t *testing.T) {
-	play(t, func(s *stage) {
+	withGardenlet(t, func(s *fixture) {
 		s.inject(map[string]string{"c-1": string(gardenlet.FaultRateLimit)})
 		s.create("c-1")
 		s.pass(creation)
@@ -102,7 +102,7 @@ func TestRateLimitPasses(t *testing.T) {
 }
 
 func TestQuotaStaysExceeded(t *testing.T) {
-	play(t, func(s *stage) {
+	withGardenlet(t, func(s *fixture) {
 		s.inject(map[string]string{"c-1": string(gardenlet.FaultQuota)})
 		s.create("c-1")
 		for range 2 {
@@ -115,7 +115,7 @@ func TestQuotaStaysExceeded(t *testing.T) {
 }
 
 func TestUnknownFaultIsIgnored(t *testing.T) {
-	play(t, func(s *stage) {
+	withGardenlet(t, func(s *fixture) {
 		s.inject(map[string]string{"c-1": "explode"})
 		s.create("c-1")
 		s.pass(creation)
@@ -124,7 +124,7 @@ func TestUnknownFaultIsIgnored(t *testing.T) {
 }
 
 func TestFaultsSpareDeletions(t *testing.T) {
-	play(t, func(s *stage) {
+	withGardenlet(t, func(s *fixture) {
 		s.inject(map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultStuck)})
 		s.create("c-1")
 		s.pass(creation)
@@ -137,7 +137,7 @@ func TestFaultsSpareDeletions(t *testing.T) {
 	})
 }
 
-func (s *stage) hasCode(name string, code gardencorev1beta1.ErrorCode) {
+func (s *fixture) hasCode(name string, code gardencorev1beta1.ErrorCode) {
 	s.Helper()
 	errors := s.get(name).Status.LastErrors
 	if len(errors) != 1 || len(errors[0].Codes) != 1 || errors[0].Codes[0] != code {

@@ -71,8 +71,8 @@ func (r *fakeRuntimes) runs(technicalID string) bool {
 	return r.running[technicalID]
 }
 
-// stage is a garden with a gardenlet in fake time.
-type stage struct {
+// fixture is a garden with a gardenlet in fake time.
+type fixture struct {
 	*testing.T
 
 	client    client.WithWatch
@@ -81,8 +81,8 @@ type stage struct {
 	stop      func()
 }
 
-// play runs a test with a gardenlet in fake time.
-func play(t *testing.T, run func(stage *stage)) {
+// withGardenlet runs a test with a gardenlet in fake time.
+func withGardenlet(t *testing.T, run func(fixture *fixture)) {
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -91,15 +91,15 @@ func play(t *testing.T, run func(stage *stage)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stage := &stage{T: t, client: memory.Client(), namespace: memory.Namespace()}
-		stage.restart("https://first")
-		defer func() { stage.stop() }()
-		run(stage)
+		fixture := &fixture{T: t, client: memory.Client(), namespace: memory.Namespace()}
+		fixture.restart("https://first")
+		defer func() { fixture.stop() }()
+		run(fixture)
 	})
 }
 
 // restart replaces the gardenlet and the runtimes by new ones without state.
-func (s *stage) restart(address string) {
+func (s *fixture) restart(address string) {
 	s.Helper()
 	if s.stop != nil {
 		s.stop()
@@ -108,7 +108,7 @@ func (s *stage) restart(address string) {
 	s.run()
 }
 
-func (s *stage) run() {
+func (s *fixture) run() {
 	s.Helper()
 	log, _ := test.NewNullLogger()
 	worker, err := gardenlet.New(gardenlet.Options{
@@ -135,12 +135,12 @@ func (s *stage) run() {
 }
 
 // pass advances the time and waits until all due work is done.
-func (s *stage) pass(duration time.Duration) {
+func (s *fixture) pass(duration time.Duration) {
 	time.Sleep(duration)
 	synctest.Wait()
 }
 
-func (s *stage) create(name string) {
+func (s *fixture) create(name string) {
 	s.Helper()
 	if err := s.client.Create(s.Context(), conformance.Shoot(s.namespace, name)); err != nil {
 		s.Fatal(err)
@@ -148,7 +148,7 @@ func (s *stage) create(name string) {
 	synctest.Wait()
 }
 
-func (s *stage) get(name string) *gardencorev1beta1.Shoot {
+func (s *fixture) get(name string) *gardencorev1beta1.Shoot {
 	s.Helper()
 	shoot := &gardencorev1beta1.Shoot{}
 	if err := s.client.Get(s.Context(), client.ObjectKey{Namespace: s.namespace, Name: name}, shoot); err != nil {
@@ -157,7 +157,7 @@ func (s *stage) get(name string) *gardencorev1beta1.Shoot {
 	return shoot
 }
 
-func (s *stage) change(name string, change func(*gardencorev1beta1.Shoot)) {
+func (s *fixture) change(name string, change func(*gardencorev1beta1.Shoot)) {
 	s.Helper()
 	shoot := s.get(name)
 	before := shoot.DeepCopy()
@@ -168,7 +168,7 @@ func (s *stage) change(name string, change func(*gardencorev1beta1.Shoot)) {
 	synctest.Wait()
 }
 
-func (s *stage) delete(name string) {
+func (s *fixture) delete(name string) {
 	s.Helper()
 	s.change(name, func(shoot *gardencorev1beta1.Shoot) {
 		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, v1beta1constants.ConfirmationDeletion, "true")
@@ -179,13 +179,13 @@ func (s *stage) delete(name string) {
 	synctest.Wait()
 }
 
-func (s *stage) gone(object client.Object, name string) bool {
+func (s *fixture) gone(object client.Object, name string) bool {
 	s.Helper()
 	return apierrors.IsNotFound(s.client.Get(s.Context(), client.ObjectKey{Namespace: s.namespace, Name: name}, object))
 }
 
 // inject injects faults. It replaces all earlier ones.
-func (s *stage) inject(faults map[string]string) {
+func (s *fixture) inject(faults map[string]string) {
 	s.Helper()
 	orders := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: gardenlet.FaultsConfigMap}, Data: faults,
@@ -201,7 +201,7 @@ func (s *stage) inject(faults map[string]string) {
 }
 
 // expect checks the last operation of a Shoot, in the form "Create Processing 40".
-func (s *stage) expect(name, want string) {
+func (s *fixture) expect(name, want string) {
 	s.Helper()
 	last := s.get(name).Status.LastOperation
 	if last == nil {
@@ -213,7 +213,7 @@ func (s *stage) expect(name, want string) {
 }
 
 func TestCreationTakesItsTime(t *testing.T) {
-	play(t, func(s *stage) {
+	withGardenlet(t, func(s *fixture) {
 		s.create("c-1")
 		s.expect("c-1", "Create Processing 0")
 		s.pass(creation/2 + rounding/2)
@@ -238,7 +238,7 @@ func TestCreationTakesItsTime(t *testing.T) {
 }
 
 func TestChangeIsReconciled(t *testing.T) {
-	play(t, func(s *stage) {
+	withGardenlet(t, func(s *fixture) {
 		s.create("c-1")
 		s.pass(creation)
 		s.change("c-1", func(shoot *gardencorev1beta1.Shoot) { shoot.Spec.Provider.Workers[0].Maximum++ })
@@ -256,7 +256,7 @@ func TestChangeIsReconciled(t *testing.T) {
 }
 
 func TestIdleShootIsNotWritten(t *testing.T) {
-	play(t, func(s *stage) {
+	withGardenlet(t, func(s *fixture) {
 		s.create("c-1")
 		s.pass(creation)
 		before := s.get("c-1").ResourceVersion
@@ -268,7 +268,7 @@ func TestIdleShootIsNotWritten(t *testing.T) {
 }
 
 func TestDeletionLeavesNothing(t *testing.T) {
-	play(t, func(s *stage) {
+	withGardenlet(t, func(s *fixture) {
 		s.create("c-1")
 		s.pass(creation)
 		s.delete("c-1")
@@ -290,7 +290,7 @@ func TestDeletionLeavesNothing(t *testing.T) {
 }
 
 func TestDeletionDuringCreation(t *testing.T) {
-	play(t, func(s *stage) {
+	withGardenlet(t, func(s *fixture) {
 		s.create("c-1")
 		s.pass(creation / 2)
 		s.delete("c-1")
@@ -302,7 +302,7 @@ func TestDeletionDuringCreation(t *testing.T) {
 }
 
 func TestRestartResumes(t *testing.T) {
-	play(t, func(s *stage) {
+	withGardenlet(t, func(s *fixture) {
 		s.create("ready")
 		s.pass(creation)
 		s.create("underway")
@@ -332,7 +332,7 @@ func TestRestartResumes(t *testing.T) {
 }
 
 func TestDowntimeCounts(t *testing.T) {
-	play(t, func(s *stage) {
+	withGardenlet(t, func(s *fixture) {
 		s.create("creating")
 		s.create("deleting")
 		s.pass(creation / 2)
@@ -349,7 +349,7 @@ func TestDowntimeCounts(t *testing.T) {
 }
 
 func TestHundredsAtOnceDoNotWaitForOne(t *testing.T) {
-	play(t, func(s *stage) {
+	withGardenlet(t, func(s *fixture) {
 		s.runtimes.slow = "shoot--local--slow"
 		s.runtimes.broken = "shoot--local--broken"
 		s.create("slow")

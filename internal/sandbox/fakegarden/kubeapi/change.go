@@ -74,10 +74,10 @@ func (s *Server) patch(r *request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	switch types.PatchType(r.Header.Get("Content-Type")) {
-	case types.ApplyPatchType:
+	switch r.Header.Get("Content-Type") {
+	case string(types.ApplyPatchType):
 		return s.apply(r, body)
-	case types.MergePatchType:
+	case string(types.MergePatchType):
 		stored, err := s.replace(r, func(old object) (client.Object, error) { return s.patched(r, old, body) })
 		return http.StatusOK, stored, err
 	}

@@ -67,6 +67,9 @@ type transport struct {
 // RoundTrip implements http.RoundTripper. The context of the handler ends with that of the request, or when the body of the
 // response is closed. A response that has started can be read to its end even if the context ends.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
 	if parsed, err := t.parse(r); err == nil {
 		t.calls.add(parsed.verb)
 	}

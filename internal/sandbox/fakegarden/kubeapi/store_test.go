@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/kubeapi"
@@ -243,5 +244,45 @@ func TestIdentityCannotBeChosen(t *testing.T) {
 	}
 	if stored := get(t, c, "a"); stored.UID != chosen.UID {
 		t.Errorf("the UID changed from %s to %s", chosen.UID, stored.UID)
+	}
+}
+
+func TestUpdateWithoutResourceVersion(t *testing.T) {
+	c := open(t, t.TempDir())
+	create(t, c, configMap("a", map[string]string{"color": "red"}))
+	if err := c.Update(t.Context(), configMap("a", map[string]string{"color": "blue"})); err != nil {
+		t.Fatal(err)
+	}
+	if stored := get(t, c, "a"); stored.Data["color"] != "blue" {
+		t.Errorf("stored %v", stored.Data)
+	}
+	if err := c.Update(t.Context(), configMap("missing", nil)); !apierrors.IsNotFound(err) {
+		t.Errorf("an update must not create an object, got: %v", err)
+	}
+}
+
+func TestDeletePreconditions(t *testing.T) {
+	c := open(t, t.TempDir())
+	created := configMap("a", nil)
+	create(t, c, created)
+	for reason, condition := range map[string]client.Preconditions{
+		"another UID":              {UID: new(types.UID("other"))},
+		"another resource version": {ResourceVersion: new("0")},
+	} {
+		if err := c.Delete(t.Context(), configMap("a", nil), condition); !apierrors.IsConflict(err) {
+			t.Errorf("%s must be a conflict, got: %v", reason, err)
+		}
+	}
+	if err := c.Delete(t.Context(), configMap("a", nil), client.Preconditions{UID: &created.UID}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCanceledRequest(t *testing.T) {
+	c := open(t, t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.List(ctx, &corev1.ConfigMapList{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the error of the context", err)
 	}
 }

@@ -139,8 +139,8 @@ func (r runtime) as(t *testing.T, authority *certificate.Authority, organization
 	return &http.Client{Transport: transport}
 }
 
-// ask sends a GET request, decodes the body unless into is nil, and returns the status code.
-func ask(t *testing.T, client *http.Client, url string, into any) int {
+// get sends a GET request, decodes the body unless into is nil, and returns the status code.
+func get(t *testing.T, client *http.Client, url string, into any) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
@@ -179,7 +179,7 @@ func TestAuthentication(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			client := own.as(t, test.authority, test.organization, test.validity)
 			for _, path := range []string{"/version", "/readyz", "/api", "/apis"} {
-				if got := ask(t, client, own.endpoint.URL+path, nil); got != test.want {
+				if got := get(t, client, own.endpoint.URL+path, nil); got != test.want {
 					t.Errorf("%s: got %d, want %d", path, got, test.want)
 				}
 			}
@@ -193,16 +193,16 @@ func TestResponses(t *testing.T) {
 	admin := runtime.as(t, runtime.authority, admins, time.Hour)
 
 	var info version.Info
-	ask(t, admin, runtime.endpoint.URL+"/version", &info)
+	get(t, admin, runtime.endpoint.URL+"/version", &info)
 	if info.GitVersion != "v1.35.4" || info.Major != "1" || info.Minor != "35" {
 		t.Errorf("version %+v", info)
 	}
 	var status metav1.Status
-	if code := ask(t, admin, runtime.endpoint.URL+"/api/v1/pods", &status); code != http.StatusNotFound || status.Reason != metav1.StatusReasonNotFound {
+	if code := get(t, admin, runtime.endpoint.URL+"/api/v1/pods", &status); code != http.StatusNotFound || status.Reason != metav1.StatusReasonNotFound {
 		t.Errorf("a missing resource: %d %+v", code, status)
 	}
 	status = metav1.Status{}
-	ask(t, runtime.as(t, nil, "", 0), runtime.endpoint.URL+"/version", &status)
+	get(t, runtime.as(t, nil, "", 0), runtime.endpoint.URL+"/version", &status)
 	want := metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status:   metav1.StatusFailure, Reason: metav1.StatusReasonUnauthorized, Message: "Unauthorized", Code: http.StatusUnauthorized,
@@ -221,7 +221,7 @@ func TestStoppedRuntimeDoesNotAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if code := ask(t, admin, runtime.endpoint.URL+"/version", nil); code != http.StatusNotFound {
+	if code := get(t, admin, runtime.endpoint.URL+"/version", nil); code != http.StatusNotFound {
 		t.Errorf("a stopped runtime: got %d", code)
 	}
 }
@@ -242,7 +242,7 @@ func TestKubeconfigsOutliveTheServer(t *testing.T) {
 	if diff := cmp.Diff(runtime.endpoint, endpoint); diff != "" {
 		t.Errorf("endpoint -before +after:\n%s", diff)
 	}
-	if code := ask(t, admin, runtime.endpoint.URL+"/version", nil); code != http.StatusOK {
+	if code := get(t, admin, runtime.endpoint.URL+"/version", nil); code != http.StatusOK {
 		t.Errorf("an old kubeconfig: got %d", code)
 	}
 	for _, name := range []string{"ca.key", "ca.crt", "address"} {
@@ -269,7 +269,7 @@ func TestAddressInUse(t *testing.T) {
 
 	after, _ := serve(t, dir)
 	runtime := startRuntime(t, after, "own")
-	if code := ask(t, runtime.as(t, runtime.authority, admins, time.Hour), runtime.endpoint.URL+"/readyz", nil); code != http.StatusOK {
+	if code := get(t, runtime.as(t, runtime.authority, admins, time.Hour), runtime.endpoint.URL+"/readyz", nil); code != http.StatusOK {
 		t.Errorf("at the new address: got %d", code)
 	}
 }
