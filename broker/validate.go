@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
-	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
@@ -24,7 +23,7 @@ type validation struct {
 	// Errors has all reasons for a rejection, empty but not null if the order is valid.
 	Errors []catalog.Violation `json:"errors"`
 	// Resolved is absent if the parameters break a rule of the plan.
-	Resolved *resolved `json:"resolved,omitempty"`
+	Resolved *catalog.Resolved `json:"resolved,omitempty"`
 	// Quota is absent if there is no limit.
 	Quota *quota `json:"quota,omitempty"`
 }
@@ -33,33 +32,6 @@ type validation struct {
 type quota struct {
 	Limit int `json:"limit"`
 	Left  int `json:"left"`
-}
-
-// resolved shows the instance with all defaults, under the names of the parameters.
-type resolved struct {
-	Name              string            `json:"name"`
-	Provider          string            `json:"provider,omitempty"`
-	Region            string            `json:"region,omitempty"`
-	KubernetesVersion string            `json:"kubernetesVersion,omitempty"`
-	MachineType       string            `json:"machineType,omitempty"`
-	VolumeSizeGB      int               `json:"volumeSizeGb,omitempty"`
-	AutoScalerMin     int               `json:"autoScalerMin,omitempty"`
-	AutoScalerMax     int               `json:"autoScalerMax,omitempty"`
-	MaxSurge          *int              `json:"maxSurge,omitempty"`
-	MaxUnavailable    *int              `json:"maxUnavailable,omitempty"`
-	Zones             []string          `json:"zones,omitempty"`
-	Purpose           string            `json:"purpose,omitempty"`
-	Networking        *resolvedNetworks `json:"networking,omitempty"`
-	Administrators    []string          `json:"administrators,omitempty"`
-	OIDC              *environment.OIDC `json:"oidc,omitempty"`
-	EUAccess          bool              `json:"euAccess,omitempty"`
-}
-
-// resolvedNetworks are ranges in CIDR notation. Those that Gardener chooses are absent.
-type resolvedNetworks struct {
-	Nodes    string `json:"nodes"`
-	Pods     string `json:"pods,omitempty"`
-	Services string `json:"services,omitempty"`
 }
 
 // validate answers POST /v2/service_instances/{instance_id}/validate, an extension of the protocol: it has the
@@ -97,7 +69,7 @@ func (a *api) validationOf(ctx context.Context, request provisionRequest) (valid
 	}
 
 	if len(request.violations) == 0 {
-		result.Resolved = a.resolvedOf(request.instance)
+		result.Resolved = catalog.ResolvedOf(request.instance, a.RangesLeftOpen != nil && a.RangesLeftOpen())
 	}
 
 	if accept != nil { // rules do not apply to the instance of a repeated request
@@ -136,27 +108,4 @@ func (a *api) validateQuota(ctx context.Context, request provisionRequest, resul
 	}
 
 	return nil
-}
-
-// resolvedOf shows a resolved instance: only the name of a cluster that the tenant brings, and no ranges that
-// Gardener will choose.
-func (a *api) resolvedOf(instance environment.Instance) *resolved {
-	cluster := instance.Request.Cluster
-	if cluster.Own != nil {
-		return &resolved{Name: instance.Name}
-	}
-
-	networks := &resolvedNetworks{Nodes: cluster.NodesCIDR, Pods: cluster.PodsCIDR, Services: cluster.ServicesCIDR}
-	if a.RangesLeftOpen != nil && a.RangesLeftOpen() {
-		networks = &resolvedNetworks{Nodes: cluster.NodesCIDR}
-	}
-
-	return &resolved{
-		Name: instance.Name, Provider: instance.Provider, Region: instance.Region, KubernetesVersion: cluster.KubernetesVersion,
-		MachineType: cluster.MachineType, VolumeSizeGB: cluster.VolumeSizeGB,
-		AutoScalerMin: cluster.AutoScalerMin, AutoScalerMax: cluster.AutoScalerMax,
-		MaxSurge: &cluster.MaxSurge, MaxUnavailable: &cluster.MaxUnavailable, Zones: cluster.Zones, Purpose: cluster.Purpose,
-		Networking:     networks,
-		Administrators: cluster.Administrators, OIDC: cluster.OIDC, EUAccess: cluster.EUAccess,
-	}
 }

@@ -144,6 +144,17 @@ func (c *Catalog) Published() Published {
 	return Published{Body: current.body, ETag: current.etag}
 }
 
+// Names returns the names and the IDs of all plans, also of those that are not offered.
+func (c *Catalog) Names() []string {
+	var names []string
+
+	for _, plan := range c.current.Load().plans {
+		names = append(names, plan.Name, plan.ID)
+	}
+
+	return names
+}
+
 // Offered returns the names of the plans with new instances, in the order of the catalog.
 func (c *Catalog) Offered() []string {
 	names := []string{}

@@ -45,6 +45,25 @@ func (a *api) listAudit(r *http.Request, query query) (httpserver.Response, erro
 	return httpserver.OK(list), err
 }
 
+// getAuditEntry returns one entry of the audit log.
+func (a *api) getAuditEntry(r *http.Request) (httpserver.Response, error) {
+	id, err := segment(r, "entry_id")
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	found, err := a.Entries.List(r.Context(), auditlog.Filter{ID: id, Limit: 1})
+
+	switch {
+	case err != nil:
+		return httpserver.Response{}, err
+	case id == "" || len(found) == 0:
+		return httpserver.Response{}, notFound("The entry does not exist, or was removed after APP_AUDIT_RETENTION.")
+	default:
+		return httpserver.OK(auditEntry(found[0])), nil
+	}
+}
+
 // auditEntry converts an entry of the store. Before and After have only the changed fields of an update.
 func auditEntry(entry auditlog.Entry) operatorapi.AuditEntry {
 	return operatorapi.AuditEntry{

@@ -167,3 +167,23 @@ func TestTooLongBody(t *testing.T) {
 	b.want("with Content-Length", b.send("operator", "POST", "/operations/"+id+"/cancel", strings.NewReader(body)), http.StatusRequestEntityTooLarge)
 	b.want("without Content-Length", b.intervene("cancel", id, body), http.StatusRequestEntityTooLarge)
 }
+
+func TestAuditEntryByID(t *testing.T) {
+	onEach(t, func(b *bench) {
+		b.instance("one", process.InProgress)
+		b.want("viewers lack the role", b.do("viewer", "PUT", "/expire/service_instance/one"), http.StatusForbidden)
+
+		for _, entry := range b.audit("") {
+			got := read[operatorapi.AuditEntry](b, b.want("an entry", b.do("admin", "GET", "/audit/"+entry.ID), http.StatusOK))
+			if diff := cmp.Diff(entry, got); diff != "" {
+				b.Errorf("entry %s: -list +entry\n%s", entry.ID, diff)
+			}
+		}
+
+		if len(b.audit("")) == 0 {
+			b.Error("the audit log is empty")
+		}
+
+		b.want("an unknown entry", b.do("admin", "GET", "/audit/nothing"), http.StatusNotFound)
+	})
+}

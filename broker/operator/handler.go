@@ -81,6 +81,9 @@ type Options struct {
 	// Systems are the upstream systems, whose state is that of this replica: each replica has circuit breakers
 	// of its own.
 	Systems []*upstream.System
+	// RangesLeftOpen reports whether Gardener chooses the ranges of pods and services, so that they are not
+	// shown. Nil means that it does not.
+	RangesLeftOpen func() bool
 	// Catalog is shown with the error that keeps this replica from loading changed files.
 	Catalog *catalog.Catalog
 }

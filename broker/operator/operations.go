@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -58,6 +59,19 @@ func (a *api) listOperations(r *http.Request, query query) (httpserver.Response,
 
 	list.Data, list.Page, err = readList(r.Context(), query.page, filter, a.Operations.List, a.Operations.Count, a.operation,
 		func(shown operatorapi.Operation) (time.Time, string) { return shown.CreatedAt, shown.ID })
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	ids := make([]string, 0, len(list.Data))
+	for _, shown := range list.Data {
+		ids = append(ids, shown.InstanceID)
+	}
+
+	names, err := a.Instances.Names(r.Context(), ids)
+	for i := range list.Data {
+		list.Data[i].InstanceName = names[list.Data[i].InstanceID]
+	}
 
 	return httpserver.OK(list), err
 }
@@ -70,31 +84,53 @@ func states() []string {
 	}
 }
 
-// getOperation returns an operation with its timeline. For an operation that has not ended, the response adds
-// the number of the attempt, the reason for waiting, and the state of the upstream system that delays it.
+// getOperation returns an operation with its timeline. Retry-After is set until the operation has ended.
 func (a *api) getOperation(r *http.Request) (httpserver.Response, error) {
 	id, err := segment(r, "operation_id")
 	if err != nil {
 		return httpserver.Response{}, err
 	}
 
-	record, err := a.Operations.Get(r.Context(), a.DB.Reader(), id)
-
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return httpserver.Response{}, notFound(textNoOperation)
-	case err != nil:
+	shown, err := a.currentOperation(r.Context(), id)
+	if err != nil {
 		return httpserver.Response{}, err
 	}
 
 	httpserver.Note(r.Context(), logging.OperationID, id)
 
-	timeline, err := a.Operations.Timeline(r.Context(), id)
+	if process.State(shown.State).Terminal() {
+		return httpserver.OK(shown), nil
+	}
+
+	return httpserver.OK(shown).RetryAfter(pollInterval), nil
+}
+
+// currentOperation returns an operation with its timeline, the name of its instance and, unless it has ended, the
+// number of the attempt, the reason for waiting and the upstream system that delays it.
+func (a *api) currentOperation(ctx context.Context, id string) (operatorapi.Operation, error) {
+	record, err := a.Operations.Get(ctx, a.DB.Reader(), id)
+
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return operatorapi.Operation{}, notFound(textNoOperation)
+	case err != nil:
+		return operatorapi.Operation{}, err
+	}
+
+	timeline, err := a.Operations.Timeline(ctx, id)
 	if err != nil {
-		return httpserver.Response{}, err
+		return operatorapi.Operation{}, err
 	}
 
 	shown := a.operation(record)
+
+	names, err := a.Instances.Names(ctx, []string{shown.InstanceID})
+	if err != nil {
+		return operatorapi.Operation{}, err
+	}
+
+	shown.InstanceName = names[shown.InstanceID]
+
 	for _, entry := range timeline {
 		shown.Timeline = append(shown.Timeline, operatorapi.TimelineEntry{
 			Stage: entry.Stage, Step: entry.Step, Attempt: entry.Attempt, FirstAttempt: entry.FirstAttempt,
@@ -103,14 +139,14 @@ func (a *api) getOperation(r *http.Request) (httpserver.Response, error) {
 	}
 
 	if record.State.Terminal() {
-		return httpserver.OK(shown), nil
+		return shown, nil
 	}
 
 	shown.Attempt = attempt(record, timeline)
 	shown.Why = why(record, timeline)
 	shown.System = a.system(record.Problem.Component)
 
-	return httpserver.OK(shown).RetryAfter(pollInterval), nil
+	return shown, nil
 }
 
 // operation converts an operation without its timeline. It never decrypts the operation's data, so it also

@@ -144,6 +144,10 @@ func TestListOfOperations(t *testing.T) {
 			if operation.Timeline != nil {
 				b.Error("a list includes timelines")
 			}
+
+			if operation.InstanceName != "name-"+operation.InstanceID {
+				b.Errorf("operation of %s: the name of the instance is %q", operation.InstanceID, operation.InstanceName)
+			}
 		}
 
 		if diff := cmp.Diff(want, shown); diff != "" || got.Data == nil {

@@ -18,6 +18,8 @@ func TestRoles(t *testing.T) {
 		want   map[string]int // the status by user
 	}{
 		"Runtimes":    {"viewers look", "GET", "/runtimes", map[string]int{"": unknown, "platform": refused, "viewer": 200, "operator": 200, "admin": 200}},
+		"Runtime":     {"viewers look", "GET", "/runtimes/x", map[string]int{"": unknown, "platform": refused, "viewer": 404, "operator": 404, "admin": 404}},
+		"AuditEntry":  {"admins read the audit log", "GET", "/audit/x", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": refused, "admin": 404}},
 		"Bindings":    {"viewers look", "GET", "/runtimes/x/bindings", map[string]int{"": unknown, "platform": refused, "viewer": 404, "operator": 404, "admin": 404}},
 		"Operations":  {"viewers look", "GET", "/operations", map[string]int{"": unknown, "platform": refused, "viewer": 200, "operator": 200, "admin": 200}},
 		"Operation":   {"viewers look", "GET", "/operations/x", map[string]int{"": unknown, "platform": refused, "viewer": 404, "operator": 404, "admin": 404}},

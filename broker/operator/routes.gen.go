@@ -12,6 +12,8 @@ import (
 type handlers interface {
 	// listAudit answers GET /audit: list the entries of the audit log, newest first.
 	listAudit(r *http.Request, query query) (httpserver.Response, error)
+	// getAuditEntry answers GET /audit/{entry_id}: get an entry of the audit log.
+	getAuditEntry(r *http.Request) (httpserver.Response, error)
 	// getCatalog answers GET /catalog: get the catalog that the answering replica serves.
 	getCatalog(r *http.Request) (httpserver.Response, error)
 	// expireInstance answers PUT /expire/service_instance/{instance_id}: expire an instance.
@@ -32,6 +34,8 @@ type handlers interface {
 	skipStep(r *http.Request) (httpserver.Response, error)
 	// listRuntimes answers GET /runtimes: list runtimes, newest first.
 	listRuntimes(r *http.Request, query query) (httpserver.Response, error)
+	// getRuntime answers GET /runtimes/{instance_id}: get a runtime with its parameters.
+	getRuntime(r *http.Request) (httpserver.Response, error)
 	// createAdminKubeconfig answers POST /runtimes/{instance_id}/adminkubeconfig: create a short-lived kubeconfig with cluster-admin rights.
 	createAdminKubeconfig(r *http.Request) (httpserver.Response, error)
 	// listBindings answers GET /runtimes/{instance_id}/bindings: list the bindings of an instance, newest first.
@@ -52,6 +56,10 @@ func routes(to handlers) []route {
 		{
 			method: http.MethodGet, path: "/audit", role: "admin",
 			serve: withQuery(to.listAudit, "instance_id", "user", "action", "since", "until", "cursor", "page_size"),
+		},
+		{
+			method: http.MethodGet, path: "/audit/{entry_id}", role: "admin",
+			serve: to.getAuditEntry,
 		},
 		{
 			method: http.MethodGet, path: "/catalog", role: "viewer",
@@ -91,7 +99,11 @@ func routes(to handlers) []route {
 		},
 		{
 			method: http.MethodGet, path: "/runtimes", role: "viewer",
-			serve: withQuery(to.listRuntimes, "instance_id", "account", "subaccount", "region", "plan", "state", "cursor", "page", "page_size", "total"),
+			serve: withQuery(to.listRuntimes, "instance_id", "name", "account", "subaccount", "region", "plan", "state", "cursor", "page", "page_size", "total"),
+		},
+		{
+			method: http.MethodGet, path: "/runtimes/{instance_id}", role: "viewer",
+			serve: to.getRuntime,
 		},
 		{
 			method: http.MethodPost, path: "/runtimes/{instance_id}/adminkubeconfig", role: "admin",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
@@ -94,6 +95,7 @@ func (a *api) listRuntimes(r *http.Request, query query) (httpserver.Response, e
 
 	filter := instances.Filter{
 		InstanceID:      query.Get("instance_id"),
+		Name:            query.Get("name"),
 		GlobalAccountID: query.Get("account"),
 		SubAccountID:    query.Get("subaccount"),
 		Region:          query.Get("region"),
@@ -115,7 +117,43 @@ func (a *api) listRuntimes(r *http.Request, query query) (httpserver.Response, e
 	list.Data, list.Page, err = readList(r.Context(), query.page, filter, a.Instances.List, a.Instances.Count, a.runtime,
 		func(shown operatorapi.Runtime) (time.Time, string) { return shown.Status.CreatedAt, shown.InstanceID })
 
+	if err == nil && len(list.Data) == 0 && filter.Plan != "" && !slices.Contains(a.Catalog.Names(), filter.Plan) {
+		return httpserver.Response{}, invalid(fmt.Sprintf("The plan %q is unknown. Use %s.", filter.Plan, strings.Join(a.Catalog.Offered(), ", ")))
+	}
+
 	return httpserver.OK(list), err
+}
+
+// getRuntime returns a runtime with its parameters and the details of its newest operation.
+func (a *api) getRuntime(r *http.Request) (httpserver.Response, error) {
+	instance, err := a.instance(r)
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	listed, err := a.Instances.List(r.Context(), instances.Filter{InstanceID: instance.ID, Limit: 1})
+
+	switch {
+	case err != nil:
+		return httpserver.Response{}, err
+	case len(listed) == 0: // removed since it was read
+		return httpserver.Response{}, notFound(textNoInstance)
+	}
+
+	shown := a.runtime(listed[0])
+	shown.Resolved = catalog.ResolvedOf(instance, a.RangesLeftOpen != nil && a.RangesLeftOpen())
+
+	if sent := catalog.WithoutSecrets(instance.Request.Parameters); len(sent) > 0 {
+		shown.Parameters = sent
+	}
+
+	if shown.Status.LastOperation, err = a.currentOperation(r.Context(), shown.Status.LastOperation.ID); err != nil {
+		return httpserver.Response{}, err
+	}
+
+	shown.Status.LastOperation.Timeline = nil
+
+	return httpserver.OK(shown), nil
 }
 
 // runtime converts an instance and its newest operation. The runtime was modified when the later of the two

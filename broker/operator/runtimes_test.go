@@ -1,8 +1,10 @@
 package operator_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,6 +118,9 @@ func TestFiltersOfRuntimes(t *testing.T) {
 		"?plan=gcp":                  {"c"},
 		"?plan=plan-id":              {"b", "a"},
 		"?account=nobody":            nil,
+		"?name=name-b":               {"b"},
+		"?name=name-b&account=ga":    nil,
+		"?plan=trial":                nil,
 		"?instance_id=b&account=ga":  nil,
 		"?state=failed":              nil,
 		"?state=succeeded&plan=aws":  {"b", "a"},
@@ -186,6 +191,7 @@ func TestListsRejectInvalidQueries(t *testing.T) {
 
 	for query, reason := range map[string]string{
 		"shoot=x":                     "unknown filters are rejected",
+		"plan=bogus":                  "a plan is in the catalog or has instances",
 		"state=nice":                  "states are those of the API description",
 		"page=0":                      "pages are counted from 1",
 		"page=x":                      "a page is a number",
@@ -202,8 +208,55 @@ func TestListsRejectInvalidQueries(t *testing.T) {
 	} {
 		b.want(reason, b.do("viewer", "GET", "/runtimes?"+query), http.StatusBadRequest)
 
-		if query != "shoot=x" {
+		if query != "shoot=x" && query != "plan=bogus" {
 			b.want(reason, b.do("viewer", "GET", "/operations?"+query), http.StatusBadRequest)
 		}
 	}
+}
+
+func TestRuntimeWithParameters(t *testing.T) {
+	b := newBench(t)
+	b.instance("one", process.InProgress, func(i *environment.Instance) {
+		i.Request.Parameters = json.RawMessage(`{"autoScalerMin": 3}`)
+		i.Request.Cluster = environment.Cluster{MachineType: "m6i.large", AutoScalerMin: 3, AutoScalerMax: 20, NodesCIDR: "10.250.0.0/22"}
+	})
+	b.instance("own", process.Failed, func(i *environment.Instance) {
+		i.Request.Parameters = json.RawMessage(`{"kubeconfig": "c2VjcmV0", "shootName": "c-own"}`)
+		i.Request.Cluster = environment.Cluster{Own: &environment.OwnCluster{Kubeconfig: "secret"}}
+	})
+
+	got := b.want("a runtime", b.do("viewer", "GET", "/runtimes/one"), http.StatusOK)
+	shown := read[operatorapi.Runtime](b, got)
+
+	if diff := cmp.Diff(map[string]any{"autoScalerMin": 3.0}, shown.Parameters); diff != "" {
+		b.Errorf("parameters as sent: -want +got\n%s", diff)
+	}
+
+	wantResolved := map[string]any{
+		"name": "name-one", "provider": "aws", "region": "eu-central-1", "machineType": "m6i.large",
+		"autoScalerMin": 3.0, "autoScalerMax": 20.0, "maxSurge": 0.0, "maxUnavailable": 0.0,
+		"networking": map[string]any{"nodes": "10.250.0.0/22"},
+	}
+	if diff := cmp.Diff(wantResolved, shown.Resolved); diff != "" {
+		b.Errorf("resolved parameters: -want +got\n%s", diff)
+	}
+
+	last := shown.Status.LastOperation
+	if shown.Name != "name-one" || last.InstanceName != "name-one" || last.Attempt == 0 && last.NextRun.IsZero() || last.Timeline != nil {
+		b.Errorf("the newest operation lacks details, or has its timeline: %+v", shown)
+	}
+
+	for _, path := range []string{"/runtimes/own", "/runtimes"} {
+		if raw := b.want("a cluster of the tenant", b.do("viewer", "GET", path), http.StatusOK).Raw; strings.Contains(raw, "c2VjcmV0") ||
+			strings.Contains(raw, "secret") {
+			b.Errorf("%s shows the tenant's kubeconfig: %s", path, raw)
+		}
+	}
+
+	own := read[operatorapi.Runtime](b, b.do("viewer", "GET", "/runtimes/own"))
+	if diff := cmp.Diff(map[string]any{"shootName": "c-own"}, own.Parameters); diff != "" {
+		b.Errorf("parameters without secrets: -want +got\n%s", diff)
+	}
+
+	b.want("an unknown instance", b.do("viewer", "GET", "/runtimes/nobody"), http.StatusNotFound)
 }

@@ -38,6 +38,7 @@ func brokerOptions(config Config, operators operator.Options) broker.Options {
 		PublicURL:       config.PublicURL,
 		Periods:         config.ExpirationPeriods,
 		AccountMovement: config.SubaccountMovementEnabled,
+		RangesLeftOpen:  operators.RangesLeftOpen,
 		Otherwise:       operator.NewHandler(operators),
 	}
 }

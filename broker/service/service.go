@@ -146,8 +146,8 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		Recorder: recorder, Entries: stores.entries, Authorizer: s.Access.Authorizer, Clock: clock.RealClock{}, Log: s.Log,
 		Kubeconfigs: access,
 		OIDC:        environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Wake: wake, Stages: stagesOf(processes), Systems: []*upstream.System{system}, Catalog: plans,
+		RangesLeftOpen: func() bool { return follow.Kind() == provisionerclient.KindKyma },
 	})
-	options.RangesLeftOpen = func() bool { return follow.Kind() == provisionerclient.KindKyma }
 
 	return s.Serve(ctx, broker.NewHandler(options),
 		lifecycle.Part{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},

@@ -107,48 +107,16 @@ type target struct {
 	operatorapi.Runtime
 }
 
-// find returns the instance with the ID, or else the only instance with the name. Names are not unique, and the operator API does not filter
-// by name, so a search by name reads all pages.
+// find returns the instance with the ID, or else the only instance with the name.
 func (s *session) find(ctx context.Context, idOrName string) (target, error) {
 	client, err := s.client()
 	if err != nil {
 		return target{}, err
 	}
 
-	byID, err := client.ListRuntimes(ctx, operatorapi.ListRuntimesParams{InstanceID: idOrName})
-	if err != nil {
-		return target{}, fmt.Errorf("finding instance %s: %w", idOrName, err)
-	}
+	found, err := lookup(ctx, client, idOrName)
 
-	if len(byID.Data) > 0 {
-		return target{client, byID.Data[0]}, nil
-	}
-
-	var named []operatorapi.Runtime
-
-	for runtime, err := range brokerclient.All(func(cursor string) ([]operatorapi.Runtime, string, error) {
-		list, err := client.ListRuntimes(ctx, operatorapi.ListRuntimesParams{Cursor: cursor})
-
-		return list.Data, list.Cursor, err
-	}) {
-		if err != nil {
-			return target{}, fmt.Errorf("finding the instance named %s: %w", idOrName, err)
-		}
-
-		if runtime.Name == idOrName {
-			named = append(named, runtime)
-		}
-	}
-
-	switch len(named) {
-	case 0:
-		return target{}, &notFoundError{text: "no instance has the ID or the name " + idOrName}
-	case 1:
-		return target{client, named[0]}, nil
-	default:
-		return target{}, usage("%d instances are named %s, among them %s and %s: give an ID",
-			len(named), idOrName, named[0].InstanceID, named[1].InstanceID)
-	}
+	return target{client, found}, err
 }
 
 // defaultWait is the default of --wait-timeout. The slowest operation, the creation of a cluster, takes less.
@@ -177,22 +145,25 @@ func (s *session) wait(ctx context.Context, client *brokerclient.Client, operati
 	return follow.Follower{Source: client, Clock: s.Clock, View: view, Interval: s.PollInterval, Limit: limit}.Follow(ctx, operationID)
 }
 
-// operation returns the operation as it is now, or after its end if the command waits. After a wait it returns the last known state also
-// together with an error, so that the command can print it.
-func (s *session) operation(ctx context.Context, id string, waiting waiting) (operatorapi.Operation, error) {
+// operation returns the operation as it is now, or after its end if the command waits. The text is the ID of an operation, or the ID or name
+// of an instance, which selects its newest operation. After a wait it returns the last known state also together with an error, so that the
+// command can print it.
+func (s *session) operation(ctx context.Context, idOrName string, waiting waiting) (operatorapi.Operation, error) {
 	client, err := s.client()
 	if err != nil {
 		return operatorapi.Operation{}, err
 	}
 
-	if waiting.wanted {
-		return s.wait(ctx, client, id, waiting.limit)
-	}
+	return withOperation(ctx, client, idOrName, func(id string) (operatorapi.Operation, error) {
+		if waiting.wanted {
+			return s.wait(ctx, client, id, waiting.limit)
+		}
 
-	operation, _, err := client.Operation(ctx, id)
-	if err != nil {
-		return operatorapi.Operation{}, fmt.Errorf("reading operation %s: %w", id, err)
-	}
+		operation, _, err := client.Operation(ctx, id)
+		if err != nil {
+			return operatorapi.Operation{}, fmt.Errorf("reading operation %s: %w", id, err)
+		}
 
-	return operation, nil
+		return operation, nil
+	})
 }

@@ -62,10 +62,12 @@ func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 	broker.routes.HandleFunc("DELETE "+binding, broker.bound(broker.unbind))
 
 	broker.routes.HandleFunc("GET /runtimes", broker.listRuntimes)
+	broker.routes.HandleFunc("GET /runtimes/{id}", broker.runtime)
 	broker.routes.HandleFunc("GET /runtimes/{id}/bindings", broker.listBindings)
 	broker.routes.HandleFunc("POST /runtimes/{id}/adminkubeconfig", broker.adminKubeconfig)
 	broker.routes.HandleFunc("PUT /expire/service_instance/{id}", broker.expire)
 	broker.routes.HandleFunc("GET /audit", broker.listAudit)
+	broker.routes.HandleFunc("GET /audit/{id}", broker.auditEntry)
 	broker.routes.HandleFunc("GET /operations", broker.listOperations)
 	broker.routes.HandleFunc("GET /operations/{id}", broker.operation)
 	broker.routes.HandleFunc("POST /operations/{id}/{verb}", broker.intervene)
@@ -149,7 +151,7 @@ func refuse(w http.ResponseWriter, status int, code, description string) {
 }
 
 func (b *fakeBroker) listRuntimes(w http.ResponseWriter, r *http.Request) {
-	if !knows(w, r.URL.Query(), "instance_id", "account", "subaccount", "region", "plan", "state") {
+	if !knows(w, r.URL.Query(), "instance_id", "name", "account", "subaccount", "region", "plan", "state") {
 		return
 	}
 
@@ -157,15 +159,39 @@ func (b *fakeBroker) listRuntimes(w http.ResponseWriter, r *http.Request) {
 
 	for _, runtime := range b.runtimes {
 		if matches(r.URL.Query(), map[string]string{
-			"instance_id": runtime.InstanceID, "account": runtime.GlobalAccountID, "subaccount": runtime.SubAccountID,
+			"instance_id": runtime.InstanceID, "name": runtime.Name, "account": runtime.GlobalAccountID, "subaccount": runtime.SubAccountID,
 			"region": runtime.Region, "plan": runtime.ServicePlanName, "state": string(runtime.Status.State),
 		}) {
+			runtime.Parameters, runtime.Resolved = nil, nil
 			chosen = append(chosen, runtime)
 		}
 	}
 
 	data, page := paged(chosen, r.URL.Query(), b.scenario.PageSize)
 	answer(w, http.StatusOK, operatorapi.RuntimeList{Data: data, Page: page})
+}
+
+func (b *fakeBroker) runtime(w http.ResponseWriter, r *http.Request) {
+	index := b.find(r.PathValue("id"))
+	if index < 0 {
+		refuse(w, http.StatusNotFound, "NotFound", "there is no such instance")
+
+		return
+	}
+
+	answer(w, http.StatusOK, b.runtimes[index])
+}
+
+func (b *fakeBroker) auditEntry(w http.ResponseWriter, r *http.Request) {
+	for _, entry := range b.scenario.Audit {
+		if entry.ID == r.PathValue("id") {
+			answer(w, http.StatusOK, entry)
+
+			return
+		}
+	}
+
+	refuse(w, http.StatusNotFound, "NotFound", "there is no such entry")
 }
 
 func (b *fakeBroker) listOperations(w http.ResponseWriter, r *http.Request) {
@@ -242,7 +268,7 @@ func (b *fakeBroker) adminKubeconfig(w http.ResponseWriter, r *http.Request) {
 // knows responds 400 and returns false if the query has a parameter that is neither a filter nor for paging.
 func knows(w http.ResponseWriter, query url.Values, filters ...string) bool {
 	for name := range query {
-		if name != "cursor" && name != "total" && !slices.Contains(filters, name) {
+		if name != "cursor" && name != "page_size" && name != "total" && !slices.Contains(filters, name) {
 			refuse(w, http.StatusBadRequest, "BadRequest", "The parameter "+name+" is not known.")
 
 			return false
@@ -270,6 +296,10 @@ func paged[T any](entries []T, query url.Values, size int) ([]T, operatorapi.Pag
 	end := len(entries)
 
 	var cursor string
+
+	if given, err := strconv.Atoi(query.Get("page_size")); err == nil && (size == 0 || given < size) {
+		size = given
+	}
 
 	if size > 0 && begin+size < end {
 		end = begin + size

@@ -65,7 +65,7 @@ func ends() []end {
 			"See 'ebctl operation explain {operation}' for the cause and the next steps.",
 		},
 		{isInterrupted, ExitError, ""},
-		{is[*notFoundError], ExitNotFound, "See 'ebctl instance list' and 'ebctl catalog'."},
+		{is[*notFoundError], ExitNotFound, "See 'ebctl instance list', 'ebctl operation list' and 'ebctl catalog'."},
 		{
 			answered(http.StatusNotFound, http.StatusGone), ExitNotFound,
 			"See 'ebctl instance list' and 'ebctl operation list'.",

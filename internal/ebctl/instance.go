@@ -5,55 +5,41 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/pivotal-cf/brokerapi/v10/domain"
 	"github.com/spf13/cobra"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/explain"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// instance is the JSON form of the result of 'ebctl instance get': the runtime of the operator API, with the parameters of the service
-// instance if --with-parameters is set.
-type instance struct {
-	operatorapi.Runtime
-
-	Parameters any `json:"parameters,omitempty"`
-}
-
-// newInstanceGetCommand shows an instance. The operator API has no parameters, so the command reads these over the Open Service Broker API,
-// which needs the role osb.
+// newInstanceGetCommand shows an instance with its parameters and, while its newest operation is delayed or after it failed, the problem.
 func newInstanceGetCommand(session *session) *cobra.Command {
-	var withParameters bool
-
-	command := session.onInstance(&cobra.Command{
+	return session.onInstance(&cobra.Command{
 		Use:   "get ID_OR_NAME",
-		Short: "Show an instance",
+		Short: "Show an instance with its parameters and the problem of its newest operation",
 	}, func(ctx context.Context, found target, _ []string) error {
-		shown := instance{Runtime: found.Runtime}
+		shown, err := found.GetRuntime(ctx, found.InstanceID)
+		if err != nil {
+			// The broker cannot read the parameters if their encryption key is lost. The list has everything else.
+			fmt.Fprintf(session.Err, "The parameters cannot be shown: %v\n", err)
 
-		if withParameters {
-			fetched, err := found.Instance(ctx, found.InstanceID)
-			if err != nil {
-				return fmt.Errorf("reading the parameters of instance %s: %w", found.InstanceID, err)
-			}
-
-			shown.Parameters = fetched.Parameters
+			shown = found.Runtime
 		}
 
-		return session.print(shown, instanceText(shown))
+		return session.print(shown, output.WithID{ID: shown.InstanceID, Text: instanceFields(shown, session.Clock.Now())})
 	})
-
-	command.Flags().BoolVar(&withParameters, "with-parameters", false, "show the parameters too; only a ready instance has them")
-
-	return command
 }
 
-// instanceText returns an instance as lines of names and values. Empty values are not printed.
-func instanceText(shown instance) output.Text {
+// instanceFields returns an instance as lines of names and values. Empty values are not printed.
+func instanceFields(shown operatorapi.Runtime, now time.Time) output.Fields {
 	status, last := shown.Status, shown.Status.LastOperation
 
 	var expires string
@@ -82,19 +68,35 @@ func instanceText(shown instance) output.Text {
 	}
 
 	if last.ID != "" {
+		explanation := explain.Of(last, now)
 		fields = append(fields,
 			output.Field{Name: "Last operation", Value: fmt.Sprintf("%s %s, %s", last.Kind, last.ID, last.State)},
 			output.Field{Name: "", Value: last.Description},
+			output.Field{Name: "Problem", Value: explain.ProblemText(last.Problem)},
+			output.Field{Name: "System", Value: explanation.SystemText()},
+			output.Field{Name: "Continues", Value: explanation.Continues()},
 		)
+
+		if last.Problem.Message != "" {
+			fields = append(fields, output.Field{Name: "Next steps", Value: "ebctl operation explain " + last.ID})
+		}
 	}
 
-	if shown.Parameters != nil {
-		encoded, err := json.Marshal(shown.Parameters)
-		if err != nil {
-			encoded = []byte(err.Error())
-		}
+	fields = append(fields, parameterFields("Parameters", shown.Parameters)...)
 
-		fields = append(fields, output.Field{Name: "Parameters", Value: string(encoded)})
+	return append(fields, parameterFields("Resolved", shown.Resolved)...)
+}
+
+// parameterFields returns a line per parameter, sorted by name. The first line has the title. It returns none unless the parameters are a
+// JSON object with fields.
+func parameterFields(title string, parameters any) output.Fields {
+	object, _ := parameters.(map[string]any)
+	fields := make(output.Fields, 0, len(object))
+
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		encoded, _ := json.Marshal(object[name]) //nolint:errchkjson // decoded from JSON
+		fields = append(fields, output.Field{Name: title, Value: name + ": " + string(encoded)})
+		title = ""
 	}
 
 	return fields

@@ -21,9 +21,11 @@ func newOperationGetCommand(session *session) *cobra.Command {
 	var waiting waiting
 
 	command := &cobra.Command{
-		Use:   "get ID",
-		Short: "Show an operation, or wait for its end",
-		Args:  arguments("ID"),
+		Use:               "get ID_OR_NAME",
+		Short:             "Show an operation, or wait for its end",
+		Long:              "Show an operation, or wait for its end." + helpNamed,
+		Args:              arguments("ID_OR_NAME"),
+		ValidArgsFunction: session.completeOperation,
 		RunE: func(command *cobra.Command, args []string) error {
 			operation, failed := session.operation(command.Context(), args[0], waiting)
 			if operation.ID == "" {
@@ -44,7 +46,7 @@ func (s *session) operationText(operation operatorapi.Operation) output.Text {
 	fields := output.Fields{
 		{Name: "Operation", Value: operation.ID},
 		{Name: "Kind", Value: operation.Kind},
-		{Name: "Instance", Value: operation.InstanceID},
+		{Name: "Instance", Value: instanceText(operation)},
 		{Name: "State", Value: string(operation.State)},
 		{Name: "Description", Value: operation.Description},
 		{Name: "Problem", Value: explain.ProblemText(operation.Problem)},
@@ -71,15 +73,26 @@ func (s *session) operationText(operation operatorapi.Operation) output.Text {
 		fields = append(fields, output.Field{Name: "Timeline", Value: "removed " + output.Time(removed)})
 	}
 
-	return fields
+	return output.WithID{Text: fields, ID: operation.ID}
+}
+
+// instanceText returns the name and the ID of the operation's instance.
+func instanceText(operation operatorapi.Operation) string {
+	if operation.InstanceName == "" {
+		return operation.InstanceID
+	}
+
+	return fmt.Sprintf("%s (%s)", operation.InstanceName, operation.InstanceID)
 }
 
 // newOperationExplainCommand prints the Explanation of an operation. It needs one request.
 func newOperationExplainCommand(session *session) *cobra.Command {
 	return &cobra.Command{
-		Use:   "explain ID",
-		Short: "Explain the state of an operation, its problem and the next steps",
-		Args:  arguments("ID"),
+		Use:               "explain ID_OR_NAME",
+		Short:             "Explain the state of an operation, its problem and the next steps",
+		Long:              "Explain the state of an operation, its problem and the next steps." + helpNamed,
+		Args:              arguments("ID_OR_NAME"),
+		ValidArgsFunction: session.completeOperation,
 		RunE: func(command *cobra.Command, args []string) error {
 			operation, err := session.operation(command.Context(), args[0], waiting{})
 			if err != nil {
@@ -93,7 +106,10 @@ func newOperationExplainCommand(session *session) *cobra.Command {
 	}
 }
 
-const helpAudited = "\n\nThe command needs the role operator. The operation's timeline and the broker's log record your name and the reason."
+const helpNamed = "\n\nID_OR_NAME is the ID of an operation, or the ID or name of an instance, for its newest operation."
+
+const helpAudited = helpNamed +
+	"\n\nThe command needs the role operator. The operation's timeline and the broker's log record your name and the reason."
 
 // interventionError reports that the broker rejected or did not receive an intervention. It has the ID of the operation for the hint.
 type interventionError struct {
@@ -173,8 +189,9 @@ func newOperationSkipCommand(session *session) *cobra.Command {
 
 // newInterventionCommand completes the command of an intervention with the flags that all interventions share.
 func newInterventionCommand(session *session, intervention *intervention, command cobra.Command) *cobra.Command {
-	command.Use = intervention.verb + " ID"
-	command.Args = arguments("ID")
+	command.Use = intervention.verb + " ID_OR_NAME"
+	command.Args = arguments("ID_OR_NAME")
+	command.ValidArgsFunction = session.completeOperation
 	command.RunE = func(command *cobra.Command, args []string) error {
 		return session.intervene(command.Context(), args[0], *intervention)
 	}
@@ -185,7 +202,7 @@ func newInterventionCommand(session *session, intervention *intervention, comman
 }
 
 // intervene sends the intervention and prints the resulting operation, after its end if the command waits.
-func (s *session) intervene(ctx context.Context, id string, wanted intervention) error {
+func (s *session) intervene(ctx context.Context, idOrName string, wanted intervention) error {
 	if strings.TrimSpace(wanted.Reason) == "" {
 		return usage("--reason is missing: give a reason that others will understand")
 	}
@@ -195,9 +212,16 @@ func (s *session) intervene(ctx context.Context, id string, wanted intervention)
 		return err
 	}
 
-	operation, err := wanted.send(client, ctx, id, wanted.Intervention)
+	operation, err := withOperation(ctx, client, idOrName, func(id string) (operatorapi.Operation, error) {
+		operation, err := wanted.send(client, ctx, id, wanted.Intervention)
+		if err != nil {
+			return operation, &interventionError{doing: wanted.doing, operationID: id, cause: err}
+		}
+
+		return operation, nil
+	})
 	if err != nil {
-		return &interventionError{doing: wanted.doing, operationID: id, cause: err}
+		return err
 	}
 
 	var failed error

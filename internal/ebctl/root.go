@@ -60,6 +60,7 @@ func newRootCommand(session *session) *cobra.Command {
 		),
 		group("audit", "Show the audit log",
 			newAuditListCommand(session),
+			newAuditGetCommand(session),
 		),
 		newVersionCommand(session),
 	)
@@ -168,6 +169,7 @@ func arguments(names ...string) cobra.PositionalArgs {
 // The required arguments are the words after the first one in the command's Use.
 func (s *session) onInstance(command *cobra.Command, run func(ctx context.Context, instance target, args []string) error) *cobra.Command {
 	command.Args = arguments(strings.Fields(command.Use)[1:]...)
+	command.ValidArgsFunction = s.completeTarget
 	command.RunE = func(command *cobra.Command, args []string) error {
 		instance, err := s.find(command.Context(), args[0])
 		if err != nil {

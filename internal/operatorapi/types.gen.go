@@ -183,6 +183,9 @@ type Operation struct {
 	FinishedStages []string `json:"finishedStages,omitempty,omitzero"`
 	InstanceID     string   `json:"instanceID"`
 
+	// InstanceName The display name of the instance. Absent once the instance is gone.
+	InstanceName string `json:"instanceName,omitempty,omitzero"`
+
 	// Kind Example: provision
 	Kind string `json:"kind"`
 
@@ -284,11 +287,17 @@ type Runtime struct {
 	MaintenanceVersion string `json:"maintenanceVersion,omitempty,omitzero"`
 
 	// Name The display name of the runtime.
-	Name     string `json:"name"`
-	Provider string `json:"provider"`
+	Name string `json:"name"`
+
+	// Parameters The parameters as sent, without secrets. Only on GET /runtimes/{instance_id}.
+	Parameters any    `json:"parameters,omitempty,omitzero"`
+	Provider   string `json:"provider"`
 
 	// Region The provider's name of the region.
 	Region string `json:"region"`
+
+	// Resolved The parameters with all defaults. Only on GET /runtimes/{instance_id}.
+	Resolved any `json:"resolved,omitempty,omitzero"`
 
 	// RuntimeID The Provisioner's ID. Absent until the runtime is ordered.
 	RuntimeID       string `json:"runtimeID,omitempty,omitzero"`
@@ -471,6 +480,9 @@ type ListOperationsParams struct {
 type ListRuntimesParams struct {
 	// InstanceID Only this instance.
 	InstanceID string `form:"instance_id,omitempty" json:"instance_id,omitempty,omitzero"`
+
+	// Name Only instances with exactly this name. Several instances may have the same name.
+	Name string `form:"name,omitempty" json:"name,omitempty,omitzero"`
 
 	// Account Only runtimes of this global account.
 	Account string `form:"account,omitempty" json:"account,omitempty,omitzero"`

@@ -19,6 +19,8 @@ type Filter struct {
 	// OrderedBy selects entries by the Name of their Actor.
 	OrderedBy string
 	Action    string
+	// ID selects one entry.
+	ID string
 	// Since (inclusive) and Until (exclusive) bound the time.
 	Since, Until time.Time
 	// Before and BeforeID continue after a page. They are the time and the ID of the last entry of the page.
@@ -103,6 +105,7 @@ func (f Filter) where(source source) (string, []any) {
 	var conditions storage.Conditions
 
 	conditions.Add(source.condition != "", source.condition)
+	conditions.Add(f.ID != "", "id = ?", f.ID)
 	conditions.Add(f.InstanceID != "", "instance_id = ?", f.InstanceID)
 	conditions.Add(f.OrderedBy != "", "ordered_by = ?", f.OrderedBy)
 	conditions.Add(f.Action != "", source.action+" = ?", f.Action)

@@ -13,7 +13,9 @@ import (
 
 // Filter selects instances; empty fields select all.
 type Filter struct {
-	InstanceID      string
+	InstanceID string
+	// Name selects instances by their display name, which is not unique.
+	Name            string
 	GlobalAccountID string
 	SubAccountID    string
 	// Region selects instances by the region of the provider or of the platform.
@@ -130,6 +132,7 @@ func (f Filter) where(paged bool) (string, []any) {
 	var conditions storage.Conditions
 
 	conditions.Add(f.InstanceID != "", "instances.id = ?", f.InstanceID)
+	conditions.Add(f.Name != "", "instances.name = ?", f.Name)
 	conditions.Add(f.GlobalAccountID != "", "instances.global_account_id = ?", f.GlobalAccountID)
 	conditions.Add(f.SubAccountID != "", "instances.subaccount_id = ?", f.SubAccountID)
 	conditions.Add(f.Region != "", "(instances.region = ? OR instances.platform_region = ?)", f.Region, f.Region)
@@ -140,4 +143,24 @@ func (f Filter) where(paged bool) (string, []any) {
 	conditions.Add(paged && f.BeforeID != "", "(instances.created_at, instances.id) < (?, ?)", storage.At(f.Before), f.BeforeID)
 
 	return conditions.Where()
+}
+
+// Names returns the display names of the instances, by ID. IDs without an instance are absent. The number of IDs is bounded by
+// the parameters of a statement; a page of a list has few enough.
+func (s *Store) Names(ctx context.Context, ids []string) (map[string]string, error) {
+	names := map[string]string{}
+	if len(ids) == 0 {
+		return names, nil
+	}
+
+	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT id, name FROM instances WHERE id IN (?)`, ids)
+	if err != nil {
+		return nil, fmt.Errorf("reading the names of instances: %w", err)
+	}
+
+	for _, row := range rows {
+		names[row.ID] = row.Name
+	}
+
+	return names, nil
 }

@@ -312,3 +312,16 @@ func TestSetRuntimeOfARemovedInstance(t *testing.T) {
 		}
 	})
 }
+
+func TestNames(t *testing.T) {
+	each(t, func(s fixture) {
+		got, err := s.store.Names(s.Context(), []string{"a", "e", "nobody"})
+		if diff := cmp.Diff(map[string]string{"a": instance("a").Name, "e": instance("e").Name}, got); diff != "" || err != nil {
+			s.Errorf("names, %v: -want +got\n%s", err, diff)
+		}
+
+		if got, err := s.store.Names(s.Context(), nil); len(got) != 0 || err != nil {
+			s.Errorf("no IDs have no names: %v, %v", got, err)
+		}
+	})
+}

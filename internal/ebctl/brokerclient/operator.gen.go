@@ -29,6 +29,14 @@ func (c *Client) ListAudit(ctx context.Context, params operatorapi.ListAuditPara
 	})
 }
 
+// GetAuditEntry calls GET /audit/{entry_id}: get an entry of the audit log.
+func (c *Client) GetAuditEntry(ctx context.Context, entryID string) (operatorapi.AuditEntry, error) {
+	return callFor[operatorapi.AuditEntry](ctx, c, request{
+		method: http.MethodGet,
+		path:   fmt.Sprintf("/audit/%s", url.PathEscape(entryID)),
+	})
+}
+
 // GetCatalog calls GET /catalog: get the catalog that the answering replica serves.
 func (c *Client) GetCatalog(ctx context.Context) (operatorapi.Catalog, error) {
 	return callFor[operatorapi.Catalog](ctx, c, request{
@@ -95,6 +103,7 @@ func (c *Client) SkipStep(ctx context.Context, operationID string, body operator
 func (c *Client) ListRuntimes(ctx context.Context, params operatorapi.ListRuntimesParams) (operatorapi.RuntimeList, error) {
 	query := url.Values{}
 	set(query, "instance_id", params.InstanceID)
+	set(query, "name", params.Name)
 	set(query, "account", params.Account)
 	set(query, "subaccount", params.Subaccount)
 	set(query, "region", params.Region)
@@ -109,6 +118,14 @@ func (c *Client) ListRuntimes(ctx context.Context, params operatorapi.ListRuntim
 		method: http.MethodGet,
 		path:   "/runtimes",
 		query:  query,
+	})
+}
+
+// GetRuntime calls GET /runtimes/{instance_id}: get a runtime with its parameters.
+func (c *Client) GetRuntime(ctx context.Context, instanceID string) (operatorapi.Runtime, error) {
+	return callFor[operatorapi.Runtime](ctx, c, request{
+		method: http.MethodGet,
+		path:   fmt.Sprintf("/runtimes/%s", url.PathEscape(instanceID)),
 	})
 }
 

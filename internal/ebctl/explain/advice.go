@@ -43,6 +43,15 @@ func (s situation) stuck() bool {
 	return s.is(process.InProgress) && (s.failing() || !start.IsZero() && s.now.Sub(start) >= tooLong)
 }
 
+// Stuck reports whether an operation of a list needs attention: it is in progress, and an error delays it, no worker picks it up, or it
+// started at least an hour ago. Lists have no timelines, so the duration is that of the operation and not that of its step.
+func Stuck(operation operatorapi.Operation, now time.Time) bool {
+	s := situation{Operation: operation, now: now}
+	long := !operation.StartedAt.IsZero() && now.Sub(operation.StartedAt) >= tooLong
+
+	return s.is(process.InProgress) && (s.failing() || long || due(operation, now.Add(-overdue)))
+}
+
 // retried reports whether an operator has retried the operation. The broker accepts one retry per operation and records the retry in the
 // timeline of the operation that failed.
 func (s situation) retried() bool {

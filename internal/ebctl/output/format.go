@@ -2,34 +2,62 @@ package output
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"text/template"
 
+	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/yaml"
 )
 
-// Format is an output format. *Format implements pflag.Value, so it can be the target of a flag.
+// Format is an output format. *Format implements pflag.Value, so it can be the target of a flag. JSONPath and GoTemplate are prefixes: the
+// expression follows them.
 type Format string
 
-// The formats. Table is for people, and its layout may change; programs should read JSON or YAML.
+// The formats. Table and Wide are for people, and their layout may change; programs should read the others.
 const (
 	Table Format = "table"
-	JSON  Format = "json"
-	YAML  Format = "yaml"
+	// Wide is a table with additional columns and full texts.
+	Wide Format = "wide"
+	JSON Format = "json"
+	YAML Format = "yaml"
+	// Name prints an ID per line, for other commands.
+	Name Format = "name"
+	// JSONPath prints the fields that an expression of kubectl's JSONPath selects, as in jsonpath={.data[*].name}.
+	JSONPath Format = "jsonpath="
+	// GoTemplate executes a template of text/template on the JSON form of the result.
+	GoTemplate Format = "go-template="
 )
 
 // Formats returns the names of the formats.
-func Formats() []string { return []string{string(Table), string(JSON), string(YAML)} }
+func Formats() []string {
+	return []string{
+		string(Table), string(Wide), string(Name), string(JSON), string(YAML), string(JSONPath), string(GoTemplate),
+	}
+}
 
-// Set selects the format by its name.
+// Set selects the format by its name. An expression with a syntax error is an error.
 func (f *Format) Set(name string) error {
-	if !slices.Contains(Formats(), name) {
+	format := Format(name)
+	kind, expression := format.split()
+
+	switch {
+	case !slices.Contains(Formats(), string(kind)):
 		return fmt.Errorf("output format %q is not one of %s", name, strings.Join(Formats(), ", "))
+	case kind == JSONPath || kind == GoTemplate:
+		if expression == "" {
+			return fmt.Errorf("output format %q has no expression", name)
+		}
+
+		if _, err := compile(kind, expression); err != nil {
+			return err
+		}
 	}
 
-	*f = Format(name)
+	*f = format
 
 	return nil
 }
@@ -45,10 +73,41 @@ type Text interface {
 	WriteText(w io.Writer) error
 }
 
-// Print writes the text if the format is Table, and the encoded value otherwise.
+// Widened is a Text that has more to show in the format Wide.
+type Widened interface {
+	Wide() Text
+}
+
+// Named is a Text with the IDs that the format Name prints.
+type Named interface {
+	Names() []string
+}
+
+// ErrNoNames reports that a result has no IDs, so that it cannot be printed in the format Name.
+var ErrNoNames = errors.New("the result has no names: use another format than name")
+
+// Print writes the text if the format is for people, and a form of the value otherwise.
 func (f Format) Print(w io.Writer, value any, text Text) error {
-	if f == Table {
+	kind, expression := f.split()
+
+	switch kind {
+	case Table:
 		return text.WriteText(w)
+	case Wide:
+		if widened, has := text.(Widened); has {
+			text = widened.Wide()
+		}
+
+		return text.WriteText(w)
+	case Name:
+		named, has := text.(Named)
+		if !has {
+			return ErrNoNames
+		}
+
+		return write(w, lines(named.Names()))
+	case JSONPath, GoTemplate:
+		return evaluate(w, kind, expression, value)
 	}
 
 	encoded, err := f.encode(value)
@@ -57,6 +116,100 @@ func (f Format) Print(w io.Writer, value any, text Text) error {
 	}
 
 	return write(w, string(encoded))
+}
+
+// ForPeople reports whether the format is a table.
+func (f Format) ForPeople() bool { return f == Table || f == Wide }
+
+// split returns the kind of the format and, for JSONPath and GoTemplate, the expression.
+func (f Format) split() (kind Format, expression string) {
+	if name, expression, has := strings.Cut(string(f), "="); has {
+		return Format(name + "="), expression
+	}
+
+	return f, ""
+}
+
+// lines joins the texts, with a line break after each.
+func lines(texts []string) string {
+	var all strings.Builder
+
+	for _, text := range texts {
+		all.WriteString(Line(text) + "\n")
+	}
+
+	return all.String()
+}
+
+// executor writes the result of an expression on decoded JSON.
+type executor func(w io.Writer, decoded any) error
+
+// compile parses an expression. Missing fields are empty, because optional fields are left out of the JSON.
+func compile(kind Format, expression string) (executor, error) {
+	if kind == GoTemplate {
+		parsed, err := template.New("output").Parse(expression)
+		if err != nil {
+			return nil, fmt.Errorf("the template is invalid: %w", err)
+		}
+
+		return parsed.Execute, nil
+	}
+
+	path, err := Path(expression)
+	if err != nil {
+		return nil, err
+	}
+
+	return path.Execute, nil
+}
+
+// Path parses a JSONPath expression. As in kubectl, the braces and the leading dot may be left out.
+func Path(expression string) (*jsonpath.JSONPath, error) {
+	if !strings.Contains(expression, "{") {
+		expression = "{." + strings.TrimPrefix(expression, ".") + "}"
+	}
+
+	path := jsonpath.New("output").AllowMissingKeys(true)
+	if err := path.Parse(expression); err != nil {
+		return nil, fmt.Errorf("the JSONPath expression %q is invalid: %w", expression, err)
+	}
+
+	return path, nil
+}
+
+// evaluate executes the expression on the JSON form of the value. Like kubectl, it adds no line break.
+func evaluate(w io.Writer, kind Format, expression string, value any) error {
+	execute, err := compile(kind, expression)
+	if err != nil {
+		return err
+	}
+
+	decoded, err := Decoded(value)
+	if err != nil {
+		return err
+	}
+
+	var text strings.Builder
+	if err := execute(&text, decoded); err != nil {
+		return fmt.Errorf("evaluating the expression of --output: %w", err)
+	}
+
+	return write(w, text.String())
+}
+
+// Decoded returns the value as maps, slices and scalars, under its JSON names.
+func Decoded(value any) (any, error) {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the result: %w", err)
+	}
+
+	var decoded any
+	if err := json.Unmarshal(encoded, &decoded); err != nil {
+		return nil, fmt.Errorf("decoding the result: %w", err)
+	}
+
+	return decoded, nil
 }
 
 func (f Format) encode(value any) ([]byte, error) {

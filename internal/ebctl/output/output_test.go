@@ -2,6 +2,7 @@ package output_test
 
 import (
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +53,49 @@ func TestPrint(t *testing.T) {
 			text:   output.Plain("apiVersion: v1\n"),
 			want:   "apiVersion: v1\n",
 		},
+		"Wide": {
+			reason: "only a wide table has all columns and long cells",
+			format: output.Wide,
+			text:   output.Rows{Head: []string{"A", "B"}, Rows: [][]string{{"12345", "x"}}, More: 1, Cut: 3},
+			want:   "A      B\n12345  x\n",
+		},
+		"NotWide": {
+			reason: "a table has cells of limited length",
+			format: output.Table,
+			text:   output.Rows{Head: []string{"A", "B"}, Rows: [][]string{{"12345", "x"}, {"äöü", ""}}, More: 1, Cut: 3},
+			want:   "A\n12…\näöü\n",
+		},
+		"NoHead": {
+			reason: "a table without its header has neither header nor sentence",
+			format: output.Table,
+			text:   output.Rows{Head: []string{"A"}, None: "none", NoHead: true},
+		},
+		"Name": {
+			reason: "an ID per line",
+			format: output.Name,
+			text:   output.Rows{IDs: []string{"1", "2"}},
+			want:   "1\n2\n",
+		},
+		"NameOfOne": {
+			reason: "the ID of a single result",
+			format: output.Name,
+			text:   output.WithID{ID: "1"},
+			want:   "1\n",
+		},
+		"JSONPath": {
+			reason: "the selected fields, without a line break; braces may be left out",
+			format: output.JSONPath + "plans[0]",
+			want:   "aws",
+		},
+		"Missing": {
+			reason: "a missing field is empty",
+			format: output.JSONPath + "{.nothing}",
+		},
+		"GoTemplate": {
+			reason: "the template has the fields by their JSON names",
+			format: output.GoTemplate + "{{.name}} {{len .plans}}\n",
+			want:   "skr 1\n",
+		},
 		"JSON": {
 			reason: "JSON is indented and ends its line",
 			format: output.JSON,
@@ -101,15 +145,35 @@ func TestSet(t *testing.T) {
 
 	for _, name := range output.Formats() {
 		var format output.Format
+
+		if strings.HasSuffix(name, "=") {
+			if err := format.Set(name); err == nil {
+				t.Errorf("%s without an expression is accepted", name)
+			}
+
+			name += "{.a}"
+		}
+
 		if err := format.Set(name); err != nil || format.String() != name {
 			t.Errorf("Set(%q): got %q, %v", name, format, err)
 		}
 	}
 
+	for _, name := range []string{"jsonpath={.a", "go-template={{.a"} {
+		var format output.Format
+		if err := format.Set(name); err == nil {
+			t.Errorf("the invalid expression of %s is accepted", name)
+		}
+	}
+
+	if err := output.Name.Print(io.Discard, nil, output.Plain("a")); !errors.Is(err, output.ErrNoNames) {
+		t.Errorf("a result without IDs: got %v", err)
+	}
+
 	format := output.JSON
 
 	err := format.Set("xml")
-	if err == nil || err.Error() != `output format "xml" is not one of table, json, yaml` || format != output.JSON {
+	if err == nil || err.Error() != `output format "xml" is not one of table, wide, name, json, yaml, jsonpath=, go-template=` || format != output.JSON {
 		t.Errorf("unknown format, got %v, %s", err, format)
 	}
 }

@@ -14,21 +14,81 @@ import (
 type Rows struct {
 	Head []string
 	Rows [][]string
+	// More is the number of columns at the right that only the format Wide shows.
+	More int
+	// Cut limits the characters of a cell, except in the format Wide; 0 is unlimited.
+	Cut int
 	// None is the sentence to print in place of a table without rows.
 	None string
+	// NoHead omits the header, and None.
+	NoHead bool
+	// IDs has the ID of each row, for the format Name. Nil means that rows have none.
+	IDs []string
+
+	wide bool
 }
+
+// Wide implements Widened: all columns, with cells of any length.
+func (r Rows) Wide() Text {
+	r.wide = true
+
+	return r
+}
+
+// Names implements Named.
+func (r Rows) Names() []string { return r.IDs }
 
 // WriteText implements Text.
 func (r Rows) WriteText(w io.Writer) error {
-	if len(r.Rows) == 0 {
+	rows := r.Rows
+
+	switch {
+	case r.NoHead:
+	case len(rows) == 0:
 		return write(w, r.None+"\n")
+	default:
+		rows = append([][]string{r.Head}, rows...)
 	}
 
-	return write(w, columns(append([][]string{r.Head}, r.Rows...)))
+	if r.wide {
+		return write(w, columns(rows))
+	}
+
+	shown := make([][]string, 0, len(rows))
+
+	for _, row := range rows {
+		cells := make([]string, 0, len(row))
+		for _, cell := range row[:len(r.Head)-r.More] {
+			cells = append(cells, shortened(Line(cell), r.Cut))
+		}
+
+		shown = append(shown, cells)
+	}
+
+	return write(w, columns(shown))
+}
+
+// shortened returns the text with at most limit characters; 0 is unlimited.
+func shortened(text string, limit int) string {
+	if characters := []rune(text); limit > 0 && len(characters) > limit {
+		return string(characters[:limit-1]) + "…"
+	}
+
+	return text
 }
 
 // Fields is a list of names and values with a line per field. A field without a value is not printed.
 type Fields []Field
+
+// WithID is a Text with the ID of what it shows, for the format Name.
+type WithID struct {
+	Text
+
+	ID string
+}
+
+// Names implements Named.
+func (t WithID) Names() []string { return []string{t.ID} }
 
 // Field is a line of Fields.
 type Field struct{ Name, Value string }

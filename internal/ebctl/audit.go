@@ -1,0 +1,143 @@
+package ebctl
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// newAuditListCommand lists the audit log, which needs the role admin.
+func newAuditListCommand(session *session) *cobra.Command {
+	var (
+		filter   operatorapi.ListAuditParams
+		instance string
+	)
+
+	command := lister[operatorapi.AuditList, operatorapi.AuditEntry]{
+		entries: "the audit log",
+		prepare: func(ctx context.Context, client *brokerclient.Client) error {
+			// An entry may be about an instance that is gone, or that never was: any other text is taken for an ID.
+			found, err := lookup(ctx, client, instance)
+			if is[*notFoundError](err) {
+				found.InstanceID, err = instance, nil
+			}
+
+			filter.InstanceID = found.InstanceID
+
+			return err
+		},
+		fetch: func(ctx context.Context, client *brokerclient.Client, page pageQuery) (operatorapi.AuditList, error) {
+			filter.Cursor, filter.PageSize = page.cursor, page.size
+
+			return client.ListAudit(ctx, filter)
+		},
+		parts: func(list *operatorapi.AuditList) (*operatorapi.Page, *[]operatorapi.AuditEntry) {
+			return &list.Page, &list.Data
+		},
+		id: func(entry operatorapi.AuditEntry) string { return entry.ID },
+		table: output.Rows{
+			Head: []string{"AT", "ACTION", "STATUS", "CODE", "INSTANCE", "ON BEHALF OF", "SENT BY", "FROM", "REASON", "ID", "OPERATION"},
+			More: 2, //nolint:mnd // the IDs of the entry and the operation
+			None: "No entries found.",
+		},
+		row: auditRow,
+	}.command(session, "List the entries of the audit log, newest first", false)
+
+	flags := command.Flags()
+	flags.StringVar(&instance, "instance", "", "only entries about the instance, by its ID or name")
+	flags.StringVar(&filter.User, "user", "", "only entries on behalf of the user: the platform's user if the platform names one, otherwise the sender")
+	flags.StringVar(&filter.Action, "action", "", "only the action, such as provision, cancel or adminkubeconfig")
+	flags.StringVar(&filter.Since, "since", "", "only entries at or after this time, such as 2030-01-02T15:04:05Z")
+	flags.StringVar(&filter.Until, "until", "", "only entries before this time")
+	completeBy(command, "instance", session.completeInstance)
+
+	return command
+}
+
+// senderOf returns the user who sent a request. An entry without an actor describes an action of the broker itself, such as the expiry of an
+// instance.
+func senderOf(entry operatorapi.AuditEntry) string {
+	if entry.By == (operatorapi.Actor{}) {
+		return "the broker"
+	}
+
+	return cmp.Or(entry.By.User, "unauthenticated")
+}
+
+// statusOf returns the HTTP status of an entry, and the number of rejections that sampling left out.
+func statusOf(entry operatorapi.AuditEntry) string {
+	status := strconv.Itoa(entry.Status)
+	if entry.Missed > 0 {
+		status += fmt.Sprintf(" (%d earlier refusals not recorded)", entry.Missed)
+	}
+
+	return status
+}
+
+// auditRow returns an entry of the audit log as a row.
+func auditRow(entry operatorapi.AuditEntry) []string {
+	return []string{
+		output.Time(entry.At), entry.Action, statusOf(entry), entry.Code, entry.InstanceID,
+		entry.By.Originator, senderOf(entry), entry.By.Address, entry.Reason, entry.ID, entry.OperationID,
+	}
+}
+
+// newAuditGetCommand shows one entry of the audit log with the changed fields.
+func newAuditGetCommand(session *session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "get ID",
+		Short: "Show an entry of the audit log with the changed fields",
+		Long:  "Show an entry of the audit log with the changed fields. 'ebctl audit list -o wide' shows the IDs. The command needs the role admin.",
+		Args:  arguments("ID"),
+		RunE: func(command *cobra.Command, args []string) error {
+			client, err := session.client()
+			if err != nil {
+				return err
+			}
+
+			entry, err := client.GetAuditEntry(command.Context(), args[0])
+			if err != nil {
+				return fmt.Errorf("reading entry %s of the audit log: %w", args[0], err)
+			}
+
+			return session.print(entry, output.WithID{ID: entry.ID, Text: output.Fields{
+				{Name: "Entry", Value: entry.ID},
+				{Name: "At", Value: output.Time(entry.At)},
+				{Name: "Action", Value: entry.Action},
+				{Name: "Status", Value: statusOf(entry)},
+				{Name: "Code", Value: entry.Code},
+				{Name: "Reason", Value: entry.Reason},
+				{Name: "Instance", Value: entry.InstanceID},
+				{Name: "Operation", Value: entry.OperationID},
+				{Name: "Binding", Value: entry.BindingID},
+				{Name: "On behalf of", Value: entry.By.Originator},
+				{Name: "Sent by", Value: senderOf(entry)},
+				{Name: "By means of", Value: entry.By.Means},
+				{Name: "Platform", Value: entry.By.Platform},
+				{Name: "From", Value: entry.By.Address},
+				{Name: "Request", Value: entry.By.RequestID},
+				{Name: "Before", Value: fieldsOf(entry.Before)},
+				{Name: "After", Value: fieldsOf(entry.After)},
+			}})
+		},
+	}
+}
+
+// fieldsOf returns the fields as JSON, or an empty text for none.
+func fieldsOf(fields map[string]any) string {
+	if len(fields) == 0 {
+		return ""
+	}
+
+	encoded, _ := json.Marshal(fields) //nolint:errchkjson // decoded from JSON
+
+	return string(encoded)
+}

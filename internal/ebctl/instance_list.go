@@ -1,0 +1,89 @@
+package ebctl
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/explain"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// newInstanceListCommand lists instances with the columns for users: name, plan and state.
+func newInstanceListCommand(session *session) *cobra.Command {
+	return newRuntimesCommand(session, "List instances, newest first", output.Rows{
+		Head: []string{"NAME", "INSTANCE", "PLAN", "REGION", "STATE", "AGE", "LAST OPERATION", "PROBLEM"},
+		More: 2, //nolint:mnd // the last operation and its problem
+		None: "No instances found.",
+	}, func(runtime operatorapi.Runtime) []string {
+		last := runtime.Status.LastOperation
+
+		return []string{
+			runtime.Name, runtime.InstanceID, runtime.ServicePlanName, runtime.Region,
+			string(runtime.Status.State), session.age(runtime.Status.CreatedAt),
+			strings.TrimSpace(last.Kind + " " + last.ID), explain.ProblemText(last.Problem),
+		}
+	})
+}
+
+// newRuntimeListCommand lists the same entries as 'ebctl instance list', with the columns for operators: accounts and clusters.
+func newRuntimeListCommand(session *session) *cobra.Command {
+	return newRuntimesCommand(session, "List runtimes with their accounts and clusters, newest first", output.Rows{
+		Head: []string{"RUNTIME", "CLUSTER", "ACCOUNT", "SUBACCOUNT", "PLAN", "REGION", "STATE", "INSTANCE", "AGE"},
+		None: "No runtimes found.",
+	}, func(runtime operatorapi.Runtime) []string {
+		return []string{
+			runtime.RuntimeID, runtime.ShootName, runtime.GlobalAccountID, runtime.SubAccountID, runtime.ServicePlanName,
+			runtime.Region, string(runtime.Status.State), runtime.InstanceID, session.age(runtime.Status.CreatedAt),
+		}
+	})
+}
+
+// runtimeStates are the states of runtimes, for the flag --state.
+func runtimeStates() []string {
+	return []string{
+		string(operatorapi.RuntimeStateProvisioning), string(operatorapi.RuntimeStateSucceeded), string(operatorapi.RuntimeStateFailed),
+		string(operatorapi.RuntimeStateUpdating), string(operatorapi.RuntimeStateSuspending), string(operatorapi.RuntimeStateSuspended),
+		string(operatorapi.RuntimeStateResuming), string(operatorapi.RuntimeStateDeprovisioning),
+	}
+}
+
+// newRuntimesCommand returns a list command with the filters of the endpoint /runtimes. The commands for instances and runtimes differ in
+// their tables only.
+func newRuntimesCommand(session *session, short string, table output.Rows, row func(operatorapi.Runtime) []string) *cobra.Command {
+	var (
+		filter operatorapi.ListRuntimesParams
+		state  = choice{noun: "state", values: runtimeStates()}
+	)
+
+	command := lister[operatorapi.RuntimeList, operatorapi.Runtime]{
+		entries: "instances",
+		table:   table,
+		row:     row,
+		id:      func(runtime operatorapi.Runtime) string { return runtime.InstanceID },
+		fetch: func(ctx context.Context, client *brokerclient.Client, page pageQuery) (operatorapi.RuntimeList, error) {
+			filter.Cursor, filter.PageSize, filter.Total = page.cursor, page.size, page.total
+			filter.State = operatorapi.RuntimeState(state.chosen)
+
+			return client.ListRuntimes(ctx, filter)
+		},
+		parts: func(list *operatorapi.RuntimeList) (*operatorapi.Page, *[]operatorapi.Runtime) {
+			return &list.Page, &list.Data
+		},
+	}.command(session, short, true)
+
+	flags := command.Flags()
+	flags.StringVar(&filter.Name, "name", "", "only instances with exactly this name")
+	flags.StringVar(&filter.Account, "account", "", "only instances of the global account")
+	flags.StringVar(&filter.Subaccount, "subaccount", "", "only instances of the subaccount")
+	flags.StringVar(&filter.Region, "region", "", "only instances whose provider region or platform region has this name")
+	flags.StringVar(&filter.Plan, "plan", "", "only instances of the plan, by its name or ID")
+	flags.Var(&state, "state", "only instances in the state: "+strings.Join(state.values, ", "))
+	completeBy(command, "plan", session.completePlan)
+	complete(command, "state", state.values...)
+
+	return command
+}

@@ -1,0 +1,200 @@
+package ebctl
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// lookup returns the instance with the ID, or else the only instance with the name. An empty text selects no instance and is no error. It
+// returns a notFoundError if there is none, and a usageError with their IDs if several instances have the name.
+func lookup(ctx context.Context, client *brokerclient.Client, idOrName string) (operatorapi.Runtime, error) {
+	if idOrName == "" {
+		return operatorapi.Runtime{}, nil
+	}
+
+	byID, err := client.ListRuntimes(ctx, operatorapi.ListRuntimesParams{InstanceID: idOrName})
+	if err != nil {
+		return operatorapi.Runtime{}, fmt.Errorf("finding instance %s: %w", idOrName, err)
+	}
+
+	if len(byID.Data) > 0 {
+		return byID.Data[0], nil
+	}
+
+	named, err := client.ListRuntimes(ctx, operatorapi.ListRuntimesParams{Name: idOrName})
+	if err != nil {
+		return operatorapi.Runtime{}, fmt.Errorf("finding the instance named %s: %w", idOrName, err)
+	}
+
+	switch len(named.Data) {
+	case 0:
+		return operatorapi.Runtime{}, &notFoundError{text: "no instance has the ID or the name " + idOrName}
+	case 1:
+		return named.Data[0], nil
+	}
+
+	ids := make([]string, 0, len(named.Data))
+	for _, one := range named.Data {
+		ids = append(ids, one.InstanceID)
+	}
+
+	if named.Cursor != "" {
+		ids = append(ids, "…")
+	}
+
+	return operatorapi.Runtime{}, usage("several instances are named %s: give one of the IDs %s", idOrName, strings.Join(ids, ", "))
+}
+
+// instanceID returns the ID of the instance with the ID or name. It also returns the ID of a deleted instance, if the broker still knows
+// operations of it. An empty text has an empty ID.
+func instanceID(ctx context.Context, client *brokerclient.Client, idOrName string) (string, error) {
+	found, err := lookup(ctx, client, idOrName)
+	if !is[*notFoundError](err) {
+		return found.InstanceID, err
+	}
+
+	former, failed := client.ListOperations(ctx, operatorapi.ListOperationsParams{InstanceID: idOrName, PageSize: 1})
+	if failed != nil {
+		return "", fmt.Errorf("finding operations of instance %s: %w", idOrName, failed)
+	}
+
+	if len(former.Data) == 0 {
+		return "", err
+	}
+
+	return idOrName, nil
+}
+
+// withOperation calls run with the ID of an operation. If the broker knows no such operation, the text is the ID or name of an instance, and
+// run gets the ID of its newest operation.
+func withOperation[T any](ctx context.Context, client *brokerclient.Client, idOrName string, run func(id string) (T, error)) (T, error) {
+	result, err := run(idOrName)
+	if !answered(http.StatusNotFound)(err) {
+		return result, err
+	}
+
+	found, failed := lookup(ctx, client, idOrName)
+
+	switch {
+	case is[*notFoundError](failed):
+		return result, &notFoundError{text: "no operation has the ID " + idOrName + ", and no instance has this ID or name"}
+	case failed != nil:
+		return result, failed
+	case found.Status.LastOperation.ID == "":
+		return result, err
+	}
+
+	return run(found.Status.LastOperation.ID)
+}
+
+// maxCompletions limits the suggestions of the shell completion. It is a page of the operator API.
+const maxCompletions = 100
+
+// completeInstance returns the names and IDs of instances for shell completion. Like completePlan, it returns none on an error.
+func (s *session) completeInstance(command *cobra.Command, _ []string, given string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var found []cobra.Completion
+
+	client, err := s.client()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+
+	list, err := client.ListRuntimes(command.Context(), operatorapi.ListRuntimesParams{PageSize: maxCompletions})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+
+	names := map[string]int{}
+	for _, runtime := range list.Data {
+		names[runtime.Name]++
+	}
+
+	for _, runtime := range list.Data {
+		description := strings.TrimSpace(runtime.ServicePlanName + " " + string(runtime.Status.State))
+
+		// A name that is not unique is no argument. IDs are long, so they are suggested only to users who type one.
+		if names[runtime.Name] == 1 && strings.HasPrefix(runtime.Name, given) {
+			found = append(found, cobra.CompletionWithDesc(runtime.Name, description))
+		}
+
+		if strings.HasPrefix(runtime.InstanceID, given) && (given != "" || names[runtime.Name] > 1) {
+			found = append(found, cobra.CompletionWithDesc(runtime.InstanceID, strings.TrimSpace(runtime.Name+" "+description)))
+		}
+	}
+
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeTarget returns the completion of commands on an instance: instances for the first argument, and the bindings of the instance for
+// the second one of commands that have two.
+func (s *session) completeTarget(command *cobra.Command, args []string, given string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	const bindingAt = 1
+
+	switch words := strings.Fields(command.Use); {
+	case len(args) == 0:
+		return s.completeInstance(command, args, given)
+	case len(args) == bindingAt && words[len(words)-1] == "BINDING":
+		return s.completeBinding(command, args[0], given), cobra.ShellCompDirectiveNoFileComp
+	default:
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeBinding returns the IDs of the instance's bindings for shell completion.
+func (s *session) completeBinding(command *cobra.Command, instance, given string) []cobra.Completion {
+	found, err := s.find(command.Context(), instance)
+	if err != nil {
+		return nil
+	}
+
+	list, err := found.ListBindings(command.Context(), found.InstanceID)
+	if err != nil {
+		return nil
+	}
+
+	var bindings []cobra.Completion
+
+	for _, binding := range list.Data {
+		if strings.HasPrefix(binding.BindingID, given) {
+			bindings = append(bindings, cobra.CompletionWithDesc(binding.BindingID, strings.TrimSpace(binding.Role+" "+binding.State)))
+		}
+	}
+
+	return bindings
+}
+
+// completeOperation returns the IDs of the newest operations for shell completion, and the names of instances, which select the newest
+// operation of the instance.
+func (s *session) completeOperation(command *cobra.Command, args []string, given string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+
+	found, directive := s.completeInstance(command, args, given)
+
+	client, err := s.client()
+	if err != nil {
+		return found, directive
+	}
+
+	list, err := client.ListOperations(command.Context(), operatorapi.ListOperationsParams{PageSize: maxCompletions})
+	if err != nil {
+		return found, directive
+	}
+
+	for _, operation := range list.Data {
+		if strings.HasPrefix(operation.ID, given) {
+			found = append(found, cobra.CompletionWithDesc(operation.ID,
+				strings.TrimSpace(fmt.Sprintf("%s of %s, %s", operation.Kind, operation.InstanceName, operation.State))))
+		}
+	}
+
+	return found, directive
+}

@@ -1,0 +1,117 @@
+package ebctl
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/explain"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/process"
+)
+
+// operationStates are the states of operations, for the flag --state.
+func operationStates() []string {
+	return []string{
+		string(process.Pending), string(process.InProgress), string(process.Canceling),
+		string(process.Succeeded), string(process.Failed), string(process.Canceled),
+	}
+}
+
+// operationKinds are the kinds of operations, for the flag --kind. The broker accepts other kinds too, because later versions may have more.
+func operationKinds() []string {
+	return []string{
+		environment.KindProvision, environment.KindUpdate, environment.KindDeprovision, environment.KindSuspend, environment.KindResume,
+		environment.KindBind, environment.KindUnbind,
+	}
+}
+
+// newOperationListCommand lists operations of all instances, with the filters of the endpoint /operations.
+func newOperationListCommand(session *session) *cobra.Command {
+	var (
+		filter   operatorapi.ListOperationsParams
+		instance string
+		stuck    bool
+		state    = choice{noun: "state", values: operationStates()}
+	)
+
+	command := lister[operatorapi.OperationList, operatorapi.Operation]{
+		entries: "operations",
+		prepare: func(ctx context.Context, client *brokerclient.Client) error {
+			if stuck && state.chosen != "" && state.chosen != string(process.InProgress) {
+				return usage("--stuck excludes --state: stuck operations are in progress")
+			}
+
+			filter.State = operatorapi.OperationState(state.chosen)
+			if stuck {
+				filter.State = operatorapi.OperationStateInProgress
+			}
+
+			var err error
+			filter.InstanceID, err = instanceID(ctx, client, instance)
+
+			return err
+		},
+		fetch: func(ctx context.Context, client *brokerclient.Client, page pageQuery) (operatorapi.OperationList, error) {
+			filter.Cursor, filter.PageSize, filter.Total = page.cursor, page.size, page.total
+
+			return client.ListOperations(ctx, filter)
+		},
+		parts: func(list *operatorapi.OperationList) (*operatorapi.Page, *[]operatorapi.Operation) {
+			return &list.Page, &list.Data
+		},
+		keep: func() func(operatorapi.Operation) bool {
+			if !stuck {
+				return nil
+			}
+
+			return func(operation operatorapi.Operation) bool { return explain.Stuck(operation, session.Clock.Now()) }
+		},
+		id: func(operation operatorapi.Operation) string { return operation.ID },
+		table: output.Rows{
+			Head: []string{"OPERATION", "INSTANCE", "KIND", "STATE", "STAGE", "STEP", "AGE", "DURATION", "PROBLEM", "INSTANCE ID", "ORDERED BY"},
+			More: 2,  //nolint:mnd // the ID of the instance and the user
+			Cut:  60, //nolint:mnd // leaves a table with a long problem readable
+			None: "No operations found.",
+		},
+		row: session.operationRow,
+	}.command(session, "List operations, newest first", true)
+
+	flags := command.Flags()
+	flags.StringVar(&instance, "instance", "", "only operations of the instance, by its ID or name")
+	flags.StringVar(&filter.Kind, "kind", "", "only operations of the kind: "+strings.Join(operationKinds(), ", "))
+	flags.Var(&state, "state", "only operations in the state: "+strings.Join(state.values, ", "))
+	flags.BoolVar(&stuck, "stuck", false,
+		"only operations in progress that an error delays, that no worker picks up, or that started an hour ago or earlier")
+	complete(command, "state", state.values...)
+	complete(command, "kind", operationKinds()...)
+	completeBy(command, "instance", session.completeInstance)
+
+	return command
+}
+
+// operationRow returns an operation as a row of the table of operations. An instance without a name, such as a deleted one, has its ID. The
+// duration is the time from the start of the operation to its end, or to now.
+func (s *session) operationRow(operation operatorapi.Operation) []string {
+	var duration string
+
+	if start := operation.StartedAt; !start.IsZero() {
+		end := operation.FinishedAt
+		if end.IsZero() {
+			end = s.Clock.Now()
+		}
+
+		duration = output.Duration(end.Sub(start))
+	}
+
+	return []string{
+		operation.ID, cmp.Or(operation.InstanceName, operation.InstanceID), operation.Kind, string(operation.State),
+		operation.Stage, operation.Step, s.age(operation.CreatedAt), duration, explain.ProblemText(operation.Problem),
+		operation.InstanceID, operation.OrderedBy,
+	}
+}

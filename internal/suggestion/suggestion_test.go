@@ -1,0 +1,27 @@
+package suggestion_test
+
+import (
+	"testing"
+
+	"github.com/environment-broker/environment-broker/internal/suggestion"
+)
+
+func TestFor(t *testing.T) {
+	t.Parallel()
+
+	known := []string{"region", "machineType", "aws", "gcp", "in progress"}
+
+	for given, want := range map[string]string{
+		"regoin":      `; did you mean "region"?`,
+		"machinetype": `; did you mean "machineType"?`,
+		"asw":         "",
+		"aw":          `; did you mean "aws"?`,
+		"in progres":  `; did you mean "in progress"?`,
+		"zones":       "",
+		"":            "",
+	} {
+		if got := suggestion.For(given, known); got != want {
+			t.Errorf("For(%q) = %q, want %q", given, got, want)
+		}
+	}
+}
