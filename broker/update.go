@@ -145,7 +145,7 @@ func (a *api) resolveUpdate(request updateRequest, instance environment.Instance
 
 	if otherPlan || !isEmpty(request.parameters) {
 		var err error
-		if update.Cluster, err = target.Update(update.Cluster, instance.Region, request.parameters); err != nil {
+		if update.Cluster, update.Parameters, err = target.Update(instance, request.parameters); err != nil {
 			return update, err
 		}
 	}

@@ -22,6 +22,8 @@ func TestF3F4F8F9F20SynchronousUpdates(t *testing.T) {
 		"NoParameters":   {"F4: empty parameters change nothing", with("parameters", map[string]any{})},
 		"NullParameters": {"F4: null changes nothing", with("parameters", nil)},
 		"SameParameters": {"F20: the cluster already has the value", with("parameters", with("autoScalerMin", 4))},
+		"SameRegion":     {"V1: an order's parameter as sent", with("parameters", with("region", "eu-west-1"))},
+		"SamePurpose":    {"V1: an order's parameter as resolved", with("parameters", with("purpose", "development"))},
 		"SameVersion":    {"F20: the cluster already has the version", with("maintenance_info", with("version", "1.0.0"))},
 		"NoVersion":      {"M5: no version requests no maintenance", with("maintenance_info", map[string]any{})},
 		"Context":        {"F8: the context changes nothing else", with("context", with("organization_name", "renamed"))},

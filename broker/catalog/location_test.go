@@ -145,7 +145,10 @@ func TestLimitedMachines(t *testing.T) {
 		})
 	}
 
-	_, err = aws.Update(made(), "eu-central-1", json.RawMessage(`{"machineType":"m5.xlarge"}`))
+	instance := orderedAs(made(), `{}`)
+	instance.Region = "eu-central-1"
+
+	_, _, err = aws.Update(instance, json.RawMessage(`{"machineType":"m5.xlarge"}`))
 	if text := failure.Of(err).Text; !strings.Contains(text, `zone "eu-central-1c" is not available for m5.xlarge in eu-central-1`) {
 		t.Errorf("update to a machine type that a zone of the cluster lacks: %v", err)
 	}

@@ -46,7 +46,7 @@ func TestOwnCluster(t *testing.T) {
 		t.Errorf("printing shows the kubeconfig: %s", printed)
 	}
 
-	changed, err := plan(t, planOwnCluster).Update(got.Cluster, "",
+	changed, _, err := plan(t, planOwnCluster).Update(orderedAs(got.Cluster, `{}`),
 		json.RawMessage(fmt.Sprintf(`{"kubeconfig":%q}`, base64.StdEncoding.EncodeToString([]byte(second)))))
 	if err != nil || changed.Own.Kubeconfig != secret.Stored(second) || changed.Own.ShootName != "s" {
 		t.Errorf("an update with another kubeconfig: %+v, %v", changed.Own, err)

@@ -9,19 +9,24 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// Update returns the current cluster with the parameters of an update, within the bounds of the plan. For a
-// change of the plan, call the method of the new plan. The machine type is checked against the region, unless
-// the region is empty. The error is of kind invalid and names all violations.
-func (p *Plan) Update(cluster environment.Cluster, region string, parameters json.RawMessage) (environment.Cluster, error) {
-	given, wrong := p.update.read(parameters)
-	if len(wrong) > 0 {
-		return environment.Cluster{}, wrong.Err()
+// Update returns the cluster of the instance with the parameters of an update, within the bounds of the plan. For
+// a change of the plan, call the method of the new plan. The machine type is checked against the region, unless
+// the region is empty. Parameters that only orders take may repeat their values; the second result is the
+// parameters without them. The error is of kind invalid and names all violations.
+func (p *Plan) Update(instance environment.Instance, sent json.RawMessage) (environment.Cluster, json.RawMessage, error) {
+	changes, wrong := p.withoutRepeated(instance, sent)
+
+	given, invalid := p.update.read(changes)
+	if wrong = append(wrong, invalid...); len(wrong) > 0 {
+		return environment.Cluster{}, nil, wrong.Err()
 	}
+
+	cluster := instance.Request.Cluster
 
 	if p.OwnCluster {
 		cluster.Own = given.applyOwn(cluster.Own, &wrong)
 
-		return cluster, wrong.Err()
+		return cluster, changes, wrong.Err()
 	}
 
 	cluster.LicenceType, cluster.SharedCredentials = p.LicenceType, p.SharedCredentials
@@ -30,15 +35,15 @@ func (p *Plan) Update(cluster environment.Cluster, region string, parameters jso
 
 	p.checkCluster(&wrong, cluster)
 
-	if given.MachineType != "" && region != "" {
-		p.providers[p.Offers[0].Provider].checkZones(&wrong, cluster, region)
+	if given.MachineType != "" && instance.Region != "" {
+		p.providers[p.Offers[0].Provider].checkZones(&wrong, cluster, instance.Region)
 	}
 
 	if err := wrong.Err(); err != nil {
-		return environment.Cluster{}, err
+		return environment.Cluster{}, nil, err
 	}
 
-	return cluster, nil
+	return cluster, changes, nil
 }
 
 // clampNodes moves the numbers of nodes into the bounds of the plan. They are outside the bounds if another

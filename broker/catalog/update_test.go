@@ -20,6 +20,12 @@ func made() environment.Cluster {
 	}
 }
 
+// orderedAs returns an instance with the cluster and the parameters of its order. It has no region, so updates do
+// not check the machine type against one.
+func orderedAs(cluster environment.Cluster, parameters string) environment.Instance {
+	return environment.Instance{Request: environment.Request{Cluster: cluster, Parameters: json.RawMessage(parameters)}}
+}
+
 func issuer() *environment.OIDC {
 	return &environment.OIDC{
 		ClientID: "c", IssuerURL: "https://issuer.example.com", GroupsClaim: "groups", UsernameClaim: "sub", UsernamePrefix: "-",
@@ -96,7 +102,7 @@ func TestUpdate(t *testing.T) {
 
 			before, _ := json.Marshal(current)
 
-			got, err := plan(t, test.plan).Update(current, "", json.RawMessage(test.parameters))
+			got, _, err := plan(t, test.plan).Update(orderedAs(current, `{}`), json.RawMessage(test.parameters))
 			if err != nil {
 				t.Fatalf("\n%s\nUpdate: %v", test.reason, err)
 			}
@@ -121,8 +127,8 @@ func TestUpdateRejects(t *testing.T) {
 		parameters string
 		want       string
 	}{
-		"Region":       {"the region cannot change", planAWS, `{"region":"us-east-1"}`, "region: the plan has no such parameter"},
-		"Purpose":      {"the purpose cannot change", planAWS, `{"purpose":"production"}`, "purpose: the plan has no such parameter"},
+		"Region":       {"the region cannot change", planAWS, `{"region":"us-east-1"}`, "region cannot be changed after creation"},
+		"Purpose":      {"the purpose cannot change", planAWS, `{"purpose":"production"}`, "purpose cannot be changed after creation"},
 		"TrialNodes":   {"trial has a single node", planTrial, `{"autoScalerMax":2}`, "autoScalerMax: the plan has no such parameter"},
 		"Machine":      {"machine types are those of the plan", planAWS, `{"machineType":"m4.large"}`, "machineType: value must be one of"},
 		"Effective":    {"bounds are checked after the update", planAWS, `{"autoScalerMin":10}`, "autoScalerMin: 10 is greater than autoScalerMax 9"},
@@ -141,9 +147,76 @@ func TestUpdateRejects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			_, err := plan(t, test.plan).Update(made(), "", json.RawMessage(test.parameters))
+			_, _, err := plan(t, test.plan).Update(orderedAs(made(), `{}`), json.RawMessage(test.parameters))
 			if text := failure.Of(err).Text; !failure.Is(err, failure.Invalid) || !strings.Contains(text, test.want) {
 				t.Errorf("\n%s\nwant an error of kind invalid with %q, got %v", test.reason, test.want, err)
+			}
+		})
+	}
+}
+
+// TestUpdateRepeatsCreateOnlyParameters sends parameters that only orders take, as platforms do that send all
+// parameters with every update.
+func TestUpdateRepeatsCreateOnlyParameters(t *testing.T) {
+	t.Parallel()
+
+	aws := environment.Instance{
+		Name: "mine", Provider: "aws", Region: "eu-central-1",
+		Request: environment.Request{Cluster: made(), Parameters: json.RawMessage(`{"name":"as sent","region":"eu-central-1","zones":["eu-central-1c"]}`)},
+	}
+	trial := environment.Instance{
+		Provider: "aws", Region: "eu-west-1",
+		Request: environment.Request{Cluster: made(), Parameters: json.RawMessage(`{"region":"europe"}`)},
+	}
+	trial.Request.Cluster.Zones = []string{"eu-west-1a"}
+
+	own := environment.Instance{Request: environment.Request{Cluster: environment.Cluster{
+		Own: &environment.OwnCluster{ShootName: "c-1", ShootDomain: "c-1.example.com"},
+	}}}
+
+	cases := map[string]struct {
+		reason     string
+		plan       string
+		instance   environment.Instance
+		parameters string
+		// kept are the parameters that remain, wrong is the error.
+		kept, wrong string
+	}{
+		"AsSent":         {"equal to the order", planAWS, aws, `{"zones":["eu-central-1c"],"name":"as sent"}`, `{}`, ""},
+		"WithChange":     {"other parameters change", planAWS, aws, `{"region":"eu-central-1","autoScalerMin":5}`, `{"autoScalerMin":5}`, ""},
+		"AsResolved":     {"equal to what the order resolved to", planAWS, aws, `{"name":"mine","purpose":"development"}`, `{}`, ""},
+		"Zones":          {"all zones of the cluster", planAWS, aws, `{"zones":["eu-central-1a","eu-central-1b","eu-central-1c"]}`, `{}`, ""},
+		"Networking":     {"a part of an object", planAWS, aws, `{"networking":{"nodes":"10.250.0.0/16"}}`, `{}`, ""},
+		"Area":           {"the area of the region", planTrial, trial, `{"region":"europe"}`, `{}`, ""},
+		"Provider":       {"both forms of a provider's name", planTrial, trial, `{"provider":"AWS"}`, `{}`, ""},
+		"OwnCluster":     {"the description of the tenant's cluster", planOwnCluster, own, `{"shootName":"c-1","shootDomain":"c-1.example.com"}`, `{}`, ""},
+		"OtherRegion":    {"a different value", planAWS, aws, `{"region":"us-east-1"}`, "", "parameters: region cannot be changed after creation"},
+		"OtherZones":     {"a part of a list", planAWS, aws, `{"zones":["eu-central-1a"]}`, "", "zones cannot be changed after creation"},
+		"OtherNetworks":  {"one part differs", planAWS, aws, `{"networking":{"nodes":"10.250.0.0/16","pods":"10.9.0.0/16"}}`, "", "networking cannot be changed after creation"},
+		"OtherShoot":     {"a different value", planOwnCluster, own, `{"shootName":"c-2"}`, "", "shootName cannot be changed after creation"},
+		"OtherArea":      {"a different value", planTrial, trial, `{"region":"us"}`, "", "region cannot be changed after creation"},
+		"OtherProvider":  {"a different value", planTrial, trial, `{"provider":"azure"}`, "", "provider cannot be changed after creation"},
+		"Number":         {"a value of another type", planAWS, aws, `{"region":5}`, "", "region cannot be changed after creation"},
+		"Null":           {"null is no value", planAWS, aws, `{"region":null}`, "", "region cannot be changed after creation"},
+		"Empty":          {"an empty text is no value", planAWS, aws, `{"purpose":""}`, "", "purpose cannot be changed after creation"},
+		"TwoViolations":  {"all violations at once", planAWS, aws, `{"region":"x","autoScalerMin":"y"}`, "", "region cannot be changed after creation; autoScalerMin: "},
+		"OfAnotherPlan":  {"the plan has never had it", planAWS, aws, `{"provider":"aws"}`, "", "provider: the plan has no such parameter"},
+		"UnknownToOrder": {"no plan has it", planAWS, aws, `{"regoin":"eu-central-1"}`, "", "regoin: the plan has no such parameter"},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			_, kept, err := plan(t, test.plan).Update(test.instance, json.RawMessage(test.parameters))
+
+			switch text := failure.Of(err).Text; {
+			case test.wrong == "" && err != nil:
+				t.Errorf("%s: %v", test.reason, err)
+			case test.wrong != "" && (!failure.Is(err, failure.Invalid) || !strings.Contains(text, test.wrong)):
+				t.Errorf("%s: want an error of kind invalid with %q, got %v", test.reason, test.wrong, err)
+			case string(kept) != test.kept:
+				t.Errorf("%s: %q remain, want %q", test.reason, kept, test.kept)
 			}
 		})
 	}

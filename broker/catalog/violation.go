@@ -28,6 +28,7 @@ type Violation struct {
 const (
 	ruleJSON        = "json"        // the parameters are malformed
 	ruleUnknown     = "unknown"     // the plan has no such parameter
+	ruleCreateOnly  = "createOnly"  // an update changes a parameter that only orders take
 	ruleRange       = "range"       // a lower bound is above the upper one
 	ruleZones       = "zones"       // a zone is not in the region, or there are too few nodes for the zones
 	ruleReplacement = "replacement" // no node could ever be replaced
@@ -57,9 +58,12 @@ func (v Violations) Err() error {
 	lines := make([]string, 0, len(v))
 
 	for _, one := range v {
-		if one.Field == "" {
+		switch {
+		case one.Field == "":
 			lines = append(lines, one.Message)
-		} else {
+		case one.Rule == ruleCreateOnly: // a sentence about the field
+			lines = append(lines, one.Field+" "+one.Message)
+		default:
 			lines = append(lines, one.Field+": "+one.Message)
 		}
 	}

@@ -263,10 +263,17 @@ func rowUpdateParametersAreValidated(r *row) {
 	r.wantUnchanged([]string{harness.InstancePath(id)}, func() {
 		for reason, parameters := range map[string]fields{
 			"unknown name": {"unknown": 1}, "wrong type": {"autoScalerMax": "ten"}, "out of range": {"autoScalerMax": 100000},
-			"immutable": {"region": "eu-central-1"}, "contradicting bounds": {"autoScalerMin": 9, "autoScalerMax": 5},
+			"immutable": {"region": "us-east-1"}, "contradicting bounds": {"autoScalerMin": 9, "autoScalerMax": 5},
 			"below autoScalerMin": {"autoScalerMax": 3}, "a foreign secret": {"targetSecret": "x"},
 		} {
 			r.want(reason, r.update(id, r.patch(fields{"parameters": parameters})), http.StatusBadRequest)
+		}
+
+		for reason, parameters := range map[string]fields{
+			"a parameter that only orders take, as resolved": {"networking": fields{"nodes": "10.250.0.0/16"}},
+			"together with others":                           {"purpose": "development", "volumeSizeGb": 80},
+		} {
+			r.want(reason, r.update(id, r.patch(fields{"parameters": parameters})), http.StatusOK)
 		}
 	})
 }

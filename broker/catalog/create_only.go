@@ -1,0 +1,100 @@
+package catalog
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+)
+
+// withoutRepeated returns the parameters of an update without those that only orders take. Service Catalog,
+// Service Manager and the operator of SAP BTP send all parameters with every update, so a parameter that orders
+// take is accepted if it repeats its value; another value is a violation. Parameters that the plan has neither
+// for orders nor for updates remain, and so do malformed ones, for the schema of updates to reject.
+func (p *Plan) withoutRepeated(instance environment.Instance, sent json.RawMessage) (json.RawMessage, Violations) {
+	var (
+		fields, ordered map[string]json.RawMessage
+		wrong           Violations
+	)
+
+	if json.Unmarshal(sent, &fields) != nil || len(fields) == 0 {
+		return sent, nil
+	}
+
+	// The row has an object or nothing. Of an unreadable one no parameter counts as sent.
+	_ = json.Unmarshal(instance.Request.Parameters, &ordered)
+
+	kept := maps.Clone(fields)
+
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		_, wasSent := ordered[name]
+		if slices.Contains(p.Updates, name) || !p.takes(name) && !wasSent {
+			continue
+		}
+
+		wrong.unless(equalValues(fields[name], ordered[name]) || p.repeats(instance, name, fields[name]),
+			name, ruleCreateOnly, "cannot be changed after creation")
+		delete(kept, name)
+	}
+
+	if len(kept) == len(fields) {
+		return sent, nil // unmodified, so that an update without effect is recognized by comparing bytes
+	}
+
+	encoded, err := json.Marshal(kept)
+	if err != nil {
+		return sent, wrong // cannot happen: the fields were decoded before
+	}
+
+	return encoded, wrong
+}
+
+// repeats reports whether the value is the one to which the order was resolved: applied to the instance, it
+// changes nothing. A part of an object, such as one of three networks, repeats that part.
+func (p *Plan) repeats(instance environment.Instance, name string, value json.RawMessage) bool {
+	object, err := json.Marshal(map[string]json.RawMessage{name: value})
+	if err != nil {
+		return false
+	}
+
+	var given parameters
+	if json.Unmarshal(object, &given) != nil || reflect.DeepEqual(given, parameters{}) {
+		return false
+	}
+
+	cluster := instance.Request.Cluster
+	if cluster.Own != nil {
+		cluster.Own = given.applyOwn(cluster.Own, new(Violations))
+	} else {
+		given.apply(&cluster)
+	}
+
+	area := slices.ContainsFunc(p.Offers, func(offer offer) bool {
+		return offer.Provider == instance.Provider && offer.Areas[given.Region] == instance.Region
+	})
+
+	return reflect.DeepEqual(cluster, instance.Request.Cluster) &&
+		cmp.Or(given.Name, instance.Name) == instance.Name &&
+		strings.EqualFold(cmp.Or(given.Provider, instance.Provider), instance.Provider) &&
+		(area || cmp.Or(given.Region, instance.Region) == instance.Region)
+}
+
+// equalValues reports whether two JSON values are equal. Absent and malformed ones equal nothing.
+func equalValues(one, other json.RawMessage) bool {
+	var first, second any
+
+	return decodeExactly(one, &first) && decodeExactly(other, &second) && reflect.DeepEqual(first, second)
+}
+
+// decodeExactly decodes a JSON value without rounding its numbers. It returns false for a malformed value.
+func decodeExactly(raw json.RawMessage, into *any) bool {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+
+	return decoder.Decode(into) == nil
+}
