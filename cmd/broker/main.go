@@ -5,27 +5,26 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 
 	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/config"
-	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/program"
 )
 
 func main() {
-	os.Exit(lifecycle.Main(run, os.Stderr))
+	os.Exit(program.Program[service.Config]{
+		Name: "broker", About: "an Open Service Broker API server whose service instances are Kubernetes runtimes",
+		Prefix: config.Prefix, Defaults: service.DefaultConfig(), Run: run,
+	}.Main())
 }
 
-func run(ctx context.Context) error {
-	settings, err := config.Read(config.Prefix, service.DefaultConfig(), os.Environ())
+func run(ctx context.Context, settings service.Config) error {
+	log, err := logging.New("broker", settings.Log, os.Stderr)
 	if err != nil {
-		return err
-	}
-
-	log, err := logging.New("broker", settings.LogLevel, os.Stderr)
-	if err != nil {
-		return err
+		return fmt.Errorf("%s%w", config.Prefix, err)
 	}
 
 	broker, err := service.New(ctx, settings, log)

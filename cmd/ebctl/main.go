@@ -5,7 +5,6 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 	"time"
 	_ "time/tzdata" // images have no time zone files
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/term"
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/internal/buildinfo"
 	"github.com/environment-broker/environment-broker/internal/ebctl"
 	"github.com/environment-broker/environment-broker/internal/ebctl/follow"
 )
@@ -39,7 +39,7 @@ func run() int {
 		Clock:        clock.RealClock{},
 		NewID:        uuid.NewString,
 		PollInterval: time.Second,
-		Version:      version(),
+		Version:      buildinfo.Read().Version,
 	}.Run(ctx, os.Args[1:])
 }
 
@@ -53,13 +53,4 @@ func terminal() (follow.Size, bool) {
 	width, height, err := term.GetSize(int(os.Stderr.Fd()))
 
 	return follow.Size{Width: width, Height: height}, err == nil
-}
-
-// version returns the version of the module that the binary was built from, or (devel).
-func version() string {
-	if info, known := debug.ReadBuildInfo(); known && info.Main.Version != "" {
-		return info.Main.Version
-	}
-
-	return "(devel)"
 }

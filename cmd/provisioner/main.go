@@ -1,31 +1,30 @@
-// Command provisioner runs the Provisioner: a GraphQL API that creates, changes and removes runtimes through Gardener. It has no
-// flags; environment variables configure it, see docs/operator/configuration.md.
+// Command provisioner runs the Provisioner: a GraphQL API that creates, changes and removes runtimes through Gardener. Environment variables
+// configure it, see docs/operator/configuration.md.
 package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 
 	"github.com/environment-broker/environment-broker/internal/config"
-	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/provisioner/service"
 )
 
 func main() {
-	os.Exit(lifecycle.Main(run, os.Stderr))
+	os.Exit(program.Program[service.Config]{
+		Name: "provisioner", About: "a GraphQL API that creates, changes and removes Kubernetes runtimes through Gardener",
+		Prefix: config.Prefix, Defaults: service.DefaultConfig(), Run: run,
+	}.Main())
 }
 
 // run serves until the context ends. It returns an error if the configuration is invalid or a part of the service fails.
-func run(ctx context.Context) error {
-	settings, err := config.Read(config.Prefix, service.DefaultConfig(), os.Environ())
+func run(ctx context.Context, settings service.Config) error {
+	log, err := logging.New("provisioner", settings.Log, os.Stderr)
 	if err != nil {
-		return err
-	}
-
-	log, err := logging.New("provisioner", settings.LogLevel, os.Stderr)
-	if err != nil {
-		return err
+		return fmt.Errorf("%s%w", config.Prefix, err)
 	}
 
 	provisioner, err := service.New(ctx, settings, nil, log)

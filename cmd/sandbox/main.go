@@ -6,23 +6,21 @@ import (
 	"flag"
 	"os"
 
-	"github.com/environment-broker/environment-broker/internal/config"
-	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/sandbox"
 )
 
 func main() {
-	os.Exit(lifecycle.Main(run, os.Stderr))
-}
+	var garden string
 
-func run(ctx context.Context) error {
-	garden := flag.String("garden", "", "`program` of the local garden (default: the fake garden)")
-	flag.Parse()
-
-	settings, err := config.Read(sandbox.Prefix, sandbox.DefaultConfig(), os.Environ())
-	if err != nil {
-		return err
-	}
-
-	return sandbox.Run(ctx, settings, *garden, os.Stdout)
+	os.Exit(program.Program[sandbox.Config]{
+		Name: "sandbox", About: "a broker, a Provisioner and a garden on one machine, for a first look and for development",
+		Prefix: sandbox.Prefix, Defaults: sandbox.DefaultConfig(),
+		Flags: func(flags *flag.FlagSet) {
+			flags.StringVar(&garden, "garden", "", "`program` of the local garden (default: the fake garden)")
+		},
+		Run: func(ctx context.Context, settings sandbox.Config) error {
+			return sandbox.Run(ctx, settings, garden, os.Stdout)
+		},
+	}.Main())
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/buildinfo"
 )
 
 // checkTimeout bounds a readiness check, which is a query of the database.
@@ -21,15 +23,18 @@ type Health struct {
 	check    func(context.Context) error
 	log      logrus.FieldLogger
 	registry *prometheus.Registry
+	// live is the body of /healthz: ok, then the version and the commit, a line each.
+	live     string
 	stopping atomic.Bool
 }
 
 // NewHealth returns the Health of a service that is ready while check returns nil. Each request of /readyz calls check.
 func NewHealth(check func(context.Context) error, log logrus.FieldLogger) *Health {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	build := buildinfo.Read()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build.Metric())
 
-	return &Health{check: check, log: log, registry: registry}
+	return &Health{check: check, log: log, registry: registry, live: "ok\nversion " + build.Version + "\ncommit " + build.Commit}
 }
 
 // Registry returns the registry for the metrics of the service.
@@ -38,7 +43,7 @@ func (h *Health) Registry() *prometheus.Registry { return h.registry }
 // Handler returns the handler of the three paths.
 func (h *Health) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, h.live) })
 	mux.HandleFunc("GET /readyz", h.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(h.registry, promhttp.HandlerOpts{}))
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/environment-broker/environment-broker/internal/buildinfo"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
@@ -69,8 +70,9 @@ func TestReadiness(t *testing.T) {
 				t.Errorf("%s: got %d %q, want %d %q", c.reason, status, body, c.wantStatus, c.wantBody)
 			}
 
-			if status, body := get(t, h, "/healthz"); status != http.StatusOK || body != "ok\n" {
-				t.Errorf("%s: /healthz returns %d %q, want success while the process runs", c.reason, status, body)
+			build := buildinfo.Read()
+			if status, body := get(t, h, "/healthz"); status != http.StatusOK || body != "ok\nversion "+build.Version+"\ncommit "+build.Commit+"\n" {
+				t.Errorf("%s: /healthz returns %d %q, want success and the version while the process runs", c.reason, status, body)
 			}
 		})
 	}
@@ -120,7 +122,7 @@ func TestHangingCheckIsCutOff(t *testing.T) {
 func TestFailedCheckIsLogged(t *testing.T) {
 	var lines bytes.Buffer
 
-	log, err := logging.New("broker", "info", &lines)
+	log, err := logging.New("broker", logging.DefaultConfig(), &lines)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +141,7 @@ func TestMetrics(t *testing.T) {
 	own.Inc()
 
 	status, body := get(t, h, "/metrics")
-	for _, metric := range []string{"tests_total 1", "go_goroutines"} {
+	for _, metric := range []string{"tests_total 1", "go_goroutines", `environment_broker_build_info{commit="unknown",go_version="go`} {
 		if status != http.StatusOK || !strings.Contains(body, metric) {
 			t.Errorf("%d: %s is missing", status, metric)
 		}

@@ -5,6 +5,7 @@ package logging
 import (
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/sirupsen/logrus"
 )
@@ -38,20 +39,55 @@ const (
 	Status      = "status"
 	Duration    = "duration"
 	RequestID   = "requestID"
+	Version     = "version"
+	Commit      = "commit"
 )
 
-// New returns a logger that writes one JSON object per line, with the name of the service in the field Service. It drops lines below the
-// level, which is debug, info, warning or error.
-func New(service, level string, output io.Writer) (logrus.FieldLogger, error) {
-	parsed, err := logrus.ParseLevel(level)
+// The values of Config.Format.
+const (
+	FormatJSON = "json"
+	FormatText = "text"
+)
+
+// Config sets which lines a service logs and their format.
+type Config struct {
+	Level  string `env:"LOG_LEVEL"  help:"debug, info, warning or error"`
+	Format string `env:"LOG_FORMAT" help:"json (one object per line) or text (for people; in colour on a terminal, unless NO_COLOR is set)"`
+}
+
+// DefaultConfig returns the defaults: JSON without lines for debugging.
+func DefaultConfig() Config { return Config{Level: "info", Format: FormatJSON} }
+
+// formatter returns the formatter of the configured format. Text is for people, so it has the time of day of each line; logrus would write
+// the seconds since the start.
+func (c Config) formatter() (logrus.Formatter, error) {
+	switch c.Format {
+	case FormatJSON:
+		return &logrus.JSONFormatter{}, nil
+	case FormatText:
+		return &logrus.TextFormatter{FullTimestamp: true, DisableColors: os.Getenv("NO_COLOR") != ""}, nil
+	default:
+		return nil, fmt.Errorf("LOG_FORMAT: %q is unknown: use %s or %s", c.Format, FormatJSON, FormatText)
+	}
+}
+
+// New returns a logger that writes one line per entry, with the name of the service in the field Service. It drops lines below the level. The
+// error of an unknown level or format names the variable without its prefix.
+func New(service string, config Config, output io.Writer) (logrus.FieldLogger, error) {
+	level, err := logrus.ParseLevel(config.Level)
 	if err != nil {
-		return nil, fmt.Errorf("log level %q: use debug, info, warning or error", level)
+		return nil, fmt.Errorf("LOG_LEVEL: %q is unknown: use debug, info, warning or error", config.Level)
+	}
+
+	formatter, err := config.formatter()
+	if err != nil {
+		return nil, err
 	}
 
 	logger := logrus.New()
 	logger.SetOutput(output)
-	logger.SetLevel(parsed)
-	logger.SetFormatter(&logrus.JSONFormatter{})
+	logger.SetLevel(level)
+	logger.SetFormatter(formatter)
 
 	return logger.WithField(Service, service), nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
@@ -19,9 +20,9 @@ import (
 type Config struct {
 	Address       string        `env:"ADDRESS"        help:"host and port of the API"`
 	StatusAddress string        `env:"STATUS_ADDRESS" help:"host and port of health, readiness and metrics"`
-	LogLevel      string        `env:"LOG_LEVEL"      help:"debug, info, warning or error"`
 	ShutdownDelay time.Duration `env:"SHUTDOWN_DELAY" help:"how long a replica still answers requests after SIGTERM, so that load balancers notice"`
 
+	Log      logging.Config `envPrefix:""`
 	Database Database       `envPrefix:"DATABASE_"`
 	Engine   Engine         `envPrefix:""`
 	Tracing  tracing.Config `envPrefix:""`
@@ -48,7 +49,7 @@ func DefaultConfig(name, driver string) Config {
 	engine := process.DefaultConfig()
 
 	return Config{
-		LogLevel: "info", ShutdownDelay: defaultShutdownDelay,
+		Log: logging.DefaultConfig(), ShutdownDelay: defaultShutdownDelay,
 		Database: Database{
 			Driver: driver, Path: name + ".db", User: "postgres", Password: "password", Host: "localhost", Port: "5432",
 			Name: name, SSLMode: "disable",

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/buildinfo"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/logging"
@@ -113,7 +114,10 @@ func (r *Replica) StatusAddress() string { return r.status.Address() }
 
 // Run runs the parts until the context ends or a part fails, then stops them and closes the database. It returns the errors of all parts.
 func (r *Replica) Run(ctx context.Context) error {
-	r.Log.WithField(logging.Address, r.Address()).Info("service started")
+	build := buildinfo.Read()
+	r.Log.WithFields(logrus.Fields{
+		logging.Address: r.Address(), logging.Version: build.Version, logging.Commit: build.Commit,
+	}).Info("service started")
 
 	return errors.Join(lifecycle.Run(ctx, r.Log, r.config.ShutdownDelay+stopLimit, r.parts...), r.DB.Close())
 }

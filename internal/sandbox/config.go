@@ -10,6 +10,7 @@ import (
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/sandbox/atomicfile"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
@@ -40,7 +41,8 @@ type Config struct {
 	StatusAddress            string        `env:"STATUS_ADDRESS"             help:"host and port of health and metrics of the broker"`
 	ProvisionerStatusAddress string        `env:"PROVISIONER_STATUS_ADDRESS" help:"host and port of health and metrics of the Provisioner"`
 	Director                 bool          `env:"DIRECTOR"                   help:"whether runtimes are registered in a simulated Director and have simulated agents"`
-	LogLevel                 string        `env:"LOG_LEVEL"                  help:"debug, info, warning or error"`
+
+	Log logging.Config `envPrefix:""`
 }
 
 // DefaultConfig returns the defaults of all settings.
@@ -55,7 +57,7 @@ func DefaultConfig() Config {
 		StatusAddress:            "127.0.0.1:8071",
 		ProvisionerStatusAddress: "127.0.0.1:3001",
 		Director:                 true,
-		LogLevel:                 "info",
+		Log:                      logging.DefaultConfig(),
 	}
 }
 

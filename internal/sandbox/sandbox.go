@@ -56,9 +56,9 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 	}
 	defer file.Close()
 
-	log, err := logging.New("sandbox", config.LogLevel, file)
+	log, err := logging.New("sandbox", config.Log, file)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s%w", Prefix, err)
 	}
 
 	keys, err := config.keys()

@@ -56,7 +56,7 @@ func withSecrets(name string) *wire.ProvisionRuntimeInput {
 func TestSecretsAreNeverStoredInClear(t *testing.T) {
 	log := &logBuffer{}
 
-	logger, err := logging.New("provisioner", "debug", log)
+	logger, err := logging.New("provisioner", logging.Config{Level: "debug", Format: logging.FormatJSON}, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,7 +89,7 @@ func runFloor() (err error) {
 		return err
 	}
 
-	log, err := logging.New("floor", "info", os.Stderr)
+	log, err := logging.New("floor", logging.DefaultConfig(), os.Stderr)
 	if err != nil {
 		return err
 	}

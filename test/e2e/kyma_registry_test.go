@@ -76,7 +76,7 @@ func newRestartEnv(t *testing.T) *restartEnv {
 func (r *restartEnv) run(kyma provisioner.Kyma, use func(c clusters)) {
 	r.Helper()
 
-	log, err := logging.New("provisioner", "debug", r.log)
+	log, err := logging.New("provisioner", logging.Config{Level: "debug", Format: logging.FormatJSON}, r.log)
 	if err != nil {
 		r.Fatal(err)
 	}

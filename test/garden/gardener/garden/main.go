@@ -43,7 +43,7 @@ func run(arguments []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 
-	log, err := logging.New("garden", "info", os.Stderr)
+	log, err := logging.New("garden", logging.DefaultConfig(), os.Stderr)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "garden:", err)
 		return exitFailure

@@ -1,0 +1,69 @@
+// Package buildinfo returns the version and commit of the running binary, as the Go toolchain recorded them. Builds need no linker flags: a
+// build in a clone of the repository records the tag and the commit by itself. Builds without the folder .git, in linked worktrees of Git, and
+// by `go test` record neither.
+package buildinfo
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	// unknownVersion is Go's version of a module that was built without version control.
+	unknownVersion = "(devel)"
+	unknownCommit  = "unknown"
+)
+
+// Info describes a binary. No field is empty.
+type Info struct {
+	// Version is the tag, such as v0.2.0, or Go's pseudo-version of a commit between tags. It ends with +dirty if the sources had
+	// uncommitted changes, and is (devel) if the toolchain recorded none.
+	Version string
+	// Commit is the full hash of the Git commit, or unknown.
+	Commit string
+	// Go is the version of the toolchain, such as go1.26.0.
+	Go string
+}
+
+// Read returns the description of the running binary.
+func Read() Info {
+	build, known := debug.ReadBuildInfo()
+	if !known {
+		build = &debug.BuildInfo{}
+	}
+
+	return of(build)
+}
+
+// of extracts the description from the record of the toolchain.
+func of(build *debug.BuildInfo) Info {
+	info := Info{Version: unknownVersion, Commit: unknownCommit, Go: runtime.Version()}
+	if build.Main.Version != "" {
+		info.Version = build.Main.Version
+	}
+
+	for _, setting := range build.Settings {
+		if setting.Key == "vcs.revision" {
+			info.Commit = setting.Value
+		}
+	}
+
+	return info
+}
+
+// String returns the description as one line, as --version prints it.
+func (i Info) String() string { return fmt.Sprintf("%s (commit %s, %s)", i.Version, i.Commit, i.Go) }
+
+// Metric returns a gauge with the value 1 and the description as labels. Queries join it with other metrics to compare versions.
+func (i Info) Metric() prometheus.Collector {
+	gauge := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "environment_broker_build_info", Help: "1, with the version and commit of the binary as labels.",
+		ConstLabels: prometheus.Labels{"version": i.Version, "commit": i.Commit, "go_version": i.Go},
+	})
+	gauge.Set(1)
+
+	return gauge
+}

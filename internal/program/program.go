@@ -1,0 +1,111 @@
+// Package program runs the commands that environment variables configure: it handles arguments, prints the help and the version, reads the
+// configuration, ends the program on signals, and returns its exit code.
+//
+// --help and --version need no configuration and start nothing. The help lists the variables from the configuration struct, so it cannot
+// differ from what the program reads. A new flag of a program is registered in its main package, by Program.Flags.
+package program
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/environment-broker/environment-broker/internal/buildinfo"
+	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+)
+
+// exitUsage is the exit code after arguments that the program does not understand, by the convention of shells.
+const exitUsage = 2
+
+// Program is a command with the configuration type Config. All fields except Flags are required.
+type Program[Config any] struct {
+	// Name is the name of the binary.
+	Name string
+	// About completes the sentence "NAME is …".
+	About string
+	// Prefix starts the names of the environment variables.
+	Prefix string
+	// Defaults holds the values of variables that are not set.
+	Defaults Config
+	// Flags registers flags in addition to --help and --version. Nil registers none.
+	Flags func(flags *flag.FlagSet)
+	// Run runs the program until it ends or the context ends. The context ends after SIGINT or SIGTERM.
+	Run func(ctx context.Context, settings Config) error
+}
+
+// Main runs the program with the arguments and the environment of the process, and returns the exit code: 0, 1 after an error, or 2 if the
+// arguments are invalid.
+func (p Program[Config]) Main() int {
+	return p.MainWith(os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
+}
+
+// MainWith is Main with the given arguments, without the name of the program, and the environment in the form of os.Environ. The help and the
+// version go to the output, errors to the other writer.
+func (p Program[Config]) MainWith(arguments, environment []string, output, failures io.Writer) int {
+	flags := flag.NewFlagSet(p.Name, flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // the errors of package flag come with the whole help
+	flags.Usage = func() {}
+	version := flags.Bool("version", false, "print version and commit, and exit")
+
+	if p.Flags != nil {
+		p.Flags(flags)
+	}
+
+	err := flags.Parse(arguments)
+
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		p.help(flags, output)
+
+		return 0
+	case err == nil && flags.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+
+	if err != nil {
+		fmt.Fprintf(failures, "%s: %v\nrun %s --help\n", p.Name, err, p.Name)
+
+		return exitUsage
+	}
+
+	if *version {
+		fmt.Fprintln(output, p.Name, buildinfo.Read())
+
+		return 0
+	}
+
+	return lifecycle.Main(func(ctx context.Context) error {
+		settings, err := config.Read(p.Prefix, p.Defaults, environment)
+		if err != nil {
+			return err
+		}
+
+		return p.Run(ctx, settings)
+	}, failures)
+}
+
+// help writes the usage, the flags, and all variables with their defaults and meanings.
+func (p Program[Config]) help(flags *flag.FlagSet, output io.Writer) {
+	fmt.Fprintf(output, "%s is %s.\n\nUsage: %s [flags]\n\nFlags:\n  --help\n    \tprint this help, and exit\n", p.Name, p.About, p.Name)
+
+	flags.VisitAll(func(each *flag.Flag) {
+		value, text := flag.UnquoteUsage(each)
+		fmt.Fprintf(output, "  %s\n    \t%s\n", strings.TrimSpace("--"+each.Name+" "+value), text)
+	})
+
+	fmt.Fprint(output, "\nEnvironment variables:\n")
+
+	for _, variable := range config.Variables(p.Prefix, p.Defaults) {
+		preset := ""
+		if variable.Default != "" {
+			preset = " (default " + variable.Default + ")"
+		}
+
+		fmt.Fprintf(output, "  %s%s\n    \t%s\n", variable.Name, preset, variable.Help)
+	}
+}

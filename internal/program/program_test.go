@@ -1,0 +1,99 @@
+package program_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"strings"
+	"testing"
+
+	"github.com/environment-broker/environment-broker/internal/program"
+)
+
+// settings is the configuration of the program under test.
+type settings struct {
+	Address string `env:"ADDRESS" help:"host and port"`
+	Limit   int    `env:"LIMIT"   help:"highest number"`
+}
+
+func TestMain(t *testing.T) {
+	cases := map[string]struct {
+		reason      string
+		arguments   []string
+		environment []string
+		wantCode    int
+		wantOutput  []string
+		wantError   string
+		wantRun     string
+	}{
+		"help": {
+			reason: "the help needs no valid configuration", arguments: []string{"--help"}, environment: []string{"APP_LIMIT=no"},
+			wantOutput: []string{
+				"demo is a test.", "--help", "--version", "--garden program\n    \tthe garden", "APP_ADDRESS (default here:1)\n    \thost and port",
+				"APP_LIMIT (default 0)",
+			},
+		},
+		"short help": {reason: "people also type -h", arguments: []string{"-h"}, wantOutput: []string{"Usage: demo [flags]"}},
+		"version": {
+			reason: "nor does the version", arguments: []string{"--version"}, environment: []string{"APP_LIMIT=no"},
+			wantOutput: []string{"demo (devel) (commit unknown, go1."},
+		},
+		"run": {reason: "the configuration comes from the environment", environment: []string{"APP_ADDRESS=there:2"}, wantRun: "there:2"},
+		"flag": {
+			reason: "a program can have flags of its own", arguments: []string{"--garden=g"}, wantRun: "here:1 g",
+		},
+		"invalid variable": {
+			reason: "the variable is named", environment: []string{"APP_LIMIT=no"}, wantCode: 1, wantError: "APP_LIMIT: the value is not a int",
+		},
+		"failure": {reason: "the error is written", environment: []string{"APP_ADDRESS=fail"}, wantCode: 1, wantRun: "fail", wantError: "broken\n"},
+		"unknown flag": {
+			reason: "nothing starts", arguments: []string{"--port"}, wantCode: 2,
+			wantError: "demo: flag provided but not defined: -port\nrun demo --help\n",
+		},
+		"argument": {
+			reason: "the programs have no subcommands", arguments: []string{"help"}, wantCode: 2,
+			wantError: "demo: unexpected argument \"help\"\nrun demo --help\n",
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var (
+				output, failures bytes.Buffer
+				garden, ran      string
+			)
+
+			demo := program.Program[settings]{
+				Name: "demo", About: "a test", Prefix: "APP_", Defaults: settings{Address: "here:1"},
+				Flags: func(flags *flag.FlagSet) { flags.StringVar(&garden, "garden", "", "the garden `program`") },
+				Run: func(_ context.Context, settings settings) error {
+					ran = strings.TrimSpace(settings.Address + " " + garden)
+					if settings.Address == "fail" {
+						return errors.New("broken")
+					}
+
+					return nil
+				},
+			}
+
+			if code := demo.MainWith(c.arguments, c.environment, &output, &failures); code != c.wantCode || ran != c.wantRun {
+				t.Errorf("%s: exit code %d after running %q, want %d after %q", c.reason, code, ran, c.wantCode, c.wantRun)
+			}
+
+			for _, want := range c.wantOutput {
+				if !strings.Contains(output.String(), want) {
+					t.Errorf("%s: want %q in\n%s", c.reason, want, output.String())
+				}
+			}
+
+			if c.wantOutput == nil && output.Len() > 0 {
+				t.Errorf("%s: the output is %q", c.reason, output.String())
+			}
+
+			if c.wantError == "" && failures.Len() > 0 || !strings.Contains(failures.String(), c.wantError) {
+				t.Errorf("%s: got the error %q, want %q", c.reason, failures.String(), c.wantError)
+			}
+		})
+	}
+}
