@@ -18,8 +18,10 @@ const dataVersion = 1
 type Data struct {
 	// Instance is the instance when the operation was accepted, later as the operation has changed it.
 	Instance Instance
-	// TargetSecret names the credentials of the infrastructure in Gardener.
-	TargetSecret string
+	// TargetSecret names the credentials of the infrastructure in Gardener. EarlierSecrets are those that the operations
+	// named which this one retries, if the configuration has changed since: their order may exist in the Provisioner.
+	TargetSecret   string
+	EarlierSecrets []string
 	// Provisioning is the ID of the operation that ordered the runtime, which is the order's idempotency key.
 	Provisioning string
 	// Ordered is the intent: it is stored before the order is sent for the first time, so that no crash leaves
@@ -38,6 +40,7 @@ type Data struct {
 type dataV1 struct {
 	Instance               Instance `json:"instance,omitzero"`
 	TargetSecret           string   `json:"targetSecret,omitempty"`
+	EarlierSecrets         []string `json:"earlierSecrets,omitempty"`
 	Provisioning           string   `json:"provisioning,omitempty"`
 	Ordered                bool     `json:"ordered,omitempty"`
 	ProvisionerOperationID string   `json:"provisionerOperationID,omitempty"`

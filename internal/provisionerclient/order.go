@@ -24,9 +24,28 @@ const maxRuntimeName = 36
 // of Gardener. The same instance always gives the same order, so that the Provisioner recognizes a repeated
 // call with the same IdempotencyKey.
 //
+// If another order holds the name of the cluster, the order is repeated with each of the earlier target secrets. An
+// operation that is retried after a change of the configuration thereby finds the runtime of its first order.
+//
 // The Kyma Provisioner cannot set the ranges of pods and services. If they are only the plan's defaults, the
 // order is repeated without them and Gardener chooses; if the user chose them, the error is failure.Permanent.
-func (c *Client) OrderRuntime(ctx context.Context, caller Caller, instance environment.Instance, targetSecret string) (Operation, error) {
+func (c *Client) OrderRuntime(ctx context.Context, caller Caller, instance environment.Instance, targetSecret string, earlier ...string,
+) (Operation, error) {
+	ordered, err := c.orderWith(ctx, caller, instance, targetSecret)
+
+	for _, secret := range earlier {
+		if !failure.Is(err, failure.Permanent) || failure.Of(err).Reason != failure.ReasonAlreadyExists {
+			break
+		}
+
+		ordered, err = c.orderWith(ctx, caller, instance, secret)
+	}
+
+	return ordered, err
+}
+
+// orderWith orders the runtime with the credentials of one target secret.
+func (c *Client) orderWith(ctx context.Context, caller Caller, instance environment.Instance, targetSecret string) (Operation, error) {
 	order, err := newOrder(instance, targetSecret)
 	if err != nil {
 		return Operation{}, err

@@ -32,6 +32,7 @@ var errLost = failure.New(failure.Transient, "the answer was lost")
 type runtimeOrder struct {
 	instance     environment.Instance
 	targetSecret string
+	earlier      []string
 }
 
 // fixture has the dependencies of the steps: a Provisioner with idempotency keys, and the rows of the broker. A fault can be
@@ -82,12 +83,13 @@ func (w *fixture) call(name string, effect func()) error {
 }
 
 func (w *fixture) OrderRuntime(_ context.Context, caller provisionerclient.Caller, instance environment.Instance, targetSecret string,
+	earlier ...string,
 ) (provisionerclient.Operation, error) {
 	if err := provisionerclient.CheckOrder(instance); err != nil {
 		return provisionerclient.Operation{}, err
 	}
 
-	w.order, w.callers = runtimeOrder{instance, targetSecret}, append(w.callers, caller)
+	w.order, w.callers = runtimeOrder{instance, targetSecret, earlier}, append(w.callers, caller)
 
 	if w.provision != nil {
 		return provisionerclient.Operation{}, w.provision

@@ -19,7 +19,7 @@ type Step = process.Step[environment.Data]
 // Provisioner removes runtimes, and repeats orders to find them. Its errors are of package failure.
 type Provisioner interface {
 	OrderRuntime(ctx context.Context, caller provisionerclient.Caller, instance environment.Instance, targetSecret string,
-	) (provisionerclient.Operation, error)
+		earlier ...string) (provisionerclient.Operation, error)
 	DeprovisionRuntime(ctx context.Context, caller provisionerclient.Caller, runtimeID string) (operationID string, err error)
 }
 

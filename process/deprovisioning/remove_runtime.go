@@ -72,7 +72,7 @@ func (s removeRuntime) findRuntime(ctx context.Context, operation Operation) (st
 		Tenant:         operation.Data.Instance.RuntimeTenant(),
 		SubAccount:     operation.Data.Instance.SubAccountID,
 		IdempotencyKey: operation.Data.Provisioning,
-	}, operation.Data.Instance, operation.Data.TargetSecret)
+	}, operation.Data.Instance, operation.Data.TargetSecret, operation.Data.EarlierSecrets...)
 
 	kind := s.kind()
 

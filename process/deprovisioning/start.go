@@ -26,6 +26,7 @@ func start(provisionings Provisionings) Step {
 			operation.Data.Provisioning = provisioning.Provisioning
 			operation.Data.Ordered = provisioning.Ordered
 			operation.Data.TargetSecret = provisioning.TargetSecret
+			operation.Data.EarlierSecrets = provisioning.EarlierSecrets
 			operation.Description = "Runtime is being removed"
 
 			return operation, 0, nil

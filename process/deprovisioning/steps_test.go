@@ -1,6 +1,7 @@
 package deprovisioning
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,8 +42,8 @@ func TestStartTakesOverTheProvisioning(t *testing.T) {
 		"ordered": {
 			"only the provisioning knows whether the order may have been sent, and with which values",
 			instance(),
-			environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"},
-			environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"},
+			environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "new", EarlierSecrets: []string{"old"}},
+			environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "new", EarlierSecrets: []string{"old"}},
 		},
 		"only the provisioning recorded the runtime": {
 			"the runtime was ordered after the removal was accepted",
@@ -191,11 +192,11 @@ func TestLostRuntimeIsFoundWithTheSameOrder(t *testing.T) {
 	w := newFixture(environment.Data{})
 	step := removeRuntime{provisioner: w, instances: w, waiter: w.waiter(), kind: ours}
 
-	data := environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"}
+	data := environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "new", EarlierSecrets: []string{"old"}}
 	first := done(t, step, newOperation(data))
 	again := done(t, step, newOperation(stored(t, first.Data)))
 
-	if w.order.targetSecret != "aws-account" || w.order.instance.ShootName != "c-1234567" {
+	if w.order.targetSecret != "new" || !slices.Equal(w.order.earlier, []string{"old"}) || w.order.instance.ShootName != "c-1234567" {
 		t.Errorf("the order differs: %+v", w.order)
 	}
 

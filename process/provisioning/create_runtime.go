@@ -38,7 +38,7 @@ func (s createRuntime) Run(ctx context.Context, operation Operation, log logrus.
 		Tenant:         instance.RuntimeTenant(),
 		SubAccount:     instance.SubAccountID,
 		IdempotencyKey: operation.Data.Provisioning,
-	}, instance, operation.Data.TargetSecret)
+	}, instance, operation.Data.TargetSecret, operation.Data.EarlierSecrets...)
 	if failure.Is(err, failure.Permanent) && failure.Of(err).Reason == failure.ReasonAlreadyExists {
 		return operation, 0, failure.Wrap(failure.Permanent, err, "a cluster named %q exists already: look for it in Gardener, "+
 			"remove it by hand if nobody needs it, then delete the instance and create it again", instance.ShootName).

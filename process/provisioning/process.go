@@ -16,11 +16,11 @@ type Operation = process.Operation[environment.Data]
 // Step is a step of the process.
 type Step = process.Step[environment.Data]
 
-// Provisioner orders runtimes. An order that is repeated with the same idempotency key returns the same runtime. The errors are
-// of package failure.
+// Provisioner orders runtimes. An order that is repeated with the same idempotency key returns the same runtime. The earlier
+// secrets find an order of the same runtime that named other credentials. The errors are of package failure.
 type Provisioner interface {
 	OrderRuntime(ctx context.Context, caller provisionerclient.Caller, instance environment.Instance, targetSecret string,
-	) (provisionerclient.Operation, error)
+		earlier ...string) (provisionerclient.Operation, error)
 }
 
 // Instances reads instances and records their runtimes. Its writes change nothing if the operation has lost its lease. The errors

@@ -2,6 +2,7 @@ package provisioning
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -10,12 +11,13 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// resolveTargetSecret chooses the Gardener credentials for the runtime, by provider. The first choice is stored and never
-// changes, because a repeated order with other credentials would be another order.
+// resolveTargetSecret chooses the Gardener credentials for the runtime, by provider. The choice never changes within an operation,
+// because an order that is repeated under its idempotency key must stay the same. A retry is a new operation with a key of its
+// own: it chooses again, so that it uses a corrected APP_TARGET_SECRETS.
 func resolveTargetSecret(secrets map[string]string) Step {
 	return process.StepFunc("Resolve_Target_Secret",
 		func(_ context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-			if operation.Data.TargetSecret == "" {
+			if chosen := operation.Data.TargetSecret; chosen == "" || operation.Data.Provisioning != operation.ID {
 				provider := operation.Data.Instance.Provider
 
 				secret, known := secrets[provider]
@@ -25,6 +27,9 @@ func resolveTargetSecret(secrets map[string]string) Step {
 				}
 
 				operation.Data.TargetSecret = secret
+				if chosen != "" && chosen != secret && !slices.Contains(operation.Data.EarlierSecrets, chosen) {
+					operation.Data.EarlierSecrets = append(operation.Data.EarlierSecrets, chosen)
+				}
 			}
 
 			return operation, 0, nil

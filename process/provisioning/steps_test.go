@@ -3,6 +3,7 @@ package provisioning
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 type runtimeOrder struct {
 	instance     environment.Instance
 	targetSecret string
+	earlier      []string
 }
 
 // fakeProvisioner is a Provisioner that creates one runtime for each idempotency key.
@@ -30,6 +32,7 @@ type fakeProvisioner struct {
 }
 
 func (f *fakeProvisioner) OrderRuntime(_ context.Context, caller provisionerclient.Caller, instance environment.Instance, targetSecret string,
+	earlier ...string,
 ) (provisionerclient.Operation, error) {
 	if f.err != nil {
 		return provisionerclient.Operation{}, f.err
@@ -39,7 +42,7 @@ func (f *fakeProvisioner) OrderRuntime(_ context.Context, caller provisionerclie
 		f.orders = map[string]runtimeOrder{}
 	}
 
-	f.orders[caller.IdempotencyKey] = runtimeOrder{instance, targetSecret}
+	f.orders[caller.IdempotencyKey] = runtimeOrder{instance, targetSecret, earlier}
 
 	return provisionerclient.Operation{ID: "operation-of-" + caller.IdempotencyKey, RuntimeID: "runtime-of-" + caller.IdempotencyKey}, nil
 }
@@ -197,6 +200,37 @@ func TestTargetSecretIsChosenOnce(t *testing.T) {
 	_, _, err := resolveTargetSecret(nil).Run(t.Context(), newOperation(), logging.Discard())
 	if !failure.Is(err, failure.Permanent) {
 		t.Errorf("a provider without credentials: got %v", err)
+	}
+}
+
+// TestRetryResolvesTheTargetSecretAgain runs the stage with the data of a failed operation, like a retry.
+func TestRetryResolvesTheTargetSecretAgain(t *testing.T) {
+	provisioner, instances := &fakeProvisioner{}, &fakeInstances{instance: instance()}
+	retry := func(data environment.Data, secret string) Operation {
+		operation := process.NewOperation(process.Record{ID: "op-2", InstanceID: "instance-1"}, data, began)
+		for range 2 { // the second run repeats the order of the first
+			operation.Data.Instance = instance()
+			operation = runStage(t, operation, resolveTargetSecret(map[string]string{"aws": secret}),
+				createRuntime{provisioner: provisioner, instances: instances})
+			secret = "changed during the retry"
+		}
+
+		return operation
+	}
+
+	failed := environment.Data{Instance: instance(), Provisioning: "op-1", Ordered: true, TargetSecret: "wrong"}
+
+	if got := retry(failed, "right").Data; got.TargetSecret != "right" || !slices.Equal(got.EarlierSecrets, []string{"wrong"}) {
+		t.Errorf("a retry uses %q and remembers %q, want the corrected configuration", got.TargetSecret, got.EarlierSecrets)
+	}
+
+	want := runtimeOrder{instance(), "right", []string{"wrong"}}
+	if diff := cmp.Diff(want, provisioner.orders["op-2"], cmp.AllowUnexported(runtimeOrder{})); diff != "" {
+		t.Errorf("the order of the retry, -want +got:\n%s", diff)
+	}
+
+	if got := retry(failed, "wrong").Data; got.TargetSecret != "wrong" || len(got.EarlierSecrets) != 0 {
+		t.Errorf("an unchanged configuration gives %q, earlier %q", got.TargetSecret, got.EarlierSecrets)
 	}
 }
 

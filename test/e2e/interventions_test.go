@@ -95,6 +95,60 @@ func TestCanceledCreationIsRetried(t *testing.T) {
 	e.WantGone("canceled")
 }
 
+// TestRetryUsesTheCorrectedTargetSecret orders a runtime with credentials that do not exist in Gardener. The retry after a restart
+// with a corrected configuration succeeds.
+func TestRetryUsesTheCorrectedTargetSecret(t *testing.T) {
+	t.Parallel()
+
+	e := start(t, harness.SQLite, 200*time.Millisecond, func(settings *broker.Config, _ *provisioner.Config) {
+		settings.TargetSecrets = map[string]string{"aws": "nosuch"}
+	})
+
+	failed := e.Create("corrected", harness.PlanAWS)
+	e.WantFailed("corrected", "nosuch")
+	e.restartWith("aws", "aws")
+	e.interveneAndWait("retry", failed, "the configuration was corrected")
+	e.WantSucceeded("corrected")
+
+	if shoots := e.shoots(); len(shoots) != 1 || *shoots[0].Spec.CredentialsBindingName != "aws" {
+		t.Errorf("the retry left %d Shoots with the credentials %+v", len(shoots), shoots)
+	}
+}
+
+// TestRetryFindsTheRuntimeOfTheFormerTargetSecret changes the credentials while the runtime of a canceled creation is still being
+// created. The retry continues with that runtime, and its deletion leaves none.
+func TestRetryFindsTheRuntimeOfTheFormerTargetSecret(t *testing.T) {
+	t.Parallel()
+
+	e := start(t, harness.SQLite, 200*time.Millisecond)
+	e.faults(harness.StuckClusters())
+
+	operation := e.Create("running", harness.PlanAWS)
+	e.Until("the Shoot", func() bool { return len(e.shoots()) == 1 })
+	e.intervene("cancel", operation, "the configuration is to change")
+	e.WantFailed("running", "canceled")
+
+	e.restartWith("aws", "another")
+	e.intervene("retry", operation, "the configuration has changed")
+	e.faults(nil)
+	e.WantSucceeded("running")
+
+	if shoots := e.shoots(); len(shoots) != 1 || *shoots[0].Spec.CredentialsBindingName != "aws" {
+		t.Errorf("the retry left %d Shoots with the credentials %+v", len(shoots), shoots)
+	}
+
+	e.Delete("running", harness.PlanAWS)
+	e.WantGone("running")
+}
+
+// restartWith restarts the broker with the target secret of the provider.
+func (e *env) restartWith(provider, secret string) {
+	e.Helper()
+	e.services.Settings.TargetSecrets = map[string]string{provider: secret}
+	e.services.Broker.Stop()
+	e.startBroker()
+}
+
 // TestDeletionDuringARetry deletes an instance whose failed creation is being retried.
 func TestDeletionDuringARetry(t *testing.T) {
 	t.Parallel()
