@@ -4,7 +4,7 @@
 //
 // A loaded catalog is consistent: every plan can be ordered without parameters, each default lies within its
 // bounds, and all references between files are valid. A catalog never changes after loading; a reload replaces
-// it, and requests in progress keep the plan that they have. The package knows no database and no running
+// it, and requests in progress keep the plan that they have. The package reads neither databases nor
 // clusters, so the same order with the same files always gives the same result.
 //
 // A new plan is a file in plans/, a new provider one in providers/. A new parameter needs a schema in

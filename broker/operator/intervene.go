@@ -150,7 +150,7 @@ func (a *api) recordIntervention(ctx context.Context, tx storage.Tx, name string
 	return a.Recorder.Record(ctx, tx, entry)
 }
 
-// readIntervention reads and checks the request. Beside an error it returns the fields read so far, for the
+// readIntervention reads and checks the request. With an error, it also returns the fields read so far, for the
 // log.
 func (a *api) readIntervention(r *http.Request) (intervention, error) {
 	wanted := intervention{by: cmp.Or(auth.FromContext(r.Context()).Name, anonymous), now: a.Clock.Now()}

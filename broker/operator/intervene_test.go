@@ -92,7 +92,7 @@ func TestRetry(t *testing.T) {
 
 			kept := read[operatorapi.Operation](b, b.do("viewer", "GET", "/operations/"+former))
 			if kept.State != operatorapi.OperationState(c.state) || b.woken != woken+1 {
-				b.Errorf("%s\nthe former operation is %s, the engine was woken %d times", c.reason, kept.State, b.woken-woken)
+				b.Errorf("%s\nthe original operation is %s, the engine was woken %d times", c.reason, kept.State, b.woken-woken)
 			}
 		}
 	})

@@ -59,8 +59,8 @@ func (a *api) cancel(ctx context.Context, tx storage.Tx, wanted intervention) (s
 }
 
 // retry accepts a new operation, which continues a failed or canceled one with a copy of its data. If the
-// request names the step at which the former operation ended, the new operation skips the step. Steps that the
-// former operation skipped stay skipped.
+// request names the step at which the original operation ended, the new operation skips the step. Steps that the
+// original operation skipped stay skipped.
 func (a *api) retry(ctx context.Context, tx storage.Tx, wanted intervention) (string, error) {
 	former, err := a.Operations.Get(ctx, tx, wanted.operationID)
 	if err != nil {

@@ -87,7 +87,7 @@ func TestKeyRotation(t *testing.T) {
 		}
 
 		if err := json.NewDecoder(response.Body).Decode(&list); err != nil || response.StatusCode != http.StatusOK || list.Count != 1 {
-			t.Errorf("without the former key the instance is unreadable: %d, %d found, %v", response.StatusCode, list.Count, err)
+			t.Errorf("without the old key the instance is unreadable: %d, %d found, %v", response.StatusCode, list.Count, err)
 		}
 	})
 }

@@ -207,7 +207,7 @@ func (r rows) dataOf(ctx context.Context, operationID string) (environment.Data,
 	return data, nil
 }
 
-// explain converts an error of the database to package failure. The subject names the rows. Nil stays nil.
+// explain converts an error of the database to a failure.Error. The subject names the rows. It returns nil for nil.
 func explain(err error, subject string) error {
 	switch {
 	case err == nil:

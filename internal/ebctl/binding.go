@@ -26,7 +26,7 @@ func newBindingCreateCommand(session *session) *cobra.Command {
 		Long: "Grant temporary access to the cluster through a ServiceAccount of its own.\n\n" +
 			"INSTANCE is an ID or a name. With --id, the command is idempotent.",
 		Example: "  ebctl binding create my-runtime --role edit --expires-in 1h --output-file my-runtime.yaml\n" +
-			"  ebctl binding create my-runtime --rotate FORMER_BINDING",
+			"  ebctl binding create my-runtime --rotate OLD_BINDING_ID",
 		PreRunE: func(*cobra.Command, []string) error {
 			if lifetime%time.Second != 0 {
 				return usage("--expires-in must be whole seconds")

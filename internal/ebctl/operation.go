@@ -159,7 +159,7 @@ func newOperationRetryCommand(session *session) *cobra.Command {
 	command := newInterventionCommand(session, intervention, cobra.Command{
 		Short: "Retry an operation that failed or was canceled",
 		Long: "Retry an operation that failed or was canceled.\n\n" +
-			"The retry is a new operation with an ID of its own. It continues where the former operation ended." + helpAudited,
+			"The retry is a new operation with an ID of its own. It continues where the previous operation ended." + helpAudited,
 	})
 	command.Flags().StringVar(&intervention.Step, "skip", "",
 		"skip the step at which the operation failed; 'ebctl operation explain' shows whether it is skippable")

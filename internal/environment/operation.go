@@ -19,7 +19,7 @@ const (
 	// KindSuspend removes the runtime and keeps the instance; KindResume creates the runtime again.
 	KindSuspend = "suspend"
 	KindResume  = "resume"
-	// KindBind and KindUnbind have queues of their own: they run beside the operations of the instance.
+	// KindBind and KindUnbind have queues of their own: they run concurrently with the operations of the instance.
 	KindBind   = "bind"
 	KindUnbind = "unbind"
 )

@@ -17,7 +17,7 @@ func TestReencrypt(t *testing.T) {
 	}
 
 	if plain, err := ring(t, next).Open(sealed, place); err != nil || string(plain) != hush {
-		t.Errorf("without the former key it opens as %q, %v", plain, err)
+		t.Errorf("without the old key it opens as %q, %v", plain, err)
 	}
 
 	if again, err := keys.Reencrypt(sealed, place); err != nil || again != sealed {

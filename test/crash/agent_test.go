@@ -51,7 +51,7 @@ func (a *agents) connection() agentConnection {
 	return state
 }
 
-// advance changes the agent's connection as it would have changed by now. The caller holds the mutex.
+// advance brings the agent's connection to the state that it would have reached by now. The caller holds the mutex.
 func (a *agents) advance() {
 	if a.version == 0 || time.Since(a.connectingSince) < connectTime || a.current != nil && a.current.State == agent.Synchronized {
 		return

@@ -156,7 +156,7 @@ func rules() []rule {
 		},
 		{
 			failedAs(environment.KindUpdate),
-			"Or send another update; until then, the instance keeps its former parameters: " +
+			"Or send another update; until then, the instance keeps its previous parameters: " +
 				"ebctl instance update {instance} --parameters JSON",
 		},
 		{
@@ -165,7 +165,7 @@ func rules() []rule {
 		},
 		{
 			failedAs(environment.KindResume),
-			"Or resume the instance again, or suspend it: ebctl instance resume {instance}, ebctl instance suspend {instance}",
+			"Or resume the instance again (ebctl instance resume {instance}) or suspend it (ebctl instance suspend {instance})",
 		},
 	}
 }

@@ -178,7 +178,7 @@ func TestOf(t *testing.T) {
 			advice: []string{
 				"After fixing the cause, continue at the failed step: ebctl operation retry op --reason REASON",
 				"Or continue without the failed step: ebctl operation retry op --skip Register --reason REASON",
-				"Or send another update; until then, the instance keeps its former parameters: ebctl instance update i --parameters JSON",
+				"Or send another update; until then, the instance keeps its previous parameters: ebctl instance update i --parameters JSON",
 			},
 		},
 		"FailedSuspension": {

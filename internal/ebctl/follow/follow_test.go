@@ -140,7 +140,7 @@ func TestFollow(t *testing.T) {
 			limit:   1500 * time.Millisecond,
 			asked:   []time.Duration{0, second},
 			shown:   []shown{{0, "in progress", ""}, {second, "in progress", ""}, {1500 * time.Millisecond, "in progress", ""}},
-			err:     "operation op has not ended after 1.5s and continues",
+			err:     "gave up waiting for operation op after 1.5s; the operation continues",
 		},
 		"LastingError": {
 			reason:  "a permanent error ends the wait",

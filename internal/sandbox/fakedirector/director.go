@@ -39,7 +39,7 @@ type Options struct {
 	// ConnectorURL is the address in one-time tokens, by default that of the constants. Nothing listens there: agents call
 	// Connect.
 	ConnectorURL string
-	// File, if set, keeps the registered runtimes over restarts.
+	// File, if set, is the path of the file in which registered runtimes survive restarts.
 	File string
 	// Now is the clock, by default that of the system.
 	Now func() time.Time

@@ -47,7 +47,8 @@ type Options struct {
 	Kinds  []Kind
 	// Dir is the folder of the files, which belongs to this server alone. Open creates a missing folder.
 	Dir string
-	// Version returns the version of Kubernetes that the server reports, such as 1.35.4. An empty version is unknown.
+	// Version returns the version of Kubernetes that the server reports, such as 1.35.4. An empty string means that the
+	// version is unknown: /version then reports no numbers.
 	Version func(ctx context.Context) string
 	// Admit completes and checks a change before it is stored. old is nil for a creation, object is nil for the removal of an object that has
 	// no finalizers left. Admit may modify object, not old, and may raise the generation. objects reads the present state; a client of the
@@ -103,8 +104,8 @@ type object struct {
 // MarshalJSON implements json.Marshaler.
 func (o object) MarshalJSON() ([]byte, error) { return o.content, nil }
 
-// Open reads the objects of a server from its folder. A file that cannot be decoded is an error, or its object would be lost silently. One
-// process may use a folder at a time; the server does not lock it.
+// Open reads the objects of a server from its folder. It fails for a file that it cannot decode, rather than
+// losing the object silently. Only one process may use a folder at a time; the server does not lock the folder.
 func Open(options Options) (*Server, error) {
 	s := &Server{
 		options:   options,

@@ -186,7 +186,7 @@ func (s *Server) issueToken(
 }
 
 // loadTokenKey reads the key that signs tokens, or creates it. All runtimes share the key: the audience of a token names its
-// runtime. Tokens stay valid over restarts.
+// runtime. Tokens stay valid across restarts.
 func loadTokenKey(dir string) ([]byte, error) {
 	path := filepath.Join(dir, tokenKeyFile)
 	key, err := os.ReadFile(path)

@@ -14,7 +14,7 @@ import (
 // Own starts a kube-apiserver for each runtime. Runtimes are as isolated as real clusters. It is safe for concurrent use.
 type Own struct {
 	config Config
-	// starts limits the concurrent starts to the number of cores: each start keeps a core busy for some seconds, and too many at
+	// starts limits the concurrent starts to the number of cores: each start keeps a core busy for a few seconds, and too many at
 	// once exceed the limit for readiness.
 	starts chan struct{}
 

@@ -94,7 +94,7 @@ func (c *ControlPlane) startKubernetes(ctx context.Context) error {
 }
 
 // startGardener starts Gardener's API server, with its default admission plugins, and registers its groups. It returns when
-// kube-apiserver serves them: a registered group may be unavailable for some seconds.
+// kube-apiserver serves them: a registered group may be unavailable for a few seconds.
 func (c *ControlPlane) startGardener(ctx context.Context) error {
 	number, err := c.config.Ports.Port(gardenerName)
 	if err != nil {
