@@ -17,6 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/tenancy"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/instances"
@@ -182,6 +183,8 @@ func (a *api) runtime(listed instances.Listed) operatorapi.Runtime {
 		DashboardURL:     instance.DashboardURL,
 
 		SubscriptionAccountID: instance.SubscriptionAccountID,
+		ProvisionerTenant:     labelUnlessSame(instance.RuntimeTenant()),
+		ProvisionerSubAccount: labelUnlessSame(instance.SubAccountID),
 		MaintenanceVersion:    instance.MaintenanceVersion,
 		Status: operatorapi.RuntimeStatus{
 			State:         stateOf(newest),
@@ -193,6 +196,15 @@ func (a *api) runtime(listed instances.Listed) operatorapi.Runtime {
 			LastOperation: a.operation(newest),
 		},
 	}
+}
+
+// labelUnlessSame returns the form of an account's ID that the Provisioner uses, or "" if that is the ID itself.
+func labelUnlessSame(id string) string {
+	if tenancy.Original(id) == "" {
+		return ""
+	}
+
+	return tenancy.Label(id)
 }
 
 // instance returns the instance in the path, with its decrypted request. With an error it returns an instance

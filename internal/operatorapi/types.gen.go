@@ -293,6 +293,12 @@ type Runtime struct {
 	Parameters any    `json:"parameters,omitempty,omitzero"`
 	Provider   string `json:"provider"`
 
+	// ProvisionerSubAccount The label subaccount of the Shoot. Present only if the subaccount's ID cannot be a label.
+	ProvisionerSubAccount string `json:"provisionerSubAccount,omitempty,omitzero"`
+
+	// ProvisionerTenant The tenant under which the Provisioner knows the runtime, also the label account of the Shoot. Present only if the account's ID cannot be a label.
+	ProvisionerTenant string `json:"provisionerTenant,omitempty,omitzero"`
+
 	// Region The provider's name of the region.
 	Region string `json:"region"`
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/graphqlclient"
+	"github.com/environment-broker/environment-broker/internal/tenancy"
 )
 
 // maxAnswer is the longest answer that is read, in bytes.
@@ -46,7 +47,11 @@ func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, respon
 	answer, err := graphqlclient.Send(limited, c.client, graphqlclient.Request{
 		URL: c.url, Body: body, MaxBytes: maxAnswer, Confidential: c.confidential,
 		Header: map[string]string{
-			"tenant": c.caller.Tenant, "sub-account": c.caller.SubAccount, "Idempotency-Key": c.caller.IdempotencyKey,
+			"tenant":                         tenancy.Label(c.caller.Tenant),
+			"sub-account":                    tenancy.Label(c.caller.SubAccount),
+			"Idempotency-Key":                c.caller.IdempotencyKey,
+			tenancy.HeaderOriginalTenant:     tenancy.EncodeOriginal(c.caller.Tenant),
+			tenancy.HeaderOriginalSubAccount: tenancy.EncodeOriginal(c.caller.SubAccount),
 		},
 	})
 	if err != nil {

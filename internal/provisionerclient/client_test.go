@@ -111,9 +111,30 @@ func TestOptionalHeaders(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for _, name := range []string{"Sub-Account", "Idempotency-Key"} {
+	for _, name := range []string{"Sub-Account", "Idempotency-Key", "Original-Tenant", "Original-Sub-Account"} {
 		if values, sent := got.header[name]; sent {
 			t.Errorf("header %s is sent without a value: got %q", name, values)
+		}
+	}
+}
+
+// TestOwnerThatCannotBeALabel checks the headers of a tenant that Gardener would refuse as a label, as Kyma Provisioner would pass
+// it on.
+func TestOwnerThatCannotBeALabel(t *testing.T) {
+	t.Parallel()
+
+	client, got := playProvisioner(t, http.StatusOK, `{"data": {"result": "op-1"}}`)
+
+	if _, err := client.DeprovisionRuntime(t.Context(), provisionerclient.Caller{Tenant: "-", SubAccount: "a b"}, "rt-1"); err != nil {
+		t.Fatal(err)
+	}
+
+	for name, want := range map[string]string{
+		"Tenant": "sha256-3973e022e93220f9212c18d0d0c543ae", "Sub-Account": "sha256-c8687a08aa5d6ed2044328fa6a697ab8",
+		"Original-Tenant": "-", "Original-Sub-Account": "a+b",
+	} {
+		if value := got.header.Get(name); value != want {
+			t.Errorf("header %s: got %q, want %q", name, value, want)
 		}
 	}
 }

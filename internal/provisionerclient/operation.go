@@ -16,7 +16,8 @@ const (
 
 // Caller identifies the tenant on whose behalf a change is ordered.
 type Caller struct {
-	// Tenant owns the runtime. The Provisioner does not find runtimes of other tenants.
+	// Tenant owns the runtime. The Provisioner does not find runtimes of other tenants. The client sends its label, see package
+	// tenancy, which also Kyma Provisioner can use, and the ID itself in a header of its own.
 	Tenant string
 	// SubAccount may be empty.
 	SubAccount string

@@ -68,7 +68,7 @@ func (s connect) Run(ctx context.Context, op operation.Operation, log logrus.Fie
 func (o Options) configure(ctx context.Context, op operation.Operation, at Place, over Agent) error {
 	runtime := op.Data.Runtime
 
-	token, err := o.Tokens.OneTimeToken(ctx, runtime.Tenant, runtime.ID)
+	token, err := o.Tokens.OneTimeToken(ctx, runtime.Account(), runtime.ID)
 	if err != nil {
 		return err
 	}
@@ -78,6 +78,6 @@ func (o Options) configure(ctx context.Context, op operation.Operation, at Place
 	}
 
 	return o.Clusters.ConfigureAgent(ctx, at, Configuration{
-		Token: token, RuntimeID: runtime.ID, Tenant: runtime.Tenant, WrittenBy: op.ID, Replaces: over.Replaces, Over: over.Version,
+		Token: token, RuntimeID: runtime.ID, Tenant: runtime.Account(), WrittenBy: op.ID, Replaces: over.Replaces, Over: over.Version,
 	})
 }

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/tenancy"
 	"github.com/environment-broker/environment-broker/provisioner/orders"
 )
 
@@ -23,20 +23,17 @@ const (
 // maxIdempotencyKey is the maximum length of an idempotency key in characters.
 const maxIdempotencyKey = 255
 
-// queryingCaller reads the caller of a query from the headers. It trusts them: package service requires an authorized client.
+// queryingCaller reads the caller of a query from the headers. IDs that cannot be labels of a Shoot are replaced by their labels,
+// so all checks of the owner compare the same form. It trusts the headers: package service requires an authorized client.
 func queryingCaller(ctx context.Context) (orders.Caller, error) {
 	headers := graphql.GetOperationContext(ctx).Headers
-	caller := orders.Caller{Tenant: headers.Get(HeaderTenant), SubAccount: headers.Get(HeaderSubAccount)}
+
+	var caller orders.Caller
+	caller.Tenant, caller.OriginalTenant = tenancy.Read(headers, HeaderTenant, tenancy.HeaderOriginalTenant)
+	caller.SubAccount, caller.OriginalSubAccount = tenancy.Read(headers, HeaderSubAccount, tenancy.HeaderOriginalSubAccount)
 
 	if caller.Tenant == "" {
 		return orders.Caller{}, invalid("the header %s is missing: it names the account", HeaderTenant)
-	}
-
-	// The tenant and the subaccount become labels of the Shoot.
-	for _, header := range []string{HeaderTenant, HeaderSubAccount} {
-		if problems := validation.IsValidLabelValue(headers.Get(header)); len(problems) > 0 {
-			return orders.Caller{}, invalid("the header %s cannot be used as a label: %s", header, problems[0])
-		}
 	}
 
 	return caller, nil

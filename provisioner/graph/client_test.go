@@ -3,6 +3,7 @@ package graph_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/internal/tenancy"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
@@ -96,6 +98,38 @@ func TestClient(t *testing.T) {
 			Name: "eu-central-1a", WorkerCIDR: "10.250.0.0/19", PublicCIDR: "10.250.32.0/20", InternalCIDR: "10.250.48.0/20",
 		}},
 	}, gotInput.ClusterConfig.GardenerConfig.ProviderSpecificConfig.AWSConfig, nil)
+}
+
+// TestOwnersThatCannotBeLabels checks that the server sees the same owner from the client, which sends the label, and from another
+// broker, which sends the ID.
+func TestOwnersThatCannotBeLabels(t *testing.T) {
+	t.Parallel()
+
+	var got []orders.Caller
+
+	fake := runtimes{deprovision: func(caller orders.Caller, _ string) (string, error) {
+		got = append(got, caller)
+
+		return "op-1", nil
+	}}
+
+	long := strings.Repeat("ü", 64)
+	want := orders.Caller{
+		Tenant: "sha256-3973e022e93220f9212c18d0d0c543ae", SubAccount: tenancy.Label(long), OriginalTenant: "-", OriginalSubAccount: long,
+	}
+
+	_, err := clientOf(t, fake).DeprovisionRuntime(t.Context(), provisionerclient.Caller{Tenant: "-", SubAccount: long}, "rt-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	post(t, startServer(t, fake), exchange{
+		query: `mutation { deprovisionRuntime(id: "rt-1") }`, headers: map[string]string{"tenant": "-", "sub-account": long},
+	})
+
+	if diff := cmp.Diff([]orders.Caller{want, want}, got); diff != "" {
+		t.Errorf("callers: -want +got:\n%s", diff)
+	}
 }
 
 func TestClientErrors(t *testing.T) {

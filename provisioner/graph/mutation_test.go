@@ -114,18 +114,6 @@ func TestRefusedMutations(t *testing.T) {
 			query:  `mutation { result: deprovisionRuntime(id: "rt-1") }`, data: "null",
 			message: headless,
 		},
-		"TenantNoLabel": {
-			reason:  "The tenant must be a valid value of a label.",
-			query:   provision,
-			headers: map[string]string{"tenant": strings.Repeat("a", 64)},
-			message: "the header tenant cannot be used as a label: must be no more than 63 bytes",
-		},
-		"SubAccountNoLabel": {
-			reason:  "The subaccount must be a valid value of a label.",
-			query:   provision,
-			headers: map[string]string{"tenant": "acme", "sub-account": strings.Repeat("a", 64)},
-			message: "the header sub-account cannot be used as a label: must be no more than 63 bytes",
-		},
 		"KeyTooLong": {
 			reason:  "The idempotency key has a limit.",
 			query:   provision,

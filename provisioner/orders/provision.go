@@ -106,8 +106,9 @@ func (s *Service) prepare(ctx context.Context, caller Caller, order spec.Runtime
 	}
 
 	runtime := runtimes.Runtime{
-		Tenant:        caller.Tenant,
-		SubAccount:    caller.SubAccount,
+		Tenant:         caller.Tenant,
+		SubAccount:     caller.SubAccount,
+		OriginalTenant: caller.OriginalTenant, OriginalSubAccount: caller.OriginalSubAccount,
 		ShootName:     order.ClusterConfig.GardenerConfig.Name,
 		ProvisionedBy: uuid.NewString(),
 		Configuration: configuration,
@@ -125,7 +126,7 @@ func (s *Service) prepare(ctx context.Context, caller Caller, order spec.Runtime
 	}
 
 	registered := registration.Order{
-		Tenant: caller.Tenant, Key: caller.IdempotencyKey, ShootName: runtime.ShootName,
+		Tenant: runtime.Account(), Key: caller.IdempotencyKey, ShootName: runtime.ShootName,
 		Name: order.Metadata.Name, Labels: order.Metadata.Labels,
 	}
 	if order.Metadata.Description != nil {

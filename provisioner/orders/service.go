@@ -24,10 +24,12 @@ import (
 
 // Caller identifies the client of a request.
 type Caller struct {
-	// Tenant is the account. It is never empty and fits into a Kubernetes label.
+	// Tenant is the label of the account's ID, see package tenancy. It is never empty.
 	Tenant string
-	// SubAccount may be empty. It fits into a Kubernetes label.
+	// SubAccount is the label of the subaccount's ID. It may be empty.
 	SubAccount string
+	// OriginalTenant and OriginalSubAccount are the IDs themselves if they cannot be labels, else "".
+	OriginalTenant, OriginalSubAccount string
 	// IdempotencyKey makes a mutation safe to repeat. It may be empty and has at most 255 characters.
 	IdempotencyKey string
 }

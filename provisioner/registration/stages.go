@@ -73,7 +73,7 @@ func (s describe) Run(ctx context.Context, op operation.Operation, _ logrus.Fiel
 
 	change := director.Change{Labels: labels, Condition: director.Provisioning}
 
-	return op, 0, s.director.Update(ctx, runtime.Tenant, runtime.ID, change)
+	return op, 0, s.director.Update(ctx, runtime.Account(), runtime.ID, change)
 }
 
 // reportConnected is the step of the stage Connected.
@@ -87,7 +87,7 @@ func (s reportConnected) Run(ctx context.Context, op operation.Operation, _ logr
 ) (operation.Operation, time.Duration, error) {
 	runtime := op.Data.Runtime
 
-	return op, 0, s.director.Update(ctx, runtime.Tenant, runtime.ID, director.Change{Condition: director.Connected})
+	return op, 0, s.director.Update(ctx, runtime.Account(), runtime.ID, director.Change{Condition: director.Connected})
 }
 
 // unregister is the step of the stage Forgotten.
@@ -99,5 +99,5 @@ func (unregister) Name() string { return "Unregister_Runtime" }
 // Run implements process.Step. A repeated call succeeds, because unregistering an unknown runtime is not an error.
 func (s unregister) Run(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
-	return op, 0, s.director.Unregister(ctx, op.Data.Runtime.Tenant, op.Data.Runtime.ID)
+	return op, 0, s.director.Unregister(ctx, op.Data.Runtime.Account(), op.Data.Runtime.ID)
 }

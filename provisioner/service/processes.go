@@ -126,7 +126,11 @@ func shootBuilder(config Config, files ShootFiles) func(runtime runtimes.Runtime
 			OperationID: operationID,
 			Tenant:      runtime.Tenant,
 			SubAccount:  runtime.SubAccount,
-			Config:      order.ClusterConfig.GardenerConfig,
+
+			OriginalTenant:     runtime.OriginalTenant,
+			OriginalSubAccount: runtime.OriginalSubAccount,
+
+			Config: order.ClusterConfig.GardenerConfig,
 		}, options)
 	}
 }

@@ -152,9 +152,11 @@ type Runtime struct {
 	// ID identifies the owner of the Shoot, and OperationID the operation that writes it.
 	ID          string
 	OperationID string
-	// Tenant and SubAccount become labels, so they must be valid values of labels.
-	Tenant     string
-	SubAccount string
+	// Tenant and SubAccount become labels, so they must be valid values of labels. The originals become annotations unless empty.
+	Tenant             string
+	SubAccount         string
+	OriginalTenant     string
+	OriginalSubAccount string
 	// Config is the order of the cluster. Build does not change it.
 	Config *spec.Cluster
 }
@@ -194,7 +196,11 @@ const (
 	AnnotationLicenceType       = "kcp.provisioner.kyma-project.io/licence-type"
 	AnnotationLegacyRuntimeID   = "compass.provisioner.kyma-project.io/runtime-id"
 	AnnotationLegacyOperationID = "compass.provisioner.kyma-project.io/operation-id"
-	AnnotationAuditLogTenant    = "custom.shoot.sapcloud.io/subaccountId"
+	// AnnotationAccount and AnnotationSubAccount have the IDs of the owner that cannot be labels.
+	AnnotationAccount    = "provisioner.environment-broker.io/account"
+	AnnotationSubAccount = "provisioner.environment-broker.io/subaccount"
+
+	AnnotationAuditLogTenant = "custom.shoot.sapcloud.io/subaccountId"
 )
 
 // metadata returns the name, labels and annotations of the Shoot. Steps check AnnotationRuntimeID before they change a Shoot:
@@ -218,6 +224,14 @@ func metadata(runtime Runtime, options Options) metav1.ObjectMeta {
 
 	if licence := given(runtime.Config.LicenceType); licence != nil {
 		meta.Annotations[AnnotationLicenceType] = *licence
+	}
+
+	if runtime.OriginalTenant != "" {
+		meta.Annotations[AnnotationAccount] = runtime.OriginalTenant
+	}
+
+	if runtime.OriginalSubAccount != "" {
+		meta.Annotations[AnnotationSubAccount] = runtime.OriginalSubAccount
 	}
 
 	if options.AuditLogTenant != "" {

@@ -186,6 +186,29 @@ func TestFieldsOfAShoot(t *testing.T) {
 	}
 }
 
+// TestOriginalOwner verifies that the IDs of owners that cannot be labels are annotations.
+func TestOriginalOwner(t *testing.T) {
+	t.Parallel()
+
+	runtime := runtimeOf(awsOrder())
+
+	objects, err := shoot.Build(runtime, shoot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	plain := len(objects.Shoot.Annotations)
+
+	runtime.OriginalTenant, runtime.OriginalSubAccount = "-", "a b"
+	if objects, err = shoot.Build(runtime, shoot.Options{}); err != nil {
+		t.Fatal(err)
+	}
+
+	if got := objects.Shoot.Annotations; len(got) != plain+2 || got[shoot.AnnotationAccount] != "-" || got[shoot.AnnotationSubAccount] != "a b" {
+		t.Errorf("got the annotations %v, want both IDs among them and no empty ones before", got)
+	}
+}
+
 // TestPageHasEveryField verifies that the table of docs/operator/shoots.md contains every field of the schema.
 func TestPageHasEveryField(t *testing.T) {
 	t.Parallel()

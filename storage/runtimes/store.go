@@ -1,6 +1,7 @@
 package runtimes
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
@@ -17,9 +18,13 @@ var migrations embed.FS
 // Runtime is a cluster that was ordered from the Provisioner. Operations store it in their payload under these JSON names, which
 // never change.
 type Runtime struct {
-	ID         string `json:"id"`
+	ID string `json:"id"`
+	// Tenant and SubAccount are the labels of the owner's IDs, see package tenancy. Owners are compared by Tenant.
 	Tenant     string `json:"tenant"`
 	SubAccount string `json:"subAccount"`
+	// OriginalTenant and OriginalSubAccount are the IDs themselves if they cannot be labels, else "".
+	OriginalTenant     string `json:"originalTenant,omitempty"`
+	OriginalSubAccount string `json:"originalSubAccount,omitempty"`
 	// ShootName is unique among the runtimes that are not deleted.
 	ShootName string `json:"shootName"`
 	// ProvisionedBy is the ID of the operation that was accepted with the runtime.
@@ -30,6 +35,9 @@ type Runtime struct {
 	// DeletedAt is when an operation found the cluster gone, or zero.
 	DeletedAt time.Time `json:"deletedAt"`
 }
+
+// Account returns the tenant's own ID, under which other systems than Gardener know the tenant.
+func (r Runtime) Account() string { return cmp.Or(r.OriginalTenant, r.Tenant) }
 
 // Store reads and writes runtimes, idempotency keys and registrations. Its methods may be called from any goroutine.
 type Store struct {
@@ -56,6 +64,9 @@ type row struct {
 	Configuration string       `db:"configuration"`
 	CreatedAt     storage.Time `db:"created_at"`
 	DeletedAt     storage.Time `db:"deleted_at"`
+
+	OriginalTenant     string `db:"original_tenant"`
+	OriginalSubAccount string `db:"original_subaccount"`
 }
 
 // configurationPlace is the context to which a sealed configuration is bound: an envelope opens only for its own runtime.
@@ -70,9 +81,10 @@ func Sealed() storage.SealedColumn {
 // the same name of the Shoot, or if any runtime has the same ID. The transaction can continue then.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, runtime Runtime) (bool, error) {
 	inserted, err := storage.Exec(ctx, tx, `INSERT INTO runtimes
-		(id, tenant, subaccount, shoot_name, provisioned_by, configuration, created_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		runtime.ID, runtime.Tenant, runtime.SubAccount, runtime.ShootName, runtime.ProvisionedBy,
+		(id, tenant, subaccount, original_tenant, original_subaccount, shoot_name, provisioned_by, configuration, created_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		runtime.ID, runtime.Tenant, runtime.SubAccount, runtime.OriginalTenant, runtime.OriginalSubAccount,
+		runtime.ShootName, runtime.ProvisionedBy,
 		s.keys.Seal(runtime.Configuration, configurationPlace(runtime.ID)), storage.At(runtime.CreatedAt))
 	if err != nil {
 		return false, fmt.Errorf("inserting runtime %s: %w", runtime.ID, err)
@@ -81,7 +93,8 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, runtime Runtime) (boo
 	return inserted == 1, nil
 }
 
-const columns = `id, tenant, subaccount, shoot_name, provisioned_by, configuration, created_at, deleted_at`
+const columns = `id, tenant, subaccount, shoot_name, provisioned_by, configuration, created_at, deleted_at,
+	original_tenant, original_subaccount`
 
 // Get returns a runtime, deleted or not, or storage.ErrNotFound.
 func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (Runtime, error) {
@@ -113,6 +126,9 @@ func (s *Store) find(ctx context.Context, tx storage.Tx, where, value string) (R
 		Configuration: configuration,
 		CreatedAt:     row.CreatedAt.Time,
 		DeletedAt:     row.DeletedAt.Time,
+
+		OriginalTenant:     row.OriginalTenant,
+		OriginalSubAccount: row.OriginalSubAccount,
 	}, nil
 }
 

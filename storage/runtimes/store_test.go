@@ -114,6 +114,14 @@ func TestRuntimeRoundTrip(t *testing.T) {
 			b.Errorf("-want +got:\n%s", diff)
 		}
 
+		hashed := runtime("hashed", "c-2")
+		hashed.OriginalTenant, hashed.OriginalSubAccount = "-", "a b"
+		b.insert(hashed)
+
+		if diff := cmp.Diff(hashed, b.get("hashed")); diff != "" || hashed.Account() != "-" || runtime("one", "c-1").Account() != "tenant" {
+			b.Errorf("the account is %q; -want +got:\n%s", hashed.Account(), diff)
+		}
+
 		if _, err := b.store.Get(b.Context(), b.db.Reader(), "two"); !errors.Is(err, storage.ErrNotFound) {
 			b.Errorf("an unknown runtime: got %v, want ErrNotFound", err)
 		}

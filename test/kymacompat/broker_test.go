@@ -38,6 +38,26 @@ func TestOurBroker(t *testing.T) {
 	})
 }
 
+// TestTenantThatCannotBeALabel orders like the open-source Service Manager, which has no organizations.
+func TestTenantThatCannotBeALabel(t *testing.T) {
+	t.Parallel()
+
+	p := start(t, harness.SQLite, 200*time.Millisecond)
+	order := harness.Order(harness.PlanAWS)
+	order["organization_guid"], order["space_guid"], order["context"] = "-", "-", map[string]any{"platform": "sm"}
+
+	p.Send(http.MethodPut, harness.InstancePath("one")+harness.Incomplete, order, http.StatusAccepted)
+	p.WantSucceeded("one")
+
+	if runtimes := p.provisioner.Runtimes(); len(runtimes) != 1 || runtimes[0].Tenant != "sha256-3973e022e93220f9212c18d0d0c543ae" {
+		t.Errorf("got the runtimes %+v", runtimes)
+	}
+
+	p.Delete("one", harness.PlanAWS)
+	p.WantGone("one")
+	wantNoRuntime(p)
+}
+
 // TestSuspension suspends an instance, which removes its runtime, and resumes the instance, which creates a runtime of the same
 // name.
 func TestSuspension(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/vektah/gqlparser/v2/ast"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Kinds of operations, as named in the schema.
@@ -135,6 +136,13 @@ func (p *Provisioner) provision(caller caller, config map[string]any) (any, erro
 	ordered, _ := config["clusterConfig"].(map[string]any)
 	cluster, _ := ordered["gardenerConfig"].(map[string]any)
 	name, _ := cluster["name"].(string)
+
+	// Gardener refuses the labels of the Shoot.
+	for _, label := range []string{caller.tenant, caller.subAccount} {
+		if problems := validation.IsValidLabelValue(label); len(problems) > 0 {
+			return nil, badRequest("Shoot is invalid: metadata.labels: Invalid value: %q: %s", label, problems[0])
+		}
+	}
 
 	for _, other := range p.runtimes {
 		if other.Name == name && !other.gone() {
