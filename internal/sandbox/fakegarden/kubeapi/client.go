@@ -66,6 +66,9 @@ type transport struct {
 
 // RoundTrip implements http.RoundTripper. The context of the handler ends with that of the request, or when the body of the
 // response is closed. A response that has started can be read to its end even if the context ends.
+//
+// RoundTrip does not return before the handler has started its response or has ended. So a change whose caller gives up is either
+// complete or will never be made: callers that stop may remove the folder of the server.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
@@ -80,7 +83,9 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if request.Body == nil {
 		request.Body = http.NoBody
 	}
+	ended := make(chan struct{})
 	go func() {
+		defer close(ended)
 		defer cancel()
 		t.ServeHTTP(response, request)
 		response.WriteHeader(http.StatusOK)
@@ -95,6 +100,8 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}, nil
 	case <-r.Context().Done():
 		cancel()
+		_ = reader.Close() // it never fails, and ends a handler that writes
+		<-ended
 		return nil, r.Context().Err()
 	}
 }

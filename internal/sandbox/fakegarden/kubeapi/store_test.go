@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -55,7 +57,13 @@ func options(t *testing.T, dir string) kubeapi.Options {
 // open opens a server with a folder and returns a client of it.
 func open(t *testing.T, dir string) client.WithWatch {
 	t.Helper()
-	server, err := kubeapi.Open(options(t, dir))
+	return openWith(t, options(t, dir))
+}
+
+// openWith is open with options.
+func openWith(t *testing.T, options kubeapi.Options) client.WithWatch {
+	t.Helper()
+	server, err := kubeapi.Open(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,4 +293,28 @@ func TestCanceledRequest(t *testing.T) {
 	if err := c.List(ctx, &corev1.ConfigMapList{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the error of the context", err)
 	}
+}
+
+// TestCanceledChangeIsOver cancels a request while the server works on it. The server must not write files after the client has
+// returned, because a test then removes the folder.
+func TestCanceledChangeIsOver(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		admitted := false
+		settings := options(t, dir)
+		settings.Admit = func(context.Context, client.Reader, client.Object, client.Object) error {
+			cancel()
+			time.Sleep(time.Second)
+			admitted = true
+			return nil
+		}
+		c := openWith(t, settings)
+		if err := c.Create(ctx, configMap("a", nil)); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want the error of the context", err)
+		}
+		if !admitted {
+			t.Error("the server works on the request after its client has returned")
+		}
+	})
 }
