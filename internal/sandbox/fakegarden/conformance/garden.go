@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	_ "embed"
 	"path/filepath"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/atomicfile"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
@@ -25,10 +27,12 @@ const (
 	// fieldManager is the field manager of the Provisioner.
 	fieldManager = "provisioner"
 
+	// kubernetesVersion is the version in shoot.yaml.
 	kubernetesVersion = "1.35.4"
-	provider          = "aws"
-	region            = "eu-central-1"
 )
+
+//go:embed shoot.yaml
+var shootText []byte
 
 // Garden is a garden under test. It has the seed of fakegarden and a running gardenlet.
 type Garden struct {
@@ -42,27 +46,12 @@ type Garden struct {
 
 // Shoot returns a Shoot that every garden accepts. Its name and that of the project may have at most 21 characters together.
 func Shoot(namespace, name string) *gardencorev1beta1.Shoot {
-	return &gardencorev1beta1.Shoot{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: gardencorev1beta1.ShootSpec{
-			CloudProfile:           &gardencorev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "aws"},
-			CredentialsBindingName: new(provider),
-			Region:                 region,
-			Kubernetes:             gardencorev1beta1.Kubernetes{Version: kubernetesVersion},
-			Networking:             &gardencorev1beta1.Networking{Type: new("calico"), Nodes: new("10.250.0.0/16")},
-			Provider: gardencorev1beta1.Provider{
-				Type: provider,
-				Workers: []gardencorev1beta1.Worker{{
-					Name:    "cpu-worker-0",
-					Machine: gardencorev1beta1.Machine{Type: "m6i.large"},
-					Volume:  &gardencorev1beta1.Volume{Type: new("gp3"), VolumeSize: "50Gi"},
-					Minimum: 1,
-					Maximum: 3,
-					Zones:   []string{region + "a", region + "b"},
-				}},
-			},
-		},
+	shoot := &gardencorev1beta1.Shoot{}
+	if err := yaml.UnmarshalStrict(shootText, shoot); err != nil {
+		panic(err) // the file is a part of the program
 	}
+	shoot.Namespace, shoot.Name = namespace, name
+	return shoot
 }
 
 // apply writes a Shoot by server-side apply, as the Provisioner does.
