@@ -9,8 +9,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	rbacv1client "k8s.io/client-go/kubernetes/typed/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	kubeconfigv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	"sigs.k8s.io/yaml"
@@ -33,13 +33,16 @@ const (
 // account is the ServiceAccount of a binding with its ClusterRoleBinding. Both objects have the same name, which is the same on every attempt,
 // so a repeated attempt finds the objects of the attempt before.
 type account struct {
-	name     string
-	labels   map[string]string
-	core     *corev1client.CoreV1Client
-	rbac     *rbacv1client.RbacV1Client
-	lifetime int64
-	role     string
+	client   *rest.RESTClient
+	binding  environment.Binding
+	metadata metav1.ObjectMeta
 }
+
+// The paths of the API for the objects of accounts.
+const (
+	serviceAccounts = "/api/v1/namespaces/" + accountNamespace + "/serviceaccounts"
+	roleBindings    = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+)
 
 // Grant creates the missing objects of the binding's account and issues a token for the account. A repeated call issues another token;
 // earlier tokens stay valid until they expire. The runtime may grant a shorter lifetime than requested, so ExpiresAt is the expiry of the
@@ -101,39 +104,44 @@ func reached[Result any](ctx context.Context, access Access, instance environmen
 	return work(ctx, config, account)
 }
 
-// accountOf returns the account of the binding with clients for the session. It calls no server.
+// accountOf returns the account of the binding with a client for the session. It calls no server. The client is not one of the typed clients of
+// client-go, because they link all kinds of Kubernetes into the broker.
 func accountOf(config *rest.Config, client *http.Client, binding environment.Binding) (account, error) {
-	core, coreErr := corev1client.NewForConfigAndClient(config, client)
-	rbac, rbacErr := rbacv1client.NewForConfigAndClient(config, client)
+	scheme := runtime.NewScheme()
+	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, rbacv1.AddToScheme, authenticationv1.AddToScheme)
 
-	if coreErr != nil || rbacErr != nil {
+	if err := builder.AddToScheme(scheme); err != nil {
+		return account{}, failure.Wrap(failure.Internal, err, "registering the kinds of an account failed")
+	}
+
+	config = rest.CopyConfig(config)
+	config.GroupVersion = &corev1.SchemeGroupVersion
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+
+	api, err := rest.RESTClientForConfigAndClient(config, client)
+	if err != nil {
 		return account{}, unusable("it is incomplete")
 	}
 
-	return account{
-		name:     binding.Account(),
-		labels:   map[string]string{labelManagedBy: managedBy, labelBinding: binding.ID},
-		core:     core,
-		rbac:     rbac,
-		lifetime: int64(binding.Lifetime.Seconds()),
-		role:     binding.Role.ClusterRole(),
-	}, nil
+	return account{api, binding, metav1.ObjectMeta{
+		Name: binding.Account(), Labels: map[string]string{labelManagedBy: managedBy, labelBinding: binding.ID},
+	}}, nil
 }
 
 // create creates the objects of the account that do not exist yet. It does not compare existing objects: the name of an account is unique to
 // its binding, and a binding never changes.
 func (a account) create(ctx context.Context) error {
-	if _, err := a.core.ServiceAccounts(accountNamespace).Create(ctx, &corev1.ServiceAccount{
-		ObjectMeta: metav1.ObjectMeta{Name: a.name, Namespace: accountNamespace, Labels: a.labels},
-	}, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	err := a.client.Post().AbsPath(serviceAccounts).Body(&corev1.ServiceAccount{ObjectMeta: a.metadata}).Do(ctx).Error()
+	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
 
-	if _, err := a.rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: a.name, Labels: a.labels},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: a.name, Namespace: accountNamespace}},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: a.role},
-	}, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	err = a.client.Post().AbsPath(roleBindings).Body(&rbacv1.ClusterRoleBinding{
+		ObjectMeta: a.metadata,
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: a.metadata.Name, Namespace: accountNamespace}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: a.binding.Role.ClusterRole()},
+	}).Do(ctx).Error()
+	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
 
@@ -142,25 +150,22 @@ func (a account) create(ctx context.Context) error {
 
 // token issues a token for the account through the TokenRequest API.
 func (a account) token(ctx context.Context) (authenticationv1.TokenRequestStatus, error) {
-	issued, err := a.core.ServiceAccounts(accountNamespace).CreateToken(ctx, a.name, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &a.lifetime},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return authenticationv1.TokenRequestStatus{}, err
+	request := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(a.binding.Lifetime.Seconds()))},
 	}
+	err := a.client.Post().AbsPath(serviceAccounts, a.metadata.Name, "token").Body(request).Do(ctx).Into(request)
 
-	return issued.Status, nil
+	return request.Status, err
 }
 
 // remove deletes the objects of the account. It deletes the ClusterRoleBinding first, so that the account has no rights even if the second
 // deletion fails.
 func (a account) remove(ctx context.Context) error {
-	if err := a.rbac.ClusterRoleBindings().Delete(ctx, a.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return err
-	}
-
-	if err := a.core.ServiceAccounts(accountNamespace).Delete(ctx, a.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return err
+	for _, path := range []string{roleBindings, serviceAccounts} {
+		err := a.client.Delete().AbsPath(path, a.metadata.Name).Do(ctx).Error()
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
 	}
 
 	return nil

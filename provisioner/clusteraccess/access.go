@@ -16,12 +16,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
-	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -93,20 +94,20 @@ func connect(kubeconfig []byte) (*rest.Config, func(), error) {
 }
 
 // open connects to the cluster and returns a client for any kind of object. The caller must call disconnect at the end.
-func (a Access) open(ctx context.Context, shootName string) (client dynamic.Interface, disconnect func(), err error) {
+func (a Access) open(ctx context.Context, shootName string) (api dynamic.Interface, disconnect func(), err error) {
 	cluster, disconnect, err := a.Connect(ctx, shootName)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	client, err = dynamic.NewForConfig(cluster)
+	api, err = dynamic.NewForConfig(cluster)
 	if err != nil {
 		disconnect()
 
 		return nil, nil, failure.Wrap(failure.Internal, err, "creating a client of the cluster %q failed", shootName)
 	}
 
-	return client, disconnect, nil
+	return api, disconnect, nil
 }
 
 // SetAdministrators implements processes.Clusters. It replaces all subjects of AdministratorsBinding; without users it deletes
@@ -118,20 +119,15 @@ func (a Access) SetAdministrators(ctx context.Context, shootName string, users [
 	}
 	defer disconnect()
 
-	client, err := rbacclient.NewForConfig(cluster)
+	bindings, err := bindingsClient(cluster)
 	if err != nil {
 		return failure.Wrap(failure.Internal, err, "creating a client of the cluster %q failed", shootName)
 	}
 
-	bindings := client.ClusterRoleBindings()
-
-	if len(users) == 0 {
-		err = bindings.Delete(ctx, AdministratorsBinding, metav1.DeleteOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
+	if wanted := bindingOf(users); len(users) == 0 {
+		err = client.IgnoreNotFound(bindings.Delete(ctx, wanted))
 	} else {
-		err = put(ctx, bindings, bindingOf(users))
+		err = put(ctx, bindings, wanted)
 	}
 
 	return explain(err, "the administrators of the cluster %q could not be granted their rights", shootName)
@@ -154,32 +150,45 @@ func bindingOf(users []string) *rbacv1.ClusterRoleBinding {
 	return binding
 }
 
+// bindingsClient returns a client of the ClusterRoleBindings. It needs no discovery, which would take two more calls.
+func bindingsClient(cluster *rest.Config) (client.Client, error) {
+	scheme, mapper := runtime.NewScheme(), meta.NewDefaultRESTMapper(nil)
+	mapper.Add(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), meta.RESTScopeRoot)
+
+	if err := rbacv1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+
+	cluster.WarningHandlerWithContext = rest.NoWarnings{} // they would go to the logger of controller-runtime, which is not set
+
+	return client.New(cluster, client.Options{Scheme: scheme, Mapper: mapper})
+}
+
 // put creates or updates the binding. The API server does not let a binding change its role. So put deletes a binding to another
 // role, which somebody made by hand, and creates a new one.
-func put(ctx context.Context, bindings rbacclient.ClusterRoleBindingInterface, wanted *rbacv1.ClusterRoleBinding) error {
-	present, err := bindings.Get(ctx, wanted.Name, metav1.GetOptions{})
+func put(ctx context.Context, bindings client.Client, wanted *rbacv1.ClusterRoleBinding) error {
+	present := &rbacv1.ClusterRoleBinding{}
+
+	err := bindings.Get(ctx, client.ObjectKeyFromObject(wanted), present)
 	if err == nil && present.RoleRef == wanted.RoleRef {
 		if apiequality.Semantic.DeepEqual(present.Subjects, wanted.Subjects) {
 			return nil
 		}
 
 		present.Subjects = wanted.Subjects
-		_, err = bindings.Update(ctx, present, metav1.UpdateOptions{})
 
-		return err
+		return bindings.Update(ctx, present)
 	}
 
 	if err == nil {
-		err = bindings.Delete(ctx, wanted.Name, metav1.DeleteOptions{})
+		err = bindings.Delete(ctx, present)
 	}
 
-	if err != nil && !apierrors.IsNotFound(err) {
+	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
 
-	_, err = bindings.Create(ctx, wanted, metav1.CreateOptions{})
-
-	return err
+	return bindings.Create(ctx, wanted)
 }
 
 // explain turns an error of a cluster's API server into an error of package failure; nil stays nil. Only the rejection of an
