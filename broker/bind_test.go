@@ -113,8 +113,11 @@ func TestC2C14C17G5H4AsynchronousBinding(t *testing.T) {
 		b.want("C15: bind during the removal", b.bindLater("one", role), 422, "ConcurrencyError")
 		b.want("I2: fetch during the removal", b.getBinding("one"), 404)
 		b.carries()
-		b.want("C14: gone", b.pollBinding("one", removed.text("operation")), 410)
-		b.want("C10: the bind can still be polled", b.pollBinding("one", made.text("operation")), 200)
+		for _, operation := range []string{removed.text("operation"), "", "unbind"} {
+			b.wantState("C8, C14: removed", b.pollBinding("one", operation), "succeeded")
+		}
+
+		b.want("C14: the result of the bind is gone", b.pollBinding("one", made.text("operation")), 404)
 		b.want("H5: already removed", b.unbind("one", ""), 410)
 		b.want("the id can be reused", b.bind("one", ""), 201)
 	})
@@ -477,11 +480,38 @@ func TestH1H5H7RequestsToUnbind(t *testing.T) {
 
 		removal := b.want("H7: unbind during the creation", remove(instanceID, "?accepts_incomplete=true"+ids), 202).text("operation")
 		b.carries()
-		b.want("H7: the binding is removed", b.pollBinding("one", removal), 410)
+		b.wantState("H7: the binding is removed", b.pollBinding("one", removal), "succeeded")
 
 		if len(b.accounts.roles) != 0 {
 			b.Errorf("H7: accounts %v remain", b.accounts.roles)
 		}
+	})
+}
+
+// TestBindingsEndWithTheirInstance polls the bindings of a deleted instance, also after the IDs were used again.
+func TestBindingsEndWithTheirInstance(t *testing.T) {
+	onRunning(t, func(b *fixture) {
+		former := b.want("a binding", b.bindLater("one", role), 202).text("operation")
+		b.carries()
+		b.wantState("ready", b.pollBinding("one", ""), "succeeded")
+		b.deleted(instanceID)
+
+		for _, operation := range []string{former, "", "bind"} {
+			b.want("F4: the binding went with its instance", b.pollBinding("one", operation), 404)
+		}
+
+		b.clock.SetTime(b.clock.Now().Add(time.Second))
+		b.runs(instanceID)
+
+		for _, operation := range []string{former, "", "bind"} {
+			b.want("F4: the instance has no binding yet", b.pollBinding("one", operation), 404)
+		}
+
+		later := b.want("a binding", b.bindLater("one", role), 202).text("operation")
+		b.carries()
+		b.wantState("the present binding", b.pollBinding("one", later), "succeeded")
+		b.wantState("the newest operation", b.pollBinding("one", ""), "succeeded")
+		b.want("F4: the operation on the former binding", b.pollBinding("one", former), 404)
 	})
 }
 
@@ -501,7 +531,7 @@ func TestRemovalAfterCanceledRemoval(t *testing.T) {
 
 		b.carries() // ends the canceled removal
 		b.carries()
-		b.want("the second removal is done", b.pollBinding("one", second), 410)
+		b.wantState("the second removal is done", b.pollBinding("one", second), "succeeded")
 	})
 }
 

@@ -159,6 +159,15 @@ func (b *fixture) want(reason string, got reply, status int, code ...string) rep
 	return got
 }
 
+// wantState fails the test unless the poll returns the state.
+func (b *fixture) wantState(reason string, got reply, state string) {
+	b.Helper()
+
+	if b.want(reason, got, 200); got.text("state") != state {
+		b.Fatalf("\n%s\nwant the state %s, got %s", reason, state, got.Raw)
+	}
+}
+
 // bindOf returns the body of a bind request with the additional fields.
 func bindOf(more string) string {
 	return `{"service_id":"` + serviceID + `","plan_id":"` + planAWS + `"` + more + `}`

@@ -66,23 +66,52 @@ func lastOperationOf(record process.Record) lastOperation {
 	return answer
 }
 
-// pollInstance answers GET /v2/service_instances/{instance_id}/last_operation.
+// pollInstance answers GET /v2/service_instances/{instance_id}/last_operation. A finished deletion is 200, succeeded:
+// clients that do not expect 410 here keep the instance otherwise.
 func (a *api) pollInstance(r request) (httpserver.Response, error) {
-	return a.poll(r, r.instanceID, notFound(textNoInstance), gone(textGone), environment.Kinds()...)
+	record, err := a.operationOf(r.Context(), r.instanceID, r.query.Get("operation"), environment.Kinds()...)
+
+	return a.polled(r, record, err, notFound(textNoInstance))
 }
 
 // pollBinding answers GET …/service_bindings/{binding_id}/last_operation.
 func (a *api) pollBinding(r request) (httpserver.Response, error) {
 	key := environment.BindingKey(r.instanceID, r.bindingID)
 
-	return a.poll(r, key, notFound(textNoBinding), gone(textNoBinding), environment.BindingKinds()...)
+	record, err := a.operationOf(r.Context(), key, r.query.Get("operation"), environment.BindingKinds()...)
+	if err == nil {
+		err = a.checkPolledBinding(r, record)
+	}
+
+	return a.polled(r, record, err, notFound(textNoBinding))
 }
 
-// poll describes the requested operation of an instance or a binding. It fails with the error missing if the
-// key never had an operation, and with the error removed if the operation is a successful removal.
-func (a *api) poll(r request, key string, missing, removed error, kinds ...string) (httpserver.Response, error) {
-	record, err := a.operationOf(r.Context(), key, r.query.Get("operation"), kinds...)
+// checkPolledBinding returns storage.ErrNotFound if the result of the operation no longer exists: a finished
+// creation whose binding went with its instance, even if an instance of the same ID has a binding of the same ID
+// since. A removal that succeeded needs no binding. An operation that failed remains known to the platform that
+// polls it by its ID.
+func (a *api) checkPolledBinding(r request, record process.Record) error {
+	named := r.query.Get("operation") == record.ID
 
+	switch {
+	case !record.State.Terminal():
+		return nil
+	case record.State == process.Succeeded && record.Kind == environment.KindUnbind:
+		return nil
+	case record.State != process.Succeeded && named:
+		return nil
+	}
+
+	createdAt, err := a.Bindings.CreatedAt(r.Context(), a.DB.Reader(), r.instanceID, r.bindingID)
+	if err == nil && record.CreatedAt.Before(createdAt) {
+		err = storage.ErrNotFound // an operation on an earlier binding
+	}
+
+	return err
+}
+
+// polled describes the polled operation, or returns the error missing if there is none.
+func (a *api) polled(r request, record process.Record, err, missing error) (httpserver.Response, error) {
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return httpserver.Response{}, missing
@@ -91,10 +120,6 @@ func (a *api) poll(r request, key string, missing, removed error, kinds ...strin
 	}
 
 	httpserver.Note(r.Context(), logging.OperationID, record.ID)
-
-	if record.State == process.Succeeded && (record.Kind == environment.KindDeprovision || record.Kind == environment.KindUnbind) {
-		return httpserver.Response{}, removed
-	}
 
 	return a.pollResponse(record), nil
 }

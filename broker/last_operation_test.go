@@ -117,7 +117,7 @@ func TestC6C7PolledOperation(t *testing.T) {
 	}
 }
 
-func TestC8OnlyAFinishedDeletionIsGone(t *testing.T) {
+func TestC8AFinishedDeletionHasSucceeded(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		creation := b.provisioned(instanceID)
 		deletion := b.want("a deletion", b.remove(instanceID), 202).text("operation")
@@ -132,9 +132,10 @@ func TestC8OnlyAFinishedDeletionIsGone(t *testing.T) {
 		b.move(deletion, process.Succeeded)
 
 		for _, asked := range []string{deletion, "", "deprovision"} {
-			b.want("C8, C10: already deleted, at each poll", b.poll(instanceID, asked), 410)
+			b.wantState("C8, C10: already deleted, at each poll", b.poll(instanceID, asked), "succeeded")
 		}
 
+		b.want("C8: a deletion of the deleted instance", b.remove(instanceID), 410)
 		b.want("the creation is still reported", b.poll(instanceID, creation), 200)
 	})
 }

@@ -89,7 +89,7 @@ func TestLifecycleWithEngine(t *testing.T) {
 		operation = b.want("a deletion", b.remove(instanceID), 202).text("operation")
 		b.want("a repeated request", b.remove(instanceID), 202)
 		close(gone.open)
-		b.until("", operation, 410)
+		b.until("succeeded", operation, 200)
 		b.want("J5: gone", b.remove(instanceID), 410)
 	})
 }

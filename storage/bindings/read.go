@@ -29,6 +29,18 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, instanceID, bindingID st
 	return binding, err
 }
 
+// CreatedAt returns when the newest binding with the platform's binding ID was created, or storage.ErrNotFound. It does not
+// decrypt the credentials.
+func (s *Store) CreatedAt(ctx context.Context, tx storage.Tx, instanceID, bindingID string) (time.Time, error) {
+	createdAt, err := storage.Get[storage.Time](ctx, tx, `SELECT created_at FROM bindings
+		WHERE instance_id = ? AND binding_id = ? ORDER BY created_at DESC LIMIT 1`, instanceID, bindingID)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("reading binding %s of instance %s: %w", bindingID, instanceID, err)
+	}
+
+	return createdAt.Time, nil
+}
+
 // Wanted reports whether the binding exists and is not being removed.
 func (s *Store) Wanted(ctx context.Context, id string) (bool, error) {
 	found, err := storage.Select[int](ctx, s.db.Reader(), `SELECT 1 FROM bindings WHERE id = ? AND state <> 'deleting'`, id)

@@ -122,8 +122,8 @@ func (f *fleet) delete(ctx context.Context, o *order) error {
 	o.record(deleted)
 
 	for {
-		got, err := f.send(ctx, http.MethodGet, harness.InstancePath(o.id)+"/last_operation", nil, http.StatusOK, http.StatusGone)
-		if err != nil || got.Status == http.StatusGone {
+		got, err := f.send(ctx, http.MethodGet, harness.InstancePath(o.id)+"/last_operation", nil, http.StatusOK)
+		if err != nil || got.Text("state") == "succeeded" {
 			return err
 		}
 

@@ -244,13 +244,15 @@ func (c Client) WantFailed(id, cause string) {
 	}
 }
 
-// WantGone waits for the end of a deletion, which must succeed: the poll of a deleted instance returns 410.
+// WantGone waits for the end of a deletion, which must succeed: the instance is then gone.
 func (c Client) WantGone(id string) {
 	c.Helper()
 
-	if last := c.WaitForEnd(id); last.Status != http.StatusGone {
+	if last := c.WaitForEnd(id); last.Text("state") != "succeeded" {
 		c.Fatalf("the deletion of %s ended with %d %s", id, last.Status, last.Raw)
 	}
+
+	c.Send(http.MethodGet, InstancePath(id), nil, http.StatusNotFound)
 }
 
 // Until calls [Until] with the test of the client.

@@ -83,7 +83,7 @@ func matrix() []requirement {
 		{"C5", must, "a poll returns one of three states", rowPollReportsState},
 		{"C6", must, "a malformed poll is 400", rowMalformedPollIs400},
 		{"C7", must, "a poll of an unknown instance is 404", rowPollOfUnknownInstanceIs404},
-		{"C8", may, "410 is only for a deletion that has ended", rowGoneOnlyAfterDeletion},
+		{"C8", may, "410 is only for a deletion that has ended", rowEndedDeletionSucceeds},
 		{"C9", must, "a poll accepts the returned operation", rowOperationIsAccepted},
 		{"C10", should, "the outcome can be polled again", rowOutcomeIsRepeatable},
 		{"C11", may, "Retry-After while in progress", rowRetryAfterWhileInProgress},

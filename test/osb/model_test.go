@@ -1,7 +1,6 @@
 package osb
 
 import (
-	"net/http"
 	"testing"
 	"time"
 
@@ -41,7 +40,7 @@ type modelInstance struct {
 	canceled string
 }
 
-// Outcomes of operations, as polls report them. Polls of a successful deletion return 410.
+// Outcomes of operations, as polls report them. A poll of a successful deletion returns succeeded.
 const (
 	outcomeSucceeded = "succeeded"
 	outcomeFailed    = "failed"
@@ -122,7 +121,7 @@ func (m *model) endOperations() {
 			instance.autoScalerMax, instance.updated = instance.updatedMax, true
 			instance.end(ready, outcomeSucceeded)
 		case deleting:
-			m.want("the end of a deletion", m.waitForEnd(path, instance.operation), http.StatusGone)
+			m.wantSucceeded(path, instance.operation)
 			instance.end(absent, outcomeGone)
 			instance.bindings = map[string]string{}
 		}

@@ -138,7 +138,7 @@ func rowPollOfUnknownInstanceIs404(r *row) {
 	}
 }
 
-func rowGoneOnlyAfterDeletion(r *row) {
+func rowEndedDeletionSucceeds(r *row) {
 	id := r.newID()
 	created := r.want("an order", r.put(id, r.order()), http.StatusAccepted).Text("operation")
 	r.wantSucceeded(harness.InstancePath(id), created)
@@ -154,7 +154,13 @@ func rowGoneOnlyAfterDeletion(r *row) {
 	removed := r.want("a deletion", r.remove(id), http.StatusAccepted).Text("operation")
 	r.wantGone(harness.InstancePath(id), removed)
 
-	r.want("the deletion has ended", r.poll(harness.InstancePath(id), removed), http.StatusGone)
+	for _, operation := range []string{removed, ""} {
+		if got := r.want("the deletion has ended", r.poll(harness.InstancePath(id), operation), http.StatusOK); got.Text("state") != "succeeded" {
+			r.Errorf("an ended deletion: %s", got.Raw)
+		}
+	}
+
+	r.want("only a deletion of the deleted instance is gone", r.remove(id), http.StatusGone)
 
 	for _, earlier := range []string{created, changed} {
 		r.want("an earlier operation is no deletion", r.poll(harness.InstancePath(id), earlier), http.StatusOK)

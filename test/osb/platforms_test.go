@@ -22,7 +22,7 @@ func rowCloudFoundryRepeatsRequests(r *row) {
 			got := r.wantOneOf("a reconciliation", send(), http.StatusAccepted, end)
 			if got.Status == http.StatusAccepted {
 				operations[got.Text("operation")] = true
-				r.wantOneOf("a poll", r.poll(harness.InstancePath(id), got.Text("operation")), http.StatusOK, http.StatusGone)
+				r.want("a poll", r.poll(harness.InstancePath(id), got.Text("operation")), http.StatusOK)
 			}
 
 			return got.Status == end

@@ -88,7 +88,7 @@ func (p platform) createBinding(instance, binding string, changes ...fields) har
 func (p platform) wantGone(path, operation string) {
 	p.Helper()
 
-	if last := p.waitForEnd(path, operation); last.Status != http.StatusGone && last.Text("state") != "succeeded" {
+	if last := p.waitForEnd(path, operation); last.Status != http.StatusOK || last.Text("state") != "succeeded" {
 		p.Fatalf("the deletion of %s ended with %d %s", path, last.Status, last.Raw)
 	}
 }
