@@ -29,7 +29,8 @@ type bindRequest struct {
 	given      bool
 	// appGUID is the application that gets the credentials, or empty.
 	appGUID string
-	// createdBy is the user for whom the platform sends the request, or empty.
+	// createdBy is the user for whom the platform sends the request, or else the authenticated user. It is empty
+	// without authentication.
 	createdBy string
 	// async reports that the platform polls.
 	async bool
@@ -97,7 +98,9 @@ func readBindRequest(r request) (bindRequest, error) {
 
 	resource, context := sent.inner("bind_resource"), sent.inner("context")
 	request.appGUID = cmp.Or(resource.label("app_guid"), sent.label("app_guid"))
-	request.createdBy = cmp.Or(audit.ActorOf(r.Context()).Originator, context.label("email"), context.label("user_id"))
+	request.createdBy = cmp.Or(
+		audit.ActorOf(r.Context()).Originator, context.label("email"), context.label("user_id"), audit.ActorOf(r.Context()).User,
+	)
 	request.async = r.acceptsIncomplete() && supports(r.Request, asyncBindings)
 
 	raw := sent.object("parameters")

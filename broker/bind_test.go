@@ -559,3 +559,19 @@ func TestBindingsOfASuspendedInstance(t *testing.T) {
 		b.want("resumed", b.bind("two", ""), 201)
 	})
 }
+
+func TestCreatorOfABinding(t *testing.T) {
+	onRunning(t, func(b *fixture) {
+		for id, creator := range map[string]struct{ body, want string }{
+			"by-user":    {role, user},
+			"by-context": {role + `,"context":{"email":"jane@example.com"}`, "jane@example.com"},
+		} {
+			b.want("created", b.bind(id, creator.body), 201)
+
+			made, err := b.bindings.Get(b.Context(), b.options.DB.Reader(), instanceID, id)
+			if err != nil || made.CreatedBy != creator.want {
+				b.Errorf("%s: created by %q, want %q (%v)", id, made.CreatedBy, creator.want, err)
+			}
+		}
+	})
+}

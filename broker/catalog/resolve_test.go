@@ -154,7 +154,7 @@ func TestD6ResolveRejects(t *testing.T) {
 		parameters string
 		want       []string
 	}{
-		"UnknownName":      {reason: "unknown parameters are rejected", plan: planAWS, parameters: `{"regoin":"x"}`, want: []string{"regoin: the plan has no such parameter"}},
+		"UnknownName":      {reason: "unknown parameters are rejected", plan: planAWS, parameters: `{"regoin":"x"}`, want: []string{"regoin: the plan has no such parameter; did you mean \"region\"?"}},
 		"TargetSecret":     {reason: "tenants cannot choose the credentials", plan: planAWS, parameters: `{"targetSecret":"x"}`, want: []string{"targetSecret: the plan has no such parameter"}},
 		"OtherPlans":       {reason: "trial has a single node", plan: planTrial, parameters: `{"autoScalerMin":3}`, want: []string{"autoScalerMin: the plan has no such parameter"}},
 		"Everything":       {reason: "all violations are reported together", plan: planAWS, parameters: `{"autoScalerMin":1,"name":"a b","region":"x"}`, want: []string{"autoScalerMin: minimum: got 1, want 3", "name: ", "region: value must be one of"}},

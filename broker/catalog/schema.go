@@ -88,7 +88,7 @@ func (f form) read(raw json.RawMessage) (parameters, Violations) {
 
 	if err := f.validator.Validate(document); err != nil {
 		if invalid, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
-			return given, violationsOf(invalid)
+			return given, violationsOf(invalid, f.schema)
 		}
 
 		wrong.unless(false, "", ruleJSON, "the parameters do not match the plan's schema")

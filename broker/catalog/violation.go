@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/text/message"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/suggestion"
 )
 
 // Violation is a broken rule of the parameters of a request. Its JSON form is part of the answer to a
@@ -72,13 +74,34 @@ func (v Violations) Err() error {
 }
 
 // violationsOf converts the error of a schema, sorted by field: the library reports fields in random order.
-func violationsOf(invalid *jsonschema.ValidationError) Violations {
+// Unknown parameters with a similar name in the schema get a suggestion.
+func violationsOf(invalid *jsonschema.ValidationError, schema map[string]any) Violations {
 	var found Violations
 
 	collect(invalid, message.NewPrinter(language.English), &found)
+
+	for i, one := range found {
+		if one.Rule == ruleUnknown {
+			path := strings.Split(one.Field, ".")
+			found[i].Message += suggestion.For(path[len(path)-1], namesAt(schema, path[:len(path)-1]))
+		}
+	}
+
 	slices.SortStableFunc(found, func(a, b Violation) int { return strings.Compare(a.Field, b.Field) })
 
 	return found
+}
+
+// namesAt returns the names of the parameters in the object at the path, none if the path leads through a list.
+func namesAt(schema map[string]any, path []string) []string {
+	for _, name := range path {
+		properties, _ := schema["properties"].(map[string]any)
+		schema, _ = properties[name].(map[string]any)
+	}
+
+	properties, _ := schema["properties"].(map[string]any)
+
+	return slices.Sorted(maps.Keys(properties))
 }
 
 // collect adds the leaves of a tree of errors, which name the field; inner errors only group them.

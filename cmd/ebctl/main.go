@@ -36,6 +36,7 @@ func run() int {
 		Err:          os.Stderr,
 		Environment:  os.Getenv,
 		Terminal:     terminal,
+		Interactive:  func() bool { return term.IsTerminal(int(os.Stdin.Fd())) },
 		Clock:        clock.RealClock{},
 		NewID:        uuid.NewString,
 		PollInterval: time.Second,

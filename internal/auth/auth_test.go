@@ -136,7 +136,9 @@ func TestRequire(t *testing.T) {
 		Status    int
 		Challenge bool
 		Error     string
-		User      string
+		// Description is that of a 403 only.
+		Description string
+		User        string
 	}
 
 	cases := map[string]struct {
@@ -148,7 +150,7 @@ func TestRequire(t *testing.T) {
 	}{
 		"Nothing":   {reason: "a request without credentials is challenged", users: "v:1:viewer", want: response{Status: http.StatusUnauthorized, Challenge: true, Error: "Unauthorized"}},
 		"Wrong":     {reason: "wrong credentials are challenged", users: "v:1:viewer", user: "v", pass: "2", want: response{Status: http.StatusUnauthorized, Challenge: true, Error: "Unauthorized"}},
-		"WrongRole": {reason: "a known user without the role is refused without a challenge", users: "p:1", user: "p", pass: "1", want: response{Status: http.StatusForbidden, Error: "Forbidden"}},
+		"WrongRole": {reason: "a known user without the role is refused without a challenge", users: "p:1", user: "p", pass: "1", want: response{Status: http.StatusForbidden, Error: "Forbidden", Description: "The user lacks the role viewer."}},
 		"Implied":   {reason: "an admin is a viewer, and the handler gets the name", users: "a:1:admin", user: "a", pass: "1", want: response{Status: http.StatusOK, User: "a"}},
 	}
 
@@ -183,6 +185,10 @@ func TestRequire(t *testing.T) {
 			}
 
 			got.Status, got.Challenge, got.Error = recorder.Code, recorder.Header().Get("WWW-Authenticate") != "", body.Error
+			if recorder.Code == http.StatusForbidden {
+				got.Description = body.Description
+			}
+
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("\n%s\nresponse: -want +got\n%s", test.reason, diff)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/httpserver"
@@ -12,7 +13,6 @@ import (
 // Descriptions of rejected requests, for people.
 const (
 	textUnauthenticated = "The request has no credentials. WWW-Authenticate lists the accepted kinds."
-	textForbidden       = "The user has no role that allows this."
 	textUnchecked       = "The credentials cannot be verified for now. Try again later."
 	textRateLimited     = "This client sends more requests than it may. Try again later."
 )
@@ -96,13 +96,24 @@ func (a *Authorizer) Require(roles ...Role) httpserver.Middleware {
 				})
 			case !identity.Has(roles...):
 				a.refuse(w, r.WithContext(NewContext(r.Context(), identity)), Forbidden, &httpserver.Refusal{
-					Status: http.StatusForbidden, Code: "Forbidden", Description: textForbidden,
+					Status: http.StatusForbidden, Code: "Forbidden", Description: forbidden(roles),
 				})
 			default:
 				a.limit(next, w, r.WithContext(NewContext(r.Context(), identity)))
 			}
 		})
 	}
+}
+
+// forbidden returns the description of a rejection, which names the roles of which the user needs one. Roles that include one of them are
+// not named: a role with fewer rights is the better one to ask for.
+func forbidden(roles []Role) string {
+	names := make([]string, 0, len(roles))
+	for _, role := range roles {
+		names = append(names, string(role))
+	}
+
+	return "The user lacks the role " + strings.Join(names, " or ") + "."
 }
 
 // Public is a middleware for endpoints without authentication. It applies the rate limit of the client's network.

@@ -21,7 +21,9 @@ type App struct {
 	Environment func(name string) string
 	// Terminal returns the size of the terminal behind Err, or false if Err is no terminal.
 	Terminal func() (follow.Size, bool)
-	Clock    follow.Clock
+	// Interactive reports whether In is a terminal, so that a user can answer questions.
+	Interactive func() bool
+	Clock       follow.Clock
 	// NewID returns a new UUID for an instance, a binding or a request.
 	NewID func() string
 	// PollInterval is the minimum time between two polls of an operation.
@@ -62,7 +64,9 @@ type session struct {
 	flags      Settings
 	configFile string
 	format     output.Format
-	timeout    time.Duration
+	// yes is the flag --yes of the command that runs.
+	yes     bool
+	timeout time.Duration
 }
 
 // client returns a client of the configured broker. Invalid flags, variables and files are usage errors.

@@ -1,8 +1,12 @@
 package ebctl
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,8 +15,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 )
 
-// newBindingCreateCommand creates a binding and prints its kubeconfig. It prints a generated ID before the request, so that users can repeat
-// an interrupted command with --id and get the same binding.
+// newBindingCreateCommand creates a binding and prints its kubeconfig. The ID goes to standard error: after success, or in the error of a
+// request whose outcome is unknown, so that users can repeat the command with --id and get the same binding.
 func newBindingCreateCommand(session *session) *cobra.Command {
 	var (
 		order    brokerclient.BindingOrder
@@ -28,24 +32,26 @@ func newBindingCreateCommand(session *session) *cobra.Command {
 		Example: "  ebctl binding create my-runtime --role edit --expires-in 1h --output-file my-runtime.yaml\n" +
 			"  ebctl binding create my-runtime --rotate OLD_BINDING_ID",
 		PreRunE: func(*cobra.Command, []string) error {
-			if lifetime%time.Second != 0 {
-				return usage("--expires-in must be whole seconds")
+			if lifetime < 0 || lifetime%time.Second != 0 {
+				return usage("--expires-in must be a positive number of whole seconds")
 			}
 
 			return nil
 		},
 	}, func(ctx context.Context, instance target, _ []string) error {
-		if id == "" {
-			id = session.NewID()
-			fmt.Fprintf(session.Err, "Binding %s\n", id)
-		}
+		given := id
+		id := cmp.Or(given, session.NewID())
 
 		order.ServiceID, order.PlanID = instance.ServiceClassID, instance.ServicePlanID
 		order.Parameters.ExpirationSeconds = int(lifetime / time.Second)
 
 		made, err := instance.Bind(ctx, instance.InstanceID, id, order)
 		if err != nil {
-			return fmt.Errorf("creating binding %s of instance %s: %w", id, instance.InstanceID, err)
+			return bindingError(err, id, instance.InstanceID, lifetime)
+		}
+
+		if given == "" {
+			fmt.Fprintf(session.Err, "Binding %s\n", id)
 		}
 
 		return session.printKubeconfig(made.Credentials.Kubeconfig, made.Metadata.ExpiresAt, made, file)
@@ -60,6 +66,20 @@ func newBindingCreateCommand(session *session) *cobra.Command {
 	complete(command, "role", "admin", "edit", "view")
 
 	return command
+}
+
+// bindingError names the flag whose value the broker rejects, and the ID with which users can repeat a request without an answer.
+func bindingError(err error, id, instanceID string, lifetime time.Duration) error {
+	if answer, rejected := errors.AsType[*brokerclient.AnswerError](err); rejected &&
+		answer.Status == http.StatusBadRequest && strings.Contains(answer.Description, "expiration_seconds") {
+		return usage("--expires-in %s is out of bounds: %w", lifetime, err)
+	}
+
+	if is[*brokerclient.UnreachableError](err) {
+		return fmt.Errorf("the binding may have been created; repeat the command with --id %s: %w", id, err)
+	}
+
+	return fmt.Errorf("creating binding %s of instance %s: %w", id, instanceID, err)
 }
 
 // newBindingGetCommand prints the kubeconfig that the broker stored when the binding was created. It creates no new credentials.
@@ -112,12 +132,16 @@ func newBindingListCommand(session *session) *cobra.Command {
 
 // newBindingDeleteCommand deletes a binding. The broker answers when the account in the cluster is gone, so there is no operation to follow.
 func newBindingDeleteCommand(session *session) *cobra.Command {
-	return session.onInstance(&cobra.Command{
+	return addYes(session, session.onInstance(&cobra.Command{
 		Use:   "delete INSTANCE BINDING",
 		Short: "Revoke access to the cluster",
 		Long: "Revoke access to the cluster. The cluster rejects the credentials within 15 seconds.\n\n" +
 			"The command is idempotent.",
 	}, func(ctx context.Context, instance target, args []string) error {
+		if err := session.confirm(ctx, "Revoke binding %s of instance %s?", args[1], described(instance)); err != nil {
+			return err
+		}
+
 		if err := instance.Unbind(ctx, instance.InstanceID, args[1], instance.ServiceClassID, instance.ServicePlanID); err != nil {
 			return fmt.Errorf("deleting binding %s of instance %s: %w", args[1], instance.InstanceID, err)
 		}
@@ -125,5 +149,5 @@ func newBindingDeleteCommand(session *session) *cobra.Command {
 		fmt.Fprintf(session.Err, "Binding %s deleted\n", args[1])
 
 		return nil
-	})
+	}))
 }

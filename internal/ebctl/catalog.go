@@ -11,6 +11,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/suggestion"
 )
 
 // newCatalogCommand prints a line per plan, or the whole response of the broker as JSON or YAML.
@@ -101,7 +102,8 @@ func findPlan(ctx context.Context, client *brokerclient.Client, platformRegion, 
 
 	switch len(found) {
 	case 0:
-		return offer{}, &notFoundError{text: fmt.Sprintf("plan %q does not exist; the catalog has %s", nameOrID, strings.Join(names, ", "))}
+		return offer{}, &notFoundError{text: fmt.Sprintf("plan %q does not exist; the catalog has %s%s",
+			nameOrID, strings.Join(names, ", "), suggestion.For(nameOrID, names))}
 	case 1:
 		return found[0], nil
 	default:

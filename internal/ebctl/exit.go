@@ -85,7 +85,7 @@ func ends() []end {
 		},
 		{
 			answered(http.StatusForbidden), ExitError,
-			"The user lacks the role: osb for instances, viewer for lists, operator for interventions, admin for kubeconfigs.",
+			"APP_AUTH_USERS, or the token issuer, grants roles: see docs/operator/access.md. Check the user with --username or EBCTL_USERNAME.",
 		},
 		{
 			is[*brokerclient.UnreachableError], ExitError,

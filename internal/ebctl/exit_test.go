@@ -61,7 +61,7 @@ func TestEnds(t *testing.T) {
 		},
 		"Status403": {
 			reason: "a missing role",
-			err:    status(403), code: ExitError, hint: "admin for kubeconfigs",
+			err:    status(403), code: ExitError, hint: "docs/operator/access.md",
 		},
 		"Status500": {
 			reason: "a failure of the broker",

@@ -221,12 +221,20 @@ func newInstanceUpdateCommand(session *session) *cobra.Command {
 
 // newInstanceSuspendCommand sends an update with the context {"active":false}, as platforms do to suspend an instance.
 func newInstanceSuspendCommand(session *session) *cobra.Command {
-	return session.newChangeCommand(&cobra.Command{
+	suspend := sendActive(false)
+
+	return addYes(session, session.newChangeCommand(&cobra.Command{
 		Use:   "suspend ID_OR_NAME",
 		Short: "Delete the cluster of an instance and keep the instance",
 		Long: "Delete the cluster of an instance with all its content, and keep the instance.\n\n" +
 			"Only instances of plans that can expire can be suspended.",
-	}, "suspending", sendActive(false))
+	}, "suspending", func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
+		if err := session.confirm(ctx, "Delete the cluster of instance %s with all its content, and keep the instance?", described(instance)); err != nil {
+			return brokerclient.Accepted{}, err
+		}
+
+		return suspend(ctx, instance)
+	}))
 }
 
 // newInstanceResumeCommand sends an update with the context {"active":true}. The new cluster has nothing of the old one.
@@ -249,28 +257,41 @@ func sendActive(active bool) func(ctx context.Context, instance target) (brokerc
 
 // newInstanceExpireCommand calls the operator API, because platforms cannot expire instances.
 func newInstanceExpireCommand(session *session) *cobra.Command {
-	return session.newChangeCommand(&cobra.Command{
+	return addYes(session, session.newChangeCommand(&cobra.Command{
 		Use:   "expire ID_OR_NAME",
 		Short: "Delete the cluster of an instance for good",
 		Long: "Delete the cluster of an instance for good. The instance stays and can only be deleted.\n\n" +
 			"The command needs the role operator. Only instances of plans that can expire are accepted.",
 	}, "expiring", func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
+		if err := session.confirm(ctx, "Delete the cluster of instance %s for good?", described(instance)); err != nil {
+			return brokerclient.Accepted{}, err
+		}
+
 		expiration, err := instance.ExpireInstance(ctx, instance.InstanceID)
 
 		return brokerclient.Accepted{Operation: expiration.Operation}, err
-	})
+	}))
 }
 
 // newInstanceDeleteCommand deletes an instance over the Open Service Broker API, which requires the IDs of the service and the plan.
 func newInstanceDeleteCommand(session *session) *cobra.Command {
-	return session.newChangeCommand(&cobra.Command{
+	return addYes(session, session.newChangeCommand(&cobra.Command{
 		Use:   "delete ID_OR_NAME",
 		Short: "Delete an instance and its cluster",
 		Long: "Delete an instance and its cluster for good.\n\n" +
 			"A creation in progress is canceled first. The command is idempotent.",
 	}, "deleting", func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
+		if err := session.confirm(ctx, "Delete instance %s and its cluster for good?", described(instance)); err != nil {
+			return brokerclient.Accepted{}, err
+		}
+
 		return instance.Deprovision(ctx, instance.InstanceID, domain.DeprovisionDetails{
 			ServiceID: instance.ServiceClassID, PlanID: instance.ServicePlanID,
 		})
-	})
+	}))
+}
+
+// described returns the name, the plan and the ID of an instance, for questions.
+func described(instance target) string {
+	return fmt.Sprintf("%s (plan %s, ID %s)", cmp.Or(instance.Name, "without a name"), instance.ServicePlanName, instance.InstanceID)
 }

@@ -129,6 +129,8 @@ func (e *interventionError) Unwrap() error { return e.cause }
 type intervention struct {
 	operatorapi.Intervention
 
+	// question is asked before the request is sent. An intervention without a question destroys nothing.
+	question string
 	// verb is the name of the command, doing the start of its errors.
 	verb, doing string
 	// send is the method of the client that sends the intervention. It returns the changed operation, or the new one of a retry.
@@ -141,14 +143,14 @@ type intervention struct {
 // newOperationCancelCommand cancels an operation. With --wait, the command succeeds if the operation ends as canceled, and also if the
 // operation succeeded before the cancellation took effect.
 func newOperationCancelCommand(session *session) *cobra.Command {
-	return newInterventionCommand(session, &intervention{
-		verb: "cancel", doing: "canceling", send: (*brokerclient.Client).CancelOperation, goal: operatorapi.OperationStateCanceled,
+	return addYes(session, newInterventionCommand(session, &intervention{
+		question: "Cancel the operation? Everything that it has created stays.", verb: "cancel", doing: "canceling", send: (*brokerclient.Client).CancelOperation, goal: operatorapi.OperationStateCanceled,
 	}, cobra.Command{
 		Short: "Cancel an operation before its next step",
 		Long: "Cancel an operation before its next step; a pending operation ends at once.\n\n" +
 			"Everything that the operation has created stays. 'ebctl operation retry' continues the operation; " +
 			"'ebctl instance delete' deletes the instance." + helpAudited,
-	})
+	}))
 }
 
 // newOperationRetryCommand retries an operation that failed or was canceled. It follows the new operation that the broker returns.
@@ -172,7 +174,8 @@ func newOperationRetryCommand(session *session) *cobra.Command {
 // before the request arrives.
 func newOperationSkipCommand(session *session) *cobra.Command {
 	intervention := &intervention{
-		verb: "skip", doing: "skipping a step of", send: (*brokerclient.Client).SkipStep, goal: operatorapi.OperationStateSucceeded,
+		question: "Skip the step? Its work is left to you.",
+		verb:     "skip", doing: "skipping a step of", send: (*brokerclient.Client).SkipStep, goal: operatorapi.OperationStateSucceeded,
 	}
 	command := newInterventionCommand(session, intervention, cobra.Command{
 		Short: "Skip the current step of an operation",
@@ -184,7 +187,7 @@ func newOperationSkipCommand(session *session) *cobra.Command {
 		"the step to skip, by default the current one; the broker rejects the request if the operation is no longer at this step")
 	completeBy(command, "step", session.completeStep)
 
-	return command
+	return addYes(session, command)
 }
 
 // newInterventionCommand completes the command of an intervention with the flags that all interventions share.
@@ -213,6 +216,10 @@ func (s *session) intervene(ctx context.Context, idOrName string, wanted interve
 	}
 
 	operation, err := withOperation(ctx, client, idOrName, func(id string) (operatorapi.Operation, error) {
+		if err := s.confirmIntervention(ctx, client, id, wanted.question); err != nil {
+			return operatorapi.Operation{}, err
+		}
+
 		operation, err := wanted.send(client, ctx, id, wanted.Intervention)
 		if err != nil {
 			return operation, &interventionError{doing: wanted.doing, operationID: id, cause: err}
@@ -242,6 +249,23 @@ func (s *session) intervene(ctx context.Context, idOrName string, wanted interve
 	}
 
 	return cmp.Or(failed, s.print(operation, s.operationText(operation)))
+}
+
+// confirmIntervention shows the operation and asks the question, if there is one and somebody can answer it.
+func (s *session) confirmIntervention(ctx context.Context, client *brokerclient.Client, id, question string) error {
+	if question == "" || s.yes || !s.Interactive() {
+		return nil
+	}
+
+	operation, _, err := client.Operation(ctx, id)
+	if err != nil {
+		return fmt.Errorf("reading operation %s: %w", id, err)
+	}
+
+	fmt.Fprintf(s.Err, "Operation %s: %s of instance %s, %s %s\n", operation.ID, operation.Kind, instanceText(operation),
+		operation.State, operation.Step)
+
+	return s.confirm(ctx, "%s", question)
 }
 
 // completeStep returns the current step of the operation for shell completion, or no step if the step is not skippable.

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/suggestion"
 )
 
 const rootHelp = `ebctl creates, shows and deletes service instances, and follows their operations.
@@ -68,7 +70,7 @@ func newRootCommand(session *session) *cobra.Command {
 	root.Long = rootHelp
 	root.SilenceUsage = true
 	root.SilenceErrors = true
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{cause: err} })
+	root.SetFlagErrorFunc(invalidFlag)
 
 	flags := root.PersistentFlags()
 
@@ -119,6 +121,26 @@ func newVersionCommand(session *session) *cobra.Command {
 			})
 		},
 	}
+}
+
+// invalidFlag returns the error of a flag. If the command is a group, the word before the flag is an unknown command, which is the cause:
+// groups have no flags of their own. The error of an unknown flag suggests a similar one.
+func invalidFlag(command *cobra.Command, err error) error {
+	if words := command.Flags().Args(); command.HasSubCommands() && len(words) > 0 {
+		return noCommand(command, words)
+	}
+
+	if unknown, is := errors.AsType[*pflag.NotExistError](err); is {
+		var known []string
+
+		command.Flags().VisitAll(func(flag *pflag.Flag) { known = append(known, flag.Name) })
+
+		if near := suggestion.For(unknown.GetSpecifiedName(), known); near != "" {
+			err = fmt.Errorf("%w%s", err, near)
+		}
+	}
+
+	return &usageError{cause: err}
 }
 
 // group returns a command that has only subcommands. Without a subcommand, the group prints its help.

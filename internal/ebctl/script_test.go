@@ -104,7 +104,8 @@ func runAndExpect(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// run is the main function of ebctl in scripts. It has a fake clock, predictable IDs, and a terminal if EBCTL_TEST_TERMINAL is set.
+// run is the main function of ebctl in scripts. It has a fake clock, predictable IDs, and a terminal if EBCTL_TEST_TERMINAL is set. It asks
+// for confirmation if EBCTL_TEST_INTERACTIVE is set.
 func run() {
 	ids := 0
 
@@ -116,7 +117,8 @@ func run() {
 		Terminal: func() (follow.Size, bool) {
 			return follow.Size{Width: 80, Height: 24}, os.Getenv("EBCTL_TEST_TERMINAL") != ""
 		},
-		Clock: newFakeClock(time.Date(2026, 5, 1, 10, 5, 0, 0, time.UTC)),
+		Interactive: func() bool { return os.Getenv("EBCTL_TEST_INTERACTIVE") != "" },
+		Clock:       newFakeClock(time.Date(2026, 5, 1, 10, 5, 0, 0, time.UTC)),
 		NewID: func() string {
 			ids++
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -69,12 +70,31 @@ func Resolve(sources Sources) (Settings, error) {
 		Token:    cmp.Or(sources.Flags.Token, environment.Token, file.Token),
 	}
 
-	merged.Address = strings.TrimRight(merged.Address, "/")
+	merged.Address = strings.TrimRight(withScheme(merged.Address), "/")
 	if err := checkAddress(merged.Address); err != nil {
 		return Settings{}, err
 	}
 
 	return merged, nil
+}
+
+// withScheme completes an address such as broker.example.com or 127.0.0.1:8080 to a URL. The scheme is https, except for this machine:
+// credentials are not sent unencrypted to another machine unless the user writes http.
+func withScheme(address string) string {
+	if strings.Contains(address, "://") {
+		return address
+	}
+
+	host, _, _ := strings.Cut(address, "/")
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+
+	if ip := net.ParseIP(strings.Trim(host, "[]")); host == "localhost" || ip.IsLoopback() {
+		return "http://" + address
+	}
+
+	return "https://" + address
 }
 
 // checkAddress rejects addresses that are not base URLs. Its errors do not quote an address that may contain a password.

@@ -132,7 +132,7 @@ func TestResolveRejects(t *testing.T) {
 		mustNotShow string
 	}{
 		"Scheme": {
-			reason: "an address without http or https is rejected", address: "broker:8080", want: "does not have the form",
+			reason: "an address without http or https is rejected", address: "ftp://broker:8080", want: "does not have the form",
 		},
 		"NoHost": {
 			reason: "an address without a host is rejected", address: "http://", want: "does not have the form",
@@ -199,4 +199,22 @@ func write(t *testing.T, path, content string) {
 
 func lookup(environment map[string]string) func(string) string {
 	return func(name string) string { return environment[name] }
+}
+
+func TestAddressWithoutAScheme(t *testing.T) {
+	t.Parallel()
+
+	for address, want := range map[string]string{
+		"127.0.0.1:18080":         "http://127.0.0.1:18080",
+		"localhost":               "http://localhost",
+		"[::1]:8080/":             "http://[::1]:8080",
+		"broker:8080":             "https://broker:8080",
+		"broker.example.com/base": "https://broker.example.com/base",
+		"http://broker:8080":      "http://broker:8080",
+	} {
+		got, err := ebctl.Resolve(ebctl.Sources{Flags: ebctl.Settings{Address: address}, Environment: lookup(nil)})
+		if err != nil || got.Address != want {
+			t.Errorf("%s: got %q, %v, want %q", address, got.Address, err, want)
+		}
+	}
 }

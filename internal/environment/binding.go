@@ -26,7 +26,7 @@ type Binding struct {
 	Predecessor string `json:"predecessor,omitempty"`
 	// AppGUID is the platform's ID of the bound application, or empty.
 	AppGUID string `json:"appGUID,omitempty"`
-	// CreatedBy is the user for whom the platform sent the request, or empty.
+	// CreatedBy is the user for whom the platform sent the request, or else the authenticated user.
 	CreatedBy string       `json:"createdBy,omitempty"`
 	State     BindingState `json:"state"`
 	// OperationID is the operation that creates the binding, later the one that removes it.

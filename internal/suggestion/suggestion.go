@@ -3,10 +3,26 @@ package suggestion
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/agnivade/levenshtein"
 )
+
+// errorsIn returns the number of typing errors: missing, additional and wrong letters. Two exchanged letters are one error.
+func errorsIn(given, word string) int {
+	const exchanged = 2
+
+	distance := levenshtein.ComputeDistance(given, word)
+	if distance == exchanged && letters(given) == letters(word) {
+		return 1
+	}
+
+	return distance
+}
+
+// letters returns the letters of the word in alphabetical order.
+func letters(word string) string { return string(slices.Sorted(slices.Values([]rune(word)))) }
 
 // For returns "; did you mean …?" with the known word that is most similar to the given one, for the end of an error text. It returns an
 // empty text if no word is similar: in words of up to four characters one typing error is accepted, in longer ones two. Case is ignored.
@@ -21,7 +37,7 @@ func For(given string, known []string) string {
 			limit = 1
 		}
 
-		distance := levenshtein.ComputeDistance(strings.ToLower(given), strings.ToLower(word))
+		distance := errorsIn(strings.ToLower(given), strings.ToLower(word))
 		if distance <= limit && distance < best {
 			nearest, best = word, distance
 		}

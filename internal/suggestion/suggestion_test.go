@@ -14,7 +14,8 @@ func TestFor(t *testing.T) {
 	for given, want := range map[string]string{
 		"regoin":      `; did you mean "region"?`,
 		"machinetype": `; did you mean "machineType"?`,
-		"asw":         "",
+		"asw":         `; did you mean "aws"?`,
+		"ask":         "",
 		"aw":          `; did you mean "aws"?`,
 		"in progres":  `; did you mean "in progress"?`,
 		"zones":       "",

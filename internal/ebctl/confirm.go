@@ -1,0 +1,51 @@
+package ebctl
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// errDeclined reports that the user did not confirm. The command has changed nothing.
+var errDeclined = errors.New("not confirmed; nothing has changed")
+
+// addYes adds the flag --yes to a command that calls confirm.
+func addYes(session *session, command *cobra.Command) *cobra.Command {
+	command.Flags().BoolVarP(&session.yes, "yes", "y", false, "do not ask for confirmation; ebctl asks only if standard input is a terminal")
+
+	return command
+}
+
+// confirm asks the user to confirm an action that cannot be undone. It asks only if standard input is a terminal, so that scripts do not hang,
+// and not with --yes. All answers but y and yes decline. When the context ends, the question ends too.
+func (s *session) confirm(ctx context.Context, format string, args ...any) error {
+	if s.yes || !s.Interactive() {
+		return nil
+	}
+
+	fmt.Fprintf(s.Err, format+" [y/N] ", args...)
+
+	answers := make(chan string, 1)
+
+	go func() { // a read of a terminal cannot be canceled
+		answer, _ := bufio.NewReader(s.In).ReadString('\n') //nolint:errcheck // no answer declines
+
+		answers <- answer
+	}()
+
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case answer := <-answers:
+		if slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer))) {
+			return nil
+		}
+
+		return errDeclined
+	}
+}
