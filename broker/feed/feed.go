@@ -135,9 +135,7 @@ func (f *Feed) Run(ctx context.Context) error {
 			f.log.WithError(err).Warn("the feed of the Provisioner fails, operations poll meanwhile")
 		}
 
-		if lifecycle.Pause(ctx, f.clock, rest) != nil {
-			break
-		}
+		_ = lifecycle.Pause(ctx, f.clock, rest) // the condition of the loop reports the end of the context
 	}
 
 	return nil
