@@ -29,8 +29,8 @@ func (r *run[D]) runStep(ctx context.Context, stage Stage[D], step Step[D]) bool
 
 	result, wait, err := call(traced, step, r.operation, log)
 	if ctx.Err() != nil && err != nil {
-		// The replica stops, or the lease was lost.
-		r.addEntry(attempt, HandedBack, "interrupted, runs again", r.engine.clock.Now())
+		// The replica is stopping, or the lease was lost.
+		r.addEntry(attempt, HandedBack, "interrupted, will run again", r.engine.clock.Now())
 		r.release(ctx, r.engine.clock.Now())
 
 		return false
@@ -65,7 +65,7 @@ func (r *run[D]) runStep(ctx context.Context, stage Stage[D], step Step[D]) bool
 	return false
 }
 
-// begin counts the attempt and publishes it to the lease renewal, which stores the step if it runs for long.
+// begin counts the attempt and makes it visible to the lease renewal, which stores the step if it is still running by then.
 func (r *run[D]) begin(stage, step string) Attempt {
 	now := r.engine.clock.Now()
 
@@ -124,7 +124,7 @@ func checkResult[D any](before, after Operation[D], wait time.Duration, err erro
 	case errors.Is(err, errPanic):
 		return err
 	case err != nil && wait != 0:
-		violation = fmt.Sprintf("a duration (%s) beside an error", wait)
+		violation = fmt.Sprintf("a duration (%s) together with an error", wait)
 	case wait < 0:
 		violation = fmt.Sprintf("a negative duration (%s)", wait)
 	case after.ID != before.ID:
@@ -171,7 +171,7 @@ func (r *run[D]) wait(ctx context.Context, log logrus.FieldLogger, attempt Attem
 		attempt.Failures, attempt.FailingSince = 0, time.Time{}
 	}
 
-	log.WithFields(logrus.Fields{logging.Reason: r.operation.note.message, logging.NextRun: next}).Debug("step runs again later")
+	log.WithFields(logrus.Fields{logging.Reason: r.operation.note.message, logging.NextRun: next}).Debug("step will run again later")
 	r.runAgain(ctx, attempt, outcome, r.operation.note.message, next)
 }
 
@@ -192,8 +192,8 @@ func (r *run[D]) retry(ctx context.Context, log logrus.FieldLogger, stage Stage[
 	r.runAgain(ctx, attempt, Retrying, r.operation.Problem.Message, next)
 }
 
-// nextRun returns the time after the wait, but at most the time at which the operation exceeds its limit, so that a run fails the
-// operation on time.
+// nextRun returns when the step runs again: after the wait, or when the operation reaches its limit if that comes first, so that
+// the operation fails on time.
 func (r *run[D]) nextRun(wait time.Duration) time.Time {
 	next := r.engine.clock.Now().Add(wait)
 	if end := r.operation.StartedAt.Add(r.engine.processes[r.operation.Kind].Limit); end.Before(next) {

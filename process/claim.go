@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// reservedShare reserves 1/reservedShare of the workers, in equal parts for all kinds. A kind may use the workers beyond the
-// reserved half, and its own part. No kind can starve another, and a kind that is alone with work still gets more than half of
-// the workers.
+// One in reservedShare workers is reserved, in equal parts for all kinds. A kind may use its own part and all unreserved workers,
+// so no kind can starve another, and a kind that alone has work still gets more than half of the workers.
 const reservedShare = 2
 
-// claimWork claims due operations for the free workers and starts them. Each call prefers another kind, and resumed and pending
-// work in turn. claimWork reports whether more operations may be due. Errors of the store lengthen the pause before the next
-// call.
+// claimWork claims due operations for the free workers and starts them. Each call starts with a different kind, and alternates
+// between resumed and pending work. claimWork reports whether more operations may be due. Errors of the store lengthen the pause
+// before the next call.
 func (e *Engine[D]) claimWork(ctx, runs context.Context) bool {
 	more, err := e.startDue(ctx, runs)
 	if err == nil {
@@ -62,7 +61,7 @@ func (e *Engine[D]) startDue(ctx, runs context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// findDue asks the store which kinds have work. Most polls find none, so one cheap query saves a claim for each kind.
+// findDue asks the store which kinds have work. Most polls find none, so one cheap query replaces a claim for each kind.
 func (e *Engine[D]) findDue(ctx context.Context) ([]Due, error) {
 	deadline, cancel := context.WithTimeout(ctx, e.config.Lease)
 	defer cancel()
@@ -72,8 +71,8 @@ func (e *Engine[D]) findDue(ctx context.Context) ([]Due, error) {
 
 // claim claims at most limit operations, which fences all earlier runs of them.
 func (e *Engine[D]) claim(ctx context.Context, due Due, limit int) ([]Claimed, error) {
-	// A claim in flight finishes even when the engine stops: the claimed operations are then handed back at once, instead of when
-	// their leases expire.
+	// A claim in flight finishes even if the engine is stopping: its operations are then handed back at once, instead of staying
+	// blocked until their leases expire.
 	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.config.Lease)
 	defer cancel()
 
@@ -85,8 +84,8 @@ func (e *Engine[D]) claim(ctx context.Context, due Due, limit int) ([]Claimed, e
 	})
 }
 
-// capacity returns how many more operations of the kind may run: the free workers, less those that are reserved for other kinds
-// and not used by them, and within the limit of the kind.
+// capacity returns how many more operations of the kind may run: the free workers, minus the unused reserves of other kinds, up
+// to the limit of the kind.
 func (e *Engine[D]) capacity(kind string) int {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -112,9 +111,9 @@ func (e *Engine[D]) capacity(kind string) int {
 	return max(0, capacity)
 }
 
-// storePause returns how long to leave a store that does not answer alone: 0 after a success. The pause grows from a tenth of the
-// poll interval to five times it, which bounds how long a recovered store goes unnoticed. Its jitter keeps the replicas from
-// returning to a recovering database all at once.
+// storePause returns the pause before the next call to the store: 0 after a success, and longer after each consecutive failure.
+// It grows from a tenth of the poll interval to five times the interval, which bounds how long a recovery goes unnoticed. Jitter
+// keeps the replicas from returning to a recovering database all at once.
 func (e *Engine[D]) storePause() time.Duration {
 	if e.storeFailures == 0 {
 		return 0
@@ -129,14 +128,15 @@ func (e *Engine[D]) storePause() time.Duration {
 }
 
 const (
-	// expireInterval is the time between searches for pending operations that are too old. Each search reads everything pending.
+	// expireInterval is the time between searches for pending operations that are too old. Each search reads all pending
+	// operations.
 	expireInterval = time.Minute
 	// expireBatch bounds how many operations fail in one transaction, which keeps it short.
 	expireBatch = 100
 )
 
-// expirePending fails operations that are pending for longer than the limit, until the context ends. Every replica does so; the
-// store returns each operation to one of them.
+// expirePending fails operations that have been pending for longer than the limit, until the context ends. Every replica runs it;
+// the store returns each expired operation to only one of them.
 func (e *Engine[D]) expirePending(ctx context.Context) {
 	ticker := e.clock.NewTicker(expireInterval)
 	defer ticker.Stop()

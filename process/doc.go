@@ -1,5 +1,5 @@
 // Package process is the engine: it runs operations through stages of steps until they succeed or fail, on any replica and across
-// crashes. It knows nothing of clusters or of the Open Service Broker API.
+// crashes. It knows nothing about clusters or the Open Service Broker API.
 //
 // # Model
 //
@@ -11,11 +11,11 @@
 //
 // A free worker claims due operations. An operation is due if it is pending and the first of its instance, if the time in
 // Record.NextRun has come, or if its lease has expired. A claim sets a lease (owner and expiry) and raises the fence, a counter
-// in the row. The replica renews its leases three times per lease. A replica that dies stops renewing, and another one claims the
-// operation.
+// in the row. The replica renews each lease three times before it would expire. If the replica dies, its leases expire, and
+// another replica claims the operations.
 //
-// Every write of a run names the owner and the fence of its lease. If another replica has claimed the operation meanwhile, the
-// write fails with ErrLeaseLost and changes nothing. A frozen replica that continues late can therefore repeat a call to an
+// Every write of a run names the owner and the fence of its lease. If another replica has claimed the operation in the meantime,
+// the write fails with ErrLeaseLost and changes nothing. A frozen replica that continues late can therefore repeat a call to an
 // upstream, but cannot overwrite the results of its successor.
 //
 // # Stages and steps
@@ -42,15 +42,15 @@
 //
 //   - At most one operation of an instance is in progress, and only the replica with the lease writes its results.
 //   - A crash loses at most the work since the last write.
-//   - Kinds share the workers, and the tenants of a kind take turns: neither can starve the others.
+//   - Kinds share the workers, and the tenants of a kind take turns, so no kind or tenant can starve the others.
 //   - A cancellation takes effect before the next step, never in the middle of one.
 //   - The timeline has an entry for every attempt whose result was stored.
 //
 // # Usual changes
 //
-// A new step is a file in the folder of its process and a line in that folder's process.go; StepFunc and Action make a type of its own unnecessary. A
-// new process is a Process value that the service registers, and a scenario in test/crash. docs/contributor/add-a-step.md has the
-// checklist, and example_test.go a small process that runs.
+// A new step is a file in the folder of its process and a line in that folder's process.go; StepFunc and Action save defining a
+// type for it. A new process is a Process value that the service registers, and a scenario in test/crash.
+// docs/contributor/add-a-step.md has the checklist, and example_test.go a small process that runs.
 //
 // Retry behavior is in retry.go, scheduling in claim.go, leases in lease.go, and the rules of one run in run.go, attempt.go and
 // save.go.

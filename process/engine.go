@@ -28,9 +28,9 @@ type Config struct {
 	Poll time.Duration
 	// PendingLimit is how long an operation may be pending before it fails.
 	PendingLimit time.Duration
-	// CreatedAfter, if set, excludes operations that were accepted earlier, except for their cancellation.
+	// CreatedAfter, if set, excludes operations that were accepted earlier, but not their cancellation.
 	CreatedAfter time.Time
-	// Component is the component of problems that name none: the service itself.
+	// Component is the component of problems that name none. It stands for the service itself.
 	Component string
 	// Grace is how long running steps may continue after the engine is stopped. Then their contexts end.
 	Grace time.Duration
@@ -54,7 +54,7 @@ func DefaultConfig() Config {
 }
 
 // Engine claims operations and runs them. All engines on one store share the work. Run is called once; the other methods may be
-// called from any goroutine, also before Run.
+// called from any goroutine, even before Run.
 type Engine[D any] struct {
 	store     Store
 	processes map[string]Process[D]
@@ -147,8 +147,8 @@ func (e *Engine[D]) Wake() {
 }
 
 // Run claims and runs operations until the context ends. It then claims no more, lets running steps finish for the grace period,
-// and hands back the operations, so that other replicas resume them at once. It returns when no step runs any more. Run fails
-// only at the start, when unfinished operations have a kind without a process; it tolerates a store that does not answer.
+// and hands back the operations, so that other replicas resume them at once. It returns once no step is running. Run fails only
+// at the start, when unfinished operations have a kind without a process; it tolerates a store that does not answer.
 func (e *Engine[D]) Run(ctx context.Context) error {
 	kinds, err := e.unfinishedKinds(ctx)
 	if err != nil {
@@ -178,8 +178,8 @@ func (e *Engine[D]) Run(ctx context.Context) error {
 	return nil
 }
 
-// unfinishedKinds reads the kinds until the store answers or the context ends. A starting replica thereby tolerates a database
-// outage, like a running one.
+// unfinishedKinds reads the kinds until the store answers or the context ends, so a starting replica tolerates a database outage
+// like a running one.
 func (e *Engine[D]) unfinishedKinds(ctx context.Context) ([]string, error) {
 	for {
 		kinds, err := e.store.UnfinishedKinds(ctx)
@@ -213,8 +213,8 @@ func (e *Engine[D]) checkKinds(unfinished []string) error {
 	return nil
 }
 
-// dispatch claims work at each wake-up and each poll, until ctx ends. The runs get the other context, which ends after the grace
-// period.
+// dispatch claims work at each wake-up and each poll, until ctx ends. The claimed operations run under the context runs, which
+// ends after the grace period.
 func (e *Engine[D]) dispatch(ctx, runs context.Context) {
 	poll := e.clock.NewTicker(e.config.Poll)
 	defer poll.Stop()
@@ -285,8 +285,8 @@ func (e *Engine[D]) release(ended *lease) {
 	}
 }
 
-// interruptLate interrupts the steps that still run after the grace period. It measures the period from the stop of the engine in
-// a goroutine of its own, because the dispatcher may still wait for a claim then.
+// interruptLate interrupts the steps that still run after the grace period. It runs in a goroutine of its own and measures the
+// period from the stop of the engine, because the dispatcher may still be waiting for a claim then.
 func (e *Engine[D]) interruptLate(runs context.Context, stop context.CancelFunc) {
 	<-e.stopping
 

@@ -14,13 +14,13 @@ type lease struct {
 
 	kind      string
 	cancel    context.CancelFunc // stops the run when the lease is lost, or the operation exceeds its limit
-	ends      time.Time          // the limit of the operation
+	ends      time.Time          // when the operation reaches its limit
 	reported  time.Time          // StepBegan as the store knows it
 	canceling bool               // the operation is canceled at its next safe point
 }
 
-// renewLeases extends the leases of this replica until the context ends. It stops runs that the replica may no longer finish
-// alone.
+// renewLeases extends the leases of this replica until the context ends. It stops runs whose operation has reached its limit, was
+// claimed by another replica, or may be claimed by one before the next renewal.
 func (e *Engine[D]) renewLeases(ctx context.Context) {
 	ticker := e.clock.NewTicker(e.config.Lease / renewals)
 	defer ticker.Stop()
@@ -39,7 +39,7 @@ func (e *Engine[D]) renewLeases(ctx context.Context) {
 		}
 
 		// If the leases may expire before the next renewal, because the database is down or the machine slept, other replicas may
-		// claim the operations. Their steps stop here, before two replicas call an upstream at the same time.
+		// claim the operations. The steps then stop here, so that two replicas do not call an upstream at the same time.
 		late := e.now().Add(e.config.Lease / renewals).After(until)
 
 		e.interrupt(late, e.now())
@@ -50,7 +50,7 @@ func (e *Engine[D]) renewLeases(ctx context.Context) {
 // expire.
 func (e *Engine[D]) now() time.Time { return e.clock.Now().Round(0) }
 
-// renew extends every lease and applies the answer: it stops the runs that have lost their lease, and marks the operations that
+// renew extends every lease and applies the response: it stops the runs that have lost their lease, and marks the operations that
 // an operator or a user cancels. It reports whether the store answered.
 func (e *Engine[D]) renew(ctx context.Context, now time.Time) bool {
 	held := e.holding()

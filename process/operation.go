@@ -28,7 +28,7 @@ type note struct {
 	message string
 	// failed counts the attempt as a failure instead of a wait.
 	failed bool
-	// notCompleted continues the operation although the step has not succeeded.
+	// notCompleted continues the operation even though the step has not succeeded.
 	notCompleted bool
 }
 
@@ -59,8 +59,8 @@ func (o Operation[D]) Save(ctx context.Context) error {
 }
 
 // Await runs the step again after the interval, or as soon as the event in WaitingFor arrives. It fails the operation, with the
-// reason failure.ReasonTimeout, once the limit has passed since the step's first attempt. Users see why as the progress of the
-// operation.
+// reason failure.ReasonTimeout, once the limit has passed since the step's first attempt. Users see the text why as the progress
+// of the operation.
 //
 // An earlier write must have stored WaitingFor, or an event that arrives during this attempt is missed. Therefore the step that
 // sends a request sets WaitingFor, and a step in the next stage waits.

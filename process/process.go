@@ -10,9 +10,10 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Step is one unit of work in a process. It may run many times, on any replica: it checks whether its work is done, does it, and
-// never waits inside. Its name is unique within the process; users and operators see it, and running operations are stored with
-// it, so it never changes. Run is called from one goroutine for each operation, and concurrently for different operations.
+// Step is one unit of work in a process. It may run many times, on any replica: it first checks whether its work is already done,
+// and it returns instead of waiting. Its name is unique within the process; it never changes, because users and operators see it,
+// and running operations are stored with it. Run is called from one goroutine for each operation, and concurrently for different
+// operations.
 //
 // Run returns the modified operation and
 //
@@ -64,7 +65,7 @@ type Process[D any] struct {
 	Kind string
 	// Stages run in order. A run skips finished stages by name, so a release may add stages while operations are unfinished.
 	Stages []Stage[D]
-	// Limit is the longest time that an operation may take, counted from its first claim and including all waits. Then the
+	// Limit is the longest time that an operation may take, counted from its first claim and including all waits. After that the
 	// operation fails.
 	Limit time.Duration
 }
@@ -92,7 +93,7 @@ type Task[D any] struct {
 	Skippable bool
 }
 
-// Steps returns unconditional tasks.
+// Steps returns tasks that always run.
 func Steps[D any](steps ...Step[D]) []Task[D] {
 	tasks := make([]Task[D], 0, len(steps))
 	for _, step := range steps {

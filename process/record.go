@@ -50,7 +50,7 @@ type Record struct {
 	// Trace is the trace context of the request, in the format of the Tracer. The engine ignores it.
 	Trace string
 	State State
-	// Description is one line for users, which the steps set.
+	// Description is a one-line status for users, set by the steps.
 	Description string
 	// Problem is the failure of the last attempt, or of the operation. Progress is the message of an attempt that waits. At most
 	// one of them is set.
@@ -62,7 +62,7 @@ type Record struct {
 	SkippedSteps   []string
 	// Skip is an operator's pending request to skip a step.
 	Skip Skip
-	// Stage and Step run now, or next. StepBegan is the start of the running attempt, or zero.
+	// Stage and Step are the ones that run now or next. StepBegan is the start of the running attempt, or zero.
 	Stage, Step string
 	StepBegan   time.Time
 	// WaitingFor is the key of an event in an upstream that makes the operation due before NextRun, or empty. Store.Wake of
@@ -179,7 +179,7 @@ type New struct {
 	Tenant               string
 	PredecessorID        string
 	Description          string
-	// OrderedBy, Audit and Trace never change after the acceptance.
+	// OrderedBy, Audit and Trace never change after acceptance.
 	OrderedBy string
 	Audit     string
 	Trace     string

@@ -42,8 +42,7 @@ func (p RetryPolicy) validate() error {
 }
 
 // Successor returns the operation that retries a failed or canceled one. It takes over the data, the finished stages before the
-// first stage of the retry (see Stage.RetryFrom), and the steps that operators skipped. The former operation must have its
-// payload.
+// first stage of the retry (see Stage.RetryFrom), and the steps that operators skipped. The argument must include its payload.
 func (e *Engine[D]) Successor(former Record, id string, at time.Time) New {
 	process := e.processes[former.Kind]
 	stages := process.reusableStages(former)
@@ -83,7 +82,7 @@ func (p Process[D]) reusableStages(former Record) []string {
 }
 
 // skippedSteps lists the steps that a retry does not run: those not completed in the reused stages, and those that an operator
-// skipped in the stages that run again. A step that gave up on its own, and that no operator may skip, runs again.
+// skipped in the stages that run again. A step that gave up by itself runs again, unless operators may skip it.
 func (p Process[D]) skippedSteps(former Record, reused []string) []string {
 	var steps []string
 

@@ -29,7 +29,7 @@ type run[D any] struct {
 	// endTrace ends the trace of the running attempt.
 	endTrace func(Outcome, string)
 
-	// unreadable is the field of Claimed. keepPayload protects a payload that the run could not decode from being overwritten.
+	// unreadable is Claimed.Unreadable. keepPayload prevents the run from overwriting a payload that it could not decode.
 	unreadable  error
 	keepPayload bool
 	// uncertain reports that a write has failed, see errUncertain.

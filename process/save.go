@@ -14,13 +14,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// saveTimeout bounds a write. Writes do not end with the run, so that a stopping replica still stores its results. The timeout
-// may exceed the lease: the fence rejects a late write.
+// saveTimeout bounds a write. Writes outlive the context of the run, so that a stopping replica still stores its results. The
+// timeout may exceed the lease: the fence rejects a late write.
 const saveTimeout = 10 * time.Second
 
 // errUncertain is the error of all writes after a failed one. The database may have committed the failed write and lost the
 // response, so another write could repeat timeline entries. The lease expires instead, and the next claim reads the stored row.
-var errUncertain = errors.New("an earlier write may or may not be stored")
+var errUncertain = errors.New("an earlier write may or may not have been stored")
 
 // fail ends the operation with the error.
 func (r *run[D]) fail(ctx context.Context, err error) {
@@ -63,7 +63,7 @@ func (r *run[D]) release(ctx context.Context, next time.Time) {
 	r.write(ctx)
 }
 
-// checkpoint implements Operation.Save. It keeps all fields of the record but WaitingFor, because a step may not change them.
+// checkpoint implements Operation.Save. It keeps all fields of the record except WaitingFor, because a step may not change them.
 func (r *run[D]) checkpoint(ctx context.Context, operation Operation[D]) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("storing an intent: %w", err)
@@ -87,9 +87,9 @@ func (r *run[D]) write(ctx context.Context) bool {
 		return true
 	case errors.Is(err, ErrLeaseLost):
 		r.engine.config.Observer.LeaseLost()
-		r.log.Warn("lease lost, another replica continues the operation")
+		r.log.Warn("lease lost: another replica continues the operation")
 	default:
-		r.log.WithError(err).Error("storing progress failed, the operation resumes when its lease expires")
+		r.log.WithError(err).Error("storing progress failed; the operation resumes when its lease expires")
 	}
 
 	return false

@@ -23,7 +23,7 @@ type Store interface {
 	// never revives a lease that was returned or lost.
 	Renew(ctx context.Context, renewal Renewal) (map[string]State, error)
 	// Save writes the progress of a run in one transaction and returns the resulting state: Canceling when a cancellation was
-	// requested meanwhile. It returns ErrLeaseLost when the fence has been raised.
+	// requested in the meantime. It returns ErrLeaseLost when the fence has been raised.
 	Save(ctx context.Context, progress Progress) (State, error)
 	// UnfinishedKinds lists the kinds of operations that have not ended. The engine refuses to start if it has no process for one
 	// of them.
@@ -33,7 +33,7 @@ type Store interface {
 	ExpirePending(ctx context.Context, expiry Expiry) ([]Record, error)
 }
 
-// Due is work of a kind.
+// Due identifies work: a kind, and which of its operations to claim.
 type Due struct {
 	Kind string
 	// Pending selects operations that have not started. Otherwise Due selects operations that are due again.
@@ -96,9 +96,9 @@ type Progress struct {
 	// KeepPayload leaves the stored payload unchanged.
 	KeepPayload bool
 	// LeftOut is the step that the run skipped at an operator's request, or empty. The store clears the request only if it names
-	// this step, because the operator may have requested another skip meanwhile.
+	// this step, because the operator may have requested another skip in the meantime.
 	LeftOut string
-	// Release returns the lease: the operation is due at Record.NextRun, or at once if it was woken meanwhile.
+	// Release returns the lease: the operation is due at Record.NextRun, or at once if it was woken in the meantime.
 	Release bool
 	Now     time.Time
 }

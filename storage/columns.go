@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// timeLayout is the stored form of times in SQLite: UTC with microseconds, so that texts sort like times. PostgreSQL has the same
-// precision.
+// timeLayout is the stored form of times in SQLite: UTC with microseconds, so that the texts sort chronologically. PostgreSQL has
+// the same precision.
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 
 // Time is a time column. The zero time is stored as NULL, and NULL is read as the zero time.
@@ -28,7 +28,7 @@ func (t Time) Value() (driver.Value, error) {
 	return t.UTC().Format(timeLayout), nil
 }
 
-// Scan implements sql.Scanner, for a text of SQLite and a time of PostgreSQL.
+// Scan implements sql.Scanner, for SQLite's texts and PostgreSQL's times.
 func (t *Time) Scan(source any) error {
 	switch value := source.(type) {
 	case nil:
@@ -49,7 +49,7 @@ func (t *Time) Scan(source any) error {
 	return nil
 }
 
-// SealedColumn is a column of envelopes of package secret. Package keyrotation re-encrypts these columns.
+// SealedColumn is a column that holds envelopes from package secret. Package keyrotation re-encrypts these columns.
 type SealedColumn struct {
 	// Table must have a primary key named id.
 	Table, Column string

@@ -15,12 +15,12 @@ import (
 
 const (
 	// postgresConnections is the pool size of one replica, far below PostgreSQL's default limit of 100 connections. Calls are
-	// short, so a dozen connections suffices for all workers and requests. Each connection is a server process with a catalog
-	// cache and plans of its own.
+	// short, so a dozen connections suffices for all workers and requests. Each connection is a server process with its own
+	// catalog cache and plans.
 	postgresConnections = 12
 	// sqliteReaders is the number of read connections in addition to the single writer.
 	sqliteReaders = 4
-	// connectionAge is the maximum age of a PostgreSQL connection. A replica thereby follows a host name that points to another
+	// connectionAge is the maximum age of a PostgreSQL connection, so that replicas follow a host name that moves to another
 	// server.
 	connectionAge = 30 * time.Minute
 )
@@ -117,15 +117,16 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// Reader returns the connections for queries outside of a transaction. They may run while a write is in progress, also on SQLite.
+// Reader returns the connections for queries outside of a transaction. They may run while a write is in progress, even on SQLite.
 func (db *DB) Reader() Tx { return db.reader }
 
-// Writer returns the connections for a single writing statement: a transaction of its own, in one round trip instead of three.
+// Writer returns the connections for single writing statements. Each statement is a transaction of its own, in one round trip
+// instead of three.
 func (db *DB) Writer() Tx { return db.writer }
 
 // InTx runs work in one transaction. It commits if work returns nil, and otherwise rolls back and returns the error of work. The
-// transaction takes at most callLimit, unless the context has a deadline. After an error of the commit the caller does not know
-// whether the changes are stored.
+// transaction takes at most callLimit, unless the context has a deadline. If the commit fails, the caller does not know whether
+// the changes are stored.
 func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
 	ctx, end, err := begin(ctx, db.writer)
 	if err != nil {
@@ -180,7 +181,7 @@ type transaction struct {
 	afterCommit []func()
 }
 
-// AfterCommit calls the callback after the commit of the transaction, and never after a rollback. If tx is no transaction, it
+// AfterCommit calls the callback after the commit of the transaction, and never after a rollback. If tx is not a transaction, it
 // calls the callback at once. The callback must not block.
 func AfterCommit(tx Tx, callback func()) {
 	if open, is := tx.(*transaction); is {
@@ -201,8 +202,8 @@ func (db *DB) ForUpdate() string {
 	return ""
 }
 
-// SkipLocked returns the SQL fragment that locks rows and skips rows that other transactions have locked. Replicas that claim at
-// the same time thereby get different rows. It is empty for SQLite, which has one writer.
+// SkipLocked returns the SQL fragment that locks rows and skips rows that other transactions have locked, so that replicas that
+// claim at the same time get different rows. It is empty for SQLite, which has one writer.
 func (db *DB) SkipLocked() string {
 	if locks := db.ForUpdate(); locks != "" {
 		return locks + " SKIP LOCKED"

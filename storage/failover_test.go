@@ -24,7 +24,7 @@ func writes(db *storage.DB) map[string]func(ctx context.Context) error {
 	}
 }
 
-// TestFailover lets the host name point to a standby, and then promotes the standby.
+// TestFailover points the host name to a standby, and then promotes the standby.
 func TestFailover(t *testing.T) {
 	server := postgrestest.Own(t)
 	db := storagetest.Open(t, server.Database(t))
@@ -56,7 +56,7 @@ func TestFailover(t *testing.T) {
 }
 
 // TestReadOnlyConnectionsAreDropped makes a server read-only for a while, as operators do when a disk is nearly full. Sessions
-// that started in this time stay read-only, so their connections must be dropped.
+// that started during that time stay read-only, so their connections must be dropped.
 func TestReadOnlyConnectionsAreDropped(t *testing.T) {
 	config := postgrestest.Database(t)
 	setting := `ALTER DATABASE ` + config.Name + ` SET default_transaction_read_only = `

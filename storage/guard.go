@@ -22,7 +22,7 @@ type guarding struct {
 	*pq.Connector
 }
 
-// guardedConnection lets reads and writes of its network connection fail soon after the context of a call ends.
+// guardedConnection makes reads and writes of its network connection fail soon after the context of a call ends.
 type guardedConnection struct {
 	*preparedConnection
 
@@ -51,7 +51,7 @@ func (g guarding) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 // during sets a deadline for the network connection if the context ends before the call has finished. The connection is then
-// broken, because the deadline may have cut a message of the protocol. The caller calls finish when the call has ended.
+// broken, because the deadline may have cut a protocol message short. The caller calls finish when the call has ended.
 func (c *guardedConnection) during(ctx context.Context) (finish func()) {
 	stop := context.AfterFunc(ctx, func() { _ = c.line.SetDeadline(time.Now().Add(cancelGrace)) })
 
@@ -227,7 +227,7 @@ var errStandby = errors.New("the server is a standby, not the primary")
 // codeReadOnly is PostgreSQL's code for a write on a read-only server or session.
 const codeReadOnly = "25006"
 
-// checkPrimary fails for a standby. During a failover the host name may resolve to the former or the new primary.
+// checkPrimary fails for a standby. During a failover the host name may resolve to the old or the new primary.
 func checkPrimary(ctx context.Context, opened driver.QueryerContext) error {
 	rows, err := opened.QueryContext(ctx, `SELECT pg_is_in_recovery()`, nil)
 	if err != nil {

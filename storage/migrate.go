@@ -78,7 +78,7 @@ func (db *DB) migrationProvider(set string, migrations fs.FS) (*goose.Provider, 
 	return provider, nil
 }
 
-// locked returns work under a lock on the file, because SQLite has no lock that outlives a transaction.
+// locked wraps work so that it runs under a lock on the file, because SQLite has no lock that outlives a transaction.
 func locked(path string, work func() error) func() error {
 	return func() error {
 		file := flock.New(path)

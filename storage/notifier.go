@@ -52,7 +52,7 @@ func (n *Notifier) Run(ctx context.Context, wake func()) error {
 
 	logLoss := func(_ pq.ListenerEventType, err error) {
 		if err != nil {
-			n.log.WithError(err).Warn("not receiving notifications of other replicas, falling back to polling")
+			n.log.WithError(err).Warn("not receiving notifications from other replicas, falling back to polling")
 		}
 	}
 	listener := pq.NewListener(n.db.config.postgresDSN(), reconnectMin, reconnectMax, logLoss)
@@ -75,7 +75,7 @@ func (n *Notifier) Run(ctx context.Context, wake func()) error {
 	}
 }
 
-// send notifies the other replicas. A failure is logged only, because the other replicas find the operations at their next poll.
+// send notifies the other replicas. A failure is only logged, because the other replicas find the operations at their next poll.
 func (n *Notifier) send(ctx context.Context) {
 	select {
 	case <-ctx.Done():

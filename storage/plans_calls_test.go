@@ -37,7 +37,7 @@ type stores struct {
 // call is one use of a method. Its name is `store.Method`, or `store.Method how` if a method has several calls.
 type call func(ctx context.Context) error
 
-// inTx is a call in a transaction.
+// inTx returns a call that runs in a transaction.
 func (s stores) inTx(work func(ctx context.Context, tx storage.Tx) error) call {
 	return func(ctx context.Context) error {
 		return s.db.InTx(ctx, func(tx storage.Tx) error { return work(ctx, tx) })

@@ -19,8 +19,8 @@ const (
 var filledAt = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // fillTables inserts rows of both services, as in a large installation with many pending requests. Most instances are ready, ten
-// thousand are being created, a few have failed, and the deleted ones left their operations. Envelopes have the real length and
-// cannot be opened.
+// thousand are being created, a few have failed, and the deleted ones left their operations. Envelopes have a realistic length
+// but cannot be opened.
 func fillTables() []string {
 	return []string{
 		sources(`WHEN i % 1000 < 5 THEN 'failed' WHEN i % 1000 = 5 THEN 'canceled' WHEN i % 1000 BETWEEN 6 AND 105 THEN 'in progress'

@@ -17,8 +17,8 @@ import (
 // callLimit bounds calls whose context has no deadline, so that a database that does not answer blocks no caller for longer.
 const callLimit = 10 * time.Second
 
-// begin bounds the context by callLimit, unless it has a deadline, and waits for a connection of the pool; a transaction has one
-// already. The caller calls end after the call, which releases both.
+// begin bounds the context by callLimit, unless it has a deadline, and waits for a connection from the pool; a transaction
+// already has one. The caller calls end after the call, which releases both.
 func begin(ctx context.Context, tx Tx) (_ context.Context, end func(), _ error) {
 	cancel := func() {}
 	if _, has := ctx.Deadline(); !has {
@@ -139,8 +139,8 @@ func expand(tx Tx, query string, args []any) (string, []any, error) {
 	return tx.Rebind(query), args, nil
 }
 
-// Page returns the LIMIT and OFFSET clauses of a query. The numbers are literals instead of parameters, because the planner
-// estimates with them.
+// Page returns the LIMIT and OFFSET clauses of a query. The numbers are literals instead of parameters, because the planner bases
+// its estimates on them.
 func Page(limit, offset int) string {
 	if offset == 0 {
 		return fmt.Sprintf("LIMIT %d", limit)

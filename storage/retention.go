@@ -12,12 +12,12 @@ import (
 
 const (
 	retentionInterval = time.Hour
-	// retentionPause follows each full batch, so that other statements of the database are not delayed.
+	// retentionPause follows each full batch, so that other statements are not delayed.
 	retentionPause = 50 * time.Millisecond
 )
 
-// Retention removes old rows in batches, in the background. Every replica sweeps; Remove must skip rows that another replica
-// removes.
+// Retention removes old rows in batches, in the background. Every replica sweeps, so Remove must skip rows that another replica
+// is removing.
 type Retention struct {
 	// Name is the name of the background part in logs.
 	Name string

@@ -21,14 +21,14 @@ const (
 )
 
 // preparing connects to either database and caches prepared statements in each connection. Without the cache, the drivers prepare
-// a statement with arguments again for each execution. That doubles the round trips to PostgreSQL and is a quarter of the work of
-// SQLite.
+// a statement with arguments again for each execution. That doubles the round trips to PostgreSQL and accounts for a quarter of
+// SQLite's work.
 type preparing struct {
 	driver.Connector
 
-	// closes makes a connection close its statements before itself. SQLite keeps its file open as long as statements are open.
-	// PostgreSQL drops the statements of a closed connection, and closing each would be a round trip, possibly to a server that
-	// does not answer.
+	// closes makes a connection close its statements before it closes itself. SQLite keeps its file open as long as statements
+	// are open. PostgreSQL drops the statements of a closed connection, and closing each would be a round trip, possibly to a
+	// server that does not answer.
 	closes bool
 }
 

@@ -9,12 +9,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// cleanupTimeout bounds the calls after the account is created. These calls also run when the replica has lost its lease
-// meanwhile, because no other replica may know of the account.
+// cleanupTimeout bounds the calls after the account is created. They run even if the replica has lost its lease in the meantime,
+// because no other replica may know of the account.
 const cleanupTimeout = 20 * time.Second
 
-// createAccess creates the account and stores its credentials in the binding's row. If the binding was removed meanwhile,
-// createAccess removes the account at once, because the unbind operation may have finished before the account existed.
+// createAccess creates the account and stores its credentials in the binding's row. If the binding has been removed in the
+// meantime, createAccess removes the account at once, because the unbind operation may have finished before the account existed.
 type createAccess struct {
 	runtimes Runtimes
 	bindings Bindings
@@ -60,8 +60,8 @@ func (s createAccess) Run(ctx context.Context, operation Operation, _ logrus.Fie
 	return operation, 0, nil
 }
 
-// failed returns the cause, or removes the account if the binding was removed meanwhile: a failed attempt may have created an
-// account that only this replica knows of.
+// failed handles a failed attempt, which may have created an account that only this replica knows of. It removes the account if
+// the binding has been removed in the meantime, and otherwise returns the cause.
 func (s createAccess) failed(ctx context.Context, operation Operation, cause error) error {
 	wanted, err := s.bindings.WantsBinding(ctx, operation.Data.Binding.ID)
 	if err != nil || wanted {

@@ -19,14 +19,14 @@ type Operation = process.Operation[environment.Data]
 type Step = process.Step[environment.Data]
 
 // Runtimes creates and removes accounts in runtimes. Both calls are idempotent: Grant returns new credentials for an existing
-// account, and Revoke succeeds if the account is gone. The errors are of package failure; NotFound means that the runtime does
+// account, and Revoke succeeds if the account is gone. The errors come from package failure; NotFound means that the runtime does
 // not exist.
 type Runtimes interface {
 	Grant(ctx context.Context, instance environment.Instance, binding environment.Binding) (environment.Access, error)
 	Revoke(ctx context.Context, instance environment.Instance, binding environment.Binding) error
 }
 
-// Bindings reads and writes the broker's rows. The errors are of package failure.
+// Bindings reads and writes the broker's rows. The errors come from package failure.
 type Bindings interface {
 	// Find returns the current state of the instance.
 	Find(ctx context.Context, instanceID string) (environment.Instance, error)
@@ -44,7 +44,8 @@ type Options struct {
 	Bindings Bindings
 }
 
-// Bind creates access. The client is waiting for it, so failures are retried quickly and only for ten minutes.
+// Bind returns the process that creates access. A client is waiting for it, so failures are retried quickly and only for ten
+// minutes.
 func Bind(options Options) process.Process[environment.Data] {
 	return process.Process[environment.Data]{
 		Kind:  environment.KindBind,
@@ -59,7 +60,8 @@ func Bind(options Options) process.Process[environment.Data] {
 	}
 }
 
-// Unbind removes access. Operators may skip the removal of the account if the runtime will never answer again.
+// Unbind returns the process that removes access. Operators may skip the removal of the account if the runtime will never answer
+// again.
 func Unbind(options Options) process.Process[environment.Data] {
 	retry := process.RetryPolicy{
 		First: 500 * time.Millisecond, Factor: 2, Cap: 30 * time.Second, Jitter: 0.2, Window: time.Hour,

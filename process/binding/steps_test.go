@@ -20,13 +20,13 @@ var (
 	errGone   = failure.New(failure.Permanent, "gone").WithReason(failure.ReasonNotFound, failure.ComponentBrokerDatabase)
 )
 
-// fixture has the dependencies of the steps. Its faults are the errors of calls, by name. A call with a fault still creates or
-// removes the account, as if only its response was lost.
+// fixture has the dependencies of the steps. faults maps the name of a call to the error that it returns. A call with a fault
+// still creates or removes the account, as if only its response was lost.
 type fixture struct {
 	calls []string
 	// account reports whether the account exists, access whether the row has credentials.
 	account, access bool
-	// unwanted is the name of the call that reports the binding as gone or being removed.
+	// unwanted names the call that reports the binding as gone or being removed.
 	unwanted  string
 	instances map[string]environment.Instance
 	faults    map[string]error
@@ -161,7 +161,7 @@ func TestBind(t *testing.T) {
 	}
 }
 
-// TestLostLeaseLeavesNoAccount ends the context of the run while the account is created, as after the loss of the lease. By then
+// TestLostLeaseLeavesNoAccount ends the context of the run while the account is being created, as when the lease is lost. By then
 // the binding may have been removed.
 func TestLostLeaseLeavesNoAccount(t *testing.T) {
 	ctx, lose := context.WithCancel(t.Context())

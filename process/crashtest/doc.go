@@ -1,6 +1,6 @@
 // Package crashtest tests processes against crashes.
 //
-// A Scenario builds an environment on fake time (testing/synctest). Its script accepts operations, and replicas run them. Each
+// A Scenario builds an environment in fake time (testing/synctest). Its script accepts operations, and replicas run them. Each
 // replica reaches its store and the upstreams through its own Proxy. The first run has no fault and collects the points at which
 // one can be injected. Each further run injects a Fault at one or two of these points: the replica dies before or after the call,
 // the call or its response is lost, or the replica is frozen and continues after another one has taken over.

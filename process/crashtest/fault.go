@@ -30,7 +30,7 @@ var (
 	errDead = errors.New("replica is dead")
 )
 
-// Point identifies a call: the Nth call with the Name in a run, counted from 1 over all replicas.
+// Point identifies a call: the Nth call with the Name in a run, counted from 1 across all replicas.
 type Point struct {
 	Name string
 	N    int
@@ -79,7 +79,7 @@ func (f *faults) activate() {
 	f.active = true
 }
 
-// next counts a call at which any of the modes is possible. It returns the planned mode of this call, or "".
+// next counts a call that any of the modes may hit. It returns the mode planned for this call, or "".
 func (f *faults) next(name string, modes ...Mode) Mode {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()

@@ -22,7 +22,7 @@ type Proxy struct {
 
 	mutex sync.Mutex
 	dead  bool
-	// thaws is when a frozen replica continues; the zero time for one that was never frozen.
+	// thaws is when the frozen replica continues, or zero if it was never frozen.
 	thaws time.Time
 }
 
@@ -134,7 +134,7 @@ func (p *Proxy) checkAlive() error {
 	}
 }
 
-// freeze delays all calls of the replica, like a process that is stopped while its leases expire.
+// freeze delays all calls of the replica, as if its process were stopped while its leases expire.
 func (p *Proxy) freeze(pause time.Duration) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -142,7 +142,7 @@ func (p *Proxy) freeze(pause time.Duration) {
 	p.thaws = time.Now().Add(pause)
 }
 
-// die makes all further calls of the replica fail and ends its engine, like a crash.
+// die makes all further calls of the replica fail and ends its engine, as a crash would.
 func (p *Proxy) die() {
 	p.mutex.Lock()
 	p.dead = true

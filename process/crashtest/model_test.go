@@ -125,7 +125,7 @@ func (m *model) accept(instance string, script []result) {
 	})
 }
 
-// retry retries the newest operation of the instance like an operator, if it failed or was canceled.
+// retry retries the instance's newest operation, as an operator would, if it failed or was canceled.
 func (m *model) retry(instance string) {
 	var newest process.Record
 

@@ -51,7 +51,7 @@ func (m *monitor) violated(format string, args ...any) {
 	m.violations = append(m.violations, fmt.Sprintf(format, args...))
 }
 
-// claimed checks claims: every claim raises the fence by one, and names the former owner exactly if a lease has expired.
+// claimed checks claims: every claim raises the fence by one, and names the previous owner if, and only if, a lease has expired.
 func (m *monitor) claimed(proxy *Proxy, claimed []process.Claimed) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -100,7 +100,7 @@ func (m *monitor) saved(proxy *Proxy, progress process.Progress) {
 	}
 }
 
-// began checks that a step of a finished stage does not run. A replica that has not noticed the loss of its lease yet is exempt,
+// began checks that a step of a finished stage does not run. A replica that has not yet noticed the loss of its lease is exempt,
 // because the fence rejects its results.
 func (m *monitor) began(operation process.Record, stage, step string) {
 	m.mutex.Lock()

@@ -21,7 +21,7 @@ type outcome struct {
 	Upstream   any
 }
 
-// ended is an ended operation without the IDs and times, which differ between runs.
+// ended is an ended operation without its IDs and times, which differ between runs.
 type ended struct {
 	Kind           string
 	State          process.State
@@ -109,7 +109,7 @@ func (r *Run[D]) all() []process.Record {
 }
 
 // violations returns the violated invariants of an operation that has ended: gaps in the timeline, a lease that was not returned,
-// takeovers without an entry, and finished stages with a step whose end the timeline lacks.
+// takeovers without an entry, and steps of finished stages whose end is missing from the timeline.
 func (r *Run[D]) violations(id string) []string {
 	r.Helper()
 

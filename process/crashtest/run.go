@@ -73,7 +73,7 @@ func (r *Run[D]) Await(operationIDs ...string) {
 	}
 }
 
-// startReplica starts a replica with an engine, a proxy and the processes of its own.
+// startReplica starts a replica with its own engine, proxy and processes.
 func (r *Run[D]) startReplica() {
 	r.Helper()
 

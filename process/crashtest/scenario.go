@@ -31,11 +31,11 @@ type Env[D any] struct {
 	AnyData bool
 	// Random, if set, matches random texts that are not compared. UUIDs and times are never compared.
 	Random *regexp.Regexp
-	// Script runs the scenario. It returns the operations whose outcome must be the same in every run. Other operations only must
-	// end.
+	// Script runs the scenario. It returns the operations whose outcome must be the same in every run. Other operations only have
+	// to end.
 	Script func(run *Run[D]) (operationIDs []string)
 	// Upstream returns the state of the upstreams after the run, which must be the same in every run. It fails the test for
-	// forbidden states, such as two runtimes of one instance.
+	// forbidden states, such as two runtimes for one instance.
 	Upstream func() any
 }
 

@@ -42,8 +42,8 @@ func Gaps(state process.State, timeline []process.Entry) []string {
 	return append(gaps, attemptGaps(timeline)...)
 }
 
-// attemptGaps returns the defects in the entries of attempts: wrong numbers, overlapping times, duplicates, and a return to a
-// stage that was left.
+// attemptGaps returns the defects in the entries of attempts: wrong numbers, overlapping times, duplicates, and returns to a
+// stage that had already been left.
 func attemptGaps(timeline []process.Entry) []string {
 	var (
 		gaps   []string
@@ -94,7 +94,7 @@ func attemptGaps(timeline []process.Entry) []string {
 	return gaps
 }
 
-// following returns the number of the attempt after the entry. The number of an attempt that was handed back is used again, and a
+// following returns the number of the attempt after the entry. The number of an attempt that was handed back is reused, and a
 // step that has ended counts from 1 if its stage restarts.
 func following(entry process.Entry) int {
 	switch entry.Outcome {

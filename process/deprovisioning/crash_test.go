@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// execute runs a removal like the engine, stage by stage. If dies is set, a failed attempt loses the changes of its step, as
-// after a crash; otherwise the changes are kept.
+// execute runs a removal like the engine, stage by stage. If dies is set, a failed attempt loses the changes of its step, as in a
+// crash; otherwise the changes are kept.
 func execute(t *testing.T, w *fixture, data environment.Data, dies bool) {
 	t.Helper()
 
@@ -48,7 +48,7 @@ func execute(t *testing.T, w *fixture, data environment.Data, dies bool) {
 	}
 }
 
-// TestNoCrashLeavesARuntime runs a removal once for each of its calls, and loses this call or its response.
+// TestNoCrashLeavesARuntime repeats a removal with a fault at each of its calls in turn: the call or its response is lost.
 func TestNoCrashLeavesARuntime(t *testing.T) {
 	ordered := environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"}
 	canceled := environment.Data{Instance: instance(), Provisioning: provisioning}

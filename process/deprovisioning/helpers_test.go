@@ -45,7 +45,7 @@ type fixture struct {
 	removals map[string]string // the Provisioner's operations, by the runtime that they remove
 	recorded string            // the runtime in the instance's row
 	rows     int               // rows of the instance
-	// suspended reports whether the instance was suspended, change the update that was recorded with the suspension.
+	// suspended reports whether the instance was suspended; change is the update recorded with the suspension.
 	suspended bool
 	change    *environment.Update
 

@@ -16,7 +16,7 @@ type Operation = process.Operation[environment.Data]
 // Step is a step of the process.
 type Step = process.Step[environment.Data]
 
-// Provisioner removes runtimes, and repeats orders to find them. Its errors are of package failure.
+// Provisioner removes runtimes, and repeats orders to find them. Its errors come from package failure.
 type Provisioner interface {
 	OrderRuntime(ctx context.Context, caller provisionerclient.Caller, instance environment.Instance, targetSecret string,
 		earlier ...string) (provisionerclient.Operation, error)
@@ -27,13 +27,13 @@ type Provisioner interface {
 type Instances interface {
 	SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error
 	Delete(ctx context.Context, by process.Record, instance environment.Instance) error
-	// Suspend records that an instance no longer has a runtime, together with the change unless that is nil. The errors are of
+	// Suspend records that an instance no longer has a runtime, together with the change unless that is nil. The errors come from
 	// package failure.
 	Suspend(ctx context.Context, by process.Record, instance environment.Instance, change *environment.Update) error
 }
 
 // Provisionings returns the data of the newest operation that may have ordered the instance's runtime, or the zero value if no
-// operation has. The errors are of package failure.
+// operation has. The errors come from package failure.
 type Provisionings interface {
 	LastProvisioning(ctx context.Context, instanceID string) (environment.Data, error)
 }

@@ -64,9 +64,9 @@ func (s removeRuntime) Run(ctx context.Context, operation Operation, log logrus.
 	return operation, 0, nil
 }
 
-// findRuntime returns the ID of an ordered runtime whose ID never reached the broker, or "" if no runtime exists. It repeats the
-// order under its idempotency key: afterwards exactly the runtime of this key exists, or none if the order is rejected. Kyma
-// Provisioner knows no keys, so its rejection does not prove that no runtime exists, and an operator has to look.
+// findRuntime returns the ID of a runtime that was ordered but whose ID never reached the broker, or "" if there is none. It
+// repeats the order under its idempotency key: afterwards exactly one runtime has this key, or none if the order is rejected.
+// Kyma Provisioner has no idempotency keys, so its rejection does not prove that no runtime exists, and an operator has to look.
 func (s removeRuntime) findRuntime(ctx context.Context, operation Operation) (string, error) {
 	ordered, err := s.provisioner.OrderRuntime(ctx, provisionerclient.Caller{
 		Tenant:         operation.Data.Instance.RuntimeTenant(),
@@ -78,9 +78,9 @@ func (s removeRuntime) findRuntime(ctx context.Context, operation Operation) (st
 
 	switch {
 	case failure.Is(err, failure.Permanent) && kind == provisionerclient.KindUnknown:
-		return "", failure.Wrap(failure.Waiting, err, "the Provisioner rejects the order, and its support for idempotency keys is not known yet")
+		return "", failure.Wrap(failure.Waiting, err, "the Provisioner rejected the order, and it is not yet known whether it supports idempotency keys")
 	case failure.Is(err, failure.Permanent) && kind == provisionerclient.KindKyma:
-		return "", failure.Wrap(failure.Permanent, err, "a cluster named %q may be left from the canceled creation: "+
+		return "", failure.Wrap(failure.Permanent, err, "a cluster named %q may be left over from the canceled creation: "+
 			"look for it in Gardener and remove it by hand, then delete the instance again", operation.Data.Instance.ShootName)
 	case failure.Is(err, failure.Permanent):
 		return "", nil

@@ -26,7 +26,8 @@ func NewPollLimiter(perSecond int) *PollLimiter {
 	return &PollLimiter{limiter: rate.NewLimiter(rate.Limit(perSecond), perSecond), reserved: map[string]time.Time{}}
 }
 
-// Delay returns how long the operation must wait before it may poll. With 0 it may poll now, which uses up its reservation.
+// Delay returns how long the operation must wait before it may poll. If the result is 0, it may poll now, which uses up its
+// reservation.
 func (l *PollLimiter) Delay(operationID string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

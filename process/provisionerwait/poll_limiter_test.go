@@ -47,7 +47,7 @@ func TestDelayReservesATimeForEachOperation(t *testing.T) {
 }
 
 func TestPollLimiterBoundsItsMemory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // in which no time passes
+	synctest.Test(t, func(t *testing.T) { // no time passes here
 		const many = 100_000
 
 		limiter := provisionerwait.NewPollLimiter(1)

@@ -16,12 +16,12 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Operations reads the status of an operation of the Provisioner. Its errors are of package failure.
+// Operations reads the status of an operation of the Provisioner. Its errors come from package failure.
 type Operations interface {
 	OperationStatus(ctx context.Context, tenant, operationID string) (provisionerclient.Operation, error)
 }
 
-// Pace returns the interval to the next poll of an operation that has been polled for the elapsed time. With a change feed,
+// Pace returns the interval until the next poll of an operation, given how long it has been polled so far. With a change feed,
 // polling is only the fallback.
 type Pace func(elapsed time.Duration) time.Duration
 
@@ -48,8 +48,8 @@ func Event(provisionerOperationID string) string {
 	return "provisioner operation " + provisionerOperationID
 }
 
-// AwaitIdle retries the step later because the Provisioner runs another operation of the runtime. The broker did not start that
-// operation, so the feed cannot wake this one when it ends.
+// AwaitIdle runs the step again later, because the Provisioner is busy with another operation of the runtime. The broker did not
+// start that operation, so the feed cannot wake this one when it ends.
 func (w Waiter) AwaitIdle(operation process.Operation[environment.Data]) (process.Operation[environment.Data], time.Duration, error) {
 	return process.Await(operation, "the Provisioner is busy with another operation of the runtime",
 		min(max(operation.Elapsed()/busyShare, minBusyInterval), maxBusyInterval), w.Limit)
@@ -61,7 +61,7 @@ func (w Waiter) Await(ctx context.Context, operation process.Operation[environme
 ) (process.Operation[environment.Data], time.Duration, error) {
 	if w.Delay != nil {
 		if delay := w.Delay(operation.ID); delay > 0 {
-			return process.Await(operation, "many operations poll the Provisioner, this one waits for its turn", delay, w.Limit)
+			return process.Await(operation, "many operations are polling the Provisioner; this one is waiting for its turn", delay, w.Limit)
 		}
 	}
 

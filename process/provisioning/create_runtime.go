@@ -14,8 +14,8 @@ import (
 )
 
 // createRuntime orders the runtime. It stores the intent before the first request. The ID of the operation is the idempotency key
-// of the order, so a repeated order creates no second runtime. A retry of the operation has another ID, and orders again with a
-// new key.
+// of the order, so a repeated order creates no second runtime. A retry of the operation has its own ID, so it orders again under
+// a new key.
 type createRuntime struct {
 	provisioner Provisioner
 	instances   Instances
@@ -40,7 +40,7 @@ func (s createRuntime) Run(ctx context.Context, operation Operation, log logrus.
 		IdempotencyKey: operation.Data.Provisioning,
 	}, instance, operation.Data.TargetSecret, operation.Data.EarlierSecrets...)
 	if failure.Is(err, failure.Permanent) && failure.Of(err).Reason == failure.ReasonAlreadyExists {
-		return operation, 0, failure.Wrap(failure.Permanent, err, "a cluster named %q exists already: look for it in Gardener, "+
+		return operation, 0, failure.Wrap(failure.Permanent, err, "a cluster named %q already exists: look for it in Gardener, "+
 			"remove it by hand if nobody needs it, then delete the instance and create it again", instance.ShootName).
 			WithReason(failure.ReasonAlreadyExists, failure.ComponentProvisioner)
 	}

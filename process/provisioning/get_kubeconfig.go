@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// RuntimeAccess checks whether an instance's runtime answers. Its errors are of package failure.
+// RuntimeAccess checks whether an instance's runtime answers. Its errors come from package failure.
 type RuntimeAccess interface {
 	Probe(ctx context.Context, instance environment.Instance) error
 }

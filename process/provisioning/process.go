@@ -17,14 +17,14 @@ type Operation = process.Operation[environment.Data]
 type Step = process.Step[environment.Data]
 
 // Provisioner orders runtimes. An order that is repeated with the same idempotency key returns the same runtime. The earlier
-// secrets find an order of the same runtime that named other credentials. The errors are of package failure.
+// secrets find an order for the same runtime that named other credentials. The errors come from package failure.
 type Provisioner interface {
 	OrderRuntime(ctx context.Context, caller provisionerclient.Caller, instance environment.Instance, targetSecret string,
 		earlier ...string) (provisionerclient.Operation, error)
 }
 
 // Instances reads instances and records their runtimes. Its writes change nothing if the operation has lost its lease. The errors
-// of Find and Resume are of package failure.
+// of Find and Resume come from package failure.
 type Instances interface {
 	Find(ctx context.Context, id string) (environment.Instance, error)
 	SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error
@@ -44,10 +44,10 @@ type Options struct {
 	Limit time.Duration
 }
 
-// managed reports whether the Provisioner creates the runtime, instead of the tenant.
+// managed reports whether the runtime is created by the Provisioner, not by the tenant.
 func managed(operation Operation) bool { return operation.Data.Instance.Request.Cluster.Own == nil }
 
-// ordered reports whether the runtime was ordered. It stays false for a cluster of the tenant's own.
+// ordered reports whether the runtime was ordered. It stays false for a tenant's own cluster.
 func ordered(operation Operation) bool { return operation.Data.Ordered }
 
 // when makes the tasks conditional, and returns them.
@@ -59,7 +59,7 @@ func when(condition func(Operation) bool, tasks []process.Task[environment.Data]
 	return tasks
 }
 
-// Process creates a runtime. For a cluster of the tenant's own it only checks that the cluster answers.
+// Process creates a runtime. For a tenant's own cluster, it only checks that the cluster answers.
 func Process(options Options) process.Process[environment.Data] {
 	retry := process.DefaultRetry()
 
@@ -85,7 +85,7 @@ func Process(options Options) process.Process[environment.Data] {
 	}
 }
 
-// Resumption creates the runtime of a suspended instance again, with the same name.
+// Resumption recreates the runtime of a suspended instance, under the same name.
 func Resumption(options Options) process.Process[environment.Data] {
 	resumption := Process(options)
 	resumption.Kind = environment.KindResume

@@ -12,8 +12,8 @@ import (
 )
 
 // resolveTargetSecret chooses the Gardener credentials for the runtime, by provider. The choice never changes within an operation,
-// because an order that is repeated under its idempotency key must stay the same. A retry is a new operation with a key of its
-// own: it chooses again, so that it uses a corrected APP_TARGET_SECRETS.
+// because an order that is repeated under its idempotency key must stay the same. A retry is a new operation with its own key: it
+// chooses again, so that it uses a corrected APP_TARGET_SECRETS.
 func resolveTargetSecret(secrets map[string]string) Step {
 	return process.StepFunc("Resolve_Target_Secret",
 		func(_ context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

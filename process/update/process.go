@@ -16,20 +16,20 @@ type Operation = process.Operation[environment.Data]
 // Step is a step of the process.
 type Step = process.Step[environment.Data]
 
-// Provisioner changes runtimes. Its errors are of package failure.
+// Provisioner changes runtimes. Its errors come from package failure.
 type Provisioner interface {
 	UpgradeRuntime(ctx context.Context, caller provisionerclient.Caller, instance environment.Instance, target environment.Cluster,
 	) (provisionerclient.Operation, error)
 }
 
-// Instances reads instances and records updates. The errors are of package failure.
+// Instances reads instances and records updates. The errors come from package failure.
 type Instances interface {
 	Find(ctx context.Context, id string) (environment.Instance, error)
 	// Update applies the change to the instance's row, unless the operation has lost its lease.
 	Update(ctx context.Context, by process.Record, instance environment.Instance, change environment.Update) error
 }
 
-// RuntimeAccess checks whether an instance's runtime answers. Its errors are of package failure.
+// RuntimeAccess checks whether an instance's runtime answers. Its errors come from package failure.
 type RuntimeAccess interface {
 	Probe(ctx context.Context, instance environment.Instance) error
 }
@@ -44,15 +44,15 @@ type Options struct {
 	Limit time.Duration
 }
 
-// ownCluster reports whether the cluster is the tenant's own, which the Provisioner does not know.
+// ownCluster reports whether the cluster is the tenant's own. The Provisioner does not manage such a cluster.
 func ownCluster(operation Operation) bool {
 	return operation.Data.Update != nil && operation.Data.Update.Cluster.Own != nil
 }
 
-// managed reports whether the runtime was created by the Provisioner.
+// managed reports whether the Provisioner created the runtime.
 func managed(operation Operation) bool { return !ownCluster(operation) }
 
-// Process changes a runtime. For a cluster of the tenant's own it only checks that it answers with the changed access.
+// Process changes a runtime. For a tenant's own cluster, it only checks that the cluster answers to the new kubeconfig.
 func Process(options Options) process.Process[environment.Data] {
 	retry := process.DefaultRetry()
 

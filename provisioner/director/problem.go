@@ -62,7 +62,7 @@ func meanings() map[int]meaning {
 		10:               {"InternalError", failure.Transient, nil, "it reports an internal error"},
 		11:               {"UnknownError", failure.Transient, nil, "it reports an internal error"},
 		20:               {"NotFound", failure.NotFound, nil, "it does not exist there"},
-		21:               {"NotUnique", failure.Conflict, nil, "it exists already"},
+		21:               {"NotUnique", failure.Conflict, nil, "it already exists"},
 		22:               {"InvalidData", failure.Invalid, nil, "it rejects the request"},
 		23:               {"InsufficientScopes", failure.Transient, nil, repair},
 		24:               {"TenantRequired", failure.Invalid, nil, "it requires a tenant"},

@@ -60,7 +60,7 @@ func meant(err error) (kind failure.Kind, said string) {
 	case apierrors.IsConflict(err):
 		return failure.Transient, "it has changed in the meantime"
 	case apierrors.IsAlreadyExists(err):
-		return failure.Conflict, "it exists already"
+		return failure.Conflict, "it already exists"
 	default:
 		return failure.Transient, misbehaving
 	}

@@ -174,7 +174,7 @@ func (s *Service) acceptProvisioning(ctx context.Context, tx storage.Tx, p provi
 // returns the operation that creates the runtime. If that operation has failed, it accepts a new one for the same runtime, and
 // the order may differ. It refuses all other orders.
 func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, p provision) (operation.Status, error) {
-	taken := failure.New(failure.Conflict, "a cluster named %q exists already: remove it, or use another name",
+	taken := failure.New(failure.Conflict, "a cluster named %q already exists: remove it, or use another name",
 		p.runtime.ShootName).WithReason(failure.ReasonAlreadyExists, failure.ComponentProvisionerStorage)
 
 	existing, err := s.Runtimes.OfShoot(ctx, tx, p.runtime.ShootName)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The actions that are not kinds of operations. The action of an accepted operation is its kind. Actions are stored and part of
-// the API.
+// Actions other than the kinds of operations: the action of an accepted operation is its kind. Actions are stored and part of the
+// API.
 const (
 	// ActionAccess is a rejected request that would have changed nothing.
 	ActionAccess          = "access"
@@ -19,7 +19,7 @@ const (
 	ActionRetry           = "retry"
 	ActionSkip            = "skip"
 	ActionBind            = "bind"
-	// ActionCatalog is a change of the catalog's files that the broker loaded or rejected.
+	// ActionCatalog is a change to the catalog files that the broker loaded or rejected.
 	ActionCatalog = "catalog"
 	ActionExpire  = "expire"
 	ActionUnbind  = "unbind"
@@ -45,7 +45,7 @@ type Entry struct {
 	Code string `json:"code,omitempty"`
 	// Reason is the reason that an operator gave, or why the broker acted by itself.
 	Reason string `json:"reason,omitempty"`
-	// Before and After are the changed fields of the instance, see Difference.
+	// Before and After hold the old and new values of the instance's changed fields, see Difference.
 	Before Fields `json:"before,omitempty"`
 	After  Fields `json:"after,omitempty"`
 	// Missed counts the rejected requests before this one that sampling left out.
@@ -57,7 +57,7 @@ type Actor struct {
 	// User is the authenticated name, Means the kind of credentials, such as "token" or "certificate".
 	User  string `json:"user,omitempty"`
 	Means string `json:"means,omitempty"`
-	// Platform and Originator are the name of the platform and of its user, as the platform claims them. They are not verified.
+	// Platform and Originator are the names of the platform and of its user, as claimed by the platform. They are not verified.
 	Platform   string `json:"platform,omitempty"`
 	Originator string `json:"originator,omitempty"`
 	// Address is the IP address of the connection.

@@ -23,7 +23,7 @@ type Filter struct {
 	ID string
 	// Since (inclusive) and Until (exclusive) bound the time.
 	Since, Until time.Time
-	// Before and BeforeID continue after a page. They are the time and the ID of the last entry of the page.
+	// Before and BeforeID select the next page: they are the time and the ID of the last entry on the previous page.
 	Before   time.Time
 	BeforeID string
 	// Limit bounds the result.
@@ -57,8 +57,8 @@ type row struct {
 	Entry       string       `db:"entry"`
 }
 
-// List returns at most Limit entries, newest first. It reads a full page from each source, because one source may have all of the
-// newest.
+// List returns at most Limit entries, newest first. It reads a full page from each source, because all of the newest entries may
+// be in one source.
 func (s *Store) List(ctx context.Context, filter Filter) ([]Entry, error) {
 	var rows []row
 
@@ -83,7 +83,8 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]Entry, error) {
 	return entries(rows[:min(len(rows), filter.Limit)])
 }
 
-// entries decodes rows. An entry that does not decode fails the list, because an audit log must not omit entries silently.
+// entries decodes rows. An entry that cannot be decoded fails the whole list, because an audit log must not omit entries
+// silently.
 func entries(rows []row) ([]Entry, error) {
 	entries := make([]Entry, 0, len(rows))
 

@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// The migrations differ between the databases, because triggers have different syntax.
+// The migrations differ between the databases, because their trigger syntax differs.
 //
 //go:embed migrations
 var migrations embed.FS

@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// status are the columns without the sealed access.
+// status lists the columns other than the sealed access.
 const status = `bindings.id, bindings.instance_id, bindings.binding_id, bindings.runtime_id, bindings.role, bindings.lifetime,
 	bindings.predecessor, bindings.app_guid, bindings.created_by, bindings.state, bindings.operation_id, bindings.created_at,
 	bindings.expires_at`
@@ -93,7 +93,7 @@ func (s *Store) list(ctx context.Context, query string, args ...any) ([]environm
 	return bindings, nil
 }
 
-// binding returns all fields but the sealed access.
+// binding returns all fields except the sealed access.
 func (row row) binding() environment.Binding {
 	return environment.Binding{
 		ID:          row.ID,

@@ -78,7 +78,7 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, binding environment.B
 }
 
 // SaveAccess stores the credentials of a binding that is being created. The binding is then ready. If an earlier attempt has
-// stored credentials, SaveAccess keeps these. It reports false if the binding is gone or being removed: the caller must then
+// stored credentials, SaveAccess keeps those. It reports false if the binding is gone or being removed: the caller must then
 // remove the account, because the unbind operation may have finished before the account existed.
 func (s *Store) SaveAccess(ctx context.Context, id string, access environment.Access) (bool, error) {
 	sealed, err := s.seal(id, access)
@@ -92,19 +92,19 @@ func (s *Store) SaveAccess(ctx context.Context, id string, access environment.Ac
 			state = CASE WHEN state = 'creating' THEN 'ready' ELSE state END
 		WHERE id = ? RETURNING state`, sealed, storage.At(access.ExpiresAt), id)
 	if err != nil {
-		return false, fmt.Errorf("storing the access of binding %s: %w", id, err)
+		return false, fmt.Errorf("storing the credentials of binding %s: %w", id, err)
 	}
 
 	return len(states) == 1 && states[0] == string(environment.BindingReady), nil
 }
 
 // MarkDeleting assigns the removal of the binding to the operation, in the caller's transaction. It reports false, and changes
-// nothing, if the binding was assigned to another operation meanwhile.
+// nothing, if the binding was assigned to another operation in the meantime.
 func (s *Store) MarkDeleting(ctx context.Context, tx storage.Tx, binding environment.Binding, operationID string) (bool, error) {
 	marked, err := storage.Exec(ctx, tx, `UPDATE bindings SET state = 'deleting', operation_id = ? WHERE id = ? AND operation_id = ?`,
 		operationID, binding.ID, binding.OperationID)
 	if err != nil {
-		return false, fmt.Errorf("marking binding %s: %w", binding.ID, err)
+		return false, fmt.Errorf("marking binding %s for removal: %w", binding.ID, err)
 	}
 
 	return marked == 1, nil
@@ -129,7 +129,7 @@ type sealedAccess struct {
 func (s *Store) seal(id string, access environment.Access) (string, error) {
 	plain, err := json.Marshal(sealedAccess{Kubeconfig: access.Kubeconfig.Reveal(), Server: access.Server})
 	if err != nil {
-		return "", fmt.Errorf("encoding the access of binding %s: %w", id, err)
+		return "", fmt.Errorf("encoding the credentials of binding %s: %w", id, err)
 	}
 
 	return s.keys.Seal(plain, accessPlace(id)), nil
@@ -138,12 +138,12 @@ func (s *Store) seal(id string, access environment.Access) (string, error) {
 func (s *Store) open(binding environment.Binding, sealed string) (environment.Access, error) {
 	plain, err := s.keys.Open(sealed, accessPlace(binding.ID))
 	if err != nil {
-		return environment.Access{}, fmt.Errorf("reading the access of binding %s: %w", binding.ID, err)
+		return environment.Access{}, fmt.Errorf("reading the credentials of binding %s: %w", binding.ID, err)
 	}
 
 	var access sealedAccess
 	if err := json.Unmarshal(plain, &access); err != nil {
-		return environment.Access{}, fmt.Errorf("decoding the access of binding %s: %w", binding.ID, err)
+		return environment.Access{}, fmt.Errorf("decoding the credentials of binding %s: %w", binding.ID, err)
 	}
 
 	return environment.Access{

@@ -39,8 +39,8 @@ func (s *Store) Delete(ctx context.Context, by process.Record, instance environm
 	return nil
 }
 
-// Hold locks an instance for the rest of the caller's transaction, like Touch, and returns it for a change by Update. It returns
-// storage.ErrNotFound under the conditions under which SetRuntime changes nothing.
+// Hold locks an instance for the rest of the caller's transaction, like Touch, and returns it, so that the caller can change it
+// with Update. It returns storage.ErrNotFound in the cases in which SetRuntime changes nothing.
 func (s *Store) Hold(ctx context.Context, tx storage.Tx, by process.Record, instance environment.Instance, now time.Time,
 ) (environment.Instance, error) {
 	if _, err := storage.Exec(ctx, tx, `UPDATE instances SET updated_at = ?`+fenced, fencedArgs(by, instance, storage.At(now))...); err != nil {

@@ -28,7 +28,7 @@ type Filter struct {
 	Kinds  []string
 	States []process.State
 
-	// Before and BeforeID continue after a page. They are the creation time and the ID of the last instance of the page.
+	// Before and BeforeID select the next page: they are the creation time and the ID of the last instance on the previous page.
 	Before   time.Time
 	BeforeID string
 	// Offset skips instances, for numbered pages. Large offsets are slow.
@@ -60,7 +60,7 @@ type listedRow struct {
 	Updated       storage.Time `db:"operation_updated_at"`
 }
 
-// columns are all columns of an instance but the sealed request.
+// columns are all columns of an instance except the sealed request.
 const columns = `instances.id, service_id, plan_id, plan_name, global_account_id, subaccount_id, platform_region, provider, region,
 	name, shoot_name, runtime_id, dashboard_url, instances.created_at, instances.updated_at, subscription_account_id,
 	exclusive, maintenance_version, suspended, expires_at, expired_at`

@@ -65,8 +65,8 @@ func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "instances", Column: "request", Place: requestPlace}
 }
 
-// Insertion returns the statement that adds an instance, for a batch with the first operation. If another instance has the same
-// ID, name of the Shoot, or Exclusive, the statement fails with an error for which storage.IsDuplicate is true.
+// Insertion returns the statement that adds an instance, for a batch with its first operation. If another instance has the same
+// ID, Shoot name or Exclusive, the statement fails with an error for which storage.IsDuplicate is true.
 func (s *Store) Insertion(instance environment.Instance) (storage.Statement, error) {
 	request, err := s.sealed(instance)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (environment.
 	return s.instance(row)
 }
 
-// Claimed is the exclusive claim of an instance. Plans may allow one instance for each account, for example.
+// Claimed describes the exclusive claim of an instance. For example, a plan may allow only one instance per account.
 type Claimed struct {
 	// Exclusive is the claim, as stored in the row of the instance.
 	Exclusive string
@@ -161,7 +161,7 @@ func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) (bool, error
 }
 
 // Update writes the mutable fields of an instance in the caller's transaction. The caller must have locked the instance before
-// reading it, or Update overwrites concurrent changes. Update changes nothing if another instance has the ID.
+// reading it, or Update may overwrite concurrent changes. Update changes nothing if the ID now belongs to another instance.
 func (s *Store) Update(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
 	request, err := s.sealed(instance)
 	if err != nil {
@@ -181,8 +181,8 @@ func (s *Store) Update(ctx context.Context, tx storage.Tx, instance environment.
 	return nil
 }
 
-// Expiring returns a page of the IDs of instances that expire by the given time and are not marked as expired, or not suspended,
-// yet. The page is sorted by ID and starts after the given ID.
+// Expiring returns a page of the IDs of instances that expire by the given time, and are not yet marked as expired or not yet
+// suspended. The page is sorted by ID and starts after the given ID.
 func (s *Store) Expiring(ctx context.Context, by time.Time, after string, limit int) ([]string, error) {
 	ids, err := storage.Select[string](ctx, s.db.Reader(), `SELECT id FROM instances
 		WHERE expires_at IS NOT NULL AND expires_at <= ? AND (NOT suspended OR expired_at IS NULL) AND id > ? ORDER BY id `+storage.Page(limit, 0),
@@ -212,7 +212,7 @@ func (s *Store) instance(row row) (environment.Instance, error) {
 	return instance, nil
 }
 
-// instance returns all fields but the sealed request.
+// instance returns all fields except the sealed request.
 func (row row) instance() environment.Instance {
 	exclusive := ""
 	if row.Exclusive != nil {

@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// interval is the time between two rotations. A replica with the former configuration may seal rows with a former key in
-	// between.
+	// interval is the time between two rotations. In between, a replica that still has the previous configuration may seal rows
+	// with an old key.
 	interval = time.Hour
 	// readBatch is the number of rows that a query reads. writeBatch is the number of rows that one transaction updates: few
 	// enough not to delay other writers.
 	readBatch  = 500
 	writeBatch = 25
-	// pause follows each query, so that other statements of the database are not delayed.
+	// pause follows each query, so that other statements are not delayed.
 	pause = 20 * time.Millisecond
 )
 
@@ -36,11 +36,11 @@ type Options struct {
 	Columns []storage.SealedColumn
 	Clock   clock.WithTicker
 	Log     logrus.FieldLogger
-	// Metrics registers the metrics. Each registry can have one Rotator.
+	// Metrics registers the metrics. A registry can serve only one Rotator.
 	Metrics prometheus.Registerer
 }
 
-// Rotator re-encrypts rows that are sealed with a former key.
+// Rotator re-encrypts rows that are sealed with an old key.
 type Rotator struct {
 	Options
 
@@ -71,8 +71,8 @@ func (r *Rotator) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "key rotation", Every: interval, Work: r.Rotate, Clock: r.Clock, Log: r.Log}.Part()
 }
 
-// Rotate scans every table until a scan finds nothing to re-encrypt, and then logs which former keys are still needed. It returns
-// the first error of the database. Rows that no key opens are logged and counted, but are no error.
+// Rotate scans every table until a scan finds nothing to re-encrypt, and then logs which old keys are still needed. It returns
+// the first database error. Rows that no key opens are logged and counted, but are not an error.
 func (r *Rotator) Rotate(ctx context.Context) error {
 	for {
 		moved := false
@@ -123,13 +123,13 @@ func (r *Rotator) reportTable(table string, result scanResult) {
 	}
 }
 
-// reportKeys logs for each former key whether it may be removed.
+// reportKeys logs for each old key whether it may be removed.
 func (r *Rotator) reportKeys(needed map[string]int) {
 	for _, key := range r.Keys.Former() {
 		log := r.Log.WithField("key", key)
 
 		if rows := needed[key]; rows > 0 {
-			log.WithField("rows", rows).Warn("former key is still needed")
+			log.WithField("rows", rows).Warn("old key is still needed")
 		} else {
 			log.Info("no row is sealed with this key: it may be removed once no replica seals with it")
 		}
@@ -164,7 +164,7 @@ func (r *Rotator) scan(ctx context.Context, column storage.SealedColumn) (scanRe
 	for after := ""; ; {
 		rows, err := storage.Select[sealedRow](ctx, r.DB.Reader(), query, utf8.RuneCountInString(prefix), prefix, after, readBatch)
 		if err != nil {
-			return result, fmt.Errorf("finding rows of %s that are sealed with a former key: %w", column.Table, err)
+			return result, fmt.Errorf("finding rows of %s that are sealed with an old key: %w", column.Table, err)
 		}
 
 		last := len(rows) < readBatch

@@ -243,8 +243,8 @@ func TestUnreadableRowsAreReportedAndSkipped(t *testing.T) {
 		}
 
 		last := b.log.LastEntry()
-		if last.Message != "former key is still needed" || last.Data["key"] != "k1" || last.Data["rows"] != 1 {
-			b.Errorf("the log does not say that the former key is still needed: %v", last)
+		if last.Message != "old key is still needed" || last.Data["key"] != "k1" || last.Data["rows"] != 1 {
+			b.Errorf("the log does not say that the old key is still needed: %v", last)
 		}
 
 		if shown := fmt.Sprint(b.log.AllEntries()[1].Data); !strings.Contains(shown, `key "k0" is not configured`) {
@@ -265,7 +265,7 @@ func TestConcurrentReplicasAndWriters(t *testing.T) {
 
 		var replicas, writer sync.WaitGroup
 
-		writer.Go(func() { // acts as a replica that still seals with the former key
+		writer.Go(func() { // acts as a replica that still seals with the old key
 			defer stop()
 
 			for i := range writes {

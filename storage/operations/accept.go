@@ -11,7 +11,7 @@ import (
 
 // insertOperation has a placeholder for the operation's position. Claims take pending operations in the order of their turns. The
 // turn of a new operation follows the last turn of its tenant's pending operations. If the tenant has none, the turn equals the
-// lowest turn of all pending operations. Tenants thereby take turns, however many operations each of them has.
+// lowest turn of all pending operations. This way tenants take turns, however many operations each of them has.
 const insertOperation = `INSERT INTO operations (
 	id, kind, instance_id, position, tenant, turn, predecessor_id, state, description, progress, problem_message, problem_reason,
 	problem_component, finished_stages, skipped_steps, skip_step, skip_reason, stage, step, waiting_for, woken, payload,
@@ -50,8 +50,8 @@ func (s *Store) Next(operation process.New) storage.Statement {
 	return s.acceptance(operation, position, operation.InstanceID)
 }
 
-// First returns the statement that accepts the first operation of an instance. It is faster than Next. If the instance has an
-// operation, the statement fails with an error for which storage.IsDuplicate is true.
+// First returns the statement that accepts the first operation of an instance. It is faster than Next. If the instance already
+// has an operation, the statement fails with an error for which storage.IsDuplicate is true.
 func (s *Store) First(operation process.New) storage.Statement { return s.acceptance(operation, "1") }
 
 func (s *Store) acceptance(operation process.New, position string, args ...any) storage.Statement {

@@ -12,7 +12,7 @@ import (
 
 // claimPending claims pending operations in the order of their turns, except where an older operation of the instance is
 // unfinished. The index operations_one_active enforces the exception between concurrent claims. The choice is a materialized CTE,
-// because PostgreSQL may evaluate a subquery in the condition again for each row, and then claims more operations than the limit.
+// because PostgreSQL may evaluate a subquery again for each row and then claim more operations than the limit.
 const claimPending = `WITH chosen AS MATERIALIZED (
 	SELECT candidate.id FROM operations AS candidate
 	WHERE candidate.kind = ? AND candidate.state = 'pending'%s
@@ -113,8 +113,8 @@ func (s *Store) Claim(ctx context.Context, claim process.Claim) ([]process.Claim
 	return s.withAttempts(ctx, rows, claim.Pending)
 }
 
-// claimPending returns the statement with its first arguments. CreatedAfter is a condition only if it is set, because SQLite does
-// not use the index of the turns with the condition.
+// claimPending returns the statement with its first arguments. CreatedAfter is a condition only if it is set, because with this
+// condition SQLite does not use the index on the turns.
 func (s *Store) claimPending(claim process.Claim) (string, []any) {
 	if claim.CreatedAfter.IsZero() {
 		return fmt.Sprintf(claimPending, "", s.db.SkipLocked()), []any{claim.Kind, claim.Limit}
@@ -185,7 +185,7 @@ func (s *Store) withAttempts(ctx context.Context, rows []row, fresh bool) ([]pro
 }
 
 // renewLeases locks rows in the order of their IDs, like every statement on several rows, to avoid deadlocks. It does not compare
-// fences, which Renew does: a replica may have claimed one of its operations again while the renewal was in flight.
+// fences. Renew does, because the replica may have lost and reclaimed one of its own operations while the renewal was in flight.
 const renewLeases = `UPDATE operations SET lease_until = ? WHERE id IN (
 	SELECT id FROM operations WHERE lease_owner = ? AND id IN (?) ORDER BY id%s
 ) RETURNING id, fence, state`

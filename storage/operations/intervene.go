@@ -10,8 +10,8 @@ import (
 )
 
 // Cancel cancels every unfinished operation of the instance, in the caller's transaction. Pending operations end at once. An
-// operation in progress becomes canceling, is due at once, and ends at its next safe point. Cancel returns the IDs of these
-// operations. why is the message of the timeline entry. The caller wakes the engine after the commit.
+// operation in progress becomes canceling, is due at once, and ends at its next safe point. Cancel returns the IDs of all
+// operations that it affects. why is the message of the timeline entry. The caller wakes the engine after the commit.
 func (s *Store) Cancel(ctx context.Context, tx storage.Tx, instanceID, why string, now time.Time) ([]string, error) {
 	return s.cancel(ctx, tx, "instance_id", instanceID, why, now)
 }
@@ -86,7 +86,7 @@ func (s *Store) Skip(ctx context.Context, tx storage.Tx, id string, skip process
 	})
 }
 
-// Wake makes the operations due now that wait for one of the events (see process.Record.WaitingFor), and returns their number. An
+// Wake makes the operations that wait for one of the events due now, and returns their number (see process.Record.WaitingFor). An
 // operation whose step is running is due again when the run returns the lease.
 func (s *Store) Wake(ctx context.Context, events []string, now time.Time) (int64, error) {
 	if len(events) == 0 {
@@ -103,8 +103,8 @@ func (s *Store) Wake(ctx context.Context, events []string, now time.Time) (int64
 	return woken, nil
 }
 
-// Resume makes operations due now that wait for a retry after a problem of the component, and returns their number. Services call
-// it when the component answers again, so that operations do not wait for the end of their retry interval.
+// Resume makes the operations that wait to retry after a problem of the component due now, and returns their number. Services
+// call it when the component answers again, so that operations do not wait out their retry interval.
 func (s *Store) Resume(ctx context.Context, component string, now time.Time) (int64, error) {
 	resumed, err := storage.Exec(ctx, s.db.Writer(), `UPDATE operations SET next_run_at = ?, woken = TRUE WHERE id IN (
 		SELECT id FROM operations WHERE problem_component = ? AND next_run_at > ? AND state IN ('in progress', 'canceling')

@@ -16,7 +16,7 @@ type Filter struct {
 	InstanceID string
 	Kind       string
 	State      process.State
-	// Before and BeforeID continue after a page. They are the creation time and the ID of the last operation of the page.
+	// Before and BeforeID select the next page: they are the creation time and the ID of the last operation on the previous page.
 	Before   time.Time
 	BeforeID string
 	// Offset skips operations, for numbered pages. Large offsets are slow.

@@ -51,7 +51,7 @@ func (s *Store) OfInstance(ctx context.Context, tx storage.Tx, instanceID string
 	rows, err := storage.Select[row](ctx, tx,
 		`SELECT `+status+` FROM operations WHERE instance_id = ? ORDER BY position DESC`, instanceID)
 	if err != nil {
-		return nil, fmt.Errorf("reading the operations of %s: %w", instanceID, err)
+		return nil, fmt.Errorf("reading the operations of instance %s: %w", instanceID, err)
 	}
 
 	return records(rows), nil
@@ -62,7 +62,7 @@ func (s *Store) Latest(ctx context.Context, tx storage.Tx, instanceID string, ki
 	row, err := storage.Get[row](ctx, tx, `SELECT `+status+` FROM operations
 		WHERE instance_id = ? AND kind IN (?) ORDER BY position DESC LIMIT 1`, instanceID, kinds)
 	if err != nil {
-		return process.Record{}, fmt.Errorf("reading the last operation of %s: %w", instanceID, err)
+		return process.Record{}, fmt.Errorf("reading the last operation of instance %s: %w", instanceID, err)
 	}
 
 	return row.record(), nil
@@ -97,7 +97,7 @@ type QueueDepth struct {
 	Oldest storage.Time  `db:"oldest"`
 }
 
-// queueDepths reads two partial indexes: one has the pending operations, the other one the active operations.
+// queueDepths reads two partial indexes: one of the pending operations, and one of the active operations.
 const queueDepths = `SELECT kind, state, COUNT(*) AS count, MIN(created_at) AS oldest FROM operations
 	WHERE state = 'pending' GROUP BY kind, state
 UNION ALL

@@ -20,7 +20,7 @@ const (
 	columns = status + `, payload`
 )
 
-// row is a row of operations. The columns turn, woken and state_changed_at are used by statements only.
+// row is a row of operations. Only statements use the columns turn, woken and state_changed_at.
 type row struct {
 	ID               string       `db:"id"`
 	Kind             string       `db:"kind"`
@@ -103,7 +103,7 @@ func records(rows []row) []process.Record {
 	return records
 }
 
-// ErrSealed reports that no configured key opens the data of an operation. Adding the former key to APP_DATABASE_SECRET_KEYS
+// ErrSealed reports that no configured key opens the data of an operation. Adding the missing key to APP_DATABASE_SECRET_KEYS
 // repairs that.
 var ErrSealed = errors.New("the data is sealed with an unknown key")
 

@@ -12,9 +12,9 @@ import (
 
 // saveProgress changes a row only under the lease of the run, and returns the resulting state.
 //
-// A canceling operation stays canceling until it ends, and then is canceled. An operation that was woken during its run keeps the
-// time of the wake-up as its next run. The change feed follows state_changed_at: it moves when the state or the problem changes,
-// and when the progress changes, but for progress alone at most once in progressInterval.
+// A canceling operation stays canceling until it ends, and then becomes canceled. An operation that was woken during its run
+// keeps the time of the wake-up as its next run. The change feed follows state_changed_at: it moves when the state, the problem
+// or the progress changes, but for progress alone at most once per progressInterval.
 const saveProgress = `UPDATE operations SET
 	state = CASE WHEN state <> 'canceling' THEN :state
 		WHEN :state IN ('succeeded', 'failed', 'canceled') THEN 'canceled' ELSE 'canceling' END,
@@ -44,11 +44,11 @@ type savedRow struct {
 	LeftOut     string `db:"left_out"`
 	// Release returns the lease. Otherwise lease_until keeps the value of the last renewal, which the run does not know.
 	Release bool `db:"release"`
-	// Lately is the time of the save less progressInterval.
+	// Lately is the time of the save minus progressInterval.
 	Lately storage.Time `db:"lately"`
 }
 
-// progressInterval is the shortest time between two changes in the feed for progress alone. A cluster reports another percentage
+// progressInterval is the shortest time between two changes in the feed for progress alone. A cluster reports a new percentage
 // every few seconds, and each change makes clients poll.
 const progressInterval = time.Minute
 

@@ -44,7 +44,7 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 // engine runs it. It must be registered before the store is used, and must not block.
 func (s *Store) OnEnded(ended func(process.Record)) { s.ended = ended }
 
-// checkKeys opens the newest payload, so that a service with wrong keys fails at its start instead of at every request.
+// checkKeys opens the newest payload, so that a service with wrong keys fails at startup instead of at every request.
 func (s *Store) checkKeys(ctx context.Context) error {
 	newest, err := s.List(ctx, Filter{Limit: 1})
 	if err != nil || len(newest) == 0 {

@@ -90,7 +90,7 @@ func appendTimeline(ctx context.Context, tx storage.Tx, operationID string, entr
 }
 
 // readTimeline derives the first entry from the operation's row, unless the acceptance has an entry of its own: most operations
-// are accepted without the write of an entry.
+// are accepted without writing an entry.
 const readTimeline = `SELECT 0 AS seq, '' AS stage, '' AS step, 0 AS first_attempt, 0 AS attempt, created_at AS began_at,
 		created_at AS ended_at, 'accepted' AS outcome, kind AS message, CAST(NULL AS TIMESTAMPTZ) AS next_run_at
 	FROM operations WHERE id = ? AND timeline_removed_at IS NULL

@@ -15,13 +15,13 @@ const extendLast = `UPDATE timeline SET
 	attempt = ?, ended_at = ?, next_run_at = ?
 WHERE EXISTS (SELECT 1 FROM first) AND ` + lastEntry + ` AND attempt = ?`
 
-// unlessExtended suppresses the insertion of an entry that extendLast has added to the last one. The condition matches the last
-// entry before and after extendLast: SQLite has executed the update by then, but PostgreSQL evaluates both on the rows as they
-// were before.
+// unlessExtended suppresses the insertion of an entry that extendLast has merged into the last one. The condition matches the
+// last entry before and after extendLast: SQLite has executed the update by then, but PostgreSQL evaluates both on the rows as
+// they were before.
 const unlessExtended = ` AND NOT EXISTS (SELECT 1 FROM timeline WHERE ` + lastEntry + ` AND attempt IN (?, ?))`
 
-// repeatable reports whether the entry may be compacted with the entry of the preceding attempt. A step that polls for a day
-// thereby leaves one entry instead of thousands.
+// repeatable reports whether the entry may be compacted with the entry of the preceding attempt. This way a step that polls for a
+// day leaves one entry instead of thousands.
 func repeatable(entry process.Entry) bool {
 	return entry.Attempt > 1 && (entry.Outcome == process.Waiting || entry.Outcome == process.Retrying)
 }

@@ -39,7 +39,7 @@ func (s *Store) IntendRegistration(ctx context.Context, tenant, label string, no
 }
 
 // AcceptRegistration records the runtime and the operation of the accepted order, in the caller's transaction. It voids a
-// concurrent hold of the registration, so that SettleRegistration of the holder does nothing.
+// concurrent hold of the registration, so that the holder's SettleRegistration does nothing.
 func (s *Store) AcceptRegistration(ctx context.Context, tx storage.Tx, registration Registration, now time.Time) error {
 	if _, err := storage.Exec(ctx, tx, `INSERT INTO registrations
 		(tenant, label, runtime_id, operation_id, failure_told, touched_at) VALUES (?, ?, ?, ?, FALSE, ?)
@@ -52,7 +52,7 @@ func (s *Store) AcceptRegistration(ctx context.Context, tx storage.Tx, registrat
 	return nil
 }
 
-// UnreportedFailures returns at most limit registrations of failed operations that were not reported to Director.
+// UnreportedFailures returns at most limit registrations of failed operations that have not been reported to Director.
 func (s *Store) UnreportedFailures(ctx context.Context, limit int) ([]Registration, error) {
 	unreported, err := storage.Select[Registration](ctx, s.db.Reader(), `SELECT `+registrationColumns+` FROM registrations
 		WHERE NOT failure_told AND EXISTS (SELECT 1 FROM operations WHERE operations.id = operation_id AND state = 'failed')

@@ -77,8 +77,8 @@ func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "runtimes", Column: "configuration", Place: configurationPlace}
 }
 
-// Insert adds a runtime in the caller's transaction. It reports false, and changes nothing, if a runtime that is not deleted has
-// the same name of the Shoot, or if any runtime has the same ID. The transaction can continue then.
+// Insert adds a runtime in the caller's transaction. It reports false, and changes nothing, if an undeleted runtime has the same
+// Shoot name, or if any runtime has the same ID. In both cases the transaction can continue.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, runtime Runtime) (bool, error) {
 	inserted, err := storage.Exec(ctx, tx, `INSERT INTO runtimes
 		(id, tenant, subaccount, original_tenant, original_subaccount, shoot_name, provisioned_by, configuration, created_at)
@@ -145,8 +145,8 @@ func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) error {
 	return nil
 }
 
-// Reconfigure stores the runtime's configuration in the caller's transaction, without an order of operations. See Configured for
-// steps.
+// Reconfigure stores the runtime's configuration in the caller's transaction, whatever the order of operations. Steps use
+// Configured instead.
 func (s *Store) Reconfigure(ctx context.Context, tx storage.Tx, runtime Runtime) error {
 	sealed := s.keys.Seal(runtime.Configuration, configurationPlace(runtime.ID))
 

@@ -94,7 +94,7 @@ const (
 	// freezeAttempts limits how often the test tries to freeze a replica while the replica holds operations.
 	freezeAttempts = 5
 	// leaseLost is the log text of a replica that writes after its lease has expired.
-	leaseLost = "lease lost, another replica continues the operation"
+	leaseLost = "lease lost: another replica continues the operation"
 )
 
 // freeze stops a working replica with SIGSTOP until other replicas have taken over its operations. After SIGCONT the fence must

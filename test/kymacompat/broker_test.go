@@ -102,8 +102,8 @@ func TestFaults(t *testing.T) {
 		"order unanswered": {
 			reason: "the owner of the cluster is unknown, so an operator must check it; the description names the cluster",
 			field:  "provisionRuntime", faults: []provisioner.Fault{provisioner.ResponseLost},
-			create: "failed: a cluster named \"NAME\" exists already: look for it in Gardener, remove it by hand",
-			remove: "failed: a cluster named \"NAME\" may be left from the canceled creation: look for it in Gardener and remove it by hand",
+			create: "failed: a cluster named \"NAME\" already exists: look for it in Gardener, remove it by hand",
+			remove: "failed: a cluster named \"NAME\" may be left over from the canceled creation: look for it in Gardener and remove it by hand",
 		},
 		"order not delivered": {
 			reason: "an unavailable Provisioner is retried",

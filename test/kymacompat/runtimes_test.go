@@ -149,7 +149,7 @@ func TestRejections(t *testing.T) {
 		},
 		"another tenant orders": {
 			reason: "names of clusters are unique across tenants", body: "provision_gcp", tenant: "other",
-			want: permanentError(`a cluster named "c-gcp" exists already: remove it, or use another name`, "err_db_already_exists", "db - provisioner"),
+			want: permanentError(`a cluster named "c-gcp" already exists: remove it, or use another name`, "err_db_already_exists", "db - provisioner"),
 		},
 	}
 
