@@ -12,6 +12,7 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/sirupsen/logrus"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
@@ -191,25 +192,22 @@ func (s services) announce(ctx context.Context, config Config, output io.Writer)
 // ready polls the readiness of the service with a status address until it is ready or the context ends. A refused connection
 // counts as not ready.
 func ready(ctx context.Context, address string) error {
-	for {
+	err := wait.PollUntilContextCancel(ctx, readyPause, true, func(ctx context.Context) (bool, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
 		if err != nil {
-			return fmt.Errorf("checking whether %s is ready: %w", address, err)
+			return false, fmt.Errorf("checking whether %s is ready: %w", address, err)
 		}
 
 		response, err := http.DefaultClient.Do(request)
-		if err == nil {
-			_ = response.Body.Close()
-
-			if response.StatusCode == http.StatusOK {
-				return nil
-			}
+		if err != nil {
+			return false, nil
 		}
 
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready: %w", address, ctx.Err())
-		case <-time.After(readyPause):
-		}
+		return response.StatusCode == http.StatusOK, response.Body.Close()
+	})
+	if err != nil {
+		return fmt.Errorf("%s is not ready: %w", address, err)
 	}
+
+	return nil
 }

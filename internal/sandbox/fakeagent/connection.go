@@ -2,6 +2,7 @@ package fakeagent
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -112,23 +114,16 @@ func definitionResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 }
 
+//go:embed definition.yaml
+var definitionText []byte
+
 // definition returns the CustomResourceDefinition of CompassConnections. Its schema accepts every field, because the agent writes
 // a small part of the real status.
 func definition() *unstructured.Unstructured {
-	group := connectionGroup()
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(definitionText, object); err != nil {
+		panic(err) // the file is a part of the program
+	}
 
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": map[string]any{"name": connectionResource + "." + group.Group},
-		"spec": map[string]any{
-			"group": group.Group, "scope": "Cluster",
-			"names": map[string]any{"kind": connectionKind, "plural": connectionResource, "singular": "compassconnection"},
-			"versions": []any{map[string]any{
-				"name": group.Version, "served": true, "storage": true,
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{
-					"type": "object", "x-kubernetes-preserve-unknown-fields": true,
-				}},
-			}},
-		},
-	}}
+	return object
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,22 +50,17 @@ func (a *Agent) configuration(ctx context.Context) (configuration, error) {
 		return configuration{}, fmt.Errorf("finding the configuration: %w", err)
 	}
 
-	var latest *unstructured.Unstructured
-
-	for i := range list.Items {
-		each := &list.Items[i]
-		made := each.GetCreationTimestamp()
-
-		if each.GetName() == configurationName && (latest == nil || made.After(latest.GetCreationTimestamp().Time)) {
-			latest = each
-		}
-	}
-
-	if latest == nil {
+	// The selector is repeated here: the fake API servers of some tests ignore it.
+	found := slices.DeleteFunc(list.Items, func(secret unstructured.Unstructured) bool { return secret.GetName() != configurationName })
+	if len(found) == 0 {
 		return configuration{}, nil
 	}
 
-	data, err := dataOf(latest)
+	latest := slices.MaxFunc(found, func(a, b unstructured.Unstructured) int {
+		return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
+	})
+
+	data, err := dataOf(&latest)
 	if err != nil {
 		return configuration{}, err
 	}

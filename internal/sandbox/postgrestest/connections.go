@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // exhaustTimeout limits the time to open all connections of a server. Clients that reconnect in a loop compete for the slots, so
@@ -82,9 +84,6 @@ func takeAll(ctx context.Context, db *sql.DB) ([]*sql.Conn, error) {
 // waitUntilAlone waits until nobody else is connected to the server's own database. PostgreSQL ends the process of a closed
 // connection with a delay, and the process occupies a slot until then.
 func (s *Server) waitUntilAlone() (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), exhaustTimeout)
-	defer cancel()
-
 	admin, err := sql.Open("postgres", s.dsn)
 	if err != nil {
 		return fmt.Errorf("connecting to PostgreSQL: %w", err)
@@ -94,16 +93,14 @@ func (s *Server) waitUntilAlone() (err error) {
 
 	defer func() { err = errors.Join(err, admin.Close()) }()
 
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
+	const pause = 20 * time.Millisecond
 
-	for {
+	return wait.PollUntilContextTimeout(context.Background(), pause, exhaustTimeout, true, func(ctx context.Context) (bool, error) {
 		var others int
-		if err := admin.QueryRowContext(ctx, `SELECT count(*) FROM pg_stat_activity
-			WHERE datname = current_database() AND pid <> pg_backend_pid()`).Scan(&others); err != nil || others == 0 {
-			return err //nolint:wrapcheck // the caller reports it
-		}
 
-		<-tick.C
-	}
+		err := admin.QueryRowContext(ctx, `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid()`).Scan(&others)
+
+		return others == 0, err
+	})
 }

@@ -5,19 +5,17 @@
 package postgrestest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
-	"strconv"
 	"sync"
 	"testing"
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
-	_ "github.com/lib/pq" // driver "postgres"
+	"github.com/lib/pq" // it also registers the driver "postgres"
 
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/storage"
@@ -78,30 +76,6 @@ func Database(tb testing.TB) storage.Config {
 	return newDatabase(tb, shared.dsn)
 }
 
-// parse returns the configuration of a server from its DSN, without a database.
-func parse(dsn string) (storage.Config, error) {
-	address, err := url.Parse(dsn)
-	if err != nil {
-		return storage.Config{}, fmt.Errorf("reading %s: %w", dsnVariable, err)
-	}
-
-	port, err := strconv.Atoi(cmp.Or(address.Port(), "5432"))
-	if err != nil {
-		return storage.Config{}, fmt.Errorf("reading the port of %s: %w", dsnVariable, err)
-	}
-
-	password, _ := address.User.Password()
-
-	return storage.Config{
-		Driver:   storage.DriverPostgres,
-		User:     address.User.Username(),
-		Password: secret.String(password),
-		Host:     address.Hostname(),
-		Port:     port,
-		SSLMode:  address.Query().Get("sslmode"),
-	}, nil
-}
-
 // DSN returns the data source name of a database, for lib/pq.
 func (s *Server) DSN(name string) (string, error) {
 	address, err := url.Parse(s.dsn)
@@ -114,45 +88,36 @@ func (s *Server) DSN(name string) (string, error) {
 	return address.String(), nil
 }
 
-// newDatabase creates a database with a random name, so that tests on a shared server do not disturb each other.
+// newDatabase creates a database with a random name, so that tests on a shared server do not disturb each other. It drops the
+// database at the end of the test, even if connections to it are open.
 func newDatabase(tb testing.TB, dsn string) storage.Config {
 	tb.Helper()
 
-	name := "test_" + uuid.NewString()[:8]
-
-	config, err := create(tb.Context(), dsn, name)
+	server, err := pq.NewConfig(dsn)
 	if err != nil {
-		tb.Fatal(err)
+		tb.Fatalf("reading %s: %v", dsnVariable, err)
+	}
+
+	name := "test_" + uuid.NewString()[:8]
+	if err := administer(tb.Context(), dsn, `CREATE DATABASE `+name); err != nil {
+		tb.Fatalf("creating a database: %v", err)
 	}
 
 	tb.Cleanup(func() { // the context of the test has ended
-		if err := drop(context.Background(), dsn, name); err != nil {
-			tb.Error(err)
+		if err := administer(context.Background(), dsn, `DROP DATABASE `+name+` WITH (FORCE)`); err != nil {
+			tb.Errorf("dropping the database: %v", err)
 		}
 	})
 
-	return config
-}
-
-// create creates a database and returns its configuration. The name must be a valid identifier, because it is not quoted.
-func create(ctx context.Context, dsn, name string) (storage.Config, error) {
-	if err := administer(ctx, dsn, `CREATE DATABASE `+name); err != nil {
-		return storage.Config{}, fmt.Errorf("creating a database: %w", err)
+	return storage.Config{
+		Driver:   storage.DriverPostgres,
+		User:     server.User,
+		Password: secret.String(server.Password),
+		Host:     server.Host,
+		Port:     int(server.Port),
+		SSLMode:  string(server.SSLMode),
+		Name:     name,
 	}
-
-	config, err := parse(dsn)
-	config.Name = name
-
-	return config, err
-}
-
-// drop drops a database, even if connections to it are open.
-func drop(ctx context.Context, dsn, name string) error {
-	if err := administer(ctx, dsn, `DROP DATABASE `+name+` WITH (FORCE)`); err != nil {
-		return fmt.Errorf("dropping the database: %w", err)
-	}
-
-	return nil
 }
 
 // administer executes a statement on a new connection to the database of the DSN. It uses no pool of the code under test, which a

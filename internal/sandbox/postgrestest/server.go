@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jmoiron/sqlx"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/freeport"
 	"github.com/environment-broker/environment-broker/storage"
@@ -174,28 +174,20 @@ func (s *Server) Remove() error {
 
 // waitUntilReady waits until the server accepts connections, at most startTimeout.
 func (s *Server) waitUntilReady() error {
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
+	const pause = 50 * time.Millisecond
 
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
+	var refusal error
 
-	for {
-		db, err := sqlx.ConnectContext(ctx, "postgres", s.dsn)
-		if err == nil {
-			return db.Close()
-		}
+	err := wait.PollUntilContextTimeout(context.Background(), pause, startTimeout, true, func(ctx context.Context) (bool, error) {
+		refusal = administer(ctx, s.dsn, "")
 
-		if db != nil {
-			_ = db.Close() // it has a goroutine even if connecting has failed
-		}
-
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for PostgreSQL: %w", err)
-		case <-tick.C:
-		}
+		return refusal == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for PostgreSQL: %w", errors.Join(err, refusal))
 	}
+
+	return nil
 }
 
 // StartStandby restarts the server as a standby, which is read-only until Promote.
@@ -254,17 +246,15 @@ func unprivileged() (*syscall.SysProcAttr, int, error) {
 		}
 	}
 
-	uid, err := strconv.ParseUint(account.Uid, 10, 32)
-	if err != nil {
-		return nil, 0, fmt.Errorf("reading the ID of user %s: %w", account.Username, err)
+	var ids [2]int
+
+	for i, text := range []string{account.Uid, account.Gid} {
+		if ids[i], err = strconv.Atoi(text); err != nil {
+			return nil, 0, fmt.Errorf("reading the IDs of user %s: %w", account.Username, err)
+		}
 	}
 
-	gid, err := strconv.ParseUint(account.Gid, 10, 32)
-	if err != nil {
-		return nil, 0, fmt.Errorf("reading the group of user %s: %w", account.Username, err)
-	}
+	attributes.Credential = &syscall.Credential{Uid: uint32(ids[0]), Gid: uint32(ids[1])} //nolint:gosec // the system's own IDs
 
-	attributes.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-
-	return attributes, int(uid), nil
+	return attributes, ids[0], nil
 }
