@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/99designs/gqlgen/graphql/executor"
 	"github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
 )
@@ -63,9 +64,9 @@ type Runtime struct {
 // Director is a simulated Director. It is an http.Handler and safe for concurrent use. Access tokens and faults are lost when it
 // is created again; registered runtimes and their one-time tokens are kept if Options has a file.
 type Director struct {
-	options Options
-	schema  *ast.Schema
-	routes  *http.ServeMux
+	options  Options
+	executor *executor.Executor
+	routes   *http.ServeMux
 
 	mutex          sync.Mutex
 	runtimes       []*Runtime
@@ -85,12 +86,14 @@ func New(options Options) (*Director, error) {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	schema, err := gqlparser.LoadSchema(&ast.Source{Name: "director", Input: schemaText})
+	parsed, err := gqlparser.LoadSchema(&ast.Source{Name: "director", Input: schemaText})
 	if err != nil {
 		return nil, fmt.Errorf("reading Director's schema: %w", err)
 	}
 
-	d := &Director{options: options, schema: schema, unknownTenants: map[string]bool{}, tokens: map[string]time.Time{}}
+	d := &Director{
+		options: options, executor: executor.New(schema{parsed: parsed}), unknownTenants: map[string]bool{}, tokens: map[string]time.Time{},
+	}
 	if err := d.restore(); err != nil {
 		return nil, err
 	}

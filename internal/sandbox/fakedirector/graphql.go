@@ -6,10 +6,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/vektah/gqlparser/v2"
+	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
-	"github.com/vektah/gqlparser/v2/validator"
-	"github.com/vektah/gqlparser/v2/validator/rules"
 )
 
 // longestRequest limits the body of a request, in bytes.
@@ -18,7 +16,7 @@ const longestRequest = 1 << 20
 // serveGraphQL answers a query or mutation. Errors have status 200, as in GraphQL. Validation against the schema comes first,
 // then an injected fault, then the access token and the tenant.
 func (d *Director) serveGraphQL(w http.ResponseWriter, request *http.Request) {
-	field, arguments, err := d.parse(w, request)
+	operation, field, err := d.parse(w, request)
 	if err != nil {
 		answerError(w, err)
 
@@ -42,7 +40,7 @@ func (d *Director) serveGraphQL(w http.ResponseWriter, request *http.Request) {
 	case tenant == "":
 		err = refuse(TenantRequired, "the header Tenant is missing")
 	default:
-		value, err = d.execute(tenant, field.Name, arguments)
+		value, err = d.execute(tenant, field.Name, field.ArgumentMap(operation.Variables))
 	}
 
 	if fault.Lost {
@@ -55,52 +53,53 @@ func (d *Director) serveGraphQL(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 
-	writeJSON(w, http.StatusOK, map[string]any{"data": map[string]any{field.Alias: project(value, field.SelectionSet)}})
+	writeJSON(w, http.StatusOK, map[string]any{"data": map[string]any{field.Alias: project(operation, value, field.SelectionSet)}})
 }
 
-// parse returns the one field of a request and its arguments, validated against the schema.
-func (d *Director) parse(w http.ResponseWriter, request *http.Request) (*ast.Field, map[string]any, error) {
-	var received struct {
-		Query         string         `json:"query"`
-		OperationName string         `json:"operationName"`
-		Variables     map[string]any `json:"variables"`
-	}
+// schema makes the parsed schema known to the executor of gqlgen, which parses and validates requests. The Director executes them
+// itself, because its operations have dynamic values.
+type schema struct {
+	graphql.ExecutableSchema
+
+	parsed *ast.Schema
+}
+
+// Schema implements graphql.ExecutableSchema. No other method of it is called.
+func (s schema) Schema() *ast.Schema { return s.parsed }
+
+// parse returns the one field of a request, with the operation that holds the variables, validated against the schema.
+func (d *Director) parse(w http.ResponseWriter, request *http.Request) (*graphql.OperationContext, *ast.Field, error) {
+	var received graphql.RawParams
 
 	if err := json.NewDecoder(http.MaxBytesReader(w, request.Body, longestRequest)).Decode(&received); err != nil {
 		return nil, nil, errors.New("the request is not JSON")
 	}
 
-	document, problems := gqlparser.LoadQueryWithRules(d.schema, received.Query, rules.NewDefaultRules())
+	operation, problems := d.executor.CreateOperationContext(graphql.StartOperationTrace(request.Context()), &received)
 	if len(problems) > 0 {
 		return nil, nil, problems
 	}
 
-	operation := document.Operations.ForName(received.OperationName)
-	if operation == nil || len(operation.SelectionSet) != 1 {
+	if len(operation.Operation.SelectionSet) != 1 {
 		return nil, nil, errors.New("the request must have one operation")
 	}
 
-	field, isField := operation.SelectionSet[0].(*ast.Field)
+	field, isField := operation.Operation.SelectionSet[0].(*ast.Field)
 	if !isField {
 		return nil, nil, errors.New("the request must select a field")
 	}
 
-	variables, err := validator.VariableValues(d.schema, operation, received.Variables)
-	if err != nil {
-		return nil, nil, err
-	}
-
-	return field, field.ArgumentMap(variables), nil
+	return operation, field, nil
 }
 
 // project returns the selected fields of a value under their aliases. A value is a map, a list of maps or a scalar; a nil map is
 // null. Labels are a map without a selection, because their type is a scalar of the schema.
-func project(value any, selection ast.SelectionSet) any {
+func project(operation *graphql.OperationContext, value any, selection ast.SelectionSet) any {
 	switch value := value.(type) {
 	case []map[string]any:
 		projected := make([]any, 0, len(value))
 		for _, element := range value {
-			projected = append(projected, project(element, selection))
+			projected = append(projected, project(operation, element, selection))
 		}
 
 		return projected
@@ -114,33 +113,14 @@ func project(value any, selection ast.SelectionSet) any {
 		}
 
 		projected := map[string]any{}
-		for _, field := range fields(selection) {
-			projected[field.Alias] = project(value[field.Name], field.SelectionSet)
+		for _, field := range graphql.CollectFields(operation, selection, nil) {
+			projected[field.Alias] = project(operation, value[field.Name], field.Selections)
 		}
 
 		return projected
 	default:
 		return value
 	}
-}
-
-// fields returns the fields of a selection and of its fragments. No type condition of a fragment is evaluated: the schema has no
-// interfaces.
-func fields(selection ast.SelectionSet) []*ast.Field {
-	var found []*ast.Field
-
-	for _, each := range selection {
-		switch each := each.(type) {
-		case *ast.Field:
-			found = append(found, each)
-		case *ast.FragmentSpread:
-			found = append(found, fields(each.Definition.SelectionSet)...)
-		case *ast.InlineFragment:
-			found = append(found, fields(each.SelectionSet)...)
-		}
-	}
-
-	return found
 }
 
 // answerError responds with an error. Only errors of Director's rules have a code; errors of GraphQL itself have none.

@@ -3,6 +3,7 @@ package gardenlet
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -26,17 +27,12 @@ func (g *Gardenlet) reconcile(ctx context.Context, name string) (time.Duration, 
 	if shoot.DeletionTimestamp != nil {
 		return g.remove(ctx, shoot)
 	}
-	if err := g.adopt(ctx, shoot); err != nil {
-		return 0, err
-	}
-	if err := g.keepRunning(ctx, shoot); err != nil {
-		return 0, err
-	}
-	if err := g.spendFailure(ctx, shoot); err != nil {
-		return 0, err
-	}
-	if err := g.startOperation(ctx, shoot); err != nil {
-		return 0, err
+	for _, step := range []func(context.Context, *gardencorev1beta1.Shoot) error{
+		g.adopt, g.keepRunning, g.spendFailure, g.startOperation,
+	} {
+		if err := step(ctx, shoot); err != nil {
+			return 0, err
+		}
 	}
 	if !running(shoot) {
 		return 0, nil
@@ -99,12 +95,9 @@ func (g *Gardenlet) startOperation(ctx context.Context, shoot *gardencorev1beta1
 // not.
 func running(shoot *gardencorev1beta1.Shoot) bool {
 	last := shoot.Status.LastOperation
-	if last == nil {
-		return false
-	}
-	return last.State == gardencorev1beta1.LastOperationStatePending ||
-		last.State == gardencorev1beta1.LastOperationStateProcessing ||
-		last.State == gardencorev1beta1.LastOperationStateError
+	return last != nil && slices.Contains([]gardencorev1beta1.LastOperationState{
+		gardencorev1beta1.LastOperationStatePending, gardencorev1beta1.LastOperationStateProcessing, gardencorev1beta1.LastOperationStateError,
+	}, last.State)
 }
 
 // advance reports the progress of the running operation, and completes it when it is due. Progress depends on the time since the

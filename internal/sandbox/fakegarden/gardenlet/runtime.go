@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 )
@@ -53,10 +54,10 @@ func (g *Gardenlet) keepRunning(ctx context.Context, shoot *gardencorev1beta1.Sh
 // clientAuthority returns the certificate (PEM) of the authority for the runtime's client certificates. It is created once for
 // each Shoot, so that issued kubeconfigs stay valid.
 func (g *Gardenlet) clientAuthority(ctx context.Context, shoot *gardencorev1beta1.Shoot) ([]byte, error) {
-	stored := &gardencorev1beta1.InternalSecret{}
-	err := g.Client.Get(ctx, client.ObjectKey{Namespace: g.namespace, Name: shoot.Name + clientAuthoritySuffix}, stored)
+	secret := &gardencorev1beta1.InternalSecret{ObjectMeta: g.authorityMeta(shoot, clientAuthoritySuffix), Type: corev1.SecretTypeOpaque}
+	err := g.Client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
 	if err == nil {
-		return stored.Data[authorityCertificate], nil
+		return secret.Data[authorityCertificate], nil
 	}
 	if !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("reading the client authority: %w", err)
@@ -69,14 +70,7 @@ func (g *Gardenlet) clientAuthority(ctx context.Context, shoot *gardencorev1beta
 	if err != nil {
 		return nil, err
 	}
-	secret := &gardencorev1beta1.InternalSecret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: shoot.Name + clientAuthoritySuffix},
-		Type:       corev1.SecretTypeOpaque,
-		Data: map[string][]byte{
-			authorityCertificate: authority.CertificatePEM(),
-			authorityKey:         authority.KeyPEM(),
-		},
-	}
+	secret.Data = map[string][]byte{authorityCertificate: authority.CertificatePEM(), authorityKey: authority.KeyPEM()}
 	if err := g.Client.Create(ctx, secret); err != nil {
 		return nil, fmt.Errorf("storing the client authority: %w", err)
 	}
@@ -86,22 +80,20 @@ func (g *Gardenlet) clientAuthority(ctx context.Context, shoot *gardencorev1beta
 // publishAuthority publishes the authority of the runtime's serving certificate, which becomes part of the admin kubeconfigs. It
 // writes only if the authority has changed.
 func (g *Gardenlet) publishAuthority(ctx context.Context, shoot *gardencorev1beta1.Shoot, certificatePEM []byte) error {
-	wanted := map[string]string{authorityCertificate: string(certificatePEM)}
-	stored := &corev1.ConfigMap{}
-	err := g.Client.Get(ctx, client.ObjectKey{Namespace: g.namespace, Name: shoot.Name + clusterAuthoritySuffix}, stored)
-	switch {
-	case apierrors.IsNotFound(err):
-		stored.ObjectMeta = metav1.ObjectMeta{Namespace: g.namespace, Name: shoot.Name + clusterAuthoritySuffix}
-		stored.Data = wanted
-		err = g.Client.Create(ctx, stored)
-	case err == nil && stored.Data[authorityCertificate] != wanted[authorityCertificate]:
-		stored.Data = wanted
-		err = g.Client.Update(ctx, stored)
-	}
+	published := &corev1.ConfigMap{ObjectMeta: g.authorityMeta(shoot, clusterAuthoritySuffix)}
+	_, err := controllerutil.CreateOrUpdate(ctx, g.Client, published, func() error {
+		published.Data = map[string]string{authorityCertificate: string(certificatePEM)}
+		return nil
+	})
 	if err != nil {
 		return fmt.Errorf("publishing the authority of the runtime: %w", err)
 	}
 	return nil
+}
+
+// authorityMeta returns the key of the object with an authority of a Shoot. Gardener's API server finds it by this name.
+func (g *Gardenlet) authorityMeta(shoot *gardencorev1beta1.Shoot, suffix string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: g.namespace, Name: shoot.Name + suffix}
 }
 
 // dismantle stops the runtime of a Shoot and deletes its authorities. It is idempotent.
@@ -110,8 +102,8 @@ func (g *Gardenlet) dismantle(ctx context.Context, shoot *gardencorev1beta1.Shoo
 		return err
 	}
 	for _, object := range []client.Object{
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: shoot.Name + clusterAuthoritySuffix}},
-		&gardencorev1beta1.InternalSecret{ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: shoot.Name + clientAuthoritySuffix}},
+		&corev1.ConfigMap{ObjectMeta: g.authorityMeta(shoot, clusterAuthoritySuffix)},
+		&gardencorev1beta1.InternalSecret{ObjectMeta: g.authorityMeta(shoot, clientAuthoritySuffix)},
 	} {
 		if err := g.Client.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting %s: %w", object.GetName(), err)

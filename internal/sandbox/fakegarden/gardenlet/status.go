@@ -3,6 +3,7 @@ package gardenlet
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
@@ -127,14 +128,12 @@ func withTrue(
 	condition := gardencorev1beta1.Condition{
 		Type: kind, Status: gardencorev1beta1.ConditionTrue, LastTransitionTime: now, LastUpdateTime: now, Reason: reason, Message: message,
 	}
-	for i := range conditions {
-		if conditions[i].Type != kind {
-			continue
-		}
-		if conditions[i].Status != gardencorev1beta1.ConditionTrue {
-			conditions[i] = condition
-		}
-		return conditions
+	i := slices.IndexFunc(conditions, func(present gardencorev1beta1.Condition) bool { return present.Type == kind })
+	if i < 0 {
+		return append(conditions, condition)
 	}
-	return append(conditions, condition)
+	if conditions[i].Status != gardencorev1beta1.ConditionTrue {
+		conditions[i] = condition
+	}
+	return conditions
 }
