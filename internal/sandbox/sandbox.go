@@ -68,21 +68,19 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 	}
 
 	var (
-		garden     client.WithWatch
-		gardenPart lifecycle.Part
+		garden client.WithWatch
+		parts  = make([]lifecycle.Part, 1) // the garden comes first, so that it stops last
 	)
 
 	if gardenProgram == "" {
-		garden, gardenPart, err = memoryGarden(ctx, config, log)
+		garden, parts[0], err = memoryGarden(ctx, config, log)
 	} else {
-		garden, gardenPart, err = localGarden(ctx, gardenProgram, config, file)
+		garden, parts[0], err = localGarden(ctx, gardenProgram, config, file)
 	}
 
 	if err != nil {
 		return err
 	}
-
-	parts := []lifecycle.Part{gardenPart}
 
 	var (
 		director      string
@@ -96,7 +94,7 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 
 	if err == nil {
 		parts = append(parts, directorParts...)
-		services, err = start(ctx, config, keys, surroundings{garden, director}, log)
+		services, err = start(ctx, config, keys, garden, director, log)
 	}
 
 	if err != nil {
@@ -118,13 +116,6 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 	return lifecycle.Run(ctx, log, stopLimit, parts...)
 }
 
-// surroundings are the systems that the services use.
-type surroundings struct {
-	garden client.WithWatch
-	// director is the address of Director, empty if runtimes are not registered.
-	director string
-}
-
 // services are the services of the sandbox. The broker needs the address of the Provisioner, so it is created last.
 type services struct {
 	provisioner *provisioner.Service
@@ -132,21 +123,22 @@ type services struct {
 }
 
 // start assembles the services. Both listen on their addresses afterwards, but serve no request before they run. Both write to
-// the same log, under their names. An error leaves nothing open.
-func start(ctx context.Context, config Config, keys secret.String, around surroundings, log logrus.FieldLogger,
+// the same log, under their names. director is the address of Director, empty if runtimes are not registered. An error leaves
+// nothing open.
+func start(ctx context.Context, config Config, keys secret.String, garden client.WithWatch, director string, log logrus.FieldLogger,
 ) (services, error) {
 	var (
 		running services
 		err     error
 	)
 
-	settings := config.provisioner(keys, around.director)
+	settings := config.provisioner(keys, director)
 
 	if settings.Kyma.ReleasesPath, err = config.releases(); err != nil {
 		return services{}, err
 	}
 
-	running.provisioner, err = provisioner.New(ctx, settings, around.garden, log.WithField(logging.Service, "provisioner"))
+	running.provisioner, err = provisioner.New(ctx, settings, garden, log.WithField(logging.Service, "provisioner"))
 	if err != nil {
 		return services{}, fmt.Errorf("provisioner: %w", err)
 	}

@@ -74,11 +74,12 @@ func synchronization(problem error) map[string]any {
 
 // status returns a status with a state for success or failure, and the error.
 func status(well, badly, part string, problem error) map[string]any {
-	if problem == nil {
-		return map[string]any{"connectionState": well, part: map[string]any{"error": ""}}
+	state, text := well, ""
+	if problem != nil {
+		state, text = badly, problem.Error()
 	}
 
-	return map[string]any{"connectionState": badly, part: map[string]any{"error": problem.Error()}}
+	return map[string]any{"connectionState": state, part: map[string]any{"error": text}}
 }
 
 // report writes the status into the connection, and creates one if there is none. In a cluster that does not know

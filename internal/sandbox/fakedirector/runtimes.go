@@ -46,16 +46,37 @@ func (d *Director) execute(tenant, operation string, arguments map[string]any) (
 	case operation == "runtimes":
 		return d.list(tenant, arguments["filter"])
 	case operation == "registerRuntime":
-		return d.register(tenant, input)
+		runtime = &Runtime{ID: uuid.NewString(), Tenant: tenant, Condition: "INITIAL", CreatedAt: d.options.Now()}
 	case runtime == nil:
 		return nil, refuse(NotFound, "there is no runtime %q of this tenant", id)
-	case operation == "updateRuntime":
-		return d.update(runtime, input)
-	case operation == "unregisterRuntime":
-		return d.unregister(runtime)
-	default:
+	case operation == "requestOneTimeTokenForRuntime":
 		return d.oneTimeToken(runtime)
 	}
+
+	if err := d.change(operation, runtime, input); err != nil {
+		return nil, err
+	}
+
+	return shown(runtime), d.store()
+}
+
+// change performs an operation that changes the list of runtimes or one of them. Nothing has changed if the input is invalid.
+func (d *Director) change(operation string, runtime *Runtime, input map[string]any) error {
+	if operation == "unregisterRuntime" { // its one-time tokens become invalid with it
+		d.runtimes = slices.DeleteFunc(d.runtimes, func(each *Runtime) bool { return each == runtime })
+
+		return nil
+	}
+
+	if err := d.set(runtime, input); err != nil {
+		return err
+	}
+
+	if operation == "registerRuntime" {
+		d.runtimes = append(d.runtimes, runtime)
+	}
+
+	return nil
 }
 
 // find returns a runtime of the tenant, nil if the tenant has none with the ID. Runtimes of other tenants are invisible, even
@@ -120,29 +141,8 @@ func fits(runtime *Runtime, filters any) (bool, error) {
 	return true, nil
 }
 
-// register adds a runtime with a new ID. The caller holds the mutex, as for all operations.
-func (d *Director) register(tenant string, input map[string]any) (any, error) {
-	runtime := &Runtime{ID: uuid.NewString(), Tenant: tenant, Condition: "INITIAL", CreatedAt: d.options.Now()}
-	if err := d.set(runtime, input); err != nil {
-		return nil, err
-	}
-
-	d.runtimes = append(d.runtimes, runtime)
-
-	return shown(runtime), d.store()
-}
-
-// update replaces name, description and labels. Labels that the input omits are lost, as in Director. The condition stays unless
-// the input has one.
-func (d *Director) update(runtime *Runtime, input map[string]any) (any, error) {
-	if err := d.set(runtime, input); err != nil {
-		return nil, err
-	}
-
-	return shown(runtime), d.store()
-}
-
-// set validates the input and then stores all of it in the runtime.
+// set validates the input and then stores all of it in the runtime. It replaces name, description and labels: labels that the input
+// omits are lost, as in Director. The condition stays unless the input has one.
 func (d *Director) set(runtime *Runtime, input map[string]any) error {
 	name, _ := input["name"].(string)
 	description, _ := input["description"].(string)
@@ -171,13 +171,6 @@ func (d *Director) set(runtime *Runtime, input map[string]any) error {
 	runtime.ConditionAt = d.options.Now()
 
 	return nil
-}
-
-// unregister removes a runtime and with it the validity of its one-time tokens.
-func (d *Director) unregister(runtime *Runtime) (any, error) {
-	d.runtimes = slices.DeleteFunc(d.runtimes, func(each *Runtime) bool { return each == runtime })
-
-	return shown(runtime), d.store()
 }
 
 // shown returns a runtime in the form of the schema, nil for nil.

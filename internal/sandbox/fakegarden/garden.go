@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"sync"
 	"time"
 
 	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -128,16 +128,8 @@ func (m *Memory) Run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("running the garden: %w", err), server.Close())
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var working sync.WaitGroup
-	var workerErr error
-	working.Go(func() {
-		defer cancel()
-		workerErr = worker.Run(ctx)
-	})
-	serverErr := server.Serve(ctx)
-	cancel()
-	working.Wait()
-	return errors.Join(workerErr, serverErr)
+	running, ctx := errgroup.WithContext(ctx)
+	running.Go(func() error { return worker.Run(ctx) })
+	running.Go(func() error { return server.Serve(ctx) })
+	return running.Wait()
 }

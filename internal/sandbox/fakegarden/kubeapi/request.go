@@ -100,23 +100,16 @@ func (s *Server) parse(r *http.Request) (*request, error) {
 
 // findVerb returns the verb of a request for an object, if it has a name, or for a collection.
 func (r *request) findVerb() string {
-	named := r.key.Name != ""
-	switch r.Method {
-	case http.MethodGet:
-		if named {
-			return "get"
+	verbs := map[string]string{http.MethodGet: "list", http.MethodPost: "create"}
+	switch {
+	case r.key.Name != "":
+		verbs = map[string]string{
+			http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
 		}
-		if r.query.Get("watch") == "true" {
-			return "watch"
-		}
-		return "list"
-	case http.MethodPost:
-		return "create"
+	case r.query.Get("watch") == "true":
+		verbs[http.MethodGet] = "watch"
 	}
-	if !named {
-		return ""
-	}
-	return map[string]string{http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete"}[r.Method]
+	return verbs[r.Method]
 }
 
 // answer performs a request other than a watch. It returns the status code and the body of the response. Both are undefined after
