@@ -202,7 +202,19 @@ func (b *fakeBroker) listOperations(w http.ResponseWriter, r *http.Request) {
 	var chosen []operatorapi.Operation
 
 	for _, id := range b.order {
-		operation := b.operations[id].current().operation
+		frame := b.operations[id].current()
+		if frame.fault != nil {
+			frame.fault.answer(w)
+			b.operations[id].asked++
+
+			return
+		}
+
+		if b.scenario.ListsAdvance {
+			b.operations[id].asked++
+		}
+
+		operation := frame.operation
 		operation.Timeline, operation.Why, operation.Attempt = nil, "", 0
 
 		if matches(r.URL.Query(), map[string]string{

@@ -170,7 +170,8 @@ func (s *session) newChangeCommand(command *cobra.Command, doing string,
 // --maintenance sends the version of the catalog: the broker rejects any other.
 func newInstanceUpdateCommand(session *session) *cobra.Command {
 	var (
-		plan, flag  string
+		plan        string
+		given       parameterFlags
 		maintenance bool
 		parameters  json.RawMessage
 	)
@@ -180,15 +181,15 @@ func newInstanceUpdateCommand(session *session) *cobra.Command {
 		Short: "Update an instance",
 		Long: "Update the parameters, the plan or the maintenance version of an instance.\n\n" +
 			"Everything else stays unchanged. The command is idempotent.",
-		Example: `  ebctl instance update my-runtime --parameters '{"autoScalerMax": 10}' --wait` + "\n" +
+		Example: `  ebctl instance update my-runtime --set autoScalerMax=10 --wait` + "\n" +
 			"  ebctl instance update my-runtime --maintenance",
 		PreRunE: func(*cobra.Command, []string) error {
-			if plan == "" && flag == "" && !maintenance {
-				return usage("give --plan, --parameters or --maintenance")
+			if plan == "" && !given.given() && !maintenance {
+				return usage("give --plan, --parameters, --set or --maintenance")
 			}
 
 			var err error
-			parameters, err = readParameters(session.In, flag, "")
+			parameters, err = given.read(session.In, "")
 
 			return err
 		},
@@ -212,7 +213,7 @@ func newInstanceUpdateCommand(session *session) *cobra.Command {
 
 	flags := command.Flags()
 	flags.StringVar(&plan, "plan", "", "the new plan, by its name or ID")
-	flags.StringVar(&flag, "parameters", "", "the parameters to change: a JSON object, @FILE, or @- for standard input")
+	given.add(command, "the parameters to change")
 	flags.BoolVar(&maintenance, "maintenance", false, "upgrade the instance to its plan's version in the catalog")
 	completeBy(command, "plan", session.completePlan)
 

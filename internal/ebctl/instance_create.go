@@ -4,9 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"strings"
 
 	"github.com/pivotal-cf/brokerapi/v10/domain"
 	"github.com/spf13/cobra"
@@ -23,7 +20,7 @@ type order struct {
 	id             string
 	plan           string
 	region         string
-	parameters     string
+	parameters     parameterFlags
 	organization   string
 	space          string
 	platformRegion string
@@ -40,7 +37,8 @@ func newInstanceCreateCommand(session *session) *cobra.Command {
 		Long: "Create an instance of a plan.\n\n" +
 			"With --id, the command is idempotent.",
 		Example: "  ebctl instance create my-runtime --plan aws --wait\n" +
-			`  ebctl instance create my-runtime --plan aws --region eu-central-1 --parameters '{"autoScalerMax": 5}'`,
+			`  ebctl instance create my-runtime --plan aws --region eu-central-1 --set autoScalerMax=5 --set networking.nodes=10.250.0.0/20` + "\n" +
+			"  ebctl instance create my-runtime --plan aws --parameters @parameters.yaml",
 		Args: arguments("NAME"),
 		RunE: func(command *cobra.Command, args []string) error { return session.create(command, args[0], order) },
 	}
@@ -49,10 +47,10 @@ func newInstanceCreateCommand(session *session) *cobra.Command {
 	flags.StringVar(&order.plan, "plan", "", "the plan's name or ID")
 	flags.StringVar(&order.id, "id", "", "the instance's ID; a new UUID by default")
 	flags.StringVar(&order.region, "region", "", "the provider's region; sets the parameter region")
-	flags.StringVar(&order.parameters, "parameters", "", "the plan's parameters: a JSON object, @FILE, or @- for standard input")
 	flags.StringVar(&order.organization, "organization", platform, "the organization's GUID")
 	flags.StringVar(&order.space, "space", platform, "the space's GUID")
 	flags.StringVar(&order.platformRegion, "platform-region", "", "the platform's region, such as cf-eu10")
+	order.parameters.add(command, "the plan's parameters")
 	addWait(command, &order.waiting)
 	completeBy(command, "plan", session.completePlan)
 
@@ -65,7 +63,7 @@ func (s *session) create(command *cobra.Command, name string, order order) error
 		return usage("give a name and --plan; 'ebctl catalog' lists the plans")
 	}
 
-	parameters, err := readParameters(s.In, order.parameters, order.region)
+	parameters, err := order.parameters.read(s.In, order.region)
 	if err != nil {
 		return err
 	}
@@ -111,64 +109,4 @@ func (s *session) create(command *cobra.Command, name string, order order) error
 	}
 
 	return s.finish(command.Context(), client, order.id, accepted, order.waiting)
-}
-
-// readParameters returns the parameters of the flag as a JSON object, with the region added. The flag holds the object itself, @FILE, or @-
-// for standard input. readParameters returns nil if both flag and region are empty, so that the request has no parameters.
-func readParameters(stdin io.Reader, flag, region string) (json.RawMessage, error) {
-	if flag == "" && region == "" {
-		return nil, nil
-	}
-
-	text, err := readArgument(stdin, flag)
-	if err != nil {
-		return nil, err
-	}
-
-	parameters := map[string]json.RawMessage{}
-
-	if len(text) > 0 {
-		if err := json.Unmarshal(text, &parameters); err != nil {
-			return nil, usage("--parameters is not a JSON object: %w", err)
-		}
-	}
-
-	if region != "" {
-		if _, twice := parameters["region"]; twice {
-			return nil, usage("both --region and --parameters contain the region")
-		}
-
-		parameters["region"], _ = json.Marshal(region) //nolint:errchkjson // a string always has a JSON form
-	}
-
-	encoded, err := json.Marshal(parameters)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the parameters: %w", err)
-	}
-
-	return encoded, nil
-}
-
-// readArgument returns the value of a flag, or the content of the file or standard input if the value starts with @.
-func readArgument(stdin io.Reader, flag string) ([]byte, error) {
-	path, named := strings.CutPrefix(flag, "@")
-
-	switch {
-	case !named:
-		return []byte(flag), nil
-	case path == "-":
-		text, err := io.ReadAll(stdin)
-		if err != nil {
-			return nil, fmt.Errorf("reading the parameters from standard input: %w", err)
-		}
-
-		return text, nil
-	}
-
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, usage("--parameters: %w", err)
-	}
-
-	return text, nil
 }

@@ -47,9 +47,9 @@ type pageQuery struct {
 
 // listFlags are the flags of all list commands.
 type listFlags struct {
-	all, total, noHeaders bool
-	limit                 int
-	sortBy                string
+	all, total, noHeaders, watch bool
+	limit                        int
+	sortBy                       string
 }
 
 // command returns the list command. withTotal adds the flag --total, which the audit log does not support.
@@ -63,6 +63,14 @@ func (l lister[L, E]) command(session *session, short string, withTotal bool) *c
 		RunE: func(command *cobra.Command, _ []string) error {
 			if given.limit < 0 {
 				return usage("--limit must not be negative")
+			}
+
+			if given.watch && given.total {
+				return usage("--watch and --total exclude each other")
+			}
+
+			if given.watch {
+				return l.watch(command.Context(), session, given)
 			}
 
 			list, err := l.list(command.Context(), session, given)
@@ -88,6 +96,7 @@ func (l lister[L, E]) command(session *session, short string, withTotal bool) *c
 	flags.BoolVar(&given.all, "all-pages", false, "list all entries instead of the first page")
 	flags.IntVar(&given.limit, "limit", 0, "list at most this number of entries, from as many pages as needed")
 	flags.BoolVar(&given.noHeaders, "no-headers", false, "print tables without their header")
+	flags.BoolVarP(&given.watch, "watch", "w", false, "list, then print entries that are new or have changed, until interrupted")
 	flags.StringVar(&given.sortBy, "sort-by", "",
 		"sort all entries by a field of their JSON form, such as createdAt or status.state; implies --all-pages")
 

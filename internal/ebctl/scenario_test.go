@@ -23,6 +23,8 @@ type scenario struct {
 	Bindings []operatorapi.Binding `json:"bindings"`
 	// Operations holds the operations as sequences of frames. Each request for an operation returns the next frame; the last frame repeats.
 	Operations []script `json:"operations"`
+	// ListsAdvance makes lists of operations show the next frame of each operation, like requests for single operations.
+	ListsAdvance bool `json:"listsAdvance"`
 	// Provision, Update, Expire and Deprovision are the IDs of the operations that such requests start. A request without an operation
 	// completes at once.
 	Provision   string `json:"provision"`

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Rows is a table with a header.
@@ -24,6 +25,10 @@ type Rows struct {
 	NoHead bool
 	// IDs has the ID of each row, for the format Name. Nil means that rows have none.
 	IDs []string
+
+	// Widths aligns several tables that are printed one after the other: columns are at least as wide as in the tables before. Nil aligns
+	// the rows of this table only.
+	Widths *[]int
 
 	wide bool
 }
@@ -51,7 +56,7 @@ func (r Rows) WriteText(w io.Writer) error {
 	}
 
 	if r.wide {
-		return write(w, columns(rows))
+		return write(w, columns(rows, r.Widths))
 	}
 
 	shown := make([][]string, 0, len(rows))
@@ -65,7 +70,7 @@ func (r Rows) WriteText(w io.Writer) error {
 		shown = append(shown, cells)
 	}
 
-	return write(w, columns(shown))
+	return write(w, columns(shown, r.Widths))
 }
 
 // shortened returns the text with at most limit characters; 0 is unlimited.
@@ -103,7 +108,7 @@ func (f Fields) WriteText(w io.Writer) error {
 		}
 	}
 
-	return write(w, columns(rows))
+	return write(w, columns(rows, nil))
 }
 
 // Plain is a text that is printed without alignment or filtering, such as a kubeconfig.
@@ -114,8 +119,9 @@ func (p Plain) WriteText(w io.Writer) error {
 	return write(w, strings.TrimSuffix(string(p), "\n")+"\n")
 }
 
-// columns aligns the cells of all rows with spaces. Line makes each cell fit on one line.
-func columns(rows [][]string) string {
+// columns aligns the cells of all rows with spaces. Line makes each cell fit on one line. Columns are at least as wide as widths, which gets
+// the widths of this table; nil means no minimum.
+func columns(rows [][]string, widths *[]int) string {
 	const gap = 2
 
 	var text bytes.Buffer
@@ -124,8 +130,9 @@ func columns(rows [][]string) string {
 
 	for _, row := range rows {
 		cells := make([]string, 0, len(row))
-		for _, cell := range row {
-			cells = append(cells, Line(cell))
+
+		for column, cell := range row {
+			cells = append(cells, atLeast(Line(cell), column, widths))
 		}
 
 		fmt.Fprintln(aligned, strings.Join(cells, "\t"))
@@ -134,6 +141,26 @@ func columns(rows [][]string) string {
 	aligned.Flush() //nolint:errcheck // into memory
 
 	return trimLines(text.String())
+}
+
+// atLeast pads the cell to the width of its column, and widens the column if the cell is wider.
+func atLeast(cell string, column int, widths *[]int) string {
+	if widths == nil {
+		return cell
+	}
+
+	if column == len(*widths) {
+		*widths = append(*widths, 0)
+	}
+
+	width := utf8.RuneCountInString(cell)
+	if known := (*widths)[column]; width < known {
+		return cell + strings.Repeat(" ", known-width)
+	}
+
+	(*widths)[column] = width
+
+	return cell
 }
 
 // trimLines removes spaces at the ends of lines: tabwriter pads empty cells at the end of a row.

@@ -1,0 +1,191 @@
+package ebctl
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+)
+
+// parameterFlags are the flags --parameters and --set, which together are the parameters of an order or an update.
+type parameterFlags struct {
+	// object is a JSON or YAML object, @FILE, or @- for standard input.
+	object string
+	// assignments have the form path=value, in the order of the command line. They take precedence over the object.
+	assignments []string
+}
+
+// add adds the flags to the command. The purpose starts their help.
+func (p *parameterFlags) add(command *cobra.Command, purpose string) {
+	command.Flags().StringVar(&p.object, "parameters", "", purpose+": a JSON or YAML object, @FILE, or @- for standard input")
+	command.Flags().StringArrayVar(&p.assignments, "set", nil,
+		purpose+" one by one, as NAME=VALUE or OBJECT.NAME=VALUE with a YAML value; repeatable, and overrides --parameters")
+}
+
+// given reports whether one of the flags is set.
+func (p *parameterFlags) given() bool { return p.object != "" || len(p.assignments) > 0 }
+
+// read returns the parameters as a JSON object, with the region of --region added. It returns nil if there are none, so that the request
+// has no parameters. Malformed parameters are usage errors.
+func (p *parameterFlags) read(stdin io.Reader, region string) (json.RawMessage, error) {
+	if !p.given() && region == "" {
+		return nil, nil
+	}
+
+	text, err := readArgument(stdin, p.object)
+	if err != nil {
+		return nil, err
+	}
+
+	parameters, err := decodeObject(text)
+	if err != nil {
+		return nil, usage("--parameters is not a JSON or YAML object: %w", err)
+	}
+
+	for _, assignment := range p.assignments {
+		if err := assign(parameters, assignment); err != nil {
+			return nil, err
+		}
+	}
+
+	if region != "" {
+		if _, twice := parameters["region"]; twice {
+			return nil, usage("both --region and the parameters contain the region")
+		}
+
+		parameters["region"] = region
+	}
+
+	encoded, err := json.Marshal(parameters)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the parameters: %w", err)
+	}
+
+	return encoded, nil
+}
+
+// decodeObject decodes a JSON or YAML object. Empty text is an empty object. Numbers keep their digits.
+func decodeObject(text []byte) (map[string]any, error) {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return map[string]any{}, nil
+	}
+
+	if !json.Valid(text) {
+		converted, err := yaml.YAMLToJSONStrict(text)
+		if err != nil {
+			return nil, errors.New(output.Line(err.Error())) // it has several lines
+		}
+
+		text = converted
+	}
+
+	var object map[string]any
+
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+
+	if err := decoder.Decode(&object); err != nil {
+		return nil, err
+	}
+
+	if object == nil { // null
+		object = map[string]any{}
+	}
+
+	return object, nil
+}
+
+// assign sets the value of an assignment such as networking.nodes=10.250.0.0/20. It creates missing objects on the path.
+func assign(parameters map[string]any, assignment string) error {
+	path, text, found := strings.Cut(assignment, "=")
+	names := strings.Split(path, ".")
+
+	for _, name := range names {
+		if !found || name == "" {
+			return usage("--set %q does not have the form NAME=VALUE or OBJECT.NAME=VALUE", assignment)
+		}
+	}
+
+	value, err := valueIn(text)
+	if err != nil {
+		return usage("--set %s: %w", path, err)
+	}
+
+	object, last := parameters, len(names)-1
+
+	for _, name := range names[:last] {
+		inner, isObject := object[name].(map[string]any)
+		if _, exists := object[name]; exists && !isObject {
+			return usage("--set %s: the parameter %s is not an object", path, name)
+		}
+
+		if inner == nil {
+			inner = map[string]any{}
+			object[name] = inner
+		}
+
+		object = inner
+	}
+
+	object[names[last]] = value
+
+	return nil
+}
+
+// valueIn decodes the value of an assignment: a YAML number, boolean, null or quoted text, a list in brackets, or an object in braces. All
+// else is a text, such as the prefix "-", which would be a list in YAML.
+func valueIn(text string) (any, error) {
+	var value any
+
+	err := yaml.Unmarshal([]byte(text), &value)
+	if strings.HasPrefix(text, "[") || strings.HasPrefix(text, "{") {
+		if err != nil {
+			return nil, fmt.Errorf("the value is neither a list nor an object; quote a text that starts with a bracket: %w", err)
+		}
+
+		return value, nil
+	}
+
+	switch value.(type) {
+	case bool, float64, string:
+		return value, nil
+	case nil:
+		if err == nil && text != "" {
+			return nil, nil
+		}
+	}
+
+	return text, nil
+}
+
+// readArgument returns the value of a flag, or the content of the file or standard input if the value starts with @.
+func readArgument(stdin io.Reader, flag string) ([]byte, error) {
+	path, named := strings.CutPrefix(flag, "@")
+
+	switch {
+	case !named:
+		return []byte(flag), nil
+	case path == "-":
+		text, err := io.ReadAll(stdin)
+		if err != nil {
+			return nil, fmt.Errorf("reading the parameters from standard input: %w", err)
+		}
+
+		return text, nil
+	}
+
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usage("--parameters: %w", err)
+	}
+
+	return text, nil
+}

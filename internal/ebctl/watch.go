@@ -1,0 +1,105 @@
+package ebctl
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+)
+
+// watchInterval is the time between two requests of a watched list.
+const watchInterval = 2 * time.Second
+
+// watch lists the entries, and then those that are new or have changed, until the context ends, which is no error. Temporary errors are
+// printed, and the next request repeats the list; all other errors end the watch. Removed entries are not reported.
+func (l lister[L, E]) watch(ctx context.Context, session *session, given listFlags) error {
+	changes := changedEntries{seen: map[string]string{}, noHeaders: given.noHeaders}
+
+	for first := true; ; first = false {
+		list, err := l.list(ctx, session, given)
+
+		switch {
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // the user ends a watch by an interrupt
+		case err == nil:
+			if err := l.printChanged(session, list, &changes); err != nil {
+				return err
+			}
+		case first || !temporary(err):
+			return fmt.Errorf("listing %s: %w", l.entries, err)
+		default:
+			fmt.Fprintf(session.Err, "listing %s: %v; trying again\n", l.entries, err)
+		}
+
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-session.Clock.After(watchInterval):
+		}
+	}
+}
+
+// temporary reports whether the same request may succeed later, such as during a restart of the broker.
+func temporary(err error) bool {
+	var marked interface{ Temporary() bool }
+
+	return errors.As(err, &marked) && marked.Temporary()
+}
+
+// changedEntries is the state of a watch.
+type changedEntries struct {
+	// seen has the JSON of the printed entries by their ID.
+	seen map[string]string
+	// noHeaders is true once the header has been printed, or if there shall be none.
+	noHeaders bool
+	// widths are those of the columns, so that all rows form one table.
+	widths []int
+}
+
+// printChanged prints the entries that differ from the seen ones. In the formats for people and the format name they are rows of one table;
+// in other formats, each entry is a document of its own.
+func (l lister[L, E]) printChanged(session *session, list L, changes *changedEntries) error {
+	var changed []E
+
+	_, entries := l.parts(&list)
+
+	for _, entry := range *entries {
+		encoded, err := json.Marshal(entry)
+		if err != nil {
+			return fmt.Errorf("encoding an entry: %w", err)
+		}
+
+		if id := l.id(entry); changes.seen[id] != string(encoded) {
+			changes.seen[id] = string(encoded)
+
+			changed = append(changed, entry)
+		}
+	}
+
+	if session.format.ForPeople() || session.format == output.Name {
+		if len(changed) == 0 {
+			return nil
+		}
+
+		rows := l.rows(changed, changes.noHeaders)
+		rows.Widths = &changes.widths
+		changes.noHeaders = true
+
+		return session.print(nil, rows)
+	}
+
+	for _, entry := range changed {
+		if session.format == output.YAML {
+			fmt.Fprintln(session.Out, "---")
+		}
+
+		if err := session.print(entry, output.Plain("")); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
