@@ -62,6 +62,8 @@ func (a *api) fetch(r *http.Request) (httpserver.Response, error) {
 		return httpserver.Response{}, notFound(textNotReady)
 	}
 
+	a.notePlan(r.Context(), instance.PlanID)
+
 	return httpserver.OK(a.fetchedInstanceOf(instance)), nil
 }
 

@@ -29,6 +29,8 @@ func (a *api) fetchBinding(r request) (httpserver.Response, error) {
 		return httpserver.Response{}, notFound(textNoBinding)
 	}
 
+	a.notePlan(r.Context(), instance.PlanID)
+
 	past, err := a.Operations.OfInstance(r.Context(), a.DB.Reader(), r.instanceID)
 	if err != nil {
 		return httpserver.Response{}, err

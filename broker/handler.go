@@ -52,6 +52,8 @@ type Options struct {
 	Wake  func()
 	Clock clock.PassiveClock
 	Log   logrus.FieldLogger
+	// Metrics count the requests, by plans of the catalog. Nil counts nothing.
+	Metrics *httpserver.Metrics
 	// Recorder records rejected changes.
 	Recorder *audit.Recorder
 	// Authorizer admits users with the role osb.
@@ -82,7 +84,7 @@ type Options struct {
 func NewHandler(options Options) http.Handler {
 	osb := httpserver.Wrap((&api{Options: options}).router(),
 		httpserver.EchoRequestIdentity,
-		httpserver.Log(options.Log, options.Clock),
+		httpserver.Observe(options.Log, options.Metrics, options.Clock),
 		httpserver.Deadline(requestLimit),
 		audit.Introduce,
 		options.Recorder.Refusals(auditTarget),
@@ -94,7 +96,7 @@ func NewHandler(options Options) http.Handler {
 
 	otherwise := options.Otherwise
 	if otherwise == nil {
-		otherwise = httpserver.Wrap(httpserver.Endpoint(httpserver.NotFound), httpserver.EchoRequestIdentity, httpserver.Log(options.Log, options.Clock))
+		otherwise = httpserver.Wrap(httpserver.Endpoint(httpserver.NotFound), httpserver.EchoRequestIdentity, httpserver.Observe(options.Log, options.Metrics, options.Clock))
 	}
 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -121,19 +123,19 @@ func (a *api) router() http.Handler {
 
 	paths := map[string]httpserver.Methods{
 		"/catalog":                   {http.MethodGet: httpserver.Endpoint(a.getCatalog)},
-		instance + "/last_operation": {http.MethodGet: read(a.pollInstance)},
-		instance + "/validate":       {http.MethodPost: read(a.validate)},
-		binding + "/last_operation":  {http.MethodGet: read(a.pollBinding)},
+		instance + "/last_operation": {http.MethodGet: a.read(polled(a.pollInstance))},
+		instance + "/validate":       {http.MethodPost: a.read(a.validate)},
+		binding + "/last_operation":  {http.MethodGet: a.read(polled(a.pollBinding))},
 		instance: {
-			http.MethodPut:    read(a.provision),
+			http.MethodPut:    a.read(a.provision),
 			http.MethodGet:    httpserver.Endpoint(a.fetch),
-			http.MethodPatch:  repeatable(read(a.update)),
-			http.MethodDelete: read(a.deprovision),
+			http.MethodPatch:  repeatable(a.read(a.update)),
+			http.MethodDelete: a.read(a.deprovision),
 		},
 		binding: {
-			http.MethodPut:    read(a.bind),
-			http.MethodGet:    read(a.fetchBinding),
-			http.MethodDelete: read(a.unbind),
+			http.MethodPut:    a.read(a.bind),
+			http.MethodGet:    a.read(a.fetchBinding),
+			http.MethodDelete: a.read(a.unbind),
 		},
 	}
 

@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -35,12 +37,14 @@ type request struct {
 }
 
 // read returns the endpoint with its request read. Malformed requests fail before the endpoint runs.
-func read(endpoint func(request) (httpserver.Response, error)) httpserver.Endpoint {
+func (a *api) read(endpoint func(request) (httpserver.Response, error)) httpserver.Endpoint {
 	return func(r *http.Request) (httpserver.Response, error) {
 		parsed, err := readRequest(r)
 		if err != nil {
 			return httpserver.Response{}, err
 		}
+
+		a.notePlan(r.Context(), parsed.planID())
 
 		return endpoint(parsed)
 	}
@@ -90,6 +94,32 @@ func instanceID(r *http.Request) (string, error) {
 	}
 
 	return id, err
+}
+
+// polled marks the requests of an endpoint as polls, which are logged at level debug.
+func polled(endpoint func(request) (httpserver.Response, error)) func(request) (httpserver.Response, error) {
+	return func(r request) (httpserver.Response, error) {
+		httpserver.NotePoll(r.Context())
+
+		return endpoint(r)
+	}
+}
+
+// planID returns the plan that the request names in its query or body, unchecked, or an empty text.
+func (r request) planID() string {
+	var planID string
+	if r.body != nil {
+		_ = decode(r.body.fields["plan_id"], &planID) // the endpoint rejects another type
+	}
+
+	return cmp.Or(planID, r.query.Get("plan_id"))
+}
+
+// notePlan sets the label of the plan in the metrics of the request. Clients choose the ID, so only plans of the catalog become labels.
+func (a *api) notePlan(ctx context.Context, planID string) {
+	if plan, known := a.Catalog.ByID(planID); known {
+		httpserver.NotePlan(ctx, plan.Name)
+	}
 }
 
 // acceptsIncomplete reports whether the platform accepts an asynchronous answer.

@@ -41,6 +41,10 @@ func (a *api) decideUpdate(ctx context.Context, tx storage.Tx, request updateReq
 		return outcome{}, err
 	}
 
+	if request.planID == "" {
+		a.notePlan(ctx, instance.PlanID)
+	}
+
 	past, err := a.Operations.OfInstance(ctx, tx, instance.ID)
 	if err != nil {
 		return outcome{}, err

@@ -112,6 +112,17 @@ func load(files fs.FS, options Options) (*content, error) {
 	return read, read.render(options)
 }
 
+// plan returns the plan with the ID, and false if there is none.
+func (c *content) plan(planID string) (*Plan, bool) {
+	for _, plan := range c.plans {
+		if plan.ID == planID {
+			return plan, true
+		}
+	}
+
+	return nil, false
+}
+
 // Plan returns a plan of the service, or an error of kind invalid that names the wrong ID. It also returns
 // plans that are not offered, because their instances can still be updated.
 func (c *Catalog) Plan(serviceID, planID string) (*Plan, error) {
@@ -121,14 +132,15 @@ func (c *Catalog) Plan(serviceID, planID string) (*Plan, error) {
 		return nil, failure.New(failure.Invalid, "service_id %q is not in the catalog", serviceID)
 	}
 
-	for _, plan := range current.plans {
-		if plan.ID == planID {
-			return plan, nil
-		}
+	if plan, known := current.plan(planID); known {
+		return plan, nil
 	}
 
 	return nil, failure.New(failure.Invalid, "plan_id %q is not a plan of service %s", planID, current.service.Name)
 }
+
+// ByID returns the plan with the ID, also if it is not offered, and false if the catalog has none.
+func (c *Catalog) ByID(planID string) (*Plan, bool) { return c.current.Load().plan(planID) }
 
 // Published is the catalog for platforms: the body of the response and its entity tag. Callers must not change
 // the body.

@@ -64,8 +64,9 @@ type Options struct {
 	// Authorizer authenticates users and checks their roles.
 	Authorizer *auth.Authorizer
 	Clock      clock.PassiveClock
-	// Log gets a line for each request, and one for each intervention.
-	Log logrus.FieldLogger
+	// Log gets a line for each request, and one for each intervention. Metrics count the requests; nil counts nothing.
+	Log     logrus.FieldLogger
+	Metrics *httpserver.Metrics
 	// Kubeconfigs serves administrators, and users by the endpoints in the kubeconfigs.
 	Kubeconfigs Kubeconfigs
 	// OIDC is the issuer at which users of runtimes log in, unless the runtime has its own. Without an issuer,
@@ -116,7 +117,7 @@ func NewHandler(options Options) http.Handler {
 
 	return httpserver.Wrap(router,
 		httpserver.EchoRequestIdentity,
-		httpserver.Log(options.Log, options.Clock),
+		httpserver.Observe(options.Log, options.Metrics, options.Clock),
 		httpserver.Deadline(requestLimit),
 		httpserver.LimitBody(maxBody),
 	)

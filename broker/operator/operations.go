@@ -86,6 +86,8 @@ func states() []string {
 
 // getOperation returns an operation with its timeline. Retry-After is set until the operation has ended.
 func (a *api) getOperation(r *http.Request) (httpserver.Response, error) {
+	httpserver.NotePoll(r.Context()) // ebctl follows operations this way
+
 	id, err := segment(r, "operation_id")
 	if err != nil {
 		return httpserver.Response{}, err

@@ -30,6 +30,7 @@ func brokerOptions(config Config, operators operator.Options) broker.Options {
 		Wake:            operators.Wake,
 		Clock:           operators.Clock,
 		Log:             operators.Log,
+		Metrics:         operators.Metrics,
 		Recorder:        operators.Recorder,
 		Authorizer:      operators.Authorizer,
 		DefaultRegion:   config.DefaultRequestRegion,

@@ -126,7 +126,7 @@ func TestLogLevels(t *testing.T) {
 			hangUp()
 
 			recorder := httptest.NewRecorder()
-			httpserver.Wrap(test.handler, httpserver.EchoRequestIdentity, httpserver.Log(logger, clock)).
+			httpserver.Wrap(test.handler, httpserver.EchoRequestIdentity, httpserver.Observe(logger, nil, clock)).
 				ServeHTTP(recorder, httptest.NewRequestWithContext(ctx, http.MethodGet, "/x?secret=1", nil))
 
 			line := hook.LastEntry()

@@ -2,16 +2,12 @@ package httpserver
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/gorilla/mux"
-	"github.com/sirupsen/logrus"
-	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/tracing"
@@ -19,6 +15,10 @@ import (
 
 // RequestIdentity is the header in which platforms send the ID of a request. Every response repeats the header.
 const RequestIdentity = "X-Broker-API-Request-Identity"
+
+// TraceID is the header of responses with the ID of the trace of the request, as 32 hexadecimal digits. The Open Service Broker API allows
+// additional headers, while an additional field of an error body would confuse strict clients.
+const TraceID = "X-Trace-Id"
 
 // Middleware wraps a handler.
 type Middleware = func(http.Handler) http.Handler
@@ -75,93 +75,25 @@ func Deadline(limit time.Duration) Middleware {
 	}
 }
 
-var errPanic = errors.New("the handler panicked")
-
-// Log returns a middleware that logs a line for each request and responds 500 if a handler panics. The line has neither the body nor the
-// query, which may contain secrets. Handlers and inner middlewares add fields with Note.
-func Log(log logrus.FieldLogger, clock clock.PassiveClock) Middleware {
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			began := clock.Now()
-			line := &notes{fields: logrus.Fields{
-				logging.Method: r.Method, logging.Path: r.URL.EscapedPath(), logging.Address: r.RemoteAddr,
-			}}
-
-			if identity := r.Header.Get(RequestIdentity); identity != "" {
-				line.fields[logging.RequestID] = identity
-			}
-
-			recorder := &ResponseRecorder{ResponseWriter: w}
-
-			defer func() {
-				if value := recover(); value != nil {
-					log.WithField(logging.Stack, string(debug.Stack())).Errorf("handler panicked: %v", value)
-
-					line.cause = errPanic
-
-					if recorder.Status == 0 {
-						RefusalOf(errPanic).response().Write(recorder)
-					}
-				}
-
-				line.fields[logging.Status] = recorder.Status
-				line.fields[logging.Duration] = clock.Since(began).String()
-				line.write(log, recorder.Status)
-			}()
-
-			next.ServeHTTP(recorder, r.WithContext(context.WithValue(r.Context(), notesKey{}, line)))
-		})
-	}
-}
-
-// notes collects the fields of a request's log line until the response has been sent. It has no lock; see Note.
-type notes struct {
-	fields logrus.Fields
-	// cause is the cause of a refusal or panic, or nil.
-	cause error
-}
-
-type notesKey struct{}
-
-// Note adds a field to the log line of the request. Only the goroutine that serves the request may call Note. Outside of Log it has no
-// effect.
-func Note(ctx context.Context, field string, value any) {
-	if line, ok := ctx.Value(notesKey{}).(*notes); ok {
-		line.fields[field] = value
-	}
-}
-
-// noteCause adds the cause of a refusal to the log line of the request.
-func noteCause(ctx context.Context, refusal *Refusal) {
-	if line, ok := ctx.Value(notesKey{}).(*notes); ok {
-		line.cause = refusal.Cause
-	}
-}
-
-// write logs the line: at level error for a status of 500 or more, and at level info otherwise.
-func (n *notes) write(log logrus.FieldLogger, status int) {
-	entry := log.WithFields(n.fields)
-	if n.cause != nil {
-		entry = entry.WithError(n.cause)
-	}
-
-	if status >= http.StatusInternalServerError {
-		entry.Error("request failed")
-	} else {
-		entry.Info("request answered")
-	}
-}
-
-// Trace is a middleware for routers of gorilla/mux that creates a span for the request. The name of the span is the template of the route:
-// the path contains IDs, and would make every name unique.
+// Trace is a middleware for routers of gorilla/mux that creates a span for the request, and notes the route for the metrics. The name of the
+// span is the template of the route: the path contains IDs, and would make every name unique. The response to a request whose trace is kept
+// has the ID of the trace in the header TraceID.
 func Trace(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := r.Method
 		if path, err := mux.CurrentRoute(r).GetPathTemplate(); err == nil {
 			name += " " + path
+
+			NoteRoute(r.Context(), path)
 		}
 
 		ctx, end := tracing.Begin(r.Context(), name, r.Method != http.MethodGet && r.Method != http.MethodHead)
+
+		if id := tracing.ID(ctx); id != "" {
+			w.Header().Set(TraceID, id)
+			Note(ctx, logging.TraceID, id)
+		}
+
 		recorder := &ResponseRecorder{ResponseWriter: w}
 
 		defer func() { end(problem(recorder.Status)) }()

@@ -39,6 +39,7 @@ const (
 	Status      = "status"
 	Duration    = "duration"
 	RequestID   = "requestID"
+	TraceID     = "traceID"
 	Version     = "version"
 	Commit      = "commit"
 )

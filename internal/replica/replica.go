@@ -34,6 +34,8 @@ type Replica struct {
 	// Keys seal secrets in the database.
 	Keys *secret.Keyring
 	Log  logrus.FieldLogger
+	// HTTP counts the requests of the API. The handler of the service uses it.
+	HTTP *httpserver.Metrics
 	// Tracing is nil if tracing is off. A nil Tracing is usable.
 	Tracing *tracing.Tracing
 
@@ -49,6 +51,8 @@ type Replica struct {
 func New(ctx context.Context, name string, config Config, log logrus.FieldLogger) (*Replica, error) {
 	replica := &Replica{Log: log, config: config}
 	replica.health = httpserver.NewHealth(func(ctx context.Context) error { return replica.DB.Ping(ctx) }, log)
+
+	replica.HTTP = httpserver.NewMetrics(replica.Metrics())
 
 	var err error
 

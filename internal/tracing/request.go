@@ -33,6 +33,17 @@ func Parse(line string) trace.SpanContext {
 	return trace.SpanContextFromContext(ctx)
 }
 
+// ID returns the ID of the context's trace as 32 hexadecimal digits, or an empty text if the context has no trace or its trace is not kept, so
+// that nobody searches for a trace that no collector has.
+func ID(ctx context.Context) string {
+	span := trace.SpanContextFromContext(ctx)
+	if !span.IsValid() || !span.IsSampled() || ctx.Value(tracingKey{}) == nil {
+		return ""
+	}
+
+	return span.TraceID().String()
+}
+
 type tracingKey struct{}
 
 // Receive is a middleware that puts the trace of the client, if any, into the context of the request. Begin creates spans only inside Receive.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/tracing"
 )
 
 // The keys of the extensions of an error. Clients read them instead of the message; the names are those of Kyma Provisioner.
@@ -25,6 +26,8 @@ const (
 	extensionComponent = "error_component"
 	// extensionFields is set only if fields of the request are invalid. Clients of Kyma Provisioner ignore it.
 	extensionFields = "error_fields"
+	// extensionTrace is set only if the trace of the request is kept.
+	extensionTrace = "trace_id"
 )
 
 const (
@@ -70,6 +73,9 @@ func errorPresenter(log logrus.FieldLogger) graphql.ErrorPresenterFunc {
 		}
 
 		presented.Extensions = extended(presented.Extensions, known)
+		if id := tracing.ID(ctx); id != "" {
+			presented.Extensions[extensionTrace] = id
+		}
 
 		if ours {
 			logError(log, &presented, known)

@@ -13,6 +13,8 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
@@ -52,7 +54,7 @@ func refuse(w http.ResponseWriter, status int, problem *gqlerror.Error) {
 	_, _ = w.Write(text)
 }
 
-// traced starts the span of a request. The name of the span is that of the first field, because clients choose the names of
+// traced starts the span of a request, and notes the request for its log line and the metrics. The name of the span is that of the first field, because clients choose the names of
 // GraphQL operations freely. An invalid request has no span.
 func traced(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
 	if !graphql.HasOperationContext(ctx) || graphql.GetOperationContext(ctx).Operation == nil {
@@ -66,7 +68,19 @@ func traced(ctx context.Context, next graphql.ResponseHandler) *graphql.Response
 		name += " " + field.Name
 	}
 
+	// The schema bounds the names. Queries change nothing, and most of them are polls of the status of an operation.
+	httpserver.NoteRoute(ctx, name)
+	httpserver.Note(ctx, logging.Kind, name)
+
+	if operation.Operation != ast.Mutation {
+		httpserver.NotePoll(ctx)
+	}
+
 	ctx, end := tracing.Begin(ctx, name, operation.Operation == ast.Mutation)
+	if id := tracing.ID(ctx); id != "" {
+		httpserver.Note(ctx, logging.TraceID, id)
+	}
+
 	response := next(ctx)
 
 	if len(response.Errors) > 0 {

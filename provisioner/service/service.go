@@ -252,6 +252,6 @@ func (a *assembly) handler() http.Handler {
 		PlaygroundEndpoint: a.config.PlaygroundAPIEndpoint,
 	})
 
-	return httpserver.Wrap(api, audit.Introduce, recorder.Refusals(func(*http.Request) audit.Target { return audit.Target{} }),
+	return httpserver.Wrap(api, httpserver.Observe(a.Log, a.HTTP, clock.RealClock{}), audit.Introduce, recorder.Refusals(func(*http.Request) audit.Target { return audit.Target{} }),
 		a.Access.Authorizer.Require(auth.RoleOSB, auth.RoleOperator))
 }

@@ -108,7 +108,7 @@ func runFloor() (err error) {
 
 	all := http.NewServeMux()
 	all.HandleFunc("GET "+floorReady, func(http.ResponseWriter, *http.Request) {})
-	all.Handle("/v2/", httpserver.Wrap(api, httpserver.Log(log, clock.RealClock{}), auth.NewAuthorizer(users).Require(auth.RoleOSB)))
+	all.Handle("/v2/", httpserver.Wrap(api, httpserver.Observe(log, nil, clock.RealClock{}), auth.NewAuthorizer(users).Require(auth.RoleOSB)))
 
 	server, err := httpserver.Listen(ctx, os.Getenv(floorAddress), all, 0)
 	if err != nil {

@@ -1,0 +1,61 @@
+package broker_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/environment-broker/environment-broker/broker"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+)
+
+// TestRequestsAreCountedByPlan checks that the plan comes from the query, the body or the instance, and never from outside of the catalog.
+func TestRequestsAreCountedByPlan(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	b := newFixture(t, func(options *broker.Options) { options.Metrics = httpserver.NewMetrics(registry) })
+
+	operation := b.provisioned(instanceID)
+	b.want("a poll without the plan", b.poll(instanceID, operation), 200)
+	b.want("a poll with the plan", b.do(call{method: "GET", path: path(instanceID) + "/last_operation?plan_id=" + planAWS}), 200)
+	b.want("an instance", b.get(instanceID), 200)
+	b.want("an update without a plan", b.patch(instanceID, map[string]any{"context": map[string]any{"active": true}}), 200)
+	b.want("an invented plan", b.do(call{
+		method: "PUT", path: path("other") + "?accepts_incomplete=true", body: strings.ReplaceAll(order(), planAWS, "invented"),
+	}), 400)
+	b.want("rejected before routing", b.do(call{method: "GET", path: path(instanceID), user: "nobody"}), 401)
+
+	const metric = "environment_broker_http_requests_total"
+
+	want := `
+		# HELP environment_broker_http_requests_total Requests by method, route, plan and status. The route is empty if the request was rejected before routing or the path is unknown, the plan unless the request names one of the catalog.
+		# TYPE environment_broker_http_requests_total counter
+		environment_broker_http_requests_total{method="GET",plan="",route="",status="401"} 1
+		environment_broker_http_requests_total{method="GET",plan="",route="/v2/service_instances/{instance_id}/last_operation",status="200"} 1
+		environment_broker_http_requests_total{method="GET",plan="aws",route="/v2/service_instances/{instance_id}",status="200"} 1
+		environment_broker_http_requests_total{method="GET",plan="aws",route="/v2/service_instances/{instance_id}/last_operation",status="200"} 1
+		environment_broker_http_requests_total{method="PATCH",plan="aws",route="/v2/service_instances/{instance_id}",status="200"} 1
+		environment_broker_http_requests_total{method="PUT",plan="",route="/v2/service_instances/{instance_id}",status="400"} 1
+		environment_broker_http_requests_total{method="PUT",plan="aws",route="/v2/service_instances/{instance_id}",status="202"} 1
+	`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), metric); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPollsAreNotInTheLog checks the levels: every client polls each operation every few seconds.
+func TestPollsAreNotInTheLog(t *testing.T) {
+	b := newFixture(t)
+	operation := b.want("an order", b.put(instanceID, order()), 202).text("operation")
+
+	if got := b.log.LastEntry().Level.String(); got != "info" {
+		t.Errorf("an order is logged at level %s", got)
+	}
+
+	b.want("a poll", b.poll(instanceID, operation), 200)
+
+	if got := b.log.LastEntry().Level.String(); got != "debug" {
+		t.Errorf("a poll is logged at level %s, want debug", got)
+	}
+}

@@ -1,0 +1,172 @@
+package httpserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/logging"
+)
+
+var errPanic = errors.New("the handler panicked")
+
+// Observe returns a middleware that logs a line for each request, counts it, and responds 500 if a handler panics. The line has neither the
+// body nor the query, which may contain secrets. Handlers and inner middlewares add to it with Note, NoteRoute, NotePlan and NotePoll. Nil
+// metrics count nothing.
+func Observe(log logrus.FieldLogger, metrics *Metrics, clock clock.PassiveClock) Middleware {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			began := clock.Now()
+			line := &notes{fields: logrus.Fields{
+				logging.Method: r.Method, logging.Path: r.URL.EscapedPath(), logging.Address: r.RemoteAddr,
+			}}
+
+			if identity := r.Header.Get(RequestIdentity); identity != "" {
+				line.fields[logging.RequestID] = identity
+			}
+
+			recorder := &ResponseRecorder{ResponseWriter: w}
+
+			defer func() {
+				if value := recover(); value != nil {
+					log.WithField(logging.Stack, string(debug.Stack())).Errorf("handler panicked: %v", value)
+
+					line.cause = errPanic
+
+					if recorder.Status == 0 {
+						RefusalOf(errPanic).response().Write(recorder)
+					}
+				}
+
+				took := clock.Since(began)
+				line.fields[logging.Status] = recorder.Status
+				line.fields[logging.Duration] = took.String()
+				line.write(log, recorder.Status)
+				metrics.count(r.Method, line, recorder.Status, took)
+			}()
+
+			next.ServeHTTP(recorder, r.WithContext(context.WithValue(r.Context(), notesKey{}, line)))
+		})
+	}
+}
+
+// notes collects what the handlers of a request report about it, until the response has been sent. It has no lock; see Note.
+type notes struct {
+	// fields are those of the log line.
+	fields logrus.Fields
+	// cause is the cause of a refusal or panic, or nil.
+	cause error
+	// route and plan are labels of the metrics.
+	route, plan string
+	// poll reports that the request repeats until something has changed.
+	poll bool
+}
+
+type notesKey struct{}
+
+// Note adds a field to the log line of the request. Only the goroutine that serves the request may call Note and the functions like it.
+// Outside of Observe they have no effect.
+func Note(ctx context.Context, field string, value any) {
+	if line := notesOf(ctx); line != nil {
+		line.fields[field] = value
+	}
+}
+
+// NoteRoute sets the route of the request in the metrics. It must come from a fixed set, such as the templates of the router, because each
+// value is a time series of its own. The last call wins.
+func NoteRoute(ctx context.Context, route string) {
+	if line := notesOf(ctx); line != nil {
+		line.route = route
+	}
+}
+
+// NotePlan sets the service plan of the request in the metrics. It must be the name of a plan in the catalog, as for NoteRoute.
+func NotePlan(ctx context.Context, plan string) {
+	if line := notesOf(ctx); line != nil {
+		line.plan = plan
+	}
+}
+
+// NotePoll marks a request that clients repeat every few seconds. The log would consist of such lines, so successful ones have level debug.
+func NotePoll(ctx context.Context) {
+	if line := notesOf(ctx); line != nil {
+		line.poll = true
+	}
+}
+
+// noteCause adds the cause of a refusal to the log line of the request.
+func noteCause(ctx context.Context, refusal *Refusal) {
+	if line := notesOf(ctx); line != nil {
+		line.cause = refusal.Cause
+	}
+}
+
+// notesOf returns the notes of the request, or nil outside of Observe.
+func notesOf(ctx context.Context) *notes {
+	line, _ := ctx.Value(notesKey{}).(*notes)
+
+	return line
+}
+
+// write logs the line: at level error for a status of 500 or more, at level debug for a poll, and at level info otherwise. A rejected poll has
+// level info, except for 410, which is how the poll of a deletion ends.
+func (n *notes) write(log logrus.FieldLogger, status int) {
+	entry := log.WithFields(n.fields)
+	if n.cause != nil {
+		entry = entry.WithError(n.cause)
+	}
+
+	switch {
+	case status >= http.StatusInternalServerError:
+		entry.Error("request failed")
+	case n.poll && (status < http.StatusBadRequest || status == http.StatusGone):
+		entry.Debug("request answered")
+	default:
+		entry.Info("request answered")
+	}
+}
+
+// Metrics counts the requests of a service and measures their duration. It is safe for concurrent use. A nil *Metrics counts nothing.
+type Metrics struct {
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+}
+
+// NewMetrics returns metrics that are registered in the registry.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	metrics := &Metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "environment_broker_http_requests_total",
+			Help: "Requests by method, route, plan and status. The route is empty if the request was rejected before routing or the path is unknown, the plan unless the request names one of the catalog.",
+		}, []string{"method", "route", "plan", "status"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "environment_broker_http_request_duration_seconds", Help: "Duration of requests until the end of the response.",
+		}, []string{"method", "route"}),
+	}
+	registry.MustRegister(metrics.requests, metrics.duration)
+
+	return metrics
+}
+
+// count counts a request whose response has been sent.
+func (m *Metrics) count(method string, line *notes, status int, took time.Duration) {
+	if m == nil {
+		return
+	}
+
+	// Clients choose the method freely, and a label must have few values.
+	if !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPatch, http.MethodPost, http.MethodDelete}, method) {
+		method = "other"
+	}
+
+	m.requests.WithLabelValues(method, line.route, line.plan, strconv.Itoa(status)).Inc()
+	m.duration.WithLabelValues(method, line.route).Observe(took.Seconds())
+}
