@@ -31,8 +31,10 @@ run-garden: garden ## Like run, with the local garden: etcd, kube-apiserver and 
 	@$(GO_BUILD) -o bin/sandbox ./cmd/sandbox && exec bin/sandbox --garden=.bin/garden
 
 .PHONY: build
-build: ## Put the binaries into bin/.
+build: ## Put the binaries into bin/, and the man pages and completions of ebctl into bin/share/.
 	$(GO_BUILD) -o bin/ $(addprefix ./cmd/,$(BINARIES))
+	@if [ "$$(go env GOOS GOARCH)" = "$$(go env GOHOSTOS GOHOSTARCH)" ]; then \
+		SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || echo 0)} bin/ebctl manual bin/share; fi
 
 .PHONY: garden
 garden: ## Build the parts of the local garden into .bin/ (takes minutes the first time).

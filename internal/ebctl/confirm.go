@@ -33,7 +33,7 @@ func (s *session) confirm(ctx context.Context, format string, args ...any) error
 	answers := make(chan string, 1)
 
 	go func() { // a read of a terminal cannot be canceled
-		answer, _ := bufio.NewReader(s.In).ReadString('\n') //nolint:errcheck // no answer declines
+		answer, _ := bufio.NewReader(s.In).ReadString('\n') // no answer declines
 
 		answers <- answer
 	}()

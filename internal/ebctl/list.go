@@ -146,25 +146,14 @@ func (l lister[L, E]) list(ctx context.Context, session *session, given listFlag
 	}
 
 	page, data := l.parts(&list)
-	*data = []E{}
 
-	for entry, err := range brokerclient.All(func(cursor string) ([]E, string, error) {
-		next, err := l.fetch(ctx, client, pageQuery{cursor: cursor, size: given.pageSize(every)})
-		page, data := l.parts(&next)
+	most := given.limit
+	if given.sortBy != "" {
+		most = 0 // the first ones are known after sorting
+	}
 
-		return *data, page.Cursor, err
-	}) {
-		if err != nil {
-			return list, err
-		}
-
-		if keep == nil || keep(entry) {
-			*data = append(*data, entry)
-		}
-
-		if given.sortBy == "" && given.limit > 0 && len(*data) == given.limit {
-			break
-		}
+	if *data, err = l.collect(ctx, client, given.pageSize(every), most, keep); err != nil {
+		return list, err
 	}
 
 	if given.sortBy != "" {
@@ -183,6 +172,32 @@ func (l lister[L, E]) list(ctx context.Context, session *session, given listFlag
 	}
 
 	return list, nil
+}
+
+// collect returns the entries of all pages that keep selects, at most as many as most; 0 is unlimited. A nil keep selects all.
+func (l lister[L, E]) collect(ctx context.Context, client *brokerclient.Client, pageSize, most int, keep func(E) bool) ([]E, error) {
+	found := []E{}
+
+	for entry, err := range brokerclient.All(func(cursor string) ([]E, string, error) {
+		next, err := l.fetch(ctx, client, pageQuery{cursor: cursor, size: pageSize})
+		page, data := l.parts(&next)
+
+		return *data, page.Cursor, err
+	}) {
+		if err != nil {
+			return nil, err
+		}
+
+		if keep == nil || keep(entry) {
+			found = append(found, entry)
+		}
+
+		if most > 0 && len(found) == most {
+			break
+		}
+	}
+
+	return found, nil
 }
 
 // pageSize returns the size of pages: the limit if it is smaller than a page of the broker, else 0.

@@ -65,6 +65,7 @@ func newRootCommand(session *session) *cobra.Command {
 			newAuditGetCommand(session),
 		),
 		newVersionCommand(session),
+		newManualCommand(),
 	)
 
 	root.Long = rootHelp

@@ -108,6 +108,7 @@ func (f Format) Print(w io.Writer, value any, text Text) error {
 		return write(w, lines(named.Names()))
 	case JSONPath, GoTemplate:
 		return evaluate(w, kind, expression, value)
+	case JSON, YAML:
 	}
 
 	encoded, err := f.encode(value)
