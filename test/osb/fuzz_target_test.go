@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +23,34 @@ type fuzzTarget struct {
 	instance string
 	database *sql.DB
 	tables   []string
+
+	// seeds is the number of inputs that the target was given, inputs the number of those that were run.
+	seeds  int
+	inputs atomic.Int64
+	// responses is the number of responses that were checked.
+	responses atomic.Int64
+}
+
+// add adds a seed.
+func (target *fuzzTarget) add(f *testing.F, input ...any) {
+	f.Helper()
+
+	target.seeds++
+	f.Add(input...)
+}
+
+// wantResponses fails the target unless the seeds led to a minimum of checked responses: a seed that sends no request tests
+// nothing. It is called after the seeds have been run. While fuzzing, other processes run the inputs, so they are not counted.
+func (target *fuzzTarget) wantResponses(f *testing.F, least int64) {
+	f.Helper()
+
+	if target.inputs.Load() < int64(target.seeds) {
+		return // fuzzing, or -run selects single seeds
+	}
+
+	if got := target.responses.Load(); got < least {
+		f.Errorf("%d seeds led to %d responses, want at least %d", target.seeds, got, least)
+	}
 }
 
 // newTarget starts the broker of a fuzz target and orders its instance.
@@ -130,6 +159,8 @@ func (target *fuzzTarget) check(t *testing.T, call harness.Call) {
 
 		t.Fatalf("%s %q: %v", call.Method, call.Path, err)
 	}
+
+	target.responses.Add(1)
 
 	if got.Status >= http.StatusInternalServerError {
 		t.Errorf("%s %q with %q: status %d: %s", call.Method, call.Path, call.Body, got.Status, got.Raw)

@@ -2,6 +2,7 @@ package osb
 
 import (
 	"encoding/base64"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
@@ -33,12 +34,14 @@ func FuzzBody(f *testing.F) {
 		`{"service_id":"`+strings.Repeat("[", 2000)+`"}`, strings.Repeat(`{"a":`, 10_000), `{"parameters":{"autoScalerMax":1e400}}`,
 		`{"service_id":"\ud800","plan_id":"\u0000"}`, `{"a":1,"a":2}`) {
 		for choice := range uint8(4) {
-			f.Add(choice, true, []byte(body))
-			f.Add(choice, false, []byte(body))
+			target.add(f, choice, true, []byte(body))
+			target.add(f, choice, false, []byte(body))
 		}
 	}
 
 	f.Fuzz(func(t *testing.T, choice uint8, ofInstance bool, body []byte) {
+		target.inputs.Add(1)
+
 		path := harness.InstancePath(target.instance)
 		if !ofInstance {
 			path = harness.BindingPath(target.instance, "b")
@@ -57,6 +60,8 @@ func FuzzBody(f *testing.F) {
 
 		target.check(t, harness.Call{Method: methodOf(choice), Path: path + query, Body: string(body)})
 	})
+
+	target.wantResponses(f, 150)
 }
 
 // FuzzID sends requests with arbitrary IDs, regions and queries.
@@ -69,13 +74,15 @@ func FuzzID(f *testing.F) {
 		"';--", "last_operation", "\u202e", "known/service_bindings/b", "known/last_operation",
 	} {
 		for choice := range uint8(4) {
-			f.Add(choice, id, "operation=x", false)
-			f.Add(choice, id, ids+"&accepts_incomplete=true", true)
-			f.Add(choice, id, "%zz;&==&accepts_incomplete=true&service_id", false)
+			target.add(f, choice, id, "operation=x", false)
+			target.add(f, choice, id, ids+"&accepts_incomplete=true", true)
+			target.add(f, choice, id, "%zz;&==&accepts_incomplete=true&service_id", false)
 		}
 	}
 
 	f.Fuzz(func(t *testing.T, choice uint8, id, query string, raw bool) {
+		target.inputs.Add(1)
+
 		if methodOf(choice) == http.MethodDelete && (id == target.instance || raw) {
 			return // would delete the instance that other inputs need
 		}
@@ -100,6 +107,8 @@ func FuzzID(f *testing.F) {
 			target.check(t, harness.Call{Method: methodOf(choice), Path: path + "?" + query, Body: order})
 		}
 	})
+
+	target.wantResponses(f, 900)
 }
 
 // unsendable reports whether HTTP forbids the character in a request line.
@@ -116,12 +125,14 @@ func FuzzHeader(f *testing.F) {
 		"application/json; charset=\"", "text/plain", strings.Repeat("x", 5000), "*", `W/"x", "y"`, "Mon, 02 Jan 2006 15:04:05 GMT",
 	} {
 		for which := range uint8(7) {
-			f.Add(which, uint8(0), value)
-			f.Add(which, uint8(3), value)
+			target.add(f, which, uint8(0), value)
+			target.add(f, which, uint8(3), value)
 		}
 	}
 
 	f.Fuzz(func(t *testing.T, which, choice uint8, value string) {
+		target.inputs.Add(1)
+
 		names := []string{
 			harness.VersionHeader, originatorHeader, identityHeader, "Content-Type", "Authorization", "If-None-Match", "If-Modified-Since",
 		}
@@ -140,7 +151,12 @@ func FuzzHeader(f *testing.F) {
 
 		target.check(t, harness.Call{Method: methodOf(choice), Path: path, Body: order, Header: header(name, value)})
 	})
+
+	target.wantResponses(f, 240)
 }
+
+// seedCount is the number of seeds of FuzzDescribed. Each one draws one call.
+const seedCount = 48
 
 // FuzzDescribed sends requests drawn from the OpenAPI description. Most of their values are valid.
 func FuzzDescribed(f *testing.F) {
@@ -151,15 +167,23 @@ func FuzzDescribed(f *testing.F) {
 		f.Fatal(err)
 	}
 
-	for seed := range 16 {
-		f.Add([]byte(strings.Repeat(string(rune('a'+seed)), 400)))
-	}
+	// A call takes some hundred draws of eight bytes. An input that is too short is skipped.
+	for seed := range byte(seedCount) {
+		input := make([]byte, 16<<10)
+		if _, err := rand.NewChaCha8([32]byte{seed}).Read(input); err != nil {
+			f.Fatal(err)
+		}
 
-	f.Add([]byte{})
+		target.add(f, input)
+	}
 
 	draw := describedCalls(document, target.instance)
 
 	f.Fuzz(func(t *testing.T, input []byte) {
+		target.inputs.Add(1)
+
 		rapid.MakeFuzz(func(r *rapid.T) { target.check(t, draw.Draw(r, "call")) })(t, input)
 	})
+
+	target.wantResponses(f, 45)
 }

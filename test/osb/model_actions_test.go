@@ -11,20 +11,11 @@ import (
 // actions returns the actions that rapid repeats in random order, by name. It calls the action without a name after each other
 // action.
 func (m *model) actions() map[string]func(*rapid.T) {
-	actions := map[string]func(*rapid.T){
+	return map[string]func(*rapid.T){
 		"": m.compare, "order": m.orderAny, "delete": m.deleteAny, "poll": m.pollAny, "settle": func(*rapid.T) { m.endOperations() },
-		"order and delete": m.orderAndDelete,
+		"create": m.create, "order and delete": m.orderAndDelete, "update": m.updateAny, "update again": m.updateAny,
+		"bind synchronously": m.bindSync, "bind asynchronously": m.bindAsync, "unbind": m.unbindAny,
 	}
-
-	if m.updates {
-		actions["update"] = m.updateAny
-	}
-
-	if m.binds {
-		actions["bind synchronously"], actions["bind asynchronously"], actions["unbind"] = m.bindSync, m.bindAsync, m.unbindAny
-	}
-
-	return actions
 }
 
 func (m *model) drawInstance(t *rapid.T) *modelInstance {
@@ -65,9 +56,17 @@ func (m *model) compare(_ *rapid.T) {
 	}
 }
 
-// orderAny orders an instance: with a new ID, or with the ID of an existing instance and the same or another order.
+// orderAny orders an instance: with a new ID, or with the ID of an existing instance and the same or another order. It may repeat
+// the request.
 func (m *model) orderAny(t *rapid.T) {
-	instance, number, async := m.drawInstance(t), rapid.IntRange(0, 1).Draw(t, "order"), drawAsync(t)
+	instance, number := m.drawInstance(t), rapid.IntRange(0, 1).Draw(t, "order")
+
+	for range rapid.IntRange(1, 2).Draw(t, "requests") {
+		m.orderOnce(instance, number, drawAsync(t))
+	}
+}
+
+func (m *model) orderOnce(instance *modelInstance, number int, async bool) {
 	path := harness.InstancePath(instance.id)
 
 	if async {
@@ -106,8 +105,30 @@ func (m *model) wantSameOperation(instance *modelInstance, got harness.Reply) {
 	}
 }
 
+// create orders an instance and waits until it is ready. Without it, instances would seldom exist, because an order and the end of
+// its operation are two actions.
+func (m *model) create(t *rapid.T) {
+	instance, number := m.drawInstance(t), rapid.IntRange(0, 1).Draw(t, "order")
+	if instance.phase != absent {
+		t.Skip("the instance exists")
+	}
+
+	got := m.want("a new order", m.put(instance.id, m.order(orders()[number])), http.StatusAccepted)
+	instance.start(creating, got.Text("operation"))
+	instance.order, instance.autoScalerMax, instance.updated = number, 10, false
+	m.endOperations()
+}
+
+// deleteAny deletes an instance, and may repeat the request.
 func (m *model) deleteAny(t *rapid.T) {
-	instance, async := m.drawInstance(t), drawAsync(t)
+	instance := m.drawInstance(t)
+
+	for range rapid.IntRange(1, 2).Draw(t, "requests") {
+		m.deleteOnce(instance, drawAsync(t))
+	}
+}
+
+func (m *model) deleteOnce(instance *modelInstance, async bool) {
 	query := "?" + ids
 
 	if async {
@@ -165,8 +186,8 @@ func (m *model) waitForCall(instance *modelInstance) (call string) {
 // orderAndDelete orders an instance and deletes it immediately.
 func (m *model) orderAndDelete(t *rapid.T) {
 	instance := m.drawInstance(t)
-	if instance.phase != absent {
-		t.Skip("the instance exists")
+	if instance.phase != absent || rapid.IntRange(0, 3).Draw(t, "rarely") > 0 {
+		t.Skip("the instance exists, or the action would be too frequent")
 	}
 
 	created := m.want("a new order", m.put(instance.id, m.order(orders()[0])), http.StatusAccepted).Text("operation")
@@ -222,9 +243,16 @@ func (m *model) wantState(got harness.Reply, state string) {
 	}
 }
 
-// updateAny changes the maximum of nodes of an instance.
+// updateAny changes the maximum of nodes of an instance, and may repeat the request.
 func (m *model) updateAny(t *rapid.T) {
-	instance, maximum, async := m.drawInstance(t), rapid.IntRange(10, 12).Draw(t, "most"), drawAsync(t)
+	instance, maximum := m.drawInstance(t), rapid.IntRange(10, 12).Draw(t, "most")
+
+	for range rapid.IntRange(1, 2).Draw(t, "requests") {
+		m.updateOnce(instance, maximum, drawAsync(t))
+	}
+}
+
+func (m *model) updateOnce(instance *modelInstance, maximum int, async bool) {
 	path := harness.InstancePath(instance.id)
 
 	if async {
@@ -248,7 +276,9 @@ func (m *model) updateAny(t *rapid.T) {
 		instance.updatedMax = maximum
 	case instance.phase == ready:
 		m.want("a synchronous update", got, http.StatusUnprocessableEntity, "AsyncRequired")
-	case maximum == instance.updatedMax && async:
+	case maximum == instance.updatedMax && !async:
+		m.want("the same update, synchronously", got, http.StatusUnprocessableEntity, "AsyncRequired")
+	case maximum == instance.updatedMax:
 		m.want("the same update", got, http.StatusAccepted)
 		m.wantSameOperation(instance, got)
 	case maximum == instance.autoScalerMax:

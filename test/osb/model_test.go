@@ -1,6 +1,7 @@
 package osb
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -62,12 +63,14 @@ type model struct {
 
 	instances []*modelInstance
 	lifts     []func()
-	// updates and binds report whether the catalog allows updates and bindings of the plan.
-	updates, binds bool
+	// counts counts the responses that the model has checked, by the reason of the check.
+	counts map[string]int
 }
 
-func newModel(t *rapid.T, e *env) *model {
-	m := &model{platform: newPlatform(t, e)}
+// newModel returns a model without instances. It fails unless the plan allows updates and bindings, because the model would not
+// exercise them.
+func newModel(t *rapid.T, e *env, counts map[string]int) *model {
+	m := &model{platform: newPlatform(t, e), counts: counts}
 
 	for range 2 {
 		m.instances = append(m.instances, &modelInstance{id: m.newID(), phase: absent, outcomes: map[string]string{}, bindings: map[string]string{}})
@@ -76,7 +79,9 @@ func newModel(t *rapid.T, e *env) *model {
 	m.eachPlan(func(offering offering, plan plan) {
 		if plan.ID == harness.PlanAWS {
 			properties, _ := plan.Schemas["service_instance"]["update"].Parameters["properties"].(map[string]any)
-			m.updates, m.binds = len(properties) > 0, offering.bindable(plan)
+			if len(properties) == 0 || !offering.bindable(plan) {
+				m.Fatalf("the plan has %d parameters in updates; bindable: %t", len(properties), offering.bindable(plan))
+			}
 		}
 	})
 
@@ -140,15 +145,39 @@ func (i *modelInstance) end(next phase, outcome string) {
 	i.phase, i.outcomes[i.operation] = next, outcome
 }
 
-// TestModel sends random requests to a broker on each database and compares every response with a model. SOAK_DURATION sets
-// how long the test adds rounds.
+// want is [platform.want], and counts the response.
+func (m *model) want(reason string, got harness.Reply, status int, code ...string) harness.Reply {
+	m.Helper()
+	m.counts[reason]++
+
+	return m.platform.want(reason, got, status, code...)
+}
+
+// exercised returns the checks of the model that every run must contain: each action with an effect, most of them also repeated.
+func exercised() []string {
+	return []string{
+		"a new order", "a different order with the same ID", "the same order", "the same order for a ready instance",
+		"a deletion", "a deletion of an unknown instance", "the same deletion", "a deletion right after it",
+		"an update", "an update without effect", "the same update", "a bind", "the same bind", "an unbind",
+		"a fetch of an instance that is absent", "a fetch of an instance that is creating", "a fetch of an instance that is ready",
+		"a fetch of an instance that is updating", "a fetch during the deletion", "a fetch of a binding", "a poll of an unknown instance",
+	}
+}
+
+// roundLimit is how often the test may add rounds until all checks of exercised have occurred. The first rounds suffice almost
+// always.
+const roundLimit = 20
+
+// TestModel sends random requests to a broker on each database and compares every response with a model. It fails unless each
+// kind of request has occurred. SOAK_DURATION sets how long the test adds rounds.
 func TestModel(t *testing.T) {
 	harness.EachDatabase(t, func(t *testing.T, database harness.Database) {
-		e := startOn(t, database)
+		e, counts := startOn(t, database), map[string]int{}
+		deadline := time.Now().Add(harness.SoakDuration(t) / 2) // half of the time for each database
 
-		for deadline := time.Now().Add(harness.SoakDuration(t) / 2); ; { // half of the time for each database
+		for round := 1; ; round++ {
 			rapid.Check(t, func(r *rapid.T) {
-				m := newModel(r, e)
+				m := newModel(r, e, counts)
 				defer m.unblock()
 
 				r.Repeat(m.actions())
@@ -156,7 +185,16 @@ func TestModel(t *testing.T) {
 				m.compare(r)
 			})
 
-			if t.Failed() || !time.Now().Before(deadline) {
+			unseen := slices.DeleteFunc(exercised(), func(reason string) bool { return counts[reason] > 0 })
+
+			switch {
+			case t.Failed():
+				return
+			case len(unseen) > 0 && round >= roundLimit:
+				t.Fatalf("no response to %q in %d rounds: %v", unseen, round, counts)
+			case len(unseen) == 0 && !time.Now().Before(deadline):
+				t.Logf("checked responses after %d rounds: %v", round, counts)
+
 				return
 			}
 		}
