@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -574,4 +575,88 @@ func TestCreatorOfABinding(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestJ18BindingsOfADeletedInstance binds and unbinds while the instance is being deleted, when its runtime fails. No
+// response has a status of 500 or above: the fixture fails the test otherwise.
+func TestJ18BindingsOfADeletedInstance(t *testing.T) {
+	refused := failure.New(failure.Permanent, "the Shoot is being deleted")
+
+	t.Run("Unbind", func(t *testing.T) {
+		onRunning(t, func(b *fixture) {
+			b.want("a binding", b.bind("one", ""), 201)
+			b.want("a deletion", b.remove(instanceID), 202)
+
+			b.accounts.fault = refused
+			b.want("F2: the access ends with the runtime", b.unbind("one", ""), 200)
+			b.want("F2: the binding is gone", b.unbind("one", ""), 410)
+		})
+	})
+
+	t.Run("UnbindOfASilentRuntime", func(t *testing.T) {
+		onRunning(t, func(b *fixture) {
+			b.want("a binding", b.bind("one", ""), 201)
+			b.want("a deletion", b.remove(instanceID), 202)
+
+			b.accounts.fault = failure.New(failure.Transient, "the runtime does not answer")
+			b.want("F2: the platform tries again later", b.unbind("one", ""), 422, "ConcurrencyError")
+		})
+	})
+
+	t.Run("BindWaits", func(t *testing.T) {
+		onRunning(t, func(b *fixture) {
+			b.options.Pause = func(context.Context) error {
+				if b.send(call{method: http.MethodDelete, path: path(instanceID) + "?accepts_incomplete=true" + ids}).Status != http.StatusAccepted {
+					return errors.New("the deletion was refused")
+				}
+
+				return nil
+			}
+			b.restart()
+
+			b.want("F2: the deletion ends the waiting request", b.bind("one", ""), 409)
+			b.wantState("F2: the creation was canceled", b.pollBinding("one", b.operationOf("one")), "failed")
+		})
+	})
+
+	t.Run("BindRuns", func(t *testing.T) {
+		onRunning(t, func(b *fixture) {
+			b.options.Pause = func(context.Context) error {
+				storagetest.Claim(b, b.operations, process.Claim{Owner: "test", Limit: 1, Now: b.clock.Now(), Until: b.clock.Now()}, environment.KindBind)
+				b.remove(instanceID)
+
+				return nil
+			}
+			b.restart()
+
+			b.want("F2: the request does not wait for the end of the canceled creation", b.bind("one", ""), 409)
+		})
+	})
+
+	t.Run("BindRefused", func(t *testing.T) {
+		onRunning(t, func(b *fixture) {
+			b.accounts.fault = refused
+			b.options.Pause = func(ctx context.Context) error {
+				err := b.carry(ctx)
+				b.remove(instanceID)
+
+				return err
+			}
+			b.restart()
+
+			b.want("F2: the deletion is the cause", b.bind("one", ""), 422, "ConcurrencyError")
+		})
+	})
+}
+
+// operationOf returns the ID of the newest operation on the binding.
+func (b *fixture) operationOf(binding string) string {
+	b.Helper()
+
+	record, err := b.operations.Latest(b.Context(), b.options.DB.Reader(), environment.BindingKey(instanceID, binding), environment.BindingKinds()...)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return record.ID
 }

@@ -73,10 +73,31 @@ func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, r request) (
 		return outcome{}, err
 	}
 
+	if err := a.cancelBinds(ctx, tx, id); err != nil {
+		return outcome{}, err
+	}
+
 	operation, err := a.newOperation(ctx, environment.KindDeprovision, &instance, nil, nil)
 	if err != nil {
 		return outcome{}, err
 	}
 
 	return outcome{operation.ID, true}, a.Operations.Accept(ctx, tx, operation)
+}
+
+// cancelBinds cancels the creation of bindings of the instance, so that waiting requests end at once. The lock on
+// the instance excludes new ones.
+func (a *api) cancelBinds(ctx context.Context, tx storage.Tx, instanceID string) error {
+	creations, err := a.Bindings.Creations(ctx, tx, instanceID)
+	if err != nil {
+		return err
+	}
+
+	for _, operation := range creations {
+		if _, err := a.Operations.CancelOne(ctx, tx, operation, reasonDeleted, a.Clock.Now()); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }

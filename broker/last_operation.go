@@ -236,6 +236,22 @@ const (
 	syncRetryAfter = 2 * time.Second
 )
 
+// awaitBinding waits like await for an operation on a binding of the instance. While the instance is deleted or
+// suspended, its runtime may fail at any moment. The platform then gets a ConcurrencyError instead of the failure.
+func (a *api) awaitBinding(ctx context.Context, instanceID, operationID string) error {
+	failed := a.await(ctx, operationID)
+	if failed == nil || httpserver.RefusalOf(failed).Status < http.StatusInternalServerError {
+		return failed
+	}
+
+	past, err := a.Operations.OfInstance(ctx, a.DB.Reader(), instanceID)
+	if err == nil && environment.PhaseOf(past).WithoutRuntime() {
+		return concurrent()
+	}
+
+	return failed
+}
+
 // await returns when the operation of a synchronous request has succeeded. It polls the database, because
 // another replica may run the operation. It fails if the operation failed, or with 503 if the operation does
 // not end within syncLimit. The operation then continues, and a repeated request finds it.
@@ -255,8 +271,8 @@ func (a *api) await(ctx context.Context, operationID string) error {
 			return nil
 		case record.State == process.Canceled && record.Kind == environment.KindUnbind:
 			return conflict(textRemovalCanceled)
-		case record.State == process.Canceled:
-			return conflict(textBindingGone)
+		case record.State == process.Canceled, record.State == process.Canceling && record.Kind == environment.KindBind:
+			return conflict(textBindingGone) // the end of a canceled creation does not matter
 		case record.State.Terminal():
 			return httpserver.Refuse(http.StatusBadGateway, resultText(record))
 		}

@@ -33,7 +33,7 @@ func (a *api) unbind(r request) (httpserver.Response, error) {
 		return httpserver.Response{Status: http.StatusAccepted, Body: bindingOperation{result.operation}}, nil
 	}
 
-	if err := a.await(r.Context(), result.operation); err != nil {
+	if err := a.awaitBinding(r.Context(), r.instanceID, result.operation); err != nil {
 		return httpserver.Response{}, err
 	}
 

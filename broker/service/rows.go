@@ -63,6 +63,14 @@ func (r rows) SaveAccess(ctx context.Context, id string, access environment.Acce
 	return kept, explain(err, "the access of the binding")
 }
 
+// RuntimeEnding reports whether the newest operation that creates or removes the runtime of the instance is a
+// deletion or suspension that is in progress or has succeeded.
+func (r rows) RuntimeEnding(ctx context.Context, instanceID string) (bool, error) {
+	past, err := r.operations.OfInstance(ctx, r.db.Reader(), instanceID)
+
+	return environment.PhaseOf(past).WithoutRuntime(), explain(err, "the operations of the instance")
+}
+
 // RemoveBinding removes the row of the binding, after its account in the cluster is gone.
 func (r rows) RemoveBinding(ctx context.Context, id string) error {
 	return explain(r.bindings.Delete(ctx, id), "the binding")

@@ -27,6 +27,11 @@ const (
 	Deleted          Phase = "deleted"
 )
 
+// WithoutRuntime reports whether the runtime is being removed or was removed.
+func (p Phase) WithoutRuntime() bool {
+	return slices.Contains([]Phase{Suspending, Suspended, Deleting, Deleted}, p)
+}
+
 // phases are those of an instance while an operation runs, and after it failed or succeeded.
 type phases struct {
 	running, failed, succeeded Phase

@@ -75,7 +75,7 @@ func (c *call) refused(problem *graphqlError) error {
 	case problem.saysExists():
 		return failure.New(failure.Permanent, "the provisioner refused to %s: %s", c.action, message).
 			WithReason(failure.ReasonAlreadyExists, component)
-	case problem.Extensions.reason == failure.ReasonNotFound:
+	case problem.saysNotFound():
 		return explained(failure.New(failure.NotFound, "the provisioner could not %s: %s", c.action, message))
 	case problem.saysInProgress():
 		return explained(failure.New(failure.Waiting, "the provisioner is still busy with the runtime: %s", message))
@@ -106,6 +106,12 @@ func (e graphqlError) saysNotUnderstood() bool {
 // of Kubernetes, together with the code of an internal error.
 func (e graphqlError) saysExists() bool {
 	return e.Extensions.reason == failure.ReasonAlreadyExists || e.Extensions.reason == string(metav1.StatusReasonAlreadyExists)
+}
+
+// saysNotFound recognizes that the object of the call does not exist: a row of the Provisioner, or the Shoot, for
+// which the Provisioner forwards the reason of Kubernetes.
+func (e graphqlError) saysNotFound() bool {
+	return e.Extensions.reason == failure.ReasonNotFound || e.Extensions.reason == string(metav1.StatusReasonNotFound)
 }
 
 // saysInProgress recognizes that another operation of the runtime has to end first. The Kyma Provisioner

@@ -47,6 +47,13 @@ func TestProblems(t *testing.T) {
 				Text: "the provisioner could not remove the runtime: no runtime",
 			},
 		},
+		"NotFoundByGardener": {
+			reason:  "The Provisioner forwards the reason of Kubernetes for a Shoot that does not exist.",
+			problem: `{"message": "no such object", "extensions": {"error_code": 400, "error_reason": "NotFound"}}`,
+			want: &failure.Error{
+				Kind: failure.NotFound, Reason: "NotFound", Component: "provisioner", Text: "the provisioner could not remove the runtime: no such object",
+			},
+		},
 		"PreviousOperation": {
 			reason:  "The Kyma Provisioner reports a running operation only in its text.",
 			problem: `{"message": "cannot start new one while previous operation is in progress", "extensions": {"error_code": 400}}`,

@@ -34,6 +34,8 @@ type Bindings interface {
 	WantsBinding(ctx context.Context, id string) (bool, error)
 	// SaveAccess stores the credentials unless some are stored. It reports false if the binding is gone or being removed.
 	SaveAccess(ctx context.Context, id string, access environment.Access) (bool, error)
+	// RuntimeEnding reports whether the runtime of the instance is being removed or was removed.
+	RuntimeEnding(ctx context.Context, instanceID string) (bool, error)
 	// RemoveBinding removes the row, if it exists.
 	RemoveBinding(ctx context.Context, id string) error
 }

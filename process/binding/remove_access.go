@@ -11,10 +11,11 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// removeAccess removes the account, unless its runtime is gone.
+// removeAccess removes the account, unless its runtime is gone. While the instance is being deleted or suspended, a permanent
+// failure means that the access is gone: the runtime no longer gives access to anybody, and its account ends with it.
 func removeAccess(runtimes Runtimes, bindings Bindings) Step {
 	return process.StepFunc("Remove_Access",
-		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
+		func(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
 			operation.Description = "Access is being removed"
 
 			gone, err := runtimeGone(ctx, bindings, operation.Data.Binding)
@@ -23,11 +24,26 @@ func removeAccess(runtimes Runtimes, bindings Bindings) Step {
 			}
 
 			err = runtimes.Revoke(ctx, operation.Data.Instance, operation.Data.Binding)
-			if err != nil && !failure.Is(err, failure.NotFound) {
+			if err == nil || failure.Is(err, failure.NotFound) {
+				return operation, 0, nil
+			}
+
+			if failure.MappingOf(failure.KindOf(err)).Retry {
 				return operation, 0, err
 			}
 
-			return operation, 0, nil
+			ending, lookup := bindings.RuntimeEnding(ctx, operation.Data.Binding.InstanceID)
+
+			switch {
+			case lookup != nil:
+				return operation, 0, lookup
+			case !ending:
+				return operation, 0, err
+			default:
+				log.WithError(err).Info("the runtime is being removed, and its accounts with it")
+
+				return operation, 0, nil
+			}
 		})
 }
 

@@ -15,9 +15,10 @@ import (
 )
 
 var (
-	createdAt = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	errAway   = failure.New(failure.Transient, "it does not answer")
-	errGone   = failure.New(failure.Permanent, "gone").WithReason(failure.ReasonNotFound, failure.ComponentBrokerDatabase)
+	createdAt  = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	errRefused = failure.New(failure.Permanent, "the Shoot is being deleted")
+	errAway    = failure.New(failure.Transient, "it does not answer")
+	errGone    = failure.New(failure.Permanent, "gone").WithReason(failure.ReasonNotFound, failure.ComponentBrokerDatabase)
 )
 
 // fixture has the dependencies of the steps. faults maps the name of a call to the error that it returns. A call with a fault
@@ -30,6 +31,8 @@ type fixture struct {
 	unwanted  string
 	instances map[string]environment.Instance
 	faults    map[string]error
+	// ending reports that the runtime is being removed.
+	ending bool
 	// granting, if set, is called while an account is created.
 	granting func()
 }
@@ -87,6 +90,10 @@ func (w *fixture) SaveAccess(ctx context.Context, _ string, _ environment.Access
 	w.access = err == nil && wanted
 
 	return w.access, err
+}
+
+func (w *fixture) RuntimeEnding(context.Context, string) (bool, error) {
+	return w.ending, w.call("ending")
 }
 
 func (w *fixture) RemoveBinding(context.Context, string) error { return w.call("remove") }
@@ -183,6 +190,9 @@ func TestUnbind(t *testing.T) {
 		calls     []string
 		want      failure.Kind // empty for none
 	}{
+		"refused":         {"an operator has to look", standing, map[string]error{"revoke": errRefused}, []string{"find", "revoke", "ending"}, failure.Permanent},
+		"being deleted":   {"the access ends with the runtime", standing, map[string]error{"revoke": errRefused}, []string{"find", "revoke", "ending", "remove"}, ""},
+		"not known":       {"the failure is retried", standing, map[string]error{"revoke": errRefused, "ending": errAway}, []string{"find", "revoke", "ending"}, failure.Transient},
 		"removed":         {"the account is removed before the row", standing, nil, []string{"find", "revoke", "remove"}, ""},
 		"other runtime":   {"the account was removed with the runtime", replaced, nil, []string{"find", "remove"}, ""},
 		"no instance":     {"the account was removed with the instance", nil, map[string]error{"find": errGone}, []string{"find", "remove"}, ""},
@@ -194,7 +204,7 @@ func TestUnbind(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := &fixture{account: true, instances: c.instances, faults: c.faults}
+			w := &fixture{account: true, instances: c.instances, faults: c.faults, ending: c.want == ""}
 
 			_, err := w.execute(t.Context(), binding.Unbind)
 			if (err == nil) != (c.want == "") || err != nil && failure.KindOf(err) != c.want {

@@ -41,6 +41,16 @@ func (s *Store) CreatedAt(ctx context.Context, tx storage.Tx, instanceID, bindin
 	return createdAt.Time, nil
 }
 
+// Creations returns the IDs of the operations that create bindings of the instance.
+func (s *Store) Creations(ctx context.Context, tx storage.Tx, instanceID string) ([]string, error) {
+	operations, err := storage.Select[string](ctx, tx, `SELECT operation_id FROM bindings WHERE instance_id = ? AND state = 'creating'`, instanceID)
+	if err != nil {
+		return nil, fmt.Errorf("finding unfinished bindings of instance %s: %w", instanceID, err)
+	}
+
+	return operations, nil
+}
+
 // Wanted reports whether the binding exists and is not being removed.
 func (s *Store) Wanted(ctx context.Context, id string) (bool, error) {
 	found, err := storage.Select[int](ctx, s.db.Reader(), `SELECT 1 FROM bindings WHERE id = ? AND state <> 'deleting'`, id)
