@@ -23,6 +23,8 @@ type Parts struct {
 	Pace provisionerwait.Pace
 	// Kind is the implementation of the Provisioner, as the feed knows it.
 	Kind func() provisionerclient.Kind
+	// LeftOver counts runtimes that may be left over. It may be nil.
+	LeftOver func(deprovisioning.LeftOver)
 	// FeedAlive reports whether the feed works. Polls are then rare and need no limit.
 	FeedAlive func() bool
 }
@@ -76,6 +78,7 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 		Provisionings: parts.Rows,
 		Waiter:        waiter,
 		Kind:          parts.Kind,
+		LeftOver:      parts.LeftOver,
 		Limit:         config.Engine.OperationTimeout,
 	}
 	bindings := binding.Options{Runtimes: parts.Access, Bindings: parts.Rows}

@@ -124,7 +124,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	access := clusterclient.New(provisioner)
 	processes := Processes(config, Parts{
 		Provisioner: provisioner, Rows: rows{stores, clock.RealClock{}}, Access: access,
-		Pace: follow.Pace, Kind: follow.Kind, FeedAlive: follow.Alive,
+		Pace: follow.Pace, Kind: follow.Kind, FeedAlive: follow.Alive, LeftOver: countLeftOver(s.Metrics()),
 	})
 
 	if engine, err = s.newEngine(config, stores.operations, processes); err != nil {

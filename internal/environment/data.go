@@ -3,6 +3,7 @@ package environment
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 )
 
 // dataVersion is the version of the stored form that this code writes. Rows without a version have version 1.
@@ -29,6 +30,11 @@ type Data struct {
 	Ordered bool
 	// ProvisionerOperationID is the operation of the Provisioner that this one waits for.
 	ProvisionerOperationID string
+	// RuntimeKnown reports that the Provisioner has shown, since the start of a removal, that it knows the runtime. From then on the
+	// runtime is gone when the Provisioner no longer knows it.
+	RuntimeKnown bool
+	// UnknownSince is when the Provisioner first answered that it does not know the runtime to remove, or zero.
+	UnknownSince time.Time
 	// Update is applied to the instance once the operation has succeeded. Suspensions have one if other changes
 	// came with them.
 	Update *Update
@@ -38,14 +44,16 @@ type Data struct {
 
 // dataV1 has the fields of Data under their stored names. Instance, Update and Binding are stored as they are.
 type dataV1 struct {
-	Instance               Instance `json:"instance,omitzero"`
-	TargetSecret           string   `json:"targetSecret,omitempty"`
-	EarlierSecrets         []string `json:"earlierSecrets,omitempty"`
-	Provisioning           string   `json:"provisioning,omitempty"`
-	Ordered                bool     `json:"ordered,omitempty"`
-	ProvisionerOperationID string   `json:"provisionerOperationID,omitempty"`
-	Update                 *Update  `json:"change,omitempty"`
-	Binding                Binding  `json:"binding,omitzero"`
+	Instance               Instance  `json:"instance,omitzero"`
+	TargetSecret           string    `json:"targetSecret,omitempty"`
+	EarlierSecrets         []string  `json:"earlierSecrets,omitempty"`
+	Provisioning           string    `json:"provisioning,omitempty"`
+	Ordered                bool      `json:"ordered,omitempty"`
+	ProvisionerOperationID string    `json:"provisionerOperationID,omitempty"`
+	RuntimeKnown           bool      `json:"runtimeKnown,omitempty"`
+	UnknownSince           time.Time `json:"unknownSince,omitzero"`
+	Update                 *Update   `json:"change,omitempty"`
+	Binding                Binding   `json:"binding,omitzero"`
 }
 
 // storedData is the stored form: the fields of dataV1 and the version, in one JSON object.

@@ -40,6 +40,10 @@ const (
 	ReasonAlreadyExists   = "err_db_already_exists"
 	ReasonConflict        = "err_db_conflict"
 	ReasonClusterNotFound = "err_cluster_not_found"
+	// ReasonRuntimeUnknown: the Provisioner does not know a runtime that it should remove. ReasonNotAdopted: nor does it, but a Shoot
+	// belongs to the runtime.
+	ReasonRuntimeUnknown = "err_runtime_unknown"
+	ReasonNotAdopted     = "err_runtime_not_adopted"
 	// ReasonSystemAway and ReasonBusy: the call was not made, because the circuit breaker is open, or too many calls are in flight.
 	ReasonSystemAway = "err_system_unavailable"
 	ReasonBusy       = "err_too_many_calls"
@@ -150,7 +154,7 @@ func MappingOf(kind Kind) Mapping {
 	case Invalid:
 		return Mapping{HTTP: http.StatusBadRequest, GraphQL: http.StatusBadRequest}
 	case Conflict:
-		return Mapping{HTTP: http.StatusConflict, GraphQL: http.StatusBadRequest}
+		return Mapping{HTTP: http.StatusConflict, GraphQL: http.StatusConflict}
 	case NotFound:
 		return Mapping{HTTP: http.StatusNotFound, GraphQL: http.StatusBadRequest}
 	case Quota:
@@ -181,6 +185,14 @@ func Reasons() []ReasonMeaning {
 		{ReasonAlreadyExists, "an object with the same name exists", "remove the object that the text names, then retry"},
 		{ReasonConflict, "the object changed at the same time", "none: the operation retries by itself; if it has failed, retry it"},
 		{ReasonClusterNotFound, "the cluster is not in Gardener", "check the log of Gardener, unless somebody removed the cluster by hand"},
+		{
+			ReasonRuntimeUnknown, "the Provisioner does not know the runtime that it should remove",
+			"check APP_PROVISIONER_URL, then retry. If the cluster is gone, skip `Remove_Runtime`",
+		},
+		{
+			ReasonNotAdopted, "the Provisioner does not know the runtime, but a Shoot belongs to it",
+			"adopt the Shoot, or delete it in Gardener and skip `Remove_Runtime`",
+		},
 		{ReasonSystemAway, "an upstream failed several calls in a row, and the circuit breaker is open", "repair that system: the operation continues by itself"},
 		{ReasonBusy, "too many calls to an upstream are in flight", "none: the operation retries by itself"},
 		{ReasonDirectorNilResponse, "Director returned no result", "check Director; the operation retries by itself"},

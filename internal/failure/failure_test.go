@@ -24,7 +24,7 @@ func TestKindsInEachProtocol(t *testing.T) {
 		},
 		failure.Conflict: {
 			"the same request may fit later, but it is not retried automatically",
-			failure.Mapping{HTTP: http.StatusConflict, GraphQL: 400},
+			failure.Mapping{HTTP: http.StatusConflict, GraphQL: 409},
 		},
 		failure.NotFound: {
 			"GraphQL clients recognize it by the reason; the code only says that a retry is useless",

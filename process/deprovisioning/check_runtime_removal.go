@@ -7,15 +7,24 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// checkRuntimeRemoval waits until the Provisioner has removed the runtime.
-func checkRuntimeRemoval(waiter provisionerwait.Waiter) Step {
+// checkRuntimeRemoval waits until the Provisioner has removed the runtime. If an operator has skipped the request for the removal,
+// there is nothing to wait for: the step reports that the runtime may be left over.
+func checkRuntimeRemoval(waiter provisionerwait.Waiter, leftOver leftOverFunc) Step {
 	return process.StepFunc("Check_Runtime_Removal",
 		func(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
-			if operation.Data.ProvisionerOperationID == "" || slices.Contains(operation.SkippedSteps, removeRuntime{}.Name()) {
+			skipped := slices.Contains(operation.SkippedSteps, removeRuntime{}.Name())
+
+			if runtimeID := operation.Data.Instance.RuntimeID; skipped && (runtimeID != "" || operation.Data.Ordered) {
+				log.WithField(logging.RuntimeID, runtimeID).Warn("the removal of the runtime was skipped: its cluster may be left over")
+				leftOver.report(LeftOverSkipped)
+			}
+
+			if skipped || operation.Data.ProvisionerOperationID == "" {
 				return operation, 0, nil // no removal was requested
 			}
 

@@ -46,8 +46,29 @@ type Options struct {
 	Waiter        provisionerwait.Waiter
 	// Kind returns which Provisioner the broker is connected to. It is KindUnknown until the Provisioner has answered once.
 	Kind func() provisionerclient.Kind
+	// LeftOver counts runtimes that nobody may have removed. It may be nil.
+	LeftOver func(LeftOver)
 	// Limit is the longest time that an operation may take.
 	Limit time.Duration
+}
+
+// LeftOver is the reason why a runtime may be left over, the value of a label of the metric.
+type LeftOver string
+
+const (
+	// LeftOverUnknown: a removal has failed because the Provisioner does not know the runtime.
+	LeftOverUnknown LeftOver = "unknown"
+	// LeftOverSkipped: a removal has continued without the Provisioner, because an operator skipped the step.
+	LeftOverSkipped LeftOver = "skipped"
+)
+
+// leftOverFunc is Options.LeftOver.
+type leftOverFunc func(LeftOver)
+
+func (f leftOverFunc) report(reason LeftOver) {
+	if f != nil {
+		f(reason)
+	}
 }
 
 // Process removes an instance and its runtime.
@@ -70,8 +91,9 @@ func removing(kind string, options Options, last Step) process.Process[environme
 	// Operators who remove the runtime by hand skip these two steps.
 	remove := stage(removeRuntime{
 		provisioner: options.Provisioner, instances: options.Instances, waiter: options.Waiter, kind: options.Kind,
+		leftOver: options.LeftOver,
 	})
-	check := stage(checkRuntimeRemoval(options.Waiter))
+	check := stage(checkRuntimeRemoval(options.Waiter, options.LeftOver))
 	remove.Steps[0].Skippable, check.Steps[0].Skippable = true, true
 	check.RetryFrom = remove.Name
 

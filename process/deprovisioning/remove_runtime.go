@@ -2,6 +2,7 @@ package deprovisioning
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -12,13 +13,22 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
+// unknownWindow is how long removeRuntime asks again for a runtime that the Provisioner does not know. A Provisioner that is being
+// restored or switched over may know it again by then.
+const unknownWindow = 5 * time.Minute
+
 // removeRuntime asks the Provisioner to remove the runtime. The ID of the operation is the idempotency key of the request. The
-// step succeeds if the Provisioner does not know the runtime, or if no runtime was ever ordered.
+// step succeeds if no runtime was ever ordered, or if the Provisioner no longer knows a runtime that it has known during the
+// removal.
+//
+// A Provisioner that has never known the runtime proves nothing: it may be the wrong one, or have lost its database, while the
+// cluster runs and costs money. Then the step fails after unknownWindow, and an operator decides.
 type removeRuntime struct {
 	provisioner Provisioner
 	instances   Instances
 	waiter      provisionerwait.Waiter
 	kind        func() provisionerclient.Kind
+	leftOver    leftOverFunc
 }
 
 // Name implements process.Step.
@@ -40,7 +50,7 @@ func (s removeRuntime) Run(ctx context.Context, operation Operation, log logrus.
 		}
 
 		instance.RuntimeID = found
-		operation.Data.Instance.RuntimeID = found
+		operation.Data.Instance.RuntimeID, operation.Data.RuntimeKnown = found, true
 	}
 
 	removal, err := s.provisioner.DeprovisionRuntime(ctx, provisionerclient.Caller{
@@ -48,11 +58,15 @@ func (s removeRuntime) Run(ctx context.Context, operation Operation, log logrus.
 	}, instance.RuntimeID)
 
 	switch {
-	case failure.Is(err, failure.NotFound):
-		log.WithField(logging.RuntimeID, instance.RuntimeID).Info("the Provisioner does not know the runtime: nothing to remove")
+	case failure.Is(err, failure.NotFound) && operation.Data.RuntimeKnown:
+		log.WithField(logging.RuntimeID, instance.RuntimeID).Info("the Provisioner has removed the runtime")
 
 		return operation, 0, nil
+	case failure.Is(err, failure.NotFound):
+		return s.runtimeUnknown(operation, err)
 	case failure.Is(err, failure.Waiting):
+		operation.Data.RuntimeKnown = true
+
 		return s.waiter.AwaitIdle(operation)
 	case err != nil:
 		return operation, 0, err
@@ -62,6 +76,31 @@ func (s removeRuntime) Run(ctx context.Context, operation Operation, log logrus.
 	operation.WaitingFor = provisionerwait.Event(removal)
 
 	return operation, 0, nil
+}
+
+// runtimeUnknown fails the attempt, and after unknownWindow the operation, because the Provisioner does not know the runtime. The
+// message is in the timeline. A retry of the operation asks for another unknownWindow.
+func (s removeRuntime) runtimeUnknown(operation Operation, cause error) (Operation, time.Duration, error) {
+	instance := operation.Data.Instance
+	reported := func(kind failure.Kind, todo string) error {
+		return failure.Wrap(kind, cause, "the Provisioner at APP_PROVISIONER_URL does not know the runtime %s (cluster %q), which may still run: %s",
+			instance.RuntimeID, instance.ShootName, todo).WithReason(failure.ReasonRuntimeUnknown, failure.ComponentProvisioner)
+	}
+
+	if operation.Data.UnknownSince.IsZero() {
+		operation.Data.UnknownSince = operation.Now()
+	}
+
+	if operation.Now().Sub(operation.Data.UnknownSince) < unknownWindow {
+		return operation, 0, reported(failure.Transient, fmt.Sprintf("asking again for %s", unknownWindow))
+	}
+
+	operation.Data.UnknownSince = time.Time{}
+
+	s.leftOver.report(LeftOverUnknown)
+
+	return operation, 0, reported(failure.Permanent,
+		"correct APP_PROVISIONER_URL or restore the runtime there and retry, or remove the cluster and retry without "+s.Name())
 }
 
 // findRuntime returns the ID of a runtime that was ordered but whose ID never reached the broker, or "" if there is none. It

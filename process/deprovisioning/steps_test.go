@@ -11,6 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
@@ -81,6 +82,8 @@ func TestStartTakesOverTheProvisioning(t *testing.T) {
 func TestRemoveRuntime(t *testing.T) {
 	ordered := environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"}
 	known := environment.Data{Instance: withRuntime("r"), Provisioning: provisioning, Ordered: true}
+	seen := known
+	seen.RuntimeKnown = true
 	unknown := ordered
 	unknown.Instance.Provider = "elsewhere"
 
@@ -140,8 +143,13 @@ func TestRemoveRuntime(t *testing.T) {
 			wantKind: failure.Internal, wantText: "elsewhere",
 		},
 		"runtime gone": {
-			reason: "a runtime that the Provisioner does not know is removed", data: known,
+			reason: "a runtime that the Provisioner knew at the start of the removal, and no longer knows, is removed", data: seen,
 			deprovision: failure.New(failure.NotFound, "there is no such runtime"),
+		},
+		"runtime never known": {
+			reason: "the Provisioner may be the wrong one: the cluster may run", data: known,
+			deprovision: failure.New(failure.NotFound, "there is no such runtime"),
+			wantKind:    failure.Transient, wantText: `does not know the runtime r (cluster "c-1234567"), which may still run: asking again for 5m0s`,
 		},
 		"another operation runs": {
 			reason: "the Kyma Provisioner runs one operation of a runtime at a time", data: known,
@@ -215,7 +223,7 @@ func TestLostRuntimeIsFoundWithTheSameOrder(t *testing.T) {
 func TestCheckRuntimeRemoval(t *testing.T) {
 	w := newFixture(environment.Data{})
 	w.runtimes[provisioning], w.removals["r"] = "r", "removal"
-	step := checkRuntimeRemoval(w.waiter())
+	step := checkRuntimeRemoval(w.waiter(), nil)
 	operation := newOperation(environment.Data{Instance: withRuntime("r"), ProvisionerOperationID: "removal"})
 
 	operation, wait, err := run(t, step, operation)
@@ -235,18 +243,85 @@ func TestCheckRuntimeRemoval(t *testing.T) {
 	}
 }
 
+// TestRuntimeStaysUnknown asks for a runtime that the Provisioner never knows, at different times.
+func TestRuntimeStaysUnknown(t *testing.T) {
+	var leftOver []LeftOver
+
+	w := newFixture(environment.Data{})
+	w.deprovision = failure.New(failure.NotFound, "there is no such runtime")
+	step := removeRuntime{provisioner: w, instances: w, waiter: w.waiter(), kind: ours, leftOver: func(reason LeftOver) { leftOver = append(leftOver, reason) }}
+	data := environment.Data{Instance: withRuntime("r"), Provisioning: provisioning, Ordered: true}
+
+	// The second round is a retry by an operator, with the data of the failed operation.
+	for _, c := range []struct {
+		after time.Duration
+		want  failure.Kind
+	}{
+		{0, failure.Transient},
+		{unknownWindow - time.Second, failure.Transient},
+		{unknownWindow, failure.Permanent},
+		{time.Hour, failure.Transient},
+		{time.Hour + unknownWindow, failure.Permanent},
+	} {
+		record := process.Record{ID: removal, InstanceID: instanceID, Kind: environment.KindDeprovision}
+
+		got, _, err := run(t, step, process.NewOperation(record, stored(t, data), began.Add(c.after)))
+		if failure.KindOf(err) != c.want || failure.Of(err).Reason != failure.ReasonRuntimeUnknown {
+			t.Errorf("after %s: got %v, want an error of kind %s", c.after, err, c.want)
+		}
+
+		if text := failure.Of(err).Text; !strings.Contains(text, "APP_PROVISIONER_URL does not know the runtime r ") {
+			t.Errorf("after %s: the text names neither the runtime nor the variable: %s", c.after, text)
+		}
+
+		data = got.Data
+	}
+
+	if diff := cmp.Diff([]LeftOver{LeftOverUnknown, LeftOverUnknown}, leftOver); diff != "" {
+		t.Errorf("counted as left over: -want +got:\n%s", diff)
+	}
+}
+
+// TestBusyProvisionerKnowsTheRuntime removes a runtime of the Kyma Provisioner after the answer to the first request was lost.
+func TestBusyProvisionerKnowsTheRuntime(t *testing.T) {
+	w := newFixture(environment.Data{})
+	step := removeRuntime{provisioner: w, instances: w, waiter: w.waiter(), kind: kindOf(true, false)}
+
+	w.deprovision = failure.New(failure.Waiting, "a removal is in progress")
+
+	busy, wait, err := run(t, step, newOperation(environment.Data{Instance: withRuntime("r")}))
+	if err != nil || wait == 0 {
+		t.Fatalf("a busy Provisioner: runs again after %s, %v", wait, err)
+	}
+
+	w.deprovision = failure.New(failure.NotFound, "there is no such runtime")
+	done(t, step, newOperation(stored(t, busy.Data)))
+}
+
 // TestRetriedRemoval runs the removal with the data of a failed removal, like a retry.
 func TestRetriedRemoval(t *testing.T) {
 	w := newFixture(environment.Data{})
 	w.deprovision = failure.New(failure.NotFound, "there is no such runtime")
-	failed := environment.Data{Instance: withRuntime("r"), ProvisionerOperationID: "removal that failed"}
+	failed := environment.Data{Instance: withRuntime("r"), ProvisionerOperationID: "removal that failed", RuntimeKnown: true}
+
+	var leftOver []LeftOver
+
+	check := checkRuntimeRemoval(w.waiter(), func(reason LeftOver) { leftOver = append(leftOver, reason) })
 
 	asked := done(t, removeRuntime{provisioner: w, instances: w, waiter: w.waiter(), kind: ours}, newOperation(failed))
-	done(t, checkRuntimeRemoval(w.waiter()), asked)
+	done(t, check, asked)
+
+	if len(leftOver) != 0 {
+		t.Errorf("a removed runtime is counted as left over: %v", leftOver)
+	}
 
 	skipped := newOperation(failed)
 	skipped.SkippedSteps = []string{removeRuntime{}.Name()}
-	done(t, checkRuntimeRemoval(w.waiter()), skipped)
+	done(t, check, skipped)
+
+	if diff := cmp.Diff([]LeftOver{LeftOverSkipped}, leftOver); diff != "" {
+		t.Errorf("counted as left over after a skip: -want +got:\n%s", diff)
+	}
 
 	if len(w.calls) != 0 {
 		t.Errorf("the failed removal is polled without a new request: %v", w.calls)

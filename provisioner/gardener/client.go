@@ -85,6 +85,23 @@ func (c *Client) Owned(ctx context.Context) ([]Owned, error) {
 	return owned, nil
 }
 
+// OfRuntime returns the name of the Shoot with the ID of the runtime in AnnotationRuntimeID, or "". It reads all Shoots of the
+// project, because those of Kyma Provisioner lack LabelRuntimeID.
+func (c *Client) OfRuntime(ctx context.Context, runtimeID string) (string, error) {
+	owned, err := c.Owned(ctx)
+	if err != nil {
+		return "", err
+	}
+
+	for _, each := range owned {
+		if each.RuntimeID == runtimeID {
+			return each.Name, nil
+		}
+	}
+
+	return "", nil
+}
+
 // Delete requests the deletion of the runtime's Shoot, which takes Gardener some minutes. It succeeds if the Shoot does not
 // exist, and if another runtime has a Shoot with this name, so callers may repeat it.
 func (c *Client) Delete(ctx context.Context, name, runtimeID string) error {

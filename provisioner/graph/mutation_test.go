@@ -289,7 +289,7 @@ func TestRollBackUpgradeOperation(t *testing.T) {
 		},
 		"Refused": {
 			reason: "A refused roll back has no data.", refused: failure.New(failure.Conflict, "nothing to roll back"),
-			want: `{"errors":[{"message":"nothing to roll back","path":["result"],"extensions":{"error_code":400,` +
+			want: `{"errors":[{"message":"nothing to roll back","path":["result"],"extensions":{"error_code":409,` +
 				`"error_component":"provisioner","error_reason":"err_provisioner_internal"}}],"data":{"result":null}}`,
 		},
 		"Unread": {

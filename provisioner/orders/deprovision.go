@@ -1,10 +1,13 @@
 package orders
 
 import (
+	"cmp"
 	"context"
+	"errors"
 
 	"github.com/google/uuid"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/storage"
@@ -13,6 +16,8 @@ import (
 // Deprovision accepts the removal of a runtime and returns the ID of the operation. It also cancels the running operation,
 // which stops at its next safe point; the removal starts after that. During and after a removal it returns the operation of
 // that removal for any key. After a failed removal it accepts a new one, since a cluster may be left.
+//
+// For an unknown runtime whose Shoot exists the error is a failure.Conflict: the caller must not take the runtime for removed.
 func (s *Service) Deprovision(ctx context.Context, caller Caller, runtimeID string) (string, error) {
 	wanted := request{runtimeID: runtimeID, fulfilledBy: operation.Deprovisions}
 
@@ -59,7 +64,28 @@ func (s *Service) Deprovision(ctx context.Context, caller Caller, runtimeID stri
 		return s.accept(ctx, tx, operationID, kind, operation.Data{Runtime: runtime})
 	})
 
+	if failure.Is(err, failure.NotFound) {
+		err = s.foreign(ctx, runtimeID, err)
+	}
+
 	return status.ID, err
+}
+
+// foreign returns a failure.Conflict if the runtime has no row but a Shoot: another Provisioner made it, or the database was lost.
+// Otherwise it returns the error unchanged, also for a runtime of another tenant.
+func (s *Service) foreign(ctx context.Context, runtimeID string, unknown error) error {
+	if _, err := s.Runtimes.Get(ctx, s.Runtimes.Reader(), runtimeID); err == nil || !errors.Is(err, storage.ErrNotFound) {
+		return cmp.Or(unavailable(err), unknown)
+	}
+
+	name, err := s.OfRuntime(ctx, runtimeID)
+	if err != nil || name == "" {
+		return cmp.Or(err, unknown)
+	}
+
+	return failure.New(failure.Conflict, "the runtime %s is not in the database of this Provisioner, but the Shoot %q belongs to it: "+
+		"adopt it, or delete the Shoot in Gardener", runtimeID, name).
+		WithReason(failure.ReasonNotAdopted, failure.ComponentProvisioner)
 }
 
 // removes reports whether the operation is a removal that is pending, running or successful.

@@ -1,6 +1,7 @@
 package orders_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -138,6 +139,29 @@ func TestConcurrentRemovals(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRemovalOfARuntimeOfAnotherProvisioner removes runtimes that have a Shoot and no row.
+func TestRemovalOfARuntimeOfAnotherProvisioner(t *testing.T) {
+	onBothDatabases(t, func(f *fixture) {
+		_, runtimeID := f.provision("tenant", "", "c-first")
+		f.foreign = map[string]string{"former": "c-former", runtimeID: "c-first"}
+
+		_, err := f.service.Deprovision(f.Context(), caller("tenant", ""), "former")
+		if known := failure.Of(err); known.Kind != failure.Conflict || known.Reason != failure.ReasonNotAdopted ||
+			!strings.Contains(known.Text, `the Shoot "c-former" belongs to it: adopt it`) {
+			f.Errorf("a runtime without a row: got %v", err)
+		}
+
+		if _, err := f.service.Deprovision(f.Context(), caller("other", ""), runtimeID); !failure.Is(err, failure.NotFound) {
+			f.Errorf("a runtime of another tenant must look unknown: got %v", err)
+		}
+
+		f.getError = failure.New(failure.Transient, "Gardener does not answer")
+		if _, err := f.service.Deprovision(f.Context(), caller("tenant", ""), "former"); !failure.Is(err, failure.Transient) {
+			f.Errorf("without Gardener it is not known whether a Shoot exists: got %v", err)
+		}
+	})
 }
 
 func TestRemovalOfAnUnknownRuntime(t *testing.T) {

@@ -65,10 +65,11 @@ type fixture struct {
 	wakes           atomic.Int64                  // number of calls of Wake
 	kubeconfigError error                         // of AdminKubeconfig
 	shoot           gardencorev1beta1.Shoot
-	getError        error    // of Get
-	planError       error    // of Plan
-	recordError     error    // of RecordAlone
-	requested       []string // name and validity of the requested kubeconfigs
+	getError        error             // of Get and OfRuntime
+	foreign         map[string]string // names of Shoots by the ID of a runtime
+	planError       error             // of Plan
+	recordError     error             // of RecordAlone
+	requested       []string          // name and validity of the requested kubeconfigs
 	connection      agent.Status
 	statusCalls     int // number of calls of Status
 }
@@ -132,7 +133,8 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	}
 	f.service = orders.New(orders.Options{
 		DB: db, Operations: ops, Runtimes: store, Kubeconfigs: f, Shoots: f, Agents: f, Releases: f, Recorder: f, Clock: clock.RealClock{}, KubeconfigValidity: validity,
-		Wake: func() { f.wakes.Add(1) },
+		Wake:      func() { f.wakes.Add(1) },
+		OfRuntime: func(_ context.Context, runtimeID string) (string, error) { return f.foreign[runtimeID], f.getError },
 		Check: func(runtimes.Runtime) error {
 			if refused := f.checkError.Load(); refused != nil {
 				return refused

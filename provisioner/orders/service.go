@@ -66,6 +66,8 @@ type Options struct {
 	Kubeconfigs Kubeconfigs
 	// Shoots reads the clusters in Gardener.
 	Shoots shoot.Reader
+	// OfRuntime returns the name of the Shoot that belongs to a runtime, also to one that the Provisioner does not know, or "".
+	OfRuntime func(ctx context.Context, runtimeID string) (name string, err error)
 	// Registrar assigns the IDs of runtimes. It is nil without Director: then the service assigns random IDs.
 	Registrar Registrar
 	// Agents is nil without Director: then no agent is connected.

@@ -236,7 +236,7 @@ func (a *assembly) handler() http.Handler {
 
 	api := graph.NewHandler(graph.Options{
 		Service: orders.New(orders.Options{
-			DB: a.DB, Operations: a.operations, Runtimes: a.runtimes, Kubeconfigs: a.parts.Shoots, Shoots: a.parts.Shoots,
+			DB: a.DB, Operations: a.operations, Runtimes: a.runtimes, Kubeconfigs: a.parts.Shoots, Shoots: a.parts.Shoots, OfRuntime: a.parts.Shoots.OfRuntime,
 			Registrar: a.registrar, Agents: a.parts.statuses(), Recorder: recorder,
 			Clock: clock.RealClock{}, Wake: a.wake, KubeconfigValidity: a.config.Gardener.KubeconfigValidity, Releases: a.parts.Releases,
 			Validate: func(order spec.Runtime) error { return validation.Provision(order, rules) },
