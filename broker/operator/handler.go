@@ -19,6 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
@@ -67,6 +68,8 @@ type Options struct {
 	// Log gets a line for each request, and one for each intervention. Metrics count the requests; nil counts nothing.
 	Log     logrus.FieldLogger
 	Metrics *httpserver.Metrics
+	// Tracing decides which operations have a trace. Nil means that tracing is off.
+	Tracing *tracing.Tracing
 	// Kubeconfigs serves administrators, and users by the endpoints in the kubeconfigs.
 	Kubeconfigs Kubeconfigs
 	// OIDC is the issuer at which users of runtimes log in, unless the runtime has its own. Without an issuer,

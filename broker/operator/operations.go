@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/enginetelemetry"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
@@ -164,6 +165,7 @@ func (a *api) operation(record process.Record) operatorapi.Operation {
 		Description:    record.Description,
 		PredecessorID:  record.PredecessorID,
 		OrderedBy:      record.OrderedBy,
+		TraceID:        enginetelemetry.TraceID(a.Tracing, record),
 		Stages:         a.Stages[record.Kind],
 		FinishedStages: record.FinishedStages,
 		SkippedSteps:   record.SkippedSteps,

@@ -10,6 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
@@ -218,5 +219,22 @@ func TestEntriesOfSeveralAttempts(t *testing.T) {
 
 	if diff := cmp.Diff(want, shown.Timeline[len(shown.Timeline)-1]); diff != "" {
 		b.Errorf("last entry: -want +got\n%s", diff)
+	}
+}
+
+// TestTraceOfAnOperation checks that the trace of the request that ordered an operation is shown.
+func TestTraceOfAnOperation(t *testing.T) {
+	const traceID = "0af7651916cd43dd8448eb211c80319c"
+
+	b := newBench(t)
+	id := b.operation("one", environment.KindProvision, process.Succeeded)
+
+	if _, err := storage.Exec(t.Context(), b.db.Writer(), `UPDATE operations SET trace = ? WHERE id = ?`, "00-"+traceID+"-b7ad6b7169203331-01", id); err != nil {
+		t.Fatal(err)
+	}
+
+	got := read[operatorapi.Operation](b, b.want("an operation", b.do("viewer", "GET", "/operations/"+id), http.StatusOK))
+	if got.TraceID != traceID {
+		t.Errorf("the trace is %q, want %s", got.TraceID, traceID)
 	}
 }

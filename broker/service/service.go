@@ -144,7 +144,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	options := brokerOptions(config, operator.Options{
 		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings,
 		Recorder: recorder, Entries: stores.entries, Authorizer: s.Access.Authorizer, Clock: clock.RealClock{}, Log: s.Log,
-		Metrics: s.HTTP, Kubeconfigs: access,
+		Metrics: s.HTTP, Tracing: s.Tracing, Kubeconfigs: access,
 		OIDC: environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Wake: wake, Stages: stagesOf(processes), Systems: []*upstream.System{system}, Catalog: plans,
 		RangesLeftOpen: func() bool { return follow.Kind() == provisionerclient.KindKyma },
 	})

@@ -80,6 +80,21 @@ func (t tracer) Ended(record process.Record) {
 	span.End(trace.WithTimestamp(record.FinishedAt))
 }
 
+// TraceID returns the ID of the trace of an operation as 32 hexadecimal digits, or an empty text if its trace is not kept. A nil tracing means
+// that tracing is off; the trace of an operation that a traced request ordered before is still known.
+func TraceID(tracing *tracing.Tracing, record process.Record) string {
+	if tracing == nil && record.Trace == "" {
+		return ""
+	}
+
+	_, own := tracer{tracing}.spanOf(record)
+	if !own.IsSampled() {
+		return ""
+	}
+
+	return own.TraceID().String()
+}
+
 // spanOf returns the span of an operation and the span's parent: the request that ordered the operation. The result is the same on every
 // replica. An operation without a traced request starts a trace. The ID of that trace is the ID of the operation, so that operators can find
 // the trace.
@@ -94,7 +109,7 @@ func (t tracer) spanOf(record process.Record) (parent, own trace.SpanContext) {
 			traceID = trace.TraceID(id)
 		}
 
-		flags = flags.WithSampled(t.tracing.Sampled(traceID))
+		flags = flags.WithSampled(t.tracing != nil && t.tracing.Sampled(traceID))
 	}
 
 	return parent, trace.NewSpanContext(trace.SpanContextConfig{

@@ -105,6 +105,28 @@ func TestAttemptsAreChildrenOfTheirOperation(t *testing.T) {
 	}
 }
 
+func TestTraceID(t *testing.T) {
+	on, _ := inMemory(1)
+	rare, _ := inMemory(0)
+
+	for name, test := range map[string]struct {
+		reason, stored, want string
+		tracing              *tracing.Tracing
+	}{
+		"request":      {"the operation continues the trace of its request", sent, otherTrace, on},
+		"no request":   {"the operation starts a trace of its own", "", ownTrace, on},
+		"not sampled":  {"no collector has the trace", "", "", rare},
+		"unwanted":     {"the client does not want it", unwanted, "", on},
+		"off":          {"there is no trace", "", "", nil},
+		"switched off": {"the trace was exported before", sent, otherTrace, nil},
+		"unreadable":   {"a later version may store another format", "?", "", nil},
+	} {
+		if got := enginetelemetry.TraceID(test.tracing, process.Record{ID: operationID, Trace: test.stored}); got != test.want {
+			t.Errorf("%s: %s: got %q, want %q", name, test.reason, got, test.want)
+		}
+	}
+}
+
 func TestNoTracerWhenTracingIsOff(t *testing.T) {
 	if enginetelemetry.NewTracer(nil) != nil {
 		t.Error("NewTracer returns a tracer without tracing")

@@ -233,7 +233,10 @@ type Operation struct {
 
 	// TimelineRemovedAt The time at which retention removed the timeline.
 	TimelineRemovedAt time.Time `json:"timelineRemovedAt,omitempty,omitzero"`
-	UpdatedAt         time.Time `json:"updatedAt"`
+
+	// TraceID The OpenTelemetry trace of the operation, as 32 hexadecimal digits. Absent if it is not kept.
+	TraceID   string    `json:"traceID,omitempty,omitzero"`
+	UpdatedAt time.Time `json:"updatedAt"`
 
 	// WaitingFor The key of the event that resumes the operation before nextRun.
 	WaitingFor string `json:"waitingFor,omitempty,omitzero"`

@@ -24,6 +24,8 @@ type Explanation struct {
 	EndedAt    time.Time `json:"endedAt,omitzero"`
 	// OrderedBy is the user who requested the operation: the platform's user if the platform names one, otherwise the client of the API.
 	OrderedBy string `json:"orderedBy,omitempty"`
+	// TraceID is the OpenTelemetry trace of the operation, empty if it is not kept.
+	TraceID string `json:"traceID,omitempty"`
 	// Place is the current step, or the last one of an operation that failed or was canceled. It is nil before the first step and after
 	// success.
 	Place *Place `json:"place,omitempty"`
@@ -81,6 +83,7 @@ func Of(operation operatorapi.Operation, now time.Time) Explanation {
 		Summary:      fmt.Sprintf("The %s operation of instance %s %s.", operation.Kind, operation.InstanceID, predicate(operation, now)),
 		AcceptedAt:   operation.CreatedAt,
 		OrderedBy:    operation.OrderedBy,
+		TraceID:      operation.TraceID,
 		EndedAt:      operation.FinishedAt,
 		Place:        place(operation),
 		Wait:         wait(operation),

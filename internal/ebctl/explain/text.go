@@ -69,6 +69,7 @@ func (e Explanation) fields() output.Fields {
 	add("Skipped", "%s", strings.Join(e.SkippedSteps, ", "))
 	add("Accepted", "%s (%s ago)", output.Time(e.AcceptedAt), output.Duration(e.At.Sub(e.AcceptedAt)))
 	add("Ordered by", "%s", e.OrderedBy)
+	add("Trace", "%s", e.TraceID)
 	add("Ended", "%s", output.Time(e.EndedAt))
 
 	return fields
