@@ -16,6 +16,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/estimate"
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
@@ -120,7 +121,7 @@ func newFixtureOn(t *testing.T, db *storage.DB, change ...func(*broker.Options))
 		BindingLimit: 10, Pause: b.carry, Wake: func() { b.wakes.Add(1) },
 		Clock: b.clock, Log: logger, Recorder: audit.NewRecorder(b.entries, db, b.clock, logger), Authorizer: auth.NewAuthorizer(users), DefaultRegion: "cf-eu10",
 		DashboardURL: "https://dashboard.example.com/?kubeconfigID={instance_id}", PublicURL: "https://broker.example.com/",
-		Periods: expiry.Periods{"trial": 14 * 24 * time.Hour},
+		Periods: expiry.Periods{"trial": 14 * 24 * time.Hour}, Estimator: estimate.New(b.instances),
 	}
 
 	for _, apply := range change {

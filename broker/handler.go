@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/estimate"
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
@@ -74,6 +75,8 @@ type Options struct {
 	Periods expiry.Periods
 	// AccountMovement allows updates of the context that move an instance to another account.
 	AccountMovement bool
+	// Estimator predicts the end of operations. Nil means no predictions.
+	Estimator *estimate.Estimator
 	// Otherwise serves the paths outside of the Open Service Broker API. Nil means 404.
 	Otherwise http.Handler
 }

@@ -1,12 +1,10 @@
 package broker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -43,11 +41,12 @@ type lastOperation struct {
 
 // lastOperationOf describes an operation and, if it failed, the state in which it left the instance: usable
 // after an update, unusable after a suspension, resumption or deletion. A failed update may always be repeated.
-func lastOperationOf(record process.Record) lastOperation {
+// left is the expected time to the end of the operation, zero or negative if unknown.
+func lastOperationOf(record process.Record, left time.Duration) lastOperation {
 	answer := lastOperation{LastOperationResponse: apiresponses.LastOperationResponse{State: stateOf(record.State)}}
 
 	if !record.State.Terminal() {
-		answer.Description = progressText(record)
+		answer.Description = progressText(record, left)
 
 		return answer
 	}
@@ -121,12 +120,13 @@ func (a *api) polled(r request, record process.Record, err, missing error) (http
 
 	httpserver.Note(r.Context(), logging.OperationID, record.ID)
 
-	return a.pollResponse(record), nil
+	return a.pollResponse(record, r.query.Get("plan_id")), nil
 }
 
-// pollResponse describes an operation, with the time of the next poll while it is unfinished.
-func (a *api) pollResponse(record process.Record) httpserver.Response {
-	response := httpserver.OK(lastOperationOf(record))
+// pollResponse describes an operation, with the time of the next poll while it is unfinished. planID is the plan of
+// the instance as far as the platform names it, which makes the estimate of the end better.
+func (a *api) pollResponse(record process.Record, planID string) httpserver.Response {
+	response := httpserver.OK(lastOperationOf(record, a.Estimator.End(record.Kind, planID, record.StartedAt).Sub(a.Clock.Now())))
 	if record.State.Terminal() {
 		return response
 	}
@@ -181,52 +181,6 @@ func stateOf(state process.State) domain.LastOperationState {
 	}
 
 	return domain.InProgress
-}
-
-// resultText describes a finished operation for people. The problem of an operation is a text for users; its
-// cause is only in the log.
-func resultText(record process.Record) string {
-	switch record.State {
-	case process.Succeeded:
-		return httpserver.Shorten(cmp.Or(record.Description, "The operation succeeded."))
-	case process.Canceled:
-		return "The operation was canceled."
-	default:
-		return httpserver.Shorten(cmp.Or(record.Problem.Message, "The operation failed.") + stageText(record))
-	}
-}
-
-// progressText describes an unfinished operation for people, with the error that delays it or the progress of
-// the system it waits for.
-func progressText(record process.Record) string {
-	switch record.State {
-	case process.Pending:
-		return "Waiting to start."
-	case process.Canceling:
-		return httpserver.Shorten("Being canceled" + stageText(record))
-	default:
-	}
-
-	text := cmp.Or(record.Description, "In progress") + stageText(record)
-	if why := cmp.Or(record.Problem.Message, record.Progress); why != "" {
-		text += ": " + why
-	}
-
-	return httpserver.Shorten(text)
-}
-
-// stageText names the current stage and step of an operation that has started.
-func stageText(record process.Record) string {
-	if record.Stage == "" {
-		return ""
-	}
-
-	parts := []string{"stage " + record.Stage}
-	if record.Step != "" {
-		parts = append(parts, "step "+record.Step)
-	}
-
-	return " (" + strings.Join(parts, ", ") + ")"
 }
 
 const (

@@ -28,14 +28,16 @@ func TestC5C10C12States(t *testing.T) {
 		changes []func(*process.Record)
 		want    map[string]any
 	}{
-		"Pending":   {"a pending operation is in progress", process.Pending, nil, map[string]any{"state": "in progress", "description": "Waiting to start."}},
-		"Running":   {"stage and step are shown", process.InProgress, []func(*process.Record){at("create_runtime", "Resolve_Target_Secret")}, map[string]any{"state": "in progress", "description": "Operation created (stage create_runtime, step Resolve_Target_Secret)"}},
-		"Retrying":  {"the current error is shown", process.InProgress, []func(*process.Record){at("s", "S"), problem("the Provisioner does not answer")}, map[string]any{"state": "in progress", "description": "Operation created (stage s, step S): the Provisioner does not answer"}},
-		"Succeeded": {"the result is shown", process.Succeeded, []func(*process.Record){description("Runtime is ready")}, map[string]any{"state": "succeeded", "description": "Runtime is ready"}},
-		"Silent":    {"a description is never empty", process.Succeeded, []func(*process.Record){description("")}, map[string]any{"state": "succeeded", "description": "The operation succeeded."}},
-		"Failed":    {"the reason of a failure is shown", process.Failed, []func(*process.Record){at("s", "S"), problem("quota exceeded")}, map[string]any{"state": "failed", "description": "quota exceeded (stage s, step S)"}},
-		"Long":      {"A26: descriptions have at most 255 characters", process.Failed, []func(*process.Record){problem(strings.Repeat("é", 300))}, map[string]any{"state": "failed", "description": strings.Repeat("é", 254) + "…"}},
-		"Canceled":  {"canceled is reported as failed", process.Canceled, nil, map[string]any{"state": "failed", "description": "The operation was canceled."}},
+		"Pending":    {"a pending operation is in progress", process.Pending, nil, map[string]any{"state": "in progress", "description": "Waiting to start."}},
+		"Running":    {"stage and step are for operators", process.InProgress, []func(*process.Record){at("create_runtime", "Resolve_Target_Secret")}, map[string]any{"state": "in progress", "description": "Creating the cluster"}},
+		"Retrying":   {"the current error is shown", process.InProgress, []func(*process.Record){at("s", "S"), problem("the Provisioner does not answer")}, map[string]any{"state": "in progress", "description": "Creating the cluster: delayed, retrying: the Provisioner does not answer"}},
+		"Succeeded":  {"the result is shown", process.Succeeded, []func(*process.Record){description("Runtime is ready")}, map[string]any{"state": "succeeded", "description": "Runtime is ready"}},
+		"Silent":     {"a description is never empty", process.Succeeded, []func(*process.Record){description("")}, map[string]any{"state": "succeeded", "description": "The operation succeeded."}},
+		"Failed":     {"the reason of a failure is shown", process.Failed, []func(*process.Record){at("s", "S"), problem("quota exceeded")}, map[string]any{"state": "failed", "description": "Creating the cluster failed: quota exceeded"}},
+		"Long":       {"A26: descriptions have at most 255 characters", process.Failed, []func(*process.Record){problem(strings.Repeat("é", 300))}, map[string]any{"state": "failed", "description": "Creating the cluster failed: " + strings.Repeat("é", 225) + "…"}},
+		"Connecting": {"a tenant's own cluster is not created", process.Failed, []func(*process.Record){at("post_actions", "Get_Kubeconfig"), problem("refused")}, map[string]any{"state": "failed", "description": "Connecting to the cluster failed: refused"}},
+		"Canceling":  {"a cancellation takes time", process.Canceling, nil, map[string]any{"state": "in progress", "description": "Creating the cluster: being canceled"}},
+		"Canceled":   {"canceled is reported as failed", process.Canceled, nil, map[string]any{"state": "failed", "description": "The operation was canceled."}},
 	}
 
 	b := newFixture(t)
@@ -60,14 +62,42 @@ func TestC5C10C12States(t *testing.T) {
 	}
 }
 
-func TestProgressNamesTheProblem(t *testing.T) {
+// TestProgressForUsers polls an operation whose kind took eight minutes for another instance.
+func TestProgressForUsers(t *testing.T) {
 	b := newFixture(t)
-	operation := b.want("an operation", b.put(instanceID, order()), 202).text("operation")
-	b.waiting(operation, "the cluster is being created, 40 %")
 
-	want := "Operation created (stage check_runtime, step Check_Runtime): the cluster is being created, 40 %"
-	if diff := cmp.Diff(want, b.poll(instanceID, operation).text("description")); diff != "" {
-		b.Errorf("description: -want +got\n%s", diff)
+	past := b.want("an operation", b.put("past", order()), 202).text("operation")
+
+	var began time.Time // both operations start at the same time
+	b.move(past, process.Succeeded, func(record *process.Record) {
+		began = record.StartedAt
+		record.FinishedAt = began.Add(8 * time.Minute)
+	})
+
+	operation := b.want("an operation", b.put(instanceID, order()), 202).text("operation")
+
+	for _, c := range []struct {
+		reason, progress string
+		age              time.Duration
+		want             string
+	}{
+		{"the past is not known yet", "Gardener is at 20%: Creating", time.Minute, "Creating the cluster: 20 %"},
+		{"the percentage and the rest of eight minutes", "Gardener is at 40%: Creating", 5 * time.Minute, "Creating the cluster: 40 %, about 3 minutes left"},
+		{"an error of the infrastructure makes the estimate wrong", "Gardener is at 40% and retries: no quota", 5 * time.Minute, "Creating the cluster: 40 %, delayed: no quota"},
+		{"without a percentage", "starting", 7 * time.Minute, "Creating the cluster: about a minute left"},
+		{"almost", "Gardener is at 90%: Creating", 7*time.Minute + time.Second, "Creating the cluster: 90 %, less than a minute left"},
+		{"longer than usual", "Gardener is at 95%: Creating", 9 * time.Minute, "Creating the cluster: 95 %"},
+	} {
+		b.waiting(operation, c.progress)
+		b.clock.SetTime(began.Add(c.age))
+
+		if diff := cmp.Diff(c.want, b.poll(instanceID, operation).text("description")); diff != "" {
+			b.Errorf("%s: -want +got\n%s", c.reason, diff)
+		}
+
+		if err := b.options.Estimator.Refresh(b.Context()); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

@@ -115,7 +115,7 @@ func TestC13F13AFailedUpdateChangesNothing(t *testing.T) {
 	b.move(failing, process.Failed, func(record *process.Record) { record.Problem.Message = "no quota" })
 
 	got := b.want("C13: reported to the platform", b.poll(instanceID, failing), 200)
-	want := map[string]any{"state": "failed", "description": "no quota", "instance_usable": true, "update_repeatable": true}
+	want := map[string]any{"state": "failed", "description": "Changing the cluster failed: no quota", "instance_usable": true, "update_repeatable": true}
 
 	if diff := cmp.Diff(want, got.Body); diff != "" {
 		b.Errorf("C13: -want +got\n%s", diff)

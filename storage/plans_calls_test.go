@@ -160,6 +160,11 @@ func (s stores) operationCalls() map[string]call {
 // engineCalls returns the calls that an engine makes periodically.
 func (s stores) engineCalls() map[string]call {
 	return map[string]call{
+		"instances.Durations": func(ctx context.Context) error {
+			_, err := s.instances.Durations(ctx)
+
+			return err
+		},
 		"operations.QueueDepths": func(ctx context.Context) error {
 			_, err := s.operations.QueueDepths(ctx)
 

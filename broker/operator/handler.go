@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/broker/estimate"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -88,6 +89,8 @@ type Options struct {
 	// RangesLeftOpen reports whether Gardener chooses the ranges of pods and services, so that they are not
 	// shown. Nil means that it does not.
 	RangesLeftOpen func() bool
+	// Estimator predicts the end of operations. Nil means no predictions.
+	Estimator *estimate.Estimator
 	// Catalog is shown with the error that keeps this replica from loading changed files.
 	Catalog *catalog.Catalog
 }

@@ -148,6 +148,7 @@ func (a *api) currentOperation(ctx context.Context, id string) (operatorapi.Oper
 	shown.Attempt = attempt(record, timeline)
 	shown.Why = why(record, timeline)
 	shown.System = a.system(record.Problem.Component)
+	shown.EstimatedEnd = a.Estimator.End(record.Kind, "", record.StartedAt)
 
 	return shown, nil
 }

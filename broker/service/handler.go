@@ -40,6 +40,7 @@ func brokerOptions(config Config, operators operator.Options) broker.Options {
 		Periods:         config.ExpirationPeriods,
 		AccountMovement: config.SubaccountMovementEnabled,
 		RangesLeftOpen:  operators.RangesLeftOpen,
+		Estimator:       operators.Estimator,
 		Otherwise:       operator.NewHandler(operators),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/broker"
+	"github.com/environment-broker/environment-broker/broker/estimate"
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/feed"
 	"github.com/environment-broker/environment-broker/broker/operator"
@@ -141,11 +142,13 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Periods: config.ExpirationPeriods, Recorder: recorder,
 		Wake: wake, Clock: clock.RealClock{},
 	}
+	estimator := estimate.New(stores.instances)
 	options := brokerOptions(config, operator.Options{
 		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings,
 		Recorder: recorder, Entries: stores.entries, Authorizer: s.Access.Authorizer, Clock: clock.RealClock{}, Log: s.Log,
 		Metrics: s.HTTP, Tracing: s.Tracing, Kubeconfigs: access,
 		OIDC: environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Wake: wake, Stages: stagesOf(processes), Systems: []*upstream.System{system}, Catalog: plans,
+		Estimator:      estimator,
 		RangesLeftOpen: func() bool { return follow.Kind() == provisionerclient.KindKyma },
 	})
 
@@ -155,6 +158,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		lifecycle.Part{Name: "feed", Run: follow.Run},
 		s.rotation(),
 		stores.operations.Retention(config.Engine.TimelineRetention, clock.RealClock{}, s.Log).Part(),
+		estimator.Part(clock.RealClock{}, s.Log),
 		expirer.Part(clock.RealClock{}, s.Log),
 		lifecycle.Periodic{
 			Name: "expiry of bindings", Every: expireEvery, Clock: clock.RealClock{}, Log: s.Log,

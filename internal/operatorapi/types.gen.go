@@ -176,8 +176,11 @@ type Operation struct {
 	CreatedAt time.Time `json:"createdAt"`
 
 	// Description A line for people.
-	Description string    `json:"description,omitempty,omitzero"`
-	FinishedAt  time.Time `json:"finishedAt,omitempty,omitzero"`
+	Description string `json:"description,omitempty,omitzero"`
+
+	// EstimatedEnd The expected end, from the durations of past operations of the kind. Only on GET /operations/{operation_id}, until the operation ends.
+	EstimatedEnd time.Time `json:"estimatedEnd,omitempty,omitzero"`
+	FinishedAt   time.Time `json:"finishedAt,omitempty,omitzero"`
 
 	// FinishedStages Stages that are done and never run again.
 	FinishedStages []string `json:"finishedStages,omitempty,omitzero"`

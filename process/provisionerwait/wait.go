@@ -80,7 +80,10 @@ func (w Waiter) Await(ctx context.Context, operation process.Operation[environme
 			cmp.Or(status.LastError.Message, status.Message, "no reason given")).
 			WithReason(status.LastError.Reason, cmp.Or(status.LastError.Component, failure.ComponentProvisioner))
 	default:
-		why := "the Provisioner is working on it: " + cmp.Or(status.LastError.Message, status.Message, string(status.State))
+		why := working + ": " + cmp.Or(status.Message, string(status.State))
+		if status.LastError.Message != "" {
+			why = working + ", " + delayed + ": " + status.LastError.Message
+		}
 
 		return process.Await(operation, why, w.Pace(operation.Elapsed()), w.Limit)
 	}

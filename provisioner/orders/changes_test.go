@@ -142,8 +142,11 @@ func TestNewReasonIsAChange(t *testing.T) {
 			{"it waits", "", "", "", time.Second, []string{}},
 			{"a problem has no reason", "odd", "", "", time.Second, []string{"one-0000 in progress"}},
 			{"the operation reports progress", "", "", "10 %", time.Second, []string{"one-0000 in progress"}},
-			{"progress within a minute of the last change", "", "", "11 %", 59 * time.Second, []string{}},
-			{"progress a minute after the last change", "", "", "20 %", time.Second, []string{"one-0000 in progress"}},
+			{"progress of a young operation is reported every second", "", "", "11 %", time.Second, []string{"one-0000 in progress"}},
+			{"progress within a second of the last change", "", "", "12 %", 999 * time.Millisecond, []string{}},
+			{"an hour later", "", "", "13 %", time.Hour, []string{"one-0000 in progress"}},
+			{"progress of an old operation is reported every minute", "", "", "14 %", 59 * time.Second, []string{}},
+			{"a minute after the last change", "", "", "20 %", time.Second, []string{"one-0000 in progress"}},
 			{"progress stays the same", "", "", "20 %", time.Hour, []string{}},
 		}
 

@@ -325,3 +325,45 @@ func TestNames(t *testing.T) {
 		}
 	})
 }
+
+func TestDurations(t *testing.T) {
+	each(t, func(s fixture) {
+		s.insert("retried", 3*time.Hour, func(*environment.Instance) {})
+
+		inTx(s.T, s.db, func(tx storage.Tx) {
+			if err := s.operations.Accept(s.Context(), tx, process.New{
+				ID: "retry", Kind: environment.KindProvision, InstanceID: "retried", PredecessorID: "first", At: began, Payload: json.RawMessage(`{}`),
+			}); err != nil {
+				s.Error(err)
+			}
+		})
+
+		for _, work := range storagetest.Claim(s, s.operations, process.Claim{
+			Owner: "replica", Limit: 9, Now: began, Until: began.Add(time.Hour),
+		}, environment.KindProvision) {
+			work.Record.State, work.Record.FinishedAt = process.Succeeded, began.Add(5*time.Minute)
+
+			if _, err := s.operations.Save(s.Context(), process.Progress{Record: work.Record, Release: true, Now: began}); err != nil {
+				s.Fatal(err)
+			}
+		}
+
+		durations, err := s.store.Durations(s.Context())
+		if err != nil {
+			s.Fatal(err)
+		}
+
+		// The removal of d failed, that of b is running, and the retry does not count.
+		want := []instances.Duration{
+			{Kind: "provision", PlanID: "plan"}, {Kind: "provision", PlanID: "plan-2"}, {Kind: "provision", PlanID: "plan"},
+			{Kind: "provision", PlanID: "plan"}, {Kind: "provision", PlanID: "plan", Took: 5 * time.Minute},
+		}
+		byPlan := cmpopts.SortSlices(func(one, other instances.Duration) bool {
+			return one.PlanID < other.PlanID || one.PlanID == other.PlanID && one.Took < other.Took
+		})
+
+		if diff := cmp.Diff(want, durations, byPlan); diff != "" {
+			s.Errorf("durations: -want +got\n%s", diff)
+		}
+	})
+}

@@ -27,7 +27,7 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (process.Reco
 // most frequent query of the broker, and therefore reads few columns of a single row by its key.
 func (s *Store) Polled(ctx context.Context, tx storage.Tx, id string) (process.Record, error) {
 	row, err := storage.Get[row](ctx, tx, `SELECT id, instance_id, kind, state, description, problem_message, progress, stage, step,
-		created_at FROM operations WHERE id = ?`, id)
+		created_at, started_at FROM operations WHERE id = ?`, id)
 	if err != nil {
 		return process.Record{}, fmt.Errorf("reading operation %s: %w", id, err)
 	}

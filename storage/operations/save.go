@@ -14,7 +14,7 @@ import (
 //
 // A canceling operation stays canceling until it ends, and then becomes canceled. An operation that was woken during its run
 // keeps the time of the wake-up as its next run. The change feed follows state_changed_at: it moves when the state, the problem
-// or the progress changes, but for progress alone at most once per progressInterval.
+// or the progress changes, but for progress alone not more often than progressInterval allows.
 const saveProgress = `UPDATE operations SET
 	state = CASE WHEN state <> 'canceling' THEN :state
 		WHEN :state IN ('succeeded', 'failed', 'canceled') THEN 'canceled' ELSE 'canceling' END,
@@ -44,13 +44,23 @@ type savedRow struct {
 	LeftOut     string `db:"left_out"`
 	// Release returns the lease. Otherwise lease_until keeps the value of the last renewal, which the run does not know.
 	Release bool `db:"release"`
-	// Lately is the time of the save minus progressInterval.
+	// Lately is the time of the save minus the result of progressInterval.
 	Lately storage.Time `db:"lately"`
 }
 
-// progressInterval is the shortest time between two changes in the feed for progress alone. A cluster reports a new percentage
-// every few seconds, and each change makes clients poll.
-const progressInterval = time.Minute
+// Changes of progress alone are progressShare of the operation's age apart in the feed, between minProgress and maxProgress. A
+// cluster reports another percentage every few seconds, and each change makes clients poll: 30 polls show a cluster's progress
+// whether it takes ten seconds or half an hour.
+const (
+	progressShare = 20
+	minProgress   = time.Second
+	maxProgress   = time.Minute
+)
+
+// progressInterval returns the shortest time between two changes in the feed for progress alone, for an operation of the age.
+func progressInterval(age time.Duration) time.Duration {
+	return min(max(age/progressShare, minProgress), maxProgress)
+}
 
 // saveAttempts bounds the attempts of a write that collides with a timeline entry of an operator's intervention: both computed
 // the same sequence number.
@@ -93,7 +103,7 @@ func (s *Store) saved(progress process.Progress) savedRow {
 		KeepPayload: progress.KeepPayload,
 		LeftOut:     progress.LeftOut,
 		Release:     progress.Release,
-		Lately:      storage.At(progress.Now.Add(-progressInterval)),
+		Lately:      storage.At(progress.Now.Add(-progressInterval(progress.Now.Sub(record.StartedAt)))),
 		row: row{
 			ID:               record.ID,
 			State:            string(record.State),

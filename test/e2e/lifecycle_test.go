@@ -2,7 +2,10 @@ package e2e
 
 import (
 	"encoding/base64"
+	"maps"
 	"net/http"
+	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -129,5 +132,31 @@ func TestIDOfDeletedInstanceIsReusable(t *testing.T) {
 		e.WantSucceeded("again")
 		e.Delete("again", harness.PlanTrial)
 		e.WantGone("again")
+	}
+}
+
+// TestProgressMoves polls a creation of some seconds, and expects that the percentage of the Provisioner moves in last_operation.
+func TestProgressMoves(t *testing.T) {
+	t.Parallel()
+
+	e := start(t, harness.SQLite, 4*time.Second)
+	e.Create("moving", harness.PlanAWS)
+
+	seen := map[string]bool{}
+
+	e.Until("the end of the creation", func() bool {
+		var last struct{ State, Description string }
+
+		e.decode(e.Send(http.MethodGet, harness.InstancePath("moving")+"/last_operation", nil, http.StatusOK).Raw, &last)
+
+		if found := regexp.MustCompile(`^Creating the cluster: ([1-9]\d*) %`).FindStringSubmatch(last.Description); found != nil {
+			seen[found[1]] = true
+		}
+
+		return last.State == "succeeded"
+	})
+
+	if len(seen) < 2 {
+		t.Errorf("the percentages above 0 were %v, want several", slices.Collect(maps.Keys(seen)))
 	}
 }

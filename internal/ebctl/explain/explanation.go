@@ -41,6 +41,8 @@ type Explanation struct {
 	// Advice lists the next actions, one sentence per element, the most likely action first.
 	Advice   []string                    `json:"advice,omitempty"`
 	Timeline []operatorapi.TimelineEntry `json:"timeline,omitempty"`
+	// EstimatedEnd is when the operation ends if it takes as long as past ones. It is zero if that is unknown.
+	EstimatedEnd time.Time `json:"estimatedEnd,omitzero"`
 	// TimelineRemovedAt is when retention removed the timeline. It is zero while the broker keeps the timeline.
 	TimelineRemovedAt time.Time `json:"timelineRemovedAt,omitzero"`
 }
@@ -92,6 +94,7 @@ func Of(operation operatorapi.Operation, now time.Time) Explanation {
 		SkippedSteps: operation.SkippedSteps,
 		Advice:       advice(operation, now),
 		Timeline:     operation.Timeline,
+		EstimatedEnd: operation.EstimatedEnd,
 
 		TimelineRemovedAt: operation.TimelineRemovedAt,
 	}

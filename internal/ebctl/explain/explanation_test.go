@@ -66,7 +66,7 @@ func TestOf(t *testing.T) {
 			}),
 			summary:   "The provision operation of instance i is waiting.",
 			why:       "the cluster is being created",
-			continues: "in 20s or on an event",
+			continues: "on an event, at the latest in 20s",
 			advice:    []string{"No action is needed. " + watch},
 		},
 		"Due": {
@@ -323,7 +323,7 @@ Stage      removed_stage
 Step       Wait, attempt 7
 Since      2026-05-01 10:04:22Z (38s)
 Reason     the cluster is being created
-Continues  in 2s or on an event
+Continues  on an event, at the latest in 2s
 Skipped    One, Two
 Accepted   2026-05-01 10:00:00Z (5m00s ago)
 

@@ -64,6 +64,10 @@ func (e Explanation) fields() output.Fields {
 		add("Continues", "%s", e.Continues())
 	}
 
+	if left := e.EstimatedEnd.Sub(e.At); left > 0 {
+		add("Left", "about %s, as past operations took", output.Duration(left))
+	}
+
 	add("Problem", "%s", ProblemText(e.Problem))
 	add("System", "%s", e.SystemText())
 	add("Skipped", "%s", strings.Join(e.SkippedSteps, ", "))
@@ -93,7 +97,7 @@ func (p Place) StepText() string {
 	return fmt.Sprintf("%s, attempt %d", p.Step, p.Attempt)
 }
 
-// Continues returns when a waiting operation continues, such as "in 2s or on an event". It returns an empty text if the operation does not
+// Continues returns when a waiting operation continues, such as "in 2s" or "on an event, at the latest in 10m". It returns an empty text if the operation does not
 // wait, or if its wait has no time.
 func (e Explanation) Continues() string {
 	if e.Wait == nil || e.Wait.Until.IsZero() {
@@ -105,8 +109,8 @@ func (e Explanation) Continues() string {
 		text = "in " + output.Duration(remaining)
 	}
 
-	if e.Wait.Event != "" {
-		text += " or on an event"
+	if e.Wait.Event != "" && text != "now" {
+		text = "on an event, at the latest " + text
 	}
 
 	if unavailable(e.System) {

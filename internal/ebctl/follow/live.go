@@ -69,7 +69,7 @@ func frame(moment Moment) []string {
 
 	if moment.Operation.ID != "" {
 		lines = []string{output.Line(fmt.Sprintf("%s of instance %s: %s, %s",
-			explained.Kind, explained.InstanceID, explained.State, output.Duration(explained.Elapsed())))}
+			explained.Kind, explained.InstanceID, explained.State, output.Duration(explained.Elapsed())) + left(explained))}
 	}
 
 	for _, stage := range moment.Operation.Stages {
@@ -85,6 +85,15 @@ func frame(moment Moment) []string {
 	}
 
 	return lines
+}
+
+// left returns the expected time to the end of the operation, or "" if it is unknown or has passed.
+func left(explained explain.Explanation) string {
+	if left := explained.EstimatedEnd.Sub(explained.At); left > 0 {
+		return ", about " + output.Duration(left) + " left"
+	}
+
+	return ""
 }
 
 // stageLines returns the line of a stage. The current stage adds its step and age, and a second line for the wait or problem.

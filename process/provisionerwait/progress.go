@@ -1,0 +1,36 @@
+package provisionerwait
+
+import "regexp"
+
+// The texts of our Provisioner about a Shoot, see package provisioner/gardener. The Provisioner's API has no field for the percentage,
+// because the Kyma Provisioner rejects queries of unknown fields.
+var (
+	percentage = regexp.MustCompile(`Gardener is at (\d{1,3})%`)
+	// trouble matches the errors of the infrastructure during which Gardener continues.
+	trouble = regexp.MustCompile(`(?:and retries|earlier problems|is asked to retry|` + delayed + `): (.+)`)
+)
+
+const (
+	working = "the Provisioner is working on it"
+	delayed = "delayed by an error"
+)
+
+// Summary returns the part of Record.Progress that a user of a marketplace understands: the percentage, and the errors of the
+// infrastructure. It returns "" if the text has neither, as with the Kyma Provisioner.
+func Summary(progress string) string {
+	var summary string
+
+	if found := percentage.FindStringSubmatch(progress); found != nil {
+		summary = found[1] + " %"
+	}
+
+	if found := trouble.FindStringSubmatch(progress); found != nil {
+		if summary != "" {
+			summary += ", "
+		}
+
+		summary += "delayed: " + found[1]
+	}
+
+	return summary
+}

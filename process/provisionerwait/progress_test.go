@@ -1,0 +1,33 @@
+package provisionerwait_test
+
+import (
+	"testing"
+
+	"github.com/environment-broker/environment-broker/process/provisionerwait"
+)
+
+func TestSummary(t *testing.T) {
+	const working = "the Provisioner is working on it: Operation in progress. Stage WaitingForClusterCreation: "
+
+	cases := map[string]struct{ reason, progress, want string }{
+		"percentage": {"users see how far it is", working + "Gardener is at 40%: Creating infrastructure", "40 %"},
+		"start":      {"0 % is a percentage", working + "Gardener is at 0%: Cluster is scheduled", "0 %"},
+		"retries": {
+			"an error of the infrastructure explains a delay", working + "Gardener is at 20% and retries: no quota [ERR_QUOTA]",
+			"20 %, delayed: no quota [ERR_QUOTA]",
+		},
+		"earlier": {"earlier errors may still delay it", working + "Gardener is at 20%: Busy; earlier problems: no quota", "20 %, delayed: no quota"},
+		"stopped": {"a stopped Gardener has no percentage", working + "Gardener stopped and is asked to retry: no quota", "delayed: no quota"},
+		"error":   {"errors of the Provisioner are for users", "the Provisioner is working on it, delayed by an error: no answer", "delayed: no answer"},
+		"waiting": {"internal waits are for operators", working + "Gardener has not started to reconcile the cluster yet", ""},
+		"busy":    {"internal waits are for operators", "many operations poll the Provisioner, this one waits for its turn", ""},
+		"Kyma":    {"Kyma Provisioner reports no percentage", "the Provisioner is working on it: Operation in progress", ""},
+		"nothing": {"the first poll is still ahead", "", ""},
+	}
+
+	for name, c := range cases {
+		if got := provisionerwait.Summary(c.progress); got != c.want {
+			t.Errorf("%s: %s: got %q, want %q", name, c.reason, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package instances
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// recentOperations bounds the rows that Durations reads, whatever their state.
+const recentOperations = 1000
+
+// Duration is the time that an operation took from its first claim to its success. PlanID is the present plan of the instance,
+// empty if the instance is gone.
+type Duration struct {
+	Kind, PlanID string
+	Took         time.Duration
+}
+
+// Durations returns the durations of the operations that succeeded, newest first. It looks at the newest operations only, by the
+// index of their acceptance. Retries are left out, because they do not repeat finished stages.
+func (s *Store) Durations(ctx context.Context) ([]Duration, error) {
+	rows, err := storage.Select[struct {
+		Kind       string       `db:"kind"`
+		PlanID     string       `db:"plan_id"`
+		StartedAt  storage.Time `db:"started_at"`
+		FinishedAt storage.Time `db:"finished_at"`
+	}](ctx, s.db.Reader(), `SELECT recent.kind, recent.started_at, recent.finished_at,
+		COALESCE((SELECT plan_id FROM instances WHERE instances.id = recent.instance_id), '') AS plan_id
+		FROM (SELECT kind, instance_id, state, predecessor_id, created_at, started_at, finished_at FROM operations
+			ORDER BY created_at DESC, id DESC LIMIT ?) AS recent
+		WHERE recent.state = 'succeeded' AND recent.predecessor_id = '' AND recent.started_at IS NOT NULL
+		ORDER BY recent.created_at DESC`, recentOperations)
+	if err != nil {
+		return nil, fmt.Errorf("reading the durations of operations: %w", err)
+	}
+
+	durations := make([]Duration, 0, len(rows))
+	for _, row := range rows {
+		durations = append(durations, Duration{row.Kind, row.PlanID, row.FinishedAt.Sub(row.StartedAt.Time)})
+	}
+
+	return durations, nil
+}
