@@ -37,6 +37,7 @@ func run() int {
 		Environment:  os.Getenv,
 		Terminal:     terminal,
 		Interactive:  func() bool { return term.IsTerminal(int(os.Stdin.Fd())) },
+		ReadPassword: readPassword,
 		Clock:        clock.RealClock{},
 		NewID:        uuid.NewString,
 		PollInterval: time.Second,
@@ -54,4 +55,11 @@ func terminal() (follow.Size, bool) {
 	width, height, err := term.GetSize(int(os.Stderr.Fd()))
 
 	return follow.Size{Width: width, Height: height}, err == nil
+}
+
+// readPassword reads a line from standard input without showing it.
+func readPassword() (string, error) {
+	password, err := term.ReadPassword(int(os.Stdin.Fd()))
+
+	return string(password), err
 }

@@ -23,7 +23,9 @@ type App struct {
 	Terminal func() (follow.Size, bool)
 	// Interactive reports whether In is a terminal, so that a user can answer questions.
 	Interactive func() bool
-	Clock       follow.Clock
+	// ReadPassword reads a line from In, which is a terminal, without showing it.
+	ReadPassword func() (string, error)
+	Clock        follow.Clock
 	// NewID returns a new UUID for an instance, a binding or a request.
 	NewID func() string
 	// PollInterval is the minimum time between two polls of an operation.
@@ -63,7 +65,9 @@ type session struct {
 
 	flags      Settings
 	configFile string
-	format     output.Format
+	// contextName is the flag --context.
+	contextName string
+	format      output.Format
 	// yes is the flag --yes of the command that runs.
 	yes     bool
 	timeout time.Duration
@@ -75,11 +79,21 @@ func (s *session) client() (*brokerclient.Client, error) {
 		return nil, usage("--timeout must be positive")
 	}
 
-	resolved, err := Resolve(Sources{Flags: s.flags, ConfigFile: s.configFile, Environment: s.Environment})
+	resolved, err := Resolve(s.sources())
 	if err != nil {
 		return nil, &usageError{cause: err}
 	}
 
+	return s.clientOf(resolved), nil
+}
+
+// sources returns the sources of the settings.
+func (s *session) sources() Sources {
+	return Sources{Flags: s.flags, ConfigFile: s.configFile, Context: s.contextName, Environment: s.Environment}
+}
+
+// clientOf returns a client with the settings.
+func (s *session) clientOf(resolved Settings) *brokerclient.Client {
 	return brokerclient.New(brokerclient.Config{
 		Address:   resolved.Address,
 		Username:  resolved.Username,
@@ -88,7 +102,7 @@ func (s *session) client() (*brokerclient.Client, error) {
 		Timeout:   s.timeout,
 		UserAgent: "ebctl/" + s.Version,
 		NewID:     s.NewID,
-	}), nil
+	})
 }
 
 // print writes a result in the selected format.

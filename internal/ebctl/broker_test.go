@@ -66,6 +66,9 @@ func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 	broker.routes.HandleFunc("GET /runtimes/{id}/bindings", broker.listBindings)
 	broker.routes.HandleFunc("POST /runtimes/{id}/adminkubeconfig", broker.adminKubeconfig)
 	broker.routes.HandleFunc("PUT /expire/service_instance/{id}", broker.expire)
+	broker.routes.HandleFunc("GET /catalog", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, operatorapi.Catalog{ETag: "1", Plans: []string{"aws", "trial"}, Problem: scenario.CatalogProblem})
+	})
 	broker.routes.HandleFunc("GET /audit", broker.listAudit)
 	broker.routes.HandleFunc("GET /audit/{id}", broker.auditEntry)
 	broker.routes.HandleFunc("GET /operations", broker.listOperations)

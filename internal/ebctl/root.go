@@ -18,8 +18,8 @@ import (
 const rootHelp = `ebctl creates, shows and deletes service instances, and follows their operations.
 
 It reads the broker's address and the credentials from flags, then from EBCTL_ADDRESS, EBCTL_USERNAME, EBCTL_PASSWORD and
-EBCTL_TOKEN, then from the file $XDG_CONFIG_HOME/ebctl/config.yaml (fields address, username, password, token). A token replaces
-user and password. Prefer variables or the file for password and token: process lists show flags.
+EBCTL_TOKEN, then from the file $XDG_CONFIG_HOME/ebctl/config.yaml (fields address, username, password, token), to which 'ebctl login' adds
+contexts. A token replaces user and password. Prefer variables or the file for password and token: process lists show flags.
 
 Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 conflict, 5 wait timed out, 6 operation failed.`
 
@@ -31,6 +31,12 @@ func newRootCommand(session *session) *cobra.Command {
 	session.format = output.Table
 
 	root := group("ebctl", "Operate an environment broker",
+		newLoginCommand(session),
+		group("context", "Show, select and remove stored addresses and credentials",
+			newContextListCommand(session),
+			newContextUseCommand(session),
+			newContextDeleteCommand(session),
+		),
 		newCatalogCommand(session),
 		group("instance", "Create, show, change and delete service instances",
 			newInstanceCreateCommand(session),
@@ -81,10 +87,12 @@ func newRootCommand(session *session) *cobra.Command {
 	flags.StringVar((*string)(&session.flags.Password), "password", "", "the user's password ("+PasswordVariable+")")
 	flags.StringVar((*string)(&session.flags.Token), "token", "", "a token instead of user and password ("+TokenVariable+")")
 	flags.StringVar(&session.configFile, "config", "", "the configuration file ("+ConfigVariable+")")
-	flags.VarP(&session.format, "output", "o", "output format: table, json or yaml")
+	flags.StringVar(&session.contextName, "context", "", "the context of the configuration file ("+ContextVariable+"; default the current one)")
+	flags.VarP(&session.format, "output", "o", "output format: table, wide, name, json, yaml, jsonpath=EXPRESSION or go-template=TEMPLATE")
 	flags.DurationVar(&session.timeout, "timeout", defaultTimeout, "maximum duration of each request")
 
 	complete(root, "output", output.Formats()...)
+	completeBy(root, "context", session.completeContext)
 
 	// Cobra's own completion command would accept unknown shells and print its help.
 	root.InitDefaultCompletionCmd()

@@ -31,6 +31,8 @@ type scenario struct {
 	Update      string `json:"update"`
 	Expire      string `json:"expire"`
 	Deprovision string `json:"deprovision"`
+	// CatalogProblem is the error in the catalog's files, if it has a message.
+	CatalogProblem operatorapi.CatalogProblem `json:"catalogProblem"`
 	// Kubeconfig is the admin kubeconfig of all runtimes.
 	Kubeconfig operatorapi.AdminKubeconfig `json:"kubeconfig"`
 	// Interventions lists the allowed interventions. The response to all others is 409.

@@ -4,14 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
@@ -26,17 +21,17 @@ const (
 	PasswordVariable = "EBCTL_PASSWORD"
 	TokenVariable    = "EBCTL_TOKEN" //nolint:gosec // the name of a variable, not a token
 	ConfigVariable   = "EBCTL_CONFIG"
+	ContextVariable  = "EBCTL_CONTEXT"
 )
 
-// Settings are the address of a broker and the credentials of a user. Empty fields are unset. The JSON names are the fields of the
-// configuration file.
+// Settings are the address of a broker and the credentials of a user. Empty fields are unset.
 type Settings struct {
 	// Address is the broker's URL without a trailing slash.
-	Address  string        `json:"address"`
-	Username string        `json:"username"`
-	Password secret.String `json:"password"`
+	Address  string
+	Username string
+	Password secret.String
 	// Token is a token of an OpenID Connect issuer. It replaces user and password.
-	Token secret.String `json:"token"`
+	Token secret.String
 }
 
 // Sources are the sources of settings, in order of precedence: flags, environment, file.
@@ -44,6 +39,8 @@ type Sources struct {
 	Flags Settings
 	// ConfigFile is the value of the flag --config, or empty.
 	ConfigFile string
+	// Context is the value of the flag --context, or empty.
+	Context string
 	// Environment returns the value of an environment variable, or an empty text.
 	Environment func(name string) string
 }
@@ -58,7 +55,12 @@ func Resolve(sources Sources) (Settings, error) {
 		Token:    secret.String(sources.Environment(TokenVariable)),
 	}
 
-	file, err := sources.file()
+	configuration, err := sources.configuration()
+	if err != nil {
+		return Settings{}, err
+	}
+
+	file, err := configuration.settings(cmp.Or(sources.Context, sources.Environment(ContextVariable)))
 	if err != nil {
 		return Settings{}, err
 	}
@@ -113,57 +115,4 @@ func checkAddress(address string) error {
 	}
 
 	return nil
-}
-
-// file reads the configuration file. A file named by the flag or the variable must exist; the default file need not.
-func (s Sources) file() (Settings, error) {
-	if named := cmp.Or(s.ConfigFile, s.Environment(ConfigVariable)); named != "" {
-		return readFile(named)
-	}
-
-	path := s.defaultFile()
-	if path == "" {
-		return Settings{}, nil
-	}
-
-	settings, err := readFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Settings{}, nil
-	}
-
-	return settings, err
-}
-
-// defaultFile returns the path of the default file according to the XDG Base Directory Specification, or an empty path for a user without
-// a home directory.
-func (s Sources) defaultFile() string {
-	const (
-		folder = "ebctl"
-		name   = "config.yaml"
-	)
-
-	if configuration := s.Environment("XDG_CONFIG_HOME"); configuration != "" {
-		return filepath.Join(configuration, folder, name)
-	}
-
-	if home := s.Environment("HOME"); home != "" {
-		return filepath.Join(home, ".config", folder, name)
-	}
-
-	return ""
-}
-
-// readFile reads a configuration file. Unknown fields are an error, because they are usually misspelled.
-func readFile(path string) (Settings, error) {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return Settings{}, fmt.Errorf("reading the configuration file: %w", err)
-	}
-
-	var settings Settings
-	if err := yaml.UnmarshalStrict(content, &settings); err != nil {
-		return Settings{}, fmt.Errorf("reading the configuration file %s: %w", path, err)
-	}
-
-	return settings, nil
 }

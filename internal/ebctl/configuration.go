@@ -1,0 +1,166 @@
+package ebctl
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/suggestion"
+)
+
+// configuration is the content of the configuration file: one broker, or several in contexts.
+type configuration struct {
+	// entry is used if no context is selected.
+	entry `json:",inline"`
+
+	// Context is the name of the selected context, or empty.
+	Context string `json:"context,omitempty"`
+	// Contexts are the brokers by the names of their contexts.
+	Contexts map[string]entry `json:"contexts,omitempty"`
+}
+
+// entry is the address of a broker and the credentials of a user, as the file has them. The file is the only place to which ebctl writes
+// secrets.
+type entry struct {
+	Address  string        `json:"address,omitempty"`
+	Username string        `json:"username,omitempty"`
+	Password secret.Stored `json:"password,omitempty"`
+	Token    secret.Stored `json:"token,omitempty"`
+}
+
+// settings returns the settings of the context with the name. Without a name, it returns those of the selected context, or those outside of
+// contexts. An unknown context is an error.
+func (c configuration) settings(name string) (Settings, error) {
+	found := c.entry
+
+	if name = cmp.Or(name, c.Context); name != "" {
+		var known bool
+		if found, known = c.Contexts[name]; !known {
+			return Settings{}, c.unknown(name)
+		}
+	}
+
+	return Settings{
+		Address: found.Address, Username: found.Username, Password: found.Password.Reveal(), Token: found.Token.Reveal(),
+	}, nil
+}
+
+// names returns the names of the contexts in alphabetical order.
+func (c configuration) names() []string { return slices.Sorted(maps.Keys(c.Contexts)) }
+
+// unknown returns the error of a context that does not exist.
+func (c configuration) unknown(name string) error {
+	if len(c.Contexts) == 0 {
+		return fmt.Errorf("context %q does not exist; 'ebctl login' creates contexts", name)
+	}
+
+	return fmt.Errorf("context %q does not exist; the configuration file has %s%s",
+		name, strings.Join(c.names(), ", "), suggestion.For(name, c.names()))
+}
+
+// configuration reads the configuration file. A file named by the flag or the variable must exist; the default file need not.
+func (s Sources) configuration() (configuration, error) {
+	path, named := s.file()
+	if path == "" {
+		return configuration{}, nil
+	}
+
+	read, err := readConfiguration(path)
+	if !named && errors.Is(err, fs.ErrNotExist) {
+		return configuration{}, nil
+	}
+
+	return read, err
+}
+
+// file returns the path of the configuration file, and whether the flag or the variable names it.
+func (s Sources) file() (path string, named bool) {
+	if named := cmp.Or(s.ConfigFile, s.Environment(ConfigVariable)); named != "" {
+		return named, true
+	}
+
+	return s.defaultFile(), false
+}
+
+// defaultFile returns the path of the default file according to the XDG Base Directory Specification, or an empty path for a user without
+// a home directory.
+func (s Sources) defaultFile() string {
+	const (
+		folder = "ebctl"
+		name   = "config.yaml"
+	)
+
+	if configuration := s.Environment("XDG_CONFIG_HOME"); configuration != "" {
+		return filepath.Join(configuration, folder, name)
+	}
+
+	if home := s.Environment("HOME"); home != "" {
+		return filepath.Join(home, ".config", folder, name)
+	}
+
+	return ""
+}
+
+// readConfiguration reads a configuration file. Unknown fields are an error, because they are usually misspelled.
+func readConfiguration(path string) (configuration, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return configuration{}, fmt.Errorf("reading the configuration file: %w", err)
+	}
+
+	var read configuration
+	if err := yaml.UnmarshalStrict(content, &read); err != nil {
+		return configuration{}, fmt.Errorf("reading the configuration file %s: %w", path, err)
+	}
+
+	return read, nil
+}
+
+// change reads the configuration file, applies the change, and replaces the file. Only its owner can read the new file. A missing file counts
+// as empty. Comments in the file are lost.
+func (s Sources) change(apply func(*configuration) error) error {
+	path, _ := s.file()
+	if path == "" {
+		return errors.New("the configuration file has no place: set HOME, XDG_CONFIG_HOME or " + ConfigVariable)
+	}
+
+	changed, err := readConfiguration(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+
+	if err := apply(&changed); err != nil {
+		return err
+	}
+
+	encoded, err := yaml.Marshal(changed)
+	if err != nil {
+		return fmt.Errorf("encoding the configuration file: %w", err)
+	}
+
+	const ownerOnly = 0o700
+	if err := os.MkdirAll(filepath.Dir(path), ownerOnly); err != nil {
+		return fmt.Errorf("writing the configuration file: %w", err)
+	}
+
+	// A rename replaces the file as a whole, also if the process is killed.
+	next := path + ".new"
+	if err := writePrivate(next, string(encoded)); err != nil {
+		return fmt.Errorf("writing the configuration file: %w", err)
+	}
+
+	if err := os.Rename(next, path); err != nil {
+		return fmt.Errorf("writing the configuration file: %w", err)
+	}
+
+	return nil
+}

@@ -1,0 +1,227 @@
+package ebctl
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/secret"
+)
+
+// newLoginCommand stores the address of a broker and the credentials of a user as a context, after the broker has accepted them.
+func newLoginCommand(session *session) *cobra.Command {
+	var name string
+
+	command := &cobra.Command{
+		Use:   "login ADDRESS",
+		Short: "Check credentials and store them as a context",
+		Long: "Check the credentials of a user and store them, with the address, as a context in the configuration file, which only its owner can read.\n\n" +
+			"Without --password or --token, the password is asked for, or read as a line from standard input that is no terminal. " +
+			"The context becomes the current one.",
+		Example: "  ebctl login broker.example.com --username jane\n" +
+			"  ebctl login 127.0.0.1:8080 --username sandbox --name sandbox < password.txt",
+		Args: arguments("ADDRESS"),
+		RunE: func(command *cobra.Command, args []string) error {
+			session.flags.Address = args[0]
+
+			return session.login(command.Context(), name)
+		},
+	}
+
+	command.Flags().StringVar(&name, "name", "", "the name of the context; by default the host of the address")
+
+	return command
+}
+
+// login asks for missing credentials, checks them, and stores the context.
+func (s *session) login(ctx context.Context, name string) error {
+	wanted := s.flags
+	wanted.Address = strings.TrimRight(withScheme(wanted.Address), "/")
+
+	if err := checkAddress(wanted.Address); err != nil {
+		return &usageError{cause: err}
+	}
+
+	wanted.Username = cmp.Or(wanted.Username, s.Environment(UsernameVariable))
+	wanted.Password = cmp.Or(wanted.Password, secret.String(s.Environment(PasswordVariable)))
+	wanted.Token = cmp.Or(wanted.Token, secret.String(s.Environment(TokenVariable)))
+
+	if wanted.Token == "" && wanted.Username == "" {
+		return usage("give --username or --token")
+	}
+
+	if wanted.Token == "" && wanted.Password == "" {
+		password, err := s.askPassword(wanted)
+		if err != nil {
+			return err
+		}
+
+		wanted.Password = password
+	}
+
+	if err := authenticate(ctx, s.clientOf(wanted)); err != nil {
+		return fmt.Errorf("logging in at %s: %w", wanted.Address, err)
+	}
+
+	if name == "" {
+		if parsed, err := url.Parse(wanted.Address); err == nil {
+			name = parsed.Host
+		}
+	}
+
+	err := s.sources().change(func(c *configuration) error {
+		if c.Contexts == nil {
+			c.Contexts = map[string]entry{}
+		}
+
+		c.Context = name
+		c.Contexts[name] = entry{
+			Address: wanted.Address, Username: wanted.Username,
+			Password: secret.Stored(wanted.Password.Reveal()), Token: secret.Stored(wanted.Token.Reveal()),
+		}
+
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+
+	fmt.Fprintf(s.Err, "Logged in at %s as context %s\n", wanted.Address, name)
+
+	return nil
+}
+
+// askPassword reads the password from a terminal without showing it, or as the first line of standard input.
+func (s *session) askPassword(wanted Settings) (secret.String, error) {
+	if s.Interactive() {
+		fmt.Fprintf(s.Err, "Password of %s at %s: ", wanted.Username, wanted.Address)
+
+		password, err := s.ReadPassword()
+
+		fmt.Fprintln(s.Err)
+
+		if err != nil {
+			return "", fmt.Errorf("reading the password: %w", err)
+		}
+
+		return secret.String(password), nil
+	}
+
+	line, _ := bufio.NewReader(s.In).ReadString('\n') // a missing line break is no error
+	if line = strings.TrimRight(line, "\r\n"); line == "" {
+		return "", errors.New("standard input has no password: give it there, or with --password or --token")
+	}
+
+	return secret.String(line), nil
+}
+
+// authenticate reports whether the broker accepts the credentials. A user without the role of a request is authenticated too.
+func authenticate(ctx context.Context, client *brokerclient.Client) error {
+	_, err := client.GetCatalog(ctx)
+	if answered(http.StatusForbidden)(err) {
+		return nil
+	}
+
+	return err
+}
+
+// newContextListCommand lists the contexts without their secrets.
+func newContextListCommand(session *session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the contexts in the configuration file",
+		Args:  arguments(),
+		RunE: func(*cobra.Command, []string) error {
+			stored, err := session.sources().configuration()
+			if err != nil {
+				return &usageError{cause: err}
+			}
+
+			type shownContext struct {
+				Name     string `json:"name"`
+				Current  bool   `json:"current"`
+				Address  string `json:"address"`
+				Username string `json:"username,omitempty"`
+			}
+
+			var (
+				shown = []shownContext{}
+				rows  = output.Rows{
+					Head: []string{"CURRENT", "NAME", "ADDRESS", "USER"}, IDs: stored.names(),
+					None: "No contexts found. 'ebctl login' creates one.",
+				}
+				current = cmp.Or(session.contextName, session.Environment(ContextVariable), stored.Context)
+			)
+
+			for _, name := range stored.names() {
+				found, mark := stored.Contexts[name], ""
+				if name == current {
+					mark = "*"
+				}
+
+				shown = append(shown, shownContext{Name: name, Current: name == current, Address: found.Address, Username: found.Username})
+				rows.Rows = append(rows.Rows, []string{mark, name, found.Address, found.Username})
+			}
+
+			return session.print(shown, rows)
+		},
+	}
+}
+
+// newContextUseCommand selects a context for the following commands.
+func newContextUseCommand(session *session) *cobra.Command {
+	return newContextChangeCommand(session, "use", "Select the context of the following commands", func(c *configuration, name string) {
+		c.Context = name
+	})
+}
+
+// newContextDeleteCommand removes a context with its credentials. The credentials stay valid.
+func newContextDeleteCommand(session *session) *cobra.Command {
+	return newContextChangeCommand(session, "delete", "Remove a context with its credentials", func(c *configuration, name string) {
+		delete(c.Contexts, name)
+
+		if c.Context == name {
+			c.Context = ""
+		}
+	})
+}
+
+// newContextChangeCommand returns a command that changes the configuration file for an existing context.
+func newContextChangeCommand(session *session, verb, short string, apply func(c *configuration, name string)) *cobra.Command {
+	return &cobra.Command{
+		Use:               verb + " NAME",
+		Short:             short,
+		Args:              arguments("NAME"),
+		ValidArgsFunction: session.completeContext,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return session.sources().change(func(c *configuration) error {
+				if _, known := c.Contexts[args[0]]; !known {
+					return &usageError{cause: c.unknown(args[0])}
+				}
+
+				apply(c, args[0])
+
+				return nil
+			})
+		},
+	}
+}
+
+// completeContext returns the names of the contexts for shell completion.
+func (s *session) completeContext(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	stored, err := s.sources().configuration()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+
+	return stored.names(), cobra.ShellCompDirectiveNoFileComp
+}
