@@ -20,6 +20,8 @@ const (
 // Descriptions that platforms show to users. Clients of the protocol show at most 255 characters. A description
 // names the problem and, if the user can act, the remedy.
 const (
+	textShortBody       = "The body ended early or is malformed. Send the request again."
+	textSlowBody        = "The body did not arrive in time. Send the request again."
 	textGone            = "The instance does not exist any more."
 	textNoInstance      = "The instance does not exist."
 	textNotReady        = "The instance is not ready: its creation has not succeeded."

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"net/url"
+	"os"
 	"reflect"
 	"strings"
 	"unicode"
@@ -189,7 +191,7 @@ func readBody(r *http.Request) (*body, error) {
 
 	content, err := io.ReadAll(r.Body)
 	if err != nil {
-		return nil, fmt.Errorf("reading the body: %w", err)
+		return nil, unreadableBody(err)
 	}
 
 	object := &body{}
@@ -198,6 +200,24 @@ func readBody(r *http.Request) (*body, error) {
 	}
 
 	return object, nil
+}
+
+// unreadableBody returns the error for a body that did not arrive: 413 beyond the limit, 408 if the client stopped
+// sending, and 400 for a body that is shorter than declared or has a malformed chunk. The cause is a network error of
+// the client, so it must not reach RefusalOf, which would take it for an error of the database.
+func unreadableBody(cause error) error {
+	if _, ok := errors.AsType[*http.MaxBytesError](cause); ok {
+		return cause
+	}
+
+	refusal := httpserver.Refuse(http.StatusBadRequest, textShortBody)
+	if errors.Is(cause, os.ErrDeadlineExceeded) {
+		refusal = httpserver.Refuse(http.StatusRequestTimeout, textSlowBody)
+	}
+
+	refusal.Cause = cause
+
+	return refusal
 }
 
 // text returns a string, empty if the field is absent or null.
@@ -216,6 +236,16 @@ func (b *body) label(field string) string {
 	text := b.text(field)
 	if !printable(text) || utf8.RuneCountInString(text) > longestLabel {
 		b.refuse(field, fmt.Sprintf("must have at most %d characters and no control characters.", longestLabel))
+	}
+
+	return text
+}
+
+// optional returns a string, empty if the field is absent or null, and rejects an empty one.
+func (b *body) optional(field string) string {
+	text := b.text(field)
+	if text == "" && b.fields[field] != nil && string(b.fields[field]) != "null" {
+		b.refuse(field, "must not be empty.")
 	}
 
 	return text

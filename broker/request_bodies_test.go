@@ -1,10 +1,20 @@
 package broker_test
 
 import (
+	"bufio"
+	"encoding/base64"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/broker"
 )
 
 func TestA9UnknownFieldsAreIgnored(t *testing.T) {
@@ -78,4 +88,97 @@ func TestLimitOfBodies(t *testing.T) {
 	}
 
 	b.want("a shorter body", b.put(instanceID, strings.Replace(filled, strings.Repeat("x", 1<<10), "", 1)), 202)
+}
+
+// TestBodiesThatDoNotArrive sends requests over plain connections, because HTTP clients send only complete ones.
+func TestBodiesThatDoNotArrive(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		header string
+		body   string
+		status int
+	}{
+		"Short":    {"F5: shorter than declared", "Content-Length: 100", `{"service_id":`, 400},
+		"BadChunk": {"F5: a malformed chunk", "Transfer-Encoding: chunked", "nonsense\r\n", 400},
+	}
+
+	b := newFixture(t)
+
+	for name, test := range cases {
+		got := b.sendRaw(test.header, test.body)
+		if got.StatusCode != test.status {
+			b.Errorf("%s: %s: want %d, got %s", name, test.reason, test.status, got.Status)
+		}
+	}
+
+	for _, entry := range b.log.AllEntries() {
+		if entry.Level <= logrus.ErrorLevel {
+			b.Errorf("a fault of the client is logged as an error: %s %v", entry.Message, entry.Data)
+		}
+	}
+}
+
+// TestStalledBody stops in the middle of a body, with a server that waits for 100 ms.
+func TestStalledBody(t *testing.T) {
+	b := newFixture(t)
+
+	server := httptest.NewUnstartedServer(broker.NewHandler(b.options))
+	server.Config.ReadTimeout = 100 * time.Millisecond
+	server.Start()
+	t.Cleanup(server.Close)
+
+	b.address = server.URL
+
+	if got := b.sendStalled("Content-Length: 100", "{"); got.StatusCode != http.StatusRequestTimeout {
+		b.Errorf("F5: want 408, got %s", got.Status)
+	}
+}
+
+// sendRaw sends an order with the header and the body, and then closes the sending side of the connection.
+func (b *fixture) sendRaw(header, body string) *http.Response {
+	b.Helper()
+
+	return b.sendOver(header, body, (*net.TCPConn).CloseWrite)
+}
+
+// sendStalled sends an order with the header and a part of the body, and keeps the connection open.
+func (b *fixture) sendStalled(header, body string) *http.Response {
+	b.Helper()
+
+	return b.sendOver(header, body, func(*net.TCPConn) error { return nil })
+}
+
+func (b *fixture) sendOver(header, body string, end func(*net.TCPConn) error) *http.Response {
+	b.Helper()
+
+	dialed, err := (&net.Dialer{}).DialContext(b.Context(), "tcp", strings.TrimPrefix(b.address, "http://"))
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	b.Cleanup(func() { _ = dialed.Close() })
+
+	request := "PUT " + path(instanceID) + "?accepts_incomplete=true HTTP/1.1\r\nHost: broker\r\nX-Broker-API-Version: 2.17\r\n" +
+		"Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password)) + "\r\n" + header + "\r\n\r\n" + body
+	if _, err := io.WriteString(dialed, request); err != nil {
+		b.Fatal(err)
+	}
+
+	connection, ok := dialed.(*net.TCPConn)
+	if !ok {
+		b.Fatalf("the connection is a %T", dialed)
+	}
+
+	if err := end(connection); err != nil {
+		b.Fatal(err)
+	}
+
+	response, err := http.ReadResponse(bufio.NewReader(dialed), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	b.Cleanup(func() { _ = response.Body.Close() })
+
+	return response
 }

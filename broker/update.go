@@ -59,15 +59,15 @@ func (a *api) update(r request) (httpserver.Response, error) {
 	}, nil
 }
 
-// readUpdateRequest reads the request. previous_values are ignored: the broker knows the instance better than
-// the platform.
+// readUpdateRequest reads the request. previous_values must be an object, whose fields are ignored: the broker
+// knows the instance better than the platform.
 func readUpdateRequest(r request) (updateRequest, error) {
 	sent := r.body
 	context := sent.inner("context")
 	request := updateRequest{
 		instanceID:         r.instanceID,
 		serviceID:          sent.required("service_id"),
-		planID:             sent.text("plan_id"),
+		planID:             sent.optional("plan_id"),
 		context:            sent.object("context"),
 		parameters:         sent.object("parameters"),
 		maintenanceVersion: sent.maintenanceVersion(),
@@ -76,6 +76,7 @@ func readUpdateRequest(r request) (updateRequest, error) {
 		acceptsIncomplete:  r.acceptsIncomplete(),
 	}
 
+	sent.object("previous_values")
 	sent.keep(context.err)
 
 	return request, sent.err

@@ -28,6 +28,8 @@ func TestF3F4F8F9F20SynchronousUpdates(t *testing.T) {
 		"NoVersion":      {"M5: no version requests no maintenance", with("maintenance_info", map[string]any{})},
 		"Context":        {"F8: the context changes nothing else", with("context", with("organization_name", "renamed"))},
 		"Active":         {"the instance is already active", with("context", with("active", true))},
+		"NoPrevious":     {"F18: null counts as absent", with("previous_values", nil)},
+		"NullPlan":       {"F5: null counts as absent", with("plan_id", nil)},
 		"Previous":       {"F18: previous_values are ignored", with("previous_values", with("plan_id", 5))},
 	}
 

@@ -82,8 +82,8 @@ func TestB2B6B9B11ToB16Service(t *testing.T) {
 	}
 
 	service := got.Services[0]
-	if service.Bindable == nil || !*service.Bindable || service.PlanUpdateable == nil || *service.PlanUpdateable {
-		t.Error("bindable must be present and true, and plan_updateable false: each plan states whether it can be changed")
+	if service.Bindable == nil || !*service.Bindable || service.PlanUpdateable == nil || !*service.PlanUpdateable {
+		t.Error("V3: bindable and plan_updateable must be true, because Service Catalog reads only those of the service; each plan states whether it can be changed")
 	}
 
 	if !service.InstancesRetrievable || !service.BindingsRetrievable || !service.AllowContextUpdates || len(service.Requires) > 0 {

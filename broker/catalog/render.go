@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pivotal-cf/brokerapi/v10/domain"
@@ -36,6 +37,8 @@ func (c *content) render(options Options) error {
 		return err
 	}
 
+	changeable := slices.ContainsFunc(c.plans, func(plan *Plan) bool { return plan.offered && len(plan.BecomesPlans) > 0 })
+
 	service := publishedService{
 		Service: domain.Service{
 			ID:                   c.service.ID,
@@ -45,6 +48,7 @@ func (c *content) render(options Options) error {
 			InstancesRetrievable: true,
 			BindingsRetrievable:  true,
 			AllowContextUpdates:  true,
+			PlanUpdatable:        changeable, // Service Catalog reads only this one
 			Tags:                 c.service.Tags,
 			Metadata: &domain.ServiceMetadata{
 				DisplayName:         c.service.DisplayName,

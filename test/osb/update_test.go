@@ -281,12 +281,18 @@ func rowUpdateParametersAreValidated(r *row) {
 func rowPreviousValuesAreIgnored(r *row) {
 	id := r.createInstance()
 
+	for _, previous := range []any{"", "x", 0, 5, true, []any{}} {
+		r.want("previous values that are no object", r.update(id, encode(fields{
+			"service_id": harness.ServiceID, "previous_values": previous,
+		})), http.StatusBadRequest)
+	}
+
 	for i, previous := range []any{
-		fields{"plan_id": harness.PlanGCP}, fields{"plan_id": "x", "service_id": 5, "organization_id": nil, "space_id": []int{}}, fields{}, nil, "x", 5,
+		fields{"plan_id": harness.PlanGCP}, fields{"plan_id": "x", "service_id": 5, "organization_id": nil, "space_id": []int{}}, fields{}, nil,
 	} {
-		got := r.wantOneOf("previous values of any kind", r.update(id, encode(fields{
+		got := r.want("previous values with any contents", r.update(id, encode(fields{
 			"service_id": harness.ServiceID, "parameters": fields{"autoScalerMax": 10 + i}, "previous_values": previous,
-		})), http.StatusAccepted, http.StatusBadRequest)
+		})), http.StatusAccepted)
 		if got.Status == http.StatusAccepted {
 			r.wantSucceeded(harness.InstancePath(id), got.Text("operation"))
 		}
