@@ -128,7 +128,7 @@ func TestRemoveRuntime(t *testing.T) {
 		},
 		"Provisioner not known yet": {
 			reason: "a rejection is inconclusive before it is known whether keys are supported", data: ordered, provision: taken, unknown: true,
-			wantKind: failure.Waiting, wantText: "not known yet",
+			wantKind: failure.Waiting, wantText: "not yet known",
 		},
 		"Provisioner away before the order": {
 			reason: "whether a runtime exists is unknown until the Provisioner responds", data: ordered, provision: away,
