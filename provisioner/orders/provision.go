@@ -170,6 +170,9 @@ func (s *Service) acceptProvisioning(ctx context.Context, tx storage.Tx, p provi
 	return s.accept(ctx, tx, p.runtime.ProvisionedBy, kind, data)
 }
 
+// labelInstance is the label of runtimes in which brokers put the ID of the service instance.
+const labelInstance = "broker_instance_id"
+
 // provisionAgain handles an order whose cluster name is in use. If the same tenant sends the same order, with any key, it
 // returns the operation that creates the runtime. If that operation has failed, it accepts a new one for the same runtime, and
 // the order may differ. It refuses all other orders.
@@ -210,11 +213,53 @@ func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, p provision
 		}
 
 		return s.acceptProvisioning(ctx, tx, p, operation.Data{Runtime: existing, Registered: former.Registered})
-	case !bytes.Equal(existing.Configuration, p.runtime.Configuration):
+	}
+
+	same, err := sameOrder(existing, p.runtime)
+
+	switch {
+	case err != nil:
+		return operation.Status{}, err
+	case !same:
 		return operation.Status{}, taken
 	default:
 		return operation.StatusOf(past[0]), s.Runtimes.Reassign(ctx, tx, p.caller.Tenant, p.caller.IdempotencyKey, past[0].ID)
 	}
+}
+
+// sameOrder reports whether the wanted runtime repeats the order of the existing one. Both have the same tenant and the same name of
+// the Shoot. They are the same order if they are equal, or if both have the same labelInstance: a Kyma Environment Broker that has
+// lost the response sends the order again with another name of the runtime and other zones, which it chooses at random. Refusing
+// that order would leave a cluster that the broker does not know.
+func sameOrder(existing, wanted runtimes.Runtime) (bool, error) {
+	if bytes.Equal(existing.Configuration, wanted.Configuration) {
+		return true, nil
+	}
+
+	first, err := operation.OrderOf(existing)
+	if err != nil {
+		return false, err
+	}
+
+	again, err := operation.OrderOf(wanted)
+	if err != nil {
+		return false, err
+	}
+
+	instance := instanceOf(first)
+
+	return instance != "" && instance == instanceOf(again), nil
+}
+
+// instanceOf returns the ID of the service instance in the labels of the order, or "".
+func instanceOf(order spec.Runtime) string {
+	if order.Metadata == nil {
+		return ""
+	}
+
+	id, _ := order.Metadata.Labels[labelInstance].(string)
+
+	return id
 }
 
 // dataOf reads and decodes the sealed data of an operation.

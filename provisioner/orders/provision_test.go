@@ -12,6 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
 func TestProvision(t *testing.T) {
@@ -108,6 +109,53 @@ func TestProvisionIsAcceptedOnce(t *testing.T) {
 			f.Errorf("there are %d runtimes and %d operations, want 3 of each", runtimes, operations)
 		}
 	})
+}
+
+// TestRepeatedOrderOfKymaEnvironmentBroker repeats orders as that broker does after a lost response: without a key, and with another
+// name of the runtime and other zones.
+func TestRepeatedOrderOfKymaEnvironmentBroker(t *testing.T) {
+	cases := []struct {
+		reason         string
+		tenant         string
+		instance, then any
+		want           failure.Kind
+	}{
+		{"the same instance", "tenant", "instance-1", "instance-1", ""},
+		{"another instance", "tenant", "instance-1", "instance-2", failure.Conflict},
+		{"no label", "tenant", nil, nil, failure.Conflict},
+		{"empty labels", "tenant", "", "", failure.Conflict},
+		{"labels that are not text", "tenant", 1, 1, failure.Conflict},
+		{"another tenant", "other", "instance-1", "instance-1", failure.Conflict},
+	}
+
+	for _, c := range cases {
+		t.Run(c.reason, func(t *testing.T) {
+			onBothDatabases(t, func(f *fixture) {
+				ordered := func(tenant, suffix string, instance any) (operation.Status, error) {
+					wanted := order("c-first")
+					wanted.Metadata.Name = "runtime-" + suffix
+					wanted.Metadata.Labels = map[string]any{"broker_instance_id": instance}
+					wanted.ClusterConfig.GardenerConfig.ProviderSpecificConfig = &spec.Provider{GCPConfig: &spec.GCP{Zones: []string{suffix}}}
+
+					return f.service.Provision(f.Context(), caller(tenant, ""), wanted)
+				}
+
+				first, err := ordered("tenant", "a", c.instance)
+				if err != nil {
+					f.Fatal(err)
+				}
+
+				again, err := ordered(c.tenant, "b", c.then)
+				if failure.Is(err, c.want) != (err != nil) || (err == nil && again != first) {
+					f.Errorf("got %+v and %v, the first was %+v", again, err, first)
+				}
+
+				if runtimes, operations := f.count("runtimes"), f.count("operations"); runtimes != 1 || operations != 1 {
+					f.Errorf("there are %d runtimes and %d operations, want one of each", runtimes, operations)
+				}
+			})
+		})
+	}
 }
 
 func TestConcurrentProvisioning(t *testing.T) {
