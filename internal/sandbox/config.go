@@ -22,7 +22,7 @@ import (
 // Prefix is the prefix of the environment variables.
 const Prefix = "SANDBOX_"
 
-// The credentials of the sandbox for the broker.
+// The credentials of the sandbox for the broker. They are public, so check allows loopback addresses only.
 const (
 	User     = "sandbox"
 	Password = "sandbox"
@@ -77,7 +77,8 @@ func (c Config) check() error {
 	return nil
 }
 
-// provisioner returns the configuration of the Provisioner. Without the address of a Director, runtimes are not registered.
+// provisioner returns the configuration of the Provisioner. Without the address of a Director, runtimes are not registered. Its API has
+// no authentication, which it permits on the loopback.
 func (c Config) provisioner(keys secret.String, director string) provisioner.Config {
 	config := provisioner.DefaultConfig()
 	config.Address, config.StatusAddress = c.ProvisionerAddress, c.ProvisionerStatusAddress

@@ -37,7 +37,8 @@ const (
 const directorCredentials = "director-credentials.yaml"
 
 // startDirector listens for a simulated Director on a free port of the loopback and writes its credentials. It returns the
-// address and the parts to run: Director, and the agents that connect to it.
+// address and the parts to run: Director, and the agents that connect to it. The file with the credentials has the form of the Secret
+// that the Provisioner reads in production. The port changes with each start, so the file is written each time.
 func startDirector(ctx context.Context, config Config, api client.WithWatch, log logrus.FieldLogger,
 ) (address string, parts []lifecycle.Part, err error) {
 	director, err := fakedirector.New(fakedirector.Options{File: filepath.Join(config.Dir, "director.json")})
@@ -63,7 +64,8 @@ func startDirector(ctx context.Context, config Config, api client.WithWatch, log
 	return server.Address(), []lifecycle.Part{{Name: "director", Run: server.Run}, {Name: "agents", Run: simulated.run}}, nil
 }
 
-// agents runs a simulated agent in each cluster whose runtime has a token of Director. The clusters of the sandbox run no Pods.
+// agents runs a simulated agent in each cluster whose runtime has a token of Director. The clusters of the sandbox run no Pods, so the
+// agent that Kyma would install there runs in this process, with an admin kubeconfig.
 type agents struct {
 	director *fakedirector.Director
 	clusters clusteraccess.Access
@@ -140,7 +142,8 @@ func (a agents) repeat(ctx context.Context, shootName string) {
 }
 
 // session runs an agent in the cluster until its kubeconfig is used up. It fails if the cluster cannot be reached, as it is
-// normal during the creation of a cluster.
+// normal during the creation of a cluster. A new session has a new agent, which recognizes a spent token by the credentials that an
+// earlier agent has stored in the cluster.
 func (a agents) session(ctx context.Context, shootName string) error {
 	ctx, cancel := context.WithTimeout(ctx, agentSession)
 	defer cancel()

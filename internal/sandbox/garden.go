@@ -30,7 +30,8 @@ const (
 	gardenStop = 20 * time.Second
 )
 
-// memoryGarden opens the fake garden in the folder garden. The services can use the client before the returned part runs.
+// memoryGarden opens the fake garden in the folder garden. The services can use the client before the returned part runs. Shoots that
+// they create until then wait for the gardenlet.
 func memoryGarden(ctx context.Context, config Config, log logrus.FieldLogger) (client.WithWatch, lifecycle.Part, error) {
 	memory, err := fakegarden.Open(ctx, fakegarden.Options{
 		Dir: filepath.Join(config.Dir, "garden"), ClusterCreation: config.ClusterCreation, Log: log.WithField("service", "garden"),
@@ -43,7 +44,8 @@ func memoryGarden(ctx context.Context, config Config, log logrus.FieldLogger) (c
 }
 
 // localGarden starts the program of the local garden and waits until it is ready. The returned part stops it when its
-// context ends.
+// context ends. The program writes its log to the log of the sandbox. Its folder is not that of the fake garden: a sandbox may
+// change between the two gardens, but the clusters of one are unknown to the other.
 func localGarden(ctx context.Context, program string, config Config, log io.Writer) (client.WithWatch, lifecycle.Part, error) {
 	process := &gardenProcess{
 		log: log, ready: make(chan string, 1), ended: make(chan error, 1), stop: make(chan struct{}),

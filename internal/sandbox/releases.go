@@ -11,7 +11,7 @@ import (
 )
 
 // releases returns the folder of the releases that can be installed. It copies the missing samples there and keeps everything
-// else, so that users can add releases.
+// else, so that users can add releases. A sample that a user has changed stays as it is; a removed sample comes back.
 func (c Config) releases() (string, error) {
 	path := filepath.Join(c.Dir, "releases")
 

@@ -23,12 +23,14 @@ import (
 )
 
 const (
-	// readyTimeout is how long the services may take to become ready.
+	// readyTimeout is how long the services may take to become ready. They migrate their databases before that.
 	readyTimeout = 30 * time.Second
 	readyPause   = 20 * time.Millisecond
 	// stopLimit is how long all services and the garden together may take to stop.
 	stopLimit = 90 * time.Second
-	logFile   = "sandbox.log"
+	// logFile is the log of both services and of the garden. The terminal shows the announcement only.
+	logFile = "sandbox.log"
+	// ownerOnly is the mode of the folder, which holds the keys of the sealed data.
 	ownerOnly = 0o700
 )
 
@@ -152,6 +154,7 @@ func start(ctx context.Context, config Config, keys secret.String, garden client
 }
 
 // announce waits until both services are ready, writes their addresses and the first steps, and waits for the end of the context.
+// It is a part like the services, so a service that does not become ready within readyTimeout stops the sandbox with an error.
 func (s services) announce(ctx context.Context, config Config, output io.Writer) error {
 	deadline, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()

@@ -18,7 +18,8 @@ import (
 //go:embed schema.graphql
 var schemaText string
 
-// The paths of the endpoints, and the defaults of Options.
+// The paths of the endpoints, and the defaults of Options. The credentials are constants, because the sandbox listens on the loopback
+// only and its Director holds nothing that is worth protecting.
 const (
 	GraphQLPath = "/graphql"
 	TokenPath   = "/oauth/token" //nolint:gosec // a path
@@ -135,7 +136,8 @@ func (d *Director) Calls() []string {
 	return slices.Clone(d.calls)
 }
 
-// Forget makes a tenant unknown: its requests fail with TenantNotFound. Its runtimes are kept.
+// Forget makes a tenant unknown: its requests fail with TenantNotFound. Its runtimes are kept, and Runtimes still returns them. Every
+// other tenant is known without a registration.
 func (d *Director) Forget(tenant string) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -152,7 +154,8 @@ func (d *Director) RevokeTokens() {
 }
 
 // serveToken issues an access token for client credentials (RFC 6749, section 4.4), which the client sends by basic
-// authentication. The scope of the request is granted as it is and never checked.
+// authentication. The scope of the request is granted as it is and never checked. A fault with Lost issues the token and breaks the
+// connection, so a client must be able to ask again.
 func (d *Director) serveToken(w http.ResponseWriter, request *http.Request) {
 	granted := request.PostFormValue("grant_type") // reads the whole body, so that a disconnect is noticed
 

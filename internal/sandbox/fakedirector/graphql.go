@@ -14,7 +14,8 @@ import (
 const longestRequest = 1 << 20
 
 // serveGraphQL answers a query or mutation. Errors have status 200, as in GraphQL. Validation against the schema comes first,
-// then an injected fault, then the access token and the tenant.
+// then an injected fault, then the access token and the tenant. So a request that the real Director would not understand fails in
+// every test, whatever fault is injected. The query __typename needs a token but no tenant: clients probe Director with it.
 func (d *Director) serveGraphQL(w http.ResponseWriter, request *http.Request) {
 	operation, field, err := d.parse(w, request)
 	if err != nil {
@@ -123,7 +124,8 @@ func project(operation *graphql.OperationContext, value any, selection ast.Selec
 	}
 }
 
-// answerError responds with an error. Only errors of Director's rules have a code; errors of GraphQL itself have none.
+// answerError responds with an error. Only errors of Director's rules have a code; errors of GraphQL itself have none. The codes are in
+// the extensions error_code (a number) and error (its name), where Director's clients look for them.
 func answerError(w http.ResponseWriter, err error) {
 	problem := map[string]any{"message": err.Error()}
 	if refused, ok := errors.AsType[*refusal](err); ok {

@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/atomicfile"
 )
 
-// The rules of Director for names, descriptions and keys of labels.
+// The rules of Director for names, descriptions (in bytes) and keys of labels. A name that the Provisioner derives must match them.
 const (
 	namePattern        = `^[a-z.-][a-z0-9.-]{0,35}$`
 	labelPattern       = `^[a-zA-Z0-9_]+$`
@@ -91,7 +91,8 @@ func (d *Director) find(tenant, id string) *Runtime {
 	return nil
 }
 
-// list returns the tenant's runtimes that match all filters, on one page.
+// list returns the tenant's runtimes that match all filters, on one page. It ignores the size of the page that the client wants: a
+// client that can read several pages can also read one.
 func (d *Director) list(tenant string, filters any) (any, error) {
 	found := []map[string]any{}
 
@@ -112,7 +113,8 @@ func (d *Director) list(tenant string, filters any) (any, error) {
 	}, nil
 }
 
-// fits reports whether a runtime matches all filters.
+// fits reports whether a runtime matches all filters. A filter without a query matches every runtime with the label. The query of a
+// filter is JSON, and matches a label with an equal value.
 func fits(runtime *Runtime, filters any) (bool, error) {
 	list, isList := filters.([]any)
 	if !isList && filters != nil {
@@ -233,7 +235,8 @@ type OneTimeToken struct {
 	Spent     bool      `json:"spent"`
 }
 
-// oneTimeToken issues a token. Earlier tokens of the runtime stay valid.
+// oneTimeToken issues a token. Earlier tokens of the runtime stay valid, so a step that is repeated after a crash may request another
+// token without invalidating one that an agent has already read.
 func (d *Director) oneTimeToken(runtime *Runtime) (any, error) {
 	given := OneTimeToken{Token: rand.Text() + rand.Text(), ExpiresAt: d.options.Now().Add(oneTimeLifetime)}
 	runtime.OneTimeTokens = append(runtime.OneTimeTokens, given)

@@ -31,7 +31,7 @@ const (
 
 // issueAdminKubeconfig sets the status of a request for the admin kubeconfig of a Shoot. As in Gardener, each request gets a new
 // client certificate from the runtime's client authority. It fails while the runtime has no address, and if the gardenlet has not
-// published the authorities.
+// published the authorities. The errors are those of Gardener, in its order: a validity that is too short hides a missing Shoot.
 func issueAdminKubeconfig(
 	ctx context.Context, objects client.Reader, key client.ObjectKey, user string, request *authenticationv1alpha1.AdminKubeconfigRequest,
 ) error {
@@ -89,7 +89,7 @@ func notForAPIServer(address gardencorev1beta1.ShootAdvertisedAddress) bool {
 }
 
 // adminKubeconfig returns a kubeconfig with a context for each address, under the names that Gardener gives them. The first is
-// current.
+// current. The kubeconfig contains the key of the user and is a secret, so errors must not quote it.
 func adminKubeconfig(
 	shoot client.ObjectKey, addresses []gardencorev1beta1.ShootAdvertisedAddress, clusterCA []byte, pair certificate.Pair,
 ) ([]byte, error) {

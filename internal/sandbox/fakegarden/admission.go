@@ -53,7 +53,8 @@ func admit(ctx context.Context, objects client.Reader, old, object client.Object
 	return rules.allow(ctx, stored, shoot)
 }
 
-// confirmed rejects a deletion without the annotation that confirms it, which protects clusters from accidental deletion.
+// confirmed rejects a deletion without the annotation that confirms it, which protects clusters from accidental deletion. In Gardener
+// this is the plugin DeletionConfirmation. The annotation must be stored before the deletion: a deletion cannot carry one.
 func confirmed(shoot *gardencorev1beta1.Shoot) error {
 	if yes, err := strconv.ParseBool(shoot.Annotations[v1beta1constants.ConfirmationDeletion]); err == nil && yes {
 		return nil
@@ -61,7 +62,8 @@ func confirmed(shoot *gardencorev1beta1.Shoot) error {
 	return forbidden(shoot, fmt.Errorf("must have a %q annotation to delete", v1beta1constants.ConfirmationDeletion))
 }
 
-// keepsFinalizer rejects a change that removes the finalizer of the gardenlet before the Shoot is deleted.
+// keepsFinalizer rejects a change that removes the finalizer of the gardenlet before the Shoot is deleted. Without the finalizer, a
+// deletion would leave the runtime and its machines behind.
 func keepsFinalizer(old, shoot *gardencorev1beta1.Shoot) error {
 	if controllerutil.ContainsFinalizer(old, gardencorev1beta1.GardenerName) &&
 		!controllerutil.ContainsFinalizer(shoot, gardencorev1beta1.GardenerName) {
@@ -82,12 +84,14 @@ func deleted(shoot *gardencorev1beta1.Shoot) error {
 		gardencorev1beta1.GardenerName))
 }
 
-// forbidden returns a 403 for a Shoot, as the admission plugins of Gardener do.
+// forbidden returns a 403 for a Shoot, as the admission plugins of Gardener do. The Provisioner shows the text to users, who can then
+// correct their request.
 func forbidden(shoot *gardencorev1beta1.Shoot, err error) error {
 	return apierrors.NewForbidden(gardencorev1beta1.Resource("shoots"), shoot.Name, err)
 }
 
-// forbid returns the problems as one error, as an admission plugin does, nil if there are none.
+// forbid returns the problems as one error, as an admission plugin does, nil if there are none. The aggregate removes duplicates and
+// puts several problems into brackets.
 func forbid(shoot *gardencorev1beta1.Shoot, found problems) error {
 	if len(found) == 0 {
 		return nil
@@ -105,4 +109,5 @@ func (p *problems) add(wrong bool, problem *field.Error) {
 	}
 }
 
+// join adds the problems that a validation of apimachinery has found.
 func (p *problems) join(more field.ErrorList) { *p = append(*p, more...) }

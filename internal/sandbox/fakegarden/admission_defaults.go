@@ -19,6 +19,9 @@ import (
 // complete sets the defaults that Gardener's admission plugins set: the creator, the reference to the cloud profile, the newest patch version
 // of Kubernetes, and architecture and image of the machines. It also performs the operation that the annotation of the Shoot requests. A
 // Shoot that is being deleted does not change.
+//
+// It runs before validate, so a rule may rely on the defaults. The defaults are stored with the Shoot, and no manager owns them: a
+// later apply without these fields keeps them.
 func (a admission) complete(ctx context.Context, old, shoot *gardencorev1beta1.Shoot) error {
 	if shoot.DeletionTimestamp != nil {
 		return nil
@@ -59,7 +62,8 @@ func (a admission) complete(ctx context.Context, old, shoot *gardencorev1beta1.S
 }
 
 // reconcileAgain raises the generation if the annotation of a Shoot requests a retry or a reconciliation, and removes the annotation. A retry
-// applies to a failed operation only, a reconciliation to all others.
+// applies to a failed operation only, a reconciliation to all others. The gardenlet starts an operation for each new generation. An
+// annotation that does not apply stays, without an effect.
 func reconcileAgain(shoot *gardencorev1beta1.Shoot) {
 	last := shoot.Status.LastOperation
 	if last == nil {
@@ -88,7 +92,8 @@ func (a admission) cloudProfile(ctx context.Context, shoot *gardencorev1beta1.Sh
 }
 
 // completeImage completes a machine image without a version. An existing worker pool keeps its image, so that a change of the Shoot does not
-// roll its nodes. A new one gets the newest version of the first image, or of the named one.
+// roll its nodes. A new one gets the newest version of the first image, or of the named one. It returns a problem if the cloud profile
+// offers no such image.
 func completeImage(
 	profile *gardencorev1beta1.CloudProfileSpec, old *gardencorev1beta1.Shoot, worker *gardencorev1beta1.Worker, path *field.Path,
 ) *field.Error {
@@ -116,7 +121,8 @@ func completeImage(
 	return field.Invalid(path, image.Name, "image is not supported")
 }
 
-// workerNamed returns the worker pool with a name, an empty one if the Shoot has none.
+// workerNamed returns the worker pool with a name, an empty one if the Shoot has none. Pools are compared by name, because a change may
+// reorder them.
 func workerNamed(shoot *gardencorev1beta1.Shoot, name string) gardencorev1beta1.Worker {
 	for _, worker := range shoot.Spec.Provider.Workers {
 		if worker.Name == name {
@@ -127,6 +133,7 @@ func workerNamed(shoot *gardencorev1beta1.Shoot, name string) gardencorev1beta1.
 }
 
 // newest returns the newest version, false if there is none. Unless within is empty, only versions below it count: 1.35.4 is below 1.35.
+// It ignores texts that are not versions. The order is that of semantic versions, so 1.10 is newer than 1.9.
 func newest(versions []string, within string) (string, bool) {
 	var parsed []*semver.Version
 	for _, text := range versions {

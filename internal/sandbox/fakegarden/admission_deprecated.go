@@ -15,6 +15,7 @@ func secretBindingName(spec *gardencorev1beta1.ShootSpec) *string { return spec.
 func secretBinding() client.Object                                { return &gardencorev1beta1.SecretBinding{} }
 
 // validateDeprecated rejects fields that Gardener accepts for older versions of Kubernetes only. An unreadable version is rejected elsewhere.
+// The rules matter for upgrades: a Shoot with such a field is valid until its Kubernetes version changes.
 func validateDeprecated(found *problems, spec *gardencorev1beta1.ShootSpec, path *field.Path) {
 	version, err := semver.NewVersion(spec.Kubernetes.Version)
 	if err != nil {

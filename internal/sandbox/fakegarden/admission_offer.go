@@ -9,7 +9,8 @@ import (
 )
 
 // validateOffer finds values that the cloud profile does not offer. It checks changed values only: a Shoot may keep a value that
-// the profile has dropped since.
+// the profile has dropped since. In Gardener this is a part of the plugin ShootValidator. The order of the checks is the order of
+// the problems in the message.
 func validateOffer(found *problems, profile *gardencorev1beta1.CloudProfileSpec, old, shoot *gardencorev1beta1.Shoot) {
 	path, region := field.NewPath("spec"), gardencorev1beta1.Region{}
 	regions := names(profile.Regions, func(region gardencorev1beta1.Region) string { return region.Name })
@@ -43,7 +44,8 @@ func validateOffer(found *problems, profile *gardencorev1beta1.CloudProfileSpec,
 }
 
 // validateMachine checks the changed values of a worker pool: machine type, machine image and volume type. Gardener sorts the
-// offered values in its messages.
+// offered values in its messages. before is the stored pool of the same name, empty for a new one. An image is checked by name and
+// version together, and the message names the version only.
 func validateMachine(
 	found *problems, profile *gardencorev1beta1.CloudProfileSpec, before, worker *gardencorev1beta1.Worker, path *field.Path,
 ) {
@@ -74,7 +76,7 @@ func validateMachine(
 }
 
 // validateZones checks zones against those of the region. The region is empty if the provider does not offer it; name is its name
-// then, too.
+// then, too. A zone that is named twice is a problem of its own, because Gardener would create its subnets twice.
 func validateZones(found *problems, region gardencorev1beta1.Region, name string, wanted []string, path *field.Path) {
 	zones := names(region.Zones, func(zone gardencorev1beta1.AvailabilityZone) string { return zone.Name })
 	for i, zone := range wanted {

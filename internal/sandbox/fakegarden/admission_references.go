@@ -15,11 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxNames limits the names of a project and of a Shoot together: Gardener derives longer names from them.
+// maxNames limits the names of a project and of a Shoot together, in characters: Gardener derives longer names from them, such as
+// those of namespaces and of virtual machines.
 const maxNames = 21
 
 // allow rejects a Shoot that refers to missing objects, or requests something that its project or its provider does not offer. An
-// update that keeps the spec and the finalizer is always allowed, even if a referenced object has been deleted since.
+// update that keeps the spec and the finalizer is always allowed, even if a referenced object has been deleted since: otherwise the
+// gardenlet could no longer write the status, and the Shoot could not be deleted. The rules come in the order of Gardener's plugins.
 func (a admission) allow(ctx context.Context, old, shoot *gardencorev1beta1.Shoot) error {
 	if err := keepsFinalizer(old, shoot); err != nil {
 		return err
@@ -56,7 +58,8 @@ func (a admission) allow(ctx context.Context, old, shoot *gardencorev1beta1.Shoo
 }
 
 // findReferences returns the first error for an object that the Shoot refers to and that is missing. Gardener checks references
-// in this order, and reports one of them even if several are missing.
+// in this order, and reports one of them even if several are missing. In Gardener this is the plugin ResourceReferenceManager. Most
+// errors are those of the read, so the message names the missing object.
 func (a admission) findReferences(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	spec := &shoot.Spec
 	find := func(name *string, into client.Object) error {
@@ -93,7 +96,7 @@ func (a admission) findReferences(ctx context.Context, shoot *gardencorev1beta1.
 }
 
 // findExtensions returns an error for each extension of the Shoot without a registered controller. Provider and network are
-// extensions, too.
+// extensions, too. In Gardener this is the plugin ExtensionValidator. A Shoot without worker pools needs neither.
 func (a admission) findExtensions(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	registrations := &gardencorev1beta1.ControllerRegistrationList{}
 	if err := a.List(ctx, registrations); err != nil {
@@ -140,7 +143,7 @@ func (a admission) project(ctx context.Context, namespace string) (*gardencorev1
 }
 
 // validateTolerations accepts the tolerations that the project lists. Tolerations let a Shoot onto tainted seeds, so a project
-// needs permission.
+// needs permission. In Gardener this is the plugin ShootTolerationRestriction.
 func validateTolerations(found *problems, project *gardencorev1beta1.Project, shoot *gardencorev1beta1.Shoot) {
 	var allowed []string
 	if project.Spec.Tolerations != nil {
@@ -152,7 +155,8 @@ func validateTolerations(found *problems, project *gardencorev1beta1.Project, sh
 	}
 }
 
-// validateProviderType rejects a Shoot whose profile or credentials belong to another provider.
+// validateProviderType rejects a Shoot whose profile or credentials belong to another provider. The provider of
+// a deprecated SecretBinding is not checked.
 func (a admission) validateProviderType(
 	ctx context.Context, found *problems, profile *gardencorev1beta1.CloudProfileSpec, shoot *gardencorev1beta1.Shoot,
 ) {

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validate returns the problems of a Shoot and of its change. It needs no other objects.
+// validate returns the problems of a Shoot and of its change. It needs no other objects. Gardener does this in the strategy of its API
+// server, before the validating plugins, so these problems hide those of allow.
 func validate(old, shoot *gardencorev1beta1.Shoot) field.ErrorList {
 	var found problems
 	if old.UID != "" {
@@ -33,7 +34,7 @@ func validateLabel(found *problems, name string, path *field.Path) {
 }
 
 // validateSpec finds missing and contradictory fields. A Shoot without worker pools has no nodes, so it needs neither credentials
-// nor a network.
+// nor a network. Every update is checked as a whole, so a rule applies to unchanged fields, too.
 func validateSpec(found *problems, spec *gardencorev1beta1.ShootSpec, path *field.Path) {
 	validateDeprecated(found, spec, path)
 	found.add(spec.CloudProfile == nil || spec.CloudProfile.Name == "",
@@ -68,7 +69,8 @@ func validateWorker(found *problems, worker *gardencorev1beta1.Worker, path *fie
 	found.add(worker.Maximum < worker.Minimum, field.Forbidden(maximum, "maximum value must not be less than minimum value"))
 }
 
-// validateUpdate finds changes of immutable fields. A Shoot may replace its deprecated SecretBinding by a CredentialsBinding.
+// validateUpdate finds changes of immutable fields. A Shoot may replace its deprecated SecretBinding by a CredentialsBinding. The
+// address ranges of Pods and Services may be set later, but not changed: a running cluster cannot get other addresses.
 func validateUpdate(found *problems, old, shoot *gardencorev1beta1.Shoot) {
 	path := field.NewPath("spec")
 	before, after := &old.Spec, &shoot.Spec

@@ -30,9 +30,11 @@ type Options struct {
 	Dir string
 	// Project is the name of the only project, DefaultProject if empty. Its namespace is garden-<project>.
 	Project string
-	// ClusterCreation is the duration of the creation or a change of a runtime. A deletion takes half of it.
+	// ClusterCreation is the duration of the creation or a change of a runtime. A deletion takes half of it. With 0 an operation
+	// ends at its first reconciliation.
 	ClusterCreation time.Duration
-	Log             logrus.FieldLogger
+	// Log gets a line for each start and end of an operation, and each failed reconciliation.
+	Log logrus.FieldLogger
 }
 
 // Memory is a fake garden: objects in memory and in files, a simulated gardenlet, and the API servers of the runtimes. The folder
@@ -67,7 +69,8 @@ func Open(ctx context.Context, options Options) (*Memory, error) {
 	return &Memory{options: options, server: server, client: c}, nil
 }
 
-// openServer opens the API server of the garden. Each change passes the admission rules.
+// openServer opens the API server of the garden. Each change passes the admission rules. Requests are not authenticated: the server
+// has no listener, and only this process has a client of it.
 func openServer(dir string) (*kubeapi.Server, error) {
 	scheme, err := NewScheme()
 	if err != nil {
@@ -106,7 +109,8 @@ func (m *Memory) Counted() (client.WithWatch, *kubeapi.Calls, error) { return m.
 func (m *Memory) Namespace() string { return gardenlet.Namespace(m.options.Project) }
 
 // Run runs the gardenlet and the API servers of the runtimes until the context ends, which is not an error. If either of them
-// fails, Run stops the other and returns the error.
+// fails, Run stops the other and returns the error. After Run has returned, nothing writes to the folder of the garden except calls
+// of its clients. A garden can run once.
 func (m *Memory) Run(ctx context.Context) error {
 	server, err := runtimes.Listen(ctx, runtimes.Options{
 		Dir:     filepath.Join(m.options.Dir, "runtimes"),

@@ -60,7 +60,7 @@ type shootTypes struct {
 }
 
 // newShootTypes parses shoot_lists.yaml. A complete schema would need the large OpenAPI
-// definitions of Gardener.
+// definitions of Gardener. A list that is missing in the file has one owner as a whole: an apply replaces it.
 func newShootTypes() (shootTypes, error) {
 	parser, err := typed.NewParser(typed.YAMLObject(shootLists))
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 const exhaustTimeout = 2 * time.Minute
 
 // ExhaustConnections opens all connections of the server and terminates those of others, until the returned function is called or
-// the test ends.
+// the test ends. Meanwhile new connections fail with the error too_many_connections (53300). release waits until the slots
+// are free again; repeated calls have no effect.
 func (s *Server) ExhaustConnections(tb testing.TB) (release func()) {
 	tb.Helper()
 

@@ -60,7 +60,8 @@ func Through(tb testing.TB, config storage.Config) (storage.Config, *Proxy) {
 	return config, p
 }
 
-// Cut closes all connections and rejects new ones until Mend.
+// Cut closes all connections and rejects new ones until Mend. Clients cannot know whether the server has executed the statement that
+// was in progress: a commit may have taken place.
 func (p *Proxy) Cut() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -80,7 +81,8 @@ func (p *Proxy) Mend() {
 	p.away = false
 }
 
-// Freeze stops the data but keeps the connections, as if the server were frozen or the network lost all packets.
+// Freeze stops the data but keeps the connections, as if the server were frozen or the network lost all packets. Unlike after Cut,
+// clients get no error, so only their time-outs help them.
 func (p *Proxy) Freeze() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

@@ -64,10 +64,12 @@ func (s *Server) Database(tb testing.TB) storage.Config {
 	return newDatabase(tb, s.dsn)
 }
 
-// ID returns the process ID of the server, the parent of its other processes.
+// ID returns the process ID of the server, the parent of its other processes. Benchmarks measure the CPU time of all of them. The
+// server must be running.
 func (s *Server) ID() int { return s.running.Process.Pid }
 
-// Stop stops the server: it closes connections and rolls back open transactions. It does nothing if the server is stopped.
+// Stop stops the server: it closes connections and rolls back open transactions. It does nothing if the server is stopped. Clients
+// see broken connections first, and refused ones until Start.
 func (s *Server) Stop() error {
 	if s.running == nil {
 		return nil
@@ -87,7 +89,8 @@ func (s *Server) Stop() error {
 	return nil
 }
 
-// Start starts a stopped server and waits until it is ready.
+// Start starts a stopped server and waits until it is ready. The port is the same as before; freeport keeps it from other tests
+// meanwhile.
 func (s *Server) Start() error {
 	binary, err := binary("postgres")
 	if err != nil {
@@ -107,7 +110,7 @@ func (s *Server) Start() error {
 }
 
 // startWithoutSync starts a server that does not wait for the disk: its data survives the death of its processes, but not that of
-// the machine.
+// the machine. Tests that kill processes are therefore valid, and run several times faster.
 func startWithoutSync(settings ...string) (*Server, error) {
 	return start(append([]string{"fsync=off", "full_page_writes=off"}, settings...)...)
 }
@@ -172,7 +175,8 @@ func (s *Server) Remove() error {
 	return errors.Join(s.Stop(), os.RemoveAll(s.folder))
 }
 
-// waitUntilReady waits until the server accepts connections, at most startTimeout.
+// waitUntilReady waits until the server accepts connections, at most startTimeout. The error contains the last refusal, such as that
+// the database system is starting up.
 func (s *Server) waitUntilReady() error {
 	const pause = 50 * time.Millisecond
 
@@ -190,7 +194,8 @@ func (s *Server) waitUntilReady() error {
 	return nil
 }
 
-// StartStandby restarts the server as a standby, which is read-only until Promote.
+// StartStandby restarts the server as a standby, which is read-only until Promote. It has no primary to follow: tests need
+// only the errors of a read-only server.
 func (s *Server) StartStandby() error {
 	if err := s.Stop(); err != nil {
 		return err

@@ -65,7 +65,7 @@ func NewAuthority(commonName string, key *rsa.PrivateKey) (*Authority, error) {
 	return &Authority{certificate: certificate, key: key}, nil
 }
 
-// LoadAuthority decodes an authority from PEM. It fails if the key does not belong to the certificate.
+// LoadAuthority decodes an authority from PEM. It fails if the key does not belong to the certificate. The error quotes neither.
 func LoadAuthority(certificatePEM, keyPEM []byte) (*Authority, error) {
 	pair, err := tls.X509KeyPair(certificatePEM, keyPEM)
 	if err != nil {
@@ -142,7 +142,8 @@ type Client struct {
 	Validity      time.Duration
 }
 
-// IssueClient signs a client certificate for a new key.
+// IssueClient signs a client certificate for a new key. There is no list of revoked certificates: a certificate is valid until its
+// expiry, or until the server trusts another authority.
 func (a *Authority) IssueClient(client Client) (Pair, error) {
 	return a.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: client.CommonName, Organization: client.Organizations},
@@ -188,7 +189,8 @@ func (a *Authority) issue(template *x509.Certificate) (Pair, error) {
 	return Pair{Certificate: encode("CERTIFICATE", signed.Raw), Key: encode("EC PRIVATE KEY", der), NotAfter: template.NotAfter}, nil
 }
 
-// sign signs a certificate for the key with the key of the issuer; without an issuer it is self-signed.
+// sign signs a certificate for the key with the key of the issuer; without an issuer it is self-signed. It sets the start of the
+// validity. x509 chooses the serial number and, for an authority, the ID of the key.
 func sign(template, issuer *x509.Certificate, key, signer crypto.Signer) (*x509.Certificate, error) {
 	template.NotBefore = time.Now().Add(-clockSkew)
 	if issuer == nil {

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// fieldManager is the field manager of the Provisioner.
+	// fieldManager is the field manager of the Provisioner, so that the scenarios own the same fields as it does.
 	fieldManager = "provisioner"
 
 	// kubernetesVersion is the version in shoot.yaml.
@@ -37,14 +37,17 @@ var shootText []byte
 // Garden is a garden under test. It has the seed of fakegarden and a running gardenlet.
 type Garden struct {
 	// Client has the rights of an operator of the garden.
-	Client    client.WithWatch
+	Client client.WithWatch
+	// Namespace contains the Shoots, the credentials and the faults of the project.
 	Namespace string
-	Project   string
-	// Patience limits the duration of an operation of a Shoot.
+	// Project is the name of the project. The technical IDs of the runtimes contain it.
+	Project string
+	// Patience limits the duration of an operation of a Shoot. A scenario that waits longer fails and names the last operation.
 	Patience time.Duration
 }
 
-// Shoot returns a Shoot that every garden accepts. Its name and that of the project may have at most 21 characters together.
+// Shoot returns a Shoot that every garden accepts. Its name and that of the project may have at most 21 characters together. Each
+// call returns another copy, which the caller may change. It has one worker pool and no status.
 func Shoot(namespace, name string) *gardencorev1beta1.Shoot {
 	shoot := &gardencorev1beta1.Shoot{}
 	if err := yaml.UnmarshalStrict(shootText, shoot); err != nil {
@@ -54,7 +57,8 @@ func Shoot(namespace, name string) *gardencorev1beta1.Shoot {
 	return shoot
 }
 
-// apply writes a Shoot by server-side apply, as the Provisioner does.
+// apply writes a Shoot by server-side apply, as the Provisioner does. It leaves out the status and the creation time, which Go
+// encodes even if they are empty: an apply would otherwise own them.
 func (g Garden) apply(ctx context.Context, t *testing.T, shoot *gardencorev1beta1.Shoot) {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(shoot)
@@ -82,7 +86,7 @@ func (g Garden) get(ctx context.Context, t *testing.T, name string) *gardencorev
 }
 
 // remove confirms the deletion of a Shoot, deletes it and waits until it is gone. It passes every state to observe, unless that
-// is nil.
+// is nil; the last one is the state at the removal of the last finalizer.
 func (g Garden) remove(ctx context.Context, t *testing.T, name string, observe func(*gardencorev1beta1.Shoot)) {
 	t.Helper()
 	shoot := g.get(ctx, t, name)
@@ -103,7 +107,8 @@ func (g Garden) remove(ctx context.Context, t *testing.T, name string, observe f
 	})
 }
 
-// await waits until a Shoot has reached a state and returns it. It passes every state to observe, unless that is nil.
+// await waits until a Shoot has reached a state and returns it. It passes every state to observe, unless that is nil. condition
+// completes the sentence "waiting until …" in failures. A deletion of the Shoot fails the test.
 func (g Garden) await(
 	ctx context.Context, t *testing.T, name, condition string,
 	observe func(*gardencorev1beta1.Shoot), reached func(*gardencorev1beta1.Shoot) bool,
@@ -124,7 +129,8 @@ func (g Garden) await(
 }
 
 // watch passes the states of a Shoot to done, starting with the present one, until that returns true. It calls act once the watch
-// is open, so that it misses none of the states that follow.
+// is open, so that it misses none of the states that follow. A watch rather than a poll: the scenarios check that no state on the
+// way is wrong, such as a progress that decreases. The test fails if the watch ends before, or after Patience.
 func (g Garden) watch(
 	ctx context.Context, t *testing.T, name, condition string, act func(), done func(watch.EventType, *gardencorev1beta1.Shoot) bool,
 ) {
@@ -152,7 +158,8 @@ func (g Garden) watch(
 	t.Fatalf("timed out waiting for the shoot %s until %s; its last operation is %+v", name, condition, last)
 }
 
-// succeeded returns whether an operation on the present generation of a Shoot has succeeded.
+// succeeded returns a condition for await: an operation on the present generation of a Shoot has succeeded. A success on an older
+// generation does not count, because the gardenlet has not seen the change yet.
 func succeeded(operation gardencorev1beta1.LastOperationType) func(*gardencorev1beta1.Shoot) bool {
 	return func(shoot *gardencorev1beta1.Shoot) bool {
 		last := shoot.Status.LastOperation
@@ -162,7 +169,7 @@ func succeeded(operation gardencorev1beta1.LastOperationType) func(*gardencorev1
 }
 
 // injectFault makes the gardenlet inject a fault into the operations of a Shoot. The faults of other Shoots stay, so scenarios
-// with different names can share a garden.
+// with different names can share a garden. The patch contains the one key that changes, even if the ConfigMap exists already.
 func (g Garden) injectFault(ctx context.Context, t *testing.T, shoot string, fault gardenlet.Fault) {
 	t.Helper()
 	faults := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: gardenlet.FaultsConfigMap}}

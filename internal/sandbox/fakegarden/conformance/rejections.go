@@ -139,7 +139,8 @@ func requests() []rejection {
 	}
 }
 
-// kubeconfigFor returns a request for an admin kubeconfig that is valid for the seconds.
+// kubeconfigFor returns a request for an admin kubeconfig that is valid for the seconds. The runtime has no address yet, so every
+// such request fails: for the address, unless an earlier check fails first.
 func kubeconfigFor(seconds int64) request {
 	return func(ctx context.Context, g Garden, shoot *gardencorev1beta1.Shoot) error {
 		return g.Client.SubResource("adminkubeconfig").Create(ctx, shoot, &authenticationv1alpha1.AdminKubeconfigRequest{

@@ -46,7 +46,8 @@ func Lifecycle(t *testing.T, g Garden) {
 	g.checkDeletion(ctx, t, shoot.Name)
 }
 
-// Faults makes the creation of a runtime fail, by a fault of the gardenlet, and retries it with Gardener's annotation.
+// Faults makes the creation of a runtime fail, by a fault of the gardenlet, and retries it with Gardener's annotation. As in
+// Gardener, the retry of a creation is a creation again, and its success clears the errors.
 func Faults(t *testing.T, g Garden) {
 	ctx := t.Context()
 	const name = "faulty"
@@ -106,7 +107,8 @@ func (g Garden) checkCreation(ctx context.Context, t *testing.T, name string) *g
 	return shoot
 }
 
-// adminAccess requests the admin kubeconfig of a runtime.
+// adminAccess requests the admin kubeconfig of a runtime, for the shortest time that Gardener allows. It checks the expiry with a
+// minute of tolerance for slow machines.
 func (g Garden) adminAccess(ctx context.Context, t *testing.T, name string) *rest.Config {
 	t.Helper()
 	request := &authenticationv1alpha1.AdminKubeconfigRequest{
@@ -125,7 +127,8 @@ func (g Garden) adminAccess(ctx context.Context, t *testing.T, name string) *res
 	return config
 }
 
-// checkAccess uses an admin kubeconfig, with its client certificate and without.
+// checkAccess uses an admin kubeconfig, with its client certificate and without. Without it, both errors are right: a real API server
+// answers 401 or, if it accepts anonymous requests, 403.
 func checkAccess(t *testing.T, config *rest.Config) {
 	t.Helper()
 	admin := discoverer(t, config)

@@ -32,6 +32,7 @@ const (
 	// waiting is left to the queue.
 	workers = 16
 
+	// minRetry and maxRetry bound the pause after a failed reconciliation, which doubles with each failure of the same Shoot.
 	minRetry = 50 * time.Millisecond
 	maxRetry = 5 * time.Second
 )
@@ -48,6 +49,7 @@ type Runtimes interface {
 
 // Endpoint is the address of the API server of a runtime.
 type Endpoint struct {
+	// URL may have a path. It may change with each start of the garden.
 	URL string
 	// CA is the certificate authority (PEM) of the serving certificate.
 	CA []byte
@@ -160,7 +162,7 @@ func (g *Gardenlet) informer(shoots queue) (cache.SharedIndexInformer, error) {
 }
 
 // work reconciles Shoots from the queue until it is shut down. The queue hands out a Shoot to one worker at a time; changes that
-// arrive meanwhile queue it once more.
+// arrive meanwhile queue it once more. So no two reconciliations of a Shoot overlap, and none of its changes is overlooked.
 func (g *Gardenlet) work(ctx context.Context, shoots queue) {
 	for {
 		name, shutdown := shoots.Get()

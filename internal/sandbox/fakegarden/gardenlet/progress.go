@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	// steps is the number of progress reports before an operation is complete.
+	// steps is the number of progress reports before an operation is complete. More reports would only load the API server: the
+	// Provisioner waits for the end, and users read the percentage.
 	steps = 5
 	// stuckAfter is the step at which FaultStuck stops an operation.
 	stuckAfter = 2

@@ -15,6 +15,10 @@ import (
 
 // reconcile advances a Shoot by one step. It returns the time after which the Shoot is due again, zero if it waits for a change.
 // Every step can be repeated, because the gardenlet may die after any of them.
+//
+// The order of the steps matters. A Shoot has its finalizer before anything exists that its deletion must remove. After a restart, the
+// runtime runs again before the status changes. And a fault that fails once is recorded as spent before the retry starts, which
+// would fail otherwise.
 func (g *Gardenlet) reconcile(ctx context.Context, name string) (time.Duration, error) {
 	shoot := &gardencorev1beta1.Shoot{}
 	err := g.Client.Get(ctx, client.ObjectKey{Namespace: g.namespace, Name: name}, shoot)
@@ -165,7 +169,8 @@ func (g *Gardenlet) remove(ctx context.Context, shoot *gardencorev1beta1.Shoot) 
 	return 0, nil
 }
 
-// optimisticPatch returns a patch that fails with a conflict if the Shoot has changed since before.
+// optimisticPatch returns a patch that fails with a conflict if the Shoot has changed since before. The list of finalizers is
+// replaced as a whole, so a patch without this condition could remove the finalizer of another controller.
 func optimisticPatch(before *gardencorev1beta1.Shoot) client.Patch {
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }

@@ -29,7 +29,7 @@ import (
 )
 
 // create stores a new object. The body names it: the server generates no names, so metadata.generateName is an invalid empty
-// name.
+// name. Of several concurrent creations of a name, exactly one succeeds.
 func (s *Server) create(r *request) (int, any, error) {
 	given, err := s.readObject(r)
 	if err != nil {
@@ -48,7 +48,8 @@ func (s *Server) create(r *request) (int, any, error) {
 }
 
 // update replaces an object. As on a real API server, only the kinds of Kubernetes itself can be updated without a resource
-// version.
+// version. Custom resources and the kinds of Gardener need one, because an update without a version would silently undo the
+// changes of others.
 func (s *Server) update(r *request) (int, any, error) {
 	given, err := s.readObject(r)
 	if err != nil {
@@ -68,7 +69,8 @@ func (s *Server) update(r *request) (int, any, error) {
 	return http.StatusOK, stored, err
 }
 
-// patch changes an object by a merge patch or by server-side apply. Only the latter creates a missing object.
+// patch changes an object by a merge patch or by server-side apply. Only the latter creates a missing object. JSON patches and
+// strategic merge patches are 415: no part of the project sends them to a garden or a runtime.
 func (s *Server) patch(r *request) (int, any, error) {
 	body, err := r.body()
 	if err != nil {
@@ -85,7 +87,9 @@ func (s *Server) patch(r *request) (int, any, error) {
 		"the server supports merge patches and server-side apply only", 0, true)
 }
 
-// patched returns an object with a merge patch (RFC 7386) applied to it.
+// patched returns an object with a merge patch (RFC 7386) applied to it. The patch applies to the JSON of responses, which has no
+// managed fields; the field manager then takes them from the stored object. A patch that contains a resource version is
+// conditional, because the version becomes a part of the patched object.
 func (s *Server) patched(r *request, old object, patch []byte) (client.Object, error) {
 	if old.Object == nil {
 		return nil, apierrors.NewNotFound(r.resource.plural(), r.key.Name)
@@ -101,7 +105,8 @@ func (s *Server) patched(r *request, old object, patch []byte) (client.Object, e
 	return object.Object, r.place(object)
 }
 
-// apply performs server-side apply. If the configuration has a resource version, it must be the present one.
+// apply performs server-side apply. If the configuration has a resource version, it must be the present one. A field that another
+// manager owns with another value is a conflict, unless the request has force=true: then the ownership changes.
 func (s *Server) apply(r *request, body []byte) (int, any, error) {
 	applied := &unstructured.Unstructured{}
 	if yaml.Unmarshal(body, &applied.Object) != nil || applied.GroupVersionKind() != r.resource.GroupVersionKind {
@@ -153,7 +158,8 @@ func (r *request) modified() error {
 }
 
 // restrict returns the changed object without the changes that the request must not make: a request for the subresource status
-// changes the status alone, any other request all but the status. It modifies changed.
+// changes the status alone, any other request all but the status. Clients send whole objects, so the other part is ignored rather
+// than rejected, as by a real API server. It modifies changed.
 func (r *request) restrict(old object, changed runtime.Object) (client.Object, error) {
 	limited, err := asObject(changed)
 	if err != nil || !r.resource.Status {
@@ -181,6 +187,9 @@ func (r *request) restrict(old object, changed runtime.Object) (client.Object, e
 type merge func(fields *managedfields.FieldManager, old object, live runtime.Object) (runtime.Object, error)
 
 // change merges the change of a request into its object, admits the result and stores it. A dry run stores nothing.
+//
+// It holds writing from the read of the stored object to the end. Two changes of an object therefore never start from the same
+// version, and the rules of Admit see the state in which the change takes effect.
 func (s *Server) change(r *request, merge merge) (object, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -246,7 +255,8 @@ func (s *Server) write(r *request, old object, changed client.Object) (object, e
 }
 
 // remove deletes an object. If the preconditions have a UID or a resource version, a different one is a conflict. An object with
-// finalizers gets a deletion timestamp; the change that removes its last finalizer removes the object.
+// finalizers gets a deletion timestamp; the change that removes its last finalizer removes the object. All other options are
+// ignored: the server has no dependent objects to which a deletion could propagate, and no grace period.
 func (s *Server) remove(r *request) (int, any, error) {
 	options, err := s.removeOptions(r)
 	if err != nil {
@@ -325,7 +335,8 @@ func (s *Server) admit(ctx context.Context, old, object client.Object) error {
 }
 
 // setMetadata sets the fields that clients cannot choose: UID, times and generation. It rejects names that are not DNS names,
-// which also keeps the files inside the folder of the server.
+// which also keeps the files inside the folder of the server. Times have no fraction of a second, which the file would lose.
+// A deletion timestamp, once set, cannot be removed.
 func setMetadata(old, object client.Object) error {
 	if old != nil {
 		object.SetUID(old.GetUID())

@@ -37,7 +37,8 @@ func (c *Calls) add(verb string) {
 }
 
 // Client returns a client that calls the server without a network, and the counts of its calls. The client sends every request
-// that it would send to a real API server, as JSON. It is safe for concurrent use and needs no closing.
+// that it would send to a real API server, as JSON. It is safe for concurrent use and needs no closing. Objects go through JSON
+// both ways, so that a field that JSON loses or changes is noticed here too, and no caller shares memory with the server.
 func (s *Server) Client() (client.WithWatch, *Calls, error) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range s.options.Kinds {
@@ -117,8 +118,10 @@ type responseWriter struct {
 	sent   bool
 }
 
+// Header implements http.ResponseWriter. Changes after the first write have no effect on the client.
 func (w *responseWriter) Header() http.Header { return w.header }
 
+// WriteHeader implements http.ResponseWriter. It hands the response to RoundTrip, which returns it before the body is complete.
 func (w *responseWriter) WriteHeader(code int) {
 	if !w.sent {
 		w.sent = true
@@ -126,6 +129,7 @@ func (w *responseWriter) WriteHeader(code int) {
 	}
 }
 
+// Write implements io.Writer. It blocks until the client has read the content, and fails if the client has closed the body.
 func (w *responseWriter) Write(content []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	return w.PipeWriter.Write(content)

@@ -31,7 +31,7 @@ func (s *Server) document(r *http.Request) (any, bool) {
 	return document, ok
 }
 
-// root returns the path of the kinds of a group.
+// root returns the path of the kinds of a group. Only the core group, whose name is empty, is below /api.
 func root(group schema.GroupVersion) string {
 	if group.Group == corev1.GroupName {
 		return "/api/" + group.Version
@@ -39,7 +39,8 @@ func root(group schema.GroupVersion) string {
 	return "/apis/" + group.String()
 }
 
-// discovery returns the discovery documents by path. Each group has one version.
+// discovery returns the discovery documents by path, from which clients such as kubectl learn the served kinds. Each group has one
+// version. The documents never change, because a server has the same kinds as long as it lives.
 func discovery(kinds []Kind) map[string]any {
 	core := metav1.APIVersions{
 		TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"},

@@ -69,7 +69,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // parse finds the resource and the object of a request in its path: /api/<version> or /apis/<group>/<version>, then
-// [/namespaces/<namespace>]/<resource>[/<name>[/<subresource>]].
+// [/namespaces/<namespace>]/<resource>[/<name>[/<subresource>]]. It does not read the body, so that Authorize decides before
+// that. A namespaced object needs its namespace in the path; only a list or a watch may cover all namespaces.
 func (s *Server) parse(r *http.Request) (*request, error) {
 	var group schema.GroupVersion
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
@@ -174,7 +175,7 @@ func (s *Server) list(r *request) (int, any, error) {
 }
 
 // selection returns the selection of a list or a watch by its namespace and its selectors. It supports the fields metadata.name
-// and metadata.namespace only.
+// and metadata.namespace only. Another field is an error, as on a real API server: a list without the filter would be wrong.
 func (r *request) selection() (func(client.Object) bool, error) {
 	byLabel, err := labels.Parse(r.query.Get("labelSelector"))
 	if err != nil {
@@ -199,7 +200,7 @@ func (r *request) selection() (func(client.Object) bool, error) {
 // dryRun reports whether a change is only to be tried: it is admitted, but not stored.
 func (r *request) dryRun() bool { return slices.Contains(r.query["dryRun"], metav1.DryRunAll) }
 
-// body reads the body of the request, at most maxBody of it.
+// body reads the body of the request, at most maxBody of it. A longer body is cut off, so that it cannot be decoded.
 func (r *request) body() ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	if err != nil {
@@ -208,7 +209,8 @@ func (r *request) body() ([]byte, error) {
 	return body, nil
 }
 
-// read decodes the body of a request, which must be of the wanted kind: JSON, or the protocol buffers of typed clients.
+// read decodes the body of a request, which must be of the wanted kind: JSON, or the protocol buffers of typed clients. The
+// decoder detects the format by itself and ignores unknown fields.
 func (s *Server) read(r *request, wanted schema.GroupVersionKind, into runtime.Object) error {
 	body, err := r.body()
 	if err != nil {

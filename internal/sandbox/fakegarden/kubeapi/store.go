@@ -24,7 +24,8 @@ const (
 	clusterScope = "-"
 )
 
-// find returns a stored object, or none if it does not exist.
+// find returns a stored object, or none if it does not exist. Callers need no lock for the result: a stored object is never
+// modified.
 func (s *Server) find(resource *resource, key types.NamespacedName) object {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -70,14 +71,16 @@ func (s *Server) store(resource *resource, old, stored object) {
 	s.publish(change{resource: resource, old: old, object: stored})
 }
 
-// path returns the file of an object: <dir>/<resource>.<group>/<namespace>/<name>.json.
+// path returns the file of an object: <dir>/<resource>.<group>/<namespace>/<name>.json. The parts are DNS names, so no two objects
+// share a file and none is outside the folder.
 func (s *Server) path(resource *resource, object client.Object) string {
 	return filepath.Join(s.options.Dir, resource.plural().String(),
 		cmp.Or(object.GetNamespace(), clusterScope), object.GetName()+extension)
 }
 
 // load restores the objects of all files, and removes the temporary files of a killed process. The next resource version follows
-// the highest of the objects: versions of deleted objects may recur, but no watch outlives the process.
+// the highest of the objects: versions of deleted objects may recur, but no watch outlives the process. Open calls load before
+// any other goroutine knows the server, so load takes no lock.
 func (s *Server) load() error {
 	if err := os.MkdirAll(s.options.Dir, 0o700); err != nil {
 		return err
@@ -141,7 +144,8 @@ func (s *Server) decodeFile(file []byte) (object, error) {
 	return responseObject(found)
 }
 
-// responseObject returns an object with its JSON for responses, which has no managed fields.
+// responseObject returns an object with its JSON for responses, which has no managed fields. They are as long as the object, and no
+// client of the project reads them. The JSON is made once for each version, not for each response.
 func responseObject(of client.Object) (object, error) {
 	managed := of.GetManagedFields()
 	of.SetManagedFields(nil)

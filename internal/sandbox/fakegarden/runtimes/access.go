@@ -33,7 +33,8 @@ const (
 
 	tokenKeyFile = "token.key"
 	tokenKeySize = 32
-	// The limits of an API server for the lifetime of a token, in seconds.
+	// The limits of an API server for the lifetime of a token, in seconds. There is no maximum: real API servers may grant less than
+	// requested, this one never does.
 	minTokenSeconds     = 600
 	defaultTokenSeconds = 3600
 )
@@ -67,7 +68,8 @@ func (s *Server) authenticate(r *http.Request, runtime *runtime) (user, error) {
 }
 
 // byCertificate accepts a client certificate of the runtime's authority. The TLS handshake cannot verify it, because the
-// authority depends on the path of the request. Members of the groups of Gardener's admin kubeconfigs are administrators.
+// authority depends on the path of the request. Members of the groups of Gardener's admin kubeconfigs are administrators; all other
+// holders of a certificate have no role.
 func (r *runtime) byCertificate(request *http.Request) (user, bool) {
 	if request.TLS == nil || len(request.TLS.PeerCertificates) == 0 {
 		return user{}, false
@@ -132,7 +134,8 @@ func (r *runtime) rolesOf(ctx context.Context, account *corev1.ServiceAccount) [
 	return roles
 }
 
-// privateClaims are the claims of Kubernetes in a token: the account for which it was issued.
+// privateClaims are the claims of Kubernetes in a token: the account for which it was issued. The names are those of Kubernetes,
+// so that a test that reads a token finds the same claims as with a real runtime.
 type privateClaims struct {
 	Kubernetes struct {
 		Namespace string           `json:"namespace"`

@@ -40,7 +40,8 @@ func kinds() []kubeapi.Kind {
 	}
 }
 
-// newScheme returns a scheme with the kinds. Custom resources have no Go type and are unstructured. TokenRequest is not served,
+// newScheme returns a scheme with the kinds. Each runtime has its own, because a client adds kinds to the scheme that it uses.
+// Custom resources have no Go type and are unstructured. TokenRequest is not served,
 // but clients send it to the subresource token.
 func newScheme() (*k8sruntime.Scheme, error) {
 	scheme := k8sruntime.NewScheme()
@@ -115,7 +116,8 @@ func admit(ctx context.Context, objects client.Reader, old, object client.Object
 	})
 }
 
-// authorize implements the function Authorize of kubeapi.Options: one of the roles of the user must allow the request.
+// authorize implements the function Authorize of kubeapi.Options: one of the roles of the user must allow the request. serve has put
+// the user into the context. A request without a user has no role and is forbidden.
 func authorize(r *http.Request, kind kubeapi.Kind) error {
 	user, _ := r.Context().Value(userKey{}).(user)
 	for _, role := range user.roles {
@@ -127,7 +129,8 @@ func authorize(r *http.Request, kind kubeapi.Kind) error {
 }
 
 // allows reports whether a ClusterRole allows a request for a kind. It knows the default roles of every cluster, simplified to
-// reading and writing; other roles allow nothing.
+// reading and writing; other roles allow nothing. As in a cluster, view cannot read Secrets, because they would give it the tokens
+// of other accounts.
 func allows(role, method string, kind kubeapi.Kind) bool {
 	reads := method == http.MethodGet
 	switch role {

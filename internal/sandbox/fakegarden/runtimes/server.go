@@ -58,7 +58,8 @@ func VersionOfShoot(garden client.Reader, project string, log logrus.FieldLogger
 }
 
 // Server simulates the API servers. The objects of the runtimes survive the process, but the gardenlet has to start the runtimes
-// again. It is safe for concurrent use.
+// again: until then, requests to them are 404. All runtimes have the same serving certificate and the same key for tokens; the
+// client authority and the audience of the tokens are those of one runtime. It is safe for concurrent use.
 type Server struct {
 	listener  net.Listener
 	tls       *tls.Config
@@ -144,7 +145,7 @@ func listen(ctx context.Context, path string) (net.Listener, error) {
 }
 
 // Start implements gardenlet.Runtimes. A running runtime keeps its objects and accepts certificates of the given
-// authority from then on.
+// authority from then on. Start holds the lock while it reads the objects, so that two calls cannot open the same folder.
 func (s *Server) Start(ctx context.Context, technicalID string, clientCA []byte) (gardenlet.Endpoint, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(clientCA) {
@@ -173,7 +174,8 @@ func (s *Server) objectsDir(technicalID string) string {
 	return filepath.Join(s.dir, "objects", technicalID)
 }
 
-// Stop implements gardenlet.Runtimes. It removes the objects of the runtime.
+// Stop implements gardenlet.Runtimes. It removes the objects of the runtime, even of one that was started by an earlier process: a
+// later Shoot of the same name gets an empty runtime.
 func (s *Server) Stop(_ context.Context, technicalID string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +186,8 @@ func (s *Server) Stop(_ context.Context, technicalID string) error {
 	return nil
 }
 
-// Serve serves all runtimes until the context ends, which is not an error.
+// Serve serves all runtimes until the context ends, which is not an error. It then waits for the requests in progress, at most
+// shutdownTimeout, so that no handler writes files after Serve has returned. A server can serve once.
 func (s *Server) Serve(ctx context.Context) error {
 	server := s.httpServer(s)
 	served := make(chan error, 1)
@@ -215,7 +218,8 @@ func (s *Server) Alone(technicalID string) *http.Server {
 	return s.httpServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, technicalID) }))
 }
 
-// ServeHTTP implements http.Handler. It serves all runtimes, each under its path.
+// ServeHTTP implements http.Handler. It serves all runtimes, each under its path. The API server of a runtime does not see the
+// prefix of the path.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path, _ := strings.CutPrefix(r.URL.Path, pathPrefix)
 	technicalID, _, _ := strings.Cut(path, "/")
