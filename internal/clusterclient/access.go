@@ -74,7 +74,7 @@ func (a Access) Probe(ctx context.Context, instance environment.Instance) error 
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 
-	if err := askVersion(ctx, client, config); err != nil {
+	if err := askVersion(ctx, client); err != nil {
 		return failure.Wrap(failure.Transient, err, "the runtime does not answer yet").
 			WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 	}

@@ -2,15 +2,12 @@ package clusterclient
 
 import (
 	"context"
-	"net/http"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	kubeconfigv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	"sigs.k8s.io/yaml"
@@ -93,39 +90,17 @@ func reached[Result any](ctx context.Context, access Access, instance environmen
 	}
 	defer disconnect()
 
-	account, err := accountOf(config, client, binding)
-	if err != nil {
-		return result, err
-	}
-
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 
-	return work(ctx, config, account)
+	return work(ctx, config, accountOf(client, binding))
 }
 
-// accountOf returns the account of the binding with a client for the session. It calls no server. The client is not one of the typed clients of
-// client-go, because they link all kinds of Kubernetes into the broker.
-func accountOf(config *rest.Config, client *http.Client, binding environment.Binding) (account, error) {
-	scheme := runtime.NewScheme()
-	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, rbacv1.AddToScheme, authenticationv1.AddToScheme)
-
-	if err := builder.AddToScheme(scheme); err != nil {
-		return account{}, failure.Wrap(failure.Internal, err, "registering the kinds of an account failed")
-	}
-
-	config = rest.CopyConfig(config)
-	config.GroupVersion = &corev1.SchemeGroupVersion
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-
-	api, err := rest.RESTClientForConfigAndClient(config, client)
-	if err != nil {
-		return account{}, unusable("it is incomplete")
-	}
-
-	return account{api, binding, metav1.ObjectMeta{
+// accountOf returns the account of the binding with a client for the session. It calls no server.
+func accountOf(client *rest.RESTClient, binding environment.Binding) account {
+	return account{client, binding, metav1.ObjectMeta{
 		Name: binding.Account(), Labels: map[string]string{labelManagedBy: managedBy, labelBinding: binding.ID},
-	}}, nil
+	}}
 }
 
 // create creates the objects of the account that do not exist yet. It does not compare existing objects: the name of an account is unique to

@@ -5,49 +5,53 @@ import (
 	"fmt"
 	"net/http"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// connect returns an HTTP client for one session with the API server. The caller must call disconnect at the end of the session. The client
-// does not follow redirects, so that the credentials go to no other host.
-func connect(config *rest.Config) (client *http.Client, disconnect func(), err error) {
+// connect returns a client for one session with the API server. The caller must call disconnect at the end of the session. The client
+// does not follow redirects, so that the credentials go to no other host. It knows the kinds of an account, and is not one of the typed
+// clients of client-go, because they link all kinds of Kubernetes into the broker.
+func connect(config *rest.Config) (api *rest.RESTClient, disconnect func(), err error) {
 	transport, disconnect, err := Transport(config)
 	if err != nil {
 		return nil, nil, unusable("its certificates or credentials cannot be used")
 	}
 
-	return &http.Client{
+	scheme := runtime.NewScheme()
+	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, rbacv1.AddToScheme, authenticationv1.AddToScheme)
+
+	if err := builder.AddToScheme(scheme); err != nil {
+		return nil, nil, failure.Wrap(failure.Internal, err, "registering the kinds of an account failed")
+	}
+
+	config = rest.CopyConfig(config)
+	config.GroupVersion = &corev1.SchemeGroupVersion
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+
+	api, err = rest.RESTClientForConfigAndClient(config, &http.Client{
 		Transport: transport, Timeout: config.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}, disconnect, nil
+	})
+	if err != nil {
+		return nil, nil, unusable("it is incomplete")
+	}
+
+	return api, disconnect, nil
 }
 
-// askVersion requests the version of the API server. The request needs no rights, but API servers reject invalid credentials.
-func askVersion(ctx context.Context, client *http.Client, config *rest.Config) error {
-	address, _, err := rest.DefaultServerUrlFor(config)
-	if err != nil {
-		return fmt.Errorf("reading the address of the API server: %w", err)
-	}
-
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.JoinPath("version").String(), nil)
-	if err != nil {
+// askVersion requests the version of the API server, once. The request needs no rights, but API servers reject invalid credentials.
+func askVersion(ctx context.Context, api *rest.RESTClient) error {
+	if err := api.Get().AbsPath("version").MaxRetries(0).Do(ctx).Error(); err != nil {
 		return fmt.Errorf("requesting the version of the API server: %w", err)
-	}
-
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-
-	if err := response.Body.Close(); err != nil {
-		return fmt.Errorf("reading the response of the API server: %w", err)
-	}
-
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("requesting the version of the API server: status %s", response.Status)
 	}
 
 	return nil
