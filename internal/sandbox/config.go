@@ -28,7 +28,7 @@ const (
 	Password = "sandbox"
 )
 
-// brokerDatabase is the file of the broker's database.
+// brokerDatabase is the file of the broker's database in the folder of the sandbox. Its existence shows that the sandbox has run before.
 const brokerDatabase = "broker.db"
 
 // Config is the configuration of the sandbox. The environment variables of its fields have the prefix Prefix. A port of 0 stands
@@ -96,7 +96,8 @@ func (c Config) provisioner(keys secret.String, director string) provisioner.Con
 }
 
 // broker returns the configuration of the broker, which calls the Provisioner at the address. Its one user has the roles for
-// the Open Service Broker API and for the operator API.
+// the Open Service Broker API and for the operator API. All other settings are the defaults of production, so the sandbox shows the
+// same behavior.
 func (c Config) broker(keys secret.String, provisionerAddress string) broker.Config {
 	config := broker.DefaultConfig()
 	config.Address, config.StatusAddress = c.BrokerAddress, c.StatusAddress

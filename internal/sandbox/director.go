@@ -73,7 +73,8 @@ type agents struct {
 }
 
 // run starts and stops agents until the context ends, which is not an error. An agent stops when its runtime is unregistered.
-// Director sends no notifications, so run polls the runtimes.
+// Director sends no notifications, so run polls the runtimes. It returns after all agents have ended, so none of them calls the
+// garden after it has stopped.
 func (a agents) run(ctx context.Context) error {
 	var working sync.WaitGroup
 	defer working.Wait()
@@ -127,7 +128,8 @@ func (a agents) wanted() map[string]string {
 	return wanted
 }
 
-// repeat runs an agent in the cluster, session by session, until the context ends. It tolerates a cluster that is not ready yet.
+// repeat runs an agent in the cluster, session by session, until the context ends. It tolerates a cluster that is not ready yet, and one
+// that has been deleted while its runtime is still registered.
 func (a agents) repeat(ctx context.Context, shootName string) {
 	for ctx.Err() == nil {
 		if err := a.session(ctx, shootName); err != nil && ctx.Err() == nil {

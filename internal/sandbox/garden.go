@@ -123,7 +123,7 @@ func (g *gardenProcess) run(program string, config Config) {
 }
 
 // wait waits until the program ends, or stops it when the context ends. A program that ends on its own is an error, because the
-// services cannot work without a garden.
+// services cannot work without a garden. After gardenStop a program that does not stop is killed, so wait always returns.
 func (g *gardenProcess) wait(ctx context.Context) error {
 	select {
 	case err := <-g.ended:

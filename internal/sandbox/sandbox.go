@@ -26,7 +26,8 @@ const (
 	// readyTimeout is how long the services may take to become ready. They migrate their databases before that.
 	readyTimeout = 30 * time.Second
 	readyPause   = 20 * time.Millisecond
-	// stopLimit is how long all services and the garden together may take to stop.
+	// stopLimit is how long all services and the garden together may take to stop. A part that takes longer is an error, and
+	// the program ends without it.
 	stopLimit = 90 * time.Second
 	// logFile is the log of both services and of the garden. The terminal shows the announcement only.
 	logFile = "sandbox.log"
@@ -185,7 +186,7 @@ func (s services) announce(ctx context.Context, config Config, output io.Writer)
 }
 
 // ready polls the readiness of the service with a status address until it is ready or the context ends. A refused connection
-// counts as not ready.
+// counts as not ready. Both status addresses are on this machine, so the poll may be frequent.
 func ready(ctx context.Context, address string) error {
 	err := wait.PollUntilContextCancel(ctx, readyPause, true, func(ctx context.Context) (bool, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)

@@ -194,7 +194,7 @@ func (d *Director) serveToken(w http.ResponseWriter, request *http.Request) {
 }
 
 // authorized reports whether an access token was issued and has not expired. Expired tokens are never removed: a Director lives
-// as long as a test or a sandbox.
+// as long as a test or a sandbox. The clock is Options.Now, so a test can let a token expire.
 func (d *Director) authorized(token string) bool {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()

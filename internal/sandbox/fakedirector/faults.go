@@ -30,7 +30,8 @@ type Fault struct {
 	Times int
 }
 
-// Inject makes calls fail. A call takes the first fault for its operation, in the order of the injection.
+// Inject makes calls fail. A call takes the first fault for its operation, in the order of the injection. A fault stays until it has
+// been taken as often as Times says; there is no way to withdraw one.
 func (d *Director) Inject(faults ...Fault) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -44,7 +45,8 @@ func (d *Director) Inject(faults ...Fault) {
 	}
 }
 
-// faultOf records a call of an operation and returns its fault, the zero value if there is none.
+// faultOf records a call of an operation and returns its fault, the zero value if there is none. It takes the fault, so of two
+// concurrent calls only one gets a fault that is injected once.
 func (d *Director) faultOf(operation string) Fault {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()

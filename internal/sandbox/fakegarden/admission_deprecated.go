@@ -21,6 +21,7 @@ func validateDeprecated(found *problems, spec *gardencorev1beta1.ShootSpec, path
 	if err != nil {
 		return
 	}
+	// since reports whether the version of the Shoot is the minor version or a later one, whatever its patch version.
 	since := func(minor string) bool { return !version.LessThan(semver.MustParse(minor)) }
 	found.add(present(spec.CloudProfileName) && since("1.34"), field.Forbidden(path.Child("cloudProfileName"),
 		"for Kubernetes version >= 1.34, cloudProfileName field is no longer supported, use spec.cloudProfile.name instead"))

@@ -89,12 +89,13 @@ func validateZones(found *problems, region gardencorev1beta1.Region, name string
 	}
 }
 
-// supported adds a problem if the wanted value is not offered. The message lists the offered values in their order.
+// supported adds a problem if the wanted value is not offered. The message lists the offered values in their order, so that users
+// see what they can choose from.
 func (p *problems) supported(offered []string, wanted string, path *field.Path) {
 	p.add(!slices.Contains(offered, wanted), field.NotSupported(path, wanted, offered))
 }
 
-// names maps items to their names.
+// names maps items to their names, in the order of the items. The result is never nil.
 func names[T any](items []T, name func(T) string) []string {
 	all := make([]string, len(items))
 	for i, item := range items {

@@ -128,7 +128,8 @@ func (a admission) findExtensions(ctx context.Context, shoot *gardencorev1beta1.
 }
 
 // project returns the project of a namespace. Gardener finds the project by its spec, not by the name of the namespace. A
-// namespace without a project is an internal error, because Gardener expects that a controller has created both.
+// namespace without a project is an internal error, because Gardener expects that a controller has created both. The error is
+// Gardener's way to say that a configured namespace is wrong.
 func (a admission) project(ctx context.Context, namespace string) (*gardencorev1beta1.Project, error) {
 	projects := &gardencorev1beta1.ProjectList{}
 	if err := a.List(ctx, projects); err != nil {

@@ -59,7 +59,8 @@ func validateSpec(found *problems, spec *gardencorev1beta1.ShootSpec, path *fiel
 	}
 }
 
-// validateWorker checks a worker pool. A pool may scale to zero nodes, but its maximum must not be below its minimum.
+// validateWorker checks a worker pool. A pool may scale to zero nodes, but its maximum must not be below its minimum. The name of a pool
+// becomes a part of the names of its nodes.
 func validateWorker(found *problems, worker *gardencorev1beta1.Worker, path *field.Path) {
 	validateLabel(found, worker.Name, path.Child("name"))
 	found.add(worker.Machine.Type == "", field.Required(path.Child("machine", "type"), "must specify a machine type"))
@@ -107,7 +108,8 @@ func validateUpdate(found *problems, old, shoot *gardencorev1beta1.Shoot) {
 }
 
 // validateVersionUpdate rejects downgrades and skipped minor versions. Kubernetes supports upgrades by one minor version at a
-// time.
+// time, because the nodes and the control plane may differ by few versions. Whether the provider offers the version is a rule of
+// validateOffer.
 func validateVersionUpdate(found *problems, before, after string, path *field.Path) {
 	old, err := semver.NewVersion(before)
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/runtimes"
 )
 
-// DefaultProject is the name of the project if Options has none.
+// DefaultProject is the name of the project if Options has none. It is short, because the name of a Shoot and the name of its project
+// share maxNames characters.
 const DefaultProject = "local"
 
 // user is the user of all requests: it is the creator of Shoots and the subject of admin kubeconfigs.
@@ -102,7 +103,8 @@ func openServer(dir string) (*kubeapi.Server, error) {
 // are those of Gardener's API server.
 func (m *Memory) Client() client.WithWatch { return m.client }
 
-// Counted returns another client of the garden and the counts of its calls.
+// Counted returns another client of the garden and the counts of its calls. The calls of the gardenlet and of Client do not count, so a
+// test can count those of the Provisioner alone.
 func (m *Memory) Counted() (client.WithWatch, *kubeapi.Calls, error) { return m.server.Client() }
 
 // Namespace returns the namespace of the project, which contains its Shoots.

@@ -29,7 +29,8 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// kinds returns the kinds that the fake garden serves: those of seed.yaml, and those that the project and the gardenlet use.
+// kinds returns the kinds that the fake garden serves: those of seed.yaml, and those that the project and the gardenlet use. Requests
+// for other kinds of Gardener, such as Seed, are 404.
 func kinds() []kubeapi.Kind {
 	core, security := corev1.SchemeGroupVersion, securityv1alpha1.SchemeGroupVersion
 	garden := gardencorev1beta1.SchemeGroupVersion
@@ -69,7 +70,8 @@ func newShootTypes() (shootTypes, error) {
 	return shootTypes{TypeConverter: managedfields.NewDeducedTypeConverter(), shoot: parser.Type("Shoot")}, nil
 }
 
-// ObjectToTyped implements managedfields.TypeConverter.
+// ObjectToTyped implements managedfields.TypeConverter. The field manager passes the stored Shoot as a Go type and an applied one as
+// unstructured, and both must get the same type: otherwise the lists could not be merged.
 func (t shootTypes) ObjectToTyped(object runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
 	switch object := object.(type) {
 	case *gardencorev1beta1.Shoot:

@@ -21,7 +21,8 @@ const Domain = "runtimes.test"
 //go:embed seed.yaml
 var seedTemplate string
 
-// providers are the types of the providers in the seed, and the names of their CredentialsBindings.
+// providers are the types of the providers in the seed, and the names of their CredentialsBindings. Each has a
+// cloud profile with its regions, machines and versions.
 func providers() []string { return []string{"aws", "azure", "gcp", "openstack"} }
 
 // seed returns the objects of a new garden with one project, in an order in which they can be created: a namespace comes before
@@ -50,7 +51,8 @@ func seed(project string) ([]*unstructured.Unstructured, error) {
 }
 
 // Seed creates the objects of a new garden or updates those of an older one, by server-side apply. It is idempotent and keeps
-// fields that other managers have added. The API server must know all kinds of seed.yaml.
+// fields that other managers have added. The API server must know all kinds of seed.yaml. Objects that are no longer in seed.yaml
+// stay in an older garden: its Shoots may refer to them.
 func Seed(ctx context.Context, garden client.Client, project string) error {
 	objects, err := seed(project)
 	if err != nil {

@@ -52,7 +52,8 @@ func (s *Server) ExhaustConnections(tb testing.TB) (release func()) {
 }
 
 // takeAll opens all connections of the server. Other clients connect again after their connections are terminated, so it repeats
-// both until it has them all. It returns the opened connections even if it fails.
+// both until it has them all. It returns the opened connections even if it fails, so that the caller can close them. The test runs as
+// a superuser, who may also use the slots that PostgreSQL reserves.
 func takeAll(ctx context.Context, db *sql.DB) ([]*sql.Conn, error) {
 	first, err := db.Conn(ctx)
 	if err != nil {

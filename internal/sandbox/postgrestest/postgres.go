@@ -40,7 +40,8 @@ var shared struct {
 // Runner runs the tests of a package: a *testing.M or a wrapper.
 type Runner interface{ Run() int }
 
-// Main runs the tests of a package and stops the server that was started for them.
+// Main runs the tests of a package and stops the server that was started for them. Call it from TestMain in every package that uses
+// Database: Go has no hook for the end of a test binary, and the server would stay.
 func Main(m Runner) {
 	code := m.Run()
 
@@ -76,7 +77,7 @@ func Database(tb testing.TB) storage.Config {
 	return newDatabase(tb, shared.dsn)
 }
 
-// DSN returns the data source name of a database, for lib/pq.
+// DSN returns the data source name of a database, for lib/pq. It does not check that the database exists.
 func (s *Server) DSN(name string) (string, error) {
 	address, err := url.Parse(s.dsn)
 	if err != nil {

@@ -27,7 +27,8 @@ type Proxy struct {
 	busy sync.WaitGroup
 }
 
-// Through returns the configuration of a database behind a new proxy.
+// Through returns the configuration of a database behind a new proxy. The proxy listens on the loopback and ends with the test, after it
+// has closed all connections. Other users of the database are not affected.
 func Through(tb testing.TB, config storage.Config) (storage.Config, *Proxy) {
 	tb.Helper()
 
@@ -142,7 +143,7 @@ func (p *Proxy) keep(client, server net.Conn) bool {
 }
 
 // forward copies data from one end to the other until either is closed, and then closes the receiver. The opposite direction ends
-// with it.
+// with it. So the database notices that a client has gone, and rolls back its transaction.
 func (p *Proxy) forward(from, to net.Conn) {
 	_, _ = io.Copy(gate{p, to}, from)
 	_ = to.Close()

@@ -78,7 +78,8 @@ func LoadAuthority(certificatePEM, keyPEM []byte) (*Authority, error) {
 	return &Authority{certificate: pair.Leaf, key: key}, nil
 }
 
-// OpenAuthority loads the authority in the files ca.crt and ca.key of a folder. The first time it creates both.
+// OpenAuthority loads the authority in the files ca.crt and ca.key of a folder. The first time it creates both. Later calls ignore
+// the common name. Two processes must not open the same folder for the first time at once.
 func OpenAuthority(dir, commonName string) (*Authority, error) {
 	certificatePEM, err := os.ReadFile(filepath.Join(dir, certificateFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -152,7 +153,8 @@ func (a *Authority) IssueClient(client Client) (Pair, error) {
 	})
 }
 
-// IssueServer signs a serving certificate for hosts (DNS names or IP addresses). It expires with the authority.
+// IssueServer signs a serving certificate for hosts (DNS names or IP addresses). It expires with the authority, after ten years, so no
+// garden needs to renew it.
 func (a *Authority) IssueServer(commonName string, hosts ...string) (Pair, error) {
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: commonName},

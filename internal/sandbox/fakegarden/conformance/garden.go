@@ -75,7 +75,7 @@ func (g Garden) apply(ctx context.Context, t *testing.T, shoot *gardencorev1beta
 	}
 }
 
-// get reads a Shoot, which must exist.
+// get reads a Shoot, which must exist. The result is the state at this moment; await follows the changes.
 func (g Garden) get(ctx context.Context, t *testing.T, name string) *gardencorev1beta1.Shoot {
 	t.Helper()
 	shoot := &gardencorev1beta1.Shoot{}
@@ -184,7 +184,8 @@ func (g Garden) injectFault(ctx context.Context, t *testing.T, shoot string, fau
 }
 
 // KeepPort assigns a port to the server of runtimes with the folder, for tests of restarts. Unlike a port that the server
-// chooses, this one is outside the range of outgoing connections, so none takes it while the server is down.
+// chooses, this one is outside the range of outgoing connections, so none takes it while the server is down. Call it before the
+// first start of the server, which reads the port from the file address.
 func KeepPort(t *testing.T, dir string) {
 	t.Helper()
 	port, err := freeport.Draw(t.Context())

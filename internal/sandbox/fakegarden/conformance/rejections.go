@@ -35,11 +35,13 @@ type rejection struct {
 	request request
 }
 
-// request sends a request. The Shoot exists, its runtime does not.
+// request sends a request. The Shoot exists, its runtime does not: the fault stuck keeps its creation in progress, so that no state
+// changes between two rejections.
 type request func(ctx context.Context, g Garden, shoot *gardencorev1beta1.Shoot) error
 
 // Rejections sends invalid requests and checks that the garden rejects them with the errors of Gardener's API server: those of
-// rejections.yaml, which are about the content of a Shoot, and those of requests.
+// rejections.yaml, which are about the content of a Shoot, and those of requests. Users and the Provisioner see these errors, so the
+// reason and the text matter, not only the failure.
 func Rejections(t *testing.T, g Garden) {
 	ctx := t.Context()
 	var rejections []rejection

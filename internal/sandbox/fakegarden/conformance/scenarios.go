@@ -21,7 +21,8 @@ import (
 )
 
 // Lifecycle creates a runtime, uses it, changes it and deletes it. It checks the Shoot after each step. Applying it
-// again must change nothing, and its deletion must leave no objects.
+// again must change nothing, and its deletion must leave no objects. An admin kubeconfig from before the change must work after it,
+// because clients keep a kubeconfig for minutes.
 func Lifecycle(t *testing.T, g Garden) {
 	ctx := t.Context()
 	shoot := Shoot(g.Namespace, "lifecycle")
@@ -72,7 +73,8 @@ func Faults(t *testing.T, g Garden) {
 }
 
 // checkCreation waits for the creation of the runtime and checks its Shoot: the progress never decreases, and a created Shoot has
-// everything that the Provisioner reads from it. It returns the Shoot.
+// everything that the Provisioner reads from it: the technical ID, the domain, the conditions and the defaults of the machines. It
+// also has the finalizer, without which a deletion would leave the runtime behind. checkCreation returns the Shoot.
 func (g Garden) checkCreation(ctx context.Context, t *testing.T, name string) *gardencorev1beta1.Shoot {
 	t.Helper()
 	var progress int32
@@ -148,7 +150,8 @@ func checkAccess(t *testing.T, config *rest.Config) {
 	}
 }
 
-// discoverer returns a client that needs no kinds: the version and the discovery of an API server exist in every runtime.
+// discoverer returns a client that needs no kinds: the version and the discovery of an API server exist in every runtime, even in one of
+// the local garden that serves nothing else.
 func discoverer(t *testing.T, config *rest.Config) *discovery.DiscoveryClient {
 	t.Helper()
 	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
@@ -159,7 +162,8 @@ func discoverer(t *testing.T, config *rest.Config) *discovery.DiscoveryClient {
 }
 
 // checkChange waits for the change of the workers. The change must raise the generation once, and must not roll the nodes to
-// another machine image.
+// another machine image. The Shoot that is applied names no image, so a garden that set the default again would roll the nodes as
+// soon as the cloud profile offered a newer one.
 func (g Garden) checkChange(ctx context.Context, t *testing.T, name string, before *gardencorev1beta1.Shoot) {
 	t.Helper()
 	shoot := g.await(ctx, t, name, "its change has succeeded", nil, succeeded(gardencorev1beta1.LastOperationTypeReconcile))

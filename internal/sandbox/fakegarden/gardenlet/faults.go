@@ -38,7 +38,8 @@ const (
 	FaultQuota Fault = "quota"
 )
 
-// fault returns the fault for a Shoot.
+// fault returns the fault for a Shoot. Without the ConfigMap there are no faults. An unknown value is logged and has no effect, because a
+// typing error must not stop the operations of all Shoots.
 func (g *Gardenlet) fault(ctx context.Context, shoot string) (Fault, error) {
 	faults := &corev1.ConfigMap{}
 	err := g.Client.Get(ctx, client.ObjectKey{Namespace: g.namespace, Name: FaultsConfigMap}, faults)

@@ -97,7 +97,8 @@ func describe(operation gardencorev1beta1.LastOperationType, now progress) strin
 	return fmt.Sprintf("Shoot cluster %s in progress (%d%%).", doing, now.percent)
 }
 
-// reportHealth reports a healthy runtime at the endpoint.
+// reportHealth reports a healthy runtime at the endpoint. The conditions are those of Gardener for a cluster with nodes. Hibernation is
+// possible, so a test may hibernate the runtime.
 func reportHealth(shoot *gardencorev1beta1.Shoot, endpoint Endpoint) {
 	status := &shoot.Status
 	status.AdvertisedAddresses = advertise(endpoint)

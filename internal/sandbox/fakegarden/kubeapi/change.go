@@ -364,7 +364,8 @@ func setMetadata(old, object client.Object) error {
 }
 
 // raiseGeneration raises the generation for a change of the spec or the start of a deletion, unless Admit has raised it already.
-// Kinds without a spec have no generation.
+// Kinds without a spec have no generation. Controllers compare the generation with the one that they have observed, so a change of
+// metadata or status must not raise it.
 func raiseGeneration(old, object client.Object) {
 	spec := reflectField(object, "Spec")
 	if old == nil || !spec.IsValid() || object.GetGeneration() != old.GetGeneration() {
@@ -383,7 +384,7 @@ func reflectField(object client.Object, name string) reflect.Value {
 
 func reflectStatus(object client.Object) reflect.Value { return reflectField(object, "Status") }
 
-// mergeStringData moves the strings of a Secret to its data, as the API server does.
+// mergeStringData moves the strings of a Secret to its data, as the API server does. A string replaces the data of the same key.
 func mergeStringData(secret *corev1.Secret) {
 	for key, value := range secret.StringData {
 		if secret.Data == nil {

@@ -73,7 +73,8 @@ func discovery(kinds []Kind) map[string]any {
 	return documents
 }
 
-// versionInfo returns the response of /version. An unknown version leaves the numbers empty.
+// versionInfo returns the response of /version. An unknown version leaves the numbers empty. The build and the platform are those of
+// this process.
 func versionInfo(kubernetes string) version.Info {
 	number := strings.TrimPrefix(kubernetes, "v")
 	info := version.Info{
@@ -93,7 +94,8 @@ func NotServed(message string) error {
 	}}
 }
 
-// Refuse responds with a Status, as an API server does. Errors without a status are internal errors.
+// Refuse responds with a Status, as an API server does. Errors without a status are internal errors. A handler in front of a server
+// uses it too, so that clients can read its errors.
 func Refuse(w http.ResponseWriter, err error) {
 	status := statusOf(err)
 	reply(w, int(status.Code), status)

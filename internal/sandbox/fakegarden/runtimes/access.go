@@ -117,7 +117,8 @@ func (s *Server) byToken(request *http.Request, runtime *runtime) (user, bool) {
 }
 
 // rolesOf returns the ClusterRoles that are bound to an account. Bindings of groups are not evaluated, and RoleBindings are not
-// served. An account without a role is authenticated but forbidden to do anything.
+// served. An account without a role is authenticated but forbidden to do anything. So is every account if the bindings cannot be
+// listed: a failure must not grant rights.
 func (r *runtime) rolesOf(ctx context.Context, account *corev1.ServiceAccount) []string {
 	bindings := &rbacv1.ClusterRoleBindingList{}
 	if err := r.api.List(ctx, bindings); err != nil {

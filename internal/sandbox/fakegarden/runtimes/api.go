@@ -20,7 +20,8 @@ import (
 )
 
 // kinds returns the served kinds: those that grant access to a runtime, those of Compass and the service catalog, which Kyma
-// installs, and some for workloads. A real cluster serves more: requests for other kinds fail with 404.
+// installs, and some for workloads. A real cluster serves more: requests for other kinds fail with 404. The kinds of Compass and the
+// service catalog exist from the start, although a real cluster serves them only after the installation of Kyma.
 func kinds() []kubeapi.Kind {
 	core, rbac := corev1.SchemeGroupVersion, rbacv1.SchemeGroupVersion
 	compass := schema.GroupVersion{Group: "compass.kyma-project.io", Version: "v1alpha1"}
@@ -41,8 +42,7 @@ func kinds() []kubeapi.Kind {
 }
 
 // newScheme returns a scheme with the kinds. Each runtime has its own, because a client adds kinds to the scheme that it uses.
-// Custom resources have no Go type and are unstructured. TokenRequest is not served,
-// but clients send it to the subresource token.
+// Custom resources have no Go type and are unstructured. TokenRequest is not served, but clients send it to the subresource token.
 func newScheme() (*k8sruntime.Scheme, error) {
 	scheme := k8sruntime.NewScheme()
 	builder := k8sruntime.NewSchemeBuilder(corev1.AddToScheme, rbacv1.AddToScheme)

@@ -37,7 +37,8 @@ const (
 
 // Options configure a server.
 type Options struct {
-	// Dir is a folder that belongs to the server alone. It is created if it is missing.
+	// Dir is a folder that belongs to the server alone. It is created if it is missing. It holds the address, the certificate
+	// authority, the key of the tokens, and a folder of objects for each runtime.
 	Dir string
 	// Version returns the version of Kubernetes that a runtime reports, such as 1.35.4.
 	Version func(ctx context.Context, technicalID string) string
@@ -229,7 +230,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // serve authenticates a request to a runtime and passes it to its API server, which authorizes it. A runtime that is not started
-// is 404.
+// is 404. The lock is held for the look-up only, so a watch does not delay Start and Stop.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, technicalID string) {
 	s.mu.RLock()
 	runtime := s.runtimes[technicalID]
@@ -246,7 +247,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, technicalID strin
 	runtime.api.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
 }
 
-// httpServer returns a server with the TLS settings of all runtimes. Its errors are logged at level debug.
+// httpServer returns a server with the TLS settings of all runtimes. Its errors are logged at level debug: clients that give up a
+// handshake cause most of them. There is no write timeout, because a watch has no end.
 func (s *Server) httpServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           handler,
