@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -81,10 +82,7 @@ func (a agents) run(ctx context.Context) error {
 
 	running := map[string]context.CancelFunc{} // by the ID of the runtime
 
-	ticker := time.NewTicker(agentInterval)
-	defer ticker.Stop()
-
-	for {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		wanted := a.wanted()
 
 		for id, stop := range running {
@@ -104,13 +102,9 @@ func (a agents) run(ctx context.Context) error {
 
 			working.Go(func() { a.repeat(own, shootName) })
 		}
+	}, agentInterval)
 
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
+	return nil
 }
 
 // wanted returns the Shoots of the clusters that need an agent, by the ID of the runtime: those with a one-time token. The
@@ -131,16 +125,11 @@ func (a agents) wanted() map[string]string {
 // repeat runs an agent in the cluster, session by session, until the context ends. It tolerates a cluster that is not ready yet, and one
 // that has been deleted while its runtime is still registered.
 func (a agents) repeat(ctx context.Context, shootName string) {
-	for ctx.Err() == nil {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := a.session(ctx, shootName); err != nil && ctx.Err() == nil {
 			a.log.WithError(err).WithField("shoot", shootName).Debug("the simulated agent cannot reach its cluster")
 		}
-
-		select {
-		case <-ctx.Done():
-		case <-time.After(agentPause):
-		}
-	}
+	}, agentPause)
 }
 
 // session runs an agent in the cluster until its kubeconfig is used up. It fails if the cluster cannot be reached, as it is

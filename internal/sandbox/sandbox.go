@@ -196,7 +196,7 @@ func ready(ctx context.Context, address string) error {
 
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
-			return false, nil
+			return false, nil //nolint:nilerr // the service does not listen yet
 		}
 
 		return response.StatusCode == http.StatusOK, response.Body.Close()

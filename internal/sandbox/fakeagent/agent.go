@@ -6,6 +6,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 )
 
@@ -43,20 +44,13 @@ func New(options Options) *Agent { return &Agent{Options: options} }
 // Run checks the cluster periodically until the context ends, which is not an error. A failed check is logged and repeated after
 // the interval.
 func (a *Agent) Run(ctx context.Context) error {
-	ticker := time.NewTicker(a.Every)
-	defer ticker.Stop()
-
-	for {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := a.check(ctx); err != nil && ctx.Err() == nil {
 			a.Log.WithError(err).Debug("the simulated agent tries again")
 		}
+	}, a.Every)
 
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
+	return nil
 }
 
 // check connects or synchronizes, depending on the state of the connection. It reads the connection before the token: a new
