@@ -22,15 +22,15 @@ func explain(err error, doing string, args ...any) error {
 		return nil
 	}
 
-	// The concurrency limit and the circuit breaker reject requests with errors of package failure.
+	// The concurrency limit and the circuit breaker reject requests with a failure.Error.
 	if known, ok := errors.AsType[*failure.Error](err); ok {
 		return failure.Wrap(known.Kind, err, "%s: %s", fmt.Sprintf(doing, args...), known.Text).WithReason(known.Reason, known.Component)
 	}
 
 	kind, said := meant(err)
 
-	// Users see the message of the API server, which is meant for them. They do not see errors of the transport, which may
-	// contain internal addresses.
+	// Users see the message of the API server, which is meant for them. They do not see transport errors, which may contain
+	// internal addresses.
 	text := fmt.Sprintf(doing, args...) + ": " + said
 
 	var status apierrors.APIStatus
@@ -46,7 +46,7 @@ func explain(err error, doing string, args ...any) error {
 func meant(err error) (kind failure.Kind, said string) {
 	switch {
 	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
-		// The server is not an API server, or does not serve Shoots. Its HTTP 404 must not count as NotFound: the Provisioner
+		// The server is not an API server, or does not serve Shoots. Its HTTP 404 must not count as NotFound, or the Provisioner
 		// would regard an existing cluster as deleted.
 		return failure.Transient, misbehaving
 	case apierrors.IsNotFound(err):
