@@ -57,8 +57,8 @@ type Configuration struct {
 	Over string
 }
 
-// Clusters reaches agents in their clusters. Errors are of package failure. Errors of a cluster's API server have the component
-// failure.ComponentRuntime, which Statuses relies on.
+// Clusters reaches agents in their clusters. Errors come from package failure. Errors of a cluster's API server have the
+// component failure.ComponentRuntime, which Statuses relies on.
 type Clusters interface {
 	// Agent reads the state of the agent. It returns the zero Agent for a cluster without an agent.
 	Agent(ctx context.Context, at Place) (Agent, error)
@@ -162,7 +162,7 @@ func place(op operation.Operation) (Place, error) {
 	return at, nil
 }
 
-// ErrNone returns a failure.Conflict: the order of the runtime lacks the agent.
+// ErrNone returns a failure.Conflict: the order for the runtime lacks the agent.
 func ErrNone(runtimeID string) error {
 	return failure.New(failure.Conflict, "the runtime %s has no runtime agent: its order lacks the component %s", runtimeID, Component).
 		WithReason(failure.ReasonConflict, failure.ComponentProvisioner)

@@ -3,7 +3,7 @@
 // installed by package applier.
 //
 // Each call requests an admin kubeconfig from Gardener, which is valid for minutes and stored nowhere. Clusters are not trusted:
-// calls have timeouts, responses have size limits, and texts from clusters are shortened. Errors are of package failure. All
+// calls have timeouts, responses have size limits, and texts from clusters are shortened. Errors come from package failure. All
 // calls are idempotent, because steps repeat them after a crash.
 package clusteraccess
 
@@ -41,7 +41,7 @@ const (
 	callTimeout = 15 * time.Second
 )
 
-// Kubeconfigs issues admin kubeconfigs of clusters. gardener.Client implements it. Errors are of package failure.
+// Kubeconfigs issues admin kubeconfigs of clusters. gardener.Client implements it. Errors come from package failure.
 type Kubeconfigs interface {
 	AdminKubeconfig(ctx context.Context, shootName string, valid time.Duration) ([]byte, error)
 }

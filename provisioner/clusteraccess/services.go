@@ -58,7 +58,7 @@ func (a Access) ReleaseBrokers(ctx context.Context, shootName string) error {
 	})
 }
 
-// withServices runs work with a client of the cluster, for pieceOfWork at most.
+// withServices runs work with a client for the cluster, for pieceOfWork at most.
 func (a Access) withServices(ctx context.Context, shootName string, work func(context.Context, services) error) error {
 	ctx, cancel := context.WithTimeout(ctx, pieceOfWork)
 	defer cancel()

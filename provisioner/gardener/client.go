@@ -22,7 +22,7 @@ const (
 	callTimeout = 30 * time.Second
 )
 
-// Client manages the Shoots of one Gardener project. It is safe for concurrent use. Errors are of package failure.
+// Client manages the Shoots of one Gardener project. It is safe for concurrent use. Errors come from package failure.
 type Client struct {
 	// connection returns the current connection, which Follow replaces when the credentials change.
 	connection func() connection

@@ -92,7 +92,7 @@ func traced(ctx context.Context, next graphql.ResponseHandler) *graphql.Response
 	return response
 }
 
-// Recorder records refused mutations in the audit log.
+// Recorder records rejected mutations in the audit log.
 type Recorder interface {
 	// Refused records the entry. It returns no error, because the mutation is rejected anyway.
 	Refused(ctx context.Context, entry auditlog.Entry)

@@ -28,7 +28,7 @@ const (
 	DefaultBudget = 20 * time.Second
 )
 
-// Manifests provides the manifests of components. releases.Catalog implements it. Errors are of package failure.
+// Manifests provides the manifests of components. releases.Catalog implements it. Errors come from package failure.
 type Manifests interface {
 	// Manifests returns the files for Component.Source. It must return the same content on every call.
 	Manifests(ctx context.Context, source string) ([]installation.ManifestFile, error)

@@ -95,7 +95,7 @@ func (w *work) applyAll(ctx context.Context, objects []*unstructured.Unstructure
 	return "", nil
 }
 
-// differs reports whether applying the object would change the cluster. It compares the present object with the result of a dry
+// differs reports whether applying the object would change the cluster. It compares the current object with the result of a dry
 // run. The comparison avoids writing unchanged objects, which would needlessly trigger controllers and webhooks.
 func (w *work) differs(ctx context.Context, object *unstructured.Unstructured) (bool, error) {
 	dropInvalidCABundle(object)

@@ -104,7 +104,7 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// finishNamespaces stands in for the namespace controller, which does not run in these tests. It finalizes deleted namespaces,
+// finishNamespaces does the work of the namespace controller, which does not run in these tests. It finalizes deleted namespaces,
 // which are empty in these tests.
 func (c *cluster) finishNamespaces() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
