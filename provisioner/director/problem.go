@@ -72,7 +72,7 @@ func meanings() map[int]meaning {
 	}
 }
 
-// explain turns a problem a failure.Error. An unknown code is transient.
+// explain turns a problem into a failure.Error. An unknown code is transient.
 func (c *call) explain(problem *problem) error {
 	known, ok := meanings()[problem.Extensions.Code]
 	if !ok {

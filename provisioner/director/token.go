@@ -112,8 +112,8 @@ func (t *tokens) lock(ctx context.Context) error {
 
 func (t *tokens) unlock() { <-t.turn }
 
-// refusedToken turns an error of the token request a failure.Error. Its text contains neither the address nor the response, which
-// may contain secrets.
+// refusedToken turns an error of the token request into a failure.Error. Its text contains neither the address nor the response,
+// which may contain secrets.
 func refusedToken(ctx context.Context, err error) error {
 	if known, ok := errors.AsType[*failure.Error](err); ok { // The concurrency limit or the circuit breaker rejects the request.
 		return known

@@ -15,8 +15,8 @@ import (
 // misbehaving is the text for errors that are not a decision of Gardener: timeouts, broken connections, internal errors.
 const misbehaving = "Gardener does not respond correctly"
 
-// explain turns an error of Gardener's API a failure.Error; nil stays nil. doing and args describe the failed action, such as
-// "reading the Shoot".
+// explain turns an error of Gardener's API into a failure.Error; nil stays nil. doing and args describe the failed action, such
+// as "reading the Shoot".
 func explain(err error, doing string, args ...any) error {
 	if err == nil {
 		return nil
