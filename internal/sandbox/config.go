@@ -48,7 +48,8 @@ type Config struct {
 	Log logging.Config `envPrefix:""`
 }
 
-// DefaultConfig returns the defaults of all settings.
+// DefaultConfig returns the defaults of all settings. The ports are those of the documentation's examples. The folder is relative to the
+// working directory, so each project can have a sandbox.
 func DefaultConfig() Config {
 	const creation = 5 * time.Second
 

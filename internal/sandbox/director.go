@@ -108,7 +108,8 @@ func (a agents) run(ctx context.Context) error {
 }
 
 // wanted returns the Shoots of the clusters that need an agent, by the ID of the runtime: those with a one-time token. The
-// Provisioner sets the label with the name of the Shoot.
+// Provisioner sets the label with the name of the Shoot. A runtime that was registered by another client has no such label, and no
+// agent.
 func (a agents) wanted() map[string]string {
 	wanted := map[string]string{}
 

@@ -77,7 +77,8 @@ func localGarden(ctx context.Context, program string, config Config, log io.Writ
 // channels.
 type gardenProcess struct {
 	log io.Writer
-	// ready delivers the path of the kubeconfig, ended how the program ended. Both are buffered, so that run never blocks.
+	// ready delivers the path of the kubeconfig, ended how the program ended. Both are buffered, so that run never blocks. The
+	// program reports each once.
 	ready chan string
 	ended chan error
 	// stop is closed to stop the program.

@@ -80,7 +80,8 @@ func issueAdminKubeconfig(
 }
 
 // notForAPIServer reports whether an advertised address is not one of the runtime's API server. Gardener also advertises other
-// addresses, such as the issuer of ServiceAccount tokens, which do not belong into a kubeconfig.
+// addresses, such as the issuer of ServiceAccount tokens, which do not belong into a kubeconfig. The names are those of Gardener; the
+// simulated gardenlet advertises an external address only.
 func notForAPIServer(address gardencorev1beta1.ShootAdvertisedAddress) bool {
 	return !slices.Contains([]string{
 		v1beta1constants.AdvertisedAddressExternal, v1beta1constants.AdvertisedAddressInternal,

@@ -5,6 +5,9 @@
 // server. All objects are kept in files, so a garden that was killed continues where it was.
 //
 // Package conformance runs the same scenarios and rejections on this garden and on the local garden (test/garden), which is a real Gardener
-// API server with the same seed and the same gardenlet. A rule of Gardener that matters here goes into an admission file and into the table of
-// conformance, an object that both gardens start with into seed.yaml.
+// API server with the same seed and the same gardenlet. A rule of Gardener that matters here goes into an admission file and into
+// rejections.yaml of conformance, an object that both gardens start with into seed.yaml.
+//
+// The parts, from the bottom up: kubeapi is an API server without rules; this package adds the kinds, the rules and the seed of Gardener;
+// gardenlet turns Shoots into runtimes; runtimes serves these, again with kubeapi; certificate issues the certificates of all of them.
 package fakegarden

@@ -2,6 +2,10 @@
 // starts from the binaries of the machine in a temporary folder. Tests never skip: without PostgreSQL they fail with the remedy.
 // Own starts a server for one test, which can stop it, exhaust its connections or make it a standby; Through breaks the
 // connections to a database.
+//
+// A package that uses Database calls Main in its TestMain. Each test has its own database, so tests may run in parallel, also with
+// other packages on one server. A server that the package starts belongs to the test binary and is stopped with it. Another way to
+// disturb a server is a method of Server, another way to disturb the network a method of Proxy.
 package postgrestest
 
 import (

@@ -83,7 +83,7 @@ var (
 	_ http.Handler  = (*Server)(nil)
 )
 
-// resource is a served kind with its objects.
+// resource is a served kind with its objects. The set of resources never changes after Open, so its map needs no lock.
 type resource struct {
 	Kind
 

@@ -126,7 +126,7 @@ type event struct {
 	Object any             `json:"object"`
 }
 
-// eventStream writes events to a client.
+// eventStream writes events to a client, one JSON document after the other. A stream belongs to one watch and one goroutine.
 type eventStream struct {
 	*http.ResponseController
 

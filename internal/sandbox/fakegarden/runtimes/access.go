@@ -51,7 +51,8 @@ type user struct {
 type userKey struct{}
 
 // authenticate returns the user of a request to a runtime, by a client certificate or a token. Its errors are those of an API
-// server: 401 without valid credentials, 403 for a user without a role.
+// server: 401 without valid credentials, 403 for a user without a role. A certificate counts before a token, as on an API server. The
+// error does not say why credentials are invalid, because an answer could help to guess them.
 func (s *Server) authenticate(r *http.Request, runtime *runtime) (user, error) {
 	found, ok := runtime.byCertificate(r)
 	if !ok {
@@ -190,7 +191,7 @@ func (s *Server) issueToken(
 }
 
 // loadTokenKey reads the key that signs tokens, or creates it. All runtimes share the key: the audience of a token names its
-// runtime. Tokens stay valid across restarts.
+// runtime. Tokens stay valid across restarts. Removing the file invalidates all tokens at the next start.
 func loadTokenKey(dir string) ([]byte, error) {
 	path := filepath.Join(dir, tokenKeyFile)
 	key, err := os.ReadFile(path)

@@ -45,7 +45,8 @@ type Options struct {
 	Log     logrus.FieldLogger
 }
 
-// VersionOfShoot returns an Options.Version: the version in the Shoot of a runtime of the project.
+// VersionOfShoot returns an Options.Version: the version in the Shoot of a runtime of the project. It reads the Shoot for each request
+// of the version, so an upgrade is visible at once; a real runtime would report the old version until its control plane has changed.
 func VersionOfShoot(garden client.Reader, project string, log logrus.FieldLogger) func(ctx context.Context, technicalID string) string {
 	return func(ctx context.Context, technicalID string) string {
 		name := strings.TrimPrefix(technicalID, gardenlet.TechnicalID(project, ""))
@@ -76,7 +77,8 @@ type Server struct {
 	runtimes map[string]*runtime
 }
 
-// runtime is one simulated API server.
+// runtime is one simulated API server. Each Start replaces it, because the client authority may be another one; the
+// objects stay.
 type runtime struct {
 	technicalID string
 	// clients are the authorities of client certificates.
