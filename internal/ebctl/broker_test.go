@@ -91,6 +91,8 @@ func (b *fakeBroker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 
+	w.Header().Set("Date", cmp.Or(b.scenario.Date, "Fri, 01 May 2026 10:05:00 GMT"))
+
 	if err := b.record(r); err != nil {
 		refuse(w, http.StatusBadRequest, "BadRequest", err.Error())
 

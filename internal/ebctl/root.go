@@ -31,6 +31,7 @@ func newRootCommand(session *session) *cobra.Command {
 	session.format = output.Table
 
 	root := group("ebctl", "Operate an environment broker",
+		newDoctorCommand(session),
 		newLoginCommand(session),
 		group("context", "Show, select and remove stored addresses and credentials",
 			newContextListCommand(session),

@@ -16,6 +16,8 @@ type scenario struct {
 	// Username and Password are the credentials that requests must have. Both empty means that requests need none.
 	Username string `json:"username"`
 	Password string `json:"password"`
+	// Date is the time of the broker's clock in the format of HTTP; by default that of ebctl.
+	Date string `json:"date"`
 	// PageSize limits the entries of a page; 0 is unlimited.
 	PageSize int                   `json:"pageSize"`
 	Runtimes []operatorapi.Runtime `json:"runtimes"`

@@ -64,10 +64,11 @@ type request struct {
 	body   any
 }
 
-// answer has the status of a response and its Retry-After, 0 if absent.
+// answer has the status of a response, its Retry-After, 0 if absent, and its Date, zero if absent.
 type answer struct {
 	status     int
 	retryAfter time.Duration
+	date       time.Time
 }
 
 // callFor sends the request and returns the decoded body of the response.
@@ -110,6 +111,8 @@ func (c *Client) call(ctx context.Context, request request, target any) (answer,
 	}
 
 	got := answer{status: response.StatusCode, retryAfter: retryAfter(response.Header)}
+
+	got.date, _ = http.ParseTime(response.Header.Get("Date")) // zero if absent
 
 	if got.status >= http.StatusMultipleChoices {
 		return got, answerError(response, body)

@@ -2,6 +2,7 @@ package brokerclient
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
 	"net/http"
@@ -22,6 +23,19 @@ func (c *Client) Operation(ctx context.Context, id string) (operatorapi.Operatio
 	got, err := c.call(ctx, request{method: http.MethodGet, path: "/operations/" + url.PathEscape(id)}, &operation)
 
 	return operation, got.retryAfter, err
+}
+
+// ServerTime returns the broker's time to the second, zero if the response has none. It fails if the broker does not respond; a rejection is a
+// response too.
+func (c *Client) ServerTime(ctx context.Context) (time.Time, error) {
+	var ignored json.RawMessage
+
+	got, err := c.call(ctx, request{method: http.MethodGet, path: "/catalog"}, &ignored)
+	if rejected, is := errors.AsType[*AnswerError](err); err != nil && (!is || rejected.Temporary()) {
+		return time.Time{}, err
+	}
+
+	return got.date, nil
 }
 
 // All returns the entries of all pages. The sequence ends after the first error, which comes with a zero entry.

@@ -1,0 +1,218 @@
+package ebctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/explain"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// The results of a check.
+const (
+	checkPassed  = "ok"
+	checkWarning = "warning"
+	checkFailed  = "failed"
+)
+
+// check is the result of one check of 'ebctl doctor'.
+type check struct {
+	Name   string `json:"check"`
+	Result string `json:"result"`
+	// Detail says what was found.
+	Detail string `json:"detail,omitempty"`
+	// Remedy is what to do about a warning or a failure.
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// errUnhealthy reports that a check failed. The checks have been printed.
+var errUnhealthy = errors.New("a check failed")
+
+// maxSkew is the clock difference from which tokens and ages become wrong.
+const maxSkew = 30 * time.Second
+
+// newDoctorCommand checks the way from this machine to the broker, and what the broker reports about the systems behind it.
+func newDoctorCommand(session *session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Check the configuration, the connection, the roles and the state of the broker",
+		Long: "Check the configuration, the connection, the credentials, the clocks, the roles, the catalog, and stuck operations with the systems " +
+			"that delay them, each with what to do. The command changes nothing. It exits with 1 if a check fails.",
+		Args: arguments(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			checks, err := session.diagnose(command.Context())
+			if err != nil {
+				return err
+			}
+
+			rows := output.Rows{Head: []string{"CHECK", "RESULT", "DETAIL", "WHAT TO DO"}}
+
+			var failed error
+
+			for _, one := range checks {
+				rows.Rows = append(rows.Rows, []string{one.Name, one.Result, one.Detail, one.Remedy})
+
+				if one.Result == checkFailed {
+					failed = errUnhealthy
+				}
+			}
+
+			return errors.Join(session.print(checks, rows), failed)
+		},
+	}
+}
+
+// diagnose runs the checks in order. It ends after a failure that prevents all later checks.
+func (s *session) diagnose(ctx context.Context) ([]check, error) {
+	settings, err := Resolve(s.sources())
+	if err != nil {
+		return nil, &usageError{cause: err}
+	}
+
+	client, err := s.client()
+	if err != nil {
+		return nil, err
+	}
+
+	checks := []check{{Name: "configuration", Result: checkPassed, Detail: settings.Address}}
+
+	served, err := client.ServerTime(ctx)
+	if err != nil {
+		return append(checks, check{ //nolint:nilerr // the failure is the result of a check
+			"connection", checkFailed, err.Error(), "Check that the broker runs, and the address: --address, EBCTL_ADDRESS or --context.",
+		}), nil
+	}
+
+	checks = append(checks, check{Name: "connection", Result: checkPassed}, clocks(served, s.Clock.Now()))
+
+	catalog, err := client.GetCatalog(ctx)
+	if answered(http.StatusUnauthorized)(err) {
+		return append(checks, check{
+			"credentials", checkFailed, err.Error(), "Log in with 'ebctl login', or set EBCTL_USERNAME and EBCTL_PASSWORD.",
+		}), nil
+	}
+
+	checks = append(checks, check{Name: "credentials", Result: checkPassed, Detail: settings.Username})
+	checks = append(checks, roles(ctx, client)...)
+
+	if err == nil {
+		checks = append(checks, catalogCheck(catalog))
+	}
+
+	return append(checks, s.stuckOperations(ctx, client)), nil
+}
+
+// clocks compares the clock of the broker with the local one.
+func clocks(served, local time.Time) check {
+	if served.IsZero() {
+		return check{"clocks", checkWarning, "the broker's response has no date", "Check the proxy in front of the broker."}
+	}
+
+	skew := served.Sub(local).Abs()
+	if skew > maxSkew {
+		return check{"clocks", checkFailed, "the clocks differ by " + output.Duration(skew), "Synchronize the clocks by NTP."}
+	}
+
+	return check{Name: "clocks", Result: checkPassed}
+}
+
+// roles returns a check per API that needs a role of its own. A missing role is a warning, because a user may not need it.
+func roles(ctx context.Context, client *brokerclient.Client) []check {
+	apis := []struct {
+		role, purpose string
+		call          func() error
+	}{
+		{"viewer", "lists and explanations", func() error {
+			_, err := client.ListRuntimes(ctx, operatorapi.ListRuntimesParams{PageSize: 1})
+
+			return err
+		}},
+		{"osb", "orders and bindings", func() error {
+			_, err := client.Catalog(ctx, "")
+
+			return err
+		}},
+		{"admin", "the audit log and admin kubeconfigs", func() error {
+			_, err := client.ListAudit(ctx, operatorapi.ListAuditParams{PageSize: 1})
+
+			return err
+		}},
+	}
+
+	checks := make([]check, 0, len(apis))
+
+	for _, api := range apis {
+		one := check{Name: "role " + api.role, Result: checkPassed, Detail: "for " + api.purpose}
+
+		switch err := api.call(); {
+		case answered(http.StatusForbidden)(err):
+			one.Result, one.Remedy = checkWarning, "Needed "+one.Detail+" only: see docs/operator/access.md."
+			one.Detail = "missing"
+		case err != nil:
+			one.Result, one.Detail, one.Remedy = checkFailed, err.Error(), "See the broker's log, and its /readyz for the database."
+		}
+
+		checks = append(checks, one)
+	}
+
+	return checks
+}
+
+// catalogCheck reports catalog files that the broker has rejected.
+func catalogCheck(catalog operatorapi.Catalog) check {
+	if problem := catalog.Problem; problem.Message != "" {
+		return check{
+			"catalog", checkFailed, fmt.Sprintf("%s (since %s)", problem.Message, output.Time(problem.Since)),
+			"Correct the catalog files; the broker reloads them.",
+		}
+	}
+
+	return check{Name: "catalog", Result: checkPassed, Detail: fmt.Sprintf("%d plans", len(catalog.Plans))}
+}
+
+// stuckOperations counts the operations that need attention on the first page of those in progress, and names the system that delays the newest
+// of them, such as the Provisioner or Gardener.
+func (s *session) stuckOperations(ctx context.Context, client *brokerclient.Client) check {
+	list, err := client.ListOperations(ctx, operatorapi.ListOperationsParams{
+		State: operatorapi.OperationStateInProgress, PageSize: maxCompletions,
+	})
+	if err != nil {
+		return check{"operations", checkWarning, err.Error(), "Operations cannot be checked."}
+	}
+
+	var stuck []operatorapi.Operation
+
+	for _, operation := range list.Data {
+		if explain.Stuck(operation, s.Clock.Now()) {
+			stuck = append(stuck, operation)
+		}
+	}
+
+	if len(stuck) == 0 {
+		return check{Name: "operations", Result: checkPassed, Detail: fmt.Sprintf("%d in progress, none stuck", len(list.Data))}
+	}
+
+	newest, _, err := client.Operation(ctx, stuck[0].ID)
+	if err != nil {
+		newest = stuck[0]
+	}
+
+	explanation := explain.Of(newest, s.Clock.Now())
+
+	detail := explanation.SystemText()
+	if detail == "" {
+		detail = explain.ProblemText(newest.Problem)
+	}
+
+	return check{
+		"operations", checkFailed, fmt.Sprintf("%d stuck: %s", len(stuck), detail),
+		"See 'ebctl operation list --stuck' and 'ebctl operation explain " + newest.ID + "'.",
+	}
+}
