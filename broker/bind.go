@@ -70,9 +70,8 @@ func (a *api) bind(r request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
-	// The ID may have another binding by now, whose credentials belong to another request.
 	ready, err := a.Bindings.Get(r.Context(), a.DB.Reader(), request.instanceID, request.bindingID)
-	if errors.Is(err, storage.ErrNotFound) || err == nil && (ready.State != environment.BindingReady || ready.OperationID != result.operation) {
+	if errors.Is(err, storage.ErrNotFound) || err == nil && ready.State != environment.BindingReady {
 		return httpserver.Response{}, conflict(textBindingGone)
 	}
 
@@ -145,7 +144,8 @@ func (a *api) decideBind(ctx context.Context, tx storage.Tx, request bindRequest
 // ConcurrencyError during operations that create or remove the runtime. Updates of a runtime do not prevent
 // bindings.
 func (a *api) bindableInstance(ctx context.Context, tx storage.Tx, request bindRequest) (environment.Instance, error) {
-	if _, err := a.Instances.Lock(ctx, tx, request.instanceID); err != nil {
+	present, err := a.Instances.Lock(ctx, tx, request.instanceID)
+	if err != nil {
 		return environment.Instance{}, err
 	}
 
@@ -157,6 +157,10 @@ func (a *api) bindableInstance(ctx context.Context, tx storage.Tx, request bindR
 	phase := environment.PhaseOf(past)
 	if phase == environment.Deleting { // its row may already be gone
 		return environment.Instance{}, concurrent()
+	}
+
+	if !present { // an order that was committed since the lock would be visible without its operation
+		return environment.Instance{}, notFound(textNoInstance)
 	}
 
 	instance, err := a.Instances.Get(ctx, tx, request.instanceID)
