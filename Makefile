@@ -42,7 +42,7 @@ garden: ## Build the parts of the local garden into .bin/ (takes minutes the fir
 
 # The slowest packages start first. Their tests mostly wait, so more of them run concurrently than the smallest machine has cores: three
 # packages, with four tests each.
-LONG_TESTS    := ./test/e2e ./test/crash ./test/osb ./broker
+LONG_TESTS    := ./test/e2e ./test/crash ./test/osb ./test/linear ./broker
 TEST_PACKAGES ?= 3
 TEST_PARALLEL ?= 4
 # A fifth of the tests' time is garbage collection; memory is sufficient.
@@ -53,10 +53,10 @@ test: postgres garden ## Run every test: unit, SQLite, PostgreSQL, end to end on
 	@$(MAKE) --no-print-directory --jobs=2 test-project test-garden-module
 
 # Packages of test/ that run whole services: end to end, under injected faults, and through hundreds of OSB requests.
-SYSTEM_TESTS := e2e|crash|osb|kymacompat
+SYSTEM_TESTS := e2e|crash|osb|linear|kymacompat
 
 .PHONY: test-unit
-test-unit: postgres ## Run the unit tests and the storage suites, in less than two minutes. Leaves out e2e, crash, osb and kymacompat of test/.
+test-unit: postgres ## Run the unit tests and the storage suites, in less than two minutes. Leaves out e2e, crash, osb, linear and kymacompat of test/.
 	go test -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) $$(go list ./... | grep -vE '/test/($(SYSTEM_TESTS))(/|$$)')
 
 .PHONY: test-garden
@@ -80,9 +80,10 @@ FUZZ_DURATION ?= 150s
 FUZZ_TARGETS  := FuzzBody FuzzID FuzzHeader FuzzDescribed
 
 .PHONY: soak
-soak: postgres garden ## Run the replica scenarios and the model of the OSB API for SOAK_DURATION (10m) each, then fuzz. TEST_SEED repeats a run.
+soak: postgres garden ## Run the replica scenarios, the model of the OSB API and the linearizability check for SOAK_DURATION (10m) each, then fuzz. TEST_SEED repeats a run.
 	SOAK_DURATION=$(SOAK_DURATION) go test -tags garden -timeout 0 -count 1 -v -run '^(TestReplicas|TestProvisionerReplicas)$$' ./test/e2e
 	SOAK_DURATION=$(SOAK_DURATION) go test -timeout 0 -count 1 -v -run '^TestModel$$' ./test/osb
+	SOAK_DURATION=$(SOAK_DURATION) go test -timeout 0 -count 1 -v -run '^TestLinearizable$$' ./test/linear
 	SOAK_DURATION=$(SOAK_DURATION) go test -timeout 0 -count 1 ./test/crash
 	@$(MAKE) --no-print-directory fuzz
 

@@ -40,10 +40,7 @@ type Config struct {
 	ProvisionerAddress       string        `env:"PROVISIONER_ADDRESS"        help:"address of the Provisioner"`
 	StatusAddress            string        `env:"STATUS_ADDRESS"             help:"host and port of health and metrics of the broker"`
 	ProvisionerStatusAddress string        `env:"PROVISIONER_STATUS_ADDRESS" help:"host and port of health and metrics of the Provisioner"`
-	PortOffset               int           `env:"PORT_OFFSET"                help:"number to add to the ports of all four addresses, for a second sandbox or if programs use the ports"`
 	Director                 bool          `env:"DIRECTOR"                   help:"whether runtimes are registered in a simulated Director and have simulated agents"`
-	DashboardURL             string        `env:"DASHBOARD_URL"              help:"console of runtimes, with the placeholder {instance_id}; empty for none"`
-	TracingEndpoint          string        `env:"TRACING_ENDPOINT"           help:"URL of the collector that receives the spans of both services as OTLP over HTTP, such as http://127.0.0.1:4318; empty turns tracing off"`
 
 	Log logging.Config `envPrefix:""`
 }
@@ -90,7 +87,6 @@ func (c Config) provisioner(keys secret.String, director string) provisioner.Con
 	config.Database.Driver, config.Database.Path = storage.DriverSQLite, filepath.Join(c.Dir, "provisioner.db")
 	config.Database.SecretKeys = keys
 	config.Gardener.Project = fakegarden.DefaultProject
-	config.Tracing.Endpoint = c.TracingEndpoint
 
 	if director != "" {
 		config.Director.Enabled, config.Director.URL = true, "http://"+director+fakedirector.GraphQLPath
@@ -112,7 +108,6 @@ func (c Config) broker(keys secret.String, provisionerAddress string) broker.Con
 	config.Provisioner.URL = "http://" + provisionerAddress + "/graphql"
 	config.AuthBasicUsers = User + ":" + Password + ":osb+admin"
 	config.PublicURL = "http://" + c.BrokerAddress
-	config.DashboardURL, config.Tracing.Endpoint = c.DashboardURL, c.TracingEndpoint
 
 	return config
 }

@@ -1,0 +1,263 @@
+package linear
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+const (
+	// checkLimit is how long the search for one order of a history may take. It usually takes less than a second.
+	checkLimit = time.Minute
+	// prefixLimit is how long the search may take for one prefix of a history that has no order.
+	prefixLimit = 3 * time.Second
+	// explained is the number of failures that get an explanation.
+	explained = 2
+	// histories is the folder of the visualizations, which git ignores.
+	histories = "testdata/histories"
+)
+
+// input returns the call of a recorded operation.
+func input(o porcupine.Operation) call {
+	c, _ := o.Input.(call)
+
+	return c
+}
+
+// output returns the response of a recorded operation.
+func output(o porcupine.Operation) answer {
+	a, _ := o.Output.(answer)
+
+	return a
+}
+
+// model returns the model of an instance for Porcupine. Early is that of [state].
+func model(early bool) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return initial(early) },
+		Step: func(before, in, out any) (bool, any) {
+			s, _ := before.(*state)
+			c, _ := in.(call)
+			a, _ := out.(answer)
+			next, why := s.step(c, a)
+
+			return why == "", next
+		},
+		Equal: func(one, other any) bool {
+			first, _ := one.(*state)
+			second, _ := other.(*state)
+
+			return first.equal(second)
+		},
+		Hash: func(of any) uint64 {
+			s, _ := of.(*state)
+
+			return s.hash()
+		},
+		DescribeOperation: func(in, out any) string { return fmt.Sprintf("%s → %s", in, out) },
+		DescribeState:     func(s any) string { return fmt.Sprint(s) },
+	}
+}
+
+// partition returns the calls of each instance.
+func partition(calls []porcupine.Operation) map[int][]porcupine.Operation {
+	partitions := map[int][]porcupine.Operation{}
+
+	for _, each := range calls {
+		instance := input(each).instance
+		partitions[instance] = append(partitions[instance], each)
+	}
+
+	for instance, calls := range partitions {
+		partitions[instance] = withoutImplied(calls)
+	}
+
+	return partitions
+}
+
+// withoutImplied leaves out calls that cannot make a history illegal, which shortens the search a lot: those whose interval
+// contains that of the same call with the same response. Wherever the shorter one takes effect, the longer one can follow at once,
+// because the model accepts every call a second time. Parts of synchronous requests are kept: each has an effect of its own.
+func withoutImplied(calls []porcupine.Operation) []porcupine.Operation {
+	type pair struct {
+		call   call
+		answer answer
+	}
+
+	latestFirst := slices.SortedStableFunc(slices.Values(calls), func(one, other porcupine.Operation) int {
+		return cmp.Or(cmp.Compare(other.Call, one.Call), cmp.Compare(one.Return, other.Return))
+	})
+	earliestReturn := map[pair]int64{}
+
+	kept := latestFirst[:0]
+
+	for _, each := range latestFirst {
+		same := pair{input(each), output(each)}
+		same.call.request = 0
+
+		if earliest, found := earliestReturn[same]; same.call.part == whole && found && earliest <= each.Return {
+			continue
+		}
+
+		earliestReturn[same] = each.Return
+
+		kept = append(kept, each)
+	}
+
+	return kept
+}
+
+// check fails the test unless the calls of each instance are linearizable. It explains the first failures. Name is the start of
+// the names of the visualizations.
+func check(t *testing.T, name string, calls []porcupine.Operation, early bool) {
+	t.Helper()
+
+	failures := 0
+
+	for instance, partition := range partition(calls) {
+		result := porcupine.CheckOperationsTimeout(model(early), partition, checkLimit)
+		if result == porcupine.Ok {
+			continue
+		}
+
+		if failures++; failures > explained {
+			t.Errorf("the history of instance %d is not linearizable either (%s); the other histories are not checked", instance, result)
+
+			return
+		}
+
+		smallest := shortest(partition, early)
+		_, info := porcupine.CheckOperationsVerbose(model(early), smallest, prefixLimit)
+		path := filepath.Join(histories, fmt.Sprintf("%s-%d.html", strings.ReplaceAll(name, "/", "-"), instance))
+
+		t.Errorf("the history of instance %d is not linearizable (%s); test/linear/%s shows it.\n%s", instance, result, path, explain(smallest, info, early))
+
+		if err := os.MkdirAll(histories, 0o755); err != nil {
+			t.Error(err)
+		}
+
+		if err := porcupine.VisualizePath(model(early), info, path); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// shortest returns the shortest prefix of a history that is not linearizable, or the history itself if the search takes too long.
+func shortest(calls []porcupine.Operation, early bool) []porcupine.Operation {
+	byReturn := slices.SortedFunc(slices.Values(calls), func(one, other porcupine.Operation) int { return cmp.Compare(one.Return, other.Return) })
+
+	low, high := 0, len(byReturn)
+	for low+1 < high {
+		middle := (low + high) / 2
+
+		switch porcupine.CheckOperationsTimeout(model(early), prefix(byReturn, middle), prefixLimit) {
+		case porcupine.Illegal:
+			high = middle
+		case porcupine.Ok:
+			low = middle
+		default:
+			return prefix(byReturn, high)
+		}
+	}
+
+	return prefix(byReturn, high)
+}
+
+// prefix returns the first calls of a history in the order of their returns, and the calls that were in progress at the last of
+// these returns.
+func prefix(byReturn []porcupine.Operation, length int) []porcupine.Operation {
+	calls := slices.Clone(byReturn[:length])
+	if length == 0 {
+		return calls
+	}
+
+	for _, each := range byReturn[length:] {
+		if each.Call <= calls[length-1].Return {
+			each.Return = math.MaxInt64
+			calls = append(calls, each)
+		}
+	}
+
+	return calls
+}
+
+// explain describes where the search for an order failed: the end of the longest order, the state after it, and why none of the
+// next calls fits.
+func explain(calls []porcupine.Operation, info porcupine.LinearizationInfo, early bool) string {
+	const shown = 8
+
+	var longest []int
+
+	for _, partial := range info.PartialLinearizations()[0] {
+		if len(partial) > len(longest) {
+			longest = partial
+		}
+	}
+
+	s, left := initial(early), slices.Clone(calls)
+
+	var text strings.Builder
+
+	last := calls[0]
+	for _, each := range calls {
+		if each.Return != math.MaxInt64 && each.Return > last.Return {
+			last = each
+		}
+	}
+
+	fmt.Fprintf(&text, "there is no order since the response to:\n  %s\nthe longest order of the calls until then ends with:\n", describe(last))
+
+	for i, index := range longest {
+		s, _ = s.step(input(calls[index]), output(calls[index]))
+
+		if i >= len(longest)-shown {
+			fmt.Fprintf(&text, "  %s\n", describe(calls[index]))
+		}
+	}
+
+	used := map[int]bool{}
+	for _, index := range longest {
+		used[index] = true
+	}
+
+	left = left[:0]
+
+	for i, each := range calls {
+		if !used[i] {
+			left = append(left, each)
+		}
+	}
+
+	fmt.Fprintf(&text, "state after these %d calls: %s\nnone of the next calls fits:\n", len(longest), s)
+
+	first := int64(math.MaxInt64) // the next call is one of those that start before the first response
+	for _, each := range left {
+		first = min(first, each.Return)
+	}
+
+	for _, each := range left {
+		if _, why := s.step(input(each), output(each)); each.Call <= first {
+			fmt.Fprintf(&text, "  %s: %s\n", describe(each), cmp.Or(why, "possible, but leads to no order either"))
+		}
+	}
+
+	return text.String()
+}
+
+// describe formats a call with its response and times.
+func describe(o porcupine.Operation) string {
+	returned := "…"
+	if o.Return != math.MaxInt64 {
+		returned = time.Duration(o.Return).Round(time.Microsecond).String()
+	}
+
+	return fmt.Sprintf("%s to %s, client %d: %s → %s", time.Duration(o.Call).Round(time.Microsecond), returned, o.ClientId, input(o), output(o))
+}

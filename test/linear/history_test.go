@@ -1,0 +1,263 @@
+package linear
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+// action is a method and route of the API.
+type action string
+
+// The actions on an instance, then those on a binding.
+const (
+	order  action = "order"
+	update action = "update"
+	remove action = "delete"
+	fetch  action = "fetch"
+	poll   action = "poll"
+
+	bind         action = "bind"
+	unbind       action = "unbind"
+	fetchBinding action = "fetch binding"
+	pollBinding  action = "poll binding"
+)
+
+// part is the part of a request that a recorded call covers. A synchronous bind or unbind takes effect twice, when its operation
+// is accepted and when it has ended, so it is recorded as two calls with the same times.
+type part string
+
+const (
+	whole part = ""
+	start part = " (accepted)"
+	end   part = " (ended)"
+)
+
+// nodes are the parameters autoScalerMin and autoScalerMax. Zero means that a parameter is not given.
+type nodes struct{ min, max int }
+
+// merged returns the parameters after an update.
+func (n nodes) merged(update nodes) nodes {
+	return nodes{min: cmp.Or(update.min, n.min), max: cmp.Or(update.max, n.max)}
+}
+
+// call is a request, or a part of it.
+type call struct {
+	action action
+	part   part
+	// request numbers the requests of a history. The parts of a request have the same number.
+	request int
+	// instance and binding are indexes. binding is unused for actions on an instance.
+	instance, binding int
+	// async reports whether the client accepts an asynchronous operation.
+	async bool
+	// variant distinguishes orders, and binds, with different parameters.
+	variant int
+	// nodes are the parameters of an update.
+	nodes nodes
+	// operation is the ID in a poll, or empty.
+	operation string
+}
+
+// String describes the call without its instance, which is the same in a whole partition.
+func (c call) String() string {
+	text := string(c.action)
+
+	if c.onBinding() {
+		text += fmt.Sprintf(" %d", c.binding)
+	}
+
+	switch c.action {
+	case order, bind:
+		text += fmt.Sprintf(" variant %d", c.variant)
+	case update:
+		text += fmt.Sprintf(" %+v", c.nodes)
+	case poll, pollBinding:
+		text += " " + shorten(c.operation)
+	default:
+	}
+
+	if c.changes() && !c.async {
+		text += " synchronously"
+	}
+
+	return text + string(c.part)
+}
+
+// onBinding reports whether the call is for a binding, not for the instance.
+func (c call) onBinding() bool {
+	switch c.action {
+	case bind, unbind, fetchBinding, pollBinding:
+		return true
+	default:
+		return false
+	}
+}
+
+// changes reports whether the call starts an operation.
+func (c call) changes() bool {
+	switch c.action {
+	case order, update, remove, bind, unbind:
+		return true
+	default:
+		return false
+	}
+}
+
+// answer is the part of a response that the model predicts.
+type answer struct {
+	status int
+	// code is the error code, and text the description of an error.
+	code, text string
+	// operation is the ID of an accepted operation, state that of a polled one.
+	operation, state string
+	// variant and nodes are those of a fetched instance.
+	variant int
+	nodes   nodes
+	// credentials is a digest of the credentials of a binding.
+	credentials string
+}
+
+func (a answer) String() string {
+	parts := []string{fmt.Sprint(a.status)}
+
+	for _, each := range []string{a.code, a.state, shorten(a.operation), a.credentials} {
+		if each != "" {
+			parts = append(parts, each)
+		}
+	}
+
+	if a.nodes != (nodes{}) {
+		parts = append(parts, fmt.Sprintf("variant %d %+v", a.variant, a.nodes))
+	}
+
+	if a.text != "" && a.code == "" {
+		parts = append(parts, fmt.Sprintf("%q", a.text))
+	}
+
+	return strings.Join(parts, " ")
+}
+
+// shorten returns the start of an ID, which is enough to recognize it.
+func shorten(id string) string { return id[:min(len(id), 8)] }
+
+// regions are the regions of the variants of an order.
+func regions() []string { return []string{"eu-west-1", "eu-central-1"} }
+
+// unknownVariant is the variant of an instance in an unexpected region.
+const unknownVariant = -1
+
+// answerOf returns the predicted part of a response.
+func answerOf(reply harness.Reply) answer {
+	a := answer{
+		status: reply.Status, code: reply.Text("error"), operation: reply.Text("operation"), state: reply.Text("state"),
+	}
+
+	if a.state == "" {
+		a.text = reply.Text("description")
+	}
+
+	if parameters := reply.Object("parameters"); parameters["region"] != nil {
+		a.variant = unknownVariant
+
+		for i, region := range regions() {
+			if parameters["region"] == region {
+				a.variant = i
+			}
+		}
+
+		a.nodes = nodes{min: number(parameters["autoScalerMin"]), max: number(parameters["autoScalerMax"])}
+	}
+
+	if kubeconfig, ok := reply.Object("credentials")["kubeconfig"].(string); ok {
+		sum := sha256.Sum256([]byte(kubeconfig))
+		a.credentials = "credentials-" + hex.EncodeToString(sum[:4])
+	}
+
+	return a
+}
+
+func number(value any) int {
+	float, _ := value.(float64)
+
+	return int(float)
+}
+
+// history is a recorder. It may be used concurrently.
+type history struct {
+	began time.Time
+
+	mutex    sync.Mutex
+	requests int
+	calls    []porcupine.Operation
+	counts   map[string]int
+}
+
+func newHistory() *history { return &history{began: time.Now(), counts: map[string]int{}} }
+
+// begin numbers a request and returns the time of its invocation.
+func (h *history) begin() (request int, at time.Duration) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+
+	h.requests++
+
+	return h.requests, time.Since(h.began)
+}
+
+// record adds a request with its response, which has just arrived. Client numbers the sender.
+func (h *history) record(client int, c call, invoked time.Duration, a answer) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+
+	returned := time.Since(h.began)
+	h.counts[kindOf(c, a)]++
+
+	for _, each := range partsOf(c, a) {
+		h.calls = append(h.calls, porcupine.Operation{
+			ClientId: client, Input: each, Call: invoked.Nanoseconds(), Output: a, Return: returned.Nanoseconds(),
+		})
+	}
+}
+
+// Descriptions of the broker that tell the outcomes of a synchronous request with the same status apart.
+const (
+	textBindingGone  = "The binding was removed, or its creation was canceled, before it was ready."
+	textStillRunning = "The operation takes longer than a request may take, and continues. Send the same request again."
+)
+
+// partsOf returns the parts of a request that was accepted and whose client has waited for the operation. A request that was
+// decided at once, or that is asynchronous, has one part.
+func partsOf(c call, a answer) []call {
+	accepted, ended := c, c
+	accepted.part, ended.part = start, end
+
+	switch {
+	case c.async || c.action != bind && c.action != unbind:
+		return []call{c}
+	case a.text == textStillRunning:
+		return []call{accepted}
+	case c.action == bind && (a.status == created || a.text == textBindingGone), c.action == unbind && a.status == ok:
+		return []call{accepted, ended}
+	default:
+		return []call{c}
+	}
+}
+
+// kindOf classifies a call with its response, to count what a run has exercised.
+func kindOf(c call, a answer) string {
+	kind := string(c.action)
+	if c.changes() && !c.async {
+		kind += " synchronously"
+	}
+
+	return strings.Join(strings.Fields(fmt.Sprintf("%s: %d %s %s", kind, a.status, a.code, a.state)), " ")
+}

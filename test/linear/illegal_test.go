@@ -1,0 +1,419 @@
+package linear
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// story builds a history of one instance by hand. Its calls follow each other unless they are given to meanwhile.
+type story struct {
+	calls []porcupine.Operation
+	now   int64
+}
+
+// then appends a call that starts after the responses to all earlier calls.
+func (s *story) then(c call, a answer) *story {
+	s.now += 2
+	s.add(c, a, s.now, s.now+1)
+	s.now++
+
+	return s
+}
+
+// meanwhile appends a call that starts at the given time and ends after all calls so far.
+func (s *story) meanwhile(since int64, c call, a answer) *story {
+	s.now++
+	s.add(c, a, since, s.now)
+
+	return s
+}
+
+func (s *story) add(c call, a answer, from, to int64) {
+	c.request = len(s.calls) + 1
+	for _, each := range partsOf(c, a) {
+		s.calls = append(s.calls, porcupine.Operation{Input: each, Output: a, Call: from, Return: to})
+	}
+}
+
+// Calls with their usual values.
+func ordering(variant int) call { return call{action: order, async: true, variant: variant} }
+func updatingTo(n nodes) call   { return call{action: update, async: true, nodes: n} }
+func removing() call            { return call{action: remove, async: true} }
+func fetching() call            { return call{action: fetch} }
+func polling(id string) call    { return call{action: poll, operation: id} }
+
+func binding0(variant int) call     { return call{action: bind, async: true, variant: variant} }
+func bindingNow() call              { return call{action: bind} }
+func unbinding() call               { return call{action: unbind, async: true} }
+func fetchingBinding() call         { return call{action: fetchBinding} }
+func pollingBinding(id string) call { return call{action: pollBinding, operation: id} }
+
+// Responses.
+func started(id string) answer                { return answer{status: accepted, operation: id} }
+func status(status int) answer                { return answer{status: status} }
+func concurrent() answer                      { return answer{status: unprocessable, code: concurrency} }
+func shown(state string) answer               { return answer{status: ok, state: state} }
+func shows(n nodes) answer                    { return answer{status: ok, nodes: n} }
+func credentials(status int, c string) answer { return answer{status: status, credentials: c} }
+
+// readyInstance returns a history in which an instance became ready.
+func readyInstance() *story {
+	return (&story{}).then(ordering(0), started("create")).then(polling("create"), shown(succeeded))
+}
+
+// boundInstance returns a history in which binding 0 became ready too.
+func boundInstance() *story {
+	return readyInstance().then(binding0(0), started("bind")).then(pollingBinding("bind"), shown(succeeded)).
+		then(fetchingBinding(), credentials(ok, "k1"))
+}
+
+// deletedInstance returns a history of a bound instance that was deleted.
+func deletedInstance() *story {
+	return boundInstance().then(removing(), started("delete")).then(polling("delete"), shown(succeeded))
+}
+
+var (
+	initially = initialNodes()
+	larger    = nodes{min: 4, max: 12}
+	largest   = nodes{min: 4, max: 14}
+)
+
+// TestModelRejects checks that the model rejects a history for each rule. Each history is legal without its last call, so the
+// last call is the reason.
+func TestModelRejects(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		history *story
+	}{
+		"lost update": {
+			"an update has succeeded, and a fetch shows the old parameters",
+			readyInstance().then(updatingTo(nodes{max: 12}), started("update")).then(polling("update"), shown(succeeded)).
+				then(fetching(), shows(initially)),
+		},
+		"lost first update": {
+			"the second update of another parameter undoes the first",
+			readyInstance().then(updatingTo(nodes{max: 12}), started("u1")).then(polling("u1"), shown(succeeded)).
+				then(updatingTo(nodes{min: 5}), started("u2")).then(polling("u2"), shown(succeeded)).
+				then(fetching(), shows(nodes{min: 5, max: 10})),
+		},
+		"early update": {
+			"a fetch shows an update, and a later poll says that it is in progress",
+			readyInstance().then(updatingTo(nodes{max: 12}), started("update")).then(fetching(), shows(larger)).
+				then(polling("update"), shown(inProgress)),
+		},
+		"update back and forth": {
+			"a fetch shows the old parameters after another fetch has shown the new ones",
+			readyInstance().then(updatingTo(nodes{max: 12}), started("update")).then(fetching(), shows(larger)).
+				then(fetching(), shows(initially)),
+		},
+		"two updates at once": {
+			"an update is accepted although another one is in progress",
+			readyInstance().then(updatingTo(nodes{max: 12}), started("u1")).then(polling("u1"), shown(inProgress)).
+				then(updatingTo(nodes{max: 14}), started("u2")).then(polling("u1"), shown(inProgress)),
+		},
+		"repeated update": {
+			"the update in progress is accepted again, with another operation",
+			readyInstance().then(updatingTo(nodes{max: 12}), started("u1")).then(updatingTo(nodes{max: 12}), started("u2")),
+		},
+		"update without effect": {
+			"an update to the actual parameters starts an operation",
+			readyInstance().then(updatingTo(nodes{max: 10}), started("update")),
+		},
+		"update ignored": {
+			"an update to other parameters is answered as if it had no effect",
+			readyInstance().then(updatingTo(nodes{max: 12}), status(ok)),
+		},
+		"false concurrency": {
+			"an update is rejected although no operation is in progress",
+			readyInstance().then(updatingTo(nodes{max: 12}), concurrent()),
+		},
+		"update failed": {
+			"an operation fails although nothing failed and nobody canceled it",
+			readyInstance().then(updatingTo(nodes{max: 12}), started("update")).then(polling("update"), shown(failed)),
+		},
+		"update of an absent instance": {"the instance was never ordered", (&story{}).then(updatingTo(larger), started("update"))},
+		"succeeded after it was gone": {
+			"the newest operation is the creation again, after the deletion was shown",
+			deletedInstance().then(polling(""), shown(inProgress)),
+		},
+		"deletion undone": {
+			"a fetch shows an instance that was deleted", deletedInstance().then(fetching(), shows(initially)),
+		},
+		"deletion unknown": {
+			"the deletion has succeeded, and a poll of it says that there is no such operation",
+			deletedInstance().then(polling("delete"), status(gone)),
+		},
+		"deletion restarts": {
+			"a poll says that the deletion is in progress after it has succeeded",
+			deletedInstance().then(polling("delete"), shown(inProgress)),
+		},
+		"early deletion": {
+			"an update says that the instance is gone, and a later poll that the deletion is in progress",
+			readyInstance().then(removing(), started("delete")).then(updatingTo(larger), status(missing)).
+				then(polling("delete"), shown(inProgress)),
+		},
+		"deletion twice": {
+			"a second deletion starts while the first one is in progress",
+			readyInstance().then(removing(), started("d1")).then(removing(), started("d2")),
+		},
+		"deletion of nothing": {"the instance was never ordered", (&story{}).then(removing(), started("delete"))},
+		"fetch during the deletion": {
+			"the instance is shown although its deletion was accepted",
+			readyInstance().then(removing(), started("delete")).then(fetching(), shows(initially)),
+		},
+		"canceled operation outlives the deletion": {
+			"the canceled update is in progress although the deletion has succeeded",
+			readyInstance().then(updatingTo(nodes{max: 12}), started("update")).then(removing(), started("delete")).
+				then(polling("delete"), shown(succeeded)).then(polling("update"), shown(inProgress)),
+		},
+		"outcome changes": {
+			"the canceled update has failed at first, and then succeeded",
+			readyInstance().then(updatingTo(nodes{max: 12}), started("update")).then(removing(), started("delete")).
+				then(polling("update"), shown(failed)).then(polling("update"), shown(succeeded)),
+		},
+		"instance too early": {
+			"a fetch shows the instance, and a later poll that its creation is in progress",
+			(&story{}).then(ordering(0), started("create")).then(fetching(), shows(initially)).then(polling("create"), shown(inProgress)),
+		},
+		"instance disappears": {"a fetch does not find a ready instance", readyInstance().then(fetching(), status(missing))},
+		"other order":         {"the instance has the parameters of another order", readyInstance().then(fetching(), answer{status: ok, variant: 1, nodes: initially})},
+		"order twice": {
+			"the same order starts another operation while the first one is in progress",
+			(&story{}).then(ordering(0), started("c1")).then(ordering(0), started("c2")),
+		},
+		"order of a used ID": {"another order with the ID of the instance is accepted", readyInstance().then(ordering(1), status(ok))},
+		"old operation for a new order": {
+			"the order after a deletion returns the operation of the first life",
+			deletedInstance().then(ordering(0), started("create")),
+		},
+		"order forgotten": {
+			"an order was accepted, and the newest operation is unknown",
+			(&story{}).then(ordering(0), started("create")).then(polling(""), status(missing)),
+		},
+		"synchronous order": {"only asynchronous orders are accepted", (&story{}).then(call{action: order}, started("create"))},
+
+		"binding outlives its instance": {
+			"a binding is alive after the deletion of its instance", deletedInstance().then(fetchingBinding(), credentials(ok, "k1")),
+		},
+		"binding's operation outlives its instance": {
+			"a poll finds the operation of a binding that went with its instance",
+			deletedInstance().then(pollingBinding("bind"), shown(succeeded)),
+		},
+		"binding ends with its instance": {
+			"the binding went with its instance, and a poll without an operation finds that it was created",
+			deletedInstance().then(pollingBinding(""), shown(succeeded)),
+		},
+		"operation on a former binding": {
+			"the binding was removed and created again, and a poll finds the operation that created the first one",
+			boundInstance().then(unbinding(), started("unbind")).then(pollingBinding("unbind"), shown(succeeded)).
+				then(binding0(0), started("b2")).then(pollingBinding("bind"), shown(succeeded)),
+		},
+		"removal forgotten": {
+			"a removal has succeeded, and a poll does not find it",
+			boundInstance().then(unbinding(), started("unbind")).then(pollingBinding("unbind"), shown(succeeded)).
+				then(pollingBinding(""), status(missing)),
+		},
+		"binding in the next life": {
+			"the instance was ordered again, and has a binding of its first life",
+			deletedInstance().then(ordering(0), started("c2")).then(polling("c2"), shown(succeeded)).
+				then(fetchingBinding(), credentials(ok, "k1")),
+		},
+		"poll in the next life": {
+			"the instance was ordered again, and a poll finds the operation of a binding of its first life",
+			deletedInstance().then(ordering(0), started("c2")).then(pollingBinding(""), shown(succeeded)),
+		},
+		"binding during the deletion": {
+			"a binding is shown although the deletion of its instance was accepted",
+			boundInstance().then(removing(), started("delete")).then(fetchingBinding(), credentials(ok, "k1")),
+		},
+		"bind during the deletion": {
+			"a bind is accepted during the deletion of the instance",
+			readyInstance().then(removing(), started("delete")).then(binding0(0), started("bind")),
+		},
+		"bind of an absent instance": {"the instance was never ordered", (&story{}).then(binding0(0), started("bind"))},
+		"credentials change":         {"two fetches show different credentials", boundInstance().then(fetchingBinding(), credentials(ok, "k2"))},
+		"repeated bind":              {"a repeated bind returns different credentials", boundInstance().then(binding0(0), credentials(ok, "k2"))},
+		"bind twice": {
+			"the same bind starts another operation while the first one is in progress",
+			readyInstance().then(binding0(0), started("b1")).then(binding0(0), started("b2")),
+		},
+		"bind of a used ID":  {"another bind with the ID of the binding is accepted", boundInstance().then(binding0(1), credentials(ok, "k1"))},
+		"binding disappears": {"a fetch does not find a ready binding", boundInstance().then(fetchingBinding(), status(missing))},
+		"binding too early": {
+			"a fetch shows the binding, and a later poll that the bind is in progress",
+			readyInstance().then(binding0(0), started("bind")).then(fetchingBinding(), credentials(ok, "k1")).
+				then(pollingBinding("bind"), shown(inProgress)),
+		},
+		"binding after its removal": {
+			"a fetch shows a binding whose removal has succeeded",
+			boundInstance().then(unbinding(), started("unbind")).then(pollingBinding("unbind"), shown(succeeded)).
+				then(fetchingBinding(), credentials(ok, "k1")),
+		},
+		"binding during its removal": {
+			"a fetch shows a binding whose removal was accepted",
+			boundInstance().then(unbinding(), started("unbind")).then(fetchingBinding(), credentials(ok, "k1")),
+		},
+		"unbind twice": {
+			"a second unbind starts while the first one is in progress",
+			boundInstance().then(unbinding(), started("u1")).then(unbinding(), started("u2")),
+		},
+		"unbind without effect": {
+			"an unbind says that the binding is gone, although nobody has removed it", boundInstance().then(unbinding(), status(gone)),
+		},
+		"synchronous bind of a removed binding": {
+			"a bind returns the credentials of another bind: the binding was removed and created again before the bind was sent",
+			boundInstance().then(unbinding(), started("unbind")).then(pollingBinding("unbind"), shown(succeeded)).
+				then(binding0(0), started("b2")).then(pollingBinding("b2"), shown(succeeded)).then(fetchingBinding(), credentials(ok, "k2")).
+				then(bindingNow(), credentials(created, "k1")),
+		},
+		"synchronous bind without a binding": {
+			"a bind has returned credentials, and a fetch does not find the binding",
+			readyInstance().then(bindingNow(), credentials(created, "k1")).then(fetchingBinding(), status(missing)),
+		},
+		"synchronous bind fails without a reason": {
+			"a bind says that the binding was removed, although nobody has removed it",
+			readyInstance().then(bindingNow(), answer{status: conflict, text: textBindingGone}),
+		},
+		"synchronous unbind without effect": {
+			"an unbind has ended, and a fetch shows the binding",
+			boundInstance().then(call{action: unbind}, status(ok)).then(fetchingBinding(), credentials(ok, "k1")),
+		},
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(cases)) {
+		t.Run(name, func(t *testing.T) {
+			c := cases[name]
+			calls := c.history.calls
+
+			if !porcupine.CheckOperations(model(false), calls[:lastRequest(calls)]) {
+				t.Error("the history is illegal without its last call too")
+			}
+
+			if porcupine.CheckOperations(model(false), calls) {
+				t.Errorf("the model accepts a history in which %s", c.reason)
+			}
+		})
+	}
+}
+
+// lastRequest returns the index of the first part of the last request.
+func lastRequest(calls []porcupine.Operation) int {
+	last := input(calls[len(calls)-1]).request
+
+	return slices.IndexFunc(calls, func(each porcupine.Operation) bool { return input(each).request == last })
+}
+
+// TestModelAccepts checks that the model accepts histories with concurrent calls that a correct broker may produce.
+func TestModelAccepts(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		history *story
+	}{
+		"life": {
+			"an instance with a binding is created, updated and deleted",
+			deletedInstance().then(polling(""), shown(succeeded)).then(fetching(), status(missing)).then(pollingBinding(""), status(missing)).
+				then(removing(), status(gone)).then(ordering(1), started("c2")),
+		},
+		"fetch during the end of an update": {
+			"two fetches overlap, and the one that started later shows the old parameters",
+			readyInstance().then(updatingTo(nodes{max: 12}), started("update")).then(fetching(), shows(initially)).
+				meanwhile(4, fetching(), shows(larger)).meanwhile(10, fetching(), shows(initially)),
+		},
+		"order during the end of a deletion": {
+			"the ID is free as soon as the deletion has ended",
+			readyInstance().then(removing(), started("delete")).then(ordering(0), concurrent()).then(ordering(0), started("c2")).
+				then(polling("delete"), shown(succeeded)),
+		},
+		"canceled creation": {
+			"a deletion cancels the creation, which may have ended before",
+			(&story{}).then(ordering(0), started("create")).then(removing(), started("delete")).then(polling("create"), shown(inProgress)).
+				then(polling("create"), shown(failed)),
+		},
+		"creation that ended before the deletion": {
+			"the creation has succeeded although no response showed it",
+			(&story{}).then(ordering(0), started("create")).then(removing(), started("delete")).then(polling("create"), shown(succeeded)),
+		},
+		"bind overtaken by a deletion": {
+			"the deletion of the instance cancels the bind, and the waiting request gets 409",
+			readyInstance().then(removing(), started("delete")).
+				meanwhile(5, bindingNow(), answer{status: conflict, text: textBindingGone}).then(polling("delete"), shown(succeeded)),
+		},
+		"bind overtaken by an unbind": {
+			"the unbind cancels the bind",
+			readyInstance().then(unbinding(), started("unbind")).meanwhile(5, bindingNow(), answer{status: conflict, text: textBindingGone}).
+				then(pollingBinding("unbind"), shown(succeeded)).then(fetchingBinding(), status(missing)),
+		},
+		"bind joined by another": {
+			"a synchronous and an asynchronous bind share an operation, whose ID only the latter shows",
+			readyInstance().then(binding0(0), started("bind")).meanwhile(5, bindingNow(), credentials(created, "k1")).
+				then(pollingBinding("bind"), shown(succeeded)).then(binding0(0), credentials(ok, "k1")),
+		},
+		"update after an update that nobody polled": {
+			"the second update shows that the first one has ended",
+			readyInstance().then(updatingTo(nodes{max: 12}), started("u1")).then(updatingTo(nodes{max: 14}), started("u2")).
+				then(fetching(), shows(larger)).then(fetching(), shows(largest)).then(polling("u1"), shown(succeeded)),
+		},
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(cases)) {
+		t.Run(name, func(t *testing.T) {
+			calls := cases[name].history.calls
+			if result, info := porcupine.CheckOperationsVerbose(model(false), calls, checkLimit); result != porcupine.Ok {
+				t.Errorf("%s: %s", cases[name].reason, explain(calls, info, false))
+			}
+		})
+	}
+}
+
+// TestKnownDefects shows the histories that the model rejects and [TestLinearizable] nevertheless accepts: the broker writes the
+// rows of an instance or a binding and the end of the operation in two transactions. A request between them sees the result of an
+// operation that polls still report as in progress.
+func TestKnownDefects(t *testing.T) {
+	cases := map[string]*story{
+		"an update is visible before it has ended": readyInstance().then(updatingTo(nodes{max: 12}), started("update")).
+			then(fetching(), shows(larger)).then(polling("update"), shown(inProgress)),
+		"an instance is gone before its deletion has ended": readyInstance().then(removing(), started("delete")).
+			then(updatingTo(larger), status(missing)).then(polling("delete"), shown(inProgress)),
+		"a binding is visible before the bind has ended": readyInstance().then(binding0(0), started("bind")).
+			then(fetchingBinding(), credentials(ok, "k1")).then(pollingBinding("bind"), shown(inProgress)),
+		"a binding is gone before the unbind has ended": boundInstance().then(unbinding(), started("unbind")).
+			then(unbinding(), status(gone)).then(pollingBinding("unbind"), shown(inProgress)),
+	}
+
+	for name, s := range cases {
+		if porcupine.CheckOperations(model(false), s.calls) {
+			t.Errorf("the strict model accepts that %s", name)
+		}
+
+		if porcupine.CheckOperations(model(true), s.calls) != earlyRows {
+			t.Errorf("the model of the known defects accepts that %s: %t, want %t", name, !earlyRows, earlyRows)
+		}
+	}
+}
+
+// TestShortest checks that the explanation of a long history ends at the call that is wrong.
+func TestShortest(t *testing.T) {
+	s := readyInstance()
+	for i := range 50 {
+		s.then(polling(""), shown(succeeded))
+
+		if i == 20 {
+			s.then(fetching(), status(missing))
+		}
+	}
+
+	smallest := shortest(s.calls, false)
+	if last := output(smallest[len(smallest)-1]); last.status != missing {
+		t.Errorf("the shortest history ends with %s", last)
+	}
+
+	_, info := porcupine.CheckOperationsVerbose(model(false), smallest, checkLimit)
+	if text := explain(smallest, info, false); !strings.Contains(text, "fetch → 404: want 200 with variant 0") {
+		t.Error(fmt.Sprint(text))
+	}
+}

@@ -1,0 +1,129 @@
+package linear
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+const (
+	// defaultDuration is how long the clients of one form of deployment send calls, unless SOAK_DURATION sets the total.
+	defaultDuration = 15 * time.Second
+	// roundLimit bounds a history, so that its check stays short. A longer run has several rounds, each with new instances.
+	roundLimit = 20 * time.Second
+	// exerciseLimit is how long a run adds rounds until it has exercised enough. Only a very slow machine needs that.
+	exerciseLimit = 90 * time.Second
+	// clusterCreation is how long a cluster takes to be created or changed; its deletion takes half of that.
+	clusterCreation = 100 * time.Millisecond
+)
+
+// forms are the forms of deployment: the database, and the number of brokers on it.
+func forms() map[string]struct {
+	database harness.Database
+	brokers  int
+} {
+	return map[string]struct {
+		database harness.Database
+		brokers  int
+	}{
+		"sqlite":                {harness.SQLite, 1},
+		"postgres":              {harness.Postgres, 1},
+		"postgres, two brokers": {harness.Postgres, 2},
+	}
+}
+
+// earlyRows accepts a known defect of the broker, which TestKnownDefects shows. It becomes false with the fix.
+const earlyRows = true
+
+// TestLinearizable checks the histories of 200 clients of 20 instances with 60 bindings. Each history must be linearizable, and all
+// histories of a form of deployment together must contain every kind of response often enough.
+//
+// TEST_SEED repeats the calls that the clients draw, though not their interleaving. SOAK_DURATION sets the time for all forms.
+func TestLinearizable(t *testing.T) {
+	seed := harness.Seed(t)
+	all := forms()
+
+	duration := defaultDuration
+	if soak := harness.SoakDuration(t); soak > 0 {
+		duration = soak / time.Duration(len(all))
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		t.Run(name, func(t *testing.T) {
+			form := all[name]
+			e := harness.Start(t, harness.Options{Database: form.database, ClusterCreation: clusterCreation})
+			endpoints := []harness.Endpoint{e.Broker.Endpoint}
+
+			for len(endpoints) < form.brokers {
+				endpoints = append(endpoints, harness.StartBroker(t, e.Settings, logging.Discard()).Endpoint)
+			}
+
+			transport := &http.Transport{MaxIdleConnsPerHost: clientCount}
+			t.Cleanup(transport.CloseIdleConnections)
+
+			for i := range endpoints {
+				endpoints[i].Transport = transport
+			}
+
+			counts := map[string]int{}
+
+			began := time.Now()
+			unfinished := func() bool {
+				passed := time.Since(began)
+
+				return passed < duration || len(unseen(counts)) > 0 && passed < exerciseLimit
+			}
+
+			for round := seed; !t.Failed() && unfinished(); round++ {
+				l := &load{TB: t, history: newHistory(), brokers: endpoints, id: fmt.Sprintf("i%04x", round&0xffff), known: map[string][]string{}}
+				l.run(round, min(roundLimit, max(defaultDuration, duration-time.Since(began))))
+
+				ended := time.Now()
+				check(t, fmt.Sprintf("%s-%d", t.Name(), round), l.calls, earlyRows)
+				t.Logf("TEST_SEED=%d: %d calls, checked within %s", round, len(l.calls), time.Since(ended).Round(time.Millisecond))
+
+				for kind, count := range l.counts {
+					counts[kind] += count
+				}
+			}
+
+			wantExercised(t, counts)
+		})
+	}
+}
+
+// wantExercised fails the test unless each kind of response occurred often enough.
+func wantExercised(t *testing.T, counts map[string]int) {
+	t.Helper()
+
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		t.Logf("%6d %s", counts[kind], kind)
+	}
+
+	for _, kind := range unseen(counts) {
+		t.Errorf("%d × %q in this run, want at least %d", counts[kind], kind, leastCount)
+	}
+}
+
+// unseen returns the kinds of responses that a run still has to contain.
+func unseen(counts map[string]int) []string {
+	return slices.DeleteFunc(exercised(), func(kind string) bool { return counts[kind] >= leastCount })
+}
+
+// leastCount is the minimum of each kind of response in a run.
+const leastCount = 2
+
+// exercised returns the kinds of responses that every run must contain.
+func exercised() []string {
+	return []string{
+		"order: 202", "order: 200", "order: 409", "update: 202", "update: 422 ConcurrencyError", "delete: 202", "fetch: 200", "fetch: 404",
+		"poll: 200 in progress", "poll: 200 succeeded", "bind: 202", "bind synchronously: 201", "unbind: 202", "unbind: 410",
+		"fetch binding: 200", "fetch binding: 404", "poll binding: 200 in progress", "poll binding: 200 succeeded", "poll binding: 404",
+	}
+}

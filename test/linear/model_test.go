@@ -1,0 +1,401 @@
+package linear
+
+import (
+	"fmt"
+	"hash/maphash"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Statuses of responses.
+const (
+	ok            = http.StatusOK
+	created       = http.StatusCreated
+	accepted      = http.StatusAccepted
+	missing       = http.StatusNotFound
+	conflict      = http.StatusConflict
+	gone          = http.StatusGone
+	unprocessable = http.StatusUnprocessableEntity
+)
+
+// Error codes of responses with the status 422.
+const (
+	asyncRequired = "AsyncRequired"
+	concurrency   = "ConcurrencyError"
+)
+
+// Values of the state in responses to polls.
+const (
+	inProgress = "in progress"
+	succeeded  = "succeeded"
+	failed     = "failed"
+)
+
+// phase is the position of an instance or a binding in its life. Bindings are never updating.
+type phase string
+
+const (
+	absent   phase = "absent"
+	creating phase = "creating"
+	ready    phase = "ready"
+	updating phase = "updating"
+	deleting phase = "deleting"
+)
+
+// progress is what is known about an operation.
+type progress string
+
+const (
+	// running operations have neither ended nor been canceled.
+	running progress = "running"
+	// canceled operations were canceled before a response showed their end. They may have ended before that.
+	canceled progress = "canceled"
+	// orphaned operations remove a binding whose instance is gone. They may have ended.
+	orphaned progress = "orphaned"
+	// stopped operations have ended, but no response has shown yet how.
+	stopped progress = "stopped"
+	// done and broken operations have succeeded and failed.
+	done   progress = "done"
+	broken progress = "broken"
+)
+
+// operation is an accepted operation. The ID is empty until a response shows it, because responses to synchronous requests
+// have none.
+type operation struct {
+	id       string
+	progress progress
+	// removes reports whether the operation removes a binding.
+	removes bool
+}
+
+// binding is a binding in the model. The newest operation is the one of its phase.
+type binding struct {
+	phase phase
+	// variant is that of the accepted bind.
+	variant int
+	// credentials is a digest, or empty until a response shows it.
+	credentials string
+	// operations are those of the binding ID, the newest last.
+	operations []operation
+	// first is the index of the operation that created the binding, unless the phase is absent.
+	first int
+}
+
+// wait is a synchronous request that has been accepted and has not been answered.
+type wait struct {
+	request, binding int
+	// operation is the index of the operation in those of the binding.
+	operation int
+}
+
+// bindingCount is the number of binding IDs of each instance.
+const bindingCount = 3
+
+// state is an instance with its bindings. A state never changes: the model copies it.
+//
+// Operations end at any time, without a call. The model assumes that an operation has not ended until a response shows its end.
+// This is sufficient: while no response depends on the end, a running operation can do everything that an ended one can.
+type state struct {
+	phase phase
+	// variant is that of the accepted order. It survives updates.
+	variant int
+	// nodes are the parameters, and target those after the update in progress.
+	nodes, target nodes
+	// operations are those of the instance ID, the newest last. The newest is the one of the phase, unless the phase is ready.
+	operations []operation
+	bindings   [bindingCount]binding
+	waits      []wait
+	// early reports that the model accepts a known defect of the broker: the rows of an instance or a binding show the result of an
+	// operation shortly before the operation has ended. applied reports that the rows of the instance do.
+	early, applied bool
+}
+
+// clone returns a copy that can be changed.
+func (s *state) clone() *state {
+	copied := *s
+	copied.operations, copied.waits = slices.Clone(s.operations), slices.Clone(s.waits)
+
+	for i := range copied.bindings {
+		copied.bindings[i].operations = slices.Clone(s.bindings[i].operations)
+	}
+
+	return &copied
+}
+
+// equal reports whether two states are the same.
+func (s *state) equal(other *state) bool {
+	if s == other {
+		return true
+	}
+
+	if s.phase != other.phase || s.applied != other.applied || s.variant != other.variant || s.nodes != other.nodes || s.target != other.target ||
+		!slices.Equal(s.operations, other.operations) || !slices.Equal(s.waits, other.waits) {
+		return false
+	}
+
+	return slices.EqualFunc(s.bindings[:], other.bindings[:], func(one, other binding) bool {
+		return one.phase == other.phase && one.variant == other.variant && one.credentials == other.credentials &&
+			one.first == other.first && slices.Equal(one.operations, other.operations)
+	})
+}
+
+// hashSeed makes the hashes of a run comparable.
+var hashSeed = maphash.MakeSeed()
+
+// hash returns a number that is the same for equal states. It leaves out what seldom distinguishes states.
+func (s *state) hash() uint64 {
+	type part struct {
+		phase       phase
+		credentials string
+		operations  int
+		last        progress
+	}
+
+	type key struct {
+		applied       bool
+		nodes, target nodes
+		waits         int
+		parts         [1 + bindingCount]part
+	}
+
+	partOf := func(phase phase, credentials string, operations []operation) part {
+		p := part{phase: phase, credentials: credentials, operations: len(operations)}
+		if p.operations > 0 {
+			p.last = operations[p.operations-1].progress
+		}
+
+		return p
+	}
+
+	k := key{applied: s.applied, nodes: s.nodes, target: s.target, waits: len(s.waits)}
+	k.parts[bindingCount] = partOf(s.phase, "", s.operations)
+
+	for i, b := range s.bindings {
+		k.parts[i] = partOf(b.phase, b.credentials, b.operations)
+	}
+
+	return maphash.Comparable(hashSeed, k)
+}
+
+// String describes the state, with the two newest operations of the instance and of each binding.
+func (s *state) String() string {
+	var text strings.Builder
+
+	fmt.Fprintf(&text, "%s, variant %d, %+v", s.phase, s.variant, s.nodes)
+
+	if s.phase == updating {
+		fmt.Fprintf(&text, " to %+v", s.target)
+	}
+
+	text.WriteString(newest(s.operations))
+
+	for i, b := range s.bindings {
+		fmt.Fprintf(&text, "; binding %d %s, variant %d %s%s", i, b.phase, b.variant, b.credentials, newest(b.operations))
+	}
+
+	return text.String()
+}
+
+func newest(operations []operation) string {
+	text := ""
+	for _, each := range operations[max(0, len(operations)-2):] {
+		text += fmt.Sprintf(", operation %q %s", shorten(each.id), each.progress)
+	}
+
+	return text
+}
+
+// initial returns the state of an instance ID that was never used.
+func initial(early bool) *state {
+	s := &state{phase: absent, early: early}
+	for i := range s.bindings {
+		s.bindings[i].phase = absent
+	}
+
+	return s
+}
+
+// step returns the state after a call with its response, or the reason why the response is wrong. It first tries the state as it
+// is, and then with the operation in progress of the instance or of the called binding ended.
+func (s *state) step(c call, a answer) (*state, string) {
+	next, why := s.respond(c, a)
+	if why == "" {
+		return next, ""
+	}
+
+	candidates := []*state{s.applyOperation(), s.endOperation()}
+	if c.onBinding() {
+		candidates = append(candidates, s.applyBinding(c.binding), s.endBinding(c.binding))
+	}
+
+	for _, ended := range candidates {
+		if ended == nil {
+			continue
+		}
+
+		next, reason := ended.respond(c, a)
+		if reason == "" {
+			return next, ""
+		}
+
+		why += "; if the operation had ended: " + reason
+	}
+
+	return nil, why
+}
+
+// respond is [state.step] without the end of an operation.
+func (s *state) respond(c call, a answer) (*state, string) {
+	switch c.action {
+	case order:
+		return s.order(c, a)
+	case update:
+		return s.update(c, a)
+	case remove:
+		return s.remove(c, a)
+	case fetch:
+		return s.fetch(a)
+	case poll:
+		return s.poll(c, a)
+	case bind:
+		return s.bind(c, a)
+	case unbind:
+		return s.unbind(c, a)
+	case fetchBinding:
+		return s.fetchBinding(c, a)
+	case pollBinding:
+		return s.pollBinding(c, a)
+	default:
+		return nil, "the model has no such action"
+	}
+}
+
+// endOperation returns the state after the success of the operation in progress of the instance, or nil if there is none. With the
+// end of a deletion, all older operations of the instance have ended too, and the bindings are gone. Operations on bindings may
+// still be in progress then.
+func (s *state) endOperation() *state {
+	if s.phase == absent || s.phase == ready {
+		return nil
+	}
+
+	ended := s.clone()
+	ended.operations[len(ended.operations)-1].progress = done
+	ended.apply()
+
+	if s.phase == deleting {
+		ended.phase = absent
+		replace(ended.operations, canceled, stopped)
+	} else {
+		ended.phase = ready
+	}
+
+	ended.target, ended.applied = nodes{}, false
+
+	return ended
+}
+
+// apply changes the instance and its bindings to the result of the operation in progress.
+func (s *state) apply() {
+	s.applied = true
+
+	if s.phase != deleting {
+		s.nodes = s.nodes.merged(s.target)
+
+		return
+	}
+
+	s.variant, s.nodes = 0, nodes{}
+
+	for i := range s.bindings {
+		b := &s.bindings[i]
+		*b = binding{phase: absent, operations: b.operations}
+
+		replace(b.operations, running, orphaned)
+	}
+}
+
+// applyOperation returns the state in which the rows show the result of the operation in progress of the instance, or nil.
+func (s *state) applyOperation() *state {
+	if !s.early || s.applied || s.phase != updating && s.phase != deleting {
+		return nil
+	}
+
+	applied := s.clone()
+	applied.apply()
+
+	return applied
+}
+
+// applyBinding returns the state in which the row of a binding shows the result of its operation in progress, or nil.
+func (s *state) applyBinding(index int) *state {
+	ended := s.endBinding(index)
+	if !s.early || ended == nil || ended.bindings[index].phase == s.bindings[index].phase {
+		return nil
+	}
+
+	operations := ended.bindings[index].operations
+	operations[len(operations)-1].progress = running
+
+	return ended
+}
+
+// replace replaces the progress of operations.
+func replace(operations []operation, old, with progress) {
+	for i := range operations {
+		if operations[i].progress == old {
+			operations[i].progress = with
+		}
+	}
+}
+
+// endBinding returns the state after the success of the operation in progress of a binding, or nil if there is none.
+func (s *state) endBinding(index int) *state {
+	b := s.bindings[index]
+	if len(b.operations) == 0 || b.operations[len(b.operations)-1].progress != running {
+		return nil
+	}
+
+	ended := s.clone()
+	bound := &ended.bindings[index]
+	bound.operations[len(bound.operations)-1].progress = done
+
+	if b.phase == creating || b.phase == ready {
+		bound.phase = ready
+	} else {
+		*bound = binding{phase: absent, operations: bound.operations}
+	}
+
+	return ended
+}
+
+// show returns an operation after a poll that shows its state, or the reason why the operation cannot have that state.
+func (o operation) show(shown string) (operation, string) {
+	switch {
+	case shown == inProgress && (o.progress == running || o.progress == canceled || o.progress == orphaned),
+		shown == succeeded && o.progress == done, shown == failed && o.progress == broken:
+		return o, ""
+	case shown == succeeded && (o.progress == canceled || o.progress == stopped || o.progress == orphaned):
+		o.progress = done
+	case shown == failed && (o.progress == canceled || o.progress == stopped):
+		o.progress = broken
+	default:
+		return o, fmt.Sprintf("the operation is %s, not %q", o.progress, shown)
+	}
+
+	return o, ""
+}
+
+// want returns a reason unless the response has the status and the error code.
+func (a answer) want(status int, code ...string) string {
+	if a.status == status && strings.Join(code, "") == a.code {
+		return ""
+	}
+
+	return strings.TrimSpace(fmt.Sprintf("want %d %s", status, strings.Join(code, "")))
+}
+
+// unchanged returns the state, or the reason if the response does not have the status and the error code.
+func (s *state) unchanged(a answer, status int, code ...string) (*state, string) {
+	return s, a.want(status, code...)
+}
