@@ -56,7 +56,10 @@ func TestRequestsAreCountedByRouteAndPlan(t *testing.T) {
 	handler, _ := observed(t, httpserver.NewMetrics(registry))
 
 	for _, request := range [][2]string{
-		{http.MethodPut, "/things/1"}, {http.MethodPut, "/things/2"}, {http.MethodGet, "/things/gone"}, {"BREW", "/things/1"},
+		{http.MethodPut, "/things/1"},
+		{http.MethodPut, "/things/2"},
+		{http.MethodGet, "/things/gone"},
+		{"BREW", "/things/1"},
 		{http.MethodGet, "/secret-path"},
 	} {
 		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), request[0], request[1], http.NoBody))

@@ -17,7 +17,8 @@ func TestFormats(t *testing.T) {
 		"default": {"programs read JSON", logging.DefaultConfig(), `^\{"instanceID":"i","level":"info","msg":"started","service":"broker","time":"[^"]+"\}\n$`},
 		"text": {
 			"people read the time of day, and a file has no colours",
-			logging.Config{Level: "info", Format: logging.FormatText}, `^time="\d{4}-[^"]+" level=info msg=started instanceID=i service=broker\n$`,
+			logging.Config{Level: "info", Format: logging.FormatText},
+			`^time="\d{4}-[^"]+" level=info msg=started instanceID=i service=broker\n$`,
 		},
 	}
 
