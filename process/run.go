@@ -147,7 +147,7 @@ func (r *run[D]) enabled(task Task[D]) (enabled bool, err error) {
 	return enabled, err
 }
 
-// skipped reports whether the run leaves out the step, because an operator requested so now or earlier. It records a new request
+// skipped reports whether the run leaves out the step, because an operator requested it now or earlier. It records a new request
 // in the timeline, and clears the problem and the event of the step that no longer runs.
 func (r *run[D]) skipped(stage, step string) bool {
 	if r.operation.Skip.Step == step {

@@ -32,7 +32,7 @@ type Waiter struct {
 	Pace Pace
 	// Delay returns how long an operation must wait before it may poll, see PollLimiter; nil for no limit.
 	Delay func(operationID string) time.Duration
-	// Limit bounds the wait, counted from the first attempt of the step. Then the operation fails.
+	// Limit bounds the wait, counted from the first attempt of the step. After that the operation fails.
 	Limit time.Duration
 }
 

@@ -104,7 +104,7 @@ func (a Access) open(ctx context.Context, shootName string) (api dynamic.Interfa
 	if err != nil {
 		disconnect()
 
-		return nil, nil, failure.Wrap(failure.Internal, err, "creating a client of the cluster %q failed", shootName)
+		return nil, nil, failure.Wrap(failure.Internal, err, "creating a client for the cluster %q failed", shootName)
 	}
 
 	return api, disconnect, nil
@@ -121,7 +121,7 @@ func (a Access) SetAdministrators(ctx context.Context, shootName string, users [
 
 	bindings, err := bindingsClient(cluster)
 	if err != nil {
-		return failure.Wrap(failure.Internal, err, "creating a client of the cluster %q failed", shootName)
+		return failure.Wrap(failure.Internal, err, "creating a client for the cluster %q failed", shootName)
 	}
 
 	if wanted := bindingOf(users); len(users) == 0 {

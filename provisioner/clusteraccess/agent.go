@@ -195,5 +195,5 @@ func (a Access) RemoveConnection(ctx context.Context, at agent.Place, id string)
 		return nil // The connection is gone, or a newer one has replaced it.
 	}
 
-	return explain(err, "the former connection of the runtime agent of the cluster %q could not be removed", at.ShootName)
+	return explain(err, "the previous connection of the runtime agent of the cluster %q could not be removed", at.ShootName)
 }

@@ -130,6 +130,6 @@ func (c *call) checkID(got, want string) error {
 		return nil
 	}
 
-	return failure.New(failure.Transient, "Director could not %s: its response is about another runtime", c.action).
+	return failure.New(failure.Transient, "Director could not %s: its response concerns another runtime", c.action).
 		WithReason(failure.ReasonDirectorIDMismatch, failure.ComponentDirector)
 }

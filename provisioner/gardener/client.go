@@ -176,7 +176,7 @@ func (c *Client) AdminKubeconfig(ctx context.Context, name string, valid time.Du
 	}
 
 	if err := c.connection().SubResource("adminkubeconfig").Create(ctx, shoot, request); err != nil {
-		return nil, explain(err, "asking for the kubeconfig of the Shoot %q", name)
+		return nil, explain(err, "requesting the kubeconfig of the Shoot %q", name)
 	}
 
 	return request.Status.Kubeconfig, nil

@@ -66,7 +66,7 @@ func TestErrorsOfGardener(t *testing.T) {
 			reason: "the same order fails again", err: forbidden(`[spec.provider.workers[0].machine.type: Unsupported value: "m5.monster"]`),
 			want: failure.Invalid, wantReason: "Forbidden", wantText: `Gardener rejects it: shoots.core.gardener.cloud "c-first" is forbidden: [spec.provider.workers[0].machine.type`,
 		},
-		"already exists": {reason: "another client created it first", err: apierrors.NewAlreadyExists(shoots, name), want: failure.Conflict, wantReason: "AlreadyExists", wantText: "exists already"},
+		"already exists": {reason: "another client created it first", err: apierrors.NewAlreadyExists(shoots, name), want: failure.Conflict, wantReason: "AlreadyExists", wantText: "it already exists"},
 		"conflict":       {reason: "the next attempt reads the new version", err: apierrors.NewConflict(shoots, name, errors.New("changed")), want: failure.Transient, wantReason: "Conflict"},
 		"too many":       {reason: "the rate limit is temporary", err: apierrors.NewTooManyRequests("slow down", 1), want: failure.Transient, wantReason: "TooManyRequests"},
 		"timeout":        {reason: "the server was busy", err: apierrors.NewTimeoutError("etcd", 1), want: failure.Transient, wantReason: "Timeout"},

@@ -56,7 +56,7 @@ func mutatingCaller(ctx context.Context) (orders.Caller, error) {
 
 	mutations := graphql.CollectFields(operation, operation.Operation.SelectionSet, []string{"Mutation"})
 	if caller.IdempotencyKey != "" && len(mutations) > 1 {
-		return orders.Caller{}, invalid("the header %s identifies one mutation, the request has %d",
+		return orders.Caller{}, invalid("the header %s identifies one mutation, but the request has %d",
 			orders.HeaderIdempotencyKey, len(mutations))
 	}
 

@@ -360,7 +360,7 @@ func TestDeprovisionRuntime(t *testing.T) {
 	keyed.headers["Idempotency-Key"] = "k"
 
 	_, got = post(t, server, keyed)
-	if !strings.Contains(got, "the header Idempotency-Key identifies one mutation, the request has 2") {
+	if !strings.Contains(got, "the header Idempotency-Key identifies one mutation, but the request has 2") {
 		t.Errorf("one key must not identify two mutations: got %s", got)
 	}
 }

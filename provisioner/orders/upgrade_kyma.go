@@ -108,7 +108,7 @@ func reinstall(data *operation.Data, replacement replacement) error {
 	}
 
 	if order.KymaConfig == nil {
-		return failure.New(failure.Conflict, "the runtime %s was ordered without Kyma, there is nothing to upgrade", data.Runtime.ID).
+		return failure.New(failure.Conflict, "the runtime %s was ordered without Kyma: there is nothing to upgrade", data.Runtime.ID).
 			WithReason(failure.ReasonConflict, failure.ComponentProvisioner)
 	}
 
@@ -152,6 +152,6 @@ func (s *Service) formerKyma(ctx context.Context, tx storage.Tx, runtimeID strin
 	}
 
 	return spec.Kyma{}, failure.Wrap(failure.Conflict, errNothingToRollBack,
-		"the last change of Kyma on the runtime %s was no upgrade, there is nothing to roll back", runtimeID).
+		"the last change of Kyma on the runtime %s was not an upgrade: there is nothing to roll back", runtimeID).
 		WithReason(failure.ReasonConflict, failure.ComponentProvisioner)
 }

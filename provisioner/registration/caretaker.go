@@ -44,7 +44,7 @@ func (c Caretaker) Run(ctx context.Context) error {
 
 	for {
 		if err := c.Care(ctx); err != nil && ctx.Err() == nil {
-			c.Log.WithError(err).Warn("updating Director failed, trying again later")
+			c.Log.WithError(err).Warn("updating Director failed; trying again later")
 		}
 
 		select {

@@ -153,7 +153,7 @@ func (r *Registrar) Forget(ctx context.Context, registered Registered) {
 
 	if err != nil {
 		r.Log.WithError(err).WithField(logging.RuntimeID, registered.RuntimeID).
-			Warn("unregistering a runtime without an accepted order failed, trying again later")
+			Warn("unregistering a runtime without an accepted order failed; trying again later")
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // Kyma configures where the releases of Kyma are: in a folder or in an OCI repository. Without either, the Provisioner refuses
 // orders with kymaConfig.
 type Kyma struct {
-	ReleasesPath       string        `env:"RELEASES_PATH"       help:"folder with the releases of Kyma; without a folder and a repository, orders with kymaConfig are refused"`
+	ReleasesPath       string        `env:"RELEASES_PATH"       help:"folder with the releases of Kyma; without a folder and a repository, orders with kymaConfig are rejected"`
 	ReleasesRepository string        `env:"RELEASES_REPOSITORY" help:"OCI repository of the releases instead of a folder, for example registry.example.com/team/releases"`
 	ReleasesCachePath  string        `env:"RELEASES_CACHE_PATH" help:"folder that caches the releases of the repository; required with a repository"`
 	ReleasesUsername   string        `env:"RELEASES_USERNAME"   help:"user of the repository; empty for none"`

@@ -26,7 +26,7 @@ type Shoots struct {
 	AuditLogsPolicyConfigMap string   `env:"AUDIT_LOGS_POLICY_CONFIG_MAP"                     help:"ConfigMap with the audit log policy; empty for none"`
 	AuditLogsTenant          string   `env:"AUDIT_LOGS_TENANT"                                help:"account under which audit logging files all clusters; empty for none"`
 	AuditLogsConfigPath      string   `env:"AUDIT_LOGS_TENANT_CONFIG_PATH"                    help:"JSON file with the targets of audit logs, read at the start; empty for none"`
-	MaintenanceWindowPath    string   `env:"MAINTENANCE_WINDOW_CONFIG_PATH"                   help:"JSON file with the maintenance windows of clusters for production, read at the start; if empty, Gardener chooses"`
+	MaintenanceWindowPath    string   `env:"MAINTENANCE_WINDOW_CONFIG_PATH"                   help:"JSON file with the maintenance windows of production clusters, read at the start; if empty, Gardener chooses"`
 	Extensions               []string `env:"EXTENSIONS"                                       help:"extensions of Gardener for every cluster, comma-separated; none for none"`
 	AutoUpdateKubernetes     bool     `env:"DEFAULT_ENABLE_KUBERNETES_VERSION_AUTO_UPDATE"    help:"default for orders that do not set it: whether Gardener updates Kubernetes"`
 	AutoUpdateMachineImage   bool     `env:"DEFAULT_ENABLE_MACHINE_IMAGE_VERSION_AUTO_UPDATE" help:"default for orders that do not set it: whether Gardener updates machine images"`

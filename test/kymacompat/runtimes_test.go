@@ -122,7 +122,7 @@ func TestRejections(t *testing.T) {
 		},
 		"upgrade of Kyma": {
 			reason: "the runtime has no Kyma", body: "upgrade_runtime", tenant: tenant,
-			want: permanentError("the runtime "+*ordered.RuntimeID+" was ordered without Kyma, there is nothing to upgrade", "err_db_conflict", "provisioner"),
+			want: permanentError("the runtime "+*ordered.RuntimeID+" was ordered without Kyma: there is nothing to upgrade", "err_db_conflict", "provisioner"),
 		},
 		"roll back": {
 			reason: "no upgrade preceded", body: "roll_back", tenant: tenant, want: permanentError("", "err_db_conflict", "provisioner"),

@@ -151,7 +151,7 @@ func (a *Applier) call(ctx context.Context, cluster *rest.Config, runtimeID stri
 ) (installation.Progress, error) {
 	connected, err := client.New(cluster, client.Options{})
 	if err != nil {
-		return installation.Progress{}, failure.Wrap(failure.Internal, err, "creating a client of the cluster failed")
+		return installation.Progress{}, failure.Wrap(failure.Internal, err, "creating a client for the cluster failed")
 	}
 	work := &work{client: connected, config: cluster, runtimeID: runtimeID, began: a.options.Now()}
 	if work.inventory, err = load(ctx, connected, runtimeID); err != nil {

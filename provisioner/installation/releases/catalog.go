@@ -70,7 +70,7 @@ func (c *Catalog) Manifests(ctx context.Context, source string) ([]installation.
 	}
 	component := found.component(name)
 	if component == nil {
-		return nil, failure.New(failure.Permanent, "release %s has no component %q any more", version, name).
+		return nil, failure.New(failure.Permanent, "release %s no longer has the component %q", version, name).
 			WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 	}
 	return component.files, nil
