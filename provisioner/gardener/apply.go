@@ -13,10 +13,6 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
-// fieldManager is the field manager of all server-side applies. Because creation and changes share it, a field that a change
-// omits is removed.
-const fieldManager = "provisioner"
-
 // Apply creates the Shoot and the objects that it refers to, or updates them if an earlier attempt has created them. Fields that
 // Gardener has set in the meantime stay. If the present Shoot has failed, Apply asks Gardener to retry. It fails with
 // failure.Conflict if a Shoot of another runtime has the name, or if the Shoot is being deleted.
@@ -38,6 +34,10 @@ func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 	default:
 		// An earlier attempt has created the Shoot. Gardener may have changed it since.
 		objects.Keep(existing)
+
+		if _, err := c.takeOver(ctx, existing); err != nil {
+			return err
+		}
 	}
 
 	if err := c.write(ctx, objects); err != nil || existing == nil {
@@ -57,8 +57,13 @@ func (c *Client) Change(ctx context.Context, read *gardencorev1beta1.Shoot, obje
 		return BeingRemoved(read)
 	}
 
+	owned, err := c.takeOver(ctx, read)
+	if err != nil {
+		return err
+	}
+
 	// With these fields, the API server rejects the apply if the Shoot has changed or was created again.
-	objects.Shoot.UID, objects.Shoot.ResourceVersion = read.UID, read.ResourceVersion
+	objects.Shoot.UID, objects.Shoot.ResourceVersion = read.UID, owned.ResourceVersion
 
 	if err := c.write(ctx, objects); err != nil {
 		return err

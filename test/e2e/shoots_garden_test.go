@@ -108,7 +108,7 @@ func (w *warnings) member(t *testing.T, kubeconfig string) client.Client {
 func wantAccepted(t *testing.T, member client.Client, object *unstructured.Unstructured) {
 	t.Helper()
 
-	options := []client.ApplyOption{client.FieldOwner("provisioner"), client.ForceOwnership}
+	options := []client.ApplyOption{client.FieldOwner("environment-broker-provisioner"), client.ForceOwnership}
 	if object.GetKind() == "Shoot" {
 		options = append(options, client.DryRunAll)
 	}

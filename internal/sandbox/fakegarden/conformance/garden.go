@@ -25,7 +25,7 @@ import (
 
 const (
 	// fieldManager is the field manager of the Provisioner, so that the scenarios own the same fields as it does.
-	fieldManager = "provisioner"
+	fieldManager = "environment-broker-provisioner"
 
 	// kubernetesVersion is the version in shoot.yaml.
 	kubernetesVersion = "1.35.4"

@@ -1,0 +1,226 @@
+//go:build garden
+
+package e2e
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/provisioner/gardener"
+	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/provisioner/spec"
+	"github.com/environment-broker/environment-broker/test/harness"
+)
+
+const (
+	ownManager = "environment-broker-provisioner"
+	// formerManager is the field manager of Kyma Provisioner and of version 0.1.0.
+	formerManager = "provisioner"
+)
+
+// ownership applies and changes one Shoot of the local garden. The API server keeps the owners of its fields.
+type ownership struct {
+	*testing.T
+
+	api    client.WithWatch
+	shoots *gardener.Client
+	name   string
+}
+
+// TestFieldsOfFormerManagersOnLocalGarden changes Shoots that Kyma Provisioner and version 0.1.0 have written.
+func TestFieldsOfFormerManagersOnLocalGarden(t *testing.T) {
+	t.Parallel()
+
+	kubeconfig := localGarden(t, "--runtimes=shared")
+
+	api, err := gardener.Connect(filepath.Join(filepath.Dir(kubeconfig), "admin.kubeconfig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	on := func(t *testing.T, name string) ownership {
+		t.Helper()
+
+		return ownership{T: t, api: api, shoots: gardener.New(api, harness.GardenNamespace()), name: name}
+	}
+
+	t.Run("Kyma Provisioner", func(t *testing.T) { on(t, "c-former").testKymaProvisioner() })
+	t.Run("version 0.1.0", func(t *testing.T) { on(t, "c-earlier").testEarlierVersion(false) })
+	t.Run("version 0.1.0 beside this one", func(t *testing.T) { on(t, "c-beside").testEarlierVersion(true) })
+}
+
+// testKymaProvisioner changes a Shoot whose fields all belong to Kyma Provisioner. Fields that our order omits must stay.
+func (o ownership) testKymaProvisioner() {
+	secretBinding := &gardencorev1beta1.SecretBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: harness.GardenNamespace(), Name: "former"},
+		Provider:   &gardencorev1beta1.SecretBindingProvider{Type: "aws"},
+		SecretRef:  corev1.SecretReference{Namespace: harness.GardenNamespace(), Name: "aws"},
+	}
+	if err := o.api.Create(o.Context(), secretBinding); err != nil {
+		o.Fatal(err)
+	}
+
+	written := o.order(1).Shoot
+	delete(written.Labels, shoot.LabelRuntimeID)
+
+	written.Annotations["custom"] = "kept"
+	written.Spec.CredentialsBindingName, written.Spec.SecretBindingName = nil, new("former")
+	written.Spec.Kubernetes.VerticalPodAutoscaler = &gardencorev1beta1.VerticalPodAutoscaler{Enabled: true, EvictAfterOOMThreshold: &metav1.Duration{Duration: 7 * 60e9}}
+	o.applyAs(formerManager, written)
+
+	// Gardener rejects a Shoot with both bindings, so an operator swaps them before the first change.
+	swapped := o.get()
+	before := swapped.DeepCopy()
+	swapped.Spec.SecretBindingName, swapped.Spec.CredentialsBindingName = nil, new("aws")
+
+	if err := o.api.Patch(o.Context(), swapped, client.MergeFrom(before)); err != nil {
+		o.Fatal(err)
+	}
+
+	for _, machines := range []int32{5, 6} {
+		o.change(machines)
+
+		after := o.get()
+		if after.Annotations["custom"] != "kept" || after.Labels[shoot.LabelRuntimeID] != o.runtimeID() || after.Spec.Provider.Workers[0].Maximum != machines {
+			o.Errorf("got annotations %v, labels %v and %+v", after.Annotations, after.Labels, after.Spec.Provider.Workers)
+		}
+
+		autoscaler := after.Spec.Kubernetes.VerticalPodAutoscaler
+		if autoscaler == nil || !autoscaler.Enabled || autoscaler.EvictAfterOOMThreshold.Minutes() != 7 {
+			o.Errorf("the vertical pod autoscaler of Kyma Provisioner became %+v", autoscaler)
+		}
+	}
+
+	if diff := cmp.Diff([]string{ownManager, formerManager}, o.managers()); diff != "" {
+		o.Errorf("managers: -want +got\n%s", diff)
+	}
+}
+
+// testEarlierVersion removes a worker pool from an order that version 0.1.0 has carried out. With beside, a replica of each version
+// writes the Shoot before.
+func (o ownership) testEarlierVersion(beside bool) {
+	o.applyAs(formerManager, o.order(3, "batch").Shoot)
+
+	if beside {
+		o.change(4, "batch")
+		o.applyAs(formerManager, o.order(3, "batch").Shoot)
+	}
+
+	before := o.get()
+	o.change(5)
+	after := o.get()
+
+	if after.UID != before.UID || len(after.Spec.Provider.Workers) != 1 || after.Spec.Provider.Workers[0].Maximum != 5 {
+		o.Errorf("the dropped pool stays: %+v", after.Spec.Provider.Workers)
+	}
+
+	if diff := cmp.Diff([]string{ownManager}, o.managers()); diff != "" {
+		o.Errorf("managers: -want +got\n%s", diff)
+	}
+
+	// A stale version changes neither fields nor owners.
+	if err := o.shoots.Change(o.Context(), before, o.order(9)); err == nil || o.get().Spec.Provider.Workers[0].Maximum != 5 {
+		o.Errorf("a stale change returned %v", err)
+	}
+}
+
+func (o ownership) runtimeID() string { return "runtime-of-" + o.name }
+
+// order returns the objects of a cluster with at most that many machines in its first pool, and with additional pools.
+func (o ownership) order(machines int32, pools ...string) *shoot.Objects {
+	o.Helper()
+
+	config := &spec.Cluster{
+		Name: o.name, KubernetesVersion: "1.33.11", Provider: "aws", TargetSecret: "aws", Region: "eu-central-1",
+		MachineType: "m6i.large", DiskType: new("gp3"), VolumeSizeGB: new(50), WorkerCIDR: "10.250.0.0/16",
+		AutoScalerMin: 1, AutoScalerMax: int(machines), MaxSurge: 1, Purpose: new("evaluation"),
+		ProviderSpecificConfig: &spec.Provider{AWSConfig: &spec.AWS{
+			VpcCIDR: "10.250.0.0/16",
+			AWSZones: []*spec.AWSZone{{
+				Name: "eu-central-1a", WorkerCIDR: "10.250.0.0/19", PublicCIDR: "10.250.32.0/20", InternalCIDR: "10.250.48.0/20",
+			}},
+		}},
+	}
+	for _, pool := range pools {
+		config.AdditionalWorkers = append(config.AdditionalWorkers, &spec.WorkerPool{
+			Name: pool, MachineType: "m6i.large", AutoScalerMin: 1, AutoScalerMax: 2, MaxSurge: 1, DiskType: new("gp3"), VolumeSizeGB: new(50),
+		})
+	}
+
+	objects, err := shoot.Build(shoot.Runtime{
+		ID: o.runtimeID(), OperationID: "op-1", Tenant: "acme", SubAccount: "acme-dev", Config: config,
+	}, shoot.Options{Namespace: harness.GardenNamespace()})
+	if err != nil {
+		o.Fatal(err)
+	}
+
+	return objects
+}
+
+// change sends an order as the Provisioner does. It repeats the order, because the gardenlet also changes the Shoot.
+func (o ownership) change(machines int32, pools ...string) {
+	o.Helper()
+
+	var err error
+
+	if !harness.Within(harness.Patience, func() bool {
+		err = o.shoots.Change(o.Context(), o.get(), o.order(machines, pools...))
+
+		return err == nil
+	}) {
+		o.Fatal(err)
+	}
+}
+
+// applyAs applies the Shoot under the name of another program. It retries, because Gardener reads references from a cache.
+func (o ownership) applyAs(manager string, wanted *gardencorev1beta1.Shoot) {
+	o.Helper()
+
+	manifest, err := shoot.Manifest(wanted)
+	if err != nil {
+		o.Fatal(err)
+	}
+
+	if !harness.Within(harness.Patience, func() bool {
+		err = o.api.Apply(o.Context(), client.ApplyConfigurationFromUnstructured(manifest), client.FieldOwner(manager), client.ForceOwnership)
+
+		return err == nil
+	}) {
+		o.Fatal(err)
+	}
+}
+
+func (o ownership) get() *gardencorev1beta1.Shoot {
+	o.Helper()
+
+	existing := &gardencorev1beta1.Shoot{}
+	if err := o.api.Get(o.Context(), client.ObjectKey{Namespace: harness.GardenNamespace(), Name: o.name}, existing); err != nil {
+		o.Fatal(err)
+	}
+
+	return existing
+}
+
+// managers returns the sorted names of the field managers that have applied the Shoot.
+func (o ownership) managers() []string {
+	o.Helper()
+
+	var managers []string
+
+	for _, entry := range o.get().ManagedFields {
+		if entry.Operation == metav1.ManagedFieldsOperationApply {
+			managers = append(managers, entry.Manager)
+		}
+	}
+
+	slices.Sort(managers)
+
+	return managers
+}
