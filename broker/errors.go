@@ -31,7 +31,7 @@ const (
 	textNotOffered      = "This plan is not available for new instances. Choose another one."
 	textWrongIDs        = "service_id or plan_id does not match the instance."
 	textPlanChange      = "An instance of plan %s cannot be changed to plan %s."
-	textMaintenance     = "maintenance_info.version does not match the plan's version in the catalog, which is %s."
+	textMaintenance     = "maintenance_info.version does not match the plan's version in the catalog, which is %s. If the platform's catalog is stale, refresh it, for example with cf update-service-broker."
 	textNotSuspendable  = "Instances of plan %s cannot be suspended: the cluster would be removed with everything in it."
 	textSuspensionOpen  = "The suspension of this instance did not finish. Suspend it again, or delete it."
 	textResumptionOpen  = "The resumption of this instance did not finish. Resume it again without other changes, suspend it, or delete it."

@@ -133,7 +133,7 @@ func TestUpdateRejects(t *testing.T) {
 		"Machine":      {"machine types are those of the plan", planAWS, `{"machineType":"m4.large"}`, "machineType: value must be one of"},
 		"Effective":    {"bounds are checked after the update", planAWS, `{"autoScalerMin":10}`, "autoScalerMin: 10 is greater than autoScalerMax 9"},
 		"Zones":        {"Gardener rejects 0 for both", planGCP, `{"autoScalerMin":3,"autoScalerMax":3,"maxSurge":0}`, "maxSurge: both maxSurge and maxUnavailable are 0"},
-		"Lowest":       {"the schema's bounds apply", planAWS, `{"autoScalerMin":1}`, "autoScalerMin: minimum: got 1, want 3"},
+		"Lowest":       {"the schema's bounds apply", planAWS, `{"autoScalerMin":1}`, "autoScalerMin: must be at least 3, is 1"},
 		"HalfOIDC":     {"an issuer is required", planAWS, `{"oidc":{"clientID":"c"}}`, "oidc.issuerURL: it must look like https://"},
 		"Issuer":       {"the issuer must use TLS", planAWS, `{"oidc":{"clientID":"c","issuerURL":"http://x"}}`, "oidc.issuerURL: it must look like https://"},
 		"IssuerQuery":  {"the issuer must not have a query", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://u:p@x/?a"}}`, "oidc.issuerURL: it must look like https://"},

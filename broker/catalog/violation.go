@@ -124,5 +124,17 @@ func collect(invalid *jsonschema.ValidationError, printer *message.Printer, foun
 		return
 	}
 
-	found.unless(false, field, strings.Join(invalid.ErrorKind.KeywordPath(), "."), "%s", invalid.ErrorKind.LocalizedString(printer))
+	found.unless(false, field, strings.Join(invalid.ErrorKind.KeywordPath(), "."), "%s", plainText(invalid.ErrorKind, printer))
+}
+
+// plainText describes a broken rule to people. The texts of the library about bounds name the keyword of the schema.
+func plainText(rule jsonschema.ErrorKind, printer *message.Printer) string {
+	switch rule := rule.(type) {
+	case *kind.Minimum:
+		return fmt.Sprintf("must be at least %s, is %s", rule.Want.RatString(), rule.Got.RatString())
+	case *kind.Maximum:
+		return fmt.Sprintf("must be at most %s, is %s", rule.Want.RatString(), rule.Got.RatString())
+	default:
+		return rule.LocalizedString(printer)
+	}
 }

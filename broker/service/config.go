@@ -24,7 +24,7 @@ type Config struct {
 	Catalog              Catalog           `envPrefix:""`
 	TargetSecrets        map[string]string `env:"TARGET_SECRETS"         help:"provider:name,… of the CredentialsBindings in Gardener"`
 	BindingLimit         int               `env:"BINDING_LIMIT"          help:"highest number of live bindings of an instance"`
-	DashboardURL         string            `env:"DASHBOARD_URL"          help:"console of runtimes; empty for none"`
+	DashboardURL         string            `env:"DASHBOARD_URL"          help:"console of runtimes, with the placeholder {instance_id}; empty for none"`
 	PublicURL            string            `env:"PUBLIC_URL"             help:"address of the broker in links for users; empty for no links"`
 	OIDC                 OIDC              `envPrefix:"OIDC_"`
 
