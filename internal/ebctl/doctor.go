@@ -26,7 +26,7 @@ const (
 type check struct {
 	Name   string `json:"check"`
 	Result string `json:"result"`
-	// Detail says what was found.
+	// Detail is the finding.
 	Detail string `json:"detail,omitempty"`
 	// Remedy is what to do about a warning or a failure.
 	Remedy string `json:"remedy,omitempty"`
