@@ -164,7 +164,7 @@ func (r *run[D]) wait(ctx context.Context, log logrus.FieldLogger, attempt Attem
 	r.operation.Problem, r.operation.Progress = Problem{}, r.operation.note.message
 	if r.operation.note.failed {
 		outcome = Retrying
-		r.operation.Problem, r.operation.Progress = Problem{Message: r.operation.note.message}, ""
+		r.operation.Problem, r.operation.Progress = r.operation.note.problem, ""
 		attempt = attempt.failing()
 		attempt.LastError = r.operation.note.message
 	} else {

@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -28,6 +29,8 @@ type note struct {
 	message string
 	// failed counts the attempt as a failure instead of a wait.
 	failed bool
+	// problem has the reason and the component of the failure, as far as the error of the step names them.
+	problem Problem
 	// notCompleted continues the operation even though the step has not succeeded.
 	notCompleted bool
 }
@@ -91,7 +94,7 @@ func RetryOperation[D any](operation Operation[D], reason string, err error, int
 		return operation, 0, gaveUp(reason, err, window)
 	}
 
-	operation.note = note{message: describe(reason, err), failed: true}
+	operation.note = failedNote(reason, err)
 
 	return operation, interval, nil
 }
@@ -104,7 +107,7 @@ func RetryOperationWithoutFail[D any](operation Operation[D], reason string, err
 		return operation, 0, err
 	}
 
-	operation.note = note{message: describe(reason, err), failed: true}
+	operation.note = failedNote(reason, err)
 
 	if operation.attempt.failingFor() >= window {
 		operation.note.notCompleted = true
@@ -132,6 +135,16 @@ func gaveUp(reason string, err error, window time.Duration) error {
 
 	return failure.Wrap(failure.Permanent, err, "%s: gave up after %s", describe(reason, err), window).
 		WithReason(known.Reason, known.Component)
+}
+
+// failedNote returns the note of a failed attempt that will be retried.
+func failedNote(reason string, err error) note {
+	problem := Problem{Message: describe(reason, err)}
+	if known, ok := errors.AsType[*failure.Error](err); ok {
+		problem.Reason, problem.Component = known.Reason, known.Component
+	}
+
+	return note{message: problem.Message, failed: true, problem: problem}
 }
 
 // describe joins the reason with the part of the error that users may see.

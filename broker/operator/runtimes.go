@@ -142,6 +142,7 @@ func (a *api) getRuntime(r *http.Request) (httpserver.Response, error) {
 	}
 
 	shown := a.runtime(listed[0])
+	shown.ShootName = instance.ClusterName() // the list has no requests, which name the clusters of tenants
 	shown.Resolved = catalog.ResolvedOf(instance, a.RangesLeftOpen != nil && a.RangesLeftOpen())
 
 	if sent := catalog.WithoutSecrets(instance.Request.Parameters); len(sent) > 0 {
@@ -176,7 +177,7 @@ func (a *api) runtime(listed instances.Listed) operatorapi.Runtime {
 		Region:           instance.Region,
 		SubAccountRegion: instance.PlatformRegion,
 		Name:             instance.Name,
-		ShootName:        instance.ShootName,
+		ShootName:        instance.ClusterName(),
 		ServiceClassID:   instance.ServiceID,
 		ServicePlanID:    instance.PlanID,
 		ServicePlanName:  instance.PlanName,

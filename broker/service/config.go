@@ -3,6 +3,7 @@ package service
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/environment-broker/environment-broker/broker/expiry"
@@ -23,6 +24,7 @@ type Config struct {
 	KubernetesVersion    string            `env:"KUBERNETES_VERSION"     help:"Kubernetes version of new runtimes"`
 	Catalog              Catalog           `envPrefix:""`
 	TargetSecrets        map[string]string `env:"TARGET_SECRETS"         help:"provider:name,… of the CredentialsBindings in Gardener"`
+	OwnClusterTimeout    time.Duration     `env:"OWN_CLUSTER_TIMEOUT"    help:"how long the creation of an instance tries to reach the cluster that a tenant brings"`
 	BindingLimit         int               `env:"BINDING_LIMIT"          help:"highest number of live bindings of an instance"`
 	DashboardURL         string            `env:"DASHBOARD_URL"          help:"console of runtimes, with the placeholder {instance_id}; empty for none"`
 	PublicURL            string            `env:"PUBLIC_URL"             help:"address of the broker in links for users; empty for no links"`
@@ -47,6 +49,14 @@ func (c Config) Check() error {
 		if limit.value < 1 {
 			wrong = append(wrong, fmt.Errorf("%s: must be at least 1", limit.variable))
 		}
+	}
+
+	if c.DashboardURL != "" && !strings.Contains(c.DashboardURL, "{instance_id}") {
+		wrong = append(wrong, errors.New("APP_DASHBOARD_URL: must contain {instance_id}, because each instance has its own link"))
+	}
+
+	if c.OwnClusterTimeout <= 0 {
+		wrong = append(wrong, errors.New("APP_OWN_CLUSTER_TIMEOUT: must be positive"))
 	}
 
 	if err := expiry.Periods(c.ExpirationPeriods).Check(); err != nil {
@@ -102,6 +112,7 @@ func DefaultConfig() Config {
 		KubernetesVersion:    "1.35.4",
 		Catalog:              Catalog{OnlySingleTrialPerGA: true},
 		TargetSecrets:        map[string]string{"aws": "aws", "azure": "azure", "gcp": "gcp", "openstack": "openstack"},
+		OwnClusterTimeout:    10 * time.Minute,
 		BindingLimit:         10,
 		PublicURL:            "http://127.0.0.1:8080",
 		ExpirationPeriods:    map[string]time.Duration{"trial": 14 * 24 * time.Hour, "free": 30 * 24 * time.Hour},

@@ -71,6 +71,8 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 		Access:        parts.Access,
 		Waiter:        waiter,
 		Limit:         config.Engine.OperationTimeout,
+
+		OwnClusterLimit: config.OwnClusterTimeout,
 	}
 	removal := deprovisioning.Options{
 		Provisioner:   parts.Provisioner,

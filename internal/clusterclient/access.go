@@ -75,8 +75,8 @@ func (a Access) Probe(ctx context.Context, instance environment.Instance) error 
 	defer cancel()
 
 	if err := askVersion(ctx, client); err != nil {
-		return failure.Wrap(failure.Transient, err, "the runtime does not answer yet").
-			WithReason(failure.ReasonInternal, failure.ComponentRuntime)
+		return failure.Wrap(failure.Transient, err, "the cluster at %s is not reachable: %s", hostOf(config), causeOf(err)).
+			WithReason(failure.ReasonClusterUnreachable, failure.ComponentRuntime)
 	}
 
 	return nil

@@ -93,19 +93,21 @@ func TestProbe(t *testing.T) {
 		status int
 		change func(*clientcmdapi.Config)
 		want   failure.Kind // empty for none
+		text   string       // the end of the text for users
 	}{
-		"answers":    {"the runtime accepts its admin kubeconfig", http.StatusOK, nil, ""},
-		"not ready":  {"the API server is starting", http.StatusServiceUnavailable, nil, failure.Transient},
-		"locked out": {"credentials of a new cluster may need a moment", http.StatusOK, func(c *clientcmdapi.Config) { c.AuthInfos["admin"].Token = "other-" + hush }, failure.Transient},
+		"answers":    {"the runtime accepts its admin kubeconfig", http.StatusOK, nil, "", ""},
+		"not ready":  {"the API server is starting", http.StatusServiceUnavailable, nil, failure.Transient, "is not reachable: it responds with status 503"},
+		"locked out": {"credentials of a new cluster may need a moment", http.StatusOK, func(c *clientcmdapi.Config) { c.AuthInfos["admin"].Token = "other-" + hush }, failure.Transient, "it rejects the credentials of the kubeconfig (status 401)"},
 		"other authority": {
 			"a server without a valid certificate must not get the token", http.StatusOK,
 			func(c *clientcmdapi.Config) { c.Clusters["runtime"].CertificateAuthorityData = nil }, failure.Transient,
+			"the kubeconfig does not trust its certificate",
 		},
-		"unreachable": {"the server may start later", http.StatusOK, func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "https://me:" + hush + "@127.0.0.1:1" }, failure.Transient},
+		"unreachable": {"the server may start later", http.StatusOK, func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "https://me:" + hush + "@127.0.0.1:1" }, failure.Transient, "the cluster at 127.0.0.1:1 is not reachable: connection refused"},
 		"no certificate": {
 			"an invalid certificate stays invalid", http.StatusOK, func(c *clientcmdapi.Config) {
 				c.AuthInfos["admin"].ClientCertificateData, c.AuthInfos["admin"].ClientKeyData = []byte(hush), []byte(hush)
-			}, failure.Permanent,
+			}, failure.Permanent, "its certificates or credentials cannot be used",
 		},
 	}
 
@@ -123,6 +125,10 @@ func TestProbe(t *testing.T) {
 
 			if err != nil && strings.Contains(fmt.Sprintf("%v %+v %s", err, err, failure.Of(err).Text), hush) {
 				t.Errorf("%s: the error contains credentials: %v", c.reason, err)
+			}
+
+			if err != nil && !strings.HasSuffix(failure.Of(err).Text, c.text) {
+				t.Errorf("%s: the text is %q, want the cause %q", c.reason, failure.Of(err).Text, c.text)
 			}
 		})
 	}

@@ -58,6 +58,20 @@ type Instance struct {
 // instance. The runtime has the credentials of that account even if the instance has moved to another one.
 func (i Instance) RuntimeTenant() string { return cmp.Or(i.SubscriptionAccountID, i.GlobalAccountID) }
 
+// ClusterName returns the name of the cluster for people: for a tenant's own cluster the name that the tenant gave, if any, else
+// the name of the Shoot. An own cluster has a ShootName of its own only because the column is unique. Without the request, the
+// name of an own cluster is unknown and empty.
+func (i Instance) ClusterName() string {
+	switch {
+	case i.Request.Cluster.Own != nil:
+		return i.Request.Cluster.Own.ShootName
+	case i.Provider == "":
+		return ""
+	default:
+		return i.ShootName
+	}
+}
+
 // Expired reports whether the instance can only be deleted.
 func (i Instance) Expired() bool { return !i.ExpiredAt.IsZero() }
 
@@ -74,7 +88,7 @@ func (i Instance) Shown() map[string]any {
 		"platformRegion":    i.PlatformRegion,
 		"provider":          i.Provider,
 		"region":            i.Region,
-		"shootName":         i.ShootName,
+		"shootName":         i.ClusterName(),
 		"kubernetesVersion": cluster.KubernetesVersion,
 		"machineType":       cluster.MachineType,
 		"volumeType":        cluster.VolumeType,

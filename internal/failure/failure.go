@@ -40,6 +40,8 @@ const (
 	ReasonAlreadyExists   = "err_db_already_exists"
 	ReasonConflict        = "err_db_conflict"
 	ReasonClusterNotFound = "err_cluster_not_found"
+	// ReasonClusterUnreachable: the API server of a cluster does not answer, or rejects the kubeconfig.
+	ReasonClusterUnreachable = "err_cluster_unreachable"
 	// ReasonRuntimeUnknown: the Provisioner does not know a runtime that it should remove. ReasonNotAdopted: nor does it, but a Shoot
 	// belongs to the runtime.
 	ReasonRuntimeUnknown = "err_runtime_unknown"
@@ -185,6 +187,7 @@ func Reasons() []ReasonMeaning {
 		{ReasonAlreadyExists, "an object with the same name exists", "remove the object that the text names, then retry"},
 		{ReasonConflict, "the object changed at the same time", "none: the operation retries by itself; if it has failed, retry it"},
 		{ReasonClusterNotFound, "the cluster is not in Gardener", "check the log of Gardener, unless somebody removed the cluster by hand"},
+		{ReasonClusterUnreachable, "the API server of the cluster does not answer, or rejects the kubeconfig", "the text names the host and the cause; the operation retries by itself; if it has failed, update the kubeconfig and retry"},
 		{
 			ReasonRuntimeUnknown, "the Provisioner does not know the runtime that it should remove",
 			"check APP_PROVISIONER_URL, then retry. If the cluster is gone, skip `Remove_Runtime`",

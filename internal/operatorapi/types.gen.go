@@ -317,7 +317,7 @@ type Runtime struct {
 	ServicePlanID   string `json:"servicePlanID"`
 	ServicePlanName string `json:"servicePlanName"`
 
-	// ShootName The name of the cluster in Gardener.
+	// ShootName The name of the cluster in Gardener. For a tenant's own cluster the name in its parameters, and empty in lists.
 	ShootName string `json:"shootName"`
 
 	// Status The changing part of a runtime.

@@ -108,6 +108,8 @@ func (c Config) broker(keys secret.String, provisionerAddress string) broker.Con
 	config.Provisioner.URL = "http://" + provisionerAddress + "/graphql"
 	config.AuthBasicUsers = User + ":" + Password + ":osb+admin"
 	config.PublicURL = "http://" + c.BrokerAddress
+	// The sandbox has no console, so the dashboard of an instance is its kubeconfig.
+	config.DashboardURL = config.PublicURL + "/kubeconfig/{instance_id}"
 
 	return config
 }

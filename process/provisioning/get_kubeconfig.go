@@ -7,6 +7,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 )
 
@@ -15,11 +16,24 @@ type RuntimeAccess interface {
 	Probe(ctx context.Context, instance environment.Instance) error
 }
 
-// getKubeconfig checks that the runtime answers to a client with its kubeconfig. The kubeconfig itself is not stored.
-func getKubeconfig(access RuntimeAccess) Step {
+// ownInterval is the pause between two probes of a tenant's own cluster.
+const ownInterval = 15 * time.Second
+
+// getKubeconfig checks that the runtime answers to a client with its kubeconfig. The kubeconfig itself is not stored. The check of a
+// tenant's own cluster fails after ownLimit: no creation is in progress there, and waiting does not correct a kubeconfig.
+func getKubeconfig(access RuntimeAccess, ownLimit time.Duration) Step {
 	return process.StepFunc("Get_Kubeconfig",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-			if err := access.Probe(ctx, operation.Data.Instance); err != nil {
+			err := access.Probe(ctx, operation.Data.Instance)
+			if failure.Is(err, failure.Transient) && !managed(operation) && !ordered(operation) {
+				known := failure.Of(err)
+				limited := failure.Wrap(failure.Transient, err, "%s (the broker tries for %s)", known.Text, ownLimit).
+					WithReason(known.Reason, known.Component)
+
+				return process.RetryOperation(operation, "", limited, ownInterval, ownLimit)
+			}
+
+			if err != nil {
 				return operation, 0, err
 			}
 

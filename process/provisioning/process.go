@@ -40,6 +40,8 @@ type Options struct {
 	TargetSecrets map[string]string
 	Access        RuntimeAccess
 	Waiter        provisionerwait.Waiter
+	// OwnClusterLimit is how long a creation tries to reach a tenant's own cluster.
+	OwnClusterLimit time.Duration
 	// Limit is the longest time that an operation may take.
 	Limit time.Duration
 }
@@ -79,7 +81,7 @@ func Process(options Options) process.Process[environment.Data] {
 				checkRuntime(options.Waiter),
 			))},
 			{Name: "post_actions", Retry: retry, Steps: process.Skippable[environment.Data](
-				getKubeconfig(options.Access),
+				getKubeconfig(options.Access, options.OwnClusterLimit),
 			)},
 		},
 	}

@@ -11,6 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	broker "github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
@@ -83,6 +86,14 @@ func TestOwnCluster(t *testing.T) {
 		t.Errorf("parameters, which must not contain the kubeconfig: -want +got\n%s", diff)
 	}
 
+	var shown operatorapi.Runtime
+
+	e.decode(e.ebctl("instance", "get", "own", "-o", "json"), &shown)
+
+	if listed := e.runtime("own").ShootName; shown.ShootName != "made" || listed != "" {
+		t.Errorf("ebctl shows the cluster %q, and %q in lists, want the ordered name and none", shown.ShootName, listed)
+	}
+
 	if shoots := e.shoots(); len(shoots) != 1 {
 		t.Errorf("want only the Shoot of the first instance, got %d", len(shoots))
 	}
@@ -133,6 +144,25 @@ func TestIDOfDeletedInstanceIsReusable(t *testing.T) {
 		e.Delete("again", harness.PlanTrial)
 		e.WantGone("again")
 	}
+}
+
+// TestUnreachableOwnCluster orders an instance with the kubeconfig of a cluster that is gone.
+func TestUnreachableOwnCluster(t *testing.T) {
+	t.Parallel()
+
+	e := start(t, harness.SQLite, 200*time.Millisecond, func(settings *broker.Config, _ *provisioner.Config) {
+		settings.OwnClusterTimeout = time.Nanosecond
+	})
+
+	kubeconfig := `{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:1"}}],
+		"users":[{"name":"u","user":{"token":"hush"}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}]}`
+	order := harness.Order(harness.PlanOwnCluster)
+	order["parameters"] = map[string]any{
+		"kubeconfig": base64.StdEncoding.EncodeToString([]byte(kubeconfig)), "shootName": "gone", "shootDomain": "gone.example.com",
+	}
+
+	e.Send(http.MethodPut, harness.InstancePath("gone")+harness.Incomplete, order, http.StatusAccepted)
+	e.WantFailed("gone", "Connecting to the cluster failed: the cluster at 127.0.0.1:1 is not reachable: connection refused")
 }
 
 // TestProgressMoves polls a creation of some seconds, and expects that the percentage of the Provisioner moves in last_operation.
