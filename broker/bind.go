@@ -70,8 +70,9 @@ func (a *api) bind(r request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
+	// The ID may have another binding by now, whose credentials belong to another request.
 	ready, err := a.Bindings.Get(r.Context(), a.DB.Reader(), request.instanceID, request.bindingID)
-	if errors.Is(err, storage.ErrNotFound) || err == nil && ready.State != environment.BindingReady {
+	if errors.Is(err, storage.ErrNotFound) || err == nil && (ready.State != environment.BindingReady || ready.OperationID != result.operation) {
 		return httpserver.Response{}, conflict(textBindingGone)
 	}
 

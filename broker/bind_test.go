@@ -660,3 +660,28 @@ func (b *fixture) operationOf(binding string) string {
 
 	return record.ID
 }
+
+// TestBindDoesNotReturnAnotherBinding removes the binding, and creates another one of the same ID, before the waiting
+// request reads the credentials.
+func TestBindDoesNotReturnAnotherBinding(t *testing.T) {
+	onRunning(t, func(b *fixture) {
+		b.options.Pause = func(ctx context.Context) error {
+			for _, next := range []func() reply{
+				func() reply { return b.unbind("one", "&accepts_incomplete=true") },
+				func() reply { return b.bindLater("one", "") },
+			} {
+				b.carries()
+
+				if got := next(); got.Status != http.StatusAccepted {
+					return fmt.Errorf("the response is %d %s", got.Status, got.Raw)
+				}
+			}
+
+			return b.carry(ctx)
+		}
+		b.restart()
+
+		b.want("R2: the first binding was removed", b.bind("one", role), 409)
+		b.want("the second binding is ready", b.getBinding("one"), 200)
+	})
+}

@@ -57,11 +57,16 @@ func (a *api) provision(r request) (httpserver.Response, error) {
 	return response, nil
 }
 
-// decideProvision creates an instance, or returns the operation of an identical earlier request. Most IDs are
-// new, so the instance is inserted without looking first if a used ID is the only possible conflict: the
-// request then needs one round trip to the database.
+// decideProvision creates an instance, or returns the operation of an identical earlier request. If no instance has
+// the ID, it is inserted without further reads if a used ID is the only possible conflict. Platforms such as Korifi
+// repeat their requests until the instance is ready, so the read comes first: it needs no write lock.
 func (a *api) decideProvision(ctx context.Context, request provisionRequest) (provisionResult, error) {
-	if request.unavailable == nil && request.acceptsIncomplete && request.instance.Exclusive == "" {
+	exists, err := a.Instances.Exists(ctx, a.DB.Reader(), request.instance.ID)
+	if err != nil {
+		return provisionResult{}, err
+	}
+
+	if !exists && request.unavailable == nil && request.acceptsIncomplete && request.instance.Exclusive == "" {
 		result, err := a.createInstance(ctx, request, a.Operations.First)
 		if !storage.IsDuplicate(err) {
 			return result, err
@@ -81,7 +86,7 @@ func (a *api) decideProvision(ctx context.Context, request provisionRequest) (pr
 func (a *api) findExisting(ctx context.Context, request provisionRequest) (provisionResult, acceptance, error) {
 	// The instance is read before its operations: a visible instance implies the operation that was stored with
 	// it.
-	existing, err := a.Instances.Get(ctx, a.DB.Reader(), request.instance.ID)
+	existing, known, err := a.Instances.GetWithNewest(ctx, a.DB.Reader(), request.instance.ID, lifecycleKinds()...)
 	missing := errors.Is(err, storage.ErrNotFound)
 
 	if err != nil && !missing {
@@ -99,8 +104,8 @@ func (a *api) findExisting(ctx context.Context, request provisionRequest) (provi
 		return provisionResult{}, nil, concurrent()
 	case missing:
 		return provisionResult{}, a.Operations.Next, nil
-	case newest.Kind == environment.KindDeprovision && newest.State == process.Succeeded:
-		return provisionResult{}, nil, errLostRace // its deletion succeeded between the two reads
+	case newest.ID != known, newest.Kind == environment.KindDeprovision && newest.State == process.Succeeded:
+		return provisionResult{}, nil, errLostRace // it was deleted, and maybe ordered again, between the two reads
 	default:
 		result, err := repeatedProvision(existing, newest, request)
 

@@ -1,12 +1,15 @@
 package broker_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
 )
 
 func TestD10D12RepeatedProvision(t *testing.T) {
@@ -128,4 +131,38 @@ func TestNoInstanceAfterFailedDeletion(t *testing.T) {
 	if !strings.Contains(got.text("description"), "Delete it again") {
 		b.Errorf("the description lacks the remedy: %s", got.Raw)
 	}
+}
+
+// TestNewestOperationOfAnInstance reads an instance and its newest operation at once. A repeated order relies on it to
+// recognize that the instance was deleted, and ordered again, between two reads.
+func TestNewestOperationOfAnInstance(t *testing.T) {
+	onEach(t, func(b *fixture) {
+		kinds := []string{environment.KindProvision, environment.KindDeprovision}
+		newest := func() string {
+			_, operation, err := b.instances.GetWithNewest(b.Context(), b.options.DB.Reader(), instanceID, kinds...)
+			if err != nil {
+				b.Error(err)
+			}
+
+			return operation
+		}
+
+		creation := b.provisioned(instanceID)
+		b.want("an update", b.patch(instanceID, with("parameters", with("autoScalerMin", 6))), 202)
+
+		if got := newest(); got != creation {
+			b.Errorf("R1: the newest operation of the kinds is %s, want %s", got, creation)
+		}
+
+		deletion := b.want("a deletion", b.remove(instanceID), 202).text("operation")
+		if got := newest(); got != deletion {
+			b.Errorf("R1: the newest operation of the kinds is %s, want %s", got, deletion)
+		}
+
+		b.forget(instanceID)
+
+		if _, _, err := b.instances.GetWithNewest(b.Context(), b.options.DB.Reader(), instanceID, kinds...); !errors.Is(err, storage.ErrNotFound) {
+			b.Errorf("R1: the instance is gone: %v", err)
+		}
+	})
 }

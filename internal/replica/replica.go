@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/buildinfo"
+	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/logging"
@@ -93,13 +95,13 @@ func (r *Replica) Serve(ctx context.Context, handler http.Handler, parts ...life
 	var err error
 
 	if r.api, err = httpserver.Listen(ctx, r.config.Address, r.Tracing.Receive(handler), r.config.ShutdownDelay); err != nil {
-		return err
+		return fmt.Errorf("%sADDRESS: %w", config.Prefix, err)
 	}
 
 	r.api.UseTLS(r.Access.TLS, r.Log)
 
 	if r.status, err = httpserver.Listen(ctx, r.config.StatusAddress, r.health.Handler(), 0); err != nil {
-		return err
+		return fmt.Errorf("%sSTATUS_ADDRESS: %w", config.Prefix, err)
 	}
 
 	r.parts = slices.Concat([]lifecycle.Part{r.Tracing.Part(), {Name: "status server", Run: r.status.Run}}, r.Access.Parts, parts, []lifecycle.Part{

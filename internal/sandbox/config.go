@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,7 +41,10 @@ type Config struct {
 	ProvisionerAddress       string        `env:"PROVISIONER_ADDRESS"        help:"address of the Provisioner"`
 	StatusAddress            string        `env:"STATUS_ADDRESS"             help:"host and port of health and metrics of the broker"`
 	ProvisionerStatusAddress string        `env:"PROVISIONER_STATUS_ADDRESS" help:"host and port of health and metrics of the Provisioner"`
+	PortOffset               int           `env:"PORT_OFFSET"                help:"number to add to the ports of all four addresses, for a second sandbox or if programs use the ports"`
 	Director                 bool          `env:"DIRECTOR"                   help:"whether runtimes are registered in a simulated Director and have simulated agents"`
+	DashboardURL             string        `env:"DASHBOARD_URL"              help:"console of runtimes, with the placeholder {instance_id}; empty for the kubeconfig"`
+	TracingEndpoint          string        `env:"TRACING_ENDPOINT"           help:"URL of the collector that receives the spans of both services as OTLP over HTTP, such as http://127.0.0.1:4318; empty turns tracing off"`
 
 	Log logging.Config `envPrefix:""`
 }
@@ -87,6 +91,7 @@ func (c Config) provisioner(keys secret.String, director string) provisioner.Con
 	config.Database.Driver, config.Database.Path = storage.DriverSQLite, filepath.Join(c.Dir, "provisioner.db")
 	config.Database.SecretKeys = keys
 	config.Gardener.Project = fakegarden.DefaultProject
+	config.Tracing.Endpoint = c.TracingEndpoint
 
 	if director != "" {
 		config.Director.Enabled, config.Director.URL = true, "http://"+director+fakedirector.GraphQLPath
@@ -109,7 +114,8 @@ func (c Config) broker(keys secret.String, provisionerAddress string) broker.Con
 	config.AuthBasicUsers = User + ":" + Password + ":osb+admin"
 	config.PublicURL = "http://" + c.BrokerAddress
 	// The sandbox has no console, so the dashboard of an instance is its kubeconfig.
-	config.DashboardURL = config.PublicURL + "/kubeconfig/{instance_id}"
+	config.DashboardURL = cmp.Or(c.DashboardURL, config.PublicURL+"/kubeconfig/{instance_id}")
+	config.Tracing.Endpoint = c.TracingEndpoint
 
 	return config
 }

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"net"
 	"strings"
 	"testing"
 )
@@ -14,6 +15,9 @@ func TestInvalidConfiguration(t *testing.T) {
 	}{
 		"broker exposed":      {"its password is public", func(c *Config) { c.BrokerAddress = "0.0.0.0:0" }, "loopback"},
 		"provisioner exposed": {"it does not authenticate", func(c *Config) { c.ProvisionerAddress = ":0" }, "loopback"},
+		"no port":             {"it says what an address looks like", func(c *Config) { c.StatusAddress = "8071" }, "SANDBOX_STATUS_ADDRESS: must be a host and a port"},
+		"named port":          {"the offset needs a number", func(c *Config) { c.BrokerAddress = "127.0.0.1:http" }, `SANDBOX_BROKER_ADDRESS: "http" is not a port`},
+		"large offset":        {"there is no such port", func(c *Config) { c.PortOffset = 60_000 }, "SANDBOX_PORT_OFFSET: port 8080 of SANDBOX_BROKER_ADDRESS becomes 68080"},
 		"no time":             {"a cluster takes some time", func(c *Config) { c.ClusterCreation = -1 }, "SANDBOX_CLUSTER_CREATION"},
 	}
 
@@ -28,5 +32,62 @@ func TestInvalidConfiguration(t *testing.T) {
 				t.Errorf("%s: got %v after %q, want an error with %q", c.reason, err, output.String(), c.want)
 			}
 		})
+	}
+}
+
+// TestTakenPorts checks that the error names the variables of exactly the addresses that other programs use.
+func TestTakenPorts(t *testing.T) {
+	config := DefaultConfig()
+	config.Dir = t.TempDir()
+
+	for _, each := range config.addresses() {
+		*each.value = "127.0.0.1:0"
+	}
+
+	for _, value := range []*string{&config.BrokerAddress, &config.ProvisionerStatusAddress} {
+		var listen net.ListenConfig
+
+		listener, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		t.Cleanup(func() { _ = listener.Close() })
+
+		*value = listener.Addr().String()
+	}
+
+	var output bytes.Buffer
+
+	err := Run(t.Context(), config, "", &output)
+	want := "SANDBOX_BROKER_ADDRESS: another program uses " + config.BrokerAddress +
+		"\nSANDBOX_PROVISIONER_STATUS_ADDRESS: another program uses " + config.ProvisionerStatusAddress +
+		"\nstop it, set another address, or add a number to all ports: SANDBOX_PORT_OFFSET=100 SANDBOX_DIR=.sandbox-100"
+
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want\n%s", err, want)
+	}
+}
+
+// TestServicesGetTheSettings checks the settings that the sandbox passes on.
+func TestServicesGetTheSettings(t *testing.T) {
+	config := DefaultConfig()
+	config.PortOffset, config.DashboardURL, config.TracingEndpoint = 100, "https://console/{instance_id}", "http://127.0.0.1:4318"
+	config.StatusAddress = "127.0.0.1:0"
+
+	config, err := config.shifted()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	broker, provisioner := config.broker("", config.ProvisionerAddress), config.provisioner("", "")
+
+	if broker.Address != "127.0.0.1:8180" || broker.PublicURL != "http://127.0.0.1:8180" || provisioner.Address != "127.0.0.1:3100" ||
+		broker.StatusAddress != "127.0.0.1:0" || broker.Provisioner.URL != "http://127.0.0.1:3100/graphql" {
+		t.Errorf("the addresses are %s, %s, %s, %s, %s", broker.Address, broker.PublicURL, provisioner.Address, broker.StatusAddress, broker.Provisioner.URL)
+	}
+
+	if broker.DashboardURL != config.DashboardURL || broker.Tracing.Endpoint != config.TracingEndpoint || provisioner.Tracing.Endpoint != config.TracingEndpoint {
+		t.Errorf("dashboard %s, tracing %s and %s", broker.DashboardURL, broker.Tracing.Endpoint, provisioner.Tracing.Endpoint)
 	}
 }

@@ -40,6 +40,11 @@ const (
 // output, followed by the first steps. It fails if another sandbox uses the folder, and stops everything if one of the services
 // fails.
 func Run(ctx context.Context, config Config, gardenProgram string, output io.Writer) error {
+	config, err := config.shifted()
+	if err != nil {
+		return err
+	}
+
 	if err := config.check(); err != nil {
 		return err
 	}
@@ -53,6 +58,10 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 		return errors.Join(fmt.Errorf("another sandbox uses %s: stop it, or set %sDIR to another folder", config.Dir, Prefix), err)
 	}
 	defer func() { _ = lock.Unlock() }()
+
+	if err := config.checkPorts(ctx); err != nil {
+		return err
+	}
 
 	file, err := os.OpenFile(filepath.Join(config.Dir, logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

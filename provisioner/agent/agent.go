@@ -13,17 +13,16 @@ import (
 )
 
 const (
-	// Component is the name of the agent in the component list of an order for Kyma. A runtime without this component has no
-	// agent.
+	// Component is the name of the agent in the component list of a Kyma order. A runtime without this component has no agent.
 	Component = "compass-runtime-agent"
-	// DefaultNamespace is the namespace of the agent when the order gives its component no namespace.
+	// DefaultNamespace is the agent's namespace if the order gives its component none.
 	DefaultNamespace = "kyma-system"
 )
 
 // Token lets an agent connect once. It contains a secret: never log its fields.
 type Token = director.Token
 
-// Tokens issues one-time tokens for agents. Director lets a token expire after about an hour. Errors are of package failure.
+// Tokens issues one-time tokens for agents. A token expires after about an hour. Errors come from package failure.
 type Tokens interface {
 	OneTimeToken(ctx context.Context, tenant, runtimeID string) (Token, error)
 }
@@ -51,15 +50,15 @@ type Configuration struct {
 	Token
 
 	RuntimeID, Tenant string
-	// WrittenBy is the ID of the operation that writes the Secret, Replaces the ID of the connection to be replaced.
+	// WrittenBy is the ID of the operation that writes the Secret. Replaces is the ID of the connection to be replaced.
 	WrittenBy, Replaces string
 	// Over is the resource version of the Secret that the writer has read, or empty if no Secret existed. The write fails if
 	// another replica has changed the Secret since.
 	Over string
 }
 
-// Clusters reaches agents in their clusters. Errors are of package failure. Errors of a cluster's API server have the component
-// failure.ComponentRuntime, which Statuses relies on.
+// Clusters reaches agents in their clusters. Errors come from package failure. Errors of a cluster's API server have the
+// component failure.ComponentRuntime, which Statuses relies on.
 type Clusters interface {
 	// Agent reads the state of the agent. It returns the zero Agent for a cluster without an agent.
 	Agent(ctx context.Context, at Place) (Agent, error)
@@ -74,18 +73,18 @@ type Options struct {
 	Clusters Clusters
 	// Tokens is nil if the Provisioner runs without Director. Stages then returns nothing, and reconnections fail with ErrOff.
 	Tokens Tokens
-	// ConfigurationTimeout is the retry window of the configuration, while the cluster or Director fails. ConnectionTimeout is
-	// the time that the agent gets to connect after each configuration.
+	// ConfigurationTimeout is the retry window of the configuration, in case the cluster or Director fails. ConnectionTimeout is
+	// how long the agent may take to connect after each configuration.
 	ConfigurationTimeout time.Duration
 	ConnectionTimeout    time.Duration
 	// Connected are the stages that run after the agent has connected.
 	Connected []process.Stage[operation.Data]
-	// Limit is the time limit of a whole reconnection. Provisionings have a limit of their own.
+	// Limit is the time limit of a whole reconnection. Provisionings have their own limit.
 	Limit time.Duration
 }
 
 // Stages returns the stages that connect the agent during a provisioning, or nil without Director. The stages skip runtimes that
-// were ordered while the Provisioner ran without Director: Director does not know these runtimes and would refuse a token.
+// were ordered while the Provisioner ran without Director: Director does not know these runtimes and would not issue a token.
 func Stages(options Options) []process.Stage[operation.Data] {
 	if options.Tokens == nil {
 		return nil
@@ -94,14 +93,14 @@ func Stages(options Options) []process.Stage[operation.Data] {
 	return options.stages(func(op operation.Operation) bool { return op.Data.Registered })
 }
 
-// Reconnect returns the process of the operation reconnectRuntimeAgent. It exists even without Director, so that operations
-// accepted with Director find their process after a restart and fail with a clear message.
+// Reconnect returns the process of the operation reconnectRuntimeAgent. It exists even without Director, so that operations that
+// were accepted with Director still have a process after a restart without it, and fail with a clear message.
 func Reconnect(options Options) process.Process[operation.Data] {
 	return process.Process[operation.Data]{Kind: operation.KindReconnectRuntime, Limit: options.Limit, Stages: options.stages(nil)}
 }
 
-// stages returns both stages, with a condition for their steps or nil. A retry of the second stage starts with the first one: the
-// agent has used up its token by then.
+// stages returns both stages. when is the condition for their steps, or nil. A retry of the second stage starts with the first
+// one, because by then the agent has used up its token.
 func (o Options) stages(when func(operation.Operation) bool) []process.Stage[operation.Data] {
 	const connecting = "ConnectRuntimeAgent"
 
@@ -163,7 +162,7 @@ func place(op operation.Operation) (Place, error) {
 	return at, nil
 }
 
-// ErrNone returns a failure.Conflict: the order of the runtime lacks the agent.
+// ErrNone returns a failure.Conflict: the order for the runtime lacks the agent.
 func ErrNone(runtimeID string) error {
 	return failure.New(failure.Conflict, "the runtime %s has no runtime agent: its order lacks the component %s", runtimeID, Component).
 		WithReason(failure.ReasonConflict, failure.ComponentProvisioner)

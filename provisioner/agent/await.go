@@ -15,9 +15,9 @@ const (
 	// firstPoll and lastPoll bound the polling interval, which is an eighth of the elapsed time. The interval grows because each
 	// poll requests a kubeconfig from Gardener.
 	firstPoll, lastPoll = 2 * time.Second, 20 * time.Second
-	// absentPoll is the shortest interval before the agent starts: the cluster has to pull its image first.
+	// absentPoll is the shortest interval before the agent starts, because the cluster has to pull its image first.
 	absentPoll = 5 * time.Second
-	// newTokenPoll is the interval after a new token. A shorter one could find the state of the former token and waste the new
+	// newTokenPoll is the interval after a new token. A shorter one could still see the state of the old token and waste the new
 	// one.
 	newTokenPoll = 2 * time.Minute
 )

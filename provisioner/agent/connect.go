@@ -10,14 +10,14 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// connect writes a configuration with a new token and removes the present connection. Together they make the agent connect again.
+// connect writes a configuration with a new token and removes the current connection, which makes the agent connect again.
 type connect struct{ Options }
 
 // Name implements process.Step.
 func (connect) Name() string { return "Connect_Runtime_Agent" }
 
-// Run implements process.Step. The Secret records the ID of the operation and of the replaced connection. So when a crash makes
-// the step run again, the step recognizes its own Secret and spends no second token. It also recognizes a connection that the
+// Run implements process.Step. The Secret records the ID of the operation and of the replaced connection. If the step runs again
+// after a crash, it therefore recognizes its own Secret and spends no second token. It also recognizes a connection that the
 // agent has made with the first token, and keeps that connection.
 func (s connect) Run(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
@@ -40,7 +40,7 @@ func (s connect) Run(ctx context.Context, op operation.Operation, log logrus.Fie
 		present = found.Connection.ID
 	}
 
-	// After a crash, the Secret of this operation may exist already. Then found.Replaces is the ID that the first attempt stored.
+	// After a crash, the Secret of this operation may already exist. Then found.Replaces is the ID that the first attempt stored.
 	if found.ConfiguredBy != op.ID {
 		found.Replaces = present
 
@@ -55,16 +55,16 @@ func (s connect) Run(ctx context.Context, op operation.Operation, log logrus.Fie
 		}
 	}
 
-	op.Data.Registered = true // Director issues tokens to registered runtimes only.
+	op.Data.Registered = true // Director issues tokens only to registered runtimes.
 
 	log.WithField("shoot", at.ShootName).Info("runtime agent configured")
 
 	return op, 0, nil
 }
 
-// configure writes a new token to the agent's Secret. The order matters: the caller has read the Secret, then Save confirms the
-// lease, and the write succeeds only over the version that was read. So a replica that was paused and lost its lease cannot
-// overwrite the Secret of its successor.
+// configure writes a new token to the agent's Secret. The order of calls matters: the caller has read the Secret, then Save
+// confirms the lease, and the write succeeds only if the Secret still has the version that was read. A replica that was paused
+// and lost its lease therefore cannot overwrite the Secret of its successor.
 func (o Options) configure(ctx context.Context, op operation.Operation, at Place, over Agent) error {
 	runtime := op.Data.Runtime
 

@@ -13,9 +13,9 @@ const (
 
 // Connection is the state of a CompassConnection, as the agent reports it.
 type Connection struct {
-	// ID is the UID of the CompassConnection. Each new connection of an agent has another ID.
+	// ID is the UID of the CompassConnection. Each new connection of an agent has a new ID.
 	ID string
-	// State is one of the values above, a value that a later agent introduces, or empty before the first report.
+	// State is one of the values above, a value introduced by a later agent, or empty before the first report.
 	State string
 	// Problems are error messages of the agent.
 	Problems []string

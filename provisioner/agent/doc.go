@@ -5,6 +5,6 @@
 // Secret and what the state means; package clusteraccess makes the calls into the cluster.
 //
 // Guarantees: a step that runs again after a crash neither spends a second token nor removes the new connection, and a replica
-// that lost its lease does not overwrite a newer configuration. Options.Connected takes further stages that follow the
-// connection.
+// that lost its lease does not overwrite a newer configuration. Options.Connected adds stages that run after the agent has
+// connected.
 package agent

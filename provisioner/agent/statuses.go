@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// answerTimeout bounds a query to a cluster, turnTimeout the wait until the query starts.
+	// answerTimeout bounds a query to a cluster. turnTimeout bounds the wait for a free slot to start it.
 	answerTimeout = 5 * time.Second
 	turnTimeout   = 5 * time.Second
 	// fresh is how long a status is cached.
@@ -24,9 +24,9 @@ const (
 	most = 16
 )
 
-// Statuses returns the states of agents' connections for the API. Each cluster is queried at most once every few seconds, however
-// many clients ask, because a query costs a kubeconfig. Its methods are safe for concurrent use. Each replica has a cache of its
-// own.
+// Statuses returns the states of agents' connections for the API. However many clients ask, each cluster is queried at most once
+// every few seconds, because each query requests a kubeconfig. The methods are safe for concurrent use. Each replica has its own
+// cache.
 type Statuses struct {
 	clusters Clusters
 	shoots   shoot.Reader
@@ -47,7 +47,7 @@ func NewStatuses(clusters Clusters, shoots shoot.Reader, clock clock.Clock) *Sta
 }
 
 // Status returns the status of the runtime's agent. It never fails: if the state cannot be determined, it is StatusPending and
-// Problems has the reason. It returns at the latest when the context ends.
+// Problems has the reason. It returns when the context ends, if not earlier.
 func (s *Statuses) Status(ctx context.Context, runtime runtimes.Runtime) Status {
 	order, err := operation.OrderOf(runtime)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Statuses) Status(ctx context.Context, runtime runtimes.Runtime) Status 
 		return pending()
 	}
 
-	// Other requests may wait for the same query, so the end of this request must not cancel it.
+	// Other requests may be waiting for the same query, so the end of this request must not cancel it.
 	shared := context.WithoutCancel(ctx)
 	answer := s.queries.DoChan(at.ShootName+"/"+at.Namespace, func() (any, error) { return s.cached(shared, at), nil })
 
@@ -73,7 +73,7 @@ func (s *Statuses) Status(ctx context.Context, runtime runtimes.Runtime) Status 
 	}
 }
 
-// cached returns the cached status, or queries the cluster. The cache is read inside of the shared call: otherwise a request that
+// cached returns the cached status, or queries the cluster. The cache is read inside the shared call. Otherwise a request that
 // finds the cache empty just before a query ends would start a second query.
 func (s *Statuses) cached(ctx context.Context, at Place) Status {
 	if present, ok := s.known.Get(at); ok {

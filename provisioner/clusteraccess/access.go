@@ -1,9 +1,9 @@
-// Package clusteraccess does the Provisioner's work inside clusters: it grants rights to administrators (access.go), configures
-// the runtime agent (agent.go), and removes services of the Kubernetes Service Catalog (services.go). Kyma is installed by
-// package applier.
+// Package clusteraccess does the Provisioner's work inside clusters: it makes administrators cluster-admins (access.go),
+// configures the runtime agent (agent.go), and removes services of the Kubernetes Service Catalog (services.go). Kyma is
+// installed by package applier.
 //
 // Each call requests an admin kubeconfig from Gardener, which is valid for minutes and stored nowhere. Clusters are not trusted:
-// calls have timeouts, responses have size limits, and texts from clusters are shortened. Errors are of package failure. All
+// calls have timeouts, responses have size limits, and texts from clusters are shortened. Errors come from package failure. All
 // calls are idempotent, because steps repeat them after a crash.
 package clusteraccess
 
@@ -41,7 +41,7 @@ const (
 	callTimeout = 15 * time.Second
 )
 
-// Kubeconfigs issues admin kubeconfigs of clusters. gardener.Client implements it. Errors are of package failure.
+// Kubeconfigs issues admin kubeconfigs of clusters. gardener.Client implements it. Errors come from package failure.
 type Kubeconfigs interface {
 	AdminKubeconfig(ctx context.Context, shootName string, valid time.Duration) ([]byte, error)
 }
@@ -54,8 +54,8 @@ type Access struct {
 // New returns an Access that uses the kubeconfigs.
 func New(kubeconfigs Kubeconfigs) Access { return Access{kubeconfigs: kubeconfigs} }
 
-// Connect returns a configuration with all rights in the cluster, valid for ten minutes. The caller must call disconnect at the
-// end of the session, even after errors: otherwise the session's connections stay open until the API server closes them.
+// Connect returns a configuration with cluster-admin rights, valid for ten minutes. The caller must call disconnect at the end of
+// the session, even after errors: otherwise the session's connections stay open until the API server closes them.
 func (a Access) Connect(ctx context.Context, shootName string) (cluster *rest.Config, disconnect func(), err error) {
 	kubeconfig, err := a.kubeconfigs.AdminKubeconfig(ctx, shootName, validity)
 	if err != nil {
@@ -72,8 +72,8 @@ func (a Access) Connect(ctx context.Context, shootName string) (cluster *rest.Co
 	return cluster, disconnect, nil
 }
 
-// connect returns a configuration with a transport of its own. client-go would cache a transport for each kubeconfig and never
-// drop it. The client-side rate limit is off, because a session makes few calls.
+// connect returns a configuration with its own transport. client-go would cache a transport for each kubeconfig and never drop
+// it. The client-side rate limit is off, because a session makes few calls.
 func connect(kubeconfig []byte) (*rest.Config, func(), error) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
@@ -110,8 +110,8 @@ func (a Access) open(ctx context.Context, shootName string) (api dynamic.Interfa
 	return api, disconnect, nil
 }
 
-// SetAdministrators implements processes.Clusters. It replaces all subjects of AdministratorsBinding; without users it deletes
-// the binding.
+// SetAdministrators implements processes.Clusters. It replaces all subjects of AdministratorsBinding; if there are no users, it
+// deletes the binding.
 func (a Access) SetAdministrators(ctx context.Context, shootName string, users []string) error {
 	cluster, disconnect, err := a.Connect(ctx, shootName)
 	if err != nil {
@@ -164,8 +164,8 @@ func bindingsClient(cluster *rest.Config) (client.Client, error) {
 	return client.New(cluster, client.Options{Scheme: scheme, Mapper: mapper})
 }
 
-// put creates or updates the binding. The API server does not let a binding change its role. So put deletes a binding to another
-// role, which somebody made by hand, and creates a new one.
+// put creates or updates the binding. The API server does not let a binding change its role, so if somebody has manually created
+// the binding with a different role, put deletes it and creates a new one.
 func put(ctx context.Context, bindings client.Client, wanted *rbacv1.ClusterRoleBinding) error {
 	present := &rbacv1.ClusterRoleBinding{}
 
@@ -191,16 +191,16 @@ func put(ctx context.Context, bindings client.Client, wanted *rbacv1.ClusterRole
 	return bindings.Create(ctx, wanted)
 }
 
-// explain turns an error of a cluster's API server into an error of package failure; nil stays nil. Only the rejection of an
-// object is Invalid. All other errors are transient: while its control plane starts or changes, a cluster may answer with any
-// error, even Forbidden.
+// explain turns an error of a cluster's API server into a failure.Error; nil stays nil. Only the rejection of an object is
+// Invalid. All other errors are transient: while its control plane starts or changes, a cluster may answer with any error, even
+// Forbidden.
 func explain(err error, problem string, args ...any) error {
 	if err == nil {
 		return nil
 	}
 
-	// Users see the message of the API server, which is meant for them. They do not see errors of the transport, which may
-	// contain internal addresses.
+	// Users see the message of the API server, which is meant for them. They do not see transport errors, which may contain
+	// internal addresses.
 	kind, said := failure.Transient, "its API server does not answer"
 
 	var status apierrors.APIStatus

@@ -105,7 +105,7 @@ func kubeconfig(t *testing.T, url string, authority []byte, pair certificate.Pai
 	return text
 }
 
-// bindings returns a client of the cluster's role bindings.
+// bindings returns a client for the cluster's role bindings.
 func (c *cluster) bindings(t *testing.T) rbacclient.ClusterRoleBindingInterface {
 	t.Helper()
 
@@ -131,7 +131,7 @@ func (c *cluster) bindings(t *testing.T) rbacclient.ClusterRoleBindingInterface 
 	return client.ClusterRoleBindings()
 }
 
-// administrators returns the users of the binding; nil without a binding.
+// administrators returns the users in the binding, or nil if it does not exist.
 func (c *cluster) administrators(t *testing.T) []string {
 	t.Helper()
 

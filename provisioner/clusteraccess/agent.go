@@ -34,17 +34,17 @@ const (
 	longestProblem = 1000
 )
 
-// secrets returns the client of the Secrets in the agent's namespace.
+// secrets returns a client for the Secrets in the agent's namespace.
 func secrets(cluster dynamic.Interface, at agent.Place) dynamic.ResourceInterface {
 	return cluster.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(at.Namespace)
 }
 
-// connections returns the client of CompassConnections, which have no namespace.
+// connections returns a client for CompassConnections, which have no namespace.
 func connections(cluster dynamic.Interface) dynamic.ResourceInterface {
 	return cluster.Resource(schema.GroupVersionResource{Group: "compass.kyma-project.io", Version: "v1alpha1", Resource: "compassconnections"})
 }
 
-// Agent implements agent.Clusters. If the cluster does not serve the kind CompassConnection yet, the agent has no connection.
+// Agent implements agent.Clusters. If the cluster does not yet serve the kind CompassConnection, the agent has no connection.
 func (a Access) Agent(ctx context.Context, at agent.Place) (agent.Agent, error) {
 	cluster, disconnect, err := a.open(ctx, at.ShootName)
 	if err != nil {
@@ -82,7 +82,8 @@ func unread(err error, at agent.Place) error {
 	return explain(err, "the runtime agent of the cluster %q could not be read", at.ShootName)
 }
 
-// connectionOf reads a CompassConnection. It returns nil for an object that is being deleted: its connection is already replaced.
+// connectionOf reads a CompassConnection. It returns nil for an object that is being deleted, because its connection has already
+// been replaced.
 func connectionOf(object *unstructured.Unstructured) *agent.Connection {
 	if object.GetDeletionTimestamp() != nil {
 		return nil
@@ -106,7 +107,7 @@ func connectionOf(object *unstructured.Unstructured) *agent.Connection {
 	return connection
 }
 
-// brief shortens a text from a cluster to longestProblem bytes, without cutting a character in two.
+// brief shortens a text from a cluster to longestProblem bytes, without splitting a character.
 func brief(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), longestProblem)], "")
 }
@@ -144,7 +145,7 @@ func (a Access) ConfigureAgent(ctx context.Context, at agent.Place, configuratio
 	return explain(err, "the runtime agent of the cluster %q could not be configured", at.ShootName)
 }
 
-// namespaceOf returns the namespace of an agent without further fields, so that the apply takes no ownership of labels.
+// namespaceOf returns the namespace of an agent with no other fields, so that the apply takes no ownership of labels.
 func namespaceOf(at agent.Place) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": at.Namespace},
@@ -192,7 +193,7 @@ func (a Access) RemoveConnection(ctx context.Context, at agent.Place, id string)
 		Preconditions: &metav1.Preconditions{UID: new(types.UID(id))},
 	})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // The connection is gone, or a newer one has replaced it.
+		return nil // The connection is gone or was replaced by a newer one.
 	}
 
 	return explain(err, "the previous connection of the runtime agent of the cluster %q could not be removed", at.ShootName)

@@ -32,7 +32,7 @@ func configuration(operationID string) agent.Configuration {
 	}
 }
 
-// inside returns a client of the cluster for any kind of object.
+// inside returns a client for any kind of object in the cluster.
 func (c *cluster) inside(t *testing.T) dynamic.Interface {
 	t.Helper()
 
@@ -51,7 +51,7 @@ func (c *cluster) inside(t *testing.T) dynamic.Interface {
 	return client
 }
 
-// connections returns a client of the cluster's CompassConnections.
+// connections returns a client for the cluster's CompassConnections.
 func (c *cluster) connections(t *testing.T) dynamic.ResourceInterface {
 	t.Helper()
 
@@ -60,7 +60,7 @@ func (c *cluster) connections(t *testing.T) dynamic.ResourceInterface {
 	})
 }
 
-// connect creates a CompassConnection like an agent, and returns its ID.
+// connect creates a CompassConnection, as an agent would, and returns its ID.
 func (c *cluster) connect(t *testing.T, status map[string]any) string {
 	t.Helper()
 

@@ -25,7 +25,8 @@ const (
 )
 
 const (
-	// mostDeletions bounds the deletions of one call, per resource, and pieceOfWork its duration. The next call continues.
+	// mostDeletions bounds the deletions per resource in one call. pieceOfWork bounds the duration of a call. The next call
+	// continues.
 	mostDeletions = 100
 	pieceOfWork   = 30 * time.Second
 )
@@ -35,9 +36,9 @@ func resource(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "servicecatalog.k8s.io", Version: "v1beta1", Resource: name}
 }
 
-// RemoveServices implements processes.Clusters. address is a prefix of broker URLs. Each call does a bounded amount of work, so
-// callers repeat it until left is empty; otherwise left describes the remaining services for users. A cluster without a service
-// catalog has no services.
+// RemoveServices implements processes.Clusters. address is a URL prefix that selects the service brokers. Each call does a
+// bounded amount of work, so callers repeat it until left is empty; otherwise left describes the remaining services for users. A
+// cluster without a service catalog has no services.
 func (a Access) RemoveServices(ctx context.Context, shootName, address string) (left string, err error) {
 	err = a.withServices(ctx, shootName, func(ctx context.Context, services services) error {
 		found, err := services.remove(ctx, address)
@@ -57,7 +58,7 @@ func (a Access) ReleaseBrokers(ctx context.Context, shootName string) error {
 	})
 }
 
-// withServices runs work with a client of the cluster, for pieceOfWork at most.
+// withServices runs work with a client for the cluster, for pieceOfWork at most.
 func (a Access) withServices(ctx context.Context, shootName string, work func(context.Context, services) error) error {
 	ctx, cancel := context.WithTimeout(ctx, pieceOfWork)
 	defer cancel()
@@ -77,7 +78,7 @@ type services struct {
 }
 
 // remove deletes services with their bindings and returns the objects that still exist. address selects services by their broker.
-// remove deletes a service only after its bindings are gone, because the service catalog rejects the deletion before. If the
+// remove deletes a service only after its bindings are gone, because until then the service catalog rejects the deletion. If the
 // deletion of one object fails, remove continues with the others and returns all errors.
 func (s services) remove(ctx context.Context, address string) (left remains, err error) {
 	if left.instances, err = s.of(ctx, address); err != nil || len(left.instances) == 0 {
@@ -106,8 +107,7 @@ func (s services) remove(ctx context.Context, address string) (left remains, err
 	return left, errors.Join(s.delete(ctx, serviceBindings, left.bindings), s.delete(ctx, serviceInstances, free))
 }
 
-// of returns the services that belong to brokers with this prefix of their URL. A service names its class, and a class its
-// broker.
+// of returns the services of the brokers whose URL starts with the prefix. A service names its class, and a class its broker.
 func (s services) of(ctx context.Context, address string) ([]unstructured.Unstructured, error) {
 	from, err := s.names(ctx, clusterBrokers, func(broker unstructured.Unstructured) bool {
 		return strings.HasPrefix(text(broker, "spec", "url"), address)
@@ -174,7 +174,7 @@ func (s services) releaseBrokers(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// names returns the set of names of those objects that wanted selects.
+// names returns the set of the names of those objects that wanted selects.
 func (s services) names(ctx context.Context, of string, wanted func(unstructured.Unstructured) bool) (map[string]bool, error) {
 	objects, err := s.list(ctx, of)
 	names := make(map[string]bool, len(objects))
@@ -208,7 +208,7 @@ type remains struct {
 }
 
 // String counts the remaining objects for users and quotes the condition of the first one. Bindings come first, because services
-// wait for their bindings. It returns "" if no service remains.
+// can only be removed after their bindings. It returns "" if no service remains.
 func (r remains) String() string {
 	if len(r.instances) == 0 {
 		return ""
@@ -229,9 +229,9 @@ func (r remains) String() string {
 	return summary
 }
 
-// reasonOf returns reason and message of an object's condition Ready, unless the condition is true.
+// reasonOf returns the reason and message of an object's Ready condition, unless the condition is true.
 func reasonOf(object unstructured.Unstructured) string {
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions") // A field of another type counts as absent.
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions") // A field of an unexpected type counts as absent.
 
 	for _, each := range conditions {
 		condition, ok := each.(map[string]any)
@@ -261,7 +261,7 @@ func nameOf(object unstructured.Unstructured) string {
 
 // text returns a string field, or "".
 func text(object unstructured.Unstructured, path ...string) string {
-	found, _, _ := unstructured.NestedString(object.Object, path...) // A field of another type counts as absent.
+	found, _, _ := unstructured.NestedString(object.Object, path...) // A field of an unexpected type counts as absent.
 
 	return found
 }

@@ -53,7 +53,7 @@ func newCatalog(objects ...runtime.Object) *fake.FakeDynamicClient {
 	}, objects...)
 }
 
-// ourBrokerAnd returns objects of a catalog with our broker and a foreign one, each with a class, and the given objects.
+// ourBrokerAnd returns catalog objects: our broker and a foreign one, each with a class, and the given objects.
 func ourBrokerAnd(more ...runtime.Object) []runtime.Object {
 	return append(more,
 		object("ClusterServiceBroker", "", "manager", map[string]any{"url": "https://service-manager.example.com/v1/osb/1"}),

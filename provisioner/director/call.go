@@ -35,7 +35,8 @@ func (c *Client) call(action, tenant string) *call {
 }
 
 // MakeRequest implements graphql.Client. It decodes the data of the response into response.Data. If Director rejects the access
-// token, which can be revoked before its expiry, MakeRequest retries once with a new token. The timeout covers both attempts.
+// token, which may have been revoked before its expiry, MakeRequest retries once with a new token. The timeout covers both
+// attempts.
 func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, response *graphql.Response) error {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -94,8 +95,8 @@ func (c *call) attempt(ctx context.Context, token string, body []byte, data any)
 	return nil
 }
 
-// unanswered turns the error of a request without a response into an error of package failure. The cause is shortened: it may
-// contain an address.
+// unanswered turns the error of a request without a response into a failure.Error. The cause is shortened, because it may contain
+// an address.
 func (c *call) unanswered(ctx context.Context, err error) error {
 	// The limit and the circuit breaker reject requests with errors of their own.
 	if known, ok := errors.AsType[*failure.Error](err); ok {
@@ -124,7 +125,7 @@ func (c *call) noResult() error {
 		WithReason(failure.ReasonDirectorNilResponse, failure.ComponentDirector)
 }
 
-// checkID returns an error if the response is about another runtime.
+// checkID returns an error if the response concerns a different runtime.
 func (c *call) checkID(got, want string) error {
 	if got == want {
 		return nil

@@ -32,7 +32,7 @@ type Options struct {
 	// Transport sends the requests; nil means http.DefaultTransport.
 	Transport http.RoundTripper
 	// WrapTransport and WrapTokenTransport wrap the transports for Director and for the token endpoint; nil leaves Transport as
-	// it is. They are separate because each upstream has a circuit breaker of its own.
+	// it is. They are separate because each upstream has its own circuit breaker.
 	WrapTransport, WrapTokenTransport func(http.RoundTripper) http.RoundTripper
 }
 
@@ -63,14 +63,14 @@ const (
 	Failed       = wire.RuntimeStatusConditionFailed
 )
 
-// Change contains the changed fields for Update. Zero fields stay as they are.
+// Change contains the fields that Update changes. Zero fields stay as they are.
 type Change struct {
 	// Labels are added to the labels of the runtime. A label with the same key is replaced.
 	Labels    map[string]any
 	Condition Condition
 }
 
-// Token is a one-time token. With it, the agent of a runtime fetches its client certificate from the Connector.
+// Token is a one-time token, with which the agent of a runtime fetches its client certificate from the Connector.
 type Token struct {
 	Token        secret.String
 	ConnectorURL string
@@ -97,7 +97,7 @@ func New(options Options) (*Client, error) {
 	}, nil
 }
 
-// newHTTPClient returns a client that follows no redirects: these could send the credentials to another host.
+// newHTTPClient returns a client that does not follow redirects, because they could send the credentials to another host.
 func newHTTPClient(transport http.RoundTripper, wrap func(http.RoundTripper) http.RoundTripper) *http.Client {
 	if wrap != nil {
 		transport = wrap(transport)
@@ -106,7 +106,7 @@ func newHTTPClient(transport http.RoundTripper, wrap func(http.RoundTripper) htt
 	return &http.Client{Transport: transport, CheckRedirect: graphqlclient.NoRedirects}
 }
 
-// checkAddress checks the form of a URL. Its error continues a sentence that starts with the name of the setting.
+// checkAddress checks the form of a URL. Its error text is a clause that follows the name of the setting.
 func checkAddress(text string) error {
 	if !graphqlclient.IsURL(text) {
 		return errors.New("must be like https://host/path")
@@ -115,7 +115,7 @@ func checkAddress(text string) error {
 	return nil
 }
 
-// Probe sends a query that every GraphQL server answers. It needs no tenant. The recovery of the circuit breaker calls it.
+// Probe sends a query that every GraphQL server answers. It needs no tenant. The circuit breaker calls it to detect recovery.
 func (c *Client) Probe(ctx context.Context) error {
 	var answer struct{}
 
@@ -123,7 +123,7 @@ func (c *Client) Probe(ctx context.Context) error {
 		&graphql.Response{Data: &answer})
 }
 
-// ProbeToken tests the token endpoint: it requests a new access token even if the cached token is valid.
+// ProbeToken tests the token endpoint: it requests a new access token even if the cached token is still valid.
 func (c *Client) ProbeToken(ctx context.Context) error {
 	c.tokens.discard("")
 
@@ -132,8 +132,8 @@ func (c *Client) ProbeToken(ctx context.Context) error {
 	return err
 }
 
-// Register registers the runtime and returns the ID that Director assigns. It is not idempotent: callers find the registration of
-// an earlier attempt with Find first.
+// Register registers the runtime and returns the ID that Director assigns. It is not idempotent: callers first use Find to look
+// for the registration of an earlier attempt.
 func (c *Client) Register(ctx context.Context, tenant string, runtime Runtime) (string, error) {
 	call := c.call("register the runtime", tenant)
 
@@ -151,8 +151,8 @@ func (c *Client) Register(ctx context.Context, tenant string, runtime Runtime) (
 	return answer.Result.Id, nil
 }
 
-// Find returns the tenant's runtimes that have the label with this value, or none. An unknown tenant is an error with
-// ErrTenantUnknown in its chain. Find reads one page of results: callers use labels that few runtimes share.
+// Find returns the tenant's runtimes that have the label with this value, or none. For an unknown tenant, it returns an error
+// with ErrTenantUnknown in its chain. Find reads only one page of results, so callers use labels that few runtimes share.
 func (c *Client) Find(ctx context.Context, tenant, label, value string) ([]Runtime, error) {
 	call := c.call("find runtimes", tenant)
 
@@ -197,8 +197,8 @@ func (c *Client) Get(ctx context.Context, tenant, id string) (Runtime, error) {
 	return runtimeOf(answer.Result), call.checkID(answer.Result.Id, id)
 }
 
-// Update changes the runtime with the ID. Director replaces all labels at once, so Update reads the present labels first. Of two
-// concurrent updates, one may therefore lose labels.
+// Update changes the runtime with the ID. Director replaces all labels at once, so Update reads the current labels first. With
+// two concurrent updates, the labels of one may therefore be lost.
 func (c *Client) Update(ctx context.Context, tenant, id string, change Change) error {
 	runtime, err := c.Get(ctx, tenant, id)
 	if err != nil {

@@ -22,8 +22,8 @@ type ClientCredentials struct {
 	TokensEndpoint string
 }
 
-// Credentials provides the current client credentials. Operators may renew them while the Provisioner runs, so each request for a
-// token reads them again. Implementations never quote a secret in errors.
+// Credentials provides the current client credentials. Operators may renew them while the Provisioner runs, so they are read
+// again for each token request. Implementations never quote a secret in errors.
 type Credentials interface {
 	Read(ctx context.Context) (ClientCredentials, error)
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/graphqlclient"
 )
 
-// ErrTenantUnknown is in the chain of errors about a tenant that Director does not know. Deleted tenants are unknown.
+// ErrTenantUnknown is in the chain of errors about a tenant that Director does not know, such as a deleted tenant.
 var ErrTenantUnknown = errors.New("the tenant is not known to Director")
 
 // errUnauthorized is in the chain of errors about a rejected access token. MakeRequest then fetches a new token.
 var errUnauthorized = errors.New("the access token is not accepted by Director")
 
-// problem is an entry of the field errors in a response. Its extensions contain Director's error code.
+// problem is an entry in the errors field of a response. Its extensions contain Director's error code.
 type problem struct {
 	Message    string     `json:"message"`
 	Extensions extensions `json:"extensions"`
@@ -42,7 +42,7 @@ func (e *extensions) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// codeUnauthorized is Director's code for a rejected access token. A gateway reports the same with HTTP status 401.
+// codeUnauthorized is Director's code for a rejected access token. A gateway reports the same as HTTP status 401.
 const codeUnauthorized = 26
 
 // meaning describes the error for one code of Director.
@@ -53,7 +53,7 @@ type meaning struct {
 	said  string
 }
 
-// meanings maps the codes from Director's package apperrors to errors. Problems of our credentials are transient: operations
+// meanings maps the codes from Director's package apperrors to errors. Problems with our credentials are transient: operations
 // retry until an operator corrects them. Rejected requests are Invalid, because a retry would be rejected again.
 func meanings() map[int]meaning {
 	const repair = "an operator must grant our credentials the scopes runtime:read and runtime:write"
@@ -72,7 +72,7 @@ func meanings() map[int]meaning {
 	}
 }
 
-// explain turns a problem into an error of package failure. An unknown code is transient.
+// explain turns a problem into a failure.Error. An unknown code is transient.
 func (c *call) explain(problem *problem) error {
 	known, ok := meanings()[problem.Extensions.Code]
 	if !ok {

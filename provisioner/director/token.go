@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// renewEarly is how long before its expiry a token is replaced, so that it does not expire on the way to Director.
+	// renewEarly is how long before its expiry a token is replaced, so that it does not expire on its way to Director.
 	renewEarly = 30 * time.Second
 	// longestToken bounds the response of the token endpoint, in bytes.
 	longestToken = 1 << 20
@@ -30,10 +30,10 @@ func scopes() []string { return []string{"runtime:read", "runtime:write"} }
 type tokens struct {
 	credentials Credentials
 	http        *http.Client
-	// turn is a lock that callers can stop waiting for. It protects the fields below and is held during a request for a token.
+	// turn is a lock that callers can stop waiting for. It protects the fields below and is held during a token request.
 	turn    chan struct{}
 	current *oauth2.Token
-	// goodUntil is when the current token is replaced; zero for a token that does not expire.
+	// goodUntil is when the current token is replaced, or zero for a token that does not expire.
 	goodUntil time.Time
 }
 
@@ -78,8 +78,8 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 	return token.AccessToken, nil
 }
 
-// goodUntil returns the time after which a new token is replaced: renewEarly before its expiry, but never before three quarters
-// of its lifetime. Otherwise every call would replace a token with a short lifetime.
+// goodUntil returns when a new token is to be replaced: renewEarly before its expiry, but not before three quarters of its
+// lifetime have passed. Otherwise every call would replace a token with a short lifetime.
 func goodUntil(token *oauth2.Token) time.Time {
 	if token.Expiry.IsZero() {
 		return time.Time{}
@@ -99,7 +99,7 @@ func (t *tokens) discard(refused string) {
 	}
 }
 
-// lock waits for its turn, or fails when the context ends. A mutex would make a caller wait beyond its timeout.
+// lock waits for the caller's turn, or fails when the context ends. A mutex would make a caller wait beyond its timeout.
 func (t *tokens) lock(ctx context.Context) error {
 	select {
 	case t.turn <- struct{}{}:
@@ -112,8 +112,8 @@ func (t *tokens) lock(ctx context.Context) error {
 
 func (t *tokens) unlock() { <-t.turn }
 
-// refusedToken turns an error of the token request into an error of package failure. Its text contains neither the address nor
-// the response, which may contain secrets.
+// refusedToken turns an error of the token request into a failure.Error. Its text contains neither the address nor the response,
+// which may contain secrets.
 func refusedToken(ctx context.Context, err error) error {
 	if known, ok := errors.AsType[*failure.Error](err); ok { // The concurrency limit or the circuit breaker rejects the request.
 		return known

@@ -190,7 +190,7 @@ func TestTimeouts(t *testing.T) {
 }
 
 func TestCircuitBreakersDuringOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // The fake time stands still, so the circuit breaker stays open.
+	synctest.Test(t, func(t *testing.T) { // Fake time stands still, so the circuit breaker stays open.
 		system := upstream.New(upstream.Options{Name: "director", Title: "Director", Component: failure.ComponentDirectorClient, Calls: 4, Variable: "V"})
 		f := newInProcess(t, simulator.Options{}, func(o *director.Options) { o.WrapTransport = system.Transport })
 		f.director.Inject(simulator.Fault{Operation: "runtimes", Status: http.StatusBadGateway, Times: -1})

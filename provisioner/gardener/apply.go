@@ -14,8 +14,8 @@ import (
 )
 
 // Apply creates the Shoot and the objects that it refers to, or updates them if an earlier attempt has created them. Fields that
-// Gardener has set in the meantime stay. If the present Shoot has failed, Apply asks Gardener to retry. It fails with
-// failure.Conflict if a Shoot of another runtime has the name, or if the Shoot is being deleted.
+// Gardener has set in the meantime stay. If the existing Shoot has failed, Apply asks Gardener to retry. Apply fails with
+// failure.Conflict if another runtime's Shoot has the name, or if the Shoot is being deleted.
 func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -47,8 +47,8 @@ func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 	return c.retryFailed(ctx, existing)
 }
 
-// Change updates the Shoot that the caller has read. It fails with failure.Transient if the Shoot has changed since: a replica
-// that was paused must not undo a later order. Like Apply, it asks Gardener to retry a failed Shoot.
+// Change updates the Shoot that the caller has read. It fails with failure.Transient if the Shoot has changed since then: a
+// replica that was paused must not undo a later order. Like Apply, it asks Gardener to retry a failed Shoot.
 func (c *Client) Change(ctx context.Context, read *gardencorev1beta1.Shoot, objects *shoot.Objects) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -62,7 +62,7 @@ func (c *Client) Change(ctx context.Context, read *gardencorev1beta1.Shoot, obje
 		return err
 	}
 
-	// With these fields, the API server rejects the apply if the Shoot has changed or was created again.
+	// With these fields, the API server rejects the apply if the Shoot has been changed or recreated.
 	objects.Shoot.UID, objects.Shoot.ResourceVersion = read.UID, owned.ResourceVersion
 
 	if err := c.write(ctx, objects); err != nil {
@@ -72,13 +72,13 @@ func (c *Client) Change(ctx context.Context, read *gardencorev1beta1.Shoot, obje
 	return c.retryFailed(ctx, read)
 }
 
-// BeingRemoved returns the failure.Conflict for a change of a Shoot that is being deleted.
+// BeingRemoved returns the failure.Conflict for a change to a Shoot that is being deleted.
 func BeingRemoved(existing *gardencorev1beta1.Shoot) error {
 	return failure.New(failure.Conflict, "the cluster %q is being deleted in Gardener", existing.Name).
 		WithReason(failure.ReasonConflict, failure.ComponentGardener)
 }
 
-// write applies the objects. The Shoot is last, because Gardener rejects references to missing objects.
+// write applies the objects. The Shoot comes last, because Gardener rejects references to missing objects.
 func (c *Client) write(ctx context.Context, objects *shoot.Objects) error {
 	if objects.Authentication != nil {
 		if err := c.apply(ctx, objects.Authentication, "applying the authentication configuration %q"); err != nil {
@@ -89,8 +89,8 @@ func (c *Client) write(ctx context.Context, objects *shoot.Objects) error {
 	return c.apply(ctx, objects.Shoot, "applying the Shoot %q")
 }
 
-// apply sends one server-side apply. It takes over fields that another field manager has changed, such as an operator with
-// kubectl: the order decides about the fields that it sets. doing is a format for the name of the object.
+// apply sends one server-side apply. It takes over fields that another field manager has set, such as an operator with kubectl,
+// because the order determines the fields that it sets. doing is a format for the name of the object.
 func (c *Client) apply(ctx context.Context, object client.Object, doing string) error {
 	manifest, err := shoot.Manifest(object)
 	if err != nil {
@@ -102,8 +102,8 @@ func (c *Client) apply(ctx context.Context, object client.Object, doing string) 
 	return explain(err, doing, object.GetName())
 }
 
-// retryFailed asks Gardener to retry a Shoot that had failed before the apply. Gardener does not reconcile a failed Shoot by
-// itself unless the apply has changed its spec.
+// retryFailed asks Gardener to retry a Shoot that had failed before the apply. Gardener reconciles a failed Shoot by itself only
+// if the apply has changed its spec.
 func (c *Client) retryFailed(ctx context.Context, before *gardencorev1beta1.Shoot) error {
 	if !TakenUp(before) || before.Status.LastOperation.State != gardencorev1beta1.LastOperationStateFailed {
 		return nil
@@ -113,7 +113,7 @@ func (c *Client) retryFailed(ctx context.Context, before *gardencorev1beta1.Shoo
 }
 
 // Tidy deletes the runtime's ConfigMaps to which its Shoot does not refer, or all of them if present is nil. It runs after the
-// reconciliation, because Gardener reads the former ConfigMap until then.
+// reconciliation, because Gardener reads the old ConfigMap until then.
 func (c *Client) Tidy(ctx context.Context, runtimeID string, present *gardencorev1beta1.Shoot) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -103,8 +103,7 @@ func TestChangeRemovesDroppedPool(t *testing.T) {
 	}
 }
 
-// TestRepeatedCreationKeepsKubernetesVersion simulates that Gardener upgrades the cluster between a failed creation and its
-// retry.
+// TestRepeatedCreationKeepsKubernetesVersion lets Gardener upgrade the cluster between a failed creation and its retry.
 func TestRepeatedCreationKeepsKubernetesVersion(t *testing.T) {
 	b := newFixture(t)
 	b.apply(runtimeID)
@@ -123,7 +122,7 @@ func TestRepeatedCreationKeepsKubernetesVersion(t *testing.T) {
 	}
 }
 
-// TestStaleChangeIsRejected simulates a replica that is paused after it has read the Shoot. It must not overwrite a newer change.
+// TestStaleChangeIsRejected pauses a replica after it has read the Shoot. The replica must not overwrite a newer change.
 func TestStaleChangeIsRejected(t *testing.T) {
 	b := newFixture(t)
 	b.apply(runtimeID)

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// confirmDeletion is an annotation. Gardener rejects the deletion of a Shoot without it.
+	// confirmDeletion is the annotation without which Gardener rejects the deletion of a Shoot.
 	confirmDeletion = "confirmation.gardener.cloud/deletion"
 
 	// callTimeout bounds one method call, which may consist of several requests.
 	callTimeout = 30 * time.Second
 )
 
-// Client works on the Shoots of one Gardener project. It is safe for concurrent use. Errors are of package failure.
+// Client manages the Shoots of one Gardener project. It is safe for concurrent use. Errors come from package failure.
 type Client struct {
 	// connection returns the current connection, which Follow replaces when the credentials change.
 	connection func() connection
@@ -52,13 +52,13 @@ func (c *Client) list(ctx context.Context, into client.ObjectList, options ...cl
 	return c.connection().List(ctx, into, append(options, client.InNamespace(c.namespace))...)
 }
 
-// Probe lists a single Shoot, which tests the connection, the credentials and the permissions. The recovery of the circuit
-// breaker calls it.
+// Probe lists a single Shoot, which tests the connection, the credentials and the permissions. The circuit breaker calls it to
+// detect recovery.
 func (c *Client) Probe(ctx context.Context) error {
 	return explain(c.list(ctx, &gardencorev1beta1.ShootList{}, client.Limit(1)), "listing one Shoot")
 }
 
-// Owned is the name of a Shoot with the ID of its runtime.
+// Owned is the name of a Shoot and the ID of its runtime.
 type Owned struct {
 	Name, RuntimeID string
 }
@@ -102,8 +102,8 @@ func (c *Client) OfRuntime(ctx context.Context, runtimeID string) (string, error
 	return "", nil
 }
 
-// Delete requests the deletion of the runtime's Shoot, which takes Gardener some minutes. It succeeds if the Shoot does not
-// exist, and if another runtime has a Shoot with this name, so callers may repeat it.
+// Delete requests the deletion of the runtime's Shoot, which takes Gardener a few minutes. It also succeeds if the Shoot does not
+// exist or if its name now belongs to another runtime's Shoot, so callers may repeat it.
 func (c *Client) Delete(ctx context.Context, name, runtimeID string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -129,7 +129,7 @@ func (c *Client) Delete(ctx context.Context, name, runtimeID string) error {
 		return nil
 	}
 
-	// The UID is a precondition: a Shoot that another runtime has created under this name in the meantime must stay.
+	// The UID is a precondition: a Shoot that another runtime has created under this name in the meantime must not be deleted.
 	err = c.connection().Delete(ctx, existing, client.Preconditions{UID: &existing.UID})
 	if err = explain(err, "deleting the Shoot %q", name); failure.Is(err, failure.NotFound) {
 		return nil
@@ -147,7 +147,7 @@ func (c *Client) Retry(ctx context.Context, shoot *gardencorev1beta1.Shoot) erro
 	return c.annotate(ctx, shoot, v1beta1constants.GardenerOperation, v1beta1constants.ShootOperationRetry)
 }
 
-// annotate sets an annotation by a patch. It sends nothing if the Shoot has the annotation with this value.
+// annotate patches the Shoot to set an annotation. It sends nothing if the annotation already has this value.
 func (c *Client) annotate(ctx context.Context, shoot *gardencorev1beta1.Shoot, key, value string) error {
 	if shoot.Annotations[key] == value {
 		return nil
@@ -159,8 +159,8 @@ func (c *Client) annotate(ctx context.Context, shoot *gardencorev1beta1.Shoot, k
 	return explain(c.connection().Patch(ctx, shoot, client.MergeFrom(before)), "annotating the Shoot %q", shoot.Name)
 }
 
-// AdminKubeconfig requests a kubeconfig with all rights in the cluster. valid is its lifetime: Gardener rejects less than 10
-// minutes and shortens a lifetime above its maximum. AdminKubeconfig fails with failure.NotFound if the Shoot does not exist.
+// AdminKubeconfig requests a kubeconfig with cluster-admin rights. valid is its lifetime: Gardener rejects lifetimes below 10
+// minutes and shortens those above its maximum. AdminKubeconfig fails with failure.NotFound if the Shoot does not exist.
 func (c *Client) AdminKubeconfig(ctx context.Context, name string, valid time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -22,7 +22,7 @@ import (
 
 var shoots = schema.GroupResource{Group: "core.gardener.cloud", Resource: "shoots"}
 
-// through returns a client under test whose calls pass the interceptor.
+// through returns a client under test whose calls go through the interceptor.
 func (b fixture) through(funcs interceptor.Funcs) *gardener.Client {
 	return gardener.New(interceptor.NewClient(b.garden.Client(), funcs), b.garden.Namespace())
 }

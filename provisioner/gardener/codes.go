@@ -12,14 +12,14 @@ import (
 // Meaning explains an error code in status.lastErrors of a Shoot. docs/operator/shoots.md lists all codes.
 type Meaning struct {
 	Code gardencorev1beta1.ErrorCode
-	// Kind is the kind of the failed operation. For failure.Transient, the Provisioner asks Gardener to retry after Gardener has
+	// Kind is the kind of the resulting failure. For failure.Transient, the Provisioner asks Gardener to retry once Gardener has
 	// stopped.
 	Kind failure.Kind
-	// Remedy is a clause for users. It describes how they can correct the cause. It is empty for unknown codes.
+	// Remedy is a clause that describes how users can fix the cause. It is empty for unknown codes.
 	Remedy string
 }
 
-// Meanings returns the meanings of all codes that Gardener documents. If a Shoot has several codes, the one that is first in this
+// Meanings returns the meanings of all codes that Gardener documents. If a Shoot has several codes, the first of them in this
 // list determines the kind of the failure.
 func Meanings() []Meaning {
 	return []Meaning{
@@ -94,7 +94,7 @@ func found(shoot *gardencorev1beta1.Shoot) []Meaning {
 	return met
 }
 
-// kindOf returns the kind of a failure with these codes, of which at least one is not transient.
+// kindOf returns the kind of a failure with these codes, at least one of which is not transient.
 func kindOf(met []Meaning) failure.Kind {
 	for _, meaning := range Meanings() {
 		if meaning.Kind != failure.Transient && slices.Contains(met, meaning) {
@@ -105,12 +105,13 @@ func kindOf(met []Meaning) failure.Kind {
 	return failure.Permanent
 }
 
-// passes reports whether all codes are transient. It returns false without a code: nothing indicates that a retry would help.
+// passes reports whether all codes are transient. Without a code it returns false, because nothing indicates that a retry would
+// help.
 func passes(met []Meaning) bool {
 	return len(met) > 0 && !slices.ContainsFunc(met, func(m Meaning) bool { return m.Kind != failure.Transient })
 }
 
-// reasonOfCodes returns the codes as a failure's reason, separated by commas. Clients of the API parse this form.
+// reasonOfCodes returns the codes separated by commas, as the reason of a failure. Clients of the API parse this form.
 func reasonOfCodes(met []Meaning) string {
 	texts := make([]string, 0, len(met))
 	for _, meaning := range met {

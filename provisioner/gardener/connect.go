@@ -21,7 +21,7 @@ import (
 type connection struct {
 	client.WithWatch
 
-	// replaced ends when another connection replaces this one. Watches then stop and start again on the new connection.
+	// replaced ends when another connection replaces this one. Watches then stop and restart on the new connection.
 	replaced context.Context //nolint:containedctx // It lives as long as the connection.
 	replace  context.CancelFunc
 }
@@ -45,19 +45,19 @@ func (b boundWatch) Stop() {
 }
 
 // Connect returns a client of Gardener's API with the credentials of the kubeconfig file. It makes no call. The wrappers, such as
-// a circuit breaker, wrap the transport of all requests except watches: a watch would occupy a slot of the concurrency limit all
-// the time.
+// a circuit breaker, wrap the transport of all requests except watches: a watch would permanently occupy a slot of the
+// concurrency limit.
 func Connect(kubeconfigPath string, wrappers ...func(http.RoundTripper) http.RoundTripper) (client.WithWatch, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfigPath)
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig of Gardener from %s, the value of APP_GARDENER_KUBECONFIG_PATH: %w", kubeconfigPath, err)
 	}
 
-	const burst, perSecond = 200, 100 // Hundreds of operations share this client. Gardener has limits of its own.
+	const burst, perSecond = 200, 100 // Hundreds of operations share this client. Gardener has its own limits.
 
 	config.QPS, config.Burst = perSecond, burst
 
-	// Warnings are about deprecated fields. The tests of package shoot check the golden files for such fields.
+	// The warnings concern deprecated fields. The tests of package shoot check the golden files for such fields.
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 
 	for _, wrap := range wrappers {
@@ -80,9 +80,9 @@ func Connect(kubeconfigPath string, wrappers ...func(http.RoundTripper) http.Rou
 }
 
 // Follow returns a client that uses a new connection after each change of the kubeconfig file. Running calls finish on the old
-// connection; the watch moves to the new connection. So operators can renew the credentials without a restart. If the file
-// becomes invalid, the client keeps the old connection, and files reports the error in its log and metric. Follow itself fails
-// for an invalid file.
+// connection and the watch moves to the new one, so operators can renew the credentials without a restart. If the file becomes
+// invalid, the client keeps the old connection, and files reports the error in its log and metric. Follow itself fails for an
+// invalid file.
 func Follow(kubeconfigPath string, files *reload.Watcher, namespace string, wrappers ...func(http.RoundTripper) http.RoundTripper) (*Client, error) {
 	connections, err := reload.Load("gardener kubeconfig", func([][]byte) (connection, error) {
 		// Connect reads the kubeconfig and the files to which it refers.

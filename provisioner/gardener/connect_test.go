@@ -96,7 +96,7 @@ func (s *tokenServer) watch(w http.ResponseWriter, r *http.Request, shown string
 	}
 }
 
-// follower is a client returned by Follow, with the events of its watch.
+// follower is a client returned by Follow, and the events of its watch.
 type follower struct {
 	*testing.T
 
@@ -184,7 +184,7 @@ func (f follower) until(what string, holds func() bool) {
 	}
 }
 
-// rejected returns a condition: the metric counts this number of invalid files.
+// rejected returns a condition: the metric has counted this many invalid files.
 func (f follower) rejected(want int) func() bool {
 	text := fmt.Sprintf("# HELP environment_broker_files_rejected 1 while a changed file is rejected as invalid or unreadable; "+
 		"its last valid contents stay in use.\n# TYPE environment_broker_files_rejected gauge\n"+

@@ -15,22 +15,22 @@ import (
 // misbehaving is the text for errors that are not a decision of Gardener: timeouts, broken connections, internal errors.
 const misbehaving = "Gardener does not respond correctly"
 
-// explain turns an error of Gardener's API into an error of package failure; nil stays nil. doing and args describe the failed
-// action, such as "reading the Shoot".
+// explain turns an error of Gardener's API into a failure.Error; nil stays nil. doing and args describe the failed action, such
+// as "reading the Shoot".
 func explain(err error, doing string, args ...any) error {
 	if err == nil {
 		return nil
 	}
 
-	// The concurrency limit and the circuit breaker reject requests with errors of package failure.
+	// The concurrency limit and the circuit breaker reject requests with a failure.Error.
 	if known, ok := errors.AsType[*failure.Error](err); ok {
 		return failure.Wrap(known.Kind, err, "%s: %s", fmt.Sprintf(doing, args...), known.Text).WithReason(known.Reason, known.Component)
 	}
 
 	kind, said := meant(err)
 
-	// Users see the message of the API server, which is meant for them. They do not see errors of the transport, which may
-	// contain internal addresses.
+	// Users see the message of the API server, which is meant for them. They do not see transport errors, which may contain
+	// internal addresses.
 	text := fmt.Sprintf(doing, args...) + ": " + said
 
 	var status apierrors.APIStatus
@@ -46,7 +46,7 @@ func explain(err error, doing string, args ...any) error {
 func meant(err error) (kind failure.Kind, said string) {
 	switch {
 	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
-		// The server is not an API server, or does not serve Shoots. Its HTTP 404 must not count as NotFound: the Provisioner
+		// The server is not an API server, or does not serve Shoots. Its HTTP 404 must not count as NotFound, or the Provisioner
 		// would regard an existing cluster as deleted.
 		return failure.Transient, misbehaving
 	case apierrors.IsNotFound(err):

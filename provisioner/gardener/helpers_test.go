@@ -46,7 +46,7 @@ func (b fixture) order(runtimeID string) *shoot.Objects {
 	return b.orderWith(runtimeID, func(*spec.Cluster) {})
 }
 
-// orderWith is order with a change of the cluster's specification.
+// orderWith is order with a changed cluster specification.
 func (b fixture) orderWith(runtimeID string, change func(config *spec.Cluster)) *shoot.Objects {
 	b.Helper()
 

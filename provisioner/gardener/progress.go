@@ -9,8 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// breather is the time between the failure of a Shoot and the request to retry it. Causes such as rate limits need some time to
-// pass.
+// breather is the time between a Shoot's failure and the request to retry it. Causes such as rate limits take some time to pass.
 const breather = time.Minute
 
 // Progress is the state of Gardener's work on a Shoot, derived from its status.
@@ -39,7 +38,7 @@ func TakenUp(shoot *gardencorev1beta1.Shoot) bool {
 }
 
 // ProgressOf returns the progress that the status of the Shoot describes. In the state Error, Gardener retries by itself. In the
-// state Failed, Gardener has stopped until somebody requests a retry.
+// state Failed, it has stopped until somebody requests a retry.
 func ProgressOf(shoot *gardencorev1beta1.Shoot) Progress {
 	if !TakenUp(shoot) {
 		return Progress{Message: "Gardener has not started to reconcile the cluster yet" + unscheduled(shoot)}
@@ -58,7 +57,7 @@ func ProgressOf(shoot *gardencorev1beta1.Shoot) Progress {
 		progress.Message = fmt.Sprintf("Gardener is at %d%% and retries: %s", last.Progress, problems(shoot))
 	default:
 		progress.Message = fmt.Sprintf("Gardener is at %d%%: %s", last.Progress, last.Description)
-		// Earlier errors may explain a lack of progress, even while Gardener works again.
+		// Earlier errors may explain a lack of progress, even while Gardener is working again.
 		if len(shoot.Status.LastErrors) > 0 {
 			progress.Message += "; earlier problems: " + problems(shoot)
 		}
@@ -97,7 +96,7 @@ func (p *Progress) fail(shoot *gardencorev1beta1.Shoot) {
 		WithReason(reason, failure.ComponentGardener)
 }
 
-// aim returns the verb for the type of the last operation, for the error text.
+// aim returns the verb for the type of the last operation, for use in error texts.
 func aim(shoot *gardencorev1beta1.Shoot) string {
 	switch shoot.Status.LastOperation.Type {
 	case gardencorev1beta1.LastOperationTypeCreate:

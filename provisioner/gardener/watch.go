@@ -19,12 +19,12 @@ const (
 	// watchTimeout is the duration after which the API server ends a watch. The next watch detects a dead connection.
 	watchTimeout = 5 * time.Minute
 	// watchPause is the interval of retries while Gardener does not answer or rejects our credentials. The informer's own
-	// interval grows to a minute, and ready clusters would go unnoticed that long.
+	// interval grows to a minute, and ready clusters would go unnoticed for that long.
 	watchPause = 2 * time.Second
 )
 
 // Watch calls changed with the name of each Shoot that is created, changed or deleted, until the context ends. It calls changed
-// from one goroutine and also for every Shoot that exists at the start. After a lost connection it lists all Shoots again, so it
+// from one goroutine, and at the start once for every existing Shoot. After a lost connection it lists all Shoots again, so it
 // misses no change, but it may report several changes of a Shoot as one.
 func (c *Client) Watch(ctx context.Context, changed func(name string)) error {
 	seconds := int64(watchTimeout.Seconds())
@@ -59,7 +59,7 @@ func (c *Client) Watch(ctx context.Context, changed func(name string)) error {
 	}
 
 	report := func(object any) {
-		// The informer wraps an object if it has missed the event of the deletion.
+		// The informer wraps an object if it has missed the deletion event.
 		if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = gone.Obj
 		}

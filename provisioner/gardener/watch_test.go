@@ -103,7 +103,7 @@ func (b fixture) remove() {
 }
 
 func TestWatchResumesAfterLostConnection(t *testing.T) {
-	// One handler delays errors by the clock of the process, which differs from the clock of the bubble.
+	// One error handler sleeps by the clock of the process, which differs from the clock of the bubble.
 	handlers := utilruntime.ErrorHandlers
 	utilruntime.ErrorHandlers = nil //nolint:reassign // there is no setter
 

@@ -33,7 +33,7 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(r)
 }
 
-// newClient returns a client of a Gardener that has one empty list of Shoots, whose requests pass the gate.
+// newClient returns a client for a Gardener that has an empty list of Shoots. Its requests pass the gate.
 func newClient(t *testing.T, gate *gate) (*gardener.Client, func() error) {
 	t.Helper()
 
@@ -71,7 +71,7 @@ func newClient(t *testing.T, gate *gate) (*gardener.Client, func() error) {
 
 	client := gardener.New(api, "garden-local")
 
-	// The client learns of the kinds with its first call.
+	// The client discovers the kinds with its first call.
 	if err := client.Probe(t.Context()); err != nil {
 		t.Fatal(err)
 	}

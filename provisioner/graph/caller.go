@@ -20,7 +20,7 @@ const (
 	HeaderSubAccount = "sub-account"
 )
 
-// maxIdempotencyKey is the maximum length of an idempotency key in characters.
+// maxIdempotencyKey is the maximum length of an idempotency key, in characters.
 const maxIdempotencyKey = 255
 
 // queryingCaller reads the caller of a query from the headers. IDs that cannot be labels of a Shoot are replaced by their labels,
@@ -39,8 +39,8 @@ func queryingCaller(ctx context.Context) (orders.Caller, error) {
 	return caller, nil
 }
 
-// mutatingCaller reads the caller of a mutation from the headers. It refuses a key for a request with several mutations,
-// because a key identifies one operation.
+// mutatingCaller reads the caller of a mutation from the headers. It rejects a key on a request with several mutations, because a
+// key identifies one operation.
 func mutatingCaller(ctx context.Context) (orders.Caller, error) {
 	caller, err := queryingCaller(ctx)
 	if err != nil {
@@ -63,8 +63,8 @@ func mutatingCaller(ctx context.Context) (orders.Caller, error) {
 	return caller, nil
 }
 
-// idempotencyKey reads the idempotency key, or "" without one. The key must be printable ASCII, so that it can be stored,
-// logged and sent in headers unchanged.
+// idempotencyKey reads the idempotency key, or returns "" if there is none. The key must be printable ASCII, so that it can be
+// stored, logged and sent in headers unchanged.
 func idempotencyKey(headers http.Header) (string, error) {
 	key := headers.Get(orders.HeaderIdempotencyKey)
 	if len(key) > maxIdempotencyKey {

@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// TestClient calls this server with the client of the broker, to check that both agree about the schema.
+// TestClient calls this server with the broker's client, to check that both agree on the schema.
 func TestClient(t *testing.T) {
 	t.Parallel()
 
@@ -191,7 +191,7 @@ func TestClientErrors(t *testing.T) {
 	}
 }
 
-// TestClientLeavesFeed cancels a request for changes while the server waits for a change.
+// TestClientLeavesFeed cancels a request for changes while the server is waiting for a change.
 func TestClientLeavesFeed(t *testing.T) {
 	t.Parallel()
 

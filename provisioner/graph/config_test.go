@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// TestClusterConfig compares an order with the answer of the API. The fields of both have the same names in the schema.
+// TestClusterConfig compares an order with the response of the API. The fields of both have the same names in the schema.
 func TestClusterConfig(t *testing.T) {
 	t.Parallel()
 
@@ -33,7 +33,7 @@ func TestClusterConfig(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		order  string
-		// part is the field for the provider in providerSpecificConfig.
+		// part is the provider's field in providerSpecificConfig.
 		part string
 	}{
 		"AWS": {
@@ -98,7 +98,7 @@ func TestClusterConfigOfTheLeastOrder(t *testing.T) {
 	}
 }
 
-// clusterConfig queries all fields of the cluster and returns the answer.
+// clusterConfig queries all fields of the cluster and returns the response.
 func clusterConfig(t *testing.T, query string, order *spec.Cluster) map[string]any {
 	t.Helper()
 

@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/tracing"
 )
 
-// The keys of the extensions of an error. Clients read them instead of the message; the names are those of Kyma Provisioner.
+// The keys of an error's extensions. Clients read them instead of the message. The names are those of Kyma Provisioner.
 const (
 	extensionCode      = "error_code"
 	extensionReason    = "error_reason"
@@ -37,13 +37,13 @@ const (
 
 	// textInternal replaces the message of an internal error, which may contain details that clients must not see.
 	textInternal = "internal error"
-	// maxMessage limits messages about invalid GraphQL, in characters: gqlgen repeats parts of the request in them.
+	// maxMessage limits messages about invalid GraphQL, in characters, because gqlgen repeats parts of the request in them.
 	maxMessage = 300
 )
 
-// explained turns an error of the Service that is not of package failure into a transient error, if the request has ended, or
-// into an internal one. Resolvers pass all errors of the Service through explained. So the presenter knows that any other error
-// comes from gqlgen and concerns the request.
+// explained handles an error of the Service that is not a failure.Error: it becomes a transient error if the request has ended,
+// and otherwise an internal error. Resolvers pass all errors of the Service through explained, so the presenter knows that any
+// other error comes from gqlgen and concerns the request.
 func explained(ctx context.Context, err error) error {
 	var known *failure.Error
 	if err == nil || errors.As(err, &known) {
@@ -80,7 +80,7 @@ func errorPresenter(log logrus.FieldLogger) graphql.ErrorPresenterFunc {
 		if ours {
 			logError(log, &presented, known)
 		} else {
-			// The client gets the message. The log does not: it may repeat a secret value.
+			// The client gets the message. The log does not, because the message may repeat a secret value.
 			log.WithField(logging.Kind, known.Kind).Info("invalid GraphQL request")
 		}
 

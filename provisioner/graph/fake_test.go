@@ -21,7 +21,7 @@ import (
 // runtimes is a graph.Service whose methods are functions of the test. Provision validates an order unless its key is known, as
 // orders.Service does.
 type runtimes struct {
-	// known has the operations of earlier orders by idempotency key.
+	// known maps the idempotency keys of earlier orders to their operations.
 	known           map[string]operation.Status
 	provision       func(orders.Caller, spec.Runtime) (operation.Status, error)
 	upgradeShoot    func(orders.Caller, string, spec.Upgrade) (operation.Status, error)
@@ -120,7 +120,7 @@ type exchange struct {
 	headers   map[string]string
 }
 
-// asTenant returns a request of the tenant acme.
+// asTenant returns a request on behalf of the tenant acme.
 func asTenant(query string) exchange {
 	return exchange{query: query, headers: map[string]string{"tenant": "acme"}}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/graph/playground"
 )
 
-// The limits of a request. Queries of the data have at most depth 6; the introspection of the playground has depth 13 and selects
-// about 200 fields.
+// The limits of a request. Data queries have a depth of at most 6; the playground's introspection query has a depth of 13 and
+// selects about 200 fields.
 const (
 	maxBody   = 1 << 20 // bytes
 	maxTokens = 10_000
@@ -32,19 +32,19 @@ const (
 type Options struct {
 	Service Service
 	Log     logrus.FieldLogger
-	// Recorder records mutations that are refused, unless it is nil.
+	// Recorder records rejected mutations; nil records nothing.
 	Recorder Recorder
 	// Endpoint is the path of the API.
 	Endpoint string
-	// PlaygroundEndpoint is the path under which a browser reaches the API from the playground at /. It differs from Endpoint
+	// PlaygroundEndpoint is the path under which the playground at / reaches the API from a browser. It differs from Endpoint
 	// behind a proxy that rewrites paths.
 	PlaygroundEndpoint string
 }
 
 // NewHandler returns a handler that answers GraphQL requests at the endpoint and serves a playground at the root.
 //
-// A request that the Service refuses has HTTP status 200 and an error, as GraphQL clients expect; a request that is not valid
-// GraphQL has status 400, 413 or 422. A request for changes may take half a minute, so the write timeout of the server must be
+// A request that the Service rejects gets HTTP status 200 and an error, as GraphQL clients expect; a request that is not valid
+// GraphQL gets status 400, 413 or 422. A request for changes may take half a minute, so the write timeout of the server must be
 // longer.
 func NewHandler(options Options) http.Handler {
 	mux := http.NewServeMux()
@@ -54,8 +54,8 @@ func NewHandler(options Options) http.Handler {
 	return mux
 }
 
-// newServer returns the server of gqlgen with the limits and middleware of the Provisioner. It has no transport for subscriptions
-// and uploads, because the schema has neither.
+// newServer returns gqlgen's server with the limits and middleware of the Provisioner. It has no transport for subscriptions and
+// uploads, because the schema has neither.
 func newServer(options Options) *handler.Server {
 	server := handler.New(generated.NewExecutableSchema(generated.Config{
 		Resolvers: root{service: options.Service},

@@ -8,19 +8,19 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 )
 
-// limits is an extension of gqlgen that refuses requests which select too much. It replaces the complexity limit of gqlgen,
-// which visits a fragment at each spread: a chain of fragments that spread the next one twice takes exponential time. limits
-// visits each fragment once.
+// limits is a gqlgen extension that rejects requests that select too much. It replaces the complexity limit of gqlgen, which
+// visits a fragment at each spread: a chain of fragments that spread the next one twice takes exponential time. limits visits
+// each fragment once.
 type limits struct {
 	// fields is the maximum number of selected fields. The fields of a fragment count at each spread.
 	fields int
 	// depth is the maximum depth of nested fields. Only introspection can nest without end.
 	depth int
-	// cost is the maximum cost of all fields; see costs.
+	// cost is the maximum total cost of all fields; see costs.
 	cost int
 }
 
-// size is the size of a selection. The numbers of fields and the costs of nested selections add up; depth is their maximum.
+// size is the size of a selection. Field counts and costs of nested selections add up; depth is their maximum.
 type size struct{ fields, depth, cost int }
 
 // The costs of fields that need a query or a call. They matter because aliases can select a field many times in one request;
@@ -45,7 +45,7 @@ func costs() map[string]int {
 	}
 }
 
-// costOf returns the cost of a field. All mutations have the cost of a call, because they write to the database.
+// costOf returns the cost of a field. Every mutation costs as much as a call, because it writes to the database.
 func costOf(field *ast.Field) int {
 	if field.ObjectDefinition.Name == "Mutation" {
 		return costOfCall
@@ -54,14 +54,13 @@ func costOf(field *ast.Field) int {
 	return costs()[field.ObjectDefinition.Name+"."+field.Name]
 }
 
-// ExtensionName returns the name of the extension for gqlgen.
+// ExtensionName names the extension for gqlgen.
 func (limits) ExtensionName() string { return "Limits" }
 
 // Validate accepts every schema.
 func (limits) Validate(graphql.ExecutableSchema) error { return nil }
 
-// MutateOperationContext refuses a request above one of the limits. gqlgen calls it after the validation and before the
-// execution.
+// MutateOperationContext rejects a request that exceeds one of the limits. gqlgen calls it after validation and before execution.
 func (l limits) MutateOperationContext(_ context.Context, request *graphql.OperationContext) *gqlerror.Error {
 	meter := meter{ceiling: max(l.fields, l.cost) + 1, fragments: map[string]size{}}
 	measured := meter.measure(request.Operation.SelectionSet)
@@ -80,8 +79,8 @@ func (l limits) MutateOperationContext(_ context.Context, request *graphql.Opera
 	}
 }
 
-// meter measures the selections of one request. It stops counting at its ceiling: nested fragments can multiply to numbers that
-// overflow an int. The sizes of measured fragments are kept by their names.
+// meter measures the selections of one request. It stops counting at its ceiling, because nested fragments can multiply to
+// numbers that overflow an int. It remembers the sizes of measured fragments by name.
 type meter struct {
 	ceiling   int
 	fragments map[string]size
@@ -114,8 +113,8 @@ func (m meter) measure(selections ast.SelectionSet) size {
 	return total
 }
 
-// fragment returns the size of a fragment, which it measures at the first spread. It ends because the validator of gqlgen has
-// refused recursive fragments.
+// fragment returns the size of a fragment, which it measures at the first spread. The recursion ends because gqlgen's validator
+// has rejected recursive fragments.
 func (m meter) fragment(fragment *ast.FragmentDefinition) size {
 	known, ok := m.fragments[fragment.Name]
 	if !ok {

@@ -20,7 +20,7 @@ func many(count int, field string) string {
 	return fields.String()
 }
 
-// TestMaximumCost checks that a request with exactly the maximum cost is answered.
+// TestMaximumCost checks that a request of exactly the maximum cost is answered.
 func TestMaximumCost(t *testing.T) {
 	t.Parallel()
 
@@ -33,7 +33,7 @@ func TestMaximumCost(t *testing.T) {
 	}
 }
 
-// TestBatch checks that an array of requests, which some servers support, is refused.
+// TestBatch checks that an array of requests, which some servers support, is rejected.
 func TestBatch(t *testing.T) {
 	t.Parallel()
 

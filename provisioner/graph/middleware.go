@@ -40,7 +40,7 @@ func bounded(next http.Handler, present graphql.ErrorPresenterFunc) http.Handler
 	})
 }
 
-// refuse answers a request that does not reach gqlgen, in the form of gqlgen's errors.
+// refuse answers a request that does not reach gqlgen, in the format of gqlgen's errors.
 func refuse(w http.ResponseWriter, status int, problem *gqlerror.Error) {
 	text, err := json.Marshal(graphql.Response{Errors: gqlerror.List{problem}})
 	if err != nil {
@@ -54,8 +54,8 @@ func refuse(w http.ResponseWriter, status int, problem *gqlerror.Error) {
 	_, _ = w.Write(text)
 }
 
-// traced starts the span of a request, and notes the request for its log line and the metrics. The name of the span is that of the first field, because clients choose the names of
-// GraphQL operations freely. An invalid request has no span.
+// traced starts the span of a request, and notes the request for its log line and the metrics. The span is named after the first
+// field, because clients choose the names of GraphQL operations freely. An invalid request has no span.
 func traced(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
 	if !graphql.HasOperationContext(ctx) || graphql.GetOperationContext(ctx).Operation == nil {
 		return next(ctx)
@@ -92,13 +92,13 @@ func traced(ctx context.Context, next graphql.ResponseHandler) *graphql.Response
 	return response
 }
 
-// Recorder records refused mutations in the audit log.
+// Recorder records rejected mutations in the audit log.
 type Recorder interface {
-	// Refused records the entry. It has no error, because the mutation is refused anyway.
+	// Refused records the entry. It returns no error, because the mutation is rejected anyway.
 	Refused(ctx context.Context, entry auditlog.Entry)
 }
 
-// audited records each refused mutation under its name in the API, with the tenant if the headers have a valid one. Accepted
+// audited records each rejected mutation under its name in the API, with the tenant if the headers contain a valid one. Accepted
 // mutations are not recorded here: the transaction that accepts an operation stores its entry.
 func audited(recorder Recorder) graphql.FieldMiddleware {
 	return func(ctx context.Context, next graphql.Resolver) (any, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// operationStatus returns an operation in the type of the API, or nil for nil. The field lastError is never null, because
-// clients of Kyma Provisioner do not expect null.
+// operationStatus converts an operation to the type of the API; nil stays nil. The field lastError is never null, because clients
+// of Kyma Provisioner do not expect null.
 func operationStatus(status *operation.Status) *model.OperationStatus {
 	if status == nil {
 		return nil
@@ -31,7 +31,7 @@ func operationStatus(status *operation.Status) *model.OperationStatus {
 	}
 }
 
-// stateOf maps a state of the engine to the four states of the API.
+// stateOf maps an engine state to one of the API's four states.
 func stateOf(state process.State) model.OperationState {
 	switch operation.PublicState(state) {
 	case process.Pending:
@@ -45,7 +45,7 @@ func stateOf(state process.State) model.OperationState {
 	}
 }
 
-// runtimeStatus returns a runtime in the type of the API. The field oidcConfig is never null, because clients of Kyma
+// runtimeStatus converts a runtime to the type of the API. The field oidcConfig is never null, because clients of Kyma
 // Provisioner do not expect null.
 func runtimeStatus(status orders.RuntimeStatus) *model.RuntimeStatus {
 	connection := &model.RuntimeConnectionStatus{Status: model.RuntimeAgentConnectionStatus(status.Connection.State)}
@@ -79,8 +79,8 @@ func runtimeStatus(status orders.RuntimeStatus) *model.RuntimeStatus {
 // cluster resolves the fields of type GardenerConfig that spec.Cluster does not have.
 type cluster struct{}
 
-// ProviderSpecificConfig resolves GardenerConfig.providerSpecificConfig. The field is a union, and gqlgen finds the member by
-// its Go type. Values that the schema requires and the order omits are empty.
+// ProviderSpecificConfig resolves GardenerConfig.providerSpecificConfig. The field is a union, and gqlgen chooses the member by
+// its Go type. Values that the schema requires but the order omits are empty.
 func (cluster) ProviderSpecificConfig(_ context.Context, config *spec.Cluster) (model.ProviderSpecificConfig, error) {
 	provider := config.ProviderSpecificConfig
 

@@ -52,8 +52,8 @@ func (m mutation) ReconnectRuntimeAgent(ctx context.Context, id string) (string,
 	return mutate(ctx, func(caller orders.Caller) (string, error) { return m.ReconnectAgent(ctx, caller, id) })
 }
 
-// RollBackUpgradeOperation resolves Mutation.rollBackUpgradeOperation. Its answer is the status of the runtime with the accepted
-// operation, as in Kyma Provisioner. An error while the status is read does not hide that the operation was accepted.
+// RollBackUpgradeOperation resolves Mutation.rollBackUpgradeOperation. It returns the status of the runtime with the accepted
+// operation, as Kyma Provisioner does. An error while reading the status does not hide that the operation was accepted.
 func (m mutation) RollBackUpgradeOperation(ctx context.Context, id string) (*model.RuntimeStatus, error) {
 	return mutate(ctx, func(caller orders.Caller) (*model.RuntimeStatus, error) {
 		accepted, err := m.RollBackUpgrade(ctx, caller, id)
@@ -68,7 +68,7 @@ func (m mutation) RollBackUpgradeOperation(ctx context.Context, id string) (*mod
 	})
 }
 
-// mutate is answered for mutations, whose callers may have an idempotency key.
+// mutate is answered for mutations, whose caller may send an idempotency key.
 func mutate[T any](ctx context.Context, call func(caller orders.Caller) (T, error)) (T, error) {
 	return answered(ctx, mutatingCaller, call)
 }

@@ -67,8 +67,8 @@ func TestProvisionRuntime(t *testing.T) {
 	}
 }
 
-// TestRepeatedOrderIsNotValidated: an order with a known key gets its operation even if it breaks a rule that is newer than the
-// order.
+// TestRepeatedOrderIsNotValidated: an order with a known key returns its operation even if it breaks a rule that was introduced
+// after the order.
 func TestRepeatedOrderIsNotValidated(t *testing.T) {
 	t.Parallel()
 
@@ -149,7 +149,7 @@ func TestRefusedMutations(t *testing.T) {
 		},
 	}
 
-	// A fake without functions panics when it is called, so the test fails if one of the requests reaches the service.
+	// A fake without functions panics when it is called, so the test fails if any of the requests reaches the service.
 	server := startServer(t, runtimes{})
 
 	for name, tc := range cases {

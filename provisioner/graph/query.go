@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/orders"
 )
 
-// The wait of operationChanges. The maximum is below the timeouts of usual proxies.
+// The wait of operationChanges. The maximum is below common proxy timeouts.
 const (
 	maxWait     = 30 * time.Second
 	defaultWait = 20 * time.Second
@@ -29,7 +29,7 @@ func (q query) RuntimeStatus(ctx context.Context, id string) (*model.RuntimeStat
 	})
 }
 
-// answered calls the service on behalf of the caller that identify reads from the headers. With an error it returns the zero
+// answered calls the service on behalf of the caller, whom identify reads from the headers. On an error it returns the zero
 // value, so that gqlgen answers with null.
 func answered[T any](ctx context.Context, identify func(context.Context) (orders.Caller, error),
 	call func(caller orders.Caller) (T, error),
@@ -49,8 +49,8 @@ func answered[T any](ctx context.Context, identify func(context.Context) (orders
 	return answer, nil
 }
 
-// partial returns the known parts of a runtime and adds the error about the missing parts to the answer. Without a known part it
-// returns the error.
+// partial returns the known parts of a runtime and adds the error about the missing parts to the response. If no part is known,
+// it returns the error.
 func partial(ctx context.Context, status orders.RuntimeStatus, err error) (*model.RuntimeStatus, error) {
 	if err != nil && status.Operation == nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (q query) RuntimeOperationStatus(ctx context.Context, id string) (*model.Op
 }
 
 // OperationChanges resolves Query.operationChanges. It needs no tenant: changes contain only IDs, kinds and states, and the
-// broker follows the operations of all tenants. A wait outside of 0 to maxWait is replaced by the nearer limit.
+// broker follows the operations of all tenants. A wait outside the range from 0 to maxWait is replaced by the nearest limit.
 func (q query) OperationChanges(ctx context.Context, after *string, waitSeconds *int) (*model.OperationChanges, error) {
 	wait := defaultWait
 	if waitSeconds != nil {
@@ -95,8 +95,8 @@ func (q query) OperationChanges(ctx context.Context, after *string, waitSeconds 
 	return answer, nil
 }
 
-// wantedFields returns the costly parts of a runtime that the request selects. It follows fragments and leaves out fields that a
-// directive skips.
+// wantedFields returns the costly parts of a runtime that the request selects. It follows fragments and skips fields that a
+// directive excludes.
 func wantedFields(ctx context.Context) orders.RuntimeFields {
 	var want orders.RuntimeFields
 

@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// Service is the Provisioner behind the API: orders.Service, or a simulation in tests and benchmarks. Its errors are of package
-// failure; the API treats any other error as internal and hides its text. All methods may be called concurrently.
+// Service is the Provisioner behind the API: orders.Service, or a simulation in tests and benchmarks. Its errors come from
+// package failure; the API treats any other error as internal and hides its text. All methods may be called concurrently.
 type Service interface {
 	Mutations
 	Queries

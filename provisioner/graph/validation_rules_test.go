@@ -9,7 +9,7 @@ import (
 // fields is a JSON object in a request.
 type fields map[string]any
 
-// with returns a copy of the object in which the given fields are replaced. A nil value removes its field.
+// with returns a copy of the object with the given fields replaced. A nil value removes its field.
 func (f fields) with(changes fields) fields {
 	changed := maps.Clone(f)
 	maps.Copy(changed, changes)
@@ -38,7 +38,7 @@ func awsPart() fields {
 	}}}
 }
 
-// provisionOf returns a valid order after changes to the fields of its cluster and to its other fields.
+// provisionOf returns a valid order with the given changes to its cluster fields and to its other fields.
 func provisionOf(cluster, changes fields) fields {
 	return fields{
 		"runtimeInput": fields{"name": "mine"}, "clusterConfig": fields{"gardenerConfig": azureFields().with(cluster)},
@@ -52,10 +52,10 @@ func poolFields() fields {
 	}
 }
 
-// pools returns the field of a cluster with the additional worker pools.
+// pools returns the cluster field that holds the additional worker pools.
 func pools(all ...any) fields { return fields{"additionalWorkers": all} }
 
-// on returns the fields that move a cluster to another provider.
+// on returns the fields that change the provider of a cluster.
 func on(provider, part string, config fields) fields {
 	return fields{"provider": provider, "providerSpecificConfig": fields{part: config}}
 }

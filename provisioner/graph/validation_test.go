@@ -21,7 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-// TestRulesOverHTTP breaks each rule once. The answer must have the HTTP status 200, error_code 400, a message and the paths of
+// TestRulesOverHTTP breaks each rule once. The response must have HTTP status 200, error_code 400, a message, and the paths of
 // the invalid fields.
 func TestRulesOverHTTP(t *testing.T) {
 	t.Parallel()
@@ -81,7 +81,7 @@ func TestRulesOverHTTP(t *testing.T) {
 	}
 }
 
-// TestMissingVariableField omits a field that the schema requires. The request is then invalid GraphQL, and the answer must
+// TestMissingVariableField omits a field that the schema requires. The request is then invalid GraphQL, and the response must
 // name the field.
 func TestMissingVariableField(t *testing.T) {
 	t.Parallel()

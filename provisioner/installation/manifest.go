@@ -18,15 +18,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// ManifestFile is a YAML file with any number of objects. Name is its path in the release. Digests of components include the JSON
+// ManifestFile is a YAML file with any number of objects. Name is its path in the release. Digests of components cover its JSON
 // form.
 type ManifestFile struct {
 	Name    string `json:"name"`
 	Content []byte `json:"content"`
 }
 
-// ReadManifests returns the file with the name, or all YAML files of the folder with the name and its subfolders, sorted by path.
-// It fails if there is none.
+// ReadManifests returns the file with the name, or all YAML files in the folder with the name and its subfolders, sorted by path.
+// It fails if there are none.
 func ReadManifests(from fs.FS, name string) ([]ManifestFile, error) {
 	var files []ManifestFile
 	err := fs.WalkDir(from, name, func(at string, entry fs.DirEntry, err error) error {
@@ -76,7 +76,7 @@ func Keys(files []ManifestFile) (map[string]bool, error) {
 	return keys, err
 }
 
-// read parses the files and asks value for the text of each placeholder.
+// read parses the files and calls value for the text of each placeholder.
 func read(files []ManifestFile, value func(key string) (string, bool)) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for _, file := range files {
@@ -100,7 +100,7 @@ func read(files []ManifestFile, value func(key string) (string, bool)) ([]*unstr
 	return objects, nil
 }
 
-// objectsOf returns the objects of a YAML document: none for an empty document, the items of a List.
+// objectsOf returns the objects of a YAML document: none for an empty document, and the items for a List.
 func objectsOf(document *yaml.Node, value func(key string) (string, bool)) ([]*unstructured.Unstructured, error) {
 	if err := fill(document, value); err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ var key = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 // IsKey reports whether the text is a valid name of a value: letters, digits, dots, hyphens and underscores.
 func IsKey(name string) bool { return key.MatchString(name) }
 
-// fill replaces the placeholders in all scalars below the node, except for the keys of mappings.
+// fill replaces the placeholders in all scalars below the node, except in the keys of mappings.
 func fill(node *yaml.Node, value func(key string) (string, bool)) error {
 	if node.Kind == yaml.ScalarNode {
 		return fillText(node, value)
@@ -214,8 +214,8 @@ func fillText(node *yaml.Node, value func(key string) (string, bool)) error {
 	return nil
 }
 
-// tagOf returns the YAML tag of an unquoted text. Unlike YAML, it never returns a date, a float or null: a value such as a
-// version is a string.
+// tagOf returns the YAML tag of an unquoted text. Unlike YAML, it never returns a date, a float or null, because a value such as
+// a version is a string.
 func tagOf(text string) string {
 	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return "!!int"

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// Plan lists the components to install, in the order of their installation. It contains secret values in clear text: it is stored
-// sealed only, and never logged.
+// Plan lists the components to install, in the order of their installation. It contains secret values in plaintext, so it is
+// stored only sealed, and never logged.
 type Plan struct {
 	// Version is the version of the release.
 	Version string
@@ -24,7 +24,7 @@ type Plan struct {
 type Component struct {
 	Name      string
 	Namespace string
-	// Source identifies the manifests of the component. It is opaque, except for the Releases that made the plan.
+	// Source identifies the component's manifests. Only the Releases that made the plan can interpret it.
 	Source string
 	// DependsOn names the components that must be ready before this component is applied. They precede the component in the plan.
 	DependsOn []string
@@ -41,22 +41,22 @@ func (c Component) Format(state fmt.State, _ rune) {
 	_, _ = io.WriteString(state, c.Name+" from "+c.Source+" in namespace "+c.Namespace)
 }
 
-// Releases makes plans. Errors are of package failure; an invalid order is failure.Invalid with all its problems.
+// Releases makes plans. Errors come from package failure; an invalid order is failure.Invalid with all its problems.
 type Releases interface {
 	// Plan returns the plan for the release and the components of the order. The same order results in the same plan.
 	Plan(ctx context.Context, order spec.Kyma) (Plan, error)
 }
 
-// Progress is the result of one call of an Installer. Message describes for users the state of the installation.
+// Progress is the result of one call of an Installer. Message describes the state of the installation to users.
 type Progress struct {
 	Done    bool
 	Message string
 }
 
 // Installer installs plans on clusters. Each call does a bounded amount of work, so callers repeat it until Progress.Done. A call
-// after a crash continues the work. Errors are of package failure.
+// after a crash continues the work. Errors come from package failure.
 type Installer interface {
-	// Install applies the plan, and removes objects that a former plan of this runtime contained and the plan does not.
+	// Install applies the plan, and removes objects that an earlier plan of this runtime contained and this plan does not.
 	Install(ctx context.Context, cluster *rest.Config, runtimeID string, plan Plan) (Progress, error)
 	// Uninstall removes all installed objects, in reverse order. It is done at once if nothing is installed.
 	Uninstall(ctx context.Context, cluster *rest.Config, runtimeID string) (Progress, error)

@@ -6,10 +6,10 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// Upgraded merges the order of an upgrade with the former order. The new order decides about components, version and every entry
-// that it contains. Entries that only the former order has depend on the conflict strategy: Merge, the default, keeps them, and
-// Replace drops them. The order's strategy is for the configuration of all components, and a component's strategy for its own
-// configuration.
+// Upgraded merges the order for an upgrade with the previous order. The new order determines the components, the version, and
+// every entry that it contains. Entries that only the previous order has depend on the conflict strategy: Merge, the default,
+// keeps them, and Replace drops them. The order's strategy applies to the configuration for all components, and a component's
+// strategy to its own configuration.
 func Upgraded(former, wanted spec.Kyma) spec.Kyma {
 	upgraded := wanted
 	upgraded.Configuration = over(former.Configuration, wanted.Configuration, wanted.ConflictStrategy)
@@ -31,7 +31,7 @@ func Upgraded(former, wanted spec.Kyma) spec.Kyma {
 	return upgraded
 }
 
-// over adds the entries that only the former order has, unless the strategy is Replace. Former entries come first.
+// over adds the entries that only the previous order has, unless the strategy is Replace. They come first.
 func over(former, wanted []*spec.Entry, strategy *spec.ConflictStrategy) []*spec.Entry {
 	if strategy != nil && *strategy == spec.ConflictStrategyReplace {
 		return wanted

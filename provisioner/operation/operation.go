@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// The kinds of operations, stored under the names of the API. The enum of the API lacks WakeUp and RollBack, because clients of
-// Kyma Provisioner do not know them: PublicKind maps them to other kinds.
+// The kinds of operations, stored under the names of the API. The API's enum lacks WakeUp and RollBack, because clients of Kyma
+// Provisioner do not know them: PublicKind maps them to other kinds.
 const (
 	KindProvision            = "Provision"
 	KindProvisionNoInstall   = "ProvisionNoInstall"
@@ -35,8 +35,8 @@ func Deprovisions(kind string) bool {
 	return kind == KindDeprovision || kind == KindDeprovisionNoInstall
 }
 
-// PublicKind returns the kind that the API shows for operations of the kind: UpgradeShoot for WakeUp, Upgrade for RollBack, and
-// the kind itself for all others.
+// PublicKind returns the kind that the API shows for the kind: UpgradeShoot for WakeUp, Upgrade for RollBack, and every other
+// kind unchanged.
 func PublicKind(kind string) string {
 	switch kind {
 	case KindWakeUp:
@@ -48,13 +48,13 @@ func PublicKind(kind string) string {
 	}
 }
 
-// Data is stored with the operation as sealed JSON. A field may be added, and operations that an older replica accepted lack the
-// field; a field must not be renamed.
+// Data is stored with the operation as sealed JSON. A field may be added, because operations that an older replica accepted then
+// lack it; a field must not be renamed.
 type Data struct {
 	// Runtime is the runtime as the operation will leave it. The last step of an upgrade copies its configuration to the row of
 	// the runtime.
 	Runtime runtimes.Runtime `json:"runtime"`
-	// Asleep reports whether the cluster is hibernated after the operation, so that steps inside the cluster are skipped.
+	// Asleep reports whether the cluster will be hibernated after the operation, so steps inside the cluster are skipped.
 	Asleep bool `json:"asleep,omitempty"`
 	// FormerKyma is the Kyma that an upgrade replaces, for a later RollBack. A failed upgrade has it too.
 	FormerKyma *spec.Kyma `json:"formerKyma,omitempty"`
@@ -65,7 +65,7 @@ type Data struct {
 // Order returns the order that the operation carries out. Its error is failure.Internal: a stored order was valid.
 func (d Data) Order() (spec.Runtime, error) { return OrderOf(d.Runtime) }
 
-// OrderOf decodes the order of a runtime. Its error is failure.Internal.
+// OrderOf decodes the order for a runtime. Its error is failure.Internal.
 func OrderOf(runtime runtimes.Runtime) (spec.Runtime, error) {
 	order, err := spec.Decode(runtime.Configuration)
 	if err != nil {
@@ -79,5 +79,5 @@ func OrderOf(runtime runtimes.Runtime) (spec.Runtime, error) {
 type Operation = process.Operation[Data]
 
 // ShootEvent returns the name of the event that a change of the Shoot triggers. A step that waits for Gardener puts the name into
-// WaitingFor; the waker of package service then makes the operation due at the next change.
+// WaitingFor. When the Shoot changes, the waker of package service makes the operation due.
 func ShootEvent(shootName string) string { return "shoot " + shootName }

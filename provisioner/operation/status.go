@@ -39,7 +39,7 @@ func StatusOf(record process.Record) Status {
 	return status
 }
 
-// progress returns the message of an operation without a problem. Clients show it to users.
+// progress returns the message for an operation without a problem. Clients show it to users.
 func progress(record process.Record) string {
 	switch record.State {
 	case process.Succeeded:
@@ -56,8 +56,8 @@ func progress(record process.Record) string {
 	}
 }
 
-// PublicState returns the state that the API shows for operations of the state: in progress for canceling, failed for canceled,
-// and the state itself for all others.
+// PublicState returns the state that the API shows for the state: in progress for canceling, failed for canceled, and every other
+// state unchanged.
 func PublicState(state process.State) process.State {
 	switch state {
 	case process.Canceling:

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// TestStoredData decodes the data of an operation that commit ede58cf has stored.
+// TestStoredData decodes the data of an operation as stored at commit ede58cf.
 func TestStoredData(t *testing.T) {
 	t.Parallel()
 

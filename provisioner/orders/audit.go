@@ -16,15 +16,15 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// Recorder records actions that are not operations, such as the issue of a kubeconfig. The entry of an operation is stored by the
+// Recorder records actions that are not operations, such as issuing a kubeconfig. The entry of an operation is stored by the
 // transaction that accepts the operation.
 type Recorder interface {
-	// RecordAlone stores the entry in a transaction of its own. The action must not happen if it fails.
+	// RecordAlone stores the entry in its own transaction. If it fails, the action must not happen.
 	RecordAlone(ctx context.Context, entry auditlog.Entry) error
 }
 
 // audited adds the actor, the trace and the audit entry to a new operation. The entry lists the changed fields before and after
-// the operation: a creation has none before, a removal none after.
+// the operation: a creation has none before, and a removal has none after.
 func (s *Service) audited(ctx context.Context, tx storage.Tx, accepted process.New, runtime runtimes.Runtime,
 ) (process.New, error) {
 	entry := auditlog.Entry{By: audit.ActorOf(ctx)}
@@ -59,8 +59,8 @@ func (s *Service) audited(ctx context.Context, tx storage.Tx, accepted process.N
 	return accepted, err
 }
 
-// auditFields returns the fields of a runtime that the audit log may contain in clear. A new field must contain neither secrets
-// nor personal data.
+// auditFields returns the fields of a runtime that the audit log may contain in plaintext. A new field must contain neither
+// secrets nor personal data.
 func auditFields(runtime runtimes.Runtime) (auditlog.Fields, error) {
 	order, err := operation.OrderOf(runtime)
 	if err != nil {
@@ -86,8 +86,8 @@ func auditFields(runtime runtimes.Runtime) (auditlog.Fields, error) {
 	return fields, nil
 }
 
-// fingerprints returns a short hash of each administrator. The audit log is in clear, but names are personal data and sealed in
-// the row of the runtime. The hash covers the ID of the runtime, so that equal names in two runtimes cannot be linked.
+// fingerprints returns a short hash of each administrator. The audit log is plaintext, but names are personal data, and sealed in
+// the runtime's row. The hash covers the ID of the runtime, so that equal names in two runtimes cannot be linked.
 // docs/operator/audit.md describes how to search for a person.
 func fingerprints(runtimeID string, names []string) []string {
 	var prints []string
@@ -100,8 +100,8 @@ func fingerprints(runtimeID string, names []string) []string {
 	return prints
 }
 
-// recordKubeconfig records that an admin kubeconfig is issued. Its error must prevent the answer: no kubeconfig leaves the
-// service without a record.
+// recordKubeconfig records that an admin kubeconfig is issued. If it fails, the caller must not return the kubeconfig: none
+// leaves the service without a record.
 func (s *Service) recordKubeconfig(ctx context.Context, runtime runtimes.Runtime) error {
 	err := s.Recorder.RecordAlone(ctx, auditlog.Entry{
 		Action: auditlog.ActionAdminKubeconfig, InstanceID: runtime.ID, Status: http.StatusOK,

@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// auditOf returns the audit entries of the runtime from the oldest to the newest, without the fields that differ in each run.
+// auditOf returns the runtime's audit entries from oldest to newest, without the fields that differ in each run.
 func (f *fixture) auditOf(runtimeID string) []auditlog.Entry {
 	f.Helper()
 

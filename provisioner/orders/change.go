@@ -14,17 +14,17 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// edit adapts the data of a new operation. On entry the data holds the present runtime, on return the runtime as the operation
-// will leave it. An edit runs in the transaction and after the lock, so it must use only the database; its error refuses the
+// edit adapts the data of a new operation. On entry the data holds the current runtime, on return the runtime as the operation
+// will leave it. An edit runs in the transaction while the row is locked, so it must use only the database. Its error rejects the
 // operation.
 type edit func(ctx context.Context, tx storage.Tx, data *operation.Data) error
 
 // change accepts an operation on an existing runtime. Its error is failure.Conflict if the runtime has no cluster or another
-// operation is in progress, and failure.NotFound for a runtime of another tenant. A repeated request gets its first operation
-// even while that operation is in progress.
+// operation is in progress, and failure.NotFound for a runtime of another tenant. A repeated request returns the operation of the
+// first request, even while that operation is in progress.
 func (s *Service) change(ctx context.Context, caller Caller, runtimeID, kind string, edit edit) (operation.Status, error) {
 	return s.transact(ctx, func(tx storage.Tx) (operation.Status, error) {
-		// Lock before the read: the row must not miss the result of an operation that ends meanwhile.
+		// Lock before reading: otherwise the row could miss the result of an operation that is just ending.
 		if err := s.Runtimes.Lock(ctx, tx, runtimeID); err != nil {
 			return operation.Status{}, err
 		}
@@ -66,8 +66,8 @@ func (s *Service) change(ctx context.Context, caller Caller, runtimeID, kind str
 // unchanged is the edit of operations that do not change the order.
 func unchanged(context.Context, storage.Tx, *operation.Data) error { return nil }
 
-// changeable refuses a runtime that has no cluster, and a cluster that another operation is changing. The argument
-// past has the operations of the runtime, newest first.
+// changeable rejects a runtime that has no cluster, and a cluster that another operation is changing. past holds the operations
+// of the runtime, newest first.
 func changeable(runtime runtimes.Runtime, past []process.Record) error {
 	refused := func(format string, args ...any) error {
 		return failure.New(failure.Conflict, format, args...).WithReason(failure.ReasonConflict, failure.ComponentProvisioner)
@@ -77,7 +77,7 @@ func changeable(runtime runtimes.Runtime, past []process.Record) error {
 	case !runtime.DeletedAt.IsZero():
 		return refused("the runtime %s is removed", runtime.ID)
 	case len(past) > 0 && !past[0].State.Terminal():
-		// Clients find the words "in progress" in the message and try again.
+		// Clients look for the words "in progress" in the message and try again.
 		return refused("operation %s (%s) is in progress for the runtime %s: try again when it has ended",
 			past[0].ID, operation.PublicKind(past[0].Kind), runtime.ID)
 	case !hasCluster(runtime, past):
@@ -89,15 +89,15 @@ func changeable(runtime runtimes.Runtime, past []process.Record) error {
 	}
 }
 
-// hasCluster reports whether the cluster of the runtime was created and is not recorded as deleted.
+// hasCluster reports whether the runtime's cluster was created and is not recorded as deleted.
 func hasCluster(runtime runtimes.Runtime, past []process.Record) bool {
 	return runtime.DeletedAt.IsZero() && slices.ContainsFunc(past, func(record process.Record) bool {
 		return operation.Provisions(record.Kind) && record.State == process.Succeeded
 	})
 }
 
-// reorder replaces the order in the data of the operation. The row of the runtime keeps the present order until the operation has
-// succeeded, so a failed operation needs no undo.
+// reorder replaces the order in the data of the operation. The row of the runtime keeps the previous order until the operation
+// has succeeded, so a failed operation needs no undo.
 func reorder(data *operation.Data, order spec.Runtime) error {
 	configuration, err := spec.Encode(order)
 	if err != nil {

@@ -19,10 +19,10 @@ const (
 	// feedPause is the interval at which a waiting request reads the database.
 	feedPause = 250 * time.Millisecond
 	// feedOverlap is how far before its newest change the feed reads again. A change carries the time at which its write started,
-	// and becomes visible only when the write commits. A write may wait ten seconds for the database (see packages process and
+	// but becomes visible only when the write commits. A write may wait ten seconds for the database (see packages process and
 	// storage), so a change may become visible after changes that are up to ten seconds newer.
 	feedOverlap = 12 * time.Second
-	// feedPage is the maximum number of changes in one answer.
+	// feedPage is the maximum number of changes in one response.
 	feedPage = 500
 )
 
@@ -33,18 +33,18 @@ type Change struct {
 	State               process.State
 }
 
-// cursor is a position in the feed. The client stores the cursor and the server has no state for it, so any replica can continue
-// the feed, also after a restart.
+// cursor is a position in the feed. The client stores it and the server keeps no state for it, so any replica can continue the
+// feed, even after a restart.
 type cursor struct {
 	// At is the time of the newest change that the client has.
 	At time.Time
-	// Sent are the marks of the changes that the client has from the overlap before At.
+	// Sent holds the marks of the changes that the client already has from the overlap before At.
 	Sent []uint32
 }
 
 // Changes returns the operations of all tenants that changed after the cursor, and the next cursor. It blocks until the first
-// change, and returns no changes after the wait, when the context ends, and when the replica drains its connections. With an
-// empty cursor it returns the current position at once. Its error is failure.Invalid if the text is no cursor, and
+// change. It returns no changes when the wait is over, when the context ends, or when the replica drains its connections. With an
+// empty cursor it returns the current position at once. Its error is failure.Invalid if the text is not a cursor, and
 // failure.Transient if the database does not answer.
 func (s *Service) Changes(ctx context.Context, after string, wait time.Duration) (string, []Change, error) {
 	if after == "" {
@@ -74,7 +74,7 @@ func (s *Service) Changes(ctx context.Context, after string, wait time.Duration)
 	}
 }
 
-// changesAfter reads one page of changes. The query also returns the changes of the overlap that the client has already; its
+// changesAfter reads one page of changes. The query also returns the changes in the overlap that the client already has; its
 // limit grows with their number, so that they cannot crowd out new changes.
 func (s *Service) changesAfter(ctx context.Context, from cursor) (cursor, []Change, error) {
 	sent := make(map[uint32]bool, len(from.Sent))
@@ -91,7 +91,7 @@ func (s *Service) changesAfter(ctx context.Context, from cursor) (cursor, []Chan
 	changes := []Change{}
 
 	for _, change := range found {
-		// The clock of another replica may be ahead. A cursor in the future would skip the changes of the other replicas.
+		// The clock of another replica may be ahead. A cursor in the future would skip the other replicas' changes.
 		at := change.At.Time
 		if now := s.Clock.Now(); at.After(now) {
 			at = now
@@ -121,7 +121,7 @@ func (s *Service) changesAfter(ctx context.Context, from cursor) (cursor, []Chan
 }
 
 // mark returns a hash that identifies one change of one operation. A collision within the overlap hides a change from this
-// client, which then learns of it from the next change of the operation or from a query.
+// client, which then learns of it from the operation's next change or from a query.
 func mark(change operations.Change) uint32 {
 	hash := fnv.New32a()
 	_, _ = fmt.Fprint(hash, change.ID, change.State, change.At.UnixMicro()) // never fails
@@ -143,7 +143,7 @@ func (c cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(encoded)
 }
 
-// parseCursor decodes a cursor of a client. Any time is valid: an old cursor only yields more changes.
+// parseCursor decodes a client's cursor. Any time is valid: an old cursor only yields more changes.
 func parseCursor(text string) (cursor, error) {
 	encoded, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(encoded) < 8 || len(encoded)%markSize != 0 {

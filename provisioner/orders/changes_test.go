@@ -38,8 +38,8 @@ func (f *fixture) follow() *follower {
 	return feed
 }
 
-// next requests the changes after the cursor and advances the cursor. It returns each change as the ID and the state of the
-// operation.
+// next requests the changes after the cursor and advances the cursor. It returns the ID and the state of the operation for each
+// change.
 func (feed *follower) next(wait time.Duration) []string {
 	feed.Helper()
 
@@ -67,7 +67,7 @@ func (feed *follower) expect(reason string, want ...string) {
 	}
 }
 
-// acceptMany accepts a number of operations with the same time. Their IDs have the prefix.
+// acceptMany accepts the given number of operations, all with the same time. Their IDs have the prefix.
 func (f *fixture) acceptMany(prefix string, count int, at time.Time) {
 	f.Helper()
 
@@ -339,8 +339,8 @@ func TestWaitEndsWithTheRequest(t *testing.T) {
 	})
 }
 
-// TestWaitEndsWhenTheServerDrains: if a replica shuts down while a broker waits, the replica answers at once with the cursor,
-// and the broker continues at another replica.
+// TestWaitEndsWhenTheServerDrains: if a replica shuts down while a broker waits, the replica answers at once with the cursor, and
+// the broker continues with another replica.
 func TestWaitEndsWhenTheServerDrains(t *testing.T) {
 	f := newFixture(t, storagetest.SQLite(t))
 	feed := f.follow()

@@ -13,11 +13,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Deprovision accepts the removal of a runtime and returns the ID of the operation. It also cancels the running operation,
-// which stops at its next safe point; the removal starts after that. During and after a removal it returns the operation of
-// that removal for any key. After a failed removal it accepts a new one, since a cluster may be left.
+// Deprovision accepts the removal of a runtime and returns the ID of the operation. It also cancels the running operation, which
+// stops at its next safe point; the removal starts after that. During and after a removal it returns the operation of that
+// removal for any key. After a failed removal it accepts a new one, since a cluster may be left behind.
 //
-// For an unknown runtime whose Shoot exists the error is a failure.Conflict: the caller must not take the runtime for removed.
+// For an unknown runtime whose Shoot exists, the error is a failure.Conflict: the caller must not take the runtime for removed.
 func (s *Service) Deprovision(ctx context.Context, caller Caller, runtimeID string) (string, error) {
 	wanted := request{runtimeID: runtimeID, fulfilledBy: operation.Deprovisions}
 

@@ -157,7 +157,7 @@ func onBothDatabases(t *testing.T, test func(f *fixture)) {
 	})
 }
 
-// order returns an order of a runtime whose cluster has the name.
+// order returns an order for a runtime whose cluster has the name.
 func order(name string) spec.Runtime {
 	return spec.Runtime{
 		Metadata:      &spec.Metadata{Name: name},
@@ -278,7 +278,7 @@ func concurrently(call func(caller string) (string, error)) (results []string, e
 	return results, errs
 }
 
-// decode decodes the stored order of a runtime.
+// decode decodes the stored order for a runtime.
 func decode(t *testing.T, text []byte) spec.Runtime {
 	t.Helper()
 

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// Hibernate accepts the hibernation of a cluster: Gardener stops the machines and the control plane and keeps the volumes. Its
-// error is failure.Conflict if Gardener reports a constraint that would prevent the wake-up, for example a webhook in the
+// Hibernate accepts the hibernation of a cluster: Gardener stops the machines and the control plane, and keeps the volumes. Its
+// error is failure.Conflict if Gardener reports a constraint that would prevent a later wake-up, for example a webhook in the
 // cluster.
 func (s *Service) Hibernate(ctx context.Context, caller Caller, runtimeID string) (operation.Status, error) {
 	return s.once(ctx, caller, requestFor(runtimeID, operation.KindHibernate), func() (operation.Status, error) {
@@ -21,7 +21,7 @@ func (s *Service) Hibernate(ctx context.Context, caller Caller, runtimeID string
 		}
 
 		shoot, err := s.Shoots.Get(ctx, runtime.ShootName)
-		if err != nil && !failure.Is(err, failure.NotFound) { // without a Shoot, change refuses the runtime with its reason
+		if err != nil && !failure.Is(err, failure.NotFound) { // without a Shoot, change rejects the request and says why
 			return operation.Status{}, err
 		}
 
@@ -53,8 +53,8 @@ func (s *Service) hibernation(ctx context.Context, shootName string) (*Hibernati
 	}, nil
 }
 
-// impediment returns the reason why Gardener could not wake the cluster after a hibernation, or "" if it could or if
-// Gardener has not reported the condition HibernationPossible yet.
+// impediment returns the reason why Gardener could not wake up the cluster after a hibernation. It returns "" if there is none,
+// or if Gardener has not yet reported the condition HibernationPossible.
 func impediment(shoot *gardencorev1beta1.Shoot) string {
 	if shoot == nil {
 		return ""

@@ -27,10 +27,11 @@ func requestFor(runtimeID, kind string) request {
 }
 
 // once returns the operation of an earlier request with the caller's key, or calls accept for a new request. Requests that call
-// other systems use once, so that a repeated request calls no system; requests that need only the transaction rely on remember.
+// other systems use once, so that a repeated request does not call them again; requests that need only the transaction rely on
+// remember.
 //
-// The key is read outside the transaction: a concurrent request may store it between the read and accept. Then remember, which
-// accept calls in the transaction, returns the operation of that request.
+// The key is read outside the transaction: a concurrent request may store it between the read and accept. In that case remember,
+// which accept calls in the transaction, returns the operation of that request.
 func (s *Service) once(ctx context.Context, caller Caller, request request, accept func() (operation.Status, error),
 ) (operation.Status, error) {
 	if caller.IdempotencyKey == "" {
@@ -56,7 +57,7 @@ func (s *Service) once(ctx context.Context, caller Caller, request request, acce
 
 // remember stores the caller's key for a new operation and returns nil. If an earlier request has used the key, it returns the
 // operation of that request instead, and the caller must not accept a new one. Of two concurrent requests with the same key, the
-// second waits for the first to commit or roll back. Without a key nothing is stored.
+// second waits for the first to commit or roll back. Without a key, it stores nothing.
 func (s *Service) remember(ctx context.Context, tx storage.Tx, caller Caller, request request, operationID string,
 ) (*operation.Status, error) {
 	kept, err := s.Runtimes.Remember(ctx, tx, caller.Tenant, caller.IdempotencyKey, operationID, s.Clock.Now())
@@ -67,8 +68,9 @@ func (s *Service) remember(ctx context.Context, tx storage.Tx, caller Caller, re
 	return s.earlier(ctx, tx, kept, request)
 }
 
-// earlier returns the operation of an earlier request with the same key. It refuses a key of a different request, because the
-// caller would take that request's operation for its own and never learn that this request was not carried out.
+// earlier returns the operation of an earlier request with the same key. It rejects a key that was used for a different request:
+// otherwise the caller would mistake that request's operation for its own and never learn that the new request was not carried
+// out.
 func (s *Service) earlier(ctx context.Context, tx storage.Tx, operationID string, request request) (*operation.Status, error) {
 	record, err := s.Operations.Get(ctx, tx, operationID)
 	if err != nil {

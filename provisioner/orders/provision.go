@@ -18,12 +18,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// Provision accepts the order of a runtime and returns the operation that creates it. An order with a known key returns its
-// operation without validation: the rules may have become stricter since.
+// Provision accepts the order for a runtime and returns the operation that creates it. An order with a known key returns its
+// operation without validation, because the rules may have become stricter since then.
 //
 // The error is failure.Invalid for an order that breaks a rule, failure.Conflict if another order uses the name of the cluster,
 // and failure.Transient if the database, Director or the release registry is unavailable. After a transient error the order may
-// have been accepted, so the caller repeats the order with the same key.
+// have been accepted, so the caller should repeat the order with the same key.
 func (s *Service) Provision(ctx context.Context, caller Caller, order spec.Runtime) (operation.Status, error) {
 	wanted := request{fulfilledBy: operation.Provisions}
 
@@ -82,12 +82,12 @@ func (s *Service) provisionNew(ctx context.Context, caller Caller, order spec.Ru
 	return status, err
 }
 
-// provision is an order that is valid and not yet accepted.
+// provision is a valid order that has not been accepted yet.
 type provision struct {
 	caller Caller
 	// runtime is the row to insert. Its ID is empty if the name of its cluster is in use.
 	runtime runtimes.Runtime
-	// order is the order in the terms of Director.
+	// order is what Director needs to know about the order.
 	order registration.Order
 }
 
@@ -136,9 +136,8 @@ func (s *Service) prepare(ctx context.Context, caller Caller, order spec.Runtime
 	return provision{caller: caller, runtime: runtime, order: registered}, nil
 }
 
-// register returns the ID of the new runtime: its ID in Director or, without Director, a random one. The ID is empty if the
-// name of the cluster is in use, because the order then belongs to the existing runtime or will be refused; nothing is
-// registered for it.
+// register returns the ID of the new runtime: its ID in Director or, without Director, a random one. The ID is empty if the name
+// of the cluster is in use: then nothing is registered, because the order belongs to the existing runtime or will be rejected.
 func (s *Service) register(ctx context.Context, p provision) (registration.Registered, error) {
 	if s.Registrar == nil {
 		return registration.Registered{RuntimeID: uuid.NewString()}, nil
@@ -173,9 +172,9 @@ func (s *Service) acceptProvisioning(ctx context.Context, tx storage.Tx, p provi
 // labelInstance is the label of runtimes in which brokers put the ID of the service instance.
 const labelInstance = "broker_instance_id"
 
-// provisionAgain handles an order whose cluster name is in use. If the same tenant sends the same order, with any key, it
-// returns the operation that creates the runtime. If that operation has failed, it accepts a new one for the same runtime, and
-// the order may differ. It refuses all other orders.
+// provisionAgain handles an order whose cluster name is in use. If the same tenant sends the same order, with any key, it returns
+// the operation that creates the runtime. If that operation has failed, it accepts a new one for the same runtime, and the order
+// may differ. It rejects all other orders.
 func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, p provision) (operation.Status, error) {
 	taken := failure.New(failure.Conflict, "a cluster named %q already exists: remove it, or use another name",
 		p.runtime.ShootName).WithReason(failure.ReasonAlreadyExists, failure.ComponentProvisionerStorage)

@@ -243,7 +243,7 @@ func TestRepeatedOrderIsNotValidatedAgain(t *testing.T) {
 
 		f.checkError.Store(failure.New(failure.Invalid, "the region was removed"))
 
-		// After a refusal the client would believe that there is no runtime, and the runtime would leak.
+		// If the order were rejected, the client would believe that there is no runtime, and the runtime would leak.
 		if again, _ := f.provision("tenant", "key", "c-first"); again != first {
 			f.Errorf("got operation %s, want %s", again, first)
 		}
@@ -285,8 +285,8 @@ func TestOnlyKnownKeysSkipTheChecks(t *testing.T) {
 	})
 }
 
-// TestKeyOfAnotherRequest sends requests with the keys of other requests. The service must refuse them: with the answer to the
-// other request a client would never learn that its own request was not carried out.
+// TestKeyOfAnotherRequest sends requests with keys that were used for other requests. The service must reject them: given the
+// response to the other request, a client would never learn that its own request was not carried out.
 func TestKeyOfAnotherRequest(t *testing.T) {
 	onBothDatabases(t, func(f *fixture) {
 		created, runtimeID := f.provision("tenant", "creation", "c-first")

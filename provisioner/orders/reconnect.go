@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// ReconnectAgent accepts a new connection of the runtime agent to Director and returns the ID of the operation. It refuses a
-// hibernated runtime, a runtime without an agent and, without Director, every runtime.
+// ReconnectAgent accepts an operation that reconnects the runtime agent to Director, and returns the operation's ID. It rejects a
+// hibernated runtime, a runtime without an agent and, if Director is disabled, every runtime.
 func (s *Service) ReconnectAgent(ctx context.Context, caller Caller, runtimeID string) (string, error) {
 	status, err := s.once(ctx, caller, requestFor(runtimeID, operation.KindReconnectRuntime), func() (operation.Status, error) {
 		if s.Agents == nil {
@@ -31,7 +31,7 @@ func (s *Service) ReconnectAgent(ctx context.Context, caller Caller, runtimeID s
 	return status.ID, err
 }
 
-// hasAgent refuses a runtime that was ordered without an agent.
+// hasAgent rejects a runtime that was ordered without an agent.
 func hasAgent(_ context.Context, _ storage.Tx, data *operation.Data) error {
 	order, err := data.Order()
 	if err != nil {

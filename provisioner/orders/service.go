@@ -34,30 +34,31 @@ type Caller struct {
 	IdempotencyKey string
 }
 
-// Kubeconfigs creates kubeconfigs of clusters.
+// Kubeconfigs creates kubeconfigs for clusters.
 type Kubeconfigs interface {
-	// AdminKubeconfig returns a new kubeconfig with all rights in the cluster. It expires after the given time.
+	// AdminKubeconfig returns a new kubeconfig with cluster-admin rights. It expires after the given time.
 	AdminKubeconfig(ctx context.Context, shootName string, valid time.Duration) ([]byte, error)
 }
 
-// Registrar registers runtimes in Director before they are accepted. Its errors are of package failure, except for errors of the
-// database. The order of calls is Register, then Accept in the transaction, then Forget after the transaction.
+// Registrar registers runtimes in Director before they are accepted. Its errors come from package failure, except for errors of
+// the database. The calls come in this order: Register, then Accept in the transaction, then Forget after the transaction.
 type Registrar interface {
-	// Register registers the runtime of an order, or returns the registration of an earlier attempt with the same key. It
-	// stores an intent before the call to Director.
+	// Register registers the runtime of an order, or returns the registration of an earlier attempt with the same key. It stores
+	// an intent before it calls Director.
 	Register(ctx context.Context, order registration.Order) (registration.Registered, error)
-	// Accept records that the order was accepted as the runtime and operation.
+	// Accept records that the order was accepted as this runtime and operation.
 	Accept(ctx context.Context, tx storage.Tx, order registration.Order, runtimeID, operationID string) error
-	// Forget unregisters the runtime unless its order was accepted. It has no error: the caretaker repeats a failed call.
+	// Forget unregisters the runtime unless its order was accepted. It returns no error, because the caretaker repeats a failed
+	// call.
 	Forget(ctx context.Context, registered registration.Registered)
 }
 
-// Agents reads the connection status of runtime agents. It has no error: problems are part of the status.
+// Agents reads the connection status of runtime agents. It returns no errors: problems are part of the status.
 type Agents interface {
 	Status(ctx context.Context, runtime runtimes.Runtime) agent.Status
 }
 
-// Options are the dependencies of the service. All are required, except where the comment allows nil.
+// Options are the dependencies of the service. All are required unless the comment allows nil.
 type Options struct {
 	// DB holds the tables of both stores and of the audit log, for transactions that change several of them.
 	DB          *storage.DB
@@ -66,20 +67,20 @@ type Options struct {
 	Kubeconfigs Kubeconfigs
 	// Shoots reads the clusters in Gardener.
 	Shoots shoot.Reader
-	// OfRuntime returns the name of the Shoot that belongs to a runtime, also to one that the Provisioner does not know, or "".
+	// OfRuntime returns the name of the Shoot that belongs to a runtime, even if the Provisioner does not know the runtime, or "".
 	OfRuntime func(ctx context.Context, runtimeID string) (name string, err error)
-	// Registrar assigns the IDs of runtimes. It is nil without Director: then the service assigns random IDs.
+	// Registrar assigns the IDs of runtimes. If it is nil, Director is disabled, and the service assigns random IDs.
 	Registrar Registrar
-	// Agents is nil without Director: then no agent is connected.
+	// Agents is nil if Director is disabled: then no agent is connected.
 	Agents Agents
-	// Recorder records that kubeconfigs are issued.
+	// Recorder records each issued kubeconfig.
 	Recorder Recorder
 	Clock    clock.Clock
-	// Releases plans installations of Kyma, to refuse orders that no release can satisfy.
+	// Releases plans installations of Kyma, so that the service can reject orders that no release can satisfy.
 	Releases installation.Releases
 	// Validate returns failure.Invalid for an order that must not be accepted. If it is nil, all orders are valid.
 	Validate func(order spec.Runtime) error
-	// Check fails if no Shoot can be built for the runtime. It makes no call.
+	// Check fails if no Shoot can be built for the runtime. It calls no other system.
 	Check func(runtime runtimes.Runtime) error
 	// Wake notifies the engines of a due operation. The service calls it after the commit.
 	Wake func()
@@ -87,7 +88,7 @@ type Options struct {
 	KubeconfigValidity time.Duration
 }
 
-// Service accepts operations and reports their status. Its errors are of package failure. It has no state of its own, so its
+// Service accepts operations and reports their status. Its errors come from package failure. It has no state of its own, so its
 // methods may be called from any goroutine and on any replica.
 type Service struct {
 	Options
@@ -98,7 +99,7 @@ func New(options Options) *Service {
 	return &Service{Options: options}
 }
 
-// accept adds an operation and its entry in the audit log to the transaction. The operation concerns the runtime of the data. The
+// accept adds an operation and its entry in the audit log to the transaction. The operation concerns the runtime in data. The
 // returned status is that of a pending operation and is valid only after the commit.
 func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, data operation.Data) (operation.Status, error) {
 	payload, err := json.Marshal(data)
@@ -117,8 +118,8 @@ func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, da
 		s.Operations.Accept(ctx, tx, accepted)
 }
 
-// transact calls accept in a transaction and wakes the engines after the commit. The function accept must use only the
-// database: it runs under locks that other requests wait for, and a rollback undoes only rows.
+// transact calls accept in a transaction and wakes the engines after the commit. accept must use only the database, because it
+// runs under locks that other requests wait for, and because a rollback undoes only rows.
 func (s *Service) transact(ctx context.Context, accept func(tx storage.Tx) (operation.Status, error)) (operation.Status, error) {
 	var status operation.Status
 
@@ -146,7 +147,7 @@ func kindFor(runtime runtimes.Runtime, with, without string) (string, error) {
 	return without, err
 }
 
-// owned returns a runtime of the tenant, deleted or not. For a runtime of another tenant the error is the same as for an unknown
+// owned returns a runtime of the tenant, deleted or not. For another tenant's runtime it returns the same error as for an unknown
 // runtime, so that a tenant cannot find out which IDs exist.
 func (s *Service) owned(ctx context.Context, tx storage.Tx, tenant, id string) (runtimes.Runtime, error) {
 	runtime, err := s.Runtimes.Get(ctx, tx, id)
@@ -157,14 +158,14 @@ func (s *Service) owned(ctx context.Context, tx storage.Tx, tenant, id string) (
 	return runtime, unavailable(err)
 }
 
-// awake refuses a runtime whose cluster is hibernated or being hibernated, because its API server does not answer. The check
-// needs no lock: only another operation could change its result, and change refuses a second operation.
+// awake rejects a runtime whose cluster is hibernated or being hibernated, because its API server does not answer. The check
+// needs no lock: only another operation could change its result, and change rejects a second operation.
 func (s *Service) awake(ctx context.Context, runtime runtimes.Runtime) error {
 	existing, err := s.Shoots.Get(ctx, runtime.ShootName)
 
 	switch {
 	case failure.Is(err, failure.NotFound):
-		return nil // change refuses a runtime without a cluster, with the reason
+		return nil // change rejects a runtime without a cluster and says why
 	case err != nil:
 		return err
 	case shoot.Asleep(existing):
@@ -181,8 +182,7 @@ func unknown(what, id string) error {
 		WithReason(failure.ReasonNotFound, failure.ComponentProvisionerStorage)
 }
 
-// unavailable turns an error of the database into a transient error for clients. It returns nil and errors of package failure
-// unchanged.
+// unavailable turns a database error into a transient error for clients. It returns nil and any failure.Error unchanged.
 func unavailable(err error) error {
 	if err == nil {
 		return nil

@@ -20,13 +20,13 @@ type RuntimeFields struct {
 
 // RuntimeStatus is a runtime as clients see it. Parts that were not selected, or could not be read, have their zero value.
 type RuntimeStatus struct {
-	// Operation is the newest operation. It is nil only next to an error.
+	// Operation is the newest operation. It is nil only together with an error.
 	Operation *operation.Status
-	// Connection is the status of the runtime agent, pending unless it was selected.
+	// Connection is the status of the runtime agent. It is pending if it was not selected.
 	Connection agent.Status
-	// Cluster is the order of the cluster. It does not change before an upgrade has succeeded.
+	// Cluster is the order for the cluster. An upgrade changes it only once it has succeeded.
 	Cluster *spec.Cluster
-	// Kyma is the order of Kyma without secret values, nil for a cluster without Kyma.
+	// Kyma is the order for Kyma without secret values, or nil for a cluster without Kyma.
 	Kyma        *spec.Kyma
 	Hibernation *Hibernation
 	// Kubeconfig is a new admin kubeconfig.
@@ -62,8 +62,8 @@ func (s *Service) OperationStatus(ctx context.Context, caller Caller, operationI
 }
 
 // RuntimeStatus returns the status of a runtime with the selected parts. If a system does not answer, RuntimeStatus returns the
-// error together with the parts that it has read. It omits parts that need the cluster while there is none. A kubeconfig is
-// returned only after the audit log has recorded it.
+// error together with the parts that it has read. It omits parts that need the cluster while there is none. It returns a
+// kubeconfig only after recording it in the audit log.
 func (s *Service) RuntimeStatus(ctx context.Context, caller Caller, runtimeID string, want RuntimeFields) (RuntimeStatus, error) {
 	runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
 	if err != nil {

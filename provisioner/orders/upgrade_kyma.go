@@ -14,7 +14,7 @@ import (
 )
 
 // UpgradeRuntime accepts the installation of another version or configuration of Kyma; installation.Upgraded merges the upgrade
-// into the present configuration. The operation also stores the present Kyma, for a later RollBackUpgrade. The error is
+// into the current configuration. The operation also stores the replaced Kyma, for a later RollBackUpgrade. The error is
 // failure.Invalid for Kyma that no release provides, and failure.Conflict for a runtime without Kyma and for a hibernated
 // runtime.
 func (s *Service) UpgradeRuntime(ctx context.Context, caller Caller, runtimeID string, upgrade spec.KymaUpgrade,
@@ -36,8 +36,8 @@ func (s *Service) UpgradeRuntime(ctx context.Context, caller Caller, runtimeID s
 	})
 }
 
-// RollBackUpgrade accepts the installation of the Kyma that the last upgrade replaced, whether or not that upgrade succeeded. The
-// error is failure.Conflict if the last change of Kyma was no upgrade.
+// RollBackUpgrade accepts the reinstallation of the Kyma that the last upgrade replaced, whether or not that upgrade succeeded.
+// The error is failure.Conflict if the last change of Kyma was not an upgrade.
 func (s *Service) RollBackUpgrade(ctx context.Context, caller Caller, runtimeID string) (operation.Status, error) {
 	return s.once(ctx, caller, requestFor(runtimeID, operation.KindRollBack), func() (operation.Status, error) {
 		former, err := s.formerKyma(ctx, s.Operations.Reader(), runtimeID)
@@ -46,7 +46,7 @@ func (s *Service) RollBackUpgrade(ctx context.Context, caller Caller, runtimeID 
 		case err == nil:
 			err = s.installable(ctx, caller, runtimeID, always(former))
 		case errors.Is(err, errNothingToRollBack):
-			err = nil // the edit returns the same error, unless change finds a more important one
+			err = nil // the edit returns the same error again, unless change finds a more important one
 		}
 
 		if err != nil {
@@ -66,15 +66,15 @@ func (s *Service) RollBackUpgrade(ctx context.Context, caller Caller, runtimeID 
 	})
 }
 
-// replacement returns the Kyma to install in place of the present one.
+// replacement returns the Kyma to install instead of the current one.
 type replacement func(present spec.Kyma) spec.Kyma
 
-// always returns a replacement that ignores the present Kyma.
+// always returns a replacement that ignores the current Kyma.
 func always(kyma spec.Kyma) replacement {
 	return func(spec.Kyma) spec.Kyma { return kyma }
 }
 
-// installable refuses Kyma that no release provides, and a hibernated cluster. It calls the release registry and Gardener and
+// installable rejects Kyma that no release provides, and a hibernated cluster. It calls the release registry and Gardener and
 // must therefore run before the transaction. The runtime that it reads may be outdated: change repeats the edit on the locked
 // row.
 func (s *Service) installable(ctx context.Context, caller Caller, runtimeID string, replacement replacement) error {
@@ -100,7 +100,7 @@ func (s *Service) installable(ctx context.Context, caller Caller, runtimeID stri
 	return s.awake(ctx, runtime)
 }
 
-// reinstall replaces the Kyma in the data of the operation, and stores the replaced Kyma next to it for a roll back.
+// reinstall replaces the Kyma in the data of the operation, and also stores the replaced Kyma for a rollback.
 func reinstall(data *operation.Data, replacement replacement) error {
 	order, err := data.Order()
 	if err != nil {
@@ -122,8 +122,8 @@ func reinstall(data *operation.Data, replacement replacement) error {
 var errNothingToRollBack = errors.New("nothing to roll back")
 
 // formerKyma returns the Kyma that the last upgrade replaced, from the data of that upgrade. A failed upgrade counts, because it
-// may have changed the cluster; a failed roll back does not, so that it can be repeated. After a successful roll back, and
-// after the runtime was provisioned again, the error has the cause errNothingToRollBack.
+// may have changed the cluster; a failed rollback does not, so that it can be repeated. After a successful rollback, and after
+// the runtime has been provisioned again, the error has the cause errNothingToRollBack.
 func (s *Service) formerKyma(ctx context.Context, tx storage.Tx, runtimeID string) (spec.Kyma, error) {
 	past, err := s.Operations.OfInstance(ctx, tx, runtimeID)
 	if err != nil {

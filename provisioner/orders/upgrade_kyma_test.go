@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// kyma returns an order of the version of Kyma.
+// kyma returns an order for this version of Kyma.
 func kyma(version string) *spec.Kyma {
 	return &spec.Kyma{
 		Version: version,
@@ -35,7 +35,7 @@ func orderWithKyma(name, version string) spec.Runtime {
 	return input
 }
 
-// runtimeWithKyma creates a runtime with the version of Kyma and returns its ID.
+// runtimeWithKyma creates a runtime with this version of Kyma and returns its ID.
 func (f *fixture) runtimeWithKyma(name, version string) string {
 	f.Helper()
 
@@ -84,7 +84,7 @@ func (f *fixture) runNewest(status operation.Status, err error, end process.Stat
 	return data
 }
 
-// version returns the version of Kyma in the status of the runtime.
+// version returns the Kyma version in the status of the runtime.
 func (f *fixture) version(runtimeID string) string {
 	f.Helper()
 
@@ -202,7 +202,7 @@ func TestUpgradeAndRollBackOfKyma(t *testing.T) {
 	})
 }
 
-// TestRollBackTarget checks the version that a roll back restores after a series of operations.
+// TestRollBackTarget checks which version a rollback restores after a series of operations.
 func TestRollBackTarget(t *testing.T) {
 	upgrade := func(version string, end process.State) func(f *fixture, runtimeID string) {
 		return func(f *fixture, runtimeID string) {

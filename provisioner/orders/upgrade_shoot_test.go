@@ -96,7 +96,7 @@ func TestUpgradeShoot(t *testing.T) {
 	})
 }
 
-// clusterOf returns the order of the cluster as clients read it in the status of the runtime.
+// clusterOf returns the order for the cluster as clients read it in the status of the runtime.
 func (f *fixture) clusterOf(runtimeID string) *spec.Cluster {
 	f.Helper()
 

@@ -10,8 +10,8 @@ import (
 )
 
 // cleanUp deletes the service instances in the cluster that come from the configured service brokers. Such an instance is a
-// resource outside the cluster, and only the cluster knows it: after the deletion of the cluster nobody would deprovision it.
-// Each attempt waits until a part of the instances is gone; after Timeouts.Cleanup the removal continues without the rest.
+// resource outside the cluster, but only the cluster knows about it: once the cluster is deleted, nobody would deprovision it.
+// Each attempt removes some of the instances; after Timeouts.Cleanup the removal continues even if some are left.
 func (o Options) cleanUp(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	reachable, err := o.reachable(ctx, op)

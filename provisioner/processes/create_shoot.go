@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// createShoot applies the Shoot and the objects that the Shoot refers to. The name of the Shoot comes from the row of the
-// runtime, so a repeated run after a crash applies the same Shoot and creates no second cluster.
+// createShoot applies the Shoot and the objects that it refers to. The name of the Shoot comes from the runtime's row, so a
+// repeated run after a crash applies the same Shoot and creates no second cluster.
 func (o Options) createShoot(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	runtime := op.Data.Runtime
@@ -23,7 +23,7 @@ func (o Options) createShoot(ctx context.Context, op operation.Operation, log lo
 
 	op.WaitingFor = operation.ShootEvent(runtime.ShootName)
 
-	// Save fails if the lease is lost: a replica that was frozen must not create a cluster whose removal has ended meanwhile.
+	// Save fails if the lease is lost: a replica that was frozen must not create a cluster after the cluster's removal has ended.
 	if err := op.Save(ctx); err != nil {
 		return op, 0, failure.Wrap(failure.Transient, err, "the operation could not be stored before the cluster is ordered")
 	}

@@ -19,8 +19,8 @@ func (o Options) deprovision() definition {
 	return definition{Kind: operation.KindDeprovisionNoInstall, Limit: o.Limit, Stages: o.removal()}
 }
 
-// deprovisionWithKyma removes a cluster with Kyma. It first cleans up resources outside the cluster, each within a limit;
-// objects that remain in the cluster are deleted with it.
+// deprovisionWithKyma removes a cluster with Kyma. It first cleans up resources outside the cluster, each kind within a time
+// limit; objects that remain in the cluster are deleted with it.
 func (o Options) deprovisionWithKyma() definition {
 	return definition{Kind: operation.KindDeprovision, Limit: o.Limit, Stages: append([]stage{
 		one("CleanupCluster", "Clean_Up_Cluster", o.cleanUp),
@@ -29,8 +29,8 @@ func (o Options) deprovisionWithKyma() definition {
 	}, o.removal()...)}
 }
 
-// removal returns the stages that both removals share. The deletion is recorded before the last check of the Shoot: from then
-// on an order may use the name again, and verifyGone and package service delete a Shoot that a frozen replica creates late.
+// removal returns the stages that both removals share. The deletion is recorded before the last check of the Shoot: from then on
+// an order may reuse the name, and verifyGone and package service delete a Shoot that a frozen replica creates late.
 func (o Options) removal() []stage {
 	return slices.Concat([]stage{
 		one("DeprovisionCluster", "Delete_Shoot", o.deleteShoot),

@@ -58,7 +58,7 @@ func newRemoval(id string, change func(*gardencorev1beta1.Shoot)) *removalFixtur
 	return f
 }
 
-// Tidy implements Shoots. The fixture has no objects besides the Shoot.
+// Tidy implements Shoots. The fixture has no objects other than the Shoot.
 func (f *removalFixture) Tidy(context.Context, string, *gardencorev1beta1.Shoot) error {
 	return f.call("tidy", succeed)
 }
@@ -73,7 +73,7 @@ func (f *removalFixture) Delete(_ context.Context, _, id string) error {
 	})
 }
 
-// Get implements Shoots. After the deletion it finds the Shoot for the number of reads of the fixture.
+// Get implements Shoots. After the deletion it still finds the Shoot for as many reads as the fixture says.
 func (f *removalFixture) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
 	var found *gardencorev1beta1.Shoot
 

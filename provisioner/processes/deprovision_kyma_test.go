@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// createdCluster sets the status of a Shoot whose cluster is created.
+// createdCluster sets the status of a Shoot whose cluster has been created.
 func createdCluster(s *gardencorev1beta1.Shoot) {
 	s.Status.LastOperation = &gardencorev1beta1.LastOperation{
 		Type: gardencorev1beta1.LastOperationTypeCreate, State: gardencorev1beta1.LastOperationStateSucceeded,
@@ -33,8 +33,8 @@ func TestDeprovisionStagesWithKyma(t *testing.T) {
 	}
 }
 
-// TestNoFaultLeavesAServiceOrACluster injects a fault into each call of a removal in turn: either the call or its answer is lost.
-// After every fault the removal must delete the service instances, Kyma and the cluster.
+// TestNoFaultLeavesAServiceOrACluster injects a fault into each call of a removal in turn: either the call or its response is
+// lost. After every fault the removal must delete the service instances, Kyma and the cluster.
 func TestNoFaultLeavesAServiceOrACluster(t *testing.T) {
 	newFixture := func() *removalFixture {
 		f := newRemoval(runtimeID, createdCluster)
@@ -97,7 +97,7 @@ func TestCleanupSkipsUnreachableClusters(t *testing.T) {
 	}
 }
 
-// TestCleanupIsBounded checks that a removal continues after the limits of the clean-up, if the clean-up does not finish.
+// TestCleanupIsBounded checks that a removal continues once the cleanup has exceeded its limits.
 func TestCleanupIsBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason   string

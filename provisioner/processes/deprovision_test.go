@@ -202,7 +202,7 @@ func runRemovalToEnd(t *testing.T, f *removalFixture, whole process.Process[oper
 	}
 }
 
-// TestNoFaultLeavesACluster injects a fault into each call of a removal in turn: either the call or its answer is lost. After
+// TestNoFaultLeavesACluster injects a fault into each call of a removal in turn: either the call or its response is lost. After
 // every fault the removal must delete its own cluster, and no cluster of another runtime.
 func TestNoFaultLeavesACluster(t *testing.T) {
 	newFixture := func(owner string) *removalFixture {

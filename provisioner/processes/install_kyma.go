@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// installation returns the two stages that install Kyma or replace the installed Kyma. The argument start limits how long
-// the cluster may fail to answer in the first stage; limit bounds the second stage, which does the rest of the work.
+// installation returns the two stages that install Kyma or replace the installed Kyma. start limits how long the cluster may be
+// unresponsive in the first stage; limit bounds the second stage, which does the rest of the work.
 func (o Options) installation(name string, start, limit time.Duration) []stage {
 	return []stage{
 		within(start, one(name, "Start_Installation", o.startInstallation)),
@@ -21,7 +21,7 @@ func (o Options) installation(name string, start, limit time.Duration) []stage {
 	}
 }
 
-// startInstallation does the first unit of work. Its success shows that the cluster answers.
+// startInstallation does the first unit of work. Its success shows that the cluster is responding.
 func (o Options) startInstallation(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	progress, err := o.install(ctx, op)
@@ -50,8 +50,8 @@ func (o Options) waitForInstallation(limit time.Duration) process.RunFunc[operat
 	}
 }
 
-// install does one unit of work, such as the installation of a component, and returns the progress. It plans from the order
-// each time and reads the state from the cluster, so any replica can continue after a crash.
+// install does one unit of work, such as the installation of a component, and returns the progress. Each time it plans from the
+// order and reads the state from the cluster, so any replica can continue after a crash.
 func (o Options) install(ctx context.Context, op operation.Operation) (installation.Progress, error) {
 	order, err := op.Data.Order()
 	if err != nil {

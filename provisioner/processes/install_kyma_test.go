@@ -131,7 +131,7 @@ func TestInstallationStages(t *testing.T) {
 	}
 }
 
-// TestInstallation injects a fault into each call in turn: either the call or its answer is lost. After every fault all
+// TestInstallation injects a fault into each call in turn: either the call or its response is lost. After every fault all
 // components must be installed once.
 func TestInstallation(t *testing.T) {
 	want := []string{"c-first rt-1 a 2.0.0", "c-first rt-1 b 2.0.0", "c-first rt-1 c 2.0.0"}

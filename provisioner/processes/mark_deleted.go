@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// markDeleted records that the cluster is gone, at the time when the attempt started. From then on a new runtime may use the
-// name of the cluster. A repeated run keeps the time of the first one.
+// markDeleted records that the cluster is gone, with the start of the attempt as the time. From then on a new runtime may reuse
+// the name of the cluster. A repeated run keeps the time of the first one.
 func (o Options) markDeleted(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	if err := o.Runtimes.MarkDeleted(ctx, op.Data.Runtime.ID, op.Now()); err != nil {

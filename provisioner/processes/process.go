@@ -1,13 +1,13 @@
-// Package processes defines what the Provisioner does with runtimes: a process for each kind of operation, and a file for each
-// step.
+// Package processes defines what the Provisioner does with runtimes, with a process for each kind of operation and a file for
+// each step.
 //
-// All returns the processes. A step is a method of Options with the signature of process.RunFunc. Any step may run again after a
-// crash or a lost answer, on another replica, so each step is idempotent. A step that creates or changes something outside calls
-// Save before: Save fails if the replica has lost the lease.
+// All returns the processes. A step is a method of Options with the signature of process.RunFunc. Any step may run again, even on
+// another replica, after a crash or a lost response, so each step is idempotent. A step that creates or changes something in
+// another system calls Save first: Save fails if the replica has lost the lease.
 //
 // The names of stages and steps are stored with operations and visible to clients, and must not change. A new step gets a file,
-// and a stage in the process that needs the step. A polling step and each step of a removal have a stage of their own, because
-// the engine repeats a stage as a whole.
+// and a stage in the process that needs the step. Each polling step and each step of a removal has its own stage, because the
+// engine repeats a stage as a whole.
 package processes
 
 import (
@@ -26,8 +26,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// Shoots changes and reads the Shoots in the Gardener project. Its errors are of package failure. Its implementation is
-// gardener.Client, which documents the methods.
+// Shoots changes and reads the Shoots in the Gardener project. Its errors come from package failure. gardener.Client implements
+// it and documents the methods.
 type Shoots interface {
 	shoot.Reader
 
@@ -38,25 +38,25 @@ type Shoots interface {
 	Tidy(ctx context.Context, runtimeID string, present *gardencorev1beta1.Shoot) error
 }
 
-// Clusters changes objects inside the clusters of runtimes. Its errors are of package failure.
+// Clusters changes objects inside the clusters of runtimes. Its errors come from package failure.
 type Clusters interface {
-	// Connect returns a configuration with all rights in the cluster, valid for some minutes. The caller calls disconnect at the
-	// end. After an error, disconnect is nil.
+	// Connect returns a configuration with cluster-admin rights, valid for a few minutes. The caller calls disconnect at the end.
+	// After an error, disconnect is nil.
 	Connect(ctx context.Context, shootName string) (cluster *rest.Config, disconnect func(), err error)
-	// SetAdministrators gives all rights in the cluster to exactly these users. Users of an earlier call lose their rights.
+	// SetAdministrators makes exactly these users cluster-admins. Users of an earlier call lose the role.
 	SetAdministrators(ctx context.Context, shootName string, users []string) error
-	// RemoveServices deletes the service instances of the brokers whose address has the prefix, each one after its bindings. It
-	// returns a description of the remaining instances for users, or "" if all are gone.
+	// RemoveServices deletes the service instances of the brokers whose address starts with the prefix, each one after its
+	// bindings. It returns a description of the remaining instances for users, or "" if all are gone.
 	RemoveServices(ctx context.Context, shootName, prefix string) (left string, err error)
 	// ReleaseBrokers removes the finalizers of the service brokers in the cluster.
 	ReleaseBrokers(ctx context.Context, shootName string) error
 }
 
-// Runtimes records the results of operations in the rows of runtimes. Its implementation is runtimes.Store.
+// Runtimes records the results of operations in the rows of runtimes. runtimes.Store implements it.
 type Runtimes interface {
-	// Configured stores the order of the runtime, unless an operation with a higher position has stored one before.
+	// Configured stores the order for the runtime, unless an operation with a higher position has already stored one.
 	Configured(ctx context.Context, id string, configuration json.RawMessage, position int64) error
-	// MarkDeleted stores the time of the deletion, unless the row has one.
+	// MarkDeleted stores the time of the deletion, unless the row already has one.
 	MarkDeleted(ctx context.Context, id string, at time.Time) error
 }
 
@@ -67,9 +67,10 @@ type Options struct {
 	Runtimes  Runtimes
 	Releases  installation.Releases
 	Installer installation.Installer
-	// Build returns the Shoot of a runtime and the objects that the Shoot refers to. It makes no call.
+	// Build returns the Shoot of a runtime and the objects that the Shoot refers to. It calls no other system.
 	Build func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error)
-	// ServiceBrokers is the prefix of the addresses of service brokers. Their instances are deleted before a cluster with Kyma.
+	// ServiceBrokers is the prefix of the service brokers' addresses. Their instances are deleted before a cluster with Kyma is
+	// deleted.
 	ServiceBrokers string
 
 	// Poll is the interval at which a waiting step reads its Shoot if the watch reports no change.
@@ -80,24 +81,25 @@ type Options struct {
 	Limit    time.Duration
 	Timeouts Timeouts
 
-	// The stages of other packages, all empty without Director. Named run once a cluster has its domain, Connected after the
+	// The stages of other packages, all empty without Director. Named runs once a cluster has its domain, Connected after the
 	// installation of Kyma, and Gone after the deletion of a cluster.
 	Named, Connected, Gone []stage
 	// Reconnect are the options of the process that connects the runtime agent again.
 	Reconnect agent.Options
 }
 
-// Timeouts limit single waits. An operation fails when a wait exceeds its limit, except that a removal continues after Cleanup.
+// Timeouts limit individual waits. An operation fails when a wait exceeds its limit, except that a removal continues after
+// Cleanup.
 type Timeouts struct {
-	// Domain, Creation, Upgrade, Hibernation and Deletion limit the work of Gardener, and Refresh the time until Gardener starts
-	// to work on a change.
+	// Domain, Creation, Upgrade, Hibernation and Deletion limit Gardener's work. Refresh limits the time until Gardener starts to
+	// work on a change.
 	Domain, Creation, Refresh, Upgrade, Hibernation, Deletion time.Duration
-	// Bindings limits how long the API server of a new cluster may fail to accept the administrators.
+	// Bindings limits how long the API server of a new cluster may take to accept the administrators.
 	Bindings time.Duration
-	// InstallationStart and KymaUpgradeStart limit how long a cluster may fail to accept the first unit of work, Installation and
-	// KymaUpgrade the rest of the work.
+	// InstallationStart and KymaUpgradeStart limit how long a cluster may take to accept the first unit of work. Installation and
+	// KymaUpgrade limit the rest of the work.
 	InstallationStart, Installation, KymaUpgradeStart, KymaUpgrade time.Duration
-	// Cleanup limits the deletion of service instances before the deletion of a cluster.
+	// Cleanup limits the deletion of service instances before a cluster is deleted.
 	Cleanup time.Duration
 }
 
@@ -106,7 +108,7 @@ type (
 	definition = process.Process[operation.Data]
 )
 
-// All returns the processes of all kinds of operations, in no particular order.
+// All returns the processes for all kinds of operations, in no particular order.
 func (o Options) All() []definition {
 	return []definition{
 		o.provision(), o.provisionWithKyma(),
@@ -121,7 +123,7 @@ func one(name, step string, run process.RunFunc[operation.Data]) stage {
 	return stage{Name: name, Retry: process.DefaultRetry(), Steps: process.Steps(process.StepFunc(step, run))}
 }
 
-// within returns the stage with a limit for how long the engine retries transient errors of its steps.
+// within returns the stage with a limit on how long the engine retries transient errors of its steps.
 func within(window time.Duration, stage stage) stage {
 	stage.Retry.Window = window
 

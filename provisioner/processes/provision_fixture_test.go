@@ -114,7 +114,7 @@ func (g *creationFixture) options() Options {
 	}
 }
 
-// with adds the Shoot of the runtime after the change.
+// with adds the runtime's Shoot with the given change.
 func (g *creationFixture) with(change func(shoot *gardencorev1beta1.Shoot)) *creationFixture {
 	existing, _ := buildShoot(creationData().Runtime, "")
 	if change != nil {

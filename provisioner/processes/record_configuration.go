@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// recordConfiguration copies the changed order to the row of the runtime, which the API shows to clients. The position of the
-// operation is the fence: the late write of a frozen replica cannot replace the order of a later operation.
+// recordConfiguration copies the changed order to the runtime's row, which the API shows to clients. The operation's position is
+// the fence: a frozen replica that writes late cannot replace the order of a later operation.
 func (o Options) recordConfiguration(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	runtime := op.Data.Runtime

@@ -9,8 +9,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// releaseBrokers removes the finalizers of the service brokers in the cluster. Their controller is a component of Kyma, and the
-// next step uninstalls it: without a controller the finalizers would stay, and the deletion of the cluster would wait for them.
+// releaseBrokers removes the finalizers of the service brokers in the cluster. Their controller is a component of Kyma, which the
+// next step uninstalls. Without the controller, nobody would remove the finalizers, and they would block the deletion of the
+// cluster.
 func (o Options) releaseBrokers(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	reachable, err := o.reachable(ctx, op)

@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// administrators returns the stage that grants the administrators their rights. The stage is skipped for a hibernated cluster,
-// whose API server does not run; the process of the wake-up has the stage too.
+// administrators returns the stage that makes the administrators cluster-admins. It is skipped for a hibernated cluster, whose
+// API server is not running; the wake-up process has the stage too.
 func (o Options) administrators() stage {
 	stage := within(o.Timeouts.Bindings, one("CreatingBindingsForOperators", "Set_Administrators", o.setAdministrators))
 	stage.Steps[0].When = func(op operation.Operation) bool { return !op.Data.Asleep }
@@ -18,8 +18,7 @@ func (o Options) administrators() stage {
 	return stage
 }
 
-// setAdministrators grants all rights in the cluster to the administrators of the order, and revokes the rights of
-// administrators of earlier orders.
+// setAdministrators makes the order's administrators cluster-admins, and revokes the role from administrators of earlier orders.
 func (o Options) setAdministrators(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	order, err := op.Data.Order()

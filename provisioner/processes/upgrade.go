@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// upgrade applies the order of the operation to the Shoot. It records the order last, so a failed upgrade leaves the runtime
-// with its earlier order, and the next upgrade starts from the earlier order.
+// upgrade applies the operation's order to the Shoot. It records the order last: after a failed upgrade the runtime keeps its
+// earlier order, from which the next upgrade starts.
 func (o Options) upgrade() definition {
 	recording := one("RecordingConfiguration", "Record_Configuration", o.recordConfiguration)
 	recording.Steps = append(recording.Steps, process.Steps(process.StepFunc("Tidy", o.tidy))...)
@@ -41,8 +41,8 @@ func (o Options) hibernate() definition {
 	}
 }
 
-// wakeUp makes Gardener start a hibernated cluster again. It also sets the administrators, because an upgrade during the
-// hibernation may have replaced them.
+// wakeUp makes Gardener start a hibernated cluster again. It also sets the administrators, because an upgrade may have replaced
+// them during the hibernation.
 func (o Options) wakeUp() definition {
 	return definition{
 		Kind:  operation.KindWakeUp,
@@ -58,8 +58,8 @@ func (o Options) wakeUp() definition {
 	}
 }
 
-// upgradeKyma replaces the Kyma of a cluster by the Kyma in the data of the operation. Upgrades and roll backs differ only in
-// their kind and in the order that package orders has put into the data.
+// upgradeKyma replaces the Kyma on a cluster with the Kyma in the operation's data. Upgrades and rollbacks differ only in their
+// kind and in the order that package orders has put into the data.
 func (o Options) upgradeKyma(kind string) definition {
 	return definition{
 		Kind:  kind,
@@ -70,8 +70,8 @@ func (o Options) upgradeKyma(kind string) definition {
 }
 
 // change returns three stages: the stage ordering writes the Shoot, the second stage waits until Gardener works on the change,
-// and the stage waiting waits for the result with the step and the limit. See waitForShoot for lacks. An operation that failed
-// in one of the waits is retried from the write, because Gardener may have given up on the earlier change.
+// and the stage waiting waits for the result with the step and the limit. See waitForShoot for lacks. If an operation fails in
+// one of the waits, its retry starts with the write, because Gardener may have given up on the earlier change.
 func (o Options) change(ordering string, asleep *bool, waiting, step string, limit time.Duration,
 	lacks func(*gardencorev1beta1.Shoot) string,
 ) []stage {

@@ -64,7 +64,7 @@ func TestGardenerIsAskedToRetryAfterAPause(t *testing.T) {
 	}
 }
 
-// TestOverdueWaitReportsTheCodes: after the limit the reason is the error codes of Gardener, because they explain more than a
+// TestOverdueWaitReportsTheCodes: after the limit the reason consists of Gardener's error codes, because they explain more than a
 // timeout.
 func TestOverdueWaitReportsTheCodes(t *testing.T) {
 	type cause struct{ Reason, Component string }

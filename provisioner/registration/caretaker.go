@@ -21,7 +21,7 @@ const (
 	// unsettledFor is how long a client may repeat an order before its unused registrations are removed.
 	unsettledFor = time.Hour
 	// holdFor is how long new attempts of an order are blocked while registrations of earlier attempts are removed. It exceeds
-	// settleTimeout, so that a replica finishes or gives up before an attempt can register again.
+	// settleTimeout, so that the replica that removes them finishes or gives up before an attempt can register again.
 	holdFor       = 2 * time.Minute
 	settleTimeout = time.Minute
 	// failureBatch is the maximum number of failed provisionings that one run reports.
@@ -55,14 +55,14 @@ func (c Caretaker) Run(ctx context.Context) error {
 	}
 }
 
-// Care reports the failures and removes the registrations that are due. It joins the errors of both parts: a failure of one does
-// not stop the other.
+// Care reports the failures and removes the registrations that are due. It does both even if one of them fails, and joins their
+// errors.
 func (c Caretaker) Care(ctx context.Context) error {
 	return errors.Join(c.reportFailures(ctx), c.settle(ctx))
 }
 
-// reportFailures sets the condition Failed for runtimes whose provisioning has failed. A row is done once Director accepts the
-// report, or rejects it for good.
+// reportFailures sets the condition Failed for runtimes whose provisioning has failed. A row is done once Director has accepted
+// the report or rejected it permanently.
 func (c Caretaker) reportFailures(ctx context.Context) error {
 	failed, err := c.Rows.UnreportedFailures(ctx, failureBatch)
 	if err != nil {
@@ -113,8 +113,8 @@ func (c Caretaker) settle(ctx context.Context) error {
 	}
 }
 
-// settleOne unregisters all runtimes with the label of the order, except for those in the database, and closes the row. An
-// unknown tenant has no runtimes in Director.
+// settleOne unregisters all runtimes with the order's label, except those in the database, and closes the row. An unknown tenant
+// has no runtimes in Director.
 func (c Caretaker) settleOne(ctx context.Context, registration runtimes.Registration) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()

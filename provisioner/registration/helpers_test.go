@@ -107,7 +107,7 @@ func (f *fixture) Get(context.Context, string) (*gardencorev1beta1.Shoot, error)
 	return nil, errors.New("no cluster")
 }
 
-// credentials is the address of the token endpoint. It provides the credentials that the fake Director accepts.
+// credentials is the address of the token endpoint. It provides credentials that the fake Director accepts.
 type credentials string
 
 func (c credentials) Read(context.Context) (director.ClientCredentials, error) {

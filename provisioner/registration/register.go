@@ -25,7 +25,7 @@ const LabelOrder = "environment_broker_order"
 // forgetTimeout bounds Forget, during which the client waits for the rejection of its order.
 const forgetTimeout = 10 * time.Second
 
-// Director is the part of director.Client that this package needs; its documentation applies. Errors are of package failure.
+// Director is the part of director.Client that this package needs; its documentation applies. Errors come from package failure.
 type Director interface {
 	Register(ctx context.Context, tenant string, runtime director.Runtime) (string, error)
 	Find(ctx context.Context, tenant, label, value string) ([]director.Runtime, error)
@@ -33,12 +33,12 @@ type Director interface {
 	Unregister(ctx context.Context, tenant, id string) error
 }
 
-// Registrar registers the runtimes of new orders. It is safe for concurrent use, also for attempts of the same order. All fields
+// Registrar registers the runtimes of new orders. It is safe for concurrent use, even by attempts at the same order. All fields
 // are required.
 type Registrar struct {
 	Director Director
 	Rows     *runtimes.Store
-	// Project is the name of the Gardener project. It separates the labels of several Provisioners that share a Director.
+	// Project is the name of the Gardener project. It keeps the labels of several Provisioners that share a Director apart.
 	Project string
 	Clock   clock.Clock
 	Log     logrus.FieldLogger
@@ -47,7 +47,7 @@ type Registrar struct {
 // Order is an order for a runtime, as far as Director needs it.
 type Order struct {
 	Tenant string
-	// Key is the idempotency key of the client. Without a key, ShootName identifies the order.
+	// Key is the client's idempotency key. Without a key, ShootName identifies the order.
 	Key       string
 	ShootName string
 
@@ -100,7 +100,7 @@ func (r *Registrar) Register(ctx context.Context, order Order) (Registered, erro
 
 // earlier returns the ID from an earlier attempt of the order, or "". Concurrent attempts may have registered several runtimes:
 // all attempts use the lowest ID, and the Caretaker removes the others. It also removes deleted runtimes that Director still
-// lists: their rows remain in the database, so their IDs cannot be used again.
+// lists. Their rows remain in the database, so their IDs cannot be reused.
 func (r *Registrar) earlier(ctx context.Context, registered Registered) (string, error) {
 	found, err := r.Director.Find(ctx, registered.Tenant, LabelOrder, registered.Label)
 	if err != nil {
@@ -157,7 +157,7 @@ func (r *Registrar) Forget(ctx context.Context, registered Registered) {
 	}
 }
 
-// label returns the value of LabelOrder for all attempts of an order. It is a hash because Director's filters do not accept all
+// label returns the value of LabelOrder for all attempts at an order. It is a hash because Director's filters do not accept all
 // characters that occur in keys.
 func (r *Registrar) label(order Order) string {
 	kind, value := "name", order.ShootName

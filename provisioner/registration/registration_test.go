@@ -56,7 +56,7 @@ func TestRefusedOrdersRegisterNothing(t *testing.T) {
 	})
 }
 
-// TestRetryAfterFaultMakesNoSecondRuntime injects faults into each call to Director. Then it repeats the order, as clients do.
+// TestRetryAfterFaultMakesNoSecondRuntime injects faults into each call to Director, and then repeats the order, as clients do.
 func TestRetryAfterFaultMakesNoSecondRuntime(t *testing.T) {
 	each(t, func(f *fixture) {
 		for name, key := range map[string]string{"c-keyed": "key", "c-named": ""} {
@@ -207,7 +207,7 @@ func TestCaretakerRemovesLeftovers(t *testing.T) {
 	})
 }
 
-// TestAttemptDuringTheRemovalIsRefused interrupts the removal of registrations by an outage of Director. Attempts of the order
+// TestAttemptDuringTheRemovalIsRefused interrupts the removal of registrations by an outage of Director. Attempts at the order
 // must wait until the removal is complete.
 func TestAttemptDuringTheRemovalIsRefused(t *testing.T) {
 	each(t, func(f *fixture) {
@@ -263,7 +263,7 @@ func TestFailuresAreReportedUntilDirectorAccepts(t *testing.T) {
 			f.Errorf("the failure was reported already, but Director is called: %v", again)
 		}
 
-		// The next order fails too. Meanwhile an operator has unregistered its runtime.
+		// The next order fails too. In the meantime an operator has unregistered its runtime.
 		id, err := f.provision(tenant, "key-2", "c-first")
 		if err != nil || !slices.Equal(f.registered(), []string{id}) {
 			f.Fatalf("ordered again: %s, %v; registered are %v", id, err, f.registered())

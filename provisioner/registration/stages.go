@@ -12,19 +12,18 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
-// The keys of the labels that name the cluster of a runtime in Director, as Kyma Provisioner sets them.
+// The keys of the labels that name the cluster of a runtime in Director, as set by Kyma Provisioner.
 const (
 	LabelClusterName   = "gardenerClusterName"
 	labelClusterDomain = "gardenerClusterDomain"
 )
 
-// Described is the stage that reports the name and domain of the cluster. It runs after Gardener has created the Shoot, which
-// decides the domain.
+// Described is the stage that reports the name and domain of the cluster. It runs once Gardener has assigned the domain.
 func Described(d Director, shoots shoot.Reader) process.Stage[operation.Data] {
 	return stage("DescribingRuntime", describe{d, shoots})
 }
 
-// Connected is the stage that sets the condition Connected in Director. It follows the connection of the runtime agent.
+// Connected is the stage that sets the condition Connected in Director. It runs after the runtime agent has connected.
 func Connected(d Director) process.Stage[operation.Data] {
 	return stage("TellingConnection", reportConnected{d})
 }
@@ -37,8 +36,8 @@ func Forgotten(d Director) process.Stage[operation.Data] {
 	}
 }
 
-// stage returns a stage with one step that skips unregistered runtimes, which were ordered while the Provisioner ran without
-// Director. The names of stages and steps are stored with operations, so they never change.
+// stage returns a stage with one step. It skips unregistered runtimes, which were ordered while Director was disabled. The names
+// of stages and steps are stored with operations, so they never change.
 func stage(name string, step process.Step[operation.Data]) process.Stage[operation.Data] {
 	return process.Stage[operation.Data]{
 		Name: name, Retry: process.DefaultRetry(),

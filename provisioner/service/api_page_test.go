@@ -20,15 +20,15 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/service"
 )
 
-// example is a request on the page of the API with its expected answer.
+// example is a request on the API page with its expected response.
 type example struct {
 	query     string
 	variables string
 	answer    string
 }
 
-// TestPageOfTheAPI sends the examples of the API's page in order and compares the answers with those on the page. The IDs on
-// the page stand for the IDs of this run. A text on the page that ends with … matches any text with the same start.
+// TestPageOfTheAPI sends the examples on the API page in order and compares the responses with those on the page. The IDs on the
+// page stand for the IDs of this run. A text on the page that ends with … matches any text that starts the same way.
 func TestPageOfTheAPI(t *testing.T) {
 	f := start(t, 100*time.Millisecond, func(config *service.Config) {
 		config.Kyma.ReleasesPath = filepath.Join("..", "..", "resources", "releases")
@@ -147,7 +147,7 @@ func (r pageReader) ask(query, variables string) any {
 	return answer
 }
 
-// started returns the IDs of the operations in the answer of a mutation.
+// started returns the IDs of the operations in the response to a mutation.
 func (pageReader) started(answer any) []string {
 	body, _ := answer.(map[string]any)
 	data, _ := body["data"].(map[string]any)
@@ -168,7 +168,7 @@ func (pageReader) started(answer any) []string {
 	return ids
 }
 
-// compare returns the first difference between the answer and the page, or "" for none. It records the IDs of this run.
+// compare returns the first difference between the response and the page, or "". It records the IDs of this run.
 func (r pageReader) compare(at string, want, got any) string {
 	switch want := want.(type) {
 	case map[string]any:

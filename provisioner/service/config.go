@@ -13,8 +13,8 @@ import (
 )
 
 // Config is the configuration of the Provisioner. The variables of Kyma Provisioner keep their names and defaults, so that an
-// installation can move to this Provisioner with the same settings. An operation fails when one of its waits exceeds
-// the limit, unless the help of the limit says otherwise.
+// installation can move to this Provisioner with the same settings. An operation fails when one of its waits exceeds its limit,
+// unless the help text of the limit says otherwise.
 type Config struct {
 	replica.Config `envPrefix:""`
 
@@ -77,8 +77,8 @@ type HibernationTimeout struct {
 	WaitingForClusterHibernation time.Duration `env:"WAITING_FOR_CLUSTER_HIBERNATION" help:"longest wait until a cluster is hibernated or awake"`
 }
 
-// Gardener configures the Gardener project of the clusters. A watch reports changes of Shoots at once; PollInterval bounds the
-// delay of a change that the watch misses.
+// Gardener configures the Gardener project of the clusters. A watch reports changes to Shoots at once; PollInterval bounds how
+// late a change that the watch misses is noticed.
 type Gardener struct {
 	Project                string        `env:"PROJECT"                           help:"name of the Gardener project that the kubeconfig's account belongs to"`
 	KubeconfigPath         string        `env:"KUBECONFIG_PATH"                   help:"path of the kubeconfig for Gardener; reloaded when the file changes"`
@@ -89,8 +89,8 @@ type Gardener struct {
 	Shoots                 Shoots        `envPrefix:""`
 }
 
-// DefaultConfig returns the default of each variable, as listed in docs/operator/configuration.md. A replica needs more than the
-// defaults: at least the key of its database, which has none.
+// DefaultConfig returns the default of each variable, as listed in docs/operator/configuration.md. A replica needs more than
+// that: at least the database key, which has no default.
 func DefaultConfig() Config {
 	shared := replica.DefaultConfig("provisioner", storage.DriverPostgres)
 	shared.Address, shared.StatusAddress = "127.0.0.1:3000", "127.0.0.1:3001"
@@ -126,7 +126,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// check returns one error with all settings that are invalid or exclude each other. It calls nothing and reads no file.
+// check returns one error that lists all settings that are invalid or exclude each other. It calls no system and reads no file.
 func (c Config) check() error {
 	wrong := []error{c.Check(), c.Gardener.Shoots.check(), c.checkWaits()}
 
@@ -151,8 +151,8 @@ func (c Config) check() error {
 	return errors.Join(wrong...)
 }
 
-// checkWaits refuses limits that are not positive. A step with such a limit would fail in the middle of an operation, long after
-// the start. The variables come from the tags, so checkWaits needs no change for a new limit.
+// checkWaits rejects limits that are not positive. With such a limit, a step would fail in the middle of an operation, long after
+// startup. The names of the variables come from the tags, so checkWaits needs no change for a new limit.
 func (c Config) checkWaits() error {
 	var wrong []error
 

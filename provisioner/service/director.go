@@ -15,8 +15,8 @@ import (
 )
 
 // connectDirector adds Director to the parts, if Director is enabled. It makes no call, so the Provisioner can start during an
-// outage of Director; it reads and checks only the file with the credentials. The calls to Director and to its token endpoint
-// have a circuit breaker each.
+// outage of Director; it reads and checks only the file with the credentials. The calls to Director and those to its token
+// endpoint have separate circuit breakers.
 func (a *assembly) connectDirector(ctx context.Context) error {
 	config := a.config
 	if !config.Director.Enabled {
@@ -67,8 +67,8 @@ func (a *assembly) connectDirector(ctx context.Context) error {
 	return nil
 }
 
-// directorTransport returns the transport to Director and its token endpoint. When the file with the authorities changes, the
-// transport trusts the new ones without a restart.
+// directorTransport returns the transport to Director and its token endpoint. When the file with the certificate authorities
+// changes, the transport trusts the new ones without a restart.
 func (c Config) directorTransport(files *reload.Watcher) (*reload.Transport, error) {
 	trust := reload.ClientTLS{CAFile: c.Director.CAFile}
 	if c.OAuth.SkipDirectorCertVerification {
@@ -83,11 +83,11 @@ func (c Config) directorTransport(files *reload.Watcher) (*reload.Transport, err
 	return transport, nil
 }
 
-// directorCredentials returns the credentials of the file or, without a file, of the Secret. Both are read again for each
-// token, so that credentials can be rotated without a restart.
+// directorCredentials returns the credentials from the file or, if none is configured, from the Secret. They are read again for
+// each token, so that they can be rotated without a restart.
 func (c Config) directorCredentials(ctx context.Context) (director.Credentials, error) {
 	if file := director.File(c.Director.OAuthPath); file != "" {
-		if _, err := file.Read(ctx); err != nil { // a missing file fails the start
+		if _, err := file.Read(ctx); err != nil { // a missing file must prevent the start
 			return nil, fmt.Errorf("APP_DIRECTOR_OAUTH_PATH: %w", err)
 		}
 

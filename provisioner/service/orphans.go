@@ -18,26 +18,27 @@ import (
 const (
 	// orphanCheck is the interval between two checks for orphans.
 	orphanCheck = 10 * time.Minute
-	// orphanBatch is the maximum number of runtimes in one query, far below the limits of both databases for parameters.
+	// orphanBatch is the maximum number of runtimes in one query, far below both databases' limits on parameters.
 	orphanBatch = 500
 )
 
-// Orphans are Shoots and their objects in Gardener whose runtime is recorded as deleted. They exist only if a request to create a
-// Shoot took effect after the removal of its runtime: a replica froze before it sent the request, or the API server committed a
-// request whose response was lost. Without their removal such a cluster would cost money until somebody finds it.
+// Orphans are Shoots and their objects in Gardener whose runtime is recorded as deleted. They appear only if a request to create
+// a Shoot takes effect after its runtime was removed: a replica froze before sending the request, or the API server committed a
+// request whose response was lost. If they were not removed, such a cluster would cost money until somebody found it.
 type Orphans struct {
 	Runtimes *runtimes.Store
 	Shoots   *gardener.Client
 	Log      logrus.FieldLogger
 }
 
-// Part returns the background job that removes orphans, at the start of a replica and then every ten minutes. All replicas run
-// the job: a repeated deletion has no effect.
+// Part returns the background job that removes orphans when a replica starts and then every ten minutes. All replicas run the
+// job, because a repeated deletion has no effect.
 func (o Orphans) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "orphan remover", Every: orphanCheck, Work: o.remove, Clock: clock.RealClock{}, Log: o.Log}.Part()
 }
 
-// remove removes all orphans once. It continues if Gardener refuses to remove one of them, and returns all errors.
+// remove removes all orphans once. If Gardener refuses to remove one of them, it continues with the others, and returns all
+// errors.
 func (o Orphans) remove(ctx context.Context) error {
 	return errors.Join(o.removeShoots(ctx), o.tidy(ctx))
 }
@@ -52,7 +53,7 @@ func (o Orphans) tidy(ctx context.Context) error {
 	return o.eachDeleted(ctx, ids, func(id string) error { return o.Shoots.Tidy(ctx, id, nil) })
 }
 
-// removeShoots deletes Shoots whose runtime is deleted. It logs each one as an error, because operators should learn why a
+// removeShoots deletes Shoots whose runtime is deleted. It logs each one as an error, because operators should find out why a
 // request took effect so late.
 func (o Orphans) removeShoots(ctx context.Context) error {
 	owned, err := o.Shoots.Owned(ctx)
@@ -74,7 +75,7 @@ func (o Orphans) removeShoots(ctx context.Context) error {
 	})
 }
 
-// eachDeleted calls remove for each of the runtimes that is recorded as deleted, and returns all errors.
+// eachDeleted calls remove for each of the runtimes that are recorded as deleted, and returns all errors.
 func (o Orphans) eachDeleted(ctx context.Context, ids []string, remove func(id string) error) error {
 	var failed []error
 

@@ -17,8 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// Parts are the systems and stores that the processes call. All calls of a process go through them, so that the crash matrix can
-// make any call fail.
+// Parts are the systems and stores that the processes call. All of a process's calls go through them, so that the crash matrix
+// can make any call fail.
 type Parts struct {
 	// Shoots are the clusters in the Gardener project.
 	Shoots *gardener.Client
@@ -33,14 +33,14 @@ type Parts struct {
 	// Releases plans installations of Kyma, and Installer carries them out.
 	Releases  installation.Releases
 	Installer installation.Installer
-	// Files are the settings of Shoots from files, read at the start of the replica.
+	// Files are the Shoot settings that the replica has read from files at startup.
 	Files ShootFiles
 	// Director registers runtimes. It is nil if Director is disabled.
 	Director registration.Director
 }
 
-// statuses returns the reader of agents' connection status, or nil without Director. It must not return a nil pointer in the
-// interface: package orders compares it with nil.
+// statuses returns the reader of the agents' connection status, or nil without Director. It must not return a nil pointer in the
+// interface, because package orders compares it with nil.
 func (p Parts) statuses() orders.Agents {
 	if p.Tokens == nil {
 		return nil
@@ -52,8 +52,8 @@ func (p Parts) statuses() orders.Agents {
 // workPoll is the pause between two units of work inside a cluster, such as the installation of a component.
 const workPoll = 5 * time.Second
 
-// Processes returns the processes of all kinds of operations. It calls none of the parts, so the zero value is enough to list the
-// names of stages and steps; the crash matrix passes parts that inject faults.
+// Processes returns the processes for all kinds of operations. It calls none of the parts, so the zero value is enough to list
+// the names of stages and steps; the crash matrix passes parts that inject faults.
 func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 	provisioning, limit := config.ProvisioningTimeout, config.Engine.OperationTimeout
 
@@ -110,8 +110,8 @@ func (p Parts) withDirector(stages ...process.Stage[operation.Data]) []process.S
 // namespace returns the namespace of a Gardener project in the garden. The prefix is Gardener's convention.
 func namespace(project string) string { return "garden-" + project }
 
-// shootBuilder returns a function that builds the Shoot of a runtime and the objects that the Shoot refers to. The settings are
-// those of the start of the replica: replicas with different settings build different Shoots.
+// shootBuilder returns a function that builds the Shoot of a runtime and the objects that the Shoot refers to. It uses the
+// settings that the replica has read at startup, so replicas with different settings build different Shoots.
 func shootBuilder(config Config, files ShootFiles) func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error) {
 	options := config.Gardener.Shoots.options(config.Gardener.Project, files)
 

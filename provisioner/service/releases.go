@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// Kyma configures where the releases of Kyma are: in a folder or in an OCI repository. Without either, the Provisioner refuses
+// Kyma configures where the releases of Kyma are: in a folder or in an OCI repository. Without either, the Provisioner rejects
 // orders with kymaConfig.
 type Kyma struct {
 	ReleasesPath       string        `env:"RELEASES_PATH"       help:"folder with the releases of Kyma; without a folder and a repository, orders with kymaConfig are rejected"`
@@ -90,7 +90,7 @@ func releasesOf(found *releases.Catalog) kymaReleases {
 	return kymaReleases{known: found, installer: applier.New(applier.Options{Manifests: found, Now: time.Now})}
 }
 
-// noReleases refuses every order of Kyma, for a Provisioner without releases. Such a Provisioner can still uninstall Kyma from
+// noReleases rejects every order for Kyma, for a Provisioner without releases. Such a Provisioner can still uninstall Kyma from
 // the runtimes that have it, because the applier reads the installed objects from the cluster.
 type noReleases struct{}
 

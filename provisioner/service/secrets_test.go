@@ -37,7 +37,7 @@ func (l *logBuffer) bytes() []byte {
 	return bytes.Clone(l.text.Bytes())
 }
 
-// withSecrets returns an order with an administrator and with a password for a component of Kyma.
+// withSecrets returns an order with an administrator and with a password for a Kyma component.
 func withSecrets(name string) *wire.ProvisionRuntimeInput {
 	ordered, secret := order(name), true
 	ordered.ClusterConfig.Administrators = []string{"jane@example.com"}
@@ -51,8 +51,8 @@ func withSecrets(name string) *wire.ProvisionRuntimeInput {
 	return ordered
 }
 
-// TestSecretsAreNeverStoredInClear creates and changes a runtime with every kind of secret and reads its kubeconfig. Then it
-// searches for the secrets in the files of the database and in the log.
+// TestSecretsAreNeverStoredInClear creates and changes a runtime with every kind of secret and reads its kubeconfig. It then
+// searches the database files and the log for the secrets.
 func TestSecretsAreNeverStoredInClear(t *testing.T) {
 	log := &logBuffer{}
 
@@ -95,7 +95,7 @@ func TestSecretsAreNeverStoredInClear(t *testing.T) {
 
 	places := map[string][]byte{"log": log.bytes()}
 
-	files, err := filepath.Glob(f.config.Database.Path + "*") // with the write-ahead log of SQLite
+	files, err := filepath.Glob(f.config.Database.Path + "*") // includes SQLite's write-ahead log
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}

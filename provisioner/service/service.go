@@ -66,7 +66,7 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 	return &Service{base}, nil
 }
 
-// largestAnswer is the limit of an answer of Gardener in bytes. A list of ten thousand Shoots is smaller.
+// largestAnswer is the maximum size of a response from Gardener, in bytes. A list of ten thousand Shoots is smaller.
 const largestAnswer = 512 << 20
 
 // assembly holds the parts of a service while New builds it. Once the service runs, the assembly does not change.
@@ -83,12 +83,12 @@ type assembly struct {
 	registrar orders.Registrar
 	engine    *process.Engine[operation.Data]
 	notifier  *storage.Notifier
-	// background are the jobs of the service besides the API, in the order of their start.
+	// background are the jobs of the service in addition to the API, in the order in which they start.
 	background []lifecycle.Part
 }
 
-// build connects the parts and binds the addresses. A new background job is added here. Jobs stop in reverse order, so the engine
-// is the last one: it stops first, while the jobs that its steps depend on still run.
+// build connects the parts and binds the addresses. New background jobs are added here. Jobs stop in reverse order, so the engine
+// comes last in the list: it stops first, while the jobs that its steps depend on are still running.
 func (a *assembly) build(ctx context.Context, garden client.WithWatch) error {
 	if err := a.openStores(ctx); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (a *assembly) openStores(ctx context.Context) error {
 	return nil
 }
 
-// connectGardener builds the clients of the garden or, if it is nil, of the configured Gardener.
+// connectGardener builds the clients for the garden or, if it is nil, for the configured Gardener.
 func (a *assembly) connectGardener(garden client.WithWatch) error {
 	config := a.config.Gardener
 	system := upstream.New(upstream.Options{
@@ -188,8 +188,8 @@ func (a *assembly) connectGardener(garden client.WithWatch) error {
 	return nil
 }
 
-// guard registers the metrics of an upstream system, and adds the background job that probes the system during an outage and
-// makes the waiting operations due afterwards.
+// guard registers the metrics of an upstream system, and adds a background job that probes the system during an outage and
+// afterwards makes the waiting operations due.
 func (a *assembly) guard(title string, system *upstream.System, probe func(context.Context) error) {
 	a.Metrics().MustRegister(system)
 	a.background = append(a.background, lifecycle.Part{Name: "recovery of " + title, Run: upstream.Recovery{
@@ -197,15 +197,15 @@ func (a *assembly) guard(title string, system *upstream.System, probe func(conte
 	}.Run})
 }
 
-// wake makes the engines of all replicas look for due operations: this one at once, the others through the database. It is called
-// after a commit, from any goroutine. A lost notification delays an operation until the next poll.
+// wake makes the engines of all replicas look for due operations: this replica's at once, the others through the database. It is
+// called after a commit, from any goroutine. A lost notification delays an operation until the next poll.
 func (a *assembly) wake() {
 	a.engine.Wake()
 	a.notifier.Notify()
 }
 
 // startEngine builds the engine with all processes. Without EnqueueInProgressOperations the engine ignores operations that were
-// accepted before the start of the replica.
+// accepted before the replica started.
 func (a *assembly) startEngine() error {
 	limits := a.config.Engine.Process()
 	limits.Observer, limits.Tracer = enginetelemetry.New(a.Metrics()), enginetelemetry.NewTracer(a.Tracing)
@@ -227,8 +227,9 @@ func (a *assembly) startEngine() error {
 	return nil
 }
 
-// handler returns the GraphQL API behind authentication. Refused requests are in the audit log: the API records refused
-// mutations, the recorder clients without credentials or rights. Queries are not audited, because they change nothing.
+// handler returns the GraphQL API behind authentication. Rejected requests appear in the audit log: the API records rejected
+// mutations, and the recorder records clients without credentials or permissions. Queries are not audited, because they change
+// nothing.
 func (a *assembly) handler() http.Handler {
 	recorder := audit.NewRecorder(a.entries, a.DB, clock.RealClock{}, a.Log)
 	build := shootBuilder(a.config, a.parts.Files)

@@ -50,7 +50,7 @@ type fixture struct {
 	metrics prometheus.Gatherer
 }
 
-// start starts a Provisioner with SQLite and a fake garden, which needs the given time to create a cluster.
+// start starts a Provisioner with SQLite and a fake garden, which takes the given time to create a cluster.
 func start(t *testing.T, creation time.Duration, change ...func(*service.Config)) fixture {
 	t.Helper()
 
@@ -156,7 +156,7 @@ func (f fixture) deprovision(runtimeID string) string {
 	return id
 }
 
-// await follows the feed of changes until the operation has ended, and returns the status of the operation.
+// await follows the change feed until the operation has ended, and returns the operation's status.
 func (f fixture) await(operationID string) provisionerclient.Operation {
 	f.Helper()
 
@@ -278,7 +278,7 @@ func TestCreationCanceledWhilePendingIsCounted(t *testing.T) {
 	}
 }
 
-// TestOrphanedShootIsRemovedAtTheStart creates a Shoot and a ConfigMap of a deleted runtime, as a frozen replica may do. A
+// TestOrphanedShootIsRemovedAtTheStart creates a Shoot and a ConfigMap of a deleted runtime, as a frozen replica might. A
 // starting Provisioner must delete both.
 func TestOrphanedShootIsRemovedAtTheStart(t *testing.T) {
 	f := start(t, 100*time.Millisecond)
@@ -466,7 +466,7 @@ func TestRefusedConfiguration(t *testing.T) {
 	}
 }
 
-// TestStuckClusterReportsGardenersMessage: while Gardener does not finish a cluster, the status has the message of Gardener.
+// TestStuckClusterReportsGardenersMessage: while Gardener does not finish a cluster, the status contains Gardener's message.
 func TestStuckClusterReportsGardenersMessage(t *testing.T) {
 	f := start(t, 200*time.Millisecond)
 	f.injectFault(gardenlet.FaultStuck)
@@ -492,7 +492,7 @@ func TestStuckClusterReportsGardenersMessage(t *testing.T) {
 	}
 }
 
-// TestRefusedClientsAreAudited sends a request without credentials and a request of a user without rights.
+// TestRefusedClientsAreAudited sends a request without credentials, and a request from a user without permissions.
 func TestRefusedClientsAreAudited(t *testing.T) {
 	memory, err := fakegarden.Open(t.Context(), fakegarden.Options{Dir: t.TempDir(), Log: logging.Discard()})
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 
 // waiting is the part of the store of operations that shootWaker uses.
 type waiting interface {
-	// Wake makes the operations due that wait for one of the events, and returns their number.
+	// Wake makes the operations that wait for one of the events due, and returns their number.
 	Wake(ctx context.Context, events []string, now time.Time) (int64, error)
 }
 
@@ -38,7 +38,7 @@ type shootWaker struct {
 	changed chan string
 }
 
-// notify adds a changed Shoot. It blocks while the buffer is full, which slows the watch down but loses no change, and returns
+// notify adds a changed Shoot. While the buffer is full, it blocks, which slows down the watch but loses no change. It returns
 // when the context ends. The watch calls it from its own goroutine.
 func (w *shootWaker) notify(ctx context.Context, shootName string) {
 	select {
@@ -59,7 +59,7 @@ func (w *shootWaker) run(ctx context.Context) error {
 	}
 }
 
-// more returns the event of the first change with those of the changes that follow within the time.
+// more returns the event of the first change and the events of the changes that follow within the time.
 func (w *shootWaker) more(ctx context.Context, first string) []string {
 	events := []string{first}
 	enough := w.clock.After(gather)
@@ -78,8 +78,8 @@ func (w *shootWaker) more(ctx context.Context, first string) []string {
 	return events
 }
 
-// wakeFor makes the operations due that wait for the events. While the database is unavailable, it tries again, because the watch
-// reports a change only once.
+// wakeFor makes the operations that wait for the events due. While the database is unavailable, it keeps trying, because the
+// watch reports a change only once.
 func (w *shootWaker) wakeFor(ctx context.Context, events []string) {
 	for {
 		woken, err := w.store.Wake(ctx, events, w.clock.Now())
@@ -94,7 +94,7 @@ func (w *shootWaker) wakeFor(ctx context.Context, events []string) {
 		w.log.WithError(err).Warn("waking operations of changed clusters failed")
 
 		if !storage.IsUnavailable(err) {
-			return // the operations run at their next poll
+			return // the operations will run at their next poll
 		}
 
 		if lifecycle.Pause(ctx, w.clock, wakePause) != nil {

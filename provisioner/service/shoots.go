@@ -20,8 +20,8 @@ import (
 // yields the defaults.
 const noExtensions = "none"
 
-// Shoots configures the settings that all Shoots share. A replica reads the files at its start, so changed
-// files need a restart.
+// Shoots configures the settings that all Shoots share. A replica reads the files at startup, so a changed file takes effect
+// after a restart.
 type Shoots struct {
 	AuditLogsPolicyConfigMap string   `env:"AUDIT_LOGS_POLICY_CONFIG_MAP"                     help:"ConfigMap with the audit log policy; empty for none"`
 	AuditLogsTenant          string   `env:"AUDIT_LOGS_TENANT"                                help:"account under which audit logging files all clusters; empty for none"`
@@ -33,7 +33,7 @@ type Shoots struct {
 	EnableIMDSv2             bool     `env:"DEFAULT_ENABLE_IMDSV2"                            help:"default for orders that do not set it: whether instance metadata on AWS requires tokens"`
 }
 
-// check refuses lists of extensions that contradict themselves or another variable.
+// check rejects lists of extensions that contradict themselves or another variable.
 func (s Shoots) check() error {
 	switch {
 	case slices.Contains(s.Extensions, noExtensions) && len(s.Extensions) > 1:
@@ -46,7 +46,7 @@ func (s Shoots) check() error {
 	}
 }
 
-// ShootFiles holds the settings of Shoots that are read from files. Both are empty without a file.
+// ShootFiles holds the Shoot settings that are read from files. Both fields are empty if no file is configured.
 type ShootFiles struct {
 	// MaintenanceWindows are the windows of production clusters by region.
 	MaintenanceWindows map[string]gardencorev1beta1.MaintenanceTimeWindow
@@ -54,7 +54,7 @@ type ShootFiles struct {
 	AuditLogs shoot.AuditLogs
 }
 
-// readShootFiles reads and checks the configured files. Its error lists the first problem of each file.
+// readShootFiles reads and checks the configured files. Its error lists the first problem in each file.
 func readShootFiles(config Shoots) (ShootFiles, error) {
 	var files ShootFiles
 
@@ -66,8 +66,8 @@ func readShootFiles(config Shoots) (ShootFiles, error) {
 	)
 }
 
-// readFile decodes the JSON file of a variable and checks the result. It does nothing if the path is empty. Unknown fields are
-// errors, because a misspelt field would silently be ignored.
+// readFile decodes the JSON file that a variable names and checks the result. It does nothing if the path is empty. Unknown
+// fields are errors, because a misspelled field would otherwise be silently ignored.
 func readFile(variable, path string, into any, check func() error) error {
 	if path == "" {
 		return nil
@@ -96,7 +96,7 @@ func readFile(variable, path string, into any, check func() error) error {
 	return nil
 }
 
-// checkWindows refuses times that Gardener would reject. The form is HHMMSS with the offset from UTC, for example 030000+0100.
+// checkWindows rejects times that Gardener would reject. Their form is HHMMSS with the offset from UTC, for example 030000+0100.
 func checkWindows(windows map[string]gardencorev1beta1.MaintenanceTimeWindow) error {
 	moment := regexp.MustCompile(`^([01][0-9]|2[0-3])[0-5][0-9][0-5][0-9][+-](0[0-9]|1[0-4])[0-5][0-9]$`)
 
@@ -111,7 +111,7 @@ func checkWindows(windows map[string]gardencorev1beta1.MaintenanceTimeWindow) er
 	return nil
 }
 
-// checkAuditLogs refuses incomplete targets. With such a target, Gardener would create a Shoot without its audit log.
+// checkAuditLogs rejects incomplete targets: with such a target, Gardener would create a Shoot without its audit log.
 func checkAuditLogs(logs shoot.AuditLogs) error {
 	for _, provider := range slices.Sorted(maps.Keys(logs)) {
 		for _, region := range slices.Sorted(maps.Keys(logs[provider])) {
@@ -124,7 +124,7 @@ func checkAuditLogs(logs shoot.AuditLogs) error {
 	return nil
 }
 
-// options returns the options of all Shoots of the project. The files are those of readShootFiles.
+// options returns the options for all Shoots of the project. files comes from readShootFiles.
 func (s Shoots) options(project string, files ShootFiles) shoot.Options {
 	extensions := s.Extensions
 	if slices.Equal(extensions, []string{noExtensions}) {

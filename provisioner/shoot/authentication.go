@@ -16,19 +16,20 @@ const (
 	// authenticationKey is the key in the ConfigMap that Gardener reads.
 	authenticationKey = "config.yaml"
 
-	// noPrefix is the value of an order for user names without a prefix, as in the flags of kube-apiserver.
+	// noPrefix is the value in an order that requests user names without a prefix, as in the flags of kube-apiserver.
 	noPrefix = "-"
 	// claimEmail is the claim whose values have no prefix by default.
 	claimEmail = "email"
 
-	// hashLength is the number of hexadecimal digits in the name of the ConfigMap. The hash distinguishes configurations of one
-	// cluster only.
+	// hashLength is the number of hexadecimal digits in the ConfigMap's name. The hash only has to distinguish the configurations
+	// of one cluster.
 	hashLength = 10
 )
 
 // authenticationOf returns the ConfigMap with the trusted identity provider, or nil if the order has none. Its name contains a
-// hash of the content. So another content changes the Shoot, which Gardener then reconciles at once, and a Shoot that is still
-// being reconciled keeps the content that it refers to. Client.Tidy of package gardener deletes ConfigMaps without a reference.
+// hash of the content, so new content changes the Shoot, which Gardener then reconciles at once, while a Shoot that is still
+// being reconciled keeps the content that it refers to. Client.Tidy of package gardener deletes ConfigMaps that are no longer
+// referenced.
 func authenticationOf(runtime Runtime, options Options) (*corev1.ConfigMap, error) {
 	order := runtime.Config.OIDCConfig
 	if !HasIdentityProvider(order) {
@@ -40,7 +41,7 @@ func authenticationOf(runtime Runtime, options Options) (*corev1.ConfigMap, erro
 		mappings["groups"] = fields{"claim": order.GroupsClaim, "prefix": ""}
 	}
 
-	// The Go type of this file is in the module of kube-apiserver, which has many dependencies.
+	// The Go type of this file is in kube-apiserver's module, which has many dependencies.
 	text, err := yaml.Marshal(fields{
 		"apiVersion": "apiserver.config.k8s.io/v1beta1", "kind": "AuthenticationConfiguration",
 		"jwt": []fields{{
@@ -71,8 +72,8 @@ func HasIdentityProvider(order *spec.OIDC) bool {
 	return order != nil && order.ClientID+order.IssuerURL+order.UsernameClaim+order.UsernamePrefix+order.GroupsClaim != ""
 }
 
-// usernamePrefix returns the prefix of user names by the rule for the flags of kube-apiserver: the default is the issuer, except
-// for e-mail addresses, which have no prefix by default.
+// usernamePrefix returns the prefix of user names, following the rule for kube-apiserver's flags: the default is the issuer,
+// except for email addresses, which have no prefix by default.
 func usernamePrefix(order *spec.OIDC) string {
 	switch {
 	case order.UsernamePrefix == noPrefix:

@@ -13,7 +13,7 @@ const groupAWS = "aws.provider"
 const metadataHopLimit = 2
 
 // awsCloud returns the part for AWS. Each zone has three subnets: one for the nodes, one for internal and one for public load
-// balancers. The worker configuration is only set if access to the metadata service of a machine requires tokens (IMDSv2).
+// balancers. The worker configuration is set only if access to a machine's metadata service requires tokens (IMDSv2).
 func awsCloud(config *spec.AWS, options Options) *cloud {
 	var (
 		names []string

@@ -50,8 +50,8 @@ func azureCloud(config *spec.Azure, workers string) *cloud {
 	}
 }
 
-// withNATGateway adds the ordered NAT gateway to a network and returns the network. Without an order, the field is absent, which
-// removes an existing gateway; see gatewayField.
+// withNATGateway adds the ordered NAT gateway to a network and returns the network. If none is ordered, the field is absent,
+// which removes an existing gateway; see gatewayField.
 func withNATGateway(config *spec.Azure, network fields) fields {
 	if ptr.Deref(config.EnableNATGateway, false) {
 		network[gatewayField] = fields{

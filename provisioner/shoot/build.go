@@ -26,8 +26,8 @@ type Objects struct {
 	Authentication *corev1.ConfigMap
 }
 
-// Build returns the objects for the runtime. It fails with failure.Invalid if the order has no part for its provider. Fields that
-// the order omits stay unset, so that Gardener sets its own defaults. Callers apply the Manifest of each object.
+// Build returns the objects for the runtime. It fails with failure.Invalid if the order lacks the part for its provider. Fields
+// that the order omits stay unset, so that Gardener sets its own defaults. Callers apply the Manifest of each object.
 func Build(runtime Runtime, options Options) (*Objects, error) {
 	config := runtime.Config
 
@@ -77,7 +77,7 @@ func Build(runtime Runtime, options Options) (*Objects, error) {
 	}}, nil
 }
 
-// kubernetesOf returns the version of Kubernetes and the configuration of the API server. It omits an empty configuration:
+// kubernetesOf returns the Kubernetes version and the configuration of the API server. It omits an empty configuration, because
 // server-side apply would take ownership of the field.
 func kubernetesOf(config *spec.Cluster, options Options, authentication *corev1.ConfigMap) gardencorev1beta1.Kubernetes {
 	kubernetes := gardencorev1beta1.Kubernetes{Version: config.KubernetesVersion}
@@ -109,8 +109,8 @@ func networkingOf(config *spec.Cluster, cloud *cloud) *gardencorev1beta1.Network
 	}
 }
 
-// maintenanceOf returns the settings of automatic updates. Clusters for production also get the maintenance window of their
-// region, if the operator has configured one.
+// maintenanceOf returns the settings of automatic updates. Production clusters also get the maintenance window of their region,
+// if the operator has configured one.
 func maintenanceOf(config *spec.Cluster, options Options) *gardencorev1beta1.Maintenance {
 	maintenance := &gardencorev1beta1.Maintenance{AutoUpdate: &gardencorev1beta1.MaintenanceAutoUpdate{
 		KubernetesVersion:   ptr.Deref(config.EnableKubernetesVersionAutoUpdate, options.AutoUpdateKubernetes),
@@ -138,7 +138,7 @@ func controlPlaneOf(config *spec.Cluster) *gardencorev1beta1.ControlPlane {
 	}}
 }
 
-// given returns nil for "", because orders omit a text in both ways.
+// given returns nil for "", because an order may omit a text in either way.
 func given(text *string) *string {
 	if text == nil || *text == "" {
 		return nil
@@ -157,7 +157,7 @@ type Runtime struct {
 	SubAccount         string
 	OriginalTenant     string
 	OriginalSubAccount string
-	// Config is the order of the cluster. Build does not change it.
+	// Config is the order for the cluster. Build does not change it.
 	Config *spec.Cluster
 }
 
@@ -165,7 +165,7 @@ type Runtime struct {
 type Options struct {
 	// Namespace is the namespace of the Gardener project.
 	Namespace string
-	// AuditPolicyConfigMap is the name of a ConfigMap with the audit policy, in Namespace. If it is empty, Shoots have no audit
+	// AuditPolicyConfigMap is the name of a ConfigMap in Namespace with the audit policy. If it is empty, Shoots have no audit
 	// policy.
 	AuditPolicyConfigMap string
 	// AuditLogTenant is the account for the audit logs of all Shoots, or "". An annotation of the Shoot passes it to the audit
@@ -177,14 +177,15 @@ type Options struct {
 	AutoUpdateKubernetes   bool
 	AutoUpdateMachineImage bool
 	RequireIMDSv2          bool
-	// MaintenanceWindows are the windows in which Gardener may update Shoots for production, by region. Without one Gardener
-	// chooses.
+	// MaintenanceWindows are the windows in which Gardener may update production Shoots, by region. For a region without a
+	// window, Gardener chooses one.
 	MaintenanceWindows map[string]gardencorev1beta1.MaintenanceTimeWindow
 	// Extensions are the types of the extensions for every Shoot. They must be registered in Gardener.
 	Extensions []string
 }
 
-// Labels and annotations of Shoots. They identify the owner. The legacy annotations are for tools written for Kyma Provisioner.
+// The labels and annotations of Shoots. They identify the owner. The legacy annotations are for tools written for Kyma
+// Provisioner.
 const (
 	LabelAccount    = "account"
 	LabelSubAccount = "subaccount"
@@ -203,8 +204,8 @@ const (
 	AnnotationAuditLogTenant = "custom.shoot.sapcloud.io/subaccountId"
 )
 
-// metadata returns the name, labels and annotations of the Shoot. Steps check AnnotationRuntimeID before they change a Shoot:
-// after the deletion of a cluster, another runtime may use its name.
+// metadata returns the name, labels and annotations of the Shoot. Steps check AnnotationRuntimeID before they change a Shoot,
+// because after a cluster is deleted, another runtime may reuse its name.
 func metadata(runtime Runtime, options Options) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{
 		Name:      runtime.Config.Name,
@@ -241,8 +242,8 @@ func metadata(runtime Runtime, options Options) metav1.ObjectMeta {
 	return meta
 }
 
-// Manifest returns the object for server-side apply. It contains only fields that are set: an apply takes ownership of every
-// field that it contains, and a typed Shoot would include an empty status.
+// Manifest returns the object for server-side apply. It contains only the fields that are set, because an apply takes ownership
+// of every field that it contains, and a typed Shoot would include an empty status.
 func Manifest(object client.Object) (*unstructured.Unstructured, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {

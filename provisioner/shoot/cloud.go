@@ -18,16 +18,16 @@ type cloud struct {
 	profile string
 	// nodes is the network of all nodes, as a CIDR.
 	nodes string
-	// zones are the names of the zones for machines, empty on Azure without zones.
+	// zones are the names of the zones for machines; empty on Azure without zones.
 	zones []string
 	// exposureClass is the provider's default for the exposure class of the API server, or "".
 	exposureClass string
-	// The configurations for Gardener's extension of the provider; worker may be nil.
+	// The configurations for the provider's Gardener extension; worker may be nil.
 	infrastructure, controlPlane, worker fields
 }
 
-// cloudOf returns the part of the order for its provider, or a failure.Invalid if the order lacks it. Package validation rejects
-// such orders earlier, with the path of the field.
+// cloudOf returns the part of the Shoot for the order's provider, or a failure.Invalid if the order lacks that provider's part.
+// Package validation rejects such orders earlier, with the path of the field.
 func cloudOf(config *spec.Cluster, options Options) (*cloud, error) {
 	parts := config.ProviderSpecificConfig
 
@@ -51,7 +51,7 @@ func cloudOf(config *spec.Cluster, options Options) (*cloud, error) {
 // the extensions, which have many dependencies.
 type fields = map[string]any
 
-// extensionConfig returns a configuration for an extension of Gardener: the content with the type of the configuration.
+// extensionConfig returns a configuration for a Gardener extension: the content with the configuration's type.
 func extensionConfig(group, kind string, content fields) fields {
 	config := fields{"apiVersion": group + ".extensions.gardener.cloud/v1alpha1", "kind": kind}
 	maps.Copy(config, content)

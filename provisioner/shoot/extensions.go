@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// The types of the extensions for which extensionsOf sets a configuration. Options.Extensions may contain other types.
+// The types of the extensions that extensionsOf configures. Options.Extensions may contain other types.
 const (
 	ExtensionDNS              = "shoot-dns-service"
 	ExtensionCertificates     = "shoot-cert-service"
@@ -23,7 +23,7 @@ func DefaultExtensions() []string {
 	return []string{ExtensionCertificates, ExtensionDNS, ExtensionNetworkingFilter, ExtensionOIDC}
 }
 
-// extensionsOf returns the extensions sorted by type, each once, and the extension for audit logs at the end. The fixed sequence
+// extensionsOf returns the extensions sorted by type, each once, with the extension for audit logs at the end. The fixed sequence
 // keeps Shoots unchanged when an operator reorders the setting.
 func extensionsOf(config *spec.Cluster, options Options) ([]gardencorev1beta1.Extension, error) {
 	var extensions []gardencorev1beta1.Extension
@@ -70,7 +70,7 @@ func extensionsOf(config *spec.Cluster, options Options) ([]gardencorev1beta1.Ex
 const (
 	// ExtensionAuditLog is the type of the extension that forwards the audit log of a cluster. Options.AuditLogs enables it.
 	ExtensionAuditLog = "shoot-auditlog-service"
-	// auditLogResource is the name of the Shoot's resource reference with which the extension finds its Secret.
+	// auditLogResource is the name of the resource reference in the Shoot by which the extension finds its Secret.
 	auditLogResource = "auditlog-credentials"
 )
 
@@ -85,8 +85,8 @@ type AuditLog struct {
 // AuditLogs maps the provider of a Seed and the region of a Shoot to the target of the audit log.
 type AuditLogs map[string]map[string]AuditLog
 
-// of returns the target for a cluster, or nil. Gardener chooses the Seed later, so of assumes that the Seed has the provider of
-// the Shoot. This is the case unless a cloud profile allows other Seeds.
+// of returns the target for a cluster, or nil. Gardener chooses the Seed later, so of assumes that the Seed has the same provider
+// as the Shoot. This is the case unless a cloud profile allows other Seeds.
 func (a AuditLogs) of(config *spec.Cluster) *AuditLog {
 	log, ok := a[config.Provider][config.Region]
 	if !ok {
@@ -96,7 +96,8 @@ func (a AuditLogs) of(config *spec.Cluster) *AuditLog {
 	return &log
 }
 
-// extension returns the extension that forwards the audit log. It refers to the Secret by the reference that resources returns.
+// extension returns the extension that forwards the audit log. It refers to the Secret through the reference that resources
+// returns.
 func (l *AuditLog) extension() (gardencorev1beta1.Extension, error) {
 	config, err := raw(extensionConfig("service.auditlog", "AuditlogConfig", fields{
 		"type": "standard", "tenantID": l.TenantID, "serviceURL": l.ServiceURL, "secretReferenceName": auditLogResource,
@@ -105,7 +106,7 @@ func (l *AuditLog) extension() (gardencorev1beta1.Extension, error) {
 	return gardencorev1beta1.Extension{Type: ExtensionAuditLog, ProviderConfig: config}, err
 }
 
-// resources returns the references of the Shoot to objects that extensions may read. It returns nil without a target.
+// resources returns the Shoot's references to objects that extensions may read, or nil without a target.
 func (l *AuditLog) resources() []gardencorev1beta1.NamedResourceReference {
 	if l == nil {
 		return nil

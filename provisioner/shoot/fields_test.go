@@ -15,7 +15,7 @@ import (
 )
 
 // TestFieldsOfAShoot verifies each field that Kyma Provisioner sets from an order or a variable. For fields that Gardener has
-// removed since, it verifies their replacements.
+// since removed, it verifies their replacements.
 func TestFieldsOfAShoot(t *testing.T) {
 	t.Parallel()
 

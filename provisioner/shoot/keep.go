@@ -13,8 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Keep copies fields of the present Shoot that a change of the order must not undo: versions that Gardener has raised (it rejects
-// lower versions), the hibernation, the Seed after a migration of the control plane, and entries of others in lists and
+// Keep copies fields of the current Shoot that a change of the order must not undo: versions that Gardener has raised (it rejects
+// lower versions), the hibernation, the Seed after a control plane migration, and other owners' entries in lists and
 // configurations that an apply replaces as a whole. Server-side apply itself keeps the fields that the Provisioner never writes.
 func (o *Objects) Keep(present *gardencorev1beta1.Shoot) {
 	wanted, had := &o.Shoot.Spec, &present.Spec
@@ -34,7 +34,7 @@ func (o *Objects) Keep(present *gardencorev1beta1.Shoot) {
 		wanted.Hibernation = &gardencorev1beta1.Hibernation{Enabled: had.Hibernation.Enabled}
 	}
 
-	// If the order names no Seed, the apply omits the field, and the Shoot keeps its Seed anyway.
+	// If the order names no Seed, the apply omits the field, so the Shoot keeps its Seed.
 	if wanted.SeedName != nil && had.SeedName != nil {
 		wanted.SeedName = had.SeedName
 	}
@@ -49,9 +49,9 @@ func (o *Objects) Keep(present *gardencorev1beta1.Shoot) {
 		func(restriction gardencorev1beta1.AccessRestrictionWithOptions) string { return restriction.Name })
 }
 
-// keepExtensions keeps the present extensions with their configurations. The order and the settings decide only two things:
-// whether the networking filter is enabled, and the target of audit logs. A Shoot keeps an extension that the settings no longer
-// contain, because its users may depend on it.
+// keepExtensions keeps the existing extensions with their configurations. The order and the settings decide only whether the
+// networking filter is enabled, and the target of audit logs. A Shoot keeps an extension that the settings no longer contain,
+// because its users may depend on it.
 func keepExtensions(wanted, had *gardencorev1beta1.ShootSpec) {
 	for i := range wanted.Extensions {
 		extension := &wanted.Extensions[i]
@@ -73,7 +73,7 @@ func keepExtensions(wanted, had *gardencorev1beta1.ShootSpec) {
 		func(extension gardencorev1beta1.Extension) string { return extension.Type })
 }
 
-// withOthers appends the present items whose names wanted does not contain.
+// withOthers appends those items of had whose names wanted does not contain.
 func withOthers[T any](wanted, had []T, name func(T) string) []T {
 	for _, item := range had {
 		if !slices.ContainsFunc(wanted, func(other T) bool { return name(other) == name(item) }) {
@@ -91,7 +91,7 @@ func keepImage(wanted, had *gardencorev1beta1.ShootMachineImage) {
 	}
 }
 
-// newer returns the higher version. If the order names a minor version only, such as 1.34, it returns the patch version that
+// newer returns the higher version. If the order names only a minor version, such as 1.34, newer returns the patch version that
 // Gardener has chosen for it.
 func newer(wanted, present string) string {
 	if strings.HasPrefix(present, wanted+".") || Older(wanted, present) {
@@ -116,8 +116,8 @@ func Older(version, other string) bool {
 // gatewayField is the only field of a provider configuration that an order removes by omitting it.
 const gatewayField = "natGateway"
 
-// keepConfig merges the wanted configuration into the present one, which others may have extended. Server-side apply does not
-// merge provider configurations: for the API server they are opaque.
+// keepConfig merges the wanted configuration into the current one, which others may have extended. Server-side apply does not
+// merge provider configurations, because they are opaque to the API server.
 func keepConfig(wanted, had *runtime.RawExtension) {
 	if wanted == nil || had == nil {
 		return
@@ -133,8 +133,8 @@ func keepConfig(wanted, had *runtime.RawExtension) {
 	}
 }
 
-// overlay merges two JSON values: objects by key, and lists of objects by the field name. Items that only had contains are
-// dropped. For other values it returns wanted.
+// overlay merges two JSON values: objects by key, and lists of objects by the field name. It drops items that exist only in had.
+// For other values it returns wanted.
 func overlay(had, wanted any) any {
 	switch wanted := wanted.(type) {
 	case map[string]any:
@@ -163,7 +163,7 @@ func overlay(had, wanted any) any {
 	}
 }
 
-// sameName returns the object in the list whose field name equals that of the item, or nil.
+// sameName returns the object in the list that has the same name field as the item, or nil.
 func sameName(list []any, item any) any {
 	nameOf := func(value any) any {
 		object, _ := value.(map[string]any)
@@ -179,7 +179,8 @@ func sameName(list []any, item any) any {
 	return list[at]
 }
 
-// Reader reads Shoots by name. gardener.Client implements it. Errors are of package failure; a missing Shoot is failure.NotFound.
+// Reader reads Shoots by name. gardener.Client implements it. Errors come from package failure; a missing Shoot is
+// failure.NotFound.
 type Reader interface {
 	Get(ctx context.Context, name string) (*gardencorev1beta1.Shoot, error)
 }

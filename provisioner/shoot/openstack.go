@@ -11,7 +11,7 @@ import (
 // groupOpenStack is the API group of Gardener's extension for OpenStack, without its common suffix.
 const groupOpenStack = "openstack.provider"
 
-// The defaults of orders for OpenStack. They are the constants of Kyma Provisioner, so existing clients get the same clusters.
+// The defaults for OpenStack orders. They are the constants of Kyma Provisioner, so existing clients get the same clusters.
 const (
 	openStackProfile       = "converged-cloud-kyma"
 	openStackFloatingPool  = "FloatingIP-external-kyma-01"
@@ -19,7 +19,7 @@ const (
 )
 
 // openStackCloud returns the part for OpenStack. The order may replace all defaults, including the exposure class. The floating
-// pool is the pool of the cluster's external addresses.
+// pool provides the cluster's external addresses.
 func openStackCloud(config *spec.OpenStack, workers string) *cloud {
 	return &cloud{
 		profile: cmp.Or(ptr.Deref(config.CloudProfileName, ""), openStackProfile),

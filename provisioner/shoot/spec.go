@@ -1,4 +1,4 @@
-//nolint:staticcheck // spec.dns.providers is deprecated in favour of an extension that an installation may lack.
+//nolint:staticcheck // spec.dns.providers is deprecated in favor of an extension that an installation may lack.
 package shoot
 
 import (
@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// The access restriction of Gardener with its options for nodes and for add-ons.
+	// Gardener's access restriction, with its options for nodes and for add-ons.
 	euAccessOnly   = "eu-access-only"
 	euAccessNodes  = "support.gardener.cloud/eu-access-for-cluster-nodes"
 	euAccessAddons = "support.gardener.cloud/eu-access-for-cluster-addons"
@@ -45,7 +45,7 @@ func tolerationsOf(config *spec.Cluster) []gardencorev1beta1.Toleration {
 	return []gardencorev1beta1.Toleration{{Key: assuredWorkload}}
 }
 
-// dnsOf returns the domain of the cluster and the DNS providers that maintain it. With nil, Gardener chooses the domain.
+// dnsOf returns the domain of the cluster and the DNS providers that manage it. If it returns nil, Gardener chooses the domain.
 func dnsOf(order *spec.DNS) *gardencorev1beta1.DNS {
 	if order == nil {
 		return nil
@@ -67,7 +67,7 @@ func dnsOf(order *spec.DNS) *gardencorev1beta1.DNS {
 	return dns
 }
 
-// domainsOf returns the domains that the DNS provider maintains, or nil for all domains.
+// domainsOf returns the domains that the DNS provider manages, or nil for all domains.
 func domainsOf(provider *spec.DNSProvider) *gardencorev1beta1.DNSIncludeExclude {
 	if len(provider.DomainsInclude) == 0 {
 		return nil
@@ -112,7 +112,7 @@ func providerOf(config *spec.Cluster, cloud *cloud) (*gardencorev1beta1.Provider
 // of the pool.
 const WorkerPool = "cpu-worker-0"
 
-// FirstPool returns the worker pool that the fields of the cluster itself describe. Orders list only the additional pools.
+// FirstPool returns the worker pool that the cluster's own fields describe. Orders list only the additional pools.
 func FirstPool(config *spec.Cluster) *spec.WorkerPool {
 	return &spec.WorkerPool{
 		Name: WorkerPool, MachineType: config.MachineType,
@@ -151,8 +151,8 @@ func Zones(config *spec.Cluster) []string {
 	return cloud.zones
 }
 
-// workerOf returns the worker pool for the Shoot. A pool without zones gets all zones of the cluster. Without a type or size of
-// the disk, Gardener chooses the disk.
+// workerOf returns the worker pool for the Shoot. A pool without zones gets all zones of the cluster. If the disk's type or size
+// is missing, Gardener chooses the disk.
 func workerOf(pool *spec.WorkerPool, cloud *cloud) (*gardencorev1beta1.Worker, error) {
 	providerConfig, err := raw(cloud.worker)
 	if err != nil {

@@ -1,15 +1,16 @@
 package spec
 
-// Cluster is the order of a cluster, from which package shoot builds the Shoot. Address ranges are IPv4 CIDRs. In optional texts
-// nil and "" mean the same.
+// Cluster is the order for a cluster, from which package shoot builds the Shoot. Address ranges are IPv4 CIDRs. For optional
+// texts nil and "" mean the same.
 type Cluster struct {
 	// Name is the name of the Shoot, unique among the clusters of the project.
 	Name string `json:"name"`
 	// KubernetesVersion is a version such as 1.33.2. Without a patch version, Gardener chooses the newest one.
 	KubernetesVersion string `json:"kubernetesVersion"`
-	// Provider is aws, azure, gcp or openstack; ProviderSpecificConfig holds the part for it.
+	// Provider is aws, azure, gcp or openstack; ProviderSpecificConfig holds the provider's part.
 	Provider string `json:"provider"`
-	// TargetSecret is the name of the credentials binding in the Gardener project, which selects the account at the provider.
+	// TargetSecret is the name of the credentials binding in the Gardener project, which selects the account at the cloud
+	// provider.
 	TargetSecret string `json:"targetSecret"`
 	Region       string `json:"region"`
 
@@ -21,9 +22,9 @@ type Cluster struct {
 	DiskType            *string `json:"diskType,omitempty"`
 	VolumeSizeGB        *int    `json:"volumeSizeGB,omitempty"`
 
-	// WorkerCIDR is the range of the nodes. It is within the range of the virtual network on AWS and Azure.
+	// WorkerCIDR is the address range of the nodes. On AWS and Azure it is within the range of the virtual network.
 	WorkerCIDR string `json:"workerCidr"`
-	// PodsCIDR and ServicesCIDR are the ranges inside the cluster. Gardener chooses the ranges that are omitted.
+	// PodsCIDR and ServicesCIDR are the ranges inside the cluster. Gardener chooses a range that is omitted.
 	PodsCIDR     *string `json:"podsCidr,omitempty"`
 	ServicesCIDR *string `json:"servicesCidr,omitempty"`
 
@@ -36,14 +37,14 @@ type Cluster struct {
 	// Purpose is evaluation, testing, development or production.
 	Purpose     *string `json:"purpose,omitempty"`
 	LicenceType *string `json:"licenceType,omitempty"`
-	// The two fields decide whether Gardener updates the cluster in its maintenance window. If a field is nil, the
+	// These two fields decide whether Gardener updates the cluster in its maintenance window. If a field is nil, the
 	// configuration of the Provisioner decides.
 	EnableKubernetesVersionAutoUpdate   *bool `json:"enableKubernetesVersionAutoUpdate,omitempty"`
 	EnableMachineImageVersionAutoUpdate *bool `json:"enableMachineImageVersionAutoUpdate,omitempty"`
 
 	ProviderSpecificConfig *Provider `json:"providerSpecificConfig"`
 	DNSConfig              *DNS      `json:"dnsConfig,omitempty"`
-	// Seed is the cluster of Gardener that runs the control plane. If nil, Gardener chooses it.
+	// Seed is the Gardener cluster that runs the control plane. If nil, Gardener chooses it.
 	Seed              *string `json:"seed,omitempty"`
 	OIDCConfig        *OIDC   `json:"oidcConfig,omitempty"`
 	ExposureClassName *string `json:"exposureClassName,omitempty"`
@@ -51,7 +52,7 @@ type Cluster struct {
 	ShootNetworkingFilterDisabled *bool `json:"shootNetworkingFilterDisabled,omitempty"`
 	// ControlPlaneFailureTolerance is node or zone. If nil, the control plane is not highly available.
 	ControlPlaneFailureTolerance *string `json:"controlPlaneFailureTolerance,omitempty"`
-	// EUAccess restricts the access of Gardener's operators to the cluster and its nodes to persons in the EU.
+	// EUAccess allows only people in the EU among Gardener's operators to access the cluster and its nodes.
 	EUAccess *bool `json:"euAccess,omitempty"`
 	// ShootAndSeedSameRegion has no effect. It exists because clients of Kyma Provisioner send it.
 	ShootAndSeedSameRegion *bool `json:"shootAndSeedSameRegion,omitempty"`
@@ -59,7 +60,7 @@ type Cluster struct {
 	AdditionalWorkers []*WorkerPool `json:"additionalWorkers,omitempty"`
 }
 
-// ClusterUpgrade changes a Cluster. A nil field keeps the present value. It is never stored: validation merges it into a Cluster.
+// ClusterUpgrade changes a Cluster. A nil field keeps the current value. It is never stored: validation merges it into a Cluster.
 type ClusterUpgrade struct {
 	KubernetesVersion                   *string
 	MachineType                         *string
@@ -82,8 +83,8 @@ type ClusterUpgrade struct {
 	AdditionalWorkers []*WorkerPool
 }
 
-// WorkerPool is a group of equal machines. A pool without an image has the image of the first pool; a pool without zones uses all
-// zones of the cluster.
+// WorkerPool is a group of identical machines. A pool without an image has the image of the first pool; a pool without zones uses
+// all zones of the cluster.
 type WorkerPool struct {
 	Name                string   `json:"name"`
 	MachineType         string   `json:"machineType"`
@@ -111,11 +112,11 @@ type DNSProvider struct {
 	Primary bool `json:"primary"`
 	// SecretName is a Secret with the credentials, in the namespace of the Gardener project.
 	SecretName string `json:"secretName"`
-	// Type is Gardener's name of the DNS service, for example aws-route53.
+	// Type is Gardener's name for the DNS service, for example aws-route53.
 	Type string `json:"type"`
 }
 
-// OIDC is the identity provider that the API server of the cluster trusts. If all texts are empty, the cluster has no identity
+// OIDC is the identity provider that the cluster's API server trusts. If all texts are empty, the cluster has no identity
 // provider.
 type OIDC struct {
 	ClientID       string   `json:"clientID"`

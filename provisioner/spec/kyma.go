@@ -1,11 +1,11 @@
 package spec
 
-// Kyma is the order of Kyma: a release, the components to install and their configuration.
+// Kyma is the order for Kyma: a release, the components to install, and their configuration.
 type Kyma struct {
 	// Version is the version of a release, for example 2.0.0.
 	Version string   `json:"version"`
 	Profile *Profile `json:"profile,omitempty"`
-	// Components are installed in the order of the list.
+	// Components are installed in the given order.
 	Components []*Component `json:"components"`
 	// Configuration holds the values that all components share.
 	Configuration    []*Entry          `json:"configuration,omitempty"`
@@ -27,11 +27,11 @@ type Component struct {
 type Entry struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
-	// Secret hides the value from all answers of the API.
+	// Secret hides the value from all API responses.
 	Secret *bool `json:"secret,omitempty"`
 }
 
-// Profile is a set of defaults in a release that determines the size of Kyma.
+// Profile is a set of defaults in a release that determines how large the Kyma installation is.
 type Profile string
 
 // The profiles of Kyma.

@@ -1,6 +1,6 @@
 package spec
 
-// Provider holds the fields that only one cloud provider has. Exactly one part is set, as validation guarantees.
+// Provider holds the fields that are specific to one cloud provider. Exactly one part is set, as validation guarantees.
 type Provider struct {
 	GCPConfig       *GCP       `json:"gcpConfig,omitempty"`
 	AzureConfig     *Azure     `json:"azureConfig,omitempty"`
@@ -13,8 +13,8 @@ type GCP struct {
 	Zones []string `json:"zones"`
 }
 
-// Azure is the part for Microsoft Azure. Either Zones share the range of the nodes, or each of the AzureZones has its own
-// range. If both are empty, Azure chooses the place of each machine.
+// Azure is the part for Microsoft Azure. Either Zones share the range of the nodes, or each of the AzureZones has its own range.
+// If both are empty, Azure chooses where each machine runs.
 type Azure struct {
 	VnetCIDR         string       `json:"vnetCidr"`
 	Zones            []string     `json:"zones,omitempty"`
@@ -38,7 +38,8 @@ type AWS struct {
 	EnableIMDSv2 *bool `json:"enableIMDSv2,omitempty"`
 }
 
-// AWSZone is a zone with its three disjoint ranges within the VPC: for nodes, and for public and internal load balancers.
+// AWSZone is a zone with its three disjoint ranges within the VPC: for nodes, for public load balancers, and for internal load
+// balancers.
 type AWSZone struct {
 	Name         string `json:"name"`
 	PublicCIDR   string `json:"publicCidr"`

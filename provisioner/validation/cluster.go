@@ -13,11 +13,11 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// maxNames is the limit of Gardener for the names of Shoot and project together, in characters. Gardener derives the names of
-// cloud resources from both, and cloud providers limit these.
+// maxNames is Gardener's limit for the names of Shoot and project together, in characters. Gardener derives the names of cloud
+// resources from both, and cloud providers limit those.
 const maxNames = 21
 
-// cluster validates the fields of clusterConfig.gardenerConfig. Messages name the fields without that prefix; paths have it.
+// cluster validates the fields of clusterConfig.gardenerConfig. Messages name the fields without that prefix; paths include it.
 func (p *problems) cluster(config *spec.Cluster, rules Rules) {
 	p.within = "clusterConfig.gardenerConfig."
 	defer func() { p.within = "" }()
@@ -56,14 +56,14 @@ func (p *problems) name(name, project string) {
 }
 
 // version validates the form of a Kubernetes version. Only the cloud profile lists the versions that Gardener offers, and
-// validation calls no system: Gardener rejects an unknown version when the Shoot is created.
+// validation calls no other system, so Gardener rejects an unknown version when the Shoot is created.
 func (p *problems) version(version string) {
 	if !regexp.MustCompile(`^[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,4})?$`).MatchString(version) {
 		p.add("kubernetesVersion", "must look like 1.33 or 1.33.2, not %q", version)
 	}
 }
 
-// binding validates the form of the name of a credentials binding. Gardener rejects a Shoot whose binding does not exist.
+// binding validates the form of a credentials binding's name. Gardener rejects a Shoot whose binding does not exist.
 func (p *problems) binding(name string) {
 	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
 		p.add("targetSecret", "%q cannot name a credentials binding: %s", name, wrong[0])
@@ -110,7 +110,7 @@ func signingAlgorithms() []string {
 	return []string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512"}
 }
 
-// identityProvider refuses an identity provider that kube-apiserver would not accept. The cluster has no identity provider if
+// identityProvider rejects an identity provider that kube-apiserver would not accept. The cluster has no identity provider if
 // config is nil or all its texts are empty.
 func (p *problems) identityProvider(config *spec.OIDC) {
 	if !shoot.HasIdentityProvider(config) {

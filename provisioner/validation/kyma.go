@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// runtimeAgent is the component that connects the runtime to Director. An order of Kyma must contain it, as in
-	// Kyma Provisioner.
+	// runtimeAgent is the component that connects the runtime to Director. An order for Kyma must contain it, as in Kyma
+	// Provisioner.
 	runtimeAgent = "compass-runtime-agent"
 
 	// maxComponents and maxEntries bound the work for one order. Releases of Kyma stay far below both.
@@ -20,7 +20,8 @@ const (
 )
 
 // UpgradeRuntime validates an upgrade of Kyma. It returns nil or one failure.Invalid that lists the invalid fields and the
-// reasons. It does not compare the components with those of the release: package releases does when it plans the installation.
+// reasons. It does not compare the components with those of the release: package releases does that when it plans the
+// installation.
 func UpgradeRuntime(input spec.KymaUpgrade) error {
 	found := problems{title: "the upgrade is invalid"}
 
@@ -63,7 +64,7 @@ func (p *problems) kyma(config *spec.Kyma) {
 	}
 }
 
-// component validates one component and adds its name to seen, which has the names of the components before it.
+// component validates one component and adds its name to seen, the set of the preceding components' names.
 func (p *problems) component(field string, component *spec.Component, seen map[string]bool) {
 	if component == nil {
 		p.add(field, "must not be null")
@@ -90,7 +91,7 @@ func (p *problems) component(field string, component *spec.Component, seen map[s
 	p.entries(field+".configuration", component.Configuration)
 }
 
-// entries refuses configuration entries that are null, have no key, or repeat a key. Messages contain only keys, because values
+// entries rejects configuration entries that are null, have no key, or repeat a key. Messages contain only keys, because values
 // may be secret.
 func (p *problems) entries(field string, entries []*spec.Entry) {
 	if len(entries) > maxEntries {

@@ -15,13 +15,12 @@ import (
 const (
 	// maxPools is the maximum number of additional worker pools.
 	maxPools = 50
-	// maxPoolName is the limit of Gardener, in characters: the name of a pool is part of the names of its machines.
+	// maxPoolName is Gardener's limit, in characters: the name of a pool is part of the names of its machines.
 	maxPoolName = 15
 )
 
-// machines validates the machines of a pool. The argument at is the prefix of the pool's fields; it is empty for the first
-// pool, whose fields are those of the cluster. A disk is optional and has both a type and a size. On OpenStack the machine type
-// determines the disk.
+// machines validates the machines of a pool. at is the prefix of the pool's fields; it is empty for the first pool, whose fields
+// are the cluster's own. A disk is optional and has both a type and a size. On OpenStack the machine type determines the disk.
 func (p *problems) machines(at string, pool *spec.WorkerPool, provider string) {
 	p.present(at+"machineType", pool.MachineType)
 
@@ -63,15 +62,15 @@ func (p *problems) workers(at string, pool *spec.WorkerPool) {
 	}
 }
 
-// count refuses a number below least, and a number above the 32 bits of Gardener's fields.
+// count rejects a number below least, and a number that does not fit into the 32 bits of Gardener's fields.
 func (p *problems) count(field string, count, least int) {
 	if count < least || count > math.MaxInt32 {
 		p.add(field, "must be between %d and %d", least, math.MaxInt32)
 	}
 }
 
-// enoughMachines refuses a maximum below the number of zones, because Gardener puts at least one machine into each zone. The
-// rule count refuses a maximum of 0.
+// enoughMachines rejects a maximum below the number of zones, because Gardener puts at least one machine into each zone. A
+// maximum of 0 is left to the rule count.
 func (p *problems) enoughMachines(at string, most, zones int) {
 	if most > 0 && most < zones {
 		p.add(at+"autoScalerMax", "must be at least the number of zones, which is %d", zones)
@@ -102,7 +101,7 @@ func (p *problems) additionalWorkers(config *spec.Cluster, zones []string) {
 	}
 }
 
-// poolName validates the name of an additional pool. The other pools include the first one, whose name is shoot.WorkerPool.
+// poolName validates the name of an additional pool. others includes the first pool, whose name is shoot.WorkerPool.
 func (p *problems) poolName(field, name string, others []string) {
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
 		p.add(field, "%q cannot name a worker pool: %s", name, wrong[0])
@@ -126,7 +125,7 @@ func zonesOf(pool *spec.WorkerPool, all []string) []string {
 	return pool.Zones
 }
 
-// poolZones refuses zones that the cluster does not have.
+// poolZones rejects zones that the cluster does not have.
 func (p *problems) poolZones(at string, pool *spec.WorkerPool, all []string) {
 	p.unique(at+"zones[%d]", pool.Zones)
 
@@ -139,8 +138,8 @@ func (p *problems) poolZones(at string, pool *spec.WorkerPool, all []string) {
 	p.enoughMachines(at, pool.AutoScalerMax, len(zonesOf(pool, all)))
 }
 
-// sameZones refuses to remove or reorder the zones of an existing pool, because machines and their disks cannot move to another
-// zone. Zones may be appended. Pools are the same if their names are.
+// sameZones rejects removing or reordering the zones of an existing pool, because machines and their disks cannot move to another
+// zone. Zones may be appended. Pools are matched by name.
 func (p *problems) sameZones(present, wanted *spec.Cluster) {
 	all := shoot.Zones(present)
 

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// maxProblems is the number of problems that one error lists. The error counts the remaining ones: a generated request may have
+// maxProblems is the number of problems that one error lists. The error counts the others, because a generated request may have
 // hundreds.
 const maxProblems = 10
 
@@ -17,7 +17,7 @@ const maxProblems = 10
 type problems struct {
 	// title is the start of the error text, for example "the order is invalid".
 	title string
-	// within is the path of the object under validation, with a trailing dot. Messages omit it, paths start with it.
+	// within is the path of the object under validation, with a trailing dot. Messages omit it; paths start with it.
 	within string
 	// texts are the messages of all problems.
 	texts []string
@@ -25,8 +25,8 @@ type problems struct {
 	paths []string
 }
 
-// add records a problem. The message is the field followed by the format, which therefore reads as the rest of a sentence. The
-// arguments must not contain values that may be secret: clients and logs show the message.
+// add records a problem. The message consists of the field and the formatted text, which reads as the rest of a sentence. The
+// arguments must not contain values that may be secret, because clients and logs show the message.
 func (p *problems) add(field, format string, args ...any) {
 	p.texts = append(p.texts, field+" "+fmt.Sprintf(format, args...))
 
@@ -35,8 +35,8 @@ func (p *problems) add(field, format string, args ...any) {
 	}
 }
 
-// path returns the path of the field in the arguments of the mutation. Messages name the parts of providers without the object
-// that holds them, so path inserts providerSpecificConfig.
+// path returns the path of the field in the arguments of the mutation. Messages name the provider's part without the object that
+// holds it, so path inserts providerSpecificConfig.
 func (p *problems) path(field string) string {
 	part, _, _ := strings.Cut(field, ".")
 	if slices.Contains([]string{"awsConfig", "azureConfig", "gcpConfig", "openStackConfig"}, part) {
@@ -60,7 +60,7 @@ func (p *problems) err() error {
 	return failure.New(failure.Invalid, "%s: %s", p.title, strings.Join(texts, "; ")).At(p.paths...)
 }
 
-// present refuses an empty text.
+// present rejects an empty text.
 func (p *problems) present(field, value string) {
 	if value == "" {
 		p.add(field, "must not be empty")
@@ -72,14 +72,14 @@ func given(text *string) bool {
 	return text != nil && *text != ""
 }
 
-// oneOf refuses an optional text that is set but is not one of the allowed texts.
+// oneOf rejects an optional text that is set but is not one of the allowed texts.
 func (p *problems) oneOf(field string, value *string, allowed ...string) {
 	if given(value) && !slices.Contains(allowed, *value) {
 		p.add(field, "must be one of %s, not %q", strings.Join(allowed, ", "), *value)
 	}
 }
 
-// unique refuses empty and repeated names. The format contains %d for the index of the name and yields its field.
+// unique rejects empty and repeated names. The format contains %d for the index of a name and yields its field.
 func (p *problems) unique(format string, names []string) {
 	seen := make(map[string]bool, len(names))
 

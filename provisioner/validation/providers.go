@@ -22,8 +22,8 @@ const (
 	maxIdleTimeout = 120
 )
 
-// provider validates the name of the provider, its part of the order and the address ranges, whose rules depend on the provider.
-// It returns the names of the zones, or nil if the provider is invalid.
+// provider validates the provider's name, the provider's part of the order, and the address ranges, whose rules depend on the
+// provider. It returns the names of the zones, or nil if the provider is invalid.
 func (p *problems) provider(config *spec.Cluster) []string {
 	nodes := p.parse("workerCidr", config.WorkerCIDR)
 	pods := p.parseOptional("podsCidr", config.PodsCIDR)
@@ -60,8 +60,8 @@ func (p *problems) provider(config *spec.Cluster) []string {
 	return zones
 }
 
-// onePart refuses anything but the one part for the provider, and reports whether the part is valid. Callers must not read a
-// part before this check, because it may be nil.
+// onePart requires exactly the part for the provider, and reports whether it is valid. Callers must not read a part before this
+// check, because it may be nil.
 func (p *problems) onePart(parts *spec.Provider, provider string) bool {
 	wanted := [...]bool{provider == aws, provider == azure, provider == gcp, provider == openstack}
 	if parts != nil && wanted == [...]bool{
@@ -86,7 +86,7 @@ func (p *problems) zones(field string, names []string) []string {
 	return names
 }
 
-// aws validates the part for AWS: a VPC that contains the range of the nodes, and three disjoint subnets of the VPC in each zone.
+// aws validates the part for AWS: a VPC that contains the range of the nodes, and in each zone three disjoint subnets of the VPC.
 // It returns the range of the VPC, which pods and services must not overlap, and the zones.
 func (p *problems) aws(config *spec.AWS, workers addresses) (addresses, []string) {
 	const field = "awsConfig.awsZones"

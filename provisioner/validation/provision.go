@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// maxText limits the name of a runtime and the name of an administrator, in characters. Director stores the former, RBAC in
-	// the cluster the latter.
+	// maxText limits the name of a runtime and the name of an administrator, in characters. Director stores the former, and the
+	// cluster's RBAC the latter.
 	maxText = 256
 	// maxAdministrators limits the administrators of one cluster: all of them are subjects of one ClusterRoleBinding.
 	maxAdministrators = 100
@@ -19,12 +19,13 @@ const (
 
 // Rules are the rules that depend on the installation.
 type Rules struct {
-	// Project is the name of the Gardener project. The names of the project and of a Shoot have at most 21 characters together.
+	// Project is the name of the Gardener project. The names of project and Shoot together have at most 21 characters.
 	Project string
 }
 
 // Provision validates a new order. It returns nil or one failure.Invalid that lists the invalid fields and the reasons. A missing
-// object is a problem and never a panic, because callers other than the GraphQL API exist: tests and benchmarks.
+// object is reported as a problem and never causes a panic, because tests and benchmarks call Provision without the checks of the
+// GraphQL API.
 func Provision(input spec.Runtime, rules Rules) error {
 	found := problems{title: "the order is invalid"}
 
@@ -48,7 +49,7 @@ func Provision(input spec.Runtime, rules Rules) error {
 	return found.err()
 }
 
-// text refuses an empty text and a text of more than maxText characters.
+// text rejects an empty text and a text of more than maxText characters.
 func (p *problems) text(field, value string) {
 	p.present(field, value)
 

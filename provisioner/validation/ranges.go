@@ -3,13 +3,13 @@ package validation
 import "net/netip"
 
 // addresses is an address range and the field that holds it. For an omitted or invalid range, prefix is the zero value, and
-// comparisons skip the range: one mistake yields one problem.
+// comparisons skip the range, so that one mistake yields one problem.
 type addresses struct {
 	field  string
 	prefix netip.Prefix
 }
 
-// parse reads a range. It refuses a text that is not an IPv4 CIDR, and one whose address is not the first address of its range:
+// parse reads a range. It rejects a text that is not an IPv4 CIDR, and one whose address is not the first of its range, because
 // Gardener rejects both.
 func (p *problems) parse(field, text string) addresses {
 	prefix, err := netip.ParsePrefix(text)
@@ -35,7 +35,7 @@ func (p *problems) parseOptional(field string, text *string) addresses {
 	return p.parse(field, *text)
 }
 
-// inside refuses inner ranges that are not within the outer one. It skips invalid ranges: parse has reported them.
+// inside rejects inner ranges that are not within the outer one. It skips invalid ranges, because parse has reported them.
 func (p *problems) inside(outer addresses, inner ...addresses) {
 	for _, one := range inner {
 		if !outer.prefix.IsValid() || !one.prefix.IsValid() {
@@ -48,7 +48,7 @@ func (p *problems) inside(outer addresses, inner ...addresses) {
 	}
 }
 
-// disjoint refuses ranges that overlap. It compares each pair once and skips invalid ranges.
+// disjoint rejects ranges that overlap. It compares each pair once and skips invalid ranges.
 func (p *problems) disjoint(ranges ...addresses) {
 	for i, one := range ranges {
 		for _, other := range ranges[:i] {

@@ -10,10 +10,10 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// UpgradeShoot returns the configuration of the cluster after the upgrade: a field of the upgrade that is set replaces the
-// present one. Its error is one failure.Invalid that lists the fields that are invalid or cannot be changed. Fields that no
-// upgrade can change are not validated again: a cluster that was ordered under older rules can still be upgraded. UpgradeShoot
-// does not modify present.
+// UpgradeShoot returns the cluster's configuration after the upgrade: each field that the upgrade sets replaces the current one.
+// Its error is one failure.Invalid that lists the fields that are invalid or cannot be changed. Fields that no upgrade can change
+// are not validated again, so that a cluster ordered under older rules can still be upgraded. UpgradeShoot does not modify
+// present.
 func UpgradeShoot(present spec.ClusterConfig, upgrade spec.Upgrade) (spec.ClusterConfig, error) {
 	found := problems{title: "the upgrade is invalid"}
 
@@ -58,7 +58,7 @@ func UpgradeShoot(present spec.ClusterConfig, upgrade spec.Upgrade) (spec.Cluste
 	return upgraded, found.err()
 }
 
-// noEmptyTexts refuses texts that are set to "". Such a text is ambiguous: the client may want to keep the value or to remove it.
+// noEmptyTexts rejects texts that are set to "". Such a text is ambiguous: the client may want to keep the value or to remove it.
 func (p *problems) noEmptyTexts(upgrade *spec.ClusterUpgrade) {
 	for _, text := range []struct {
 		field string
@@ -85,7 +85,7 @@ func merged(config spec.Cluster, upgrade *spec.ClusterUpgrade) spec.Cluster {
 	replace(&config.MaxSurge, upgrade.MaxSurge)
 	replace(&config.MaxUnavailable, upgrade.MaxUnavailable)
 
-	// The version belongs to the image: for another image without a version, Gardener chooses the newest version.
+	// The version belongs to the image. If the upgrade names a new image without a version, Gardener chooses the newest version.
 	if upgrade.MachineImage != nil && (config.MachineImage == nil || *config.MachineImage != *upgrade.MachineImage) {
 		config.MachineImage, config.MachineImageVersion = upgrade.MachineImage, nil
 	}
@@ -121,7 +121,7 @@ func replaceOptional[T any](value **T, by *T) {
 	}
 }
 
-// noDowngrade refuses a version that is lower than the present one or skips a minor version, as Gardener does.
+// noDowngrade rejects a version that is lower than the current one or skips a minor version, as Gardener does.
 func (p *problems) noDowngrade(present, wanted string) {
 	had, err := semver.NewVersion(present)
 	if err != nil {
@@ -130,12 +130,12 @@ func (p *problems) noDowngrade(present, wanted string) {
 
 	to, err := semver.NewVersion(wanted)
 	if err != nil {
-		return // the rule version has reported the problem
+		return // the rule version has already reported the problem
 	}
 
 	switch {
 	case strings.HasPrefix(present, wanted+"."):
-		// The client repeats the minor version of its order, for which Gardener has chosen the patch version.
+		// The client repeats the minor version of its order, for which Gardener chose the patch version.
 	case shoot.Older(wanted, present):
 		p.add("kubernetesVersion", "must not be lower than the current version %s", present)
 	case to.Major() > had.Major() || to.Minor() > had.Minor()+1:
@@ -143,8 +143,8 @@ func (p *problems) noDowngrade(present, wanted string) {
 	}
 }
 
-// providerChange returns the part for the provider after the upgrade. It refuses changes of networks and zones, because machines
-// run in the existing ones.
+// providerChange returns the provider's part after the upgrade. It rejects changes to networks and zones, because machines run in
+// the existing ones.
 func (p *problems) providerChange(config *spec.Cluster, upgrade *spec.Provider) *spec.Provider {
 	present := config.ProviderSpecificConfig
 	if upgrade == nil || present == nil {
@@ -169,7 +169,7 @@ func (p *problems) providerChange(config *spec.Cluster, upgrade *spec.Provider) 
 	return present
 }
 
-// awsChange lets an upgrade change only whether instance metadata requires tokens.
+// awsChange allows an upgrade to change only whether instance metadata requires tokens.
 func (p *problems) awsChange(present, upgrade *spec.AWS) *spec.Provider {
 	p.same("awsConfig.vpcCidr", present.VpcCIDR, upgrade.VpcCIDR)
 	p.same("awsConfig.awsZones", present.AWSZones, upgrade.AWSZones)
@@ -180,7 +180,7 @@ func (p *problems) awsChange(present, upgrade *spec.AWS) *spec.Provider {
 	return &spec.Provider{AWSConfig: &config}
 }
 
-// azureChange lets an upgrade change only the NAT gateway. An upgrade may omit the zones, which then stay.
+// azureChange allows an upgrade to change only the NAT gateway. If an upgrade omits the zones, they stay.
 func (p *problems) azureChange(present, upgrade *spec.Azure) *spec.Provider {
 	p.same("azureConfig.vnetCidr", present.VnetCIDR, upgrade.VnetCIDR)
 
@@ -201,7 +201,7 @@ func (p *problems) azureChange(present, upgrade *spec.Azure) *spec.Provider {
 	return &spec.Provider{AzureConfig: &config}
 }
 
-// openStackChange refuses every change. An upgrade may omit the optional names.
+// openStackChange rejects every change. An upgrade may omit the optional names.
 func (p *problems) openStackChange(present, upgrade *spec.OpenStack) {
 	p.same("openStackConfig.zones", present.Zones, upgrade.Zones)
 	p.same("openStackConfig.loadBalancerProvider", present.LoadBalancerProvider, upgrade.LoadBalancerProvider)
@@ -215,7 +215,7 @@ func (p *problems) openStackChange(present, upgrade *spec.OpenStack) {
 	}
 }
 
-// same refuses a value that differs from the present one.
+// same rejects a value that differs from the current one.
 func (p *problems) same(field string, present, upgrade any) {
 	if !reflect.DeepEqual(present, upgrade) {
 		p.add(field, "cannot be changed after the cluster is created")

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-// TestUpgradeKeepsTheRest upgrades only the maximum size of the first pool. All other fields must keep their values; an earlier
+// TestUpgradeKeepsTheRest upgrades only the maximum size of the first pool. All other fields must keep their values. An earlier
 // version lost some of them.
 func TestUpgradeKeepsTheRest(t *testing.T) {
 	t.Parallel()

@@ -97,6 +97,35 @@ func (s *Store) sealed(instance environment.Instance) (string, error) {
 	return s.keys.Seal(request, requestPlace(instance.ID)), nil
 }
 
+// Exists reports whether there is an instance with the ID.
+func (s *Store) Exists(ctx context.Context, tx storage.Tx, id string) (bool, error) {
+	found, err := storage.Select[int](ctx, tx, `SELECT 1 FROM instances WHERE id = ?`, id)
+	if err != nil {
+		return false, fmt.Errorf("finding instance %s: %w", id, err)
+	}
+
+	return len(found) > 0, nil
+}
+
+// GetWithNewest is Get that also returns the ID of the newest operation of the kinds on the instance, or an empty text. Both
+// come from one statement, so the operation is not that of a later instance with the same ID.
+func (s *Store) GetWithNewest(ctx context.Context, tx storage.Tx, id string, kinds ...string) (environment.Instance, string, error) {
+	found, err := storage.Get[struct {
+		row
+
+		Newest string `db:"newest"`
+	}](ctx, tx, `SELECT `+columns+`, request, COALESCE((SELECT operations.id FROM operations
+			WHERE operations.instance_id = instances.id AND operations.kind IN (?) ORDER BY operations.position DESC LIMIT 1), '') AS newest
+		FROM instances WHERE instances.id = ?`, kinds, id)
+	if err != nil {
+		return environment.Instance{}, "", fmt.Errorf("reading instance %s: %w", id, err)
+	}
+
+	instance, err := s.instance(found.row)
+
+	return instance, found.Newest, err
+}
+
 // Get returns an instance, or storage.ErrNotFound.
 func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (environment.Instance, error) {
 	row, err := storage.Get[row](ctx, tx, `SELECT `+columns+`, request FROM instances WHERE id = ?`, id)

@@ -14,7 +14,27 @@ kubernetes_flags+=" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/compon
 build() { # module, linker flags, commands...
 	local module=$1 flags=$2
 	shift 2
-	(cd "$here/$module" && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $flags" -o "$bin/" "${@/#/./}")
+	(cd "$here/$module" && CGO_ENABLED=0 go build -v -trimpath -ldflags "-s -w $flags" -o "$bin/" "${@/#/./}") 2>&1 | progress
+}
+
+# progress reads the output of go build -v, which has a line for each compiled package and each downloaded module. It counts these lines and
+# prints the counts every ten seconds, also while the linker is silent. Errors pass through.
+progress() {
+	local packages=0 modules=0 printed=$SECONDS line status
+	while true; do
+		status=0
+		IFS= read -r -t 10 line || status=$?
+		case "$status:$line" in
+		"0:go: downloading "*) modules=$((modules + 1)) ;;
+		0:*[[:space:]]* | "0:#"*) echo "$line" >&2 ;;
+		0:*) packages=$((packages + 1)) ;;
+		esac
+		((status == 0 || status > 128)) || return 0 # the build has ended; pipefail reports its status
+		if ((SECONDS - printed >= 10)); then
+			printed=$SECONDS
+			echo "  ${SECONDS}s: $modules modules downloaded, $packages packages compiled" >&2
+		fi
+	done
 }
 
 # fingerprint hashes the inputs of the commands of a module: dependencies, their own sources, compiler, flags.

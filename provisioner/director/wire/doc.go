@@ -1,3 +1,3 @@
-// Package wire holds the requests that package director sends and the types that they carry. All but this file is made of the
+// Package wire holds the requests that package director sends and their types. All files except this one are generated from the
 // schema of the simulated Director and ../operations.graphql.
 package wire

@@ -22,7 +22,8 @@ func UnmarshalLabels(value any) (map[string]any, error) {
 	return object, nil
 }
 
-// MarshalLabels writes labels as JSON, or null if a value has no form in JSON. gqlgen requires it; no answer contains labels.
+// MarshalLabels writes labels as JSON, or null if a value cannot be encoded. gqlgen requires this function, although no response
+// contains labels.
 func MarshalLabels(labels map[string]any) graphql.Marshaler {
 	return graphql.WriterFunc(func(w io.Writer) {
 		text, err := json.Marshal(labels)
@@ -30,7 +31,7 @@ func MarshalLabels(labels map[string]any) graphql.Marshaler {
 			text = []byte("null")
 		}
 
-		// The writer is a buffer of gqlgen: writing to it does not fail.
+		// The writer is gqlgen's buffer, to which writes cannot fail.
 		_, _ = w.Write(text)
 	})
 }

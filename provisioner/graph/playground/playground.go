@@ -1,6 +1,6 @@
 // Package playground serves a page on which developers try the GraphQL API. The page is part of the binary and works without
-// internet access, unlike common GraphQL playgrounds, which load their scripts from a CDN. It reads the schema by
-// introspection, so a change of the schema needs no change here.
+// internet access, unlike common GraphQL playgrounds, which load their scripts from a CDN. It reads the schema by introspection,
+// so a change to the schema needs no change here.
 package playground
 
 import (
@@ -13,8 +13,8 @@ import (
 //go:embed page.html playground.js playground.css
 var assets embed.FS
 
-// Register adds the page at / and its files to the mux. The endpoint is the path or the URL under which browsers reach the API.
-// The content security policy lets the page load only its own files and call only the endpoint's origin.
+// Register adds the page at / and its files to the mux. The endpoint is the path or the URL at which browsers reach the API. The
+// content security policy lets the page load only its own files and call only the endpoint's origin.
 func Register(mux *http.ServeMux, endpoint string) {
 	page := template.Must(template.ParseFS(assets, "page.html"))
 	parts := http.FileServerFS(assets)

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// FieldManager is the field manager of all applied objects. An apply removes fields that it owns and the release no longer
-	// sets.
+	// FieldManager is the field manager of all applied objects. An apply removes the fields that it owns but the release no
+	// longer sets.
 	FieldManager = "environment-broker"
 	// LabelInstallation is the label of every installed object. Its value is the ID of the runtime. Objects without this label
 	// and value are never deleted.
@@ -28,7 +28,7 @@ const (
 	DefaultBudget = 20 * time.Second
 )
 
-// Manifests provides the manifests of components. releases.Catalog implements it. Errors are of package failure.
+// Manifests provides the manifests of components. releases.Catalog implements it. Errors come from package failure.
 type Manifests interface {
 	// Manifests returns the files for Component.Source. It must return the same content on every call.
 	Manifests(ctx context.Context, source string) ([]installation.ManifestFile, error)
@@ -38,7 +38,7 @@ type Manifests interface {
 type Options struct {
 	Manifests Manifests
 	// Budget is the time after which a call starts no further component; 0 means DefaultBudget. A call may take longer, because
-	// it finishes the component that it has started.
+	// it finishes the component in progress.
 	Budget time.Duration
 	// Now is the clock for the budget.
 	Now func() time.Time
@@ -58,13 +58,14 @@ func New(options Options) *Applier {
 }
 
 // Install implements installation.Installer. While an installation is in progress, it skips components that the inventory records
-// as applied and healthy. At the end it clears these records, so that the next installation checks and repairs every component.
+// as applied and healthy. When the installation is done, it clears these records, so that the next one checks and repairs every
+// component.
 func (a *Applier) Install(ctx context.Context, cluster *rest.Config, runtimeID string, plan installation.Plan) (installation.Progress, error) {
 	return a.call(ctx, cluster, runtimeID, func(work *work) (installation.Progress, error) { return a.install(ctx, work, plan) })
 }
 
-// install applies the components in the order of the plan until one of them is not ready or the budget is used up. A component
-// therefore never starts before its dependencies are ready. prune follows after the last component.
+// install applies the components in the order of the plan until one of them is not ready or the budget is used up, so a component
+// never starts before its dependencies are ready. After the last component it calls prune.
 func (a *Applier) install(ctx context.Context, work *work, plan installation.Plan) (installation.Progress, error) {
 	for i, component := range plan.Components {
 		where := fmt.Sprintf("component %d of %d (%s)", i+1, len(plan.Components), component.Name)
@@ -91,8 +92,8 @@ func (a *Applier) exhausted(work *work) bool {
 	return a.options.Now().Sub(work.began) > a.options.Budget
 }
 
-// component applies one component and checks its health. waiting is "" for a ready component. Otherwise it names the object that
-// is not ready, and the next call continues. The order of the writes makes a crash harmless: the inventory lists the objects
+// component applies one component and checks its health. waiting is "" if the component is ready. Otherwise it names the object
+// that is not ready, and the next call continues. The order of the writes makes a crash harmless: the inventory lists the objects
 // before they are applied, and records them as applied only afterwards.
 func (a *Applier) component(ctx context.Context, work *work, component installation.Component) (waiting string, err error) {
 	files, err := a.options.Manifests.Manifests(ctx, component.Source)
@@ -122,7 +123,7 @@ func (a *Applier) component(ctx context.Context, work *work, component installat
 		work.changed = true
 	}
 	waiting, missing, err := work.health(ctx, entry.Objects)
-	// Somebody has deleted an object since the apply. The next call applies the component again.
+	// Somebody has deleted an object since it was applied. The next call applies the component again.
 	if missing {
 		entry.Applied = ""
 		work.changed = true
@@ -146,7 +147,7 @@ type work struct {
 }
 
 // call connects to the cluster, loads the inventory and does the work. It stores a changed inventory even if the work fails, so
-// that the next call continues from there. An error of the work takes precedence over an error of the store.
+// that the next call continues from there. An error from the work takes precedence over an error from storing the inventory.
 func (a *Applier) call(ctx context.Context, cluster *rest.Config, runtimeID string, do func(*work) (installation.Progress, error),
 ) (installation.Progress, error) {
 	connected, err := client.New(cluster, client.Options{})

@@ -18,12 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// concurrency is the number of dry runs at the same time. It bounds the load on the API server of a small cluster.
+// concurrency is the number of concurrent dry runs. It bounds the load on the API server of a small cluster.
 const concurrency = 4
 
 // intend stores the names of a component's objects before any of them is applied. It writes even if the inventory already
-// contains them: the write confirms that no other replica has changed the inventory, and thereby stops a replica that has lost
-// its lease.
+// contains them, because the write fails if another replica has changed the inventory, which stops a replica that has lost its
+// lease.
 func (w *work) intend(ctx context.Context, entry *entry, refs []ref) error {
 	entry.intend(refs)
 	return w.store(ctx)
@@ -95,8 +95,8 @@ func (w *work) applyAll(ctx context.Context, objects []*unstructured.Unstructure
 	return "", nil
 }
 
-// differs reports whether applying the object would change the cluster. It compares the present object with the result of a dry
-// run. The comparison avoids writes of unchanged objects, which would start controllers and webhooks for nothing.
+// differs reports whether applying the object would change the cluster. It compares the current object with the result of a dry
+// run. The comparison avoids writing unchanged objects, which would needlessly trigger controllers and webhooks.
 func (w *work) differs(ctx context.Context, object *unstructured.Unstructured) (bool, error) {
 	dropInvalidCABundle(object)
 
@@ -115,8 +115,8 @@ func (w *work) differs(ctx context.Context, object *unstructured.Unstructured) (
 	return !equality.Semantic.DeepEqual(relevant(present), relevant(applied)), nil
 }
 
-// relevant returns the fields that differs compares: all fields except for status and metadata, and of the metadata only labels
-// and annotations. The API server changes the others by itself.
+// relevant returns the fields that differs compares: labels, annotations, and everything outside metadata and status. The API
+// server itself changes the others.
 func relevant(object *unstructured.Unstructured) map[string]any {
 	fields := maps.Clone(object.Object)
 	delete(fields, "status")
@@ -138,8 +138,8 @@ func (w *work) serverSideApply(ctx context.Context, object *unstructured.Unstruc
 	return &objectError{ref: refOf(object), recreate: object.GetAnnotations()[AnnotationRecreate] == "true", cause: err}
 }
 
-// resolve turns an error of applyAll into a wait if there is a way to continue. It waits for the end of a namespace that is being
-// deleted, and it deletes an object that may be recreated. It returns other errors unchanged.
+// resolve turns an error of applyAll into a wait if there is a way to continue: it waits until a namespace that is being deleted
+// is gone, and it deletes an object that may be recreated. It returns other errors unchanged.
 func (w *work) resolve(ctx context.Context, err error) (waiting string, _ error) {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return "waiting for the deletion of its namespace, which has started", nil
@@ -157,8 +157,9 @@ func (w *work) resolve(ctx context.Context, err error) (waiting string, _ error)
 	return fmt.Sprintf("%s is deleted and created again, because a changed field is immutable", object.ref), nil
 }
 
-// dropInvalidCABundle removes the CA bundle of a definition's conversion webhook unless it contains a certificate. Releases have
-// a placeholder there, which a controller replaces later. Since Kubernetes 1.31 the API server rejects such a placeholder.
+// dropInvalidCABundle removes the CA bundle of a definition's conversion webhook unless it contains a certificate. Releases
+// contain a placeholder there, which a controller replaces later. Since Kubernetes 1.31 the API server rejects such a
+// placeholder.
 func dropInvalidCABundle(object *unstructured.Unstructured) {
 	path := []string{"spec", "conversion", "webhook", "clientConfig", "caBundle"}
 
@@ -188,8 +189,8 @@ func kindsFirst() []string {
 	}
 }
 
-// kindsLast lists the kinds that are applied after all others. A webhook rejects the objects that follow it while its server is
-// not running.
+// kindsLast lists the kinds that are applied after all others. While its server is not running, a webhook rejects the objects
+// that are applied after it.
 func kindsLast() []string {
 	return []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
 }

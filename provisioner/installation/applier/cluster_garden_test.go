@@ -68,7 +68,7 @@ func (r release) Manifests(_ context.Context, source string) ([]installation.Man
 	return []installation.ManifestFile{{Name: source + ".yaml", Content: []byte(text)}}, nil
 }
 
-// cluster is the part of the API server that belongs to one test: a runtime with namespaces of its own.
+// cluster is the part of the API server that belongs to one test: a runtime with its own namespaces.
 type cluster struct {
 	*testing.T
 	client.Client
@@ -104,8 +104,8 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// finishNamespaces replaces the namespace controller, which the API server lacks. It finalizes deleted namespaces, which are
-// empty in these tests.
+// finishNamespaces does the work of the namespace controller, which does not run in these tests. It finalizes deleted namespaces,
+// which are empty in these tests.
 func (c *cluster) finishNamespaces() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	clients, err := kubernetes.NewForConfig(rest.CopyConfig(api))
@@ -165,7 +165,8 @@ func (c *cluster) uninstalled() (string, error) {
 	return progress.Message, err
 }
 
-// again repeats a call while it fails with a transient error, as the engine does. The API server serves new kinds with a delay.
+// again repeats a call while it fails with a transient error, as the engine does. The API server takes a moment to serve new
+// kinds.
 func again(call func() (installation.Progress, error), while func() bool) func() (installation.Progress, error) {
 	return func() (installation.Progress, error) {
 		progress, err := call()

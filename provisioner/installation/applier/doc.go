@@ -2,10 +2,10 @@
 // installed objects and records the progress, so that any replica continues where another replica stopped.
 //
 // Invariants:
-//   - The inventory contains an object before the object is applied, so a crash leaves no object that nobody knows.
+//   - The inventory contains an object before the object is applied, so a crash leaves no unrecorded object.
 //   - Only objects with LabelInstallation are deleted. Objects of other owners stay, and so do namespaces that contain such objects.
 //   - A write of the inventory fails if another replica has changed the inventory since it was read.
 //
 // kstatus decides whether an object is ready; exceptions are in health.go. The order of kinds is in apply.go. A new rule about
-// deletions belongs to prune.go (upgrades), remove.go (uninstallations) or namespaces.go.
+// deletions belongs in prune.go (upgrades), remove.go (uninstallations) or namespaces.go.
 package applier

@@ -15,10 +15,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
 
-// explain turns an error into an error of package failure. Its text starts with where, unless the error is of that package
-// already. Only the rejection of an object is permanent: while a cluster or its webhooks start, any other error may be temporary.
-// Texts of the cluster may quote values of the component. So explain masks secret values, and replaces the cause by its masked
-// text.
+// explain turns an error into a failure.Error whose text starts with where; a failure.Error keeps its text. Only the rejection of
+// an object is permanent: while a cluster or its webhooks start, any other error may be temporary. Texts from the cluster may
+// quote values of the component, so explain masks secret values, and replaces the cause by its masked text.
 func explain(err error, where string, component installation.Component) error {
 	if known, ok := errors.AsType[*failure.Error](err); ok {
 		masked := *known
@@ -69,7 +68,7 @@ func (e *objectError) text(message string) string {
 		e.ref, message, AnnotationRecreate)
 }
 
-// immutable reports whether the API server rejects the change of an immutable field. Such errors have no reason of their own, so
+// immutable reports whether the API server rejects the change of an immutable field. Such errors have no specific reason, so
 // immutable recognizes the messages of the API server, of validation rules (CEL) and of common webhooks.
 func immutable(err error) bool {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) && !apierrors.IsBadRequest(err) {
@@ -81,7 +80,7 @@ func immutable(err error) bool {
 	}, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
-// refuses reports whether the API server or a webhook rejects the object itself, so that a retry would fail in the same way.
+// refuses reports whether the API server or a webhook rejects the object itself, so that a retry would fail too.
 func refuses(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
@@ -102,7 +101,7 @@ func mask(text string, component installation.Component) string {
 	return text
 }
 
-// goingAway describes an object that is being deleted. Its finalizers hint at the controller that delays the deletion.
+// goingAway describes an object that is being deleted. Its finalizers hint at the controller that holds up the deletion.
 func goingAway(ref ref, finalizers []string) string {
 	if len(finalizers) == 0 {
 		return fmt.Sprintf("waiting until %s is gone", ref)

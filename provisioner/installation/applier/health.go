@@ -24,7 +24,7 @@ func (w *work) health(ctx context.Context, refs []ref) (waiting string, missing 
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(ref.kind())
 		err := w.client.Get(ctx, ref.key(), object)
-		// NoMatch means that somebody has deleted the definition of the kind, and the object with it.
+		// NoMatch means that somebody has deleted the definition of the kind, and thus the object too.
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 			return fmt.Sprintf("%s is missing and is applied again", ref), true, nil
 		}
@@ -54,7 +54,7 @@ func (w *work) health(ctx context.Context, refs []ref) (waiting string, missing 
 
 func (r ref) isJob() bool { return r.Group == "batch" && r.Kind == "Job" }
 
-// complete reports whether a Job has finished successfully. For kstatus, a running Job is current.
+// complete reports whether a Job has finished successfully. kstatus already reports a running Job as current.
 func complete(job *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(one any) bool {

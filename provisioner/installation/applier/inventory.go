@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// inventory lists the installed objects of a cluster and records the progress of an installation. The JSON form is stored in
-// clusters, so its fields must stay compatible.
+// inventory lists the installed objects of a cluster and records the progress of an installation. Its JSON form is stored in
+// clusters, so the fields must stay compatible.
 type inventory struct {
-	// Cluster is the UID of the namespace kube-system, which identifies the cluster. In a cluster that was restored from a
-	// backup, the UID differs, and the recorded progress does not count.
+	// Cluster is the UID of the namespace kube-system, which identifies the cluster. In a cluster that was restored from a backup
+	// the UID differs, and the recorded progress is ignored.
 	Cluster types.UID `json:"cluster"`
 	Runtime string    `json:"runtime"`
 	// Entries are the components, in the order in which they were installed.
@@ -30,7 +30,7 @@ type entry struct {
 	Name string `json:"name"`
 	// Objects are the objects of the component. They are recorded before they are applied, so some may not exist yet.
 	Objects []ref `json:"objects,omitempty"`
-	// Former are objects of former releases, which prune removes.
+	// Former are objects of earlier releases, which prune removes.
 	Former []ref `json:"former,omitempty"`
 	// Applied is the digest of the applied content; Ready records that its objects are healthy. Both are empty between
 	// installations.
@@ -53,7 +53,7 @@ func refOf(object *unstructured.Unstructured) ref {
 	return ref{kind.Group, kind.Version, kind.Kind, object.GetNamespace(), object.GetName()}
 }
 
-// String returns kind and name for messages to users.
+// String returns the kind and name, for messages to users.
 func (r ref) String() string {
 	if r.Namespace == "" {
 		return r.Kind + " " + r.Name
@@ -73,12 +73,12 @@ func (r ref) same(other ref) bool {
 
 func (r ref) isNamespace() bool { return r.Group == "" && r.Kind == "Namespace" }
 
-// isDefinition reports whether the object is a CustomResourceDefinition, in short a definition.
+// isDefinition reports whether the object is a CustomResourceDefinition, which this package calls a definition.
 func (r ref) isDefinition() bool {
 	return r.Group == "apiextensions.k8s.io" && r.Kind == "CustomResourceDefinition"
 }
 
-// isBase reports whether other objects depend on objects of this kind: namespaces, definitions, cluster roles, classes.
+// isBase reports whether other objects depend on objects of this kind: namespaces, definitions, cluster roles, and classes.
 func (r ref) isBase() bool {
 	return r.isNamespace() || r.isDefinition() || r.Group == "rbac.authorization.k8s.io" && r.Kind == "ClusterRole" ||
 		strings.HasSuffix(r.Kind, "Class")
@@ -115,7 +115,7 @@ func (i *inventory) forget() {
 	}
 }
 
-// intend records the objects of a new content. Objects that it no longer contains move to Former.
+// intend records the objects of the component's new content. Objects that it no longer contains move to Former.
 func (e *entry) intend(objects []ref) {
 	slices.SortFunc(objects, func(a, b ref) int { return cmp.Compare(a.String(), b.String()) })
 	if slices.Equal(e.Objects, objects) {

@@ -43,7 +43,7 @@ func (w *work) foreign(ctx context.Context, namespace ref) (string, error) {
 	return "", nil
 }
 
-// foreignOf searches the objects of one kind for a foreign one. It returns the reason for the namespace to stay, or "".
+// foreignOf searches the objects of one kind for a foreign one. It returns the reason why the namespace must stay, or "".
 func (w *work) foreignOf(ctx context.Context, kind schema.GroupVersionKind, namespace string) (string, error) {
 	next := ""
 	for range mostPages {
@@ -65,8 +65,8 @@ func (w *work) foreignOf(ctx context.Context, kind schema.GroupVersionKind, name
 	return fmt.Sprintf("it holds more than %d objects of kind %s", mostPages*page, kind.Kind), nil
 }
 
-// isForeign reports whether the object belongs to another owner. Kubernetes creates some objects in every namespace by itself;
-// owner references mark objects that controllers derive from others.
+// isForeign reports whether the object belongs to another owner. Objects that Kubernetes itself creates in every namespace do not
+// count, nor do those with owner references, which controllers derive from other objects.
 func (w *work) isForeign(kind string, object metav1.PartialObjectMetadata) bool {
 	switch {
 	case object.Labels[LabelInstallation] == w.runtimeID, object.DeletionTimestamp != nil, len(object.OwnerReferences) > 0:
@@ -104,7 +104,7 @@ func (w *work) kinds() ([]schema.GroupVersionKind, error) {
 	return kinds, nil
 }
 
-// derived returns kinds whose objects Kubernetes creates for other objects.
+// derived returns kinds whose objects Kubernetes derives from other objects.
 func derived() []string {
 	return []string{"Event", "Endpoints", "EndpointSlice", "Lease", "PodMetrics"}
 }

@@ -18,13 +18,13 @@ import (
 const (
 	// leftovers is the name of the entry for objects that prune could not remove. Components always have a name.
 	leftovers = ""
-	// formerObjects is the subject of messages.
+	// formerObjects is the subject of messages about these objects.
 	formerObjects = "objects of former releases"
 )
 
-// prune removes the objects of former plans that this plan lacks, last component first, and completes the installation. Two kinds
-// of objects stay: definitions of kinds that still have objects, and namespaces with foreign objects. The message names these,
-// and the next installation tries again to remove them.
+// prune removes the objects of earlier plans that this plan lacks, last component first, and completes the installation. Two
+// kinds of objects stay: definitions that still have objects, and namespaces with foreign objects. The message names them, and
+// the next installation tries again to remove them.
 func (w *work) prune(ctx context.Context, plan installation.Plan) (installation.Progress, error) {
 	definitions, rest, namespaces := split(w.unwanted(plan))
 	waiting, err := w.remove(ctx, backwards(rest))
@@ -57,7 +57,7 @@ func (w *work) prune(ctx context.Context, plan installation.Plan) (installation.
 	return installation.Progress{Done: true, Message: strings.Join(append([]string{message}, notes...), "; ")}, nil
 }
 
-// removing is the progress of a removal that waits for an object.
+// removing returns the progress of a removal that is waiting for an object.
 func removing(subject, waiting string) installation.Progress {
 	return installation.Progress{Message: "removing " + subject + ": " + waiting}
 }
@@ -102,9 +102,9 @@ func (w *work) reasonToKeep(ctx context.Context, ref ref) (string, error) {
 	return w.instances(ctx, ref)
 }
 
-// instances returns a message about an object of the defined kind, or "" if there is none. The deletion of the definition would
-// delete such objects, which may belong to users. instances lists the objects in the newest stored version, which the API server
-// certainly serves.
+// instances returns a message about an object of the defined kind, or "" if there is none. Deleting the definition would delete
+// such objects, which may belong to users. instances lists the objects in the newest stored version, because the API server
+// certainly serves that one.
 func (w *work) instances(ctx context.Context, definition ref) (string, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(definition.kind())

@@ -31,8 +31,8 @@ func (w *work) remove(ctx context.Context, refs []ref) (waiting string, err erro
 	return waiting, nil
 }
 
-// delete deletes an object of this installation. It returns the object if finalizers keep it, and nil once it is gone. The UID is
-// a precondition: another object with the same name stays.
+// delete deletes an object of this installation. It returns the object while finalizers keep it, and nil once it is gone. The UID
+// is a precondition, so a different object with the same name stays.
 func (w *work) delete(ctx context.Context, ref ref) (*metav1.PartialObjectMetadata, error) {
 	object := ref.bare()
 	if err := w.client.Get(ctx, ref.key(), object); err != nil {
@@ -54,7 +54,7 @@ func (w *work) delete(ctx context.Context, ref ref) (*metav1.PartialObjectMetada
 	return object, nil
 }
 
-// ignoreGone returns nil for errors that say that an object or its kind does not exist.
+// ignoreGone returns nil for an error that says that an object or its kind does not exist.
 func ignoreGone(err error) error {
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil
@@ -62,7 +62,7 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// backwards sorts the objects in the reverse order of their kinds: callers before what they call.
+// backwards sorts the objects in the reverse order of their kinds: callers before the objects that they call.
 func backwards(refs []ref) []ref {
 	sorted := slices.Clone(refs)
 	slices.SortStableFunc(sorted, func(a, b ref) int { return compareKinds(b, a) })
@@ -70,7 +70,7 @@ func backwards(refs []ref) []ref {
 	return sorted
 }
 
-// split separates definitions of kinds and namespaces from the rest: their deletion also deletes other objects.
+// split separates definitions and namespaces from the rest, because deleting them also deletes other objects.
 func split(refs []ref) (definitions, rest, namespaces []ref) {
 	for _, ref := range refs {
 		switch {
@@ -85,9 +85,9 @@ func split(refs []ref) (definitions, rest, namespaces []ref) {
 	return definitions, rest, namespaces
 }
 
-// Uninstall implements installation.Installer. It removes the last component first. Of each component it first removes the
-// definitions of kinds, which deletes all their objects: the controllers, which handle the finalizers of these objects, still run
-// at that time. Namespaces without foreign objects follow at the end.
+// Uninstall implements installation.Installer. It removes the last component first. Within a component it first removes the
+// definitions, which deletes all their objects: at that time the controllers, which handle the finalizers of these objects, are
+// still running. Namespaces without foreign objects follow at the end.
 func (a *Applier) Uninstall(ctx context.Context, cluster *rest.Config, runtimeID string) (installation.Progress, error) {
 	return a.call(ctx, cluster, runtimeID, func(work *work) (installation.Progress, error) { return a.uninstall(ctx, work) })
 }
@@ -124,7 +124,7 @@ func (a *Applier) uninstall(ctx context.Context, work *work) (installation.Progr
 	return progress, nil
 }
 
-// removeNamespaces is the last part of an uninstallation. It removes the namespaces that the entries still list, then the
+// removeNamespaces is the last part of an uninstallation. It removes the namespaces that the entries still list, and then the
 // inventory itself.
 func (w *work) removeNamespaces(ctx context.Context) (installation.Progress, error) {
 	var namespaces []ref

@@ -19,12 +19,12 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
 
-// namespaceKey is the key of a value that manifests of every component can use.
+// namespaceKey is the key of a value that is available to the manifests of every component.
 const namespaceKey = "namespace"
 
-// digestOf returns a digest of the component's manifests and values, in hexadecimal. Another digest means that the component must
-// be applied. The digest needs no key although values may be secret: readers of the inventory can also read the Secrets with the
-// values.
+// digestOf returns a digest of the component's manifests and values, in hexadecimal. If the digest changes, the component must be
+// applied again. The digest needs no key even though values may be secret: anyone who can read the inventory can also read the
+// Secrets with the values.
 func digestOf(component installation.Component, files []installation.ManifestFile) (string, error) {
 	content, err := json.Marshal(struct {
 		Namespace string                      `json:"namespace"`
@@ -47,8 +47,8 @@ type rendered struct {
 	refs []ref
 }
 
-// render fills the manifests with values, namespaces and the label of the installation. unknown is a message about a kind that
-// the cluster does not serve yet, or "": another component defines the kind, and the API server serves it with a delay.
+// render fills in the values, the namespaces and the label of the installation. unknown is a message about a kind that the
+// cluster does not serve yet, or "": another component defines the kind, and the API server takes a moment to serve it.
 func (w *work) render(ctx context.Context, component installation.Component, files []installation.ManifestFile,
 ) (result rendered, unknown string, err error) {
 	values := map[string]string{}
@@ -78,7 +78,7 @@ func (w *work) render(ctx context.Context, component installation.Component, fil
 			namespaces[object.GetName()] = true
 		}
 	}
-	// The manifests of most components do not contain their namespace.
+	// The manifests of most components do not contain their own namespace.
 	if !namespaces[component.Namespace] {
 		own, there, err := w.ownNamespace(ctx, component.Namespace)
 		switch {
@@ -100,8 +100,8 @@ func (w *work) render(ctx context.Context, component installation.Component, fil
 	return rendered{objects, refs}, "", nil
 }
 
-// definitions returns the kinds that the component itself defines, with true for kinds that have namespaces. The API server does
-// not serve these kinds before their definitions are applied.
+// definitions returns the kinds that the component itself defines, each with whether it is namespaced. The API server does not
+// serve these kinds until their definitions are applied.
 func definitions(objects []*unstructured.Unstructured) map[schema.GroupKind]bool {
 	defined := map[schema.GroupKind]bool{}
 	for _, object := range objects {
@@ -116,7 +116,7 @@ func definitions(objects []*unstructured.Unstructured) map[schema.GroupKind]bool
 	return defined
 }
 
-// namespaced reports whether objects of the kind have namespaces. For an unknown kind it returns a NoMatch error.
+// namespaced reports whether the kind is namespaced. For an unknown kind it returns a NoMatch error.
 func (w *work) namespaced(object *unstructured.Unstructured, defined map[schema.GroupKind]bool) (bool, error) {
 	kind := object.GroupVersionKind()
 	if namespaced, known := defined[kind.GroupKind()]; known {
@@ -130,7 +130,7 @@ func (w *work) namespaced(object *unstructured.Unstructured, defined map[schema.
 }
 
 // ownNamespace returns the namespace for a component whose manifests do not contain it. there reports that this installation has
-// created the namespace already: then it must not be applied again, because another component may have set fields of it. For a
+// already created the namespace: then it must not be applied again, because another component may have set fields of it. For a
 // namespace of another owner, own is nil.
 func (w *work) ownNamespace(ctx context.Context, name string) (own *unstructured.Unstructured, there bool, err error) {
 	own = &unstructured.Unstructured{Object: map[string]any{

@@ -29,15 +29,15 @@ const (
 
 	keyContent = "inventory.json.gz"
 	keyRest    = "rest"
-	// keyWrite has a new value at each write. Otherwise a write without changes would keep the resource version, and would not
+	// keyWrite gets a new value with each write. Otherwise a write without changes would keep the resource version, and would not
 	// stop a concurrent writer.
 	keyWrite = "write"
 
 	// largestPart bounds the data in one Secret, in bytes. etcd accepts 1.5 MiB for the encoded object, and base64 adds a third.
 	largestPart = 900 << 10
 	// largestInventory, in bytes, and mostValues bound the memory for reading an inventory. They are necessary because the owner
-	// of a cluster can write any data into the Secrets, and decompressed data may have a hundred times the size. An inventory of
-	// a hundred thousand objects fits.
+	// of a cluster can write any data into the Secrets, and data may grow a hundredfold when decompressed. An inventory of a
+	// hundred thousand objects fits.
 	largestInventory = 16 << 20
 	mostValues       = 1 << 20
 	mostParts        = largestInventory/largestPart + 1
@@ -50,8 +50,8 @@ type stored struct {
 	rest   []string
 }
 
-// load reads the inventory. The inventory of another runtime, which a restored or reused cluster may have, counts as empty. In
-// another cluster than the recorded one, the list of objects counts but the progress does not.
+// load reads the inventory. The inventory of another runtime, which a restored or reused cluster may have, counts as empty. In a
+// cluster other than the recorded one, the list of objects counts but the progress does not.
 func load(ctx context.Context, from client.Client, runtimeID string) (*inventory, error) {
 	system := &corev1.Namespace{}
 	if err := from.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
@@ -96,7 +96,7 @@ func load(ctx context.Context, from client.Client, runtimeID string) (*inventory
 	return found, nil
 }
 
-// broken returns the error for an inventory that somebody has damaged, with the steps to repair it.
+// broken returns the error for a damaged inventory, with the steps to repair it.
 func broken(err error) error {
 	return failure.Wrap(failure.Permanent, err, "the Secret %s/%s does not hold a valid inventory: delete it and retry; "+
 		"then remove by hand the objects that the release no longer contains", metav1.NamespaceSystem, Inventory).
@@ -117,7 +117,7 @@ func (i *inventory) save(ctx context.Context, to client.Client) error {
 	for number, part := range parts[1:] {
 		name := fmt.Sprintf("%s-%s-%d", Inventory, hex.EncodeToString(sum[:8]), number+1)
 		secret := newSecret(name, map[string][]byte{keyContent: part})
-		// A part with this name has the same content: an earlier attempt has created the part.
+		// A part with this name has the same content: an earlier attempt created it.
 		if err := to.Create(ctx, secret); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
@@ -148,7 +148,8 @@ func (i *inventory) drop(ctx context.Context, from client.Client) error {
 	return remove(ctx, from, append([]string{Inventory}, i.stored.rest...))
 }
 
-// remove deletes Secrets in kube-system. Missing Secrets are not an error, because an earlier call may have crashed halfway.
+// remove deletes Secrets in kube-system. Missing Secrets are not an error, because an earlier call may have been interrupted
+// halfway.
 func remove(ctx context.Context, from client.Client, names []string) error {
 	for _, name := range names {
 		secret := newSecret(name, nil)

@@ -60,8 +60,8 @@ func TestCrashAtEachWrite(t *testing.T) {
 	}
 }
 
-// survives lets the call crash at its n-th write, then repeats the call until it is done. It reports whether there was an n-th
-// write.
+// survives makes the call crash at its n-th write, and then repeats the call until it is done. It reports whether there was an
+// n-th write.
 func (c *cluster) survives(n int, done bool, call func() (installation.Progress, error)) (died bool) {
 	c.Helper()
 	dead := c.dieAt(n, done)
@@ -91,7 +91,7 @@ func (c *cluster) nothingIsLeft() {
 	}
 }
 
-// dieAt simulates a crash at the n-th write from now on: all requests fail from then on. If done is true, the n-th write takes
+// dieAt simulates a crash at the n-th write from now on: all later requests fail. If done is true, the n-th write still takes
 // effect.
 func (c *cluster) dieAt(n int, done bool) (died func() bool) {
 	count, dead := 0, false

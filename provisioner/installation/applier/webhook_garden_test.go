@@ -27,7 +27,7 @@ func TestWebhookThatDoesNotAnswerYet(t *testing.T) {
 		"  rules: [{apiGroups: [\"\"], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}]\n"
 	parts, wanted := release{"a": configMap("one", "1"), "w": webhook, "b": configMap("two", "1")}, plan(c.part("a"), c.part("w"), c.part("b"))
 	c.calls.meddle(func(request *http.Request) *http.Response {
-		if strings.HasSuffix(request.URL.Path, "/configmaps/two") { // The API server uses a new webhook with a delay.
+		if strings.HasSuffix(request.URL.Path, "/configmaps/two") { // The API server starts to use a new webhook with a delay.
 			c.awaitWebhook()
 		}
 		return nil

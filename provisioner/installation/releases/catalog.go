@@ -17,15 +17,15 @@ import (
 
 // Store provides the files of releases.
 type Store interface {
-	// Open returns the folder of a release, or an fs.ErrNotExist for an unknown version. Catalog passes errors of package failure
-	// on; any other error means that the store is temporarily unavailable.
+	// Open returns the folder of a release, or an fs.ErrNotExist for an unknown version. Catalog passes on a failure.Error; any
+	// other error means that the store is temporarily unavailable.
 	Open(ctx context.Context, version string) (fs.FS, error)
 	// Versions lists the known versions, in any order. The list may be incomplete: Open decides whether a version exists.
 	Versions(ctx context.Context) ([]string, error)
 }
 
-// Catalog implements installation.Releases and applier.Manifests. It reads a release when it is first used, and then keeps it in
-// memory. It is safe for concurrent use.
+// Catalog implements installation.Releases and applier.Manifests. It reads a release when it is first used, and keeps it in
+// memory afterwards. It is safe for concurrent use.
 type Catalog struct {
 	store Store
 	// known maps a version to its *release. Concurrent requests may read the same release twice, with the same result.
@@ -37,7 +37,7 @@ var _ installation.Releases = (*Catalog)(nil)
 // New returns a catalog of the releases in the store.
 func New(store Store) *Catalog { return &Catalog{store: store} }
 
-// Check reads all releases that the store lists. With it, a service reports invalid releases when it starts, instead of during an
+// Check reads all releases that the store lists. A service calls it to report invalid releases at startup instead of during an
 // operation.
 func (c *Catalog) Check(ctx context.Context) error {
 	versions, err := c.store.Versions(ctx)
@@ -61,7 +61,8 @@ func (c *Catalog) Plan(ctx context.Context, order spec.Kyma) (installation.Plan,
 	return found.plan(order)
 }
 
-// Manifests implements applier.Manifests. The files refer to the keys of the component's values, and to the key namespace.
+// Manifests implements applier.Manifests. The placeholders in the files name keys of the component's values, or the key
+// namespace.
 func (c *Catalog) Manifests(ctx context.Context, source string) ([]installation.ManifestFile, error) {
 	version, name, _ := strings.Cut(source, separator)
 	found, err := c.release(ctx, version)
@@ -76,13 +77,13 @@ func (c *Catalog) Manifests(ctx context.Context, source string) ([]installation.
 	return component.files, nil
 }
 
-// separator separates version and component in Component.Source. Neither of them can contain it.
+// separator separates the version and the component in Component.Source. Neither can contain it.
 const separator = "/"
 
 // sourceOf returns the value of Component.Source. It is stored with operations, so the form must not change.
 func sourceOf(version, component string) string { return version + separator + component }
 
-// versions matches valid versions. They are valid names of folders and of OCI tags, and never leave the folder of a store.
+// versions matches valid versions, which are safe as folder names and OCI tags, and cannot point outside the folder of a store.
 var versions = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // release returns the release from the cache or from the store. Errors are not cached: a missing release may be added later.
@@ -111,9 +112,8 @@ type brokenError struct{ error }
 
 func (e *brokenError) Unwrap() error { return e.error }
 
-// explain turns an error of release into an error of package failure. Only an unknown version is the fault of the order; the
-// error lists the known versions. The problems of an invalid release are for its maintainer, so they are in the cause, which is
-// logged.
+// explain turns an error of release into a failure.Error. Only an unknown version is the fault of the order; for it, the error
+// lists the known versions. The problems of an invalid release are for its maintainer, so they are in the cause, which is logged.
 func (c *Catalog) explain(ctx context.Context, version string, err error) error {
 	if _, broken := errors.AsType[*brokenError](err); broken {
 		return failure.Wrap(failure.Permanent, err, "release %s cannot be used because it is invalid; the log has the reason for its maintainer", version).
@@ -134,7 +134,7 @@ func (c *Catalog) explain(ctx context.Context, version string, err error) error 
 	return invalid("kymaConfig.version: there is no release %q; there are %s", version, strings.Join(known, ", "))
 }
 
-// Folder is a Store. Each subfolder contains one release and has the version as its name. Releases may be added while the service
+// Folder is a Store. Each subfolder contains one release and is named after its version. Releases may be added while the service
 // runs.
 type Folder struct{ FS fs.FS }
 

@@ -2,5 +2,5 @@
 // Registry. A Catalog caches them, because the content of a version never changes.
 //
 // docs/operator/releases.md describes the files of a release. release.go validates them; a new field of release.yaml belongs
-// there, and its effect on plans to plan.go. An invalid release is rejected as a whole, and its error lists all problems.
+// there, and its effect on plans in plan.go. An invalid release is rejected as a whole, and its error lists all problems.
 package releases

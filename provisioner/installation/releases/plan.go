@@ -12,7 +12,7 @@ import (
 )
 
 // plan makes the plan for an order. It contains the components that the release always installs and those that the order names,
-// each after its dependencies. The error is failure.Invalid and lists all problems of the order.
+// each after its dependencies. Its error is a failure.Invalid that lists all problems of the order.
 func (r *release) plan(order spec.Kyma) (installation.Plan, error) {
 	problems := &problems{}
 	chosen := r.choose(order, problems)
@@ -39,7 +39,7 @@ func (r *release) plan(order spec.Kyma) (installation.Plan, error) {
 }
 
 // choose returns the required components that the order does not name, in the sequence of the release, then the named components
-// in the sequence of the order. An optional component must be named, also if another component depends on it: nothing is
+// in the sequence of the order. An optional component must be named even if another component depends on it, so that nothing is
 // installed silently.
 func (r *release) choose(order spec.Kyma, problems *problems) []component {
 	var chosen []component
@@ -77,7 +77,7 @@ func (r *release) choose(order spec.Kyma, problems *problems) []component {
 	return chosen
 }
 
-// find returns the index and the first entry of the order for the component, or -1 and nil.
+// find returns the index and the first entry for the component in the order, or -1 and nil.
 func find(order spec.Kyma, name string) (int, *spec.Component) {
 	index := slices.IndexFunc(order.Components, func(component *spec.Component) bool {
 		return component != nil && component.Component == name
@@ -91,7 +91,7 @@ func find(order spec.Kyma, name string) (int, *spec.Component) {
 // problems collects the problems of an order. Each one starts with the path of its field.
 type problems struct{ found []string }
 
-// add records a problem of a field, such as components[0].sourceURL.
+// add records a problem with a field, such as components[0].sourceURL.
 func (p *problems) add(field, format string, args ...any) {
 	p.found = append(p.found, "kymaConfig."+field+": "+fmt.Sprintf(format, args...))
 }
@@ -109,7 +109,8 @@ func invalid(format string, args ...any) error {
 	return failure.New(failure.Invalid, format, args...).WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 }
 
-// checkOrder reports dependencies that can never be met: unknown components, optional components of required ones, and cycles.
+// checkOrder reports dependencies that can never be met: on unknown components, of required components on optional ones, and
+// cyclic ones.
 func (r *release) checkOrder(wrong func(string, ...any)) {
 	for _, component := range r.Components {
 		for _, name := range component.DependsOn {
@@ -128,7 +129,7 @@ func (r *release) checkOrder(wrong func(string, ...any)) {
 }
 
 // sorted moves each component behind its dependencies and otherwise keeps the sequence. Dependencies that are not in the list
-// count as met. circle names the components that cannot be ordered, because they are in a cycle or depend on one.
+// count as met. circle names the components that cannot be sorted, because they are in a cycle or depend on one.
 func sorted(components []component) (ordered []component, circle []string) {
 	waiting := slices.Clone(components)
 	for len(waiting) > 0 {
@@ -150,9 +151,9 @@ func sorted(components []component) (ordered []component, circle []string) {
 }
 
 // resolve merges the values of a component. Later sources win: the defaults of the release, the profile, the order's
-// configuration for all components, the order's configuration for this component. An entry for all components is ignored by
-// components without that key. An entry for this component with an unknown key is a problem. secrets are the keys whose winning
-// entry is secret.
+// configuration for all components, and the order's configuration for this component. A component ignores entries for all
+// components with a key that it does not have. An entry for this component with an unknown key is a problem. secrets are the keys
+// whose winning entry is secret.
 func (c *component) resolve(order spec.Kyma, problems *problems) (values map[string]string, secrets []string) {
 	values = map[string]string{}
 	set := func(entry *spec.Entry) {

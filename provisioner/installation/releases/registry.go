@@ -42,7 +42,7 @@ type RegistryOptions struct {
 	Repository string
 	// Cache is a folder for downloaded releases. Replicas may share it. Releases in the folder are not downloaded again.
 	Cache string
-	// Username and Password are for basic authentication; an empty Username means anonymous access.
+	// Username and Password are the basic authentication credentials; an empty Username means anonymous access.
 	Username string
 	Password secret.String
 	// Insecure uses HTTP without TLS.
@@ -52,13 +52,13 @@ type RegistryOptions struct {
 }
 
 // Registry is a Store of releases in an OCI repository. Each release is an artifact whose tag is the version. Its only layer is a
-// tar.gz of the release's folder. It is safe for concurrent use, also by several processes with the same cache.
+// tar.gz of the release's folder. Registry is safe for concurrent use, even by several processes with the same cache.
 type Registry struct {
 	repository *remote.Repository
 	cache      string
 }
 
-// NewRegistry returns the store. It makes no call, so the registry may be unavailable. It fails if the name of the repository is
+// NewRegistry returns the store. It makes no call, so the registry may be unavailable. It fails if the repository name is
 // invalid.
 func NewRegistry(options RegistryOptions) (*Registry, error) {
 	repository, err := remote.NewRepository(options.Repository)
@@ -70,7 +70,7 @@ func NewRegistry(options RegistryOptions) (*Registry, error) {
 	if options.WrapTransport != nil {
 		transport = options.WrapTransport(transport)
 	}
-	// The client does not retry: the engine does, without occupying a worker meanwhile.
+	// The client does not retry: the engine does, without occupying a worker in between.
 	client := &auth.Client{Client: &http.Client{Transport: transport, Timeout: registryTimeout}, Cache: auth.NewCache()}
 	if options.Username != "" {
 		client.Credential = auth.StaticCredential(repository.Reference.Registry, auth.Credential{
@@ -81,7 +81,7 @@ func NewRegistry(options RegistryOptions) (*Registry, error) {
 	return &Registry{repository: repository, cache: options.Cache}, nil
 }
 
-// Probe calls the endpoint that every registry has. The recovery of the circuit breaker uses it.
+// Probe calls an endpoint that every registry has. The circuit breaker calls it to detect recovery.
 func (r *Registry) Probe(ctx context.Context) error {
 	registry := remote.Registry{RepositoryOptions: remote.RepositoryOptions{
 		Client: r.repository.Client, Reference: r.repository.Reference, PlainHTTP: r.repository.PlainHTTP,
@@ -99,8 +99,8 @@ func (r *Registry) Versions(ctx context.Context) ([]string, error) {
 	return versions, err
 }
 
-// Open implements Store. It downloads a release that is not in the cache. A cached release is used even if its tag refers to
-// another artifact by now: the content of a version must not change during an installation.
+// Open implements Store. It downloads a release that is not in the cache. A cached release is used even if its tag has been moved
+// to another artifact: the content of a version must not change during an installation.
 func (r *Registry) Open(ctx context.Context, version string) (fs.FS, error) {
 	folder := r.folder(version)
 	if _, err := os.Stat(folder); err == nil {
@@ -119,8 +119,8 @@ func (r *Registry) Open(ctx context.Context, version string) (fs.FS, error) {
 // folder returns the path of a release in the cache.
 func (r *Registry) folder(version string) string { return filepath.Join(r.cache, version) }
 
-// layer returns the descriptor of the release's layer, after a check of its type and size. An artifact with another structure is
-// a brokenError.
+// layer returns the descriptor of the release's layer, after checking its type and size. An artifact with a different structure
+// is a brokenError.
 func (r *Registry) layer(ctx context.Context, version string) (ocispec.Descriptor, error) {
 	found, err := r.repository.Resolve(ctx, version)
 	if errors.Is(err, errdef.ErrNotFound) {
@@ -153,7 +153,7 @@ func (r *Registry) layer(ctx context.Context, version string) (ocispec.Descripto
 	return layer, nil
 }
 
-// fetch downloads the layer. It unpacks the layer into a temporary folder, verifies the digest, and then renames the folder. So a
+// fetch downloads the layer. It unpacks the layer into a temporary folder, verifies the digest, and then renames the folder, so a
 // crash or a damaged download never leaves an incomplete release in the cache.
 func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version string) error {
 	if err := os.MkdirAll(r.cache, 0o750); err != nil {
@@ -163,7 +163,7 @@ func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version 
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(partial) //nolint:errcheck // After success, the folder has another name.
+	defer os.RemoveAll(partial) //nolint:errcheck // After a success, the folder has been renamed.
 	body, err := r.repository.Fetch(ctx, layer)
 	if err != nil {
 		return refused(version, err)
@@ -189,10 +189,10 @@ func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version 
 	return err
 }
 
-// refused turns an error of the registry into a failure.Transient. Only the log contains the message of the registry, which may
-// include addresses. Rejected credentials are transient too: operations continue after an operator has corrected them.
+// refused turns an error of the registry into a failure.Transient. The message of the registry goes only to the log, because it
+// may include addresses. Rejected credentials are transient too: operations continue once an operator has corrected them.
 func refused(version string, err error) error {
-	// The concurrency limit and the circuit breaker reject requests with errors of package failure.
+	// The concurrency limit and the circuit breaker reject requests with a failure.Error.
 	if known, ok := errors.AsType[*failure.Error](err); ok {
 		return failure.Wrap(known.Kind, err, "release %s cannot be fetched: %s", version, known.Text).
 			WithReason(known.Reason, known.Component)
@@ -228,8 +228,8 @@ const (
 	mostBytes = 256 << 20
 )
 
-// unpack writes the files of a tar.gz into the folder. It rejects links and other special files, and paths outside the folder.
-// os.Root enforces the latter even if a concurrent process changes the folder.
+// unpack writes the files of a tar.gz into the folder. It rejects links, other special files, and paths outside the folder.
+// os.Root blocks such paths even if another process changes the folder concurrently.
 func unpack(from io.Reader, folder string) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -270,7 +270,7 @@ func unpack(from io.Reader, folder string) error {
 	}
 }
 
-// write creates a file with its parent folders. An existing file is an error: the archive contains the path twice.
+// write creates a file and its parent folders. It fails if the file exists, because then the archive contains the path twice.
 func write(root *os.Root, name string, content io.Reader) error {
 	if err := root.MkdirAll(path.Dir(name), 0o750); err != nil {
 		return err

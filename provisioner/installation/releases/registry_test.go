@@ -24,7 +24,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// registry is a fake OCI registry with one repository, for reading only.
+// registry is a fake read-only OCI registry with one repository.
 type registry struct {
 	*httptest.Server
 
@@ -80,7 +80,7 @@ func (r *registry) send(w http.ResponseWriter, content []byte, known bool, kind 
 
 func digest(content []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(content)) }
 
-// push adds an artifact with a tag and layers of this media type.
+// push adds an artifact with the tag, whose layers have this media type.
 func (r *registry) push(tag, kind string, layers ...[]byte) {
 	described := []map[string]any{}
 	for _, layer := range layers {
@@ -120,7 +120,7 @@ func (r *registry) wrapped(t *testing.T, cache, user string, password secret.Str
 	return store
 }
 
-// packed returns a tar.gz of files, with a prefix of their paths. A name with the suffix -> makes a link.
+// packed returns a tar.gz of files whose paths start with the prefix. A name that contains -> makes a link.
 func packed(t *testing.T, prefix string, files map[string]string) []byte {
 	t.Helper()
 	content := &bytes.Buffer{}
@@ -267,8 +267,7 @@ func TestRegistryErrors(t *testing.T) {
 	}
 }
 
-// TestRegistryOutage verifies that calls fail at once when the circuit breaker is open. The error contains the start of the
-// outage.
+// TestRegistryOutage verifies that calls fail at once while the circuit breaker is open. The error says when the outage started.
 func TestRegistryOutage(t *testing.T) {
 	const calls = 2
 	system := upstream.New(upstream.Options{

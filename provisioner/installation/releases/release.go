@@ -19,10 +19,10 @@ import (
 // file is the name of the file that describes a release.
 const file = "release.yaml"
 
-// namespaceKey is the key of a value that every component has without declaring it: its namespace.
+// namespaceKey is the key of a value that every component has without declaring it: the component's namespace.
 const namespaceKey = "namespace"
 
-// release is the content of release.yaml, with the manifests of its components. read returns valid releases only.
+// release is the content of release.yaml, with the manifests of its components. read returns only valid releases.
 type release struct {
 	Version    string      `yaml:"version"`
 	Components []component `yaml:"components"`
@@ -38,7 +38,7 @@ type component struct {
 	Manifests string `yaml:"manifests"`
 	// Values are the keys in the manifests with their defaults. A nil default means that the order must set the value.
 	Values map[string]*string `yaml:"values"`
-	// Profiles are other defaults for orders with a profile.
+	// Profiles are alternative defaults for orders with a profile.
 	Profiles map[spec.Profile]map[string]string `yaml:"profiles"`
 
 	files []installation.ManifestFile
@@ -95,7 +95,7 @@ func (r *release) names() []string {
 	return names
 }
 
-// checkNames reports names that are not unique, or that Kubernetes does not accept.
+// checkNames reports names that are not unique or that Kubernetes does not accept.
 func (r *release) checkNames(wrong func(string, ...any)) {
 	for i, component := range r.Components {
 		if len(validation.IsDNS1123Label(component.Name)) > 0 {
@@ -159,15 +159,15 @@ func (c *component) checkProfiles(wrong func(string, ...any)) {
 	}
 }
 
-// checkObjects fills the manifests with sample values and reports objects that cannot be installed: invalid ones, objects of two
-// components, which would overwrite each other, and Jobs that Kubernetes deletes after their end. The installer would start such
-// a Job again and again.
+// checkObjects fills the manifests with sample values and reports objects that cannot be installed: invalid objects, objects that
+// belong to two components, which would overwrite each other, and Jobs that Kubernetes deletes after they finish, because the
+// installer would start such a Job again and again.
 func (r *release) checkObjects(wrong func(string, ...any)) {
 	owners := map[string]string{}
 	for _, component := range r.Components {
 		values := map[string]string{namespaceKey: component.Namespace}
 		for key, value := range component.Values {
-			// The order sets values without a default. Here the key serves as a sample.
+			// Values without a default are set by the order. Here the key serves as a sample.
 			if values[key] = key; value != nil {
 				values[key] = *value
 			}
@@ -179,8 +179,8 @@ func (r *release) checkObjects(wrong func(string, ...any)) {
 		for _, object := range objects {
 			kind := object.GroupVersionKind().GroupKind()
 			namespace := object.GetNamespace()
-			// The scope of a custom kind is unknown without a cluster. So an object of a cluster-wide kind remains undetected if
-			// its two components have different namespaces.
+			// Without a cluster the scope of a custom kind is unknown, so a cluster-wide object that belongs to two components
+			// goes unnoticed if the components have different namespaces.
 			if namespace == "" {
 				namespace = component.Namespace
 			}

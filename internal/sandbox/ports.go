@@ -1,0 +1,84 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"syscall"
+)
+
+// address is an address that the sandbox listens on, with its variable without the prefix.
+type address struct {
+	variable string
+	value    *string
+}
+
+// addresses returns all addresses, which the caller may change.
+func (c *Config) addresses() []address {
+	return []address{
+		{"BROKER_ADDRESS", &c.BrokerAddress},
+		{"PROVISIONER_ADDRESS", &c.ProvisionerAddress},
+		{"STATUS_ADDRESS", &c.StatusAddress},
+		{"PROVISIONER_STATUS_ADDRESS", &c.ProvisionerStatusAddress},
+	}
+}
+
+// shifted returns the configuration with PortOffset added to the port of each address. Port 0, which stands for any free port, stays.
+func (c Config) shifted() (Config, error) {
+	const largestPort = 1<<16 - 1
+
+	for _, each := range c.addresses() {
+		host, text, err := net.SplitHostPort(*each.value)
+		if err != nil {
+			return c, fmt.Errorf("%s%s: must be a host and a port, such as 127.0.0.1:8080", Prefix, each.variable)
+		}
+
+		port, err := strconv.Atoi(text)
+		if err != nil {
+			return c, fmt.Errorf("%s%s: %q is not a port", Prefix, each.variable, text)
+		}
+
+		if port == 0 {
+			continue
+		}
+
+		if port += c.PortOffset; port < 1 || port > largestPort {
+			return c, fmt.Errorf("%sPORT_OFFSET: port %s of %s%s becomes %d, which is not a port", Prefix, text, Prefix, each.variable, port)
+		}
+
+		*each.value = net.JoinHostPort(host, strconv.Itoa(port))
+	}
+
+	return c, nil
+}
+
+// checkPorts returns an error that names the variable of each address that another program uses. A program that takes an address later makes
+// the start of the service fail.
+func (c Config) checkPorts(ctx context.Context) error {
+	var (
+		config net.ListenConfig
+		taken  []error
+	)
+
+	for _, each := range c.addresses() {
+		listener, err := config.Listen(ctx, "tcp", *each.value)
+
+		switch {
+		case errors.Is(err, syscall.EADDRINUSE):
+			taken = append(taken, fmt.Errorf("%s%s: another program uses %s", Prefix, each.variable, *each.value))
+		case err != nil:
+			return fmt.Errorf("%s%s: %w", Prefix, each.variable, err)
+		default:
+			_ = listener.Close()
+		}
+	}
+
+	if len(taken) == 0 {
+		return nil
+	}
+
+	return errors.Join(append(taken,
+		fmt.Errorf("stop it, set another address, or add a number to all ports: %sPORT_OFFSET=100 %sDIR=.sandbox-100", Prefix, Prefix))...)
+}
