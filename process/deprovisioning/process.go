@@ -56,9 +56,9 @@ type Options struct {
 type LeftOver string
 
 const (
-	// LeftOverUnknown: a removal has failed because the Provisioner does not know the runtime.
+	// LeftOverUnknown means that a removal has failed because the Provisioner does not know the runtime.
 	LeftOverUnknown LeftOver = "unknown"
-	// LeftOverSkipped: a removal has continued without the Provisioner, because an operator skipped the step.
+	// LeftOverSkipped means that a removal has continued without the Provisioner, because an operator skipped the step.
 	LeftOverSkipped LeftOver = "skipped"
 )
 

@@ -1,7 +1,6 @@
 package gardener
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 
@@ -120,7 +119,7 @@ func union(one, other metav1.ManagedFieldsEntry) (*metav1.FieldsV1, error) {
 		return nil, fmt.Errorf("encoding fields: %w", err)
 	}
 
-	return &metav1.FieldsV1{Raw: raw}, nil
+	return metav1.NewFieldsV1(string(raw)), nil
 }
 
 // fieldsOf decodes the fields of an entry.
@@ -130,7 +129,7 @@ func fieldsOf(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 		return fields, nil
 	}
 
-	if err := fields.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
+	if err := fields.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
 		return nil, fmt.Errorf("decoding the fields of manager %s: %w", entry.Manager, err)
 	}
 
