@@ -21,6 +21,16 @@ func (s stores) bindingCalls() map[string]call {
 
 			return err
 		},
+		"bindings.CreatedAt": func(ctx context.Context) error {
+			_, err := s.bindings.CreatedAt(ctx, s.db.Reader(), known.InstanceID, known.BindingID)
+
+			return err
+		},
+		"bindings.Creations": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.bindings.Creations(ctx, tx, known.InstanceID)
+
+			return err
+		}),
 		"bindings.SaveAccess": func(ctx context.Context) error {
 			_, err := s.bindings.SaveAccess(ctx, "b10", environment.Access{ExpiresAt: filledAt})
 

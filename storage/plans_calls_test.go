@@ -250,6 +250,21 @@ func (s stores) instanceCalls() map[string]call {
 
 			return err
 		},
+		"instances.Exists": func(ctx context.Context) error {
+			_, err := s.instances.Exists(ctx, s.db.Reader(), "i10")
+
+			return err
+		},
+		"instances.GetWithNewest": func(ctx context.Context) error {
+			_, _, err := s.instances.GetWithNewest(ctx, s.db.Reader(), "new", "provision", "deprovision")
+
+			return err
+		},
+		"instances.Names": func(ctx context.Context) error {
+			_, err := s.instances.Names(ctx, []string{"i10", "i11"})
+
+			return err
+		},
 		"instances.Touch": s.inTx(func(ctx context.Context, tx storage.Tx) error {
 			_, err := s.instances.Touch(ctx, tx, "i10", filledAt)
 

@@ -355,8 +355,11 @@ func TestDurations(t *testing.T) {
 
 		// The removal of d failed, that of b is running, and the retry does not count.
 		want := []instances.Duration{
-			{Kind: "provision", PlanID: "plan"}, {Kind: "provision", PlanID: "plan-2"}, {Kind: "provision", PlanID: "plan"},
-			{Kind: "provision", PlanID: "plan"}, {Kind: "provision", PlanID: "plan", Took: 5 * time.Minute},
+			{Kind: "provision", PlanID: "plan"},
+			{Kind: "provision", PlanID: "plan-2"},
+			{Kind: "provision", PlanID: "plan"},
+			{Kind: "provision", PlanID: "plan"},
+			{Kind: "provision", PlanID: "plan", Took: 5 * time.Minute},
 		}
 		byPlan := cmpopts.SortSlices(func(one, other instances.Duration) bool {
 			return one.PlanID < other.PlanID || one.PlanID == other.PlanID && one.Took < other.Took

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -127,7 +128,7 @@ type answer struct {
 }
 
 func (a answer) String() string {
-	parts := []string{fmt.Sprint(a.status)}
+	parts := []string{strconv.Itoa(a.status)}
 
 	for _, each := range []string{a.code, a.state, shorten(a.operation), a.credentials} {
 		if each != "" {

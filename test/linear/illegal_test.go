@@ -1,7 +1,6 @@
 package linear
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -414,6 +413,6 @@ func TestShortest(t *testing.T) {
 
 	_, info := porcupine.CheckOperationsVerbose(model(false), smallest, checkLimit)
 	if text := explain(smallest, info, false); !strings.Contains(text, "fetch → 404: want 200 with variant 0") {
-		t.Error(fmt.Sprint(text))
+		t.Error(text)
 	}
 }

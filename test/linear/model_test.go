@@ -198,12 +198,12 @@ func (s *state) String() string {
 }
 
 func newest(operations []operation) string {
-	text := ""
+	var text strings.Builder
 	for _, each := range operations[max(0, len(operations)-2):] {
-		text += fmt.Sprintf(", operation %q %s", shorten(each.id), each.progress)
+		fmt.Fprintf(&text, ", operation %q %s", shorten(each.id), each.progress)
 	}
 
-	return text
+	return text.String()
 }
 
 // initial returns the state of an instance ID that was never used.
@@ -224,6 +224,7 @@ func (s *state) step(c call, a answer) (*state, string) {
 		return next, ""
 	}
 
+	reasons := []string{why}
 	candidates := []*state{s.applyOperation(), s.endOperation()}
 	if c.onBinding() {
 		candidates = append(candidates, s.applyBinding(c.binding), s.endBinding(c.binding))
@@ -239,10 +240,10 @@ func (s *state) step(c call, a answer) (*state, string) {
 			return next, ""
 		}
 
-		why += "; if the operation had ended: " + reason
+		reasons = append(reasons, reason)
 	}
 
-	return nil, why
+	return nil, strings.Join(reasons, "; if the operation had ended: ")
 }
 
 // respond is [state.step] without the end of an operation.

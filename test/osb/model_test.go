@@ -63,7 +63,7 @@ type model struct {
 
 	instances []*modelInstance
 	lifts     []func()
-	// counts counts the responses that the model has checked, by the reason of the check.
+	// counts is the number of responses that the model has checked, by the reason of the check.
 	counts map[string]int
 }
 
