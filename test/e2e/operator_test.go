@@ -109,7 +109,8 @@ func (p platform) ebctl(args ...string) string {
 
 	code := ebctl.App{
 		Out: &output, Err: &problems, Environment: func(string) string { return "" }, Clock: clock.RealClock{},
-		Terminal: func() (follow.Size, bool) { return follow.Size{}, false }, PollInterval: 100 * time.Millisecond,
+		Terminal:    func() (follow.Size, bool) { return follow.Size{}, false },
+		Interactive: func() bool { return false }, PollInterval: 100 * time.Millisecond,
 	}.Run(p.Context(), append(args, "--address", p.URL, "--username", p.User, "--password", p.Password))
 	if code != 0 {
 		p.Fatalf("ebctl %v exited with %d: %s", args, code, problems.String())

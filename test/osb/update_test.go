@@ -271,7 +271,7 @@ func rowUpdateParametersAreValidated(r *row) {
 
 		for reason, parameters := range map[string]fields{
 			"a parameter that only orders take, as resolved": {"networking": fields{"nodes": "10.250.0.0/16"}},
-			"together with others":                           {"purpose": "development", "volumeSizeGb": 80},
+			"another parameter that only orders take":        {"purpose": "development"},
 		} {
 			r.want(reason, r.update(id, r.patch(fields{"parameters": parameters})), http.StatusOK)
 		}
