@@ -122,10 +122,10 @@ func TestRejections(t *testing.T) {
 		},
 		"upgrade of Kyma": {
 			reason: "the runtime has no Kyma", body: "upgrade_runtime", tenant: tenant,
-			want: permanentError("the runtime "+*ordered.RuntimeID+" was ordered without Kyma: there is nothing to upgrade", "err_db_conflict", "provisioner"),
+			want: conflictError("the runtime "+*ordered.RuntimeID+" was ordered without Kyma: there is nothing to upgrade", "err_db_conflict", "provisioner"),
 		},
 		"roll back": {
-			reason: "no upgrade preceded", body: "roll_back", tenant: tenant, want: permanentError("", "err_db_conflict", "provisioner"),
+			reason: "no upgrade preceded", body: "roll_back", tenant: tenant, want: conflictError("", "err_db_conflict", "provisioner"),
 		},
 		"reconnect": {
 			reason: "agents connect through Director, which is disabled", body: "reconnect", tenant: tenant,
@@ -133,7 +133,7 @@ func TestRejections(t *testing.T) {
 		},
 		"busy": {
 			reason: "a runtime has one operation at a time", body: "hibernate", tenant: tenant,
-			want: permanentError("", "err_db_conflict", "provisioner"),
+			want: conflictError("", "err_db_conflict", "provisioner"),
 		},
 		"no tenant": {
 			reason: "every call needs a tenant", body: "runtime_status",
@@ -149,7 +149,7 @@ func TestRejections(t *testing.T) {
 		},
 		"another tenant orders": {
 			reason: "names of clusters are unique across tenants", body: "provision_gcp", tenant: "other",
-			want: permanentError(`a cluster named "c-gcp" already exists: remove it, or use another name`, "err_db_already_exists", "db - provisioner"),
+			want: conflictError(`a cluster named "c-gcp" already exists: remove it, or use another name`, "err_db_already_exists", "db - provisioner"),
 		},
 	}
 
@@ -173,6 +173,14 @@ func TestRejections(t *testing.T) {
 			}
 		})
 	}
+}
+
+// conflictError is a permanentError with the code of a conflict.
+func conflictError(message, reason, component string) graphQLError {
+	problem := permanentError(message, reason, component)
+	problem.Extensions.Code = 409
+
+	return problem
 }
 
 // permanentError returns an error that Kyma Environment Broker does not retry. An empty message matches any message.
