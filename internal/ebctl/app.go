@@ -73,18 +73,28 @@ type session struct {
 	timeout time.Duration
 }
 
-// client returns a client of the configured broker. Invalid flags, variables and files are usage errors.
+// client returns a client of the configured broker. Its errors are those of settings.
 func (s *session) client() (*brokerclient.Client, error) {
+	resolved, err := s.settings()
+	if err != nil {
+		return nil, err
+	}
+
+	return s.clientOf(resolved), nil
+}
+
+// settings returns the address and the credentials for the commands. Invalid flags, variables and files are usage errors.
+func (s *session) settings() (Settings, error) {
 	if s.timeout <= 0 {
-		return nil, usage("--timeout must be positive")
+		return Settings{}, usage("--timeout must be positive")
 	}
 
 	resolved, err := Resolve(s.sources())
 	if err != nil {
-		return nil, &usageError{cause: err}
+		return Settings{}, &usageError{cause: err}
 	}
 
-	return s.clientOf(resolved), nil
+	return resolved, nil
 }
 
 // sources returns the sources of the settings.

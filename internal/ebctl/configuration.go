@@ -13,6 +13,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/environment-broker/environment-broker/internal/atomicfile"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/internal/suggestion"
 )
@@ -147,18 +148,7 @@ func (s Sources) change(apply func(*configuration) error) error {
 		return fmt.Errorf("encoding the configuration file: %w", err)
 	}
 
-	const ownerOnly = 0o700
-	if err := os.MkdirAll(filepath.Dir(path), ownerOnly); err != nil {
-		return fmt.Errorf("writing the configuration file: %w", err)
-	}
-
-	// A rename replaces the file as a whole, also if the process is killed.
-	next := path + ".new"
-	if err := writePrivate(next, string(encoded)); err != nil {
-		return fmt.Errorf("writing the configuration file: %w", err)
-	}
-
-	if err := os.Rename(next, path); err != nil {
+	if err := atomicfile.Write(path, encoded); err != nil {
 		return fmt.Errorf("writing the configuration file: %w", err)
 	}
 

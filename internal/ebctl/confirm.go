@@ -21,10 +21,13 @@ func addYes(session *session, command *cobra.Command) *cobra.Command {
 	return command
 }
 
+// asks reports whether commands ask for confirmation.
+func (s *session) asks() bool { return !s.yes && s.Interactive() }
+
 // confirm asks the user to confirm an action that cannot be undone. It asks only if standard input is a terminal, so that scripts do not hang,
 // and not with --yes. All answers but y and yes decline. When the context ends, the question ends too.
 func (s *session) confirm(ctx context.Context, format string, args ...any) error {
-	if s.yes || !s.Interactive() {
+	if !s.asks() {
 		return nil
 	}
 

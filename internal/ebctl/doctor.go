@@ -28,7 +28,7 @@ type check struct {
 	Result string `json:"result"`
 	// Detail is the finding.
 	Detail string `json:"detail,omitempty"`
-	// Remedy is what to do about a warning or a failure.
+	// Remedy is the advice for a warning or a failure.
 	Remedy string `json:"remedy,omitempty"`
 }
 
@@ -71,16 +71,12 @@ func newDoctorCommand(session *session) *cobra.Command {
 
 // diagnose runs the checks in order. It ends after a failure that prevents all later checks.
 func (s *session) diagnose(ctx context.Context) ([]check, error) {
-	settings, err := Resolve(s.sources())
-	if err != nil {
-		return nil, &usageError{cause: err}
-	}
-
-	client, err := s.client()
+	settings, err := s.settings()
 	if err != nil {
 		return nil, err
 	}
 
+	client := s.clientOf(settings)
 	checks := []check{{Name: "configuration", Result: checkPassed, Detail: settings.Address}}
 
 	served, err := client.ServerTime(ctx)

@@ -44,16 +44,12 @@ func newLoginCommand(session *session) *cobra.Command {
 
 // login asks for missing credentials, checks them, and stores the context.
 func (s *session) login(ctx context.Context, name string) error {
-	wanted := s.flags
-	wanted.Address = strings.TrimRight(withScheme(wanted.Address), "/")
+	wanted := s.sources().given()
 
-	if err := checkAddress(wanted.Address); err != nil {
+	var err error
+	if wanted.Address, err = baseURL(s.flags.Address); err != nil {
 		return &usageError{cause: err}
 	}
-
-	wanted.Username = cmp.Or(wanted.Username, s.Environment(UsernameVariable))
-	wanted.Password = cmp.Or(wanted.Password, secret.String(s.Environment(PasswordVariable)))
-	wanted.Token = cmp.Or(wanted.Token, secret.String(s.Environment(TokenVariable)))
 
 	if wanted.Token == "" && wanted.Username == "" {
 		return usage("give --username or --token")
@@ -78,7 +74,7 @@ func (s *session) login(ctx context.Context, name string) error {
 		}
 	}
 
-	err := s.sources().change(func(c *configuration) error {
+	err = s.sources().change(func(c *configuration) error {
 		if c.Contexts == nil {
 			c.Contexts = map[string]entry{}
 		}

@@ -253,7 +253,7 @@ func (s *session) intervene(ctx context.Context, idOrName string, wanted interve
 
 // confirmIntervention shows the operation and asks the question, if there is one and somebody can answer it.
 func (s *session) confirmIntervention(ctx context.Context, client *brokerclient.Client, id, question string) error {
-	if question == "" || s.yes || !s.Interactive() {
+	if question == "" || !s.asks() {
 		return nil
 	}
 

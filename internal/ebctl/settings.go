@@ -48,13 +48,6 @@ type Sources struct {
 // Resolve merges all sources, field by field. Only the address has a default. Resolve returns an error for an invalid address and for a
 // configuration file that cannot be read.
 func Resolve(sources Sources) (Settings, error) {
-	environment := Settings{
-		Address:  sources.Environment(AddressVariable),
-		Username: sources.Environment(UsernameVariable),
-		Password: secret.String(sources.Environment(PasswordVariable)),
-		Token:    secret.String(sources.Environment(TokenVariable)),
-	}
-
 	configuration, err := sources.configuration()
 	if err != nil {
 		return Settings{}, err
@@ -65,19 +58,37 @@ func Resolve(sources Sources) (Settings, error) {
 		return Settings{}, err
 	}
 
-	merged := Settings{
-		Address:  cmp.Or(sources.Flags.Address, environment.Address, file.Address, DefaultAddress),
-		Username: cmp.Or(sources.Flags.Username, environment.Username, file.Username),
-		Password: cmp.Or(sources.Flags.Password, environment.Password, file.Password),
-		Token:    cmp.Or(sources.Flags.Token, environment.Token, file.Token),
-	}
+	merged := sources.given().or(file).or(Settings{Address: DefaultAddress})
+	merged.Address, err = baseURL(merged.Address)
 
-	merged.Address = strings.TrimRight(withScheme(merged.Address), "/")
-	if err := checkAddress(merged.Address); err != nil {
-		return Settings{}, err
-	}
+	return merged, err
+}
 
-	return merged, nil
+// given returns the settings of the flags and the environment.
+func (s Sources) given() Settings {
+	return s.Flags.or(Settings{
+		Address:  s.Environment(AddressVariable),
+		Username: s.Environment(UsernameVariable),
+		Password: secret.String(s.Environment(PasswordVariable)),
+		Token:    secret.String(s.Environment(TokenVariable)),
+	})
+}
+
+// or returns the settings with unset fields taken from the other ones.
+func (s Settings) or(other Settings) Settings {
+	return Settings{
+		Address:  cmp.Or(s.Address, other.Address),
+		Username: cmp.Or(s.Username, other.Username),
+		Password: cmp.Or(s.Password, other.Password),
+		Token:    cmp.Or(s.Token, other.Token),
+	}
+}
+
+// baseURL completes an address to the broker's URL without a trailing slash, and checks it.
+func baseURL(address string) (string, error) {
+	complete := strings.TrimRight(withScheme(address), "/")
+
+	return complete, checkAddress(complete)
 }
 
 // withScheme completes an address such as broker.example.com or 127.0.0.1:8080 to a URL. The scheme is https, except for this machine:

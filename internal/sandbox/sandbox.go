@@ -41,11 +41,11 @@ const (
 // fails.
 func Run(ctx context.Context, config Config, gardenProgram string, output io.Writer) error {
 	config, err := config.shifted()
-	if err != nil {
-		return err
+	if err == nil {
+		err = config.check()
 	}
 
-	if err := config.check(); err != nil {
+	if err != nil {
 		return err
 	}
 

@@ -38,7 +38,7 @@ func Label(id string) string {
 	return hashPrefix + hex.EncodeToString(hash[:hashBytes])
 }
 
-// Original returns the ID if its label differs, else "". It is what is kept and sent beside the label.
+// Original returns the ID if its label differs, else "". Both services store and send this value next to the label.
 func Original(id string) string {
 	if Label(id) == id {
 		return ""

@@ -87,7 +87,7 @@ type provision struct {
 	caller Caller
 	// runtime is the row to insert. Its ID is empty if the name of its cluster is in use.
 	runtime runtimes.Runtime
-	// order is what Director needs to know about the order.
+	// order has the fields of the order for Director.
 	order registration.Order
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestHelpAndVersionNeedNoConfiguration runs the binaries as somebody does who has just installed them: without variables.
+// TestHelpAndVersionNeedNoConfiguration runs newly installed binaries, without any variables.
 func TestHelpAndVersionNeedNoConfiguration(t *testing.T) {
 	t.Parallel()
 

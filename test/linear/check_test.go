@@ -171,8 +171,8 @@ func shortest(calls []porcupine.Operation, early bool) []porcupine.Operation {
 	return prefix(byReturn, high)
 }
 
-// prefix returns the first calls of a history in the order of their returns, and the calls that were in progress at the last of
-// these returns.
+// prefix returns the first calls of a history in the order of their returns, and those calls that were in progress at the last of
+// these returns and may have had an effect by then. Their responses are pending: they may also have had no effect yet.
 func prefix(byReturn []porcupine.Operation, length int) []porcupine.Operation {
 	calls := slices.Clone(byReturn[:length])
 	if length == 0 {
@@ -180,8 +180,10 @@ func prefix(byReturn []porcupine.Operation, length int) []porcupine.Operation {
 	}
 
 	for _, each := range byReturn[length:] {
-		if each.Call <= calls[length-1].Return {
-			each.Return = math.MaxInt64
+		if each.Call <= calls[length-1].Return && input(each).changes() {
+			a := output(each)
+			a.pending = true
+			each.Output, each.Return = a, math.MaxInt64
 			calls = append(calls, each)
 		}
 	}

@@ -125,6 +125,8 @@ type answer struct {
 	nodes   nodes
 	// credentials is a digest of the credentials of a binding.
 	credentials string
+	// pending reports that the response arrives after the end of the examined part of the history.
+	pending bool
 }
 
 func (a answer) String() string {
@@ -229,7 +231,7 @@ func (h *history) record(client int, c call, invoked time.Duration, a answer) {
 	}
 }
 
-// Descriptions of the broker that tell the outcomes of a synchronous request with the same status apart.
+// Descriptions in the broker's responses. They distinguish outcomes of a synchronous request that have the same status.
 const (
 	textBindingGone  = "The binding was removed, or its creation was canceled, before it was ready."
 	textStillRunning = "The operation takes longer than a request may take, and continues. Send the same request again."

@@ -352,6 +352,11 @@ func TestModelAccepts(t *testing.T) {
 			readyInstance().then(binding0(0), started("bind")).meanwhile(5, bindingNow(), credentials(created, "k1")).
 				then(pollingBinding("bind"), shown(succeeded)).then(binding0(0), credentials(ok, "k1")),
 		},
+		"removal that ends during a deletion": {
+			"a binding is gone, which does not show that the deletion of its instance has ended",
+			boundInstance().then(unbinding(), started("unbind")).then(removing(), started("delete")).then(unbinding(), status(gone)).
+				then(updatingTo(larger), concurrent()).then(polling("delete"), shown(inProgress)),
+		},
 		"update after an update that nobody polled": {
 			"the second update shows that the first one has ended",
 			readyInstance().then(updatingTo(nodes{max: 12}), started("u1")).then(updatingTo(nodes{max: 14}), started("u2")).

@@ -43,7 +43,7 @@ const (
 	deleting phase = "deleting"
 )
 
-// progress is what is known about an operation.
+// progress is the state of an operation in the model.
 type progress string
 
 const (
@@ -225,10 +225,15 @@ func (s *state) step(c call, a answer) (*state, string) {
 	}
 
 	reasons := []string{why}
-	candidates := []*state{s.applyOperation(), s.endOperation()}
+
+	// The end of a deletion also removes the bindings, so it comes last: after the end of an operation on a binding, the deletion
+	// may still end, but not the reverse.
+	var candidates []*state
 	if c.onBinding() {
 		candidates = append(candidates, s.applyBinding(c.binding), s.endBinding(c.binding))
 	}
+
+	candidates = append(candidates, s.applyOperation(), s.endOperation())
 
 	for _, ended := range candidates {
 		if ended == nil {
@@ -241,6 +246,10 @@ func (s *state) step(c call, a answer) (*state, string) {
 		}
 
 		reasons = append(reasons, reason)
+	}
+
+	if a.pending { // the response comes after the examined calls, so the call may have had no effect yet
+		return s, ""
 	}
 
 	return nil, strings.Join(reasons, "; if the operation had ended: ")

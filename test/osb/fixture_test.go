@@ -71,8 +71,8 @@ func startOn(t testing.TB, database harness.Database, settings ...setting) *env 
 	})}
 }
 
-// configure applies settings to the configuration of a broker. It also adds the user watcher, who has the role viewer, and a
-// dashboard URL.
+// configure applies the settings to a broker's configuration. It also adds a user named watcher with the role viewer, and a dashboard
+// URL.
 func configure(t testing.TB, target *broker.Config, settings ...setting) {
 	t.Helper()
 

@@ -30,7 +30,7 @@ type View interface {
 	Show(moment Moment)
 }
 
-// Moment is what a View shows: the operation as last read, and the state of the polling.
+// Moment is the input of a View: the operation as last read, and the state of the polling.
 type Moment struct {
 	Now time.Time
 	// Operation is the operation as the last successful call returned it. Its ID is empty before the first success.

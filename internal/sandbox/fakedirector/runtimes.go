@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/environment-broker/environment-broker/internal/sandbox/atomicfile"
+	"github.com/environment-broker/environment-broker/internal/atomicfile"
 )
 
 // The rules of Director for names, descriptions (in bytes) and keys of labels. A name that the Provisioner derives must match them.

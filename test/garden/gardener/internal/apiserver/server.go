@@ -53,7 +53,7 @@ type Server struct {
 	URL string
 	// CA is the authority of its serving certificate, PEM.
 	CA []byte
-	// Admin has the credentials of its administrator, who has all rights. Clients with them have no rate limit.
+	// Admin has cluster-admin credentials for the server. Clients that use Admin have no rate limit.
 	Admin *rest.Config
 }
 

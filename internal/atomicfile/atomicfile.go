@@ -1,5 +1,5 @@
 // Package atomicfile replaces files atomically: a reader sees the old content or the new one, never a part of either, whenever
-// the writing process dies. Every file of the sandbox and of the gardens that holds state is written this way.
+// the writing process dies. The state of the sandbox and of the gardens, and the configuration of ebctl, are written this way.
 package atomicfile
 
 import (
