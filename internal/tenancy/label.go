@@ -27,7 +27,7 @@ const (
 // digits of its SHA-256. The result is always the same for one ID, valid as the value of a label and of an HTTP header, and at
 // most 63 characters long. Label of a label is the label.
 //
-// An ID that looks like a hash is not hashed again: whoever assigns the IDs, the platform, is trusted not to choose such an ID.
+// An ID that looks like a hash is not hashed again: the platform assigns the IDs and is trusted not to choose such an ID.
 func Label(id string) string {
 	if len(validation.IsValidLabelValue(id)) == 0 {
 		return id

@@ -9,7 +9,7 @@ import (
 	"reflect"
 	"strings"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -89,7 +89,8 @@ func (s *Server) patch(r *request) (int, any, error) {
 
 // patched returns an object with a merge patch (RFC 7386) applied to it. The patch applies to the JSON of responses, which has no
 // managed fields; the field manager then takes them from the stored object. A patch that contains a resource version is
-// conditional, because the version becomes a part of the patched object.
+// conditional, because the version becomes a part of the patched object. The library is that of kube-apiserver, so that both order the keys of
+// a RawExtension in the same way.
 func (s *Server) patched(r *request, old object, patch []byte) (client.Object, error) {
 	if old.Object == nil {
 		return nil, apierrors.NewNotFound(r.resource.plural(), r.key.Name)
