@@ -72,7 +72,7 @@ func (s removeRuntime) Run(ctx context.Context, operation Operation, log logrus.
 		return operation, 0, err
 	}
 
-	operation.Data.ProvisionerOperationID = removal
+	operation.Data.ProvisionerOperationID, operation.Data.RuntimeKnown = removal, true
 	operation.WaitingFor = provisionerwait.Event(removal)
 
 	return operation, 0, nil

@@ -301,14 +301,15 @@ func TestBusyProvisionerKnowsTheRuntime(t *testing.T) {
 // TestRetriedRemoval runs the removal with the data of a failed removal, like a retry.
 func TestRetriedRemoval(t *testing.T) {
 	w := newFixture(environment.Data{})
-	w.deprovision = failure.New(failure.NotFound, "there is no such runtime")
-	failed := environment.Data{Instance: withRuntime("r"), ProvisionerOperationID: "removal that failed", RuntimeKnown: true}
+	remove := removeRuntime{provisioner: w, instances: w, waiter: w.waiter(), kind: ours}
+	failed := done(t, remove, newOperation(environment.Data{Instance: withRuntime("r")})).Data
+	w.calls, w.deprovision = nil, failure.New(failure.NotFound, "there is no such runtime")
 
 	var leftOver []LeftOver
 
 	check := checkRuntimeRemoval(w.waiter(), func(reason LeftOver) { leftOver = append(leftOver, reason) })
 
-	asked := done(t, removeRuntime{provisioner: w, instances: w, waiter: w.waiter(), kind: ours}, newOperation(failed))
+	asked := done(t, remove, newOperation(failed))
 	done(t, check, asked)
 
 	if len(leftOver) != 0 {
