@@ -45,7 +45,7 @@ func newAuditListCommand(session *session) *cobra.Command {
 		id: func(entry operatorapi.AuditEntry) string { return entry.ID },
 		table: output.Rows{
 			Head: []string{"AT", "ACTION", "STATUS", "CODE", "INSTANCE", "ON BEHALF OF", "SENT BY", "FROM", "REASON", "ID", "OPERATION"},
-			More: 2, //nolint:mnd // the IDs of the entry and the operation
+			More: 2, // the IDs of the entry and the operation
 			None: "No entries found.",
 		},
 		row: auditRow,

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,10 @@ func newInstanceGetCommand(session *session) *cobra.Command {
 		Short: "Show an instance with its parameters and the problem of its newest operation",
 	}, func(ctx context.Context, found target, _ []string) error {
 		shown, err := found.GetRuntime(ctx, found.InstanceID)
+		if err != nil && !answered(http.StatusInternalServerError)(err) {
+			return fmt.Errorf("reading instance %s: %w", found.InstanceID, err)
+		}
+
 		if err != nil {
 			// The broker cannot read the parameters if their encryption key is lost. The list has everything else.
 			fmt.Fprintf(session.Err, "The parameters cannot be shown: %v\n", err)
@@ -147,9 +152,7 @@ func (s *session) finish(ctx context.Context, client *brokerclient.Client, insta
 
 // newChangeCommand completes a command that changes an existing instance and can wait for the operation. Errors of send start with doing,
 // such as "updating instance …".
-func (s *session) newChangeCommand(command *cobra.Command, doing string,
-	send func(ctx context.Context, instance target) (brokerclient.Accepted, error),
-) *cobra.Command {
+func (s *session) newChangeCommand(command *cobra.Command, doing string, send changer) *cobra.Command {
 	var waiting waiting
 
 	s.onInstance(command, func(ctx context.Context, instance target, _ []string) error {
@@ -222,20 +225,12 @@ func newInstanceUpdateCommand(session *session) *cobra.Command {
 
 // newInstanceSuspendCommand sends an update with the context {"active":false}, as platforms do to suspend an instance.
 func newInstanceSuspendCommand(session *session) *cobra.Command {
-	suspend := sendActive(false)
-
 	return addYes(session, session.newChangeCommand(&cobra.Command{
 		Use:   "suspend ID_OR_NAME",
 		Short: "Delete the cluster of an instance and keep the instance",
 		Long: "Delete the cluster of an instance with all its content, and keep the instance.\n\n" +
 			"Only instances of plans that can expire can be suspended.",
-	}, "suspending", func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
-		if err := session.confirm(ctx, "Delete the cluster of instance %s with all its content, and keep the instance?", described(instance)); err != nil {
-			return brokerclient.Accepted{}, err
-		}
-
-		return suspend(ctx, instance)
-	}))
+	}, "suspending", session.confirmed("Delete the cluster of instance %s with all its content, and keep the instance?", sendActive(false))))
 }
 
 // newInstanceResumeCommand sends an update with the context {"active":true}. The new cluster has nothing of the old one.
@@ -248,7 +243,7 @@ func newInstanceResumeCommand(session *session) *cobra.Command {
 }
 
 // sendActive returns a function that updates the context of an instance, which suspends or resumes the instance.
-func sendActive(active bool) func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
+func sendActive(active bool) changer {
 	return func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
 		return instance.Update(ctx, instance.InstanceID, brokerclient.Update{
 			ServiceID: instance.ServiceClassID, Context: json.RawMessage(fmt.Sprintf(`{"active":%t}`, active)),
@@ -263,15 +258,12 @@ func newInstanceExpireCommand(session *session) *cobra.Command {
 		Short: "Delete the cluster of an instance for good",
 		Long: "Delete the cluster of an instance for good. The instance stays and can only be deleted.\n\n" +
 			"The command needs the role operator. Only instances of plans that can expire are accepted.",
-	}, "expiring", func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
-		if err := session.confirm(ctx, "Delete the cluster of instance %s for good?", described(instance)); err != nil {
-			return brokerclient.Accepted{}, err
-		}
+	}, "expiring", session.confirmed("Delete the cluster of instance %s for good?",
+		func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
+			expiration, err := instance.ExpireInstance(ctx, instance.InstanceID)
 
-		expiration, err := instance.ExpireInstance(ctx, instance.InstanceID)
-
-		return brokerclient.Accepted{Operation: expiration.Operation}, err
-	}))
+			return brokerclient.Accepted{Operation: expiration.Operation}, err
+		})))
 }
 
 // newInstanceDeleteCommand deletes an instance over the Open Service Broker API, which requires the IDs of the service and the plan.
@@ -281,15 +273,26 @@ func newInstanceDeleteCommand(session *session) *cobra.Command {
 		Short: "Delete an instance and its cluster",
 		Long: "Delete an instance and its cluster for good.\n\n" +
 			"A creation in progress is canceled first. The command is idempotent.",
-	}, "deleting", func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
-		if err := session.confirm(ctx, "Delete instance %s and its cluster for good?", described(instance)); err != nil {
+	}, "deleting", session.confirmed("Delete instance %s and its cluster for good?",
+		func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
+			return instance.Deprovision(ctx, instance.InstanceID, domain.DeprovisionDetails{
+				ServiceID: instance.ServiceClassID, PlanID: instance.ServicePlanID,
+			})
+		})))
+}
+
+// changer sends a request that changes an instance.
+type changer = func(ctx context.Context, instance target) (brokerclient.Accepted, error)
+
+// confirmed returns send behind a question, in which %s stands for the instance.
+func (s *session) confirmed(question string, send changer) changer {
+	return func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
+		if err := s.confirm(ctx, question, described(instance)); err != nil {
 			return brokerclient.Accepted{}, err
 		}
 
-		return instance.Deprovision(ctx, instance.InstanceID, domain.DeprovisionDetails{
-			ServiceID: instance.ServiceClassID, PlanID: instance.ServicePlanID,
-		})
-	}))
+		return send(ctx, instance)
+	}
 }
 
 // described returns the name, the plan and the ID of an instance, for questions.

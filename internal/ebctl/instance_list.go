@@ -16,7 +16,7 @@ import (
 func newInstanceListCommand(session *session) *cobra.Command {
 	return newRuntimesCommand(session, "List instances, newest first", output.Rows{
 		Head: []string{"NAME", "INSTANCE", "PLAN", "REGION", "STATE", "AGE", "LAST OPERATION", "PROBLEM"},
-		More: 2, //nolint:mnd // the last operation and its problem
+		More: 2, // the last operation and its problem
 		None: "No instances found.",
 	}, func(runtime operatorapi.Runtime) []string {
 		last := runtime.Status.LastOperation

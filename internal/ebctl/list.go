@@ -73,7 +73,12 @@ func (l lister[L, E]) command(session *session, short string, withTotal bool) *c
 				return l.watch(command.Context(), session, given)
 			}
 
-			list, err := l.list(command.Context(), session, given)
+			client, err := l.open(command.Context(), session)
+			if err != nil {
+				return fmt.Errorf("listing %s: %w", l.entries, err)
+			}
+
+			list, err := l.list(command.Context(), client, given)
 			if err != nil {
 				return fmt.Errorf("listing %s: %w", l.entries, err)
 			}
@@ -120,21 +125,18 @@ func (l lister[L, E]) rows(entries []E, noHeaders bool) output.Rows {
 	return rows
 }
 
-// list returns the first page, or entries of several pages as one list without a cursor. The count of all pages is then also the total.
-func (l lister[L, E]) list(ctx context.Context, session *session, given listFlags) (L, error) {
-	var list L
-
+// open returns a client of the broker, after prepare has completed the filters.
+func (l lister[L, E]) open(ctx context.Context, session *session) (*brokerclient.Client, error) {
 	client, err := session.client()
-	if err != nil {
-		return list, err
+	if err == nil && l.prepare != nil {
+		err = l.prepare(ctx, client)
 	}
 
-	if l.prepare != nil {
-		if err := l.prepare(ctx, client); err != nil {
-			return list, err
-		}
-	}
+	return client, err
+}
 
+// list returns the first page, or entries of several pages as one list without a cursor. With --total it then reads all pages.
+func (l lister[L, E]) list(ctx context.Context, client *brokerclient.Client, given listFlags) (list L, err error) {
 	var keep func(E) bool
 	if l.keep != nil {
 		keep = l.keep()
@@ -148,11 +150,11 @@ func (l lister[L, E]) list(ctx context.Context, session *session, given listFlag
 	page, data := l.parts(&list)
 
 	most := given.limit
-	if given.sortBy != "" {
-		most = 0 // the first ones are known after sorting
+	if given.sortBy != "" || given.total {
+		most = 0 // the first entries are known after sorting, the total after the last page
 	}
 
-	if *data, err = l.collect(ctx, client, given.pageSize(every), most, keep); err != nil {
+	if *data, err = l.collect(ctx, client, given.pageSize(every || given.total), most, keep); err != nil {
 		return list, err
 	}
 
@@ -160,15 +162,16 @@ func (l lister[L, E]) list(ctx context.Context, session *session, given listFlag
 		if err := sortBy(*data, given.sortBy); err != nil {
 			return list, err
 		}
+	}
 
-		if given.limit > 0 {
-			*data = (*data)[:min(given.limit, len(*data))]
-		}
+	total := len(*data)
+	if given.limit > 0 {
+		*data = (*data)[:min(given.limit, total)]
 	}
 
 	page.Count = len(*data)
 	if given.total {
-		page.TotalCount = &page.Count
+		page.TotalCount = &total
 	}
 
 	return list, nil

@@ -155,7 +155,7 @@ func newContextListCommand(session *session) *cobra.Command {
 					Head: []string{"CURRENT", "NAME", "ADDRESS", "USER"}, IDs: stored.names(),
 					None: "No contexts found. 'ebctl login' creates one.",
 				}
-				current = cmp.Or(session.contextName, session.Environment(ContextVariable), stored.Context)
+				current = cmp.Or(session.sources().contextName(), stored.Context)
 			)
 
 			for _, name := range stored.names() {

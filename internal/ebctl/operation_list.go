@@ -75,8 +75,8 @@ func newOperationListCommand(session *session) *cobra.Command {
 		id: func(operation operatorapi.Operation) string { return operation.ID },
 		table: output.Rows{
 			Head: []string{"OPERATION", "INSTANCE", "KIND", "STATE", "STAGE", "STEP", "AGE", "DURATION", "PROBLEM", "INSTANCE ID", "ORDERED BY"},
-			More: 2,  //nolint:mnd // the ID of the instance and the user
-			Cut:  60, //nolint:mnd // leaves a table with a long problem readable
+			More: 2,  // the ID of the instance and the user
+			Cut:  60, // leaves a table with a long problem readable
 			None: "No operations found.",
 		},
 		row: session.operationRow,

@@ -53,7 +53,7 @@ func Resolve(sources Sources) (Settings, error) {
 		return Settings{}, err
 	}
 
-	file, err := configuration.settings(cmp.Or(sources.Context, sources.Environment(ContextVariable)))
+	file, err := configuration.settings(sources.contextName())
 	if err != nil {
 		return Settings{}, err
 	}
@@ -63,6 +63,9 @@ func Resolve(sources Sources) (Settings, error) {
 
 	return merged, err
 }
+
+// contextName returns the name of the context that the flag or the environment selects, or an empty text.
+func (s Sources) contextName() string { return cmp.Or(s.Context, s.Environment(ContextVariable)) }
 
 // given returns the settings of the flags and the environment.
 func (s Sources) given() Settings {

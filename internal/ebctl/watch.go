@@ -3,10 +3,10 @@ package ebctl
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/ebctl/follow"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 )
 
@@ -18,8 +18,13 @@ const watchInterval = 2 * time.Second
 func (l lister[L, E]) watch(ctx context.Context, session *session, given listFlags) error {
 	changes := changedEntries{seen: map[string]string{}, noHeaders: given.noHeaders}
 
-	for first := true; ; first = false {
-		list, err := l.list(ctx, session, given)
+	client, err := l.open(ctx, session)
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("listing %s: %w", l.entries, err)
+	}
+
+	for first := true; ctx.Err() == nil; first = false {
+		list, err := l.list(ctx, client, given)
 
 		switch {
 		case ctx.Err() != nil:
@@ -28,7 +33,7 @@ func (l lister[L, E]) watch(ctx context.Context, session *session, given listFla
 			if err := l.printChanged(session, list, &changes); err != nil {
 				return err
 			}
-		case first || !temporary(err):
+		case first || !follow.Temporary(err):
 			return fmt.Errorf("listing %s: %w", l.entries, err)
 		default:
 			fmt.Fprintf(session.Err, "listing %s: %v; trying again\n", l.entries, err)
@@ -40,13 +45,8 @@ func (l lister[L, E]) watch(ctx context.Context, session *session, given listFla
 		case <-session.Clock.After(watchInterval):
 		}
 	}
-}
 
-// temporary reports whether the same request may succeed later, such as during a restart of the broker.
-func temporary(err error) bool {
-	var marked interface{ Temporary() bool }
-
-	return errors.As(err, &marked) && marked.Temporary()
+	return nil
 }
 
 // changedEntries is the state of a watch.

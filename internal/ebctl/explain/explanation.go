@@ -113,6 +113,9 @@ func (e Explanation) Elapsed() time.Duration {
 	return max(e.At.Sub(e.AcceptedAt), 0)
 }
 
+// Left returns the expected time to the end. It is not positive if that is unknown, or if the operation takes longer than past ones.
+func (e Explanation) Left() time.Duration { return e.EstimatedEnd.Sub(e.At) }
+
 // Ended reports whether the operation succeeded, failed or was canceled.
 func (e Explanation) Ended() bool { return process.State(e.State).Terminal() }
 

@@ -64,7 +64,7 @@ func (e Explanation) fields() output.Fields {
 		add("Continues", "%s", e.Continues())
 	}
 
-	if left := e.EstimatedEnd.Sub(e.At); left > 0 {
+	if left := e.Left(); left > 0 {
 		add("Left", "about %s, as past operations took", output.Duration(left))
 	}
 

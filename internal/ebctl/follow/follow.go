@@ -128,7 +128,7 @@ func (f Follower) poll(ctx context.Context, id string, seen *Moment) error {
 		seen.Operation = operation
 	case ctx.Err() != nil:
 		return interrupted(id, ctx.Err())
-	case !temporary(err):
+	case !Temporary(err):
 		return fmt.Errorf("reading operation %s: %w", id, err)
 	}
 
@@ -164,8 +164,8 @@ func (f Follower) pause(ctx context.Context, wait time.Duration) error {
 	return ctx.Err()
 }
 
-// temporary reports whether the same call may succeed later, such as during a restart of the broker.
-func temporary(err error) bool {
+// Temporary reports whether the same call may succeed later, such as during a restart of the broker.
+func Temporary(err error) bool {
 	var marked interface{ Temporary() bool }
 
 	return errors.As(err, &marked) && marked.Temporary()

@@ -51,7 +51,7 @@ func (l *Live) Show(moment Moment) {
 	}
 
 	for _, line := range lines {
-		drawing.WriteString("\r" + cut(line, size.Width) + clearLine + "\n")
+		drawing.WriteString("\r" + output.Cut(line, size.Width) + clearLine + "\n")
 	}
 
 	drawing.WriteString(clearRest)
@@ -89,7 +89,7 @@ func frame(moment Moment) []string {
 
 // left returns the expected time to the end of the operation, or "" if it is unknown or has passed.
 func left(explained explain.Explanation) string {
-	if left := explained.EstimatedEnd.Sub(explained.At); left > 0 {
+	if left := explained.Left(); left > 0 {
 		return ", about " + output.Duration(left) + " left"
 	}
 
@@ -142,14 +142,4 @@ func appendText(lines []string, indent, text string) []string {
 	}
 
 	return append(lines, indent+output.Line(text))
-}
-
-// cut shortens a line to the width and marks the cut with an ellipsis. A width of 0 is unlimited.
-func cut(line string, width int) string {
-	chars := []rune(line)
-	if width <= 0 || len(chars) <= width {
-		return line
-	}
-
-	return string(chars[:width-1]) + "…"
 }

@@ -64,7 +64,7 @@ func (r Rows) WriteText(w io.Writer) error {
 	for _, row := range rows {
 		cells := make([]string, 0, len(row))
 		for _, cell := range row[:len(r.Head)-r.More] {
-			cells = append(cells, shortened(Line(cell), r.Cut))
+			cells = append(cells, Cut(Line(cell), r.Cut))
 		}
 
 		shown = append(shown, cells)
@@ -73,8 +73,8 @@ func (r Rows) WriteText(w io.Writer) error {
 	return write(w, columns(shown, r.Widths))
 }
 
-// shortened returns the text with at most limit characters; 0 is unlimited.
-func shortened(text string, limit int) string {
+// Cut returns the text with at most limit characters, and marks a cut with an ellipsis. A limit of 0 or less is unlimited.
+func Cut(text string, limit int) string {
 	if characters := []rune(text); limit > 0 && len(characters) > limit {
 		return string(characters[:limit-1]) + "…"
 	}
