@@ -9,6 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
 // Database returns the settings of a new, empty database for a service, "broker" or "provisioner".
@@ -60,16 +61,5 @@ func OpenDatabase(tb testing.TB, settings replica.Database) *storage.DB {
 		tb.Fatal(err)
 	}
 
-	db, err := storage.Open(tb.Context(), config)
-	if err != nil {
-		tb.Fatal(err)
-	}
-
-	tb.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
-
-	return db
+	return storagetest.Open(tb, config)
 }

@@ -157,7 +157,9 @@ func (p *FaultProxy) match(call Match) *injected {
 
 	for _, each := range slices.Backward(p.faults) {
 		if each.match.selects(call) {
-			each.held++
+			if each.fault == nil {
+				each.held++
+			}
 
 			return each
 		}

@@ -3,7 +3,6 @@ package harness
 import (
 	"strings"
 
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -37,7 +36,7 @@ func RuntimeClient(r Reporter, kubeconfig []byte) *kubernetes.Clientset {
 func WantRuntimeResponds(r Reporter, reason string, kubeconfig []byte) {
 	r.Helper()
 
-	version, err := discovery.NewDiscoveryClientForConfigOrDie(RuntimeConfig(r, kubeconfig)).ServerVersion()
+	version, err := RuntimeClient(r, kubeconfig).Discovery().ServerVersion()
 	if err != nil || !strings.HasPrefix(version.GitVersion, "v1.") {
 		r.Errorf("%s: the runtime returned version %v, error %v", reason, version, err)
 	}

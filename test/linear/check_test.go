@@ -129,7 +129,7 @@ func check(t *testing.T, name string, calls []porcupine.Operation, early bool) {
 		}
 
 		if failures++; failures > explained {
-			t.Errorf("the history of instance %d is not linearizable either (%s); the other histories are not checked", instance, result)
+			t.Errorf("found no order of the history of instance %d either (%s); the other histories are not checked", instance, result)
 
 			return
 		}
@@ -138,7 +138,7 @@ func check(t *testing.T, name string, calls []porcupine.Operation, early bool) {
 		_, info := porcupine.CheckOperationsVerbose(model(early), smallest, prefixLimit)
 		path := filepath.Join(histories, fmt.Sprintf("%s-%d.html", strings.ReplaceAll(name, "/", "-"), instance))
 
-		t.Errorf("the history of instance %d is not linearizable (%s); test/linear/%s shows it.\n%s", instance, result, path, explain(smallest, info, early))
+		t.Errorf("found no order of the history of instance %d (%s); test/linear/%s shows it.\n%s", instance, result, path, explain(smallest, info, early))
 
 		if err := os.MkdirAll(histories, 0o755); err != nil {
 			t.Error(err)
@@ -150,7 +150,8 @@ func check(t *testing.T, name string, calls []porcupine.Operation, early bool) {
 	}
 }
 
-// shortest returns the shortest prefix of a history that is not linearizable, or the history itself if the search takes too long.
+// shortest returns the shortest prefix of a history that is not linearizable, or the shortest one that was found before a search took too
+// long.
 func shortest(calls []porcupine.Operation, early bool) []porcupine.Operation {
 	byReturn := slices.SortedFunc(slices.Values(calls), func(one, other porcupine.Operation) int { return cmp.Compare(one.Return, other.Return) })
 

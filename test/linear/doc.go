@@ -4,7 +4,8 @@
 // and response with its times. A model of the API then has to explain the recorded history: there must be an order of the calls,
 // each at a point between its request and its response, in which the model gives the same responses. Porcupine searches for that
 // order, for each instance with its bindings separately. A history without such an order is a bug of the broker, and its
-// visualization is written to testdata/histories.
+// visualization is written to testdata/histories. The clients run only with SOAK_DURATION, because the check still finds such
+// histories; the tests of the model always run.
 //
 // The package is separate from package osb because its load has a time budget of its own, and because the model is tested
 // without a broker: illegal_test.go has a history for each rule that the model must reject.

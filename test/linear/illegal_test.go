@@ -394,8 +394,8 @@ func TestKnownDefects(t *testing.T) {
 			t.Errorf("the strict model accepts that %s", name)
 		}
 
-		if porcupine.CheckOperations(model(true), s.calls) != earlyRows {
-			t.Errorf("the model of the known defects accepts that %s: %t, want %t", name, !earlyRows, earlyRows)
+		if !porcupine.CheckOperations(model(true), s.calls) {
+			t.Errorf("the model of the known defects rejects that %s", name)
 		}
 	}
 }

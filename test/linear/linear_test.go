@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// defaultDuration is the shortest time for which the clients of one form of deployment send calls.
-	defaultDuration = 15 * time.Second
+	// shortestRound is the shortest time in which the clients send calls in a round.
+	shortestRound = 15 * time.Second
 	// roundLimit bounds a history, so that its check stays short. A longer run has several rounds, each with new instances.
 	roundLimit = 20 * time.Second
 	// exerciseLimit is how long a run adds rounds until it has exercised enough. Only a very slow machine needs that.
@@ -86,7 +86,7 @@ func TestLinearizable(t *testing.T) {
 
 			for round := seed; !t.Failed() && unfinished(); round++ {
 				l := &load{TB: t, history: newHistory(), brokers: endpoints, id: fmt.Sprintf("i%04x", round&0xffff), known: map[string][]string{}}
-				l.run(round, min(roundLimit, max(defaultDuration, duration-time.Since(began))))
+				l.run(round, min(roundLimit, max(shortestRound, duration-time.Since(began))))
 
 				ended := time.Now()
 				check(t, fmt.Sprintf("%s-%d", t.Name(), round), l.calls, earlyRows)
