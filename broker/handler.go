@@ -126,9 +126,9 @@ func (a *api) router() http.Handler {
 
 	paths := map[string]httpserver.Methods{
 		"/catalog":                   {http.MethodGet: httpserver.Endpoint(a.getCatalog)},
-		instance + "/last_operation": {http.MethodGet: a.read(polled(a.pollInstance))},
+		instance + "/last_operation": {http.MethodGet: a.read(a.pollInstance)},
 		instance + "/validate":       {http.MethodPost: a.read(a.validate)},
-		binding + "/last_operation":  {http.MethodGet: a.read(polled(a.pollBinding))},
+		binding + "/last_operation":  {http.MethodGet: a.read(a.pollBinding)},
 		instance: {
 			http.MethodPut:    a.read(a.provision),
 			http.MethodGet:    httpserver.Endpoint(a.fetch),

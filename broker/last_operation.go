@@ -111,6 +111,8 @@ func (a *api) checkPolledBinding(r request, record process.Record) error {
 
 // polled describes the polled operation, or returns the error missing if there is none.
 func (a *api) polled(r request, record process.Record, err, missing error) (httpserver.Response, error) {
+	httpserver.NotePoll(r.Context())
+
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return httpserver.Response{}, missing

@@ -99,7 +99,7 @@ func progressText(record process.Record, left time.Duration) string {
 // leftText describes the expected time to the end of an operation. It returns "" for an unknown one, and for an
 // operation that takes longer than usual, about which the past says nothing.
 func leftText(left time.Duration) string {
-	minutes := int(math.Ceil(left.Minutes()))
+	minutes := int(math.Round(left.Minutes()))
 
 	switch {
 	case left <= 0:

@@ -98,15 +98,6 @@ func instanceID(r *http.Request) (string, error) {
 	return id, err
 }
 
-// polled marks the requests of an endpoint as polls, which are logged at level debug.
-func polled(endpoint func(request) (httpserver.Response, error)) func(request) (httpserver.Response, error) {
-	return func(r request) (httpserver.Response, error) {
-		httpserver.NotePoll(r.Context())
-
-		return endpoint(r)
-	}
-}
-
 // planID returns the plan that the request names in its query or body, unchecked, or an empty text.
 func (r request) planID() string {
 	var planID string

@@ -26,7 +26,7 @@ func (p *Plan) withoutRepeated(instance environment.Instance, sent json.RawMessa
 		return sent, nil
 	}
 
-	// The row has an object or nothing. Of an unreadable one no parameter counts as sent.
+	// The row has an object or nothing. If it is unreadable, no parameter counts as sent.
 	_ = json.Unmarshal(instance.Request.Parameters, &ordered)
 
 	kept := maps.Clone(fields)

@@ -30,7 +30,7 @@ type ResolvedNetworks struct {
 	Services string `json:"services,omitempty"`
 }
 
-// ResolvedOf shows an instance whose request was resolved: only the name of a cluster that the tenant brings. With
+// ResolvedOf shows an instance whose request was resolved. For a cluster that the tenant brings, it shows only the name of the instance. With
 // rangesLeftOpen, Gardener chooses the ranges of pods and services, and the result omits them.
 func ResolvedOf(instance environment.Instance, rangesLeftOpen bool) *Resolved {
 	cluster := instance.Request.Cluster

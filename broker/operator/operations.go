@@ -99,6 +99,13 @@ func (a *api) getOperation(r *http.Request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
+	names, err := a.Instances.Names(r.Context(), []string{shown.InstanceID})
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	shown.InstanceName = names[shown.InstanceID]
+
 	httpserver.Note(r.Context(), logging.OperationID, id)
 
 	if process.State(shown.State).Terminal() {
@@ -108,8 +115,8 @@ func (a *api) getOperation(r *http.Request) (httpserver.Response, error) {
 	return httpserver.OK(shown).RetryAfter(pollInterval), nil
 }
 
-// currentOperation returns an operation with its timeline, the name of its instance and, unless it has ended, the
-// number of the attempt, the reason for waiting and the upstream system that delays it.
+// currentOperation returns an operation with its timeline and, unless it has ended, the number of the attempt, the
+// reason for waiting and the upstream system that delays it. The caller sets the name of the instance.
 func (a *api) currentOperation(ctx context.Context, id string) (operatorapi.Operation, error) {
 	record, err := a.Operations.Get(ctx, a.DB.Reader(), id)
 
@@ -126,13 +133,6 @@ func (a *api) currentOperation(ctx context.Context, id string) (operatorapi.Oper
 	}
 
 	shown := a.operation(record)
-
-	names, err := a.Instances.Names(ctx, []string{shown.InstanceID})
-	if err != nil {
-		return operatorapi.Operation{}, err
-	}
-
-	shown.InstanceName = names[shown.InstanceID]
 
 	for _, entry := range timeline {
 		shown.Timeline = append(shown.Timeline, operatorapi.TimelineEntry{

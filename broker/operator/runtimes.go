@@ -153,6 +153,7 @@ func (a *api) getRuntime(r *http.Request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
+	shown.Status.LastOperation.InstanceName = instance.Name
 	shown.Status.LastOperation.Timeline = nil
 
 	return httpserver.OK(shown), nil

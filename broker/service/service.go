@@ -124,7 +124,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	follow := feed.New(provisioner, stores.operations, stores.instances, func() { engine.Wake() }, clock.RealClock{}, s.Log)
 	access := clusterclient.New(provisioner)
 	processes := Processes(config, Parts{
-		Provisioner: provisioner, Rows: rows{stores, clock.RealClock{}}, Access: access,
+		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances, stores.bindings, clock.RealClock{}), Access: access,
 		Pace: follow.Pace, Kind: follow.Kind, FeedAlive: follow.Alive, LeftOver: countLeftOver(s.Metrics()),
 	})
 

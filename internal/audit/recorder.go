@@ -43,7 +43,7 @@ type Recorder struct {
 	clock clock.PassiveClock
 	log   logrus.FieldLogger
 	// unauthorized samples requests without valid credentials or role, changes samples rejected changes of authorized clients. Two
-	// samplers prevent that an attacker without credentials crowds out the entries about clients with credentials.
+	// samplers keep an attacker without credentials from crowding out the entries about clients with credentials.
 	unauthorized, changes sampler
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/graphqlclient"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
@@ -39,7 +40,7 @@ func connect(config *rest.Config) (api *rest.RESTClient, disconnect func(), err 
 
 	api, err = rest.RESTClientForConfigAndClient(config, &http.Client{
 		Transport: transport, Timeout: config.Timeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		CheckRedirect: graphqlclient.NoRedirects,
 	})
 	if err != nil {
 		return nil, nil, unusable("it is incomplete")

@@ -19,8 +19,9 @@ const dataVersion = 1
 type Data struct {
 	// Instance is the instance when the operation was accepted, later as the operation has changed it.
 	Instance Instance
-	// TargetSecret names the credentials of the infrastructure in Gardener. EarlierSecrets are those that the operations
-	// named which this one retries, if the configuration has changed since: their order may exist in the Provisioner.
+	// TargetSecret names the credentials of the infrastructure in Gardener. EarlierSecrets are the target
+	// secrets of the operations that this one retries, if the configuration has changed since: the Provisioner may have an order
+	// with one of them.
 	TargetSecret   string
 	EarlierSecrets []string
 	// Provisioning is the ID of the operation that ordered the runtime, which is the order's idempotency key.

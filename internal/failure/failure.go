@@ -42,8 +42,8 @@ const (
 	ReasonClusterNotFound = "err_cluster_not_found"
 	// ReasonClusterUnreachable: the API server of a cluster does not answer, or rejects the kubeconfig.
 	ReasonClusterUnreachable = "err_cluster_unreachable"
-	// ReasonRuntimeUnknown: the Provisioner does not know a runtime that it should remove. ReasonNotAdopted: nor does it, but a Shoot
-	// belongs to the runtime.
+	// ReasonRuntimeUnknown: the Provisioner does not know a runtime that it should remove. ReasonNotAdopted: the same, but a
+	// Shoot belongs to the runtime.
 	ReasonRuntimeUnknown = "err_runtime_unknown"
 	ReasonNotAdopted     = "err_runtime_not_adopted"
 	// ReasonSystemAway and ReasonBusy: the call was not made, because the circuit breaker is open, or too many calls are in flight.

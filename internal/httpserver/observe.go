@@ -117,7 +117,7 @@ func notesOf(ctx context.Context) *notes {
 }
 
 // write logs the line: at level error for a status of 500 or more, at level debug for a poll, and at level info otherwise. A rejected poll has
-// level info, except for 410, which is how the poll of a deletion ends.
+// level info, except for 410, with which a poll ends if its object is gone.
 func (n *notes) write(log logrus.FieldLogger, status int) {
 	entry := log.WithFields(n.fields)
 	if n.cause != nil {

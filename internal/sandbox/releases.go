@@ -30,8 +30,7 @@ func (c Config) releases() (string, error) {
 }
 
 // keep copies a sample unless it exists. The copy is atomic: it is made in a temporary folder and renamed, so that a killed
-// process leaves no half of a release behind. The next copy removes the temporary
-// folder of a killed one.
+// process leaves no half of a release behind. The next copy removes the temporary folder of a killed one.
 func keep(path, sample string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err

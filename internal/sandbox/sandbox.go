@@ -41,11 +41,11 @@ const (
 // fails.
 func Run(ctx context.Context, config Config, gardenProgram string, output io.Writer) error {
 	config, err := config.shifted()
-	if err == nil {
-		err = config.check()
+	if err != nil {
+		return err
 	}
 
-	if err != nil {
+	if err := config.check(); err != nil {
 		return err
 	}
 
@@ -63,16 +63,11 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 		return err
 	}
 
-	file, err := os.OpenFile(filepath.Join(config.Dir, logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	file, log, err := config.openLog()
 	if err != nil {
-		return fmt.Errorf("opening the log of the sandbox: %w", err)
+		return err
 	}
 	defer file.Close()
-
-	log, err := logging.New("sandbox", config.Log, file)
-	if err != nil {
-		return fmt.Errorf("%s%w", Prefix, err)
-	}
 
 	keys, err := config.keys()
 	if err != nil {
@@ -126,6 +121,21 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 	)
 
 	return lifecycle.Run(ctx, log, stopLimit, parts...)
+}
+
+// openLog opens the log. The caller closes the file.
+func (c Config) openLog() (*os.File, logrus.FieldLogger, error) {
+	file, err := os.OpenFile(filepath.Join(c.Dir, logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, nil, fmt.Errorf("opening the log of the sandbox: %w", err)
+	}
+
+	log, err := logging.New("sandbox", c.Log, file)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("%s%w", Prefix, err), file.Close())
+	}
+
+	return file, log, nil
 }
 
 // services are the services of the sandbox. The broker needs the address of the Provisioner, so it is created last.

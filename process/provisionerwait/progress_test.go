@@ -20,7 +20,7 @@ func TestSummary(t *testing.T) {
 		"stopped": {"a stopped Gardener has no percentage", working + "Gardener stopped and is asked to retry: no quota", "delayed: no quota"},
 		"error":   {"errors of the Provisioner are for users", "the Provisioner is working on it, delayed by an error: no answer", "delayed: no answer"},
 		"waiting": {"internal waits are for operators", working + "Gardener has not started to reconcile the cluster yet", ""},
-		"busy":    {"internal waits are for operators", "many operations poll the Provisioner, this one waits for its turn", ""},
+		"busy":    {"internal waits are for operators", "many operations are polling the Provisioner; this one is waiting for its turn", ""},
 		"Kyma":    {"Kyma Provisioner reports no percentage", "the Provisioner is working on it: Operation in progress", ""},
 		"nothing": {"the first poll is still ahead", "", ""},
 	}

@@ -87,6 +87,7 @@ func connect(kubeconfig []byte) (*rest.Config, func(), error) {
 
 	cluster := &rest.Config{
 		Host: config.Host, APIPath: config.APIPath, Transport: transport, Timeout: callTimeout, QPS: -1,
+		WarningHandlerWithContext: rest.NoWarnings{}, // client-go and controller-runtime would log them outside of the service's log
 	}
 	cluster.ContentType, cluster.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 
@@ -158,8 +159,6 @@ func bindingsClient(cluster *rest.Config) (client.Client, error) {
 	if err := rbacv1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-
-	cluster.WarningHandlerWithContext = rest.NoWarnings{} // they would go to the logger of controller-runtime, which is not set
 
 	return client.New(cluster, client.Options{Scheme: scheme, Mapper: mapper})
 }

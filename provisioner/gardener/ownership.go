@@ -3,6 +3,7 @@ package gardener
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +25,7 @@ const (
 
 // takeOver moves the fields that version 0.1.0 of this Provisioner has applied as formerManager to fieldManager, and returns the
 // Shoot afterwards. Without it, fields that a later order omits would stay, because formerManager still owned them. A Shoot without
-// such fields is returned unchanged and without a call, also if Kyma Provisioner owns fields as formerManager: those stay its own.
+// such fields is returned unchanged, without a call. Fields that Kyma Provisioner owns as formerManager stay its own.
 //
 // The error is a failure.Transient if the Shoot has changed since it was read. takeOver changes nothing but the owners.
 func (c *Client) takeOver(ctx context.Context, read *gardencorev1beta1.Shoot) (*gardencorev1beta1.Shoot, error) {
@@ -49,10 +50,12 @@ func (c *Client) takeOver(ctx context.Context, read *gardencorev1beta1.Shoot) (*
 }
 
 // takenOver returns the entries with the fields of version 0.1.0 moved to fieldManager, or nil if there are none. If a replica of
-// version 0.1.0 has written the Shoot again beside a newer one, both have an entry: fieldManager then owns the fields of both, so
+// version 0.1.0 has written the Shoot again while a newer one was running, both have an entry: fieldManager then owns the fields of both, so
 // that its next apply decides about all of them.
 func takenOver(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error) {
 	former, own := -1, -1
+
+	var formerFields *fieldpath.Set
 
 	for i, entry := range entries {
 		if entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != "" {
@@ -70,7 +73,7 @@ func takenOver(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry
 
 			// Kyma Provisioner never sets this label, and an entry has exactly the fields of the last apply.
 			if fields.Has(fieldpath.MakePathOrDie("metadata", "labels", shoot.LabelRuntimeID)) {
-				former = i
+				former, formerFields = i, fields
 			}
 		}
 	}
@@ -79,47 +82,26 @@ func takenOver(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry
 		return nil, nil
 	}
 
-	moved := make([]metav1.ManagedFieldsEntry, 0, len(entries))
+	moved := slices.Clone(entries)
+	if own < 0 {
+		moved[former].Manager = fieldManager
 
-	for i, entry := range entries {
-		switch {
-		case i == former && own < 0:
-			entry.Manager = fieldManager
-		case i == former:
-			continue
-		case i == own:
-			both, err := union(entry, entries[former])
-			if err != nil {
-				return nil, err
-			}
-
-			entry.FieldsV1 = both
-		}
-
-		moved = append(moved, entry)
+		return moved, nil
 	}
 
-	return moved, nil
-}
-
-// union returns the fields of both entries.
-func union(one, other metav1.ManagedFieldsEntry) (*metav1.FieldsV1, error) {
-	first, err := fieldsOf(one)
+	fields, err := fieldsOf(moved[own])
 	if err != nil {
 		return nil, err
 	}
 
-	second, err := fieldsOf(other)
-	if err != nil {
-		return nil, err
-	}
-
-	raw, err := first.Union(second).ToJSON()
+	raw, err := fields.Union(formerFields).ToJSON()
 	if err != nil {
 		return nil, fmt.Errorf("encoding fields: %w", err)
 	}
 
-	return metav1.NewFieldsV1(string(raw)), nil
+	moved[own].FieldsV1 = metav1.NewFieldsV1(string(raw))
+
+	return slices.Delete(moved, former, former+1), nil
 }
 
 // fieldsOf decodes the fields of an entry.

@@ -39,6 +39,8 @@ func TakenUp(shoot *gardencorev1beta1.Shoot) bool {
 
 // ProgressOf returns the progress that the status of the Shoot describes. In the state Error, Gardener retries by itself. In the
 // state Failed, it has stopped until somebody requests a retry.
+//
+// The broker finds the percentage and the errors in Message by its wording: see provisionerwait.Summary.
 func ProgressOf(shoot *gardencorev1beta1.Shoot) Progress {
 	if !TakenUp(shoot) {
 		return Progress{Message: "Gardener has not started to reconcile the cluster yet" + unscheduled(shoot)}

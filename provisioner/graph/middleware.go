@@ -98,7 +98,7 @@ type Recorder interface {
 	Refused(ctx context.Context, entry auditlog.Entry)
 }
 
-// audited records each rejected mutation under its name in the API, with the tenant if the headers contain a valid one. Accepted
+// audited records each rejected mutation under its name in the API, with the label of the tenant if the request names one. Accepted
 // mutations are not recorded here: the transaction that accepts an operation stores its entry.
 func audited(recorder Recorder) graphql.FieldMiddleware {
 	return func(ctx context.Context, next graphql.Resolver) (any, error) {

@@ -17,7 +17,7 @@ import (
 // stops at its next safe point; the removal starts after that. During and after a removal it returns the operation of that
 // removal for any key. After a failed removal it accepts a new one, since a cluster may be left behind.
 //
-// For an unknown runtime whose Shoot exists, the error is a failure.Conflict: the caller must not take the runtime for removed.
+// For an unknown runtime whose Shoot exists, the error is a failure.Conflict: the caller must not assume that the runtime was removed.
 func (s *Service) Deprovision(ctx context.Context, caller Caller, runtimeID string) (string, error) {
 	wanted := request{runtimeID: runtimeID, fulfilledBy: operation.Deprovisions}
 

@@ -214,7 +214,7 @@ func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, p provision
 		return s.acceptProvisioning(ctx, tx, p, operation.Data{Runtime: existing, Registered: former.Registered})
 	}
 
-	same, err := sameOrder(existing, p.runtime)
+	same, err := sameOrder(existing, p)
 
 	switch {
 	case err != nil:
@@ -226,39 +226,23 @@ func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, p provision
 	}
 }
 
-// sameOrder reports whether the wanted runtime repeats the order of the existing one. Both have the same tenant and the same name of
+// sameOrder reports whether an order repeats that of the existing runtime. Both have the same tenant and the same name of
 // the Shoot. They are the same order if they are equal, or if both have the same labelInstance: a Kyma Environment Broker that has
 // lost the response sends the order again with another name of the runtime and other zones, which it chooses at random. Refusing
 // that order would leave a cluster that the broker does not know.
-func sameOrder(existing, wanted runtimes.Runtime) (bool, error) {
-	if bytes.Equal(existing.Configuration, wanted.Configuration) {
+func sameOrder(existing runtimes.Runtime, p provision) (bool, error) {
+	if bytes.Equal(existing.Configuration, p.runtime.Configuration) {
 		return true, nil
 	}
 
 	first, err := operation.OrderOf(existing)
-	if err != nil {
+	if err != nil || first.Metadata == nil {
 		return false, err
 	}
 
-	again, err := operation.OrderOf(wanted)
-	if err != nil {
-		return false, err
-	}
+	instance, _ := first.Metadata.Labels[labelInstance].(string)
 
-	instance := instanceOf(first)
-
-	return instance != "" && instance == instanceOf(again), nil
-}
-
-// instanceOf returns the ID of the service instance in the labels of the order, or "".
-func instanceOf(order spec.Runtime) string {
-	if order.Metadata == nil {
-		return ""
-	}
-
-	id, _ := order.Metadata.Labels[labelInstance].(string)
-
-	return id
+	return instance != "" && p.order.Labels[labelInstance] == instance, nil
 }
 
 // dataOf reads and decodes the sealed data of an operation.

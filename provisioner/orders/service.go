@@ -28,7 +28,7 @@ type Caller struct {
 	Tenant string
 	// SubAccount is the label of the subaccount's ID. It may be empty.
 	SubAccount string
-	// OriginalTenant and OriginalSubAccount are the IDs themselves if they cannot be labels, else "".
+	// OriginalTenant and OriginalSubAccount are the IDs as sent if they cannot be labels, otherwise empty.
 	OriginalTenant, OriginalSubAccount string
 	// IdempotencyKey makes a mutation safe to repeat. It may be empty and has at most 255 characters.
 	IdempotencyKey string

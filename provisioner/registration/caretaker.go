@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/provisioner/director"
 	"github.com/environment-broker/environment-broker/storage"
@@ -37,22 +38,9 @@ type Caretaker struct {
 	Log      logrus.FieldLogger
 }
 
-// Run calls Care at intervals until the context ends. It logs errors and never returns one.
-func (c Caretaker) Run(ctx context.Context) error {
-	ticker := c.Clock.NewTicker(careInterval)
-	defer ticker.Stop()
-
-	for {
-		if err := c.Care(ctx); err != nil && ctx.Err() == nil {
-			c.Log.WithError(err).Warn("updating Director failed; trying again later")
-		}
-
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C():
-		}
-	}
+// Part returns the part of a service that calls Care at intervals. It logs errors and never fails.
+func (c Caretaker) Part() lifecycle.Part {
+	return lifecycle.Periodic{Name: "caretaker of registrations", Every: careInterval, Work: c.Care, Clock: c.Clock, Log: c.Log}.Part()
 }
 
 // Care reports the failures and removes the registrations that are due. It does both even if one of them fails, and joins their

@@ -7,7 +7,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/reload"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/provisioner/director"
@@ -60,9 +59,9 @@ func (a *assembly) connectDirector(ctx context.Context) error {
 	}
 	a.guard("Director", system, client.Probe)
 	a.guard("Director's tokens", tokens, client.ProbeToken)
-	a.background = append(a.background, lifecycle.Part{Name: "caretaker of registrations", Run: registration.Caretaker{
+	a.background = append(a.background, registration.Caretaker{
 		Director: client, Rows: a.runtimes, Clock: clock.RealClock{}, Log: a.Log,
-	}.Run})
+	}.Part())
 
 	return nil
 }

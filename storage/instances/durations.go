@@ -29,9 +29,9 @@ func (s *Store) Durations(ctx context.Context) ([]Duration, error) {
 	}](ctx, s.db.Reader(), `SELECT recent.kind, recent.started_at, recent.finished_at,
 		COALESCE((SELECT plan_id FROM instances WHERE instances.id = recent.instance_id), '') AS plan_id
 		FROM (SELECT kind, instance_id, state, predecessor_id, created_at, started_at, finished_at FROM operations
-			ORDER BY created_at DESC, id DESC LIMIT ?) AS recent
+			ORDER BY created_at DESC, id DESC `+storage.Page(recentOperations, 0)+`) AS recent
 		WHERE recent.state = 'succeeded' AND recent.predecessor_id = '' AND recent.started_at IS NOT NULL
-		ORDER BY recent.created_at DESC`, recentOperations)
+		ORDER BY recent.created_at DESC`)
 	if err != nil {
 		return nil, fmt.Errorf("reading the durations of operations: %w", err)
 	}

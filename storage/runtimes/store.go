@@ -22,7 +22,7 @@ type Runtime struct {
 	// Tenant and SubAccount are the labels of the owner's IDs, see package tenancy. Owners are compared by Tenant.
 	Tenant     string `json:"tenant"`
 	SubAccount string `json:"subAccount"`
-	// OriginalTenant and OriginalSubAccount are the IDs themselves if they cannot be labels, else "".
+	// OriginalTenant and OriginalSubAccount are the IDs as sent if they cannot be labels, otherwise empty.
 	OriginalTenant     string `json:"originalTenant,omitempty"`
 	OriginalSubAccount string `json:"originalSubAccount,omitempty"`
 	// ShootName is unique among the runtimes that are not deleted.

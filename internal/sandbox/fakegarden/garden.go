@@ -116,7 +116,7 @@ func (m *Memory) Namespace() string { return gardenlet.Namespace(m.options.Proje
 func (m *Memory) Run(ctx context.Context) error {
 	server, err := runtimes.Listen(ctx, runtimes.Options{
 		Dir:     filepath.Join(m.options.Dir, "runtimes"),
-		Version: runtimes.VersionOfShoot(m.client, m.options.Project, m.options.Log),
+		Version: runtimes.VersionOfShoot(m.server, m.options.Project, m.options.Log),
 		Log:     m.options.Log,
 	})
 	if err != nil {

@@ -57,7 +57,7 @@ func (w *work) prune(ctx context.Context, plan installation.Plan) (installation.
 	return installation.Progress{Done: true, Message: strings.Join(append([]string{message}, notes...), "; ")}, nil
 }
 
-// removing returns the progress of a removal that is waiting for an object.
+// removing returns the progress of an unfinished removal. waiting is the object that it waits for, or its next step.
 func removing(subject, waiting string) installation.Progress {
 	return installation.Progress{Message: "removing " + subject + ": " + waiting}
 }

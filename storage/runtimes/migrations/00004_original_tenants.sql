@@ -1,5 +1,5 @@
 -- +goose Up
--- The IDs of a tenant and subaccount that cannot be labels, beside tenant and subaccount, which hold their labels; else empty.
+-- The original IDs if they cannot be labels, otherwise empty. The columns tenant and subaccount then hold the labels.
 ALTER TABLE runtimes ADD COLUMN original_tenant TEXT NOT NULL DEFAULT '';
 ALTER TABLE runtimes ADD COLUMN original_subaccount TEXT NOT NULL DEFAULT '';
 

@@ -99,11 +99,14 @@ func (s *Server) patched(r *request, old object, patch []byte) (client.Object, e
 	if err != nil {
 		return nil, apierrors.NewBadRequest("the merge patch cannot be applied: " + err.Error())
 	}
-	object, err := s.decodeFile(merged)
+	object, err := s.empty(r.resource)
 	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return nil, err
 	}
-	return object.Object, r.place(object)
+	if err := s.decode(merged, r.resource.GroupVersionKind, object); err != nil {
+		return nil, err
+	}
+	return object, r.place(object)
 }
 
 // apply performs server-side apply. If the configuration has a resource version, it must be the present one. A field that another

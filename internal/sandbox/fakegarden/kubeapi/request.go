@@ -209,13 +209,18 @@ func (r *request) body() ([]byte, error) {
 	return body, nil
 }
 
-// read decodes the body of a request, which must be of the wanted kind: JSON, or the protocol buffers of typed clients. The
-// decoder detects the format by itself and ignores unknown fields.
+// read decodes the body of a request, which must be of the wanted kind.
 func (s *Server) read(r *request, wanted schema.GroupVersionKind, into runtime.Object) error {
 	body, err := r.body()
 	if err != nil {
 		return err
 	}
+	return s.decode(body, wanted, into)
+}
+
+// decode decodes an object of the wanted kind: JSON, or the protocol buffers of typed clients. The decoder detects the format by
+// itself and ignores unknown fields. The error does not quote the body, which may be a Secret.
+func (s *Server) decode(body []byte, wanted schema.GroupVersionKind, into runtime.Object) error {
 	if _, given, err := s.decoder.Decode(body, &wanted, into); err != nil || *given != wanted {
 		return wrongBody(wanted)
 	}
