@@ -57,6 +57,8 @@ func TestFieldsOfFormerManagersOnLocalGarden(t *testing.T) {
 }
 
 // testKymaProvisioner changes a Shoot whose fields all belong to Kyma Provisioner. Fields that our order omits must stay.
+//
+//nolint:staticcheck // Kyma Provisioner sets fields that are deprecated now.
 func (o ownership) testKymaProvisioner() {
 	secretBinding := &gardencorev1beta1.SecretBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: harness.GardenNamespace(), Name: "former"},
