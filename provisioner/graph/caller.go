@@ -14,7 +14,7 @@ import (
 
 // The headers that identify the caller, as in Kyma Provisioner. Mutations also read orders.HeaderIdempotencyKey.
 const (
-	// HeaderTenant is the global account. Each request needs it, except operationChanges.
+	// HeaderTenant is the global account. Every request needs it, except operationChanges.
 	HeaderTenant = "tenant"
 	// HeaderSubAccount is the subaccount. It is optional.
 	HeaderSubAccount = "sub-account"
@@ -23,8 +23,9 @@ const (
 // maxIdempotencyKey is the maximum length of an idempotency key, in characters.
 const maxIdempotencyKey = 255
 
-// queryingCaller reads the caller of a query from the headers. IDs that cannot be labels of a Shoot are replaced by their labels,
-// so all checks of the owner compare the same form. It trusts the headers: package service requires an authorized client.
+// queryingCaller reads the caller of a query from the headers. It replaces IDs that are not valid Shoot labels with the labels
+// for them, so that all ownership checks compare the same form. It trusts the headers, because package service requires an
+// authorized client.
 func queryingCaller(ctx context.Context) (orders.Caller, error) {
 	headers := graphql.GetOperationContext(ctx).Headers
 
@@ -39,8 +40,8 @@ func queryingCaller(ctx context.Context) (orders.Caller, error) {
 	return caller, nil
 }
 
-// mutatingCaller reads the caller of a mutation from the headers. It rejects a key on a request with several mutations, because a
-// key identifies one operation.
+// mutatingCaller reads the caller of a mutation from the headers. A key identifies one operation, so it rejects an idempotency
+// key on a request with several mutations.
 func mutatingCaller(ctx context.Context) (orders.Caller, error) {
 	caller, err := queryingCaller(ctx)
 	if err != nil {
@@ -63,8 +64,8 @@ func mutatingCaller(ctx context.Context) (orders.Caller, error) {
 	return caller, nil
 }
 
-// idempotencyKey reads the idempotency key, or returns "" if there is none. The key must be printable ASCII, so that it can be
-// stored, logged and sent in headers unchanged.
+// idempotencyKey returns the idempotency key, or "" if there is none. The key must be printable ASCII: it is stored, logged and
+// sent in headers without encoding.
 func idempotencyKey(headers http.Header) (string, error) {
 	key := headers.Get(orders.HeaderIdempotencyKey)
 	if len(key) > maxIdempotencyKey {

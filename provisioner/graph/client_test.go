@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// TestClient calls this server with the broker's client, to check that both agree on the schema.
+// TestClient calls this server with the broker's client, to check that both use the same schema.
 func TestClient(t *testing.T) {
 	t.Parallel()
 
@@ -100,8 +100,8 @@ func TestClient(t *testing.T) {
 	}, gotInput.ClusterConfig.GardenerConfig.ProviderSpecificConfig.AWSConfig, nil)
 }
 
-// TestOwnersThatCannotBeLabels checks that the server sees the same owner from the client, which sends the label, and from another
-// broker, which sends the ID.
+// TestOwnersThatCannotBeLabels checks that two forms of an owner are equivalent: the label, which our client sends, and the ID,
+// which other brokers send.
 func TestOwnersThatCannotBeLabels(t *testing.T) {
 	t.Parallel()
 

@@ -26,7 +26,7 @@ const (
 	extensionComponent = "error_component"
 	// extensionFields is set only if fields of the request are invalid. Clients of Kyma Provisioner ignore it.
 	extensionFields = "error_fields"
-	// extensionTrace is set only if the trace of the request is kept.
+	// extensionTrace is set only if the trace of the request was sampled.
 	extensionTrace = "trace_id"
 )
 
@@ -41,9 +41,9 @@ const (
 	maxMessage = 300
 )
 
-// explained handles an error of the Service that is not a failure.Error: it becomes a transient error if the request has ended,
-// and otherwise an internal error. Resolvers pass all errors of the Service through explained, so the presenter knows that any
-// other error comes from gqlgen and concerns the request.
+// explained converts an error of the Service that is not a failure.Error: to a transient error if the request has ended, and
+// otherwise to an internal error. Resolvers pass all errors of the Service through explained. The presenter can therefore treat
+// any other error as an error of gqlgen about the request.
 func explained(ctx context.Context, err error) error {
 	var known *failure.Error
 	if err == nil || errors.As(err, &known) {
@@ -57,7 +57,7 @@ func explained(ctx context.Context, err error) error {
 	return failure.Wrap(failure.Internal, err, textInternal)
 }
 
-// errorPresenter returns the function that turns errors into the form that clients see, and logs their causes.
+// errorPresenter returns the function that converts errors to the form that clients see, and logs their causes.
 func errorPresenter(log logrus.FieldLogger) graphql.ErrorPresenterFunc {
 	return func(ctx context.Context, err error) *gqlerror.Error {
 		presented := *graphql.DefaultErrorPresenter(ctx, err)
@@ -80,7 +80,7 @@ func errorPresenter(log logrus.FieldLogger) graphql.ErrorPresenterFunc {
 		if ours {
 			logError(log, &presented, known)
 		} else {
-			// The client gets the message. The log does not, because the message may repeat a secret value.
+			// Only the client gets the message, because it may contain a secret value.
 			log.WithField(logging.Kind, known.Kind).Info("invalid GraphQL request")
 		}
 
@@ -138,7 +138,8 @@ func argument(path ast.Path) []string {
 	return []string{path[1:].String()}
 }
 
-// extended adds code, reason, component and fields of the error to the extensions. Values that gqlgen has set stay.
+// extended adds code, reason, component and fields of the error to the extensions. It does not replace values that gqlgen has
+// set.
 func extended(extensions map[string]any, known *failure.Error) map[string]any {
 	reason := reasonInternal
 	if known.Kind == failure.Invalid {

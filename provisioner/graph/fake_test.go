@@ -18,8 +18,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-// runtimes is a graph.Service whose methods are functions of the test. Provision validates an order unless its key is known, as
-// orders.Service does.
+// runtimes is a graph.Service whose methods call functions that the test sets. Like orders.Service, Provision validates an order
+// unless its key is known.
 type runtimes struct {
 	// known maps the idempotency keys of earlier orders to their operations.
 	known           map[string]operation.Status

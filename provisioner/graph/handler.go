@@ -41,7 +41,7 @@ type Options struct {
 	PlaygroundEndpoint string
 }
 
-// NewHandler returns a handler that answers GraphQL requests at the endpoint and serves a playground at the root.
+// NewHandler returns a handler that serves the GraphQL API at the endpoint and a playground at the root.
 //
 // A request that the Service rejects gets HTTP status 200 and an error, as GraphQL clients expect; a request that is not valid
 // GraphQL gets status 400, 413 or 422. A request for changes may take half a minute, so the write timeout of the server must be
@@ -78,7 +78,7 @@ func newServer(options Options) *handler.Server {
 	return server
 }
 
-// root gives gqlgen the resolvers.
+// root provides gqlgen with the resolvers.
 type root struct{ service Service }
 
 // Mutation returns the resolvers of type Mutation.

@@ -106,7 +106,8 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestInvalidRequestIsNotLogged: an error message about a request repeats parts of the request, which may be secret.
+// TestInvalidRequestIsNotLogged checks that messages about invalid requests are not logged. They quote parts of the request,
+// which may be secret.
 func TestInvalidRequestIsNotLogged(t *testing.T) {
 	t.Parallel()
 

@@ -23,8 +23,8 @@ type limits struct {
 // size is the size of a selection. Field counts and costs of nested selections add up; depth is their maximum.
 type size struct{ fields, depth, cost int }
 
-// The costs of fields that need a query or a call. They matter because aliases can select a field many times in one request;
-// clients of Kyma Provisioner select each field once.
+// The costs of fields that need a query or a call. With aliases, a request can select such a field many times; clients of Kyma
+// Provisioner select each field once.
 const (
 	costOfRow     = 1  // reads a row of the database
 	costOfCall    = 10 // calls another system, or writes to the database
@@ -32,8 +32,8 @@ const (
 	costOfAccess  = 25 // makes Gardener sign a kubeconfig
 )
 
-// costs returns the costs of fields by type and name. All other fields are free: they only copy data that a listed field has
-// read.
+// costs returns the costs of fields by type and name. All other fields are free, because they only copy data that a listed field
+// has read.
 func costs() map[string]int {
 	return map[string]int{
 		"Query.runtimeOperationStatus":          costOfRow,
@@ -79,14 +79,15 @@ func (l limits) MutateOperationContext(_ context.Context, request *graphql.Opera
 	}
 }
 
-// meter measures the selections of one request. It stops counting at its ceiling, because nested fragments can multiply to
-// numbers that overflow an int. It remembers the sizes of measured fragments by name.
+// meter measures the selections of one request. It stops counting at its ceiling, because nested fragments can multiply to a
+// number that overflows an int. It caches the sizes of fragments by name.
 type meter struct {
 	ceiling   int
 	fragments map[string]size
 }
 
-// measure returns the size of a selection with its fragments. It ignores directives, so a skipped field counts.
+// measure returns the size of a selection with its fragments. It ignores directives: a field that is skipped at run time is
+// counted too.
 func (m meter) measure(selections ast.SelectionSet) size {
 	var total size
 

@@ -20,7 +20,7 @@ func many(count int, field string) string {
 	return fields.String()
 }
 
-// TestMaximumCost checks that a request of exactly the maximum cost is answered.
+// TestMaximumCost checks that a request of exactly the maximum cost is accepted.
 func TestMaximumCost(t *testing.T) {
 	t.Parallel()
 

@@ -40,7 +40,7 @@ func bounded(next http.Handler, present graphql.ErrorPresenterFunc) http.Handler
 	})
 }
 
-// refuse answers a request that does not reach gqlgen, in the format of gqlgen's errors.
+// refuse responds to a request that does not reach gqlgen, in the format of gqlgen's errors.
 func refuse(w http.ResponseWriter, status int, problem *gqlerror.Error) {
 	text, err := json.Marshal(graphql.Response{Errors: gqlerror.List{problem}})
 	if err != nil {
@@ -54,8 +54,8 @@ func refuse(w http.ResponseWriter, status int, problem *gqlerror.Error) {
 	_, _ = w.Write(text)
 }
 
-// traced starts the span of a request, and notes the request for its log line and the metrics. The span is named after the first
-// field, because clients choose the names of GraphQL operations freely. An invalid request has no span.
+// traced starts the span of a request, and records the name of the request for the access log and the metrics. The span is named
+// after the first field, because clients choose the names of GraphQL operations freely. An invalid request has no span.
 func traced(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
 	if !graphql.HasOperationContext(ctx) || graphql.GetOperationContext(ctx).Operation == nil {
 		return next(ctx)
@@ -68,7 +68,7 @@ func traced(ctx context.Context, next graphql.ResponseHandler) *graphql.Response
 		name += " " + field.Name
 	}
 
-	// The schema bounds the names. Queries change nothing, and most of them are polls of the status of an operation.
+	// The names come from the schema, so the number of metric labels is bounded. Most queries poll the status of an operation.
 	httpserver.NoteRoute(ctx, name)
 	httpserver.Note(ctx, logging.Kind, name)
 

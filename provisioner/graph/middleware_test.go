@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// refusals is a Recorder that keeps the entries in memory.
+// refusals is a Recorder that stores the entries in memory.
 type refusals []auditlog.Entry
 
 // Refused implements graph.Recorder.

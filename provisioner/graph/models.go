@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// operationStatus converts an operation to the type of the API; nil stays nil. The field lastError is never null, because clients
-// of Kyma Provisioner do not expect null.
+// operationStatus converts an operation to the type of the API, and nil to nil. The field lastError is never null, because
+// clients of Kyma Provisioner do not expect null.
 func operationStatus(status *operation.Status) *model.OperationStatus {
 	if status == nil {
 		return nil
@@ -79,7 +79,7 @@ func runtimeStatus(status orders.RuntimeStatus) *model.RuntimeStatus {
 // cluster resolves the fields of type GardenerConfig that spec.Cluster does not have.
 type cluster struct{}
 
-// ProviderSpecificConfig resolves GardenerConfig.providerSpecificConfig. The field is a union, and gqlgen chooses the member by
+// ProviderSpecificConfig resolves GardenerConfig.providerSpecificConfig. The field is a union, and gqlgen selects the member by
 // its Go type. Values that the schema requires but the order omits are empty.
 func (cluster) ProviderSpecificConfig(_ context.Context, config *spec.Cluster) (model.ProviderSpecificConfig, error) {
 	provider := config.ProviderSpecificConfig

@@ -53,7 +53,7 @@ func (m mutation) ReconnectRuntimeAgent(ctx context.Context, id string) (string,
 }
 
 // RollBackUpgradeOperation resolves Mutation.rollBackUpgradeOperation. It returns the status of the runtime with the accepted
-// operation, as Kyma Provisioner does. An error while reading the status does not hide that the operation was accepted.
+// operation, as Kyma Provisioner does. If the status cannot be read, the response still contains the operation.
 func (m mutation) RollBackUpgradeOperation(ctx context.Context, id string) (*model.RuntimeStatus, error) {
 	return mutate(ctx, func(caller orders.Caller) (*model.RuntimeStatus, error) {
 		accepted, err := m.RollBackUpgrade(ctx, caller, id)
@@ -68,12 +68,12 @@ func (m mutation) RollBackUpgradeOperation(ctx context.Context, id string) (*mod
 	})
 }
 
-// mutate is answered for mutations, whose caller may send an idempotency key.
+// mutate calls the service on behalf of the caller of a mutation, who may have sent an idempotency key.
 func mutate[T any](ctx context.Context, call func(caller orders.Caller) (T, error)) (T, error) {
 	return answered(ctx, mutatingCaller, call)
 }
 
-// operationOf is mutate for calls that return an operation.
+// operationOf calls mutate and converts the resulting operation to the type of the API.
 func operationOf(ctx context.Context, call func(caller orders.Caller) (operation.Status, error)) (*model.OperationStatus, error) {
 	return mutate(ctx, func(caller orders.Caller) (*model.OperationStatus, error) {
 		status, err := call(caller)

@@ -67,8 +67,8 @@ func TestProvisionRuntime(t *testing.T) {
 	}
 }
 
-// TestRepeatedOrderIsNotValidated: an order with a known key returns its operation even if it breaks a rule that was introduced
-// after the order.
+// TestRepeatedOrderIsNotValidated checks that an order with a known key returns its operation, even if it breaks a rule that was
+// introduced after the order.
 func TestRepeatedOrderIsNotValidated(t *testing.T) {
 	t.Parallel()
 
@@ -149,7 +149,7 @@ func TestRefusedMutations(t *testing.T) {
 		},
 	}
 
-	// A fake without functions panics when it is called, so the test fails if any of the requests reaches the service.
+	// The fake has no functions, so the test panics if any of the requests reaches the service.
 	server := startServer(t, runtimes{})
 
 	for name, tc := range cases {

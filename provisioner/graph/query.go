@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/orders"
 )
 
-// The wait of operationChanges. The maximum is below common proxy timeouts.
+// The maximum and default duration of a wait in operationChanges. The maximum is below common proxy timeouts.
 const (
 	maxWait     = 30 * time.Second
 	defaultWait = 20 * time.Second
@@ -29,8 +29,8 @@ func (q query) RuntimeStatus(ctx context.Context, id string) (*model.RuntimeStat
 	})
 }
 
-// answered calls the service on behalf of the caller, whom identify reads from the headers. On an error it returns the zero
-// value, so that gqlgen answers with null.
+// answered reads the caller from the headers with identify, and calls the service. After an error it returns the zero value,
+// which gqlgen encodes as null.
 func answered[T any](ctx context.Context, identify func(context.Context) (orders.Caller, error),
 	call func(caller orders.Caller) (T, error),
 ) (T, error) {
@@ -73,7 +73,7 @@ func (q query) RuntimeOperationStatus(ctx context.Context, id string) (*model.Op
 }
 
 // OperationChanges resolves Query.operationChanges. It needs no tenant: changes contain only IDs, kinds and states, and the
-// broker follows the operations of all tenants. A wait outside the range from 0 to maxWait is replaced by the nearest limit.
+// broker follows the operations of all tenants. A wait below 0 or above maxWait is raised or lowered to that limit.
 func (q query) OperationChanges(ctx context.Context, after *string, waitSeconds *int) (*model.OperationChanges, error) {
 	wait := defaultWait
 	if waitSeconds != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // Service is the Provisioner behind the API: orders.Service, or a simulation in tests and benchmarks. Its errors come from
-// package failure; the API treats any other error as internal and hides its text. All methods may be called concurrently.
+// package failure. The API treats any other error as internal and hides its text. All methods are safe for concurrent use.
 type Service interface {
 	Mutations
 	Queries
@@ -28,7 +28,7 @@ type Mutations interface {
 	Deprovision(ctx context.Context, caller orders.Caller, runtimeID string) (operationID string, err error)
 }
 
-// Queries reports the status of runtimes and operations. RuntimeStatus may return both a status and an error; if the status has
+// Queries returns the status of runtimes and operations. RuntimeStatus may return both a status and an error; if the status has
 // an Operation, the client gets both.
 type Queries interface {
 	RuntimeStatus(ctx context.Context, caller orders.Caller, runtimeID string, want orders.RuntimeFields,

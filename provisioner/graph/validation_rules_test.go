@@ -52,7 +52,7 @@ func poolFields() fields {
 	}
 }
 
-// pools returns the cluster field that holds the additional worker pools.
+// pools returns the cluster field with the additional worker pools.
 func pools(all ...any) fields { return fields{"additionalWorkers": all} }
 
 // on returns the fields that change the provider of a cluster.

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// ManifestFile is a YAML file with any number of objects. Name is its path in the release. Digests of components cover its JSON
-// form.
+// ManifestFile is a YAML file with any number of objects. Name is its path in the release. The digest of a component depends on
+// the JSON form.
 type ManifestFile struct {
 	Name    string `json:"name"`
 	Content []byte `json:"content"`
@@ -100,7 +100,7 @@ func read(files []ManifestFile, value func(key string) (string, bool)) ([]*unstr
 	return objects, nil
 }
 
-// objectsOf returns the objects of a YAML document: none for an empty document, and the items for a List.
+// objectsOf returns the objects of a YAML document: no objects for an empty document, and the items of a List.
 func objectsOf(document *yaml.Node, value func(key string) (string, bool)) ([]*unstructured.Unstructured, error) {
 	if err := fill(document, value); err != nil {
 		return nil, err
@@ -214,8 +214,8 @@ func fillText(node *yaml.Node, value func(key string) (string, bool)) error {
 	return nil
 }
 
-// tagOf returns the YAML tag of an unquoted text. Unlike YAML, it never returns a date, a float or null, because a value such as
-// a version is a string.
+// tagOf returns the YAML tag of an unquoted text. Unlike YAML, it does not recognize dates, floats or null, so a version such as
+// 1.30 stays a string.
 func tagOf(text string) string {
 	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return "!!int"

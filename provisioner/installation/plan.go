@@ -24,7 +24,7 @@ type Plan struct {
 type Component struct {
 	Name      string
 	Namespace string
-	// Source identifies the component's manifests. Only the Releases that made the plan can interpret it.
+	// Source identifies the component's manifests. Its form depends on the implementation of Releases.
 	Source string
 	// DependsOn names the components that must be ready before this component is applied. They precede the component in the plan.
 	DependsOn []string
@@ -58,6 +58,6 @@ type Progress struct {
 type Installer interface {
 	// Install applies the plan, and removes objects that an earlier plan of this runtime contained and this plan does not.
 	Install(ctx context.Context, cluster *rest.Config, runtimeID string, plan Plan) (Progress, error)
-	// Uninstall removes all installed objects, in reverse order. It is done at once if nothing is installed.
+	// Uninstall removes all installed objects, in reverse order. If nothing is installed, the first call reports Done.
 	Uninstall(ctx context.Context, cluster *rest.Config, runtimeID string) (Progress, error)
 }

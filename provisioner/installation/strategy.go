@@ -7,9 +7,9 @@ import (
 )
 
 // Upgraded merges the order for an upgrade with the previous order. The new order determines the components, the version, and
-// every entry that it contains. Entries that only the previous order has depend on the conflict strategy: Merge, the default,
-// keeps them, and Replace drops them. The order's strategy applies to the configuration for all components, and a component's
-// strategy to its own configuration.
+// every entry that it contains. The conflict strategy determines what happens to entries that only the previous order has:
+// Merge, the default, keeps them, and Replace drops them. The order's strategy applies to the configuration for all components,
+// and a component's strategy to its own configuration.
 func Upgraded(former, wanted spec.Kyma) spec.Kyma {
 	upgraded := wanted
 	upgraded.Configuration = over(former.Configuration, wanted.Configuration, wanted.ConflictStrategy)
@@ -31,7 +31,8 @@ func Upgraded(former, wanted spec.Kyma) spec.Kyma {
 	return upgraded
 }
 
-// over adds the entries that only the previous order has, unless the strategy is Replace. They come first.
+// over returns the entries that only the previous order has, followed by the wanted entries. With the strategy Replace, it
+// returns only the wanted entries.
 func over(former, wanted []*spec.Entry, strategy *spec.ConflictStrategy) []*spec.Entry {
 	if strategy != nil && *strategy == spec.ConflictStrategyReplace {
 		return wanted

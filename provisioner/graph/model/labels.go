@@ -31,7 +31,7 @@ func MarshalLabels(labels map[string]any) graphql.Marshaler {
 			text = []byte("null")
 		}
 
-		// The writer is gqlgen's buffer, to which writes cannot fail.
+		// Writes to gqlgen's buffer cannot fail.
 		_, _ = w.Write(text)
 	})
 }

@@ -1,6 +1,6 @@
 // Package playground serves a page on which developers try the GraphQL API. The page is part of the binary and works without
-// internet access, unlike common GraphQL playgrounds, which load their scripts from a CDN. It reads the schema by introspection,
-// so a change to the schema needs no change here.
+// internet access. Common GraphQL playgrounds load their scripts from a CDN. The page reads the schema by introspection, so a
+// change to the schema needs no change here.
 package playground
 
 import (
@@ -38,7 +38,7 @@ func Register(mux *http.ServeMux, endpoint string) {
 	})
 }
 
-// origin returns the origin of the endpoint for the content security policy: 'self' for a path.
+// origin returns the origin of the endpoint for the content security policy. For a path, this is 'self'.
 func origin(endpoint string) string {
 	address, err := url.Parse(endpoint)
 	if err != nil || address.Host == "" {

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// FieldManager is the field manager of all applied objects. An apply removes the fields that it owns but the release no
-	// longer sets.
+	// FieldManager is the field manager of all applied objects. An apply removes the fields that FieldManager owns and the
+	// release no longer sets.
 	FieldManager = "environment-broker"
-	// LabelInstallation is the label of every installed object. Its value is the ID of the runtime. Objects without this label
-	// and value are never deleted.
+	// LabelInstallation is the label of every installed object. Its value is the ID of the runtime. The applier deletes only
+	// objects with this label and value.
 	LabelInstallation = "provisioner.environment-broker.io/installation"
-	// AnnotationRecreate is an annotation for manifests of releases. The value "true" lets the applier delete an object and
-	// create it again when a release changes one of its immutable fields.
+	// AnnotationRecreate is an annotation for manifests of releases. If its value is "true" and a release changes an immutable
+	// field of the object, the applier deletes the object and creates it again.
 	AnnotationRecreate = "provisioner.environment-broker.io/recreate"
 
 	// DefaultBudget is the default of Options.Budget.
@@ -44,7 +44,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Applier is an installation.Installer by server-side apply. It keeps no state between calls and is safe for concurrent use.
+// Applier implements installation.Installer with server-side apply. It has no state between calls and is safe for concurrent
+// use.
 type Applier struct {
 	options Options
 }
@@ -64,8 +65,8 @@ func (a *Applier) Install(ctx context.Context, cluster *rest.Config, runtimeID s
 	return a.call(ctx, cluster, runtimeID, func(work *work) (installation.Progress, error) { return a.install(ctx, work, plan) })
 }
 
-// install applies the components in the order of the plan until one of them is not ready or the budget is used up, so a component
-// never starts before its dependencies are ready. After the last component it calls prune.
+// install applies the components in the order of the plan until one of them is not ready or the budget is used up. A component
+// is applied only when its dependencies are ready. After the last component, install calls prune.
 func (a *Applier) install(ctx context.Context, work *work, plan installation.Plan) (installation.Progress, error) {
 	for i, component := range plan.Components {
 		where := fmt.Sprintf("component %d of %d (%s)", i+1, len(plan.Components), component.Name)
@@ -93,8 +94,8 @@ func (a *Applier) exhausted(work *work) bool {
 }
 
 // component applies one component and checks its health. waiting is "" if the component is ready. Otherwise it names the object
-// that is not ready, and the next call continues. The order of the writes makes a crash harmless: the inventory lists the objects
-// before they are applied, and records them as applied only afterwards.
+// that is not ready, and the next call continues. The inventory lists the objects before they are applied, and records them as
+// applied only afterwards, so a crash at any point is harmless.
 func (a *Applier) component(ctx context.Context, work *work, component installation.Component) (waiting string, err error) {
 	files, err := a.options.Manifests.Manifests(ctx, component.Source)
 	if err != nil {
@@ -146,8 +147,8 @@ type work struct {
 	changed bool
 }
 
-// call connects to the cluster, loads the inventory and does the work. It stores a changed inventory even if the work fails, so
-// that the next call continues from there. An error from the work takes precedence over an error from storing the inventory.
+// call connects to the cluster, loads the inventory and calls do. It stores a changed inventory even if do fails, so that the
+// next call continues from there. An error from do takes precedence over an error from storing the inventory.
 func (a *Applier) call(ctx context.Context, cluster *rest.Config, runtimeID string, do func(*work) (installation.Progress, error),
 ) (installation.Progress, error) {
 	connected, err := client.New(cluster, client.Options{})
@@ -167,7 +168,7 @@ func (a *Applier) call(ctx context.Context, cluster *rest.Config, runtimeID stri
 	return progress, failed
 }
 
-// store writes the inventory. After a failed write, call tries again at its end.
+// store writes the inventory. If the write fails, call repeats it before it returns.
 func (w *work) store(ctx context.Context) error {
 	err := w.inventory.save(ctx, w.client)
 	w.changed = err != nil

@@ -21,17 +21,16 @@ import (
 // concurrency is the number of concurrent dry runs. It bounds the load on the API server of a small cluster.
 const concurrency = 4
 
-// intend stores the names of a component's objects before any of them is applied. It writes even if the inventory already
-// contains them, because the write fails if another replica has changed the inventory, which stops a replica that has lost its
-// lease.
+// intend stores the names of a component's objects before any of them is applied. It also writes if the inventory already
+// contains them: the write fails if another replica has changed the inventory, which stops a replica that has lost its lease.
 func (w *work) intend(ctx context.Context, entry *entry, refs []ref) error {
 	entry.intend(refs)
 	return w.store(ctx)
 }
 
 // apply applies the objects of a component in two waves. The first wave contains the objects that others depend on: namespaces,
-// definitions of kinds, cluster roles and classes. The second wave follows when all of them are ready. Until then waiting names
-// an object that is not ready.
+// definitions of kinds, cluster roles and classes. The second wave starts when all of these are ready. If an object is not ready
+// yet, waiting names it.
 func (w *work) apply(ctx context.Context, objects []*unstructured.Unstructured) (waiting string, err error) {
 	var base, rest []*unstructured.Unstructured
 
@@ -116,7 +115,7 @@ func (w *work) differs(ctx context.Context, object *unstructured.Unstructured) (
 }
 
 // relevant returns the fields that differs compares: labels, annotations, and everything outside metadata and status. The API
-// server itself changes the others.
+// server sets the other fields.
 func relevant(object *unstructured.Unstructured) map[string]any {
 	fields := maps.Clone(object.Object)
 	delete(fields, "status")
@@ -126,7 +125,8 @@ func relevant(object *unstructured.Unstructured) map[string]any {
 	return fields
 }
 
-// serverSideApply applies the object. It takes over fields that another manager owns: the release decides about them.
+// serverSideApply applies the object. It takes ownership of fields that another manager owns, because the release determines
+// them.
 func (w *work) serverSideApply(ctx context.Context, object *unstructured.Unstructured, options ...client.ApplyOption) error {
 	options = append(options, client.ForceOwnership, client.FieldOwner(FieldManager))
 
@@ -138,8 +138,8 @@ func (w *work) serverSideApply(ctx context.Context, object *unstructured.Unstruc
 	return &objectError{ref: refOf(object), recreate: object.GetAnnotations()[AnnotationRecreate] == "true", cause: err}
 }
 
-// resolve turns an error of applyAll into a wait if there is a way to continue: it waits until a namespace that is being deleted
-// is gone, and it deletes an object that may be recreated. It returns other errors unchanged.
+// resolve handles the errors of applyAll after which the installation can continue. If a namespace is being deleted, it waits
+// for the end of the deletion. If an object can be recreated, it deletes the object. It returns all other errors unchanged.
 func (w *work) resolve(ctx context.Context, err error) (waiting string, _ error) {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return "waiting for the deletion of its namespace, which has started", nil
@@ -189,8 +189,8 @@ func kindsFirst() []string {
 	}
 }
 
-// kindsLast lists the kinds that are applied after all others. While its server is not running, a webhook rejects the objects
-// that are applied after it.
+// kindsLast lists the kinds that are applied after all others. Until a webhook's server is running, the webhook rejects the
+// objects that are applied after it.
 func kindsLast() []string {
 	return []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
 }

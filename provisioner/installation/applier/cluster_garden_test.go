@@ -165,8 +165,8 @@ func (c *cluster) uninstalled() (string, error) {
 	return progress.Message, err
 }
 
-// again repeats a call while it fails with a transient error, as the engine does. The API server takes a moment to serve new
-// kinds.
+// again returns a call that reports a transient error as unfinished progress, so that until repeats it as the engine would. The
+// API server needs a moment to serve new kinds.
 func again(call func() (installation.Progress, error), while func() bool) func() (installation.Progress, error) {
 	return func() (installation.Progress, error) {
 		progress, err := call()
@@ -179,7 +179,7 @@ func again(call func() (installation.Progress, error), while func() bool) func()
 
 func always() bool { return true }
 
-// until repeats a call until its progress is done or it fails.
+// until repeats a call until it is done or fails.
 func until(call func() (installation.Progress, error)) (installation.Progress, error) {
 	deadline := time.Now().Add(patience)
 	ticker := time.NewTicker(30 * time.Millisecond)
@@ -193,7 +193,7 @@ func until(call func() (installation.Progress, error)) (installation.Progress, e
 	}
 }
 
-// object reads an object; nil if the object does not exist.
+// object reads an object. It returns nil if the object does not exist.
 func (c *cluster) object(group, version, kind, namespace, name string) *unstructured.Unstructured {
 	c.Helper()
 	object := &unstructured.Unstructured{}
@@ -208,7 +208,7 @@ func (c *cluster) object(group, version, kind, namespace, name string) *unstruct
 	return object
 }
 
-// data returns the data of a ConfigMap; nil if the ConfigMap does not exist.
+// data returns the data of a ConfigMap, or nil if the ConfigMap does not exist.
 func (c *cluster) data(namespace, name string) map[string]string {
 	c.Helper()
 	found := &corev1.ConfigMap{}

@@ -15,9 +15,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
 
-// explain turns an error into a failure.Error whose text starts with where; a failure.Error keeps its text. Only the rejection of
-// an object is permanent: while a cluster or its webhooks start, any other error may be temporary. Texts from the cluster may
-// quote values of the component, so explain masks secret values, and replaces the cause by its masked text.
+// explain converts an error to a failure.Error whose text starts with where. The text of a failure.Error stays unchanged. Only
+// the rejection of an object is permanent: while a cluster or its webhooks start, any other error may be temporary. Texts from
+// the cluster may quote values of the component, so explain masks secret values, and replaces the cause by its masked text.
 func explain(err error, where string, component installation.Component) error {
 	if known, ok := errors.AsType[*failure.Error](err); ok {
 		masked := *known
@@ -46,7 +46,7 @@ func explain(err error, where string, component installation.Component) error {
 		WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 }
 
-// objectError is an error about applying one object.
+// objectError is the error of an object that could not be applied.
 type objectError struct {
 	ref   ref
 	cause error
@@ -58,7 +58,8 @@ func (e *objectError) Error() string { return fmt.Sprintf("applying %s: %v", e.r
 
 func (e *objectError) Unwrap() error { return e.cause }
 
-// text adds the object to the message of the API server. If a field is immutable, it also adds what users or maintainers can do.
+// text returns the API server's message with the object's name. If a field is immutable, it also says how users or maintainers
+// can fix the problem.
 func (e *objectError) text(message string) string {
 	if !immutable(e.cause) {
 		return e.ref.String() + ": " + message
@@ -68,8 +69,8 @@ func (e *objectError) text(message string) string {
 		e.ref, message, AnnotationRecreate)
 }
 
-// immutable reports whether the API server rejects the change of an immutable field. Such errors have no specific reason, so
-// immutable recognizes the messages of the API server, of validation rules (CEL) and of common webhooks.
+// immutable reports whether an immutable field was changed. Such errors have no specific reason, so immutable recognizes the
+// messages of the API server, of validation rules (CEL) and of common webhooks.
 func immutable(err error) bool {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) && !apierrors.IsBadRequest(err) {
 		return false
@@ -80,7 +81,7 @@ func immutable(err error) bool {
 	}, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
-// refuses reports whether the API server or a webhook rejects the object itself, so that a retry would fail too.
+// refuses reports whether the API server or a webhook rejects the object itself. A retry would then fail too.
 func refuses(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
@@ -101,7 +102,8 @@ func mask(text string, component installation.Component) string {
 	return text
 }
 
-// goingAway describes an object that is being deleted. Its finalizers hint at the controller that holds up the deletion.
+// goingAway returns a message about an object that is being deleted. The message lists the finalizers, because they indicate
+// which controller delays the deletion.
 func goingAway(ref ref, finalizers []string) string {
 	if len(finalizers) == 0 {
 		return fmt.Sprintf("waiting until %s is gone", ref)

@@ -14,8 +14,8 @@ import (
 )
 
 // health checks the objects in order and describes the first object that is not ready. waiting is "" if all are ready. missing
-// reports that an object does not exist, so the component must be applied again. A failed Job is an error, because it does not
-// recover; other failing objects may recover.
+// reports that an object does not exist, so the component must be applied again. A failed Job is an error, because a Job does
+// not recover; other failing objects may recover.
 func (w *work) health(ctx context.Context, refs []ref) (waiting string, missing bool, err error) {
 	for _, ref := range refs {
 		if ref.readyByExistence() {
@@ -54,7 +54,8 @@ func (w *work) health(ctx context.Context, refs []ref) (waiting string, missing 
 
 func (r ref) isJob() bool { return r.Group == "batch" && r.Kind == "Job" }
 
-// complete reports whether a Job has finished successfully. kstatus already reports a running Job as current.
+// complete reports whether a Job has finished successfully. The status from kstatus is not sufficient, because kstatus reports a
+// running Job as current.
 func complete(job *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(one any) bool {
@@ -63,8 +64,8 @@ func complete(job *unstructured.Unstructured) bool {
 	})
 }
 
-// readyByExistence reports whether objects of the kind are ready as soon as they exist. health skips them, which saves a call for
-// each object.
+// readyByExistence reports whether objects of the kind are ready as soon as they exist. health skips these objects, which saves
+// a call for each.
 func (r ref) readyByExistence() bool {
 	return r.Group == "rbac.authorization.k8s.io" ||
 		r.Group == "" && slices.Contains([]string{"ConfigMap", "Secret", "ServiceAccount"}, r.Kind)

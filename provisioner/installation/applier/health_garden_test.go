@@ -30,7 +30,7 @@ func deployment() string {
 	return pods("Deployment", "replicas: 2\n  selector: {matchLabels: {app: it}}")
 }
 
-// setStatus sets the status of an object in place of its controller.
+// setStatus sets the status of an object, as its controller would.
 func (c *cluster) setStatus(object *unstructured.Unstructured, status map[string]any) {
 	c.Helper()
 	object.Object["status"] = status

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// inventory lists the installed objects of a cluster and records the progress of an installation. Its JSON form is stored in
-// clusters, so the fields must stay compatible.
+// inventory lists the installed objects of a cluster and records the progress of an installation. It is stored as JSON in
+// clusters, so its fields must stay compatible.
 type inventory struct {
 	// Cluster is the UID of the namespace kube-system, which identifies the cluster. In a cluster that was restored from a backup
 	// the UID differs, and the recorded progress is ignored.
@@ -30,7 +30,7 @@ type entry struct {
 	Name string `json:"name"`
 	// Objects are the objects of the component. They are recorded before they are applied, so some may not exist yet.
 	Objects []ref `json:"objects,omitempty"`
-	// Former are objects of earlier releases, which prune removes.
+	// Former lists objects of earlier releases, which prune removes.
 	Former []ref `json:"former,omitempty"`
 	// Applied is the digest of the applied content; Ready records that its objects are healthy. Both are empty between
 	// installations.
@@ -78,7 +78,8 @@ func (r ref) isDefinition() bool {
 	return r.Group == "apiextensions.k8s.io" && r.Kind == "CustomResourceDefinition"
 }
 
-// isBase reports whether other objects depend on objects of this kind: namespaces, definitions, cluster roles, and classes.
+// isBase reports whether other objects depend on objects of this kind. Such kinds are namespaces, definitions, cluster roles and
+// classes.
 func (r ref) isBase() bool {
 	return r.isNamespace() || r.isDefinition() || r.Group == "rbac.authorization.k8s.io" && r.Kind == "ClusterRole" ||
 		strings.HasSuffix(r.Kind, "Class")
@@ -115,7 +116,7 @@ func (i *inventory) forget() {
 	}
 }
 
-// intend records the objects of the component's new content. Objects that it no longer contains move to Former.
+// intend records the objects of the component's new content. It moves objects that the new content omits to Former.
 func (e *entry) intend(objects []ref) {
 	slices.SortFunc(objects, func(a, b ref) int { return cmp.Compare(a.String(), b.String()) })
 	if slices.Equal(e.Objects, objects) {
@@ -125,8 +126,8 @@ func (e *entry) intend(objects []ref) {
 	e.Objects, e.Applied, e.Ready = objects, "", false
 }
 
-// has, union and without are operations on sets of objects. They ignore versions of kinds: a release may raise the version of an
-// object.
+// has, union and without operate on sets of objects. They ignore the versions of kinds, because a release may change the version
+// of an object.
 func has(refs []ref, wanted ref) bool { return slices.ContainsFunc(refs, wanted.same) }
 
 func union(refs, more []ref) []ref { return append(slices.Clone(refs), without(more, refs)...) }

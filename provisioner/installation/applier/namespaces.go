@@ -14,12 +14,13 @@ import (
 const (
 	// page is the maximum number of objects in one response.
 	page = 50
-	// mostPages bounds the pages of one kind. A namespace with more objects of a kind stays, because it may contain foreign ones.
+	// mostPages limits the pages that are read per kind. A namespace with more objects of a kind is not deleted, because it may
+	// contain objects of other owners.
 	mostPages = 200
 )
 
-// foreign returns the reason why a namespace must stay, or "". A namespace stays if it contains an object of another owner, which
-// would be deleted with it. The standard namespaces of clusters always stay.
+// foreign returns the reason why a namespace must not be deleted, or "". The deletion of a namespace also deletes its objects,
+// so a namespace with an object of another owner stays. The standard namespaces of clusters always stay.
 func (w *work) foreign(ctx context.Context, namespace ref) (string, error) {
 	if slices.Contains([]string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"}, namespace.Name) {
 		return "it belongs to the cluster", nil
@@ -43,7 +44,8 @@ func (w *work) foreign(ctx context.Context, namespace ref) (string, error) {
 	return "", nil
 }
 
-// foreignOf searches the objects of one kind for a foreign one. It returns the reason why the namespace must stay, or "".
+// foreignOf searches the objects of one kind for an object of another owner. It returns the reason why the namespace must stay,
+// or "".
 func (w *work) foreignOf(ctx context.Context, kind schema.GroupVersionKind, namespace string) (string, error) {
 	next := ""
 	for range mostPages {
@@ -65,8 +67,8 @@ func (w *work) foreignOf(ctx context.Context, kind schema.GroupVersionKind, name
 	return fmt.Sprintf("it holds more than %d objects of kind %s", mostPages*page, kind.Kind), nil
 }
 
-// isForeign reports whether the object belongs to another owner. Objects that Kubernetes itself creates in every namespace do not
-// count, nor do those with owner references, which controllers derive from other objects.
+// isForeign reports whether the object belongs to another owner. It ignores objects that Kubernetes creates in every namespace,
+// and objects with owner references, which controllers create for other objects.
 func (w *work) isForeign(kind string, object metav1.PartialObjectMetadata) bool {
 	switch {
 	case object.Labels[LabelInstallation] == w.runtimeID, object.DeletionTimestamp != nil, len(object.OwnerReferences) > 0:
@@ -78,8 +80,8 @@ func (w *work) isForeign(kind string, object metav1.PartialObjectMetadata) bool 
 	}
 }
 
-// kinds returns the namespaced kinds that can be listed, except for derived ones. It fails if an API group does not answer,
-// because the group could contain foreign objects.
+// kinds returns the namespaced kinds that can be listed, except for derived kinds. It fails if an API group does not respond,
+// because the group may contain objects of other owners.
 func (w *work) kinds() ([]schema.GroupVersionKind, error) {
 	asked, err := discovery.NewDiscoveryClientForConfig(w.config)
 	if err != nil {
@@ -104,7 +106,7 @@ func (w *work) kinds() ([]schema.GroupVersionKind, error) {
 	return kinds, nil
 }
 
-// derived returns kinds whose objects Kubernetes derives from other objects.
+// derived returns the kinds of objects that Kubernetes creates for other objects.
 func derived() []string {
 	return []string{"Event", "Endpoints", "EndpointSlice", "Lease", "PodMetrics"}
 }

@@ -16,15 +16,16 @@ import (
 )
 
 const (
-	// leftovers is the name of the entry for objects that prune could not remove. Components always have a name.
+	// leftovers is the name of the inventory entry for objects that prune could not remove. It is empty, so it cannot equal the
+	// name of a component.
 	leftovers = ""
-	// formerObjects is the subject of messages about these objects.
+	// formerObjects describes the objects of leftovers in messages.
 	formerObjects = "objects of former releases"
 )
 
-// prune removes the objects of earlier plans that this plan lacks, last component first, and completes the installation. Two
-// kinds of objects stay: definitions that still have objects, and namespaces with foreign objects. The message names them, and
-// the next installation tries again to remove them.
+// prune removes the objects that earlier plans installed and this plan omits, last component first, and completes the
+// installation. Definitions that still have objects and namespaces with objects of other owners stay. The message names them,
+// and the next installation tries again to remove them.
 func (w *work) prune(ctx context.Context, plan installation.Plan) (installation.Progress, error) {
 	definitions, rest, namespaces := split(w.unwanted(plan))
 	waiting, err := w.remove(ctx, backwards(rest))
@@ -57,13 +58,14 @@ func (w *work) prune(ctx context.Context, plan installation.Plan) (installation.
 	return installation.Progress{Done: true, Message: strings.Join(append([]string{message}, notes...), "; ")}, nil
 }
 
-// removing returns the progress of an unfinished removal. waiting is the object that it waits for, or its next step.
+// removing returns the progress of an unfinished removal. waiting is the object that the removal waits for, or its next step.
 func removing(subject, waiting string) installation.Progress {
 	return installation.Progress{Message: "removing " + subject + ": " + waiting}
 }
 
-// unwanted returns the objects in the inventory that no component of the plan has. All components of the plan are applied by now,
-// so the inventory lists their present objects. An object that moved from one component to another is wanted.
+// unwanted returns the objects in the inventory that no component of the plan contains. When prune calls it, all components of
+// the plan have been applied and the inventory lists their current objects. An object that moved from one component to another
+// is not returned.
 func (w *work) unwanted(plan installation.Plan) []ref {
 	var wanted, all []ref
 	for _, entry := range slices.Backward(w.inventory.Entries) {
@@ -82,7 +84,7 @@ func planned(plan installation.Plan, name string) bool {
 	return slices.ContainsFunc(plan.Components, func(component installation.Component) bool { return component.Name == name })
 }
 
-// done reduces the inventory to the installed objects, in the order of the plan, and clears the progress.
+// done reduces the inventory to the installed objects, in the order of the plan, and clears the recorded progress.
 func (w *work) done(plan installation.Plan, kept []ref) {
 	var entries []*entry
 	if len(kept) > 0 {
@@ -103,8 +105,8 @@ func (w *work) reasonToKeep(ctx context.Context, ref ref) (string, error) {
 }
 
 // instances returns a message about an object of the defined kind, or "" if there is none. Deleting the definition would delete
-// such objects, which may belong to users. instances lists the objects in the newest stored version, because the API server
-// certainly serves that one.
+// such objects, which may belong to users. instances lists the objects in the most recent of the stored versions, because the
+// API server serves that version.
 func (w *work) instances(ctx context.Context, definition ref) (string, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(definition.kind())

@@ -151,7 +151,7 @@ func TestForeignNamespaceIsKept(t *testing.T) {
 	}
 }
 
-// TestFullNamespace verifies that a foreign object is found even if a namespace has more objects than fit into a page.
+// TestFullNamespace verifies that an object of another owner is found even if a namespace has more objects than fit into a page.
 func TestFullNamespace(t *testing.T) {
 	c := newCluster(t)
 	c.install(release{"a": configMap("one", "1")}, plan(c.part("a")))

@@ -16,8 +16,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
 
-// remove deletes the objects, and waiting describes one that still exists. Objects without the label of this installation stay.
-// So does an object that somebody else has created in the meantime under the same name.
+// remove deletes the objects. While an object still exists, waiting describes it. Objects without the label of this installation
+// are not deleted, even if they have the name of an installed object.
 func (w *work) remove(ctx context.Context, refs []ref) (waiting string, err error) {
 	for _, ref := range refs {
 		there, err := w.delete(ctx, ref)
@@ -31,8 +31,8 @@ func (w *work) remove(ctx context.Context, refs []ref) (waiting string, err erro
 	return waiting, nil
 }
 
-// delete deletes an object of this installation. It returns the object while finalizers keep it, and nil once it is gone. The UID
-// is a precondition, so a different object with the same name stays.
+// delete deletes an object of this installation. While finalizers delay the deletion, it returns the object; afterwards it
+// returns nil. The UID is a precondition, so a different object with the same name is not deleted.
 func (w *work) delete(ctx context.Context, ref ref) (*metav1.PartialObjectMetadata, error) {
 	object := ref.bare()
 	if err := w.client.Get(ctx, ref.key(), object); err != nil {
@@ -54,7 +54,7 @@ func (w *work) delete(ctx context.Context, ref ref) (*metav1.PartialObjectMetada
 	return object, nil
 }
 
-// ignoreGone returns nil for an error that says that an object or its kind does not exist.
+// ignoreGone returns nil if the error means that the object or its kind does not exist.
 func ignoreGone(err error) error {
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil
@@ -62,7 +62,8 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// backwards sorts the objects in the reverse order of their kinds: callers before the objects that they call.
+// backwards sorts the objects in the reverse order of their kinds, so that an object is removed before the objects that it
+// depends on.
 func backwards(refs []ref) []ref {
 	sorted := slices.Clone(refs)
 	slices.SortStableFunc(sorted, func(a, b ref) int { return compareKinds(b, a) })
@@ -70,7 +71,7 @@ func backwards(refs []ref) []ref {
 	return sorted
 }
 
-// split separates definitions and namespaces from the rest, because deleting them also deletes other objects.
+// split separates definitions and namespaces from the rest, because their deletion also deletes other objects.
 func split(refs []ref) (definitions, rest, namespaces []ref) {
 	for _, ref := range refs {
 		switch {
@@ -86,14 +87,14 @@ func split(refs []ref) (definitions, rest, namespaces []ref) {
 }
 
 // Uninstall implements installation.Installer. It removes the last component first. Within a component it first removes the
-// definitions, which deletes all their objects: at that time the controllers, which handle the finalizers of these objects, are
-// still running. Namespaces without foreign objects follow at the end.
+// definitions, which deletes all objects of the defined kinds. The component's controllers are still running then and handle the
+// finalizers of these objects. Namespaces without objects of other owners are removed at the end.
 func (a *Applier) Uninstall(ctx context.Context, cluster *rest.Config, runtimeID string) (installation.Progress, error) {
 	return a.call(ctx, cluster, runtimeID, func(work *work) (installation.Progress, error) { return a.uninstall(ctx, work) })
 }
 
-// uninstall needs no plan: the inventory lists the objects. It drops the removed objects from their entries, so that the next
-// call continues with the remaining ones. Namespaces stay in the entries until the end.
+// uninstall removes the objects that the inventory lists, so it needs no plan. It drops removed objects from their entries, so
+// that the next call continues with the remaining ones. Namespaces stay in the entries until the end.
 func (a *Applier) uninstall(ctx context.Context, work *work) (installation.Progress, error) {
 	entries := work.inventory.Entries
 	for i, entry := range slices.Backward(entries) {

@@ -47,8 +47,8 @@ type rendered struct {
 	refs []ref
 }
 
-// render fills in the values, the namespaces and the label of the installation. unknown is a message about a kind that the
-// cluster does not serve yet, or "": another component defines the kind, and the API server takes a moment to serve it.
+// render fills in the values, the namespaces and the label of the installation. If the cluster does not serve a kind yet,
+// unknown is a message about it: another component defines the kind, and the API server needs a moment to serve it.
 func (w *work) render(ctx context.Context, component installation.Component, files []installation.ManifestFile,
 ) (result rendered, unknown string, err error) {
 	values := map[string]string{}
@@ -78,7 +78,7 @@ func (w *work) render(ctx context.Context, component installation.Component, fil
 			namespaces[object.GetName()] = true
 		}
 	}
-	// The manifests of most components do not contain their own namespace.
+	// Most components do not contain a manifest of their own namespace.
 	if !namespaces[component.Namespace] {
 		own, there, err := w.ownNamespace(ctx, component.Namespace)
 		switch {
@@ -100,8 +100,8 @@ func (w *work) render(ctx context.Context, component installation.Component, fil
 	return rendered{objects, refs}, "", nil
 }
 
-// definitions returns the kinds that the component itself defines, each with whether it is namespaced. The API server does not
-// serve these kinds until their definitions are applied.
+// definitions returns the kinds that the component itself defines. The value is true for namespaced kinds. The API server does
+// not serve these kinds until their definitions are applied.
 func definitions(objects []*unstructured.Unstructured) map[schema.GroupKind]bool {
 	defined := map[schema.GroupKind]bool{}
 	for _, object := range objects {
@@ -129,9 +129,9 @@ func (w *work) namespaced(object *unstructured.Unstructured, defined map[schema.
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }
 
-// ownNamespace returns the namespace for a component whose manifests do not contain it. there reports that this installation has
-// already created the namespace: then it must not be applied again, because another component may have set fields of it. For a
-// namespace of another owner, own is nil.
+// ownNamespace returns the namespace for a component whose manifests do not contain it. there reports whether this installation
+// has already created the namespace. Such a namespace must not be applied again, because another component may have set its
+// fields. If the namespace belongs to another owner, own is nil.
 func (w *work) ownNamespace(ctx context.Context, name string) (own *unstructured.Unstructured, there bool, err error) {
 	own = &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},

@@ -35,23 +35,23 @@ const (
 
 	// largestPart bounds the data in one Secret, in bytes. etcd accepts 1.5 MiB for the encoded object, and base64 adds a third.
 	largestPart = 900 << 10
-	// largestInventory, in bytes, and mostValues bound the memory for reading an inventory. They are necessary because the owner
-	// of a cluster can write any data into the Secrets, and data may grow a hundredfold when decompressed. An inventory of a
-	// hundred thousand objects fits.
+	// largestInventory, in bytes, and mostValues limit the memory for reading an inventory. They are necessary because the owner
+	// of a cluster can write any data into the Secrets, and decompression can enlarge data a hundredfold. The limits allow
+	// inventories of a hundred thousand objects.
 	largestInventory = 16 << 20
 	mostValues       = 1 << 20
 	mostParts        = largestInventory/largestPart + 1
 )
 
 // stored is the Secret from which an inventory was read, and the names of the Secrets with the other parts. secret is nil for an
-// inventory that was never stored. Its resource version makes the next write conditional.
+// inventory that was never stored. The resource version of secret makes the next write conditional.
 type stored struct {
 	secret *corev1.Secret
 	rest   []string
 }
 
-// load reads the inventory. The inventory of another runtime, which a restored or reused cluster may have, counts as empty. In a
-// cluster other than the recorded one, the list of objects counts but the progress does not.
+// load reads the inventory. It ignores the inventory of another runtime, which a restored or reused cluster may contain. If the
+// inventory was recorded in another cluster, load returns its list of objects without the progress.
 func load(ctx context.Context, from client.Client, runtimeID string) (*inventory, error) {
 	system := &corev1.Namespace{}
 	if err := from.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
@@ -67,7 +67,7 @@ func load(ctx context.Context, from client.Client, runtimeID string) (*inventory
 	}
 	found := &inventory{}
 	before := stored{secret: secret, rest: strings.Fields(string(secret.Data[keyRest]))}
-	// Each part costs a call. A forged list must not keep the worker busy.
+	// Reading a part costs a call. A forged list must not occupy the worker.
 	if len(before.rest) > mostParts {
 		return nil, broken(errTooLarge)
 	}
@@ -96,7 +96,7 @@ func load(ctx context.Context, from client.Client, runtimeID string) (*inventory
 	return found, nil
 }
 
-// broken returns the error for a damaged inventory, with the steps to repair it.
+// broken returns the error for a damaged inventory. Its text says how to repair the inventory.
 func broken(err error) error {
 	return failure.Wrap(failure.Permanent, err, "the Secret %s/%s does not hold a valid inventory: delete it and retry; "+
 		"then remove by hand the objects that the release no longer contains", metav1.NamespaceSystem, Inventory).
@@ -105,7 +105,7 @@ func broken(err error) error {
 
 // save stores the inventory. It fails with a conflict if the stored inventory has changed since it was read. The names of
 // additional parts contain a digest of the content, so a crash never mixes parts of two inventories: save creates the new parts,
-// then replaces the Secret that names them, then deletes the old parts.
+// then replaces the Secret that lists them, then deletes the old parts.
 func (i *inventory) save(ctx context.Context, to client.Client) error {
 	content, err := pack(i)
 	if err != nil {
@@ -140,7 +140,7 @@ func (i *inventory) save(ctx context.Context, to client.Client) error {
 	return remove(ctx, to, slices.DeleteFunc(slices.Clone(old), func(name string) bool { return slices.Contains(rest, name) }))
 }
 
-// drop deletes all Secrets of the inventory. It starts with the one that names the others.
+// drop deletes all Secrets of the inventory. It starts with the Secret that lists the others.
 func (i *inventory) drop(ctx context.Context, from client.Client) error {
 	if i.stored.secret == nil {
 		return nil
@@ -173,7 +173,7 @@ func newSecret(name string, data map[string][]byte) *corev1.Secret {
 // errTooLarge is the cause of errors about an inventory above the limits.
 var errTooLarge = errors.New("the inventory is too large")
 
-// fits reports whether an encoded inventory is within the limits. The number of commas approximates the number of its values.
+// fits reports whether an encoded inventory is within the limits. It estimates the number of values by counting commas.
 func fits(text []byte) bool {
 	return len(text) <= largestInventory && bytes.Count(text, []byte(",")) <= mostValues
 }

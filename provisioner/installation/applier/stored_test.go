@@ -150,7 +150,7 @@ func packed(t *testing.T, text string) []byte {
 	return buffer.Bytes()
 }
 
-// TestInvalidInventory reads malformed inventories, such as the owner of a cluster could write.
+// TestInvalidInventory reads malformed inventories, which the owner of a cluster could write.
 func TestInvalidInventory(t *testing.T) {
 	const many = 2 << 20
 	for name, tc := range map[string]struct {

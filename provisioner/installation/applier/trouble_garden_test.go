@@ -91,7 +91,7 @@ func (c *cluster) nothingIsLeft() {
 	}
 }
 
-// dieAt simulates a crash at the n-th write from now on: all later requests fail. If done is true, the n-th write still takes
+// dieAt simulates a crash at the n-th write from now: all later requests fail. If done is true, the n-th write still takes
 // effect.
 func (c *cluster) dieAt(n int, done bool) (died func() bool) {
 	count, dead := 0, false

@@ -41,7 +41,7 @@ func TestWebhookThatDoesNotAnswerYet(t *testing.T) {
 	if err := c.Delete(t.Context(), c.object("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "", c.group())); err != nil {
 		t.Fatal(err)
 	}
-	// The API server also stops using a deleted webhook with a delay.
+	// The API server stops calling a deleted webhook with a delay.
 	progress, err = until(again(func() (installation.Progress, error) { return c.step(parts, wanted) }, always))
 	if err != nil || !progress.Done {
 		t.Errorf("%+v, %v", progress, err)

@@ -17,15 +17,15 @@ import (
 
 // Store provides the files of releases.
 type Store interface {
-	// Open returns the folder of a release, or an fs.ErrNotExist for an unknown version. Catalog passes on a failure.Error; any
-	// other error means that the store is temporarily unavailable.
+	// Open returns the folder of a release, or an fs.ErrNotExist for an unknown version. Catalog returns a failure.Error
+	// unchanged, and treats any other error as a temporary outage of the store.
 	Open(ctx context.Context, version string) (fs.FS, error)
 	// Versions lists the known versions, in any order. The list may be incomplete: Open decides whether a version exists.
 	Versions(ctx context.Context) ([]string, error)
 }
 
-// Catalog implements installation.Releases and applier.Manifests. It reads a release when it is first used, and keeps it in
-// memory afterwards. It is safe for concurrent use.
+// Catalog implements installation.Releases and applier.Manifests. It reads a release at its first use and then caches it in
+// memory. It is safe for concurrent use.
 type Catalog struct {
 	store Store
 	// known maps a version to its *release. Concurrent requests may read the same release twice, with the same result.
@@ -112,8 +112,9 @@ type brokenError struct{ error }
 
 func (e *brokenError) Unwrap() error { return e.error }
 
-// explain turns an error of release into a failure.Error. Only an unknown version is the fault of the order; for it, the error
-// lists the known versions. The problems of an invalid release are for its maintainer, so they are in the cause, which is logged.
+// explain converts an error of release to a failure.Error. Only an unknown version is a mistake in the order; the error then
+// lists the known versions. The problems of an invalid release concern its maintainer, so they are part of the cause, which is
+// logged.
 func (c *Catalog) explain(ctx context.Context, version string, err error) error {
 	if _, broken := errors.AsType[*brokenError](err); broken {
 		return failure.Wrap(failure.Permanent, err, "release %s cannot be used because it is invalid; the log has the reason for its maintainer", version).

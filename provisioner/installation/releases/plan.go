@@ -88,7 +88,7 @@ func find(order spec.Kyma, name string) (int, *spec.Component) {
 	return index, order.Components[index]
 }
 
-// problems collects the problems of an order. Each one starts with the path of its field.
+// problems collects the problems of an order. Each problem starts with the path of its field.
 type problems struct{ found []string }
 
 // add records a problem with a field, such as components[0].sourceURL.
@@ -109,8 +109,8 @@ func invalid(format string, args ...any) error {
 	return failure.New(failure.Invalid, format, args...).WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 }
 
-// checkOrder reports dependencies that can never be met: on unknown components, of required components on optional ones, and
-// cyclic ones.
+// checkOrder reports dependencies that cannot be satisfied: on unknown components, of required components on optional
+// components, and in cycles.
 func (r *release) checkOrder(wrong func(string, ...any)) {
 	for _, component := range r.Components {
 		for _, name := range component.DependsOn {
@@ -128,8 +128,8 @@ func (r *release) checkOrder(wrong func(string, ...any)) {
 	}
 }
 
-// sorted moves each component behind its dependencies and otherwise keeps the sequence. Dependencies that are not in the list
-// count as met. circle names the components that cannot be sorted, because they are in a cycle or depend on one.
+// sorted moves each component behind its dependencies and otherwise preserves the sequence. It ignores dependencies that are not
+// in the list. circle names the components that cannot be sorted, because they are in a cycle or depend on one.
 func sorted(components []component) (ordered []component, circle []string) {
 	waiting := slices.Clone(components)
 	for len(waiting) > 0 {
@@ -151,9 +151,9 @@ func sorted(components []component) (ordered []component, circle []string) {
 }
 
 // resolve merges the values of a component. Later sources win: the defaults of the release, the profile, the order's
-// configuration for all components, and the order's configuration for this component. A component ignores entries for all
-// components with a key that it does not have. An entry for this component with an unknown key is a problem. secrets are the keys
-// whose winning entry is secret.
+// configuration for all components, and the order's configuration for this component. If the component does not have a key,
+// resolve ignores an entry for all components and reports an entry for this component as a problem. secrets are the keys whose
+// winning entry is secret.
 func (c *component) resolve(order spec.Kyma, problems *problems) (values map[string]string, secrets []string) {
 	values = map[string]string{}
 	set := func(entry *spec.Entry) {

@@ -40,19 +40,19 @@ const (
 type RegistryOptions struct {
 	// Repository is the repository with the releases, without a scheme: registry.example.com/team/releases.
 	Repository string
-	// Cache is a folder for downloaded releases. Replicas may share it. Releases in the folder are not downloaded again.
+	// Cache is a folder for downloaded releases. Replicas can share it. Releases in the folder are not downloaded again.
 	Cache string
 	// Username and Password are the basic authentication credentials; an empty Username means anonymous access.
 	Username string
 	Password secret.String
 	// Insecure uses HTTP without TLS.
 	Insecure bool
-	// WrapTransport wraps the transport of all requests, for example with a circuit breaker; nil wraps nothing.
+	// WrapTransport wraps the transport of all requests, for example with a circuit breaker. It may be nil.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 
-// Registry is a Store of releases in an OCI repository. Each release is an artifact whose tag is the version. Its only layer is a
-// tar.gz of the release's folder. Registry is safe for concurrent use, even by several processes with the same cache.
+// Registry is a Store of releases in an OCI repository. Each release is an artifact whose tag is the version. The artifact's
+// only layer is a tar.gz of the release's folder. Registry is safe for concurrent use, and several processes can share a cache.
 type Registry struct {
 	repository *remote.Repository
 	cache      string
@@ -70,7 +70,7 @@ func NewRegistry(options RegistryOptions) (*Registry, error) {
 	if options.WrapTransport != nil {
 		transport = options.WrapTransport(transport)
 	}
-	// The client does not retry: the engine does, without occupying a worker in between.
+	// The client does not retry. The engine retries later, and the worker is free in the meantime.
 	client := &auth.Client{Client: &http.Client{Transport: transport, Timeout: registryTimeout}, Cache: auth.NewCache()}
 	if options.Username != "" {
 		client.Credential = auth.StaticCredential(repository.Reference.Registry, auth.Credential{
@@ -171,7 +171,7 @@ func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version 
 	defer body.Close() //nolint:errcheck // The body has been read.
 	verified := content.NewVerifyReader(body, layer)
 	unpacked := unpack(verified, partial)
-	// The digest is checked first: a damaged download must not count as an invalid release.
+	// Verify the digest first: a damaged download must not be reported as an invalid release.
 	if _, err := io.Copy(io.Discard, verified); err != nil {
 		return refused(version, err)
 	}
@@ -189,8 +189,8 @@ func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version 
 	return err
 }
 
-// refused turns an error of the registry into a failure.Transient. The message of the registry goes only to the log, because it
-// may include addresses. Rejected credentials are transient too: operations continue once an operator has corrected them.
+// refused converts an error of the registry to a failure.Transient. The message of the registry goes only to the log, because it
+// may include addresses. Rejected credentials are transient too: operations continue after an operator has corrected them.
 func refused(version string, err error) error {
 	// The concurrency limit and the circuit breaker reject requests with a failure.Error.
 	if known, ok := errors.AsType[*failure.Error](err); ok {
@@ -208,8 +208,8 @@ func refused(version string, err error) error {
 		WithReason(failure.ReasonSystemAway, failure.ComponentReleases)
 }
 
-// rooted returns the folder with release.yaml. This is the folder itself, or its only subfolder if the archive was made from a
-// folder.
+// rooted returns the folder with release.yaml: the given folder, or its only subfolder if the archive contains the release's
+// folder itself.
 func rooted(folder string) (fs.FS, error) {
 	root := os.DirFS(folder)
 	entries, err := fs.ReadDir(root, ".")
@@ -223,7 +223,8 @@ func rooted(folder string) (fs.FS, error) {
 }
 
 const (
-	// mostFiles and mostBytes bound an unpacked release: a small archive can contain any number of files and bytes.
+	// mostFiles and mostBytes limit the size of an unpacked release, because a small archive can contain any number of files and
+	// bytes.
 	mostFiles = 10_000
 	mostBytes = 256 << 20
 )
@@ -270,7 +271,7 @@ func unpack(from io.Reader, folder string) error {
 	}
 }
 
-// write creates a file and its parent folders. It fails if the file exists, because then the archive contains the path twice.
+// write creates a file and its parent folders. It fails if the file exists, because the archive then contains the path twice.
 func write(root *os.Root, name string, content io.Reader) error {
 	if err := root.MkdirAll(path.Dir(name), 0o750); err != nil {
 		return err

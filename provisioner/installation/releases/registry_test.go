@@ -267,7 +267,8 @@ func TestRegistryErrors(t *testing.T) {
 	}
 }
 
-// TestRegistryOutage verifies that calls fail at once while the circuit breaker is open. The error says when the outage started.
+// TestRegistryOutage verifies that calls fail immediately while the circuit breaker is open. The error says when the outage
+// started.
 func TestRegistryOutage(t *testing.T) {
 	const calls = 2
 	system := upstream.New(upstream.Options{

@@ -19,7 +19,7 @@ import (
 // file is the name of the file that describes a release.
 const file = "release.yaml"
 
-// namespaceKey is the key of a value that every component has without declaring it: the component's namespace.
+// namespaceKey is the key of a value that every component has without declaring it. The value is the component's namespace.
 const namespaceKey = "namespace"
 
 // release is the content of release.yaml, with the manifests of its components. read returns only valid releases.
@@ -36,7 +36,7 @@ type component struct {
 	Optional  bool     `yaml:"optional"`
 	// Manifests is the path of a file or folder, relative to release.yaml. The default is the name of the component.
 	Manifests string `yaml:"manifests"`
-	// Values are the keys in the manifests with their defaults. A nil default means that the order must set the value.
+	// Values maps the keys in the manifests to their defaults. If a default is nil, the order must set the value.
 	Values map[string]*string `yaml:"values"`
 	// Profiles are alternative defaults for orders with a profile.
 	Profiles map[spec.Profile]map[string]string `yaml:"profiles"`
@@ -44,8 +44,8 @@ type component struct {
 	files []installation.ManifestFile
 }
 
-// read reads and validates the release in the folder. The error lists all problems, so that a maintainer can correct them in one
-// go.
+// read reads and validates the release in the folder. The error lists all problems, so that a maintainer can correct them
+// together.
 func read(folder fs.FS, version string) (*release, error) {
 	content, err := fs.ReadFile(folder, file)
 	if err != nil {
@@ -159,15 +159,15 @@ func (c *component) checkProfiles(wrong func(string, ...any)) {
 	}
 }
 
-// checkObjects fills the manifests with sample values and reports objects that cannot be installed: invalid objects, objects that
-// belong to two components, which would overwrite each other, and Jobs that Kubernetes deletes after they finish, because the
-// installer would start such a Job again and again.
+// checkObjects fills the manifests with sample values and reports objects that cannot be installed. These are invalid objects,
+// objects that belong to two components and would overwrite each other, and Jobs that Kubernetes deletes after they finish,
+// because the installer would recreate and rerun such a Job repeatedly.
 func (r *release) checkObjects(wrong func(string, ...any)) {
 	owners := map[string]string{}
 	for _, component := range r.Components {
 		values := map[string]string{namespaceKey: component.Namespace}
 		for key, value := range component.Values {
-			// Values without a default are set by the order. Here the key serves as a sample.
+			// The order sets a value that has no default. The key is a sample for it.
 			if values[key] = key; value != nil {
 				values[key] = *value
 			}
@@ -179,8 +179,8 @@ func (r *release) checkObjects(wrong func(string, ...any)) {
 		for _, object := range objects {
 			kind := object.GroupVersionKind().GroupKind()
 			namespace := object.GetNamespace()
-			// Without a cluster the scope of a custom kind is unknown, so a cluster-wide object that belongs to two components
-			// goes unnoticed if the components have different namespaces.
+			// The scope of a custom kind is unknown without a cluster. A cluster-wide object in two components with different
+			// namespaces is therefore not detected.
 			if namespace == "" {
 				namespace = component.Namespace
 			}
