@@ -41,7 +41,7 @@ func (b *fixture) trail() []string {
 	return lines
 }
 
-// later advances the clock, so that entries have an order.
+// later advances the clock by a second, so that the next entry has a later time than the previous one.
 func (b *fixture) later() { b.clock.SetTime(b.clock.Now().Add(time.Second)) }
 
 const bert = "cloudfoundry eyJ1c2VyX2lkIjoiYmVydCJ9"
@@ -86,7 +86,7 @@ func TestAuditLogRecordsActions(t *testing.T) {
 		}
 
 		if got := b.carried(instanceID); got[1].OrderedBy != "bert" || got[0].OrderedBy != user {
-			b.Errorf("operations %q and %q have no requester", got[1].OrderedBy, got[0].OrderedBy)
+			b.Errorf("the requesters of the operations are %q and %q, want both set", got[1].OrderedBy, got[0].OrderedBy)
 		}
 	})
 }
@@ -106,12 +106,12 @@ func TestAuditLogRecordsChangesWithoutSecrets(t *testing.T) {
 
 	entries, err := b.entries.List(b.Context(), auditlog.Filter{InstanceID: instanceID, Limit: 10})
 	if err != nil || len(entries) != 2 {
-		t.Fatalf("want two entries, got %v, %v", entries, err)
+		t.Fatalf("want two audit entries, got %v, %v", entries, err)
 	}
 
 	deletion, creation := entries[0], entries[1]
 	if deletion.After != nil || creation.Before != nil {
-		t.Errorf("a creation has a state before it, or a deletion a state after it: %v, %v", creation.Before, deletion.After)
+		t.Errorf("before the creation: %v, after the deletion: %v, want neither", creation.Before, deletion.After)
 	}
 
 	for name, want := range map[string]any{"plan": "aws", "region": "eu-west-1", "autoScalerMin": 4.0, "globalAccountID": "ga", "name": "mine"} {
@@ -131,12 +131,13 @@ func TestAuditLogRecordsChangesWithoutSecrets(t *testing.T) {
 		}
 
 		if strings.Contains(strings.Join(rows, ""), marked) {
-			t.Errorf("%s shows a secret: %s", query, rows)
+			t.Errorf("%s returns a secret: %s", query, rows)
 		}
 	}
 }
 
-// TestAuditLogRecordsChangedIssuer checks that an audit entry names a changed OIDC issuer, whose owner can log in to the cluster.
+// TestAuditLogRecordsChangedIssuer changes the OIDC issuer of a cluster. The audit log must show the change,
+// because an issuer decides who can log in to the cluster.
 func TestAuditLogRecordsChangedIssuer(t *testing.T) {
 	b := newFixture(t)
 	b.provisioned(instanceID)
@@ -147,7 +148,7 @@ func TestAuditLogRecordsChangedIssuer(t *testing.T) {
 
 	entries, err := b.entries.List(b.Context(), auditlog.Filter{InstanceID: instanceID, Limit: 1})
 	if err != nil || len(entries) != 1 {
-		t.Fatalf("want an entry, got %v, %v", entries, err)
+		t.Fatalf("want one audit entry, got %v, %v", entries, err)
 	}
 
 	want := auditlog.Fields{"oidc": map[string]any{
@@ -166,18 +167,18 @@ func TestAuditLogSamplesRefusals(t *testing.T) {
 		b.want("unauthenticated request", b.do(call{method: "GET", path: "/v2/catalog", user: "nobody"}), 401)
 	}
 
-	b.want("authenticated refusals are always recorded", b.put(instanceID, "{"), 400)
+	b.want("rejections of authenticated requests are always recorded", b.put(instanceID, "{"), 400)
 
 	if got := len(b.trail()); got != 101 {
-		t.Errorf("got %d entries, want 100 sampled refusals and one more", got)
+		t.Errorf("got %d entries, want 100 sampled rejections and one more", got)
 	}
 
 	b.clock.SetTime(b.clock.Now().Add(time.Minute))
-	b.want("later", b.do(call{method: "GET", path: "/v2/catalog", user: "nobody"}), 401)
+	b.want("a request in the next interval", b.do(call{method: "GET", path: "/v2/catalog", user: "nobody"}), 401)
 
 	entries, err := b.entries.List(b.Context(), auditlog.Filter{Limit: 1})
 	if err != nil || entries[0].Missed != 50 {
-		t.Errorf("the skipped refusals are not counted: %+v, %v", entries, err)
+		t.Errorf("the entry lacks the number of skipped rejections: %+v, %v", entries, err)
 	}
 }
 
@@ -189,10 +190,10 @@ func TestRefusalWithoutAuditLogIsAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	b.want("the audit log fails", b.put(instanceID, "{"), 400)
+	b.want("a rejection is reported even if the audit log fails", b.put(instanceID, "{"), 400)
 
 	if got := b.trail(); len(got) > 0 {
-		t.Errorf("the entry was stored, so the test proves nothing: %v", got)
+		t.Errorf("the test needs a failing audit log, but the entry was stored: %v", got)
 	}
 }
 
@@ -206,11 +207,11 @@ func TestUncheckedCredentialsAreRetried(t *testing.T) {
 	}
 }
 
-// away is an authenticator that is unavailable, so it cannot check credentials.
+// away is an authenticator that cannot reach its issuer, so it cannot check credentials.
 type away struct{}
 
 func (away) Authenticate(*http.Request) (auth.Identity, error) {
-	return auth.Identity{}, errors.New("the issuer does not answer")
+	return auth.Identity{}, errors.New("the issuer does not respond")
 }
 
 func (away) Challenge() string { return "" }

@@ -17,34 +17,34 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// bindRequest is a request for a binding, checked as far as possible without stored rows.
+// bindRequest is a request for a binding after all checks that need no stored rows.
 type bindRequest struct {
 	instanceID, bindingID string
-	// serviceID and planID may be empty if there is a predecessor.
+	// serviceID and planID may be empty if the request names a predecessor.
 	serviceID, planID string
-	// predecessor is the ID of the binding that the new one replaces in a rotation, or empty.
+	// predecessor is the ID of the binding that this one replaces in a rotation, or empty.
 	predecessor string
-	// parameters have all defaults; given reports whether the request has any.
+	// parameters are complete: defaults replace missing values. given reports whether the request had parameters.
 	parameters catalog.BindingParameters
 	given      bool
-	// appGUID is the application that gets the credentials, or empty.
+	// appGUID is the ID of the application that receives the credentials, or empty.
 	appGUID string
-	// createdBy is the user for whom the platform sends the request, or else the authenticated user. It is empty
-	// without authentication.
+	// createdBy is the end user named in the request, or else the authenticated user. It is empty without
+	// authentication.
 	createdBy string
-	// async reports that the platform polls.
+	// async reports whether the platform polls last_operation instead of waiting for the response.
 	async bool
 }
 
-// bindResult is the outcome of a bind request. Without an operation the binding is ready.
+// bindResult is the outcome of a bind request. If it has no operation, the binding is ready.
 type bindResult struct {
 	outcome
 
 	binding environment.Binding
 }
 
-// bind answers PUT …/service_bindings/{binding_id}: 202 with the operation, 200 if the binding is ready. The
-// request of a platform that does not poll waits for the operation and gets a 201 with the credentials.
+// bind handles PUT …/service_bindings/{binding_id}. The response is 202 with the operation, or 200 if the binding
+// is ready. If the platform does not poll, bind waits for the operation and responds with 201 and the credentials.
 func (a *api) bind(r request) (httpserver.Response, error) {
 	request, err := readBindRequest(r)
 	if err != nil {
@@ -70,7 +70,7 @@ func (a *api) bind(r request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
-	// The ID may have another binding by now, whose credentials belong to another request.
+	// A later request may have reused the ID by now. Do not return the credentials of its binding.
 	ready, err := a.Bindings.Get(r.Context(), a.DB.Reader(), request.instanceID, request.bindingID)
 	if errors.Is(err, storage.ErrNotFound) || err == nil && (ready.State != environment.BindingReady || ready.OperationID != result.operation) {
 		return httpserver.Response{}, conflict(textBindingGone)
@@ -83,9 +83,8 @@ func (a *api) bind(r request) (httpserver.Response, error) {
 	return bindingResponse(r.Request, http.StatusCreated, ready, nil)
 }
 
-// readBindRequest reads and checks the request. It fails with a description for the platform. The IDs of the
-// service and the plan are checked later, against the instance, because a request with a predecessor may omit
-// them.
+// readBindRequest reads and checks the request. Its errors are descriptions for the platform. decideBind checks the
+// service and plan IDs against the instance, because a request with a predecessor may omit them.
 func readBindRequest(r request) (bindRequest, error) {
 	sent, request := r.body, bindRequest{instanceID: r.instanceID, bindingID: r.bindingID}
 	request.predecessor = sent.label("predecessor_binding_id")
@@ -118,8 +117,8 @@ func readBindRequest(r request) (bindRequest, error) {
 	return request, err
 }
 
-// decideBind decides on the request inside the transaction. Locking the instance first serializes the requests
-// for its bindings.
+// decideBind decides on the request inside the transaction. It locks the instance first, so that concurrent
+// requests for bindings of the instance run one after another.
 func (a *api) decideBind(ctx context.Context, tx storage.Tx, request bindRequest) (bindResult, error) {
 	instance, err := a.bindableInstance(ctx, tx, request)
 	if err != nil {
@@ -141,8 +140,8 @@ func (a *api) decideBind(ctx context.Context, tx storage.Tx, request bindRequest
 	return a.newBinding(ctx, tx, request, instance)
 }
 
-// bindableInstance locks and returns the instance. It fails if the instance has no runtime, and with a
-// ConcurrencyError during operations that create or remove the runtime. Updates of a runtime do not prevent
+// bindableInstance locks and returns the instance. It fails if the instance has no runtime, and returns a
+// ConcurrencyError while an operation creates or removes the runtime. Updates of the runtime do not prevent
 // bindings.
 func (a *api) bindableInstance(ctx context.Context, tx storage.Tx, request bindRequest) (environment.Instance, error) {
 	present, err := a.Instances.Lock(ctx, tx, request.instanceID)
@@ -182,9 +181,9 @@ func (a *api) bindableInstance(ctx context.Context, tx storage.Tx, request bindR
 	}
 }
 
-// repeatedBind answers a request for a binding that exists. If its credentials do not work, or its creation or
-// removal failed, the ID is free again: the row of the binding leaves the live ones, and its account in the
-// cluster is removed in the background.
+// repeatedBind handles a request for a binding that already exists. The result free is true if the ID can be used
+// for a new binding, because the credentials do not work or the creation or removal failed. The account of such a
+// binding in the cluster is removed in the background.
 func (a *api) repeatedBind(ctx context.Context, tx storage.Tx, request bindRequest, instance environment.Instance,
 	existing environment.Binding,
 ) (result bindResult, free bool, err error) {
@@ -213,7 +212,7 @@ func (a *api) repeatedBind(ctx context.Context, tx storage.Tx, request bindReque
 	}
 }
 
-// matches reports whether the request is the one that created the binding.
+// matches reports whether the existing binding was created by an equal request.
 func (b bindRequest) matches(existing environment.Binding) bool {
 	parameters := catalog.BindingParameters{Role: existing.Role, Lifetime: existing.Lifetime}
 
@@ -221,8 +220,8 @@ func (b bindRequest) matches(existing environment.Binding) bool {
 		(parameters == b.parameters || b.predecessor != "" && !b.given)
 }
 
-// newBinding stores a binding with the operation that creates it. The limit is exact, because the lock on the
-// instance excludes other binds.
+// newBinding stores a binding and the operation that creates it. Concurrent requests cannot exceed the limit,
+// because the caller holds the lock on the instance.
 func (a *api) newBinding(ctx context.Context, tx storage.Tx, request bindRequest, instance environment.Instance) (bindResult, error) {
 	parameters, err := a.inherited(ctx, tx, request, instance)
 	if err != nil {
@@ -265,7 +264,7 @@ func (a *api) newBinding(ctx context.Context, tx storage.Tx, request bindRequest
 	return bindResult{outcome{operation.ID, true}, binding}, a.Operations.Accept(ctx, tx, operation)
 }
 
-// inherited returns the parameters of the predecessor if there is one, else those of the request.
+// inherited returns the parameters of the predecessor if the request names one, and else those of the request.
 func (a *api) inherited(ctx context.Context, tx storage.Tx, request bindRequest, instance environment.Instance) (catalog.BindingParameters, error) {
 	if request.predecessor == "" {
 		return request.parameters, nil
@@ -282,7 +281,7 @@ func (a *api) inherited(ctx context.Context, tx storage.Tx, request bindRequest,
 
 	parameters := catalog.BindingParameters{Role: predecessor.Role, Lifetime: predecessor.Lifetime}
 	if request.given && request.parameters != parameters {
-		return parameters, invalid("parameters must be absent or equal the parameters of the predecessor.")
+		return parameters, invalid("parameters must be absent or equal to those of the predecessor.")
 	}
 
 	return parameters, nil

@@ -44,7 +44,7 @@ func TestG4G10G12G16I1I4SynchronousBinding(t *testing.T) {
 		}
 
 		if made.Header.Get("Cache-Control") != "no-store" {
-			b.Error("a proxy may keep the credentials")
+			b.Error("the response does not prevent proxies from caching the credentials")
 		}
 
 		again := b.want("G4: the same request", b.bind("one", role), 200)
@@ -77,13 +77,13 @@ func TestG4G10G12G16I1I4SynchronousBinding(t *testing.T) {
 
 func TestC2C14C17G5H4AsynchronousBinding(t *testing.T) {
 	onRunning(t, func(b *fixture) {
-		made := b.want("C2: later", b.bindLater("one", role), 202)
+		made := b.want("C2: asynchronous", b.bindLater("one", role), 202)
 		if len(made.Body) != 1 || made.text("operation") == "" {
 			b.Errorf("G5: the response is %s", made.Raw)
 		}
 
 		if again := b.want("G5: repeated", b.bindLater("one", role), 202); again.Raw != made.Raw {
-			b.Errorf("G5: another operation: %s", again.Raw)
+			b.Errorf("G5: the repeated request got another operation: %s", again.Raw)
 		}
 
 		b.want("I2: not ready", b.getBinding("one"), 404)
@@ -106,9 +106,9 @@ func TestC2C14C17G5H4AsynchronousBinding(t *testing.T) {
 		b.want("C6: a kind without an operation", b.pollBinding("one", "provision"), 400)
 		b.want("C7: an unknown binding", b.pollBinding("two", ""), 404)
 
-		removed := b.want("H4: later", b.unbind("one", "&accepts_incomplete=true"), 202)
+		removed := b.want("H4: asynchronous", b.unbind("one", "&accepts_incomplete=true"), 202)
 		if again := b.want("H4: repeated", b.unbind("one", "&accepts_incomplete=true"), 202); again.Raw != removed.Raw {
-			b.Errorf("H4: another operation: %s", again.Raw)
+			b.Errorf("H4: the repeated request got another operation: %s", again.Raw)
 		}
 
 		b.want("C15: bind during the removal", b.bindLater("one", role), 422, "ConcurrencyError")
@@ -120,7 +120,7 @@ func TestC2C14C17G5H4AsynchronousBinding(t *testing.T) {
 
 		b.want("C14: the result of the bind is gone", b.pollBinding("one", made.text("operation")), 404)
 		b.want("H5: already removed", b.unbind("one", ""), 410)
-		b.want("the id can be reused", b.bind("one", ""), 201)
+		b.want("the ID can be reused", b.bind("one", ""), 201)
 	})
 }
 
@@ -150,7 +150,7 @@ func TestG1ToG7G19G20M2M4M5RequestsForBindings(t *testing.T) {
 		"Unknown":        {"G19: unknown parameters are rejected", "", bindOf(`,"parameters":{"verbs":["*"]}`), "", "", 400},
 		"UnknownFormer":  {"G15: an unknown predecessor", "", `{"predecessor_binding_id":"nobody"}`, "", "", 400},
 		"NoInstance":     {"G20: an unknown instance", "unknown", bindOf(""), "", "", 404},
-		"LongID":         {"ids have a maximum length", strings.Repeat("x", 300), bindOf(""), "", "", 400},
+		"LongID":         {"IDs have a maximum length", strings.Repeat("x", 300), bindOf(""), "", "", 400},
 		"ServiceKey":     {"M2: Cloud Foundry creates service keys like this", "", bindOf(`,"app_guid":"","bind_resource":{"app_guid":""}`), "", "", 201},
 		"Null":           {"M1: no parameters", "", bindOf(`,"parameters":null,"bind_resource":null,"context":null`), "", "", 201},
 		"Empty":          {"M5: empty objects", "", bindOf(`,"parameters":{},"bind_resource":{}`), "", "", 201},
@@ -182,7 +182,7 @@ func TestG1ToG7G19G20M2M4M5RequestsForBindings(t *testing.T) {
 			if test.want >= 400 {
 				b.want("A15: no binding was stored", b.getBinding("one"), 404)
 				b.want("A15: no operation was stored", b.pollBinding("one", ""), 404)
-				b.want("A15: the id is free", b.bind("one", ""), 201)
+				b.want("A15: the ID is free", b.bind("one", ""), 201)
 			}
 		})
 	}
@@ -190,7 +190,7 @@ func TestG1ToG7G19G20M2M4M5RequestsForBindings(t *testing.T) {
 
 func TestG6G9DifferentRequestWithTheSameID(t *testing.T) {
 	onRunning(t, func(b *fixture) {
-		b.want("under way", b.bindLater("one", role), 202)
+		b.want("a binding that is being created", b.bindLater("one", role), 202)
 
 		for _, status := range []int{201, 200} {
 			b.want("G6: another role", b.bindLater("one", ""), 409)
@@ -204,9 +204,9 @@ func TestG6G9DifferentRequestWithTheSameID(t *testing.T) {
 func TestG20G21UnbindableInstances(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		creation := b.want("a creation", b.put(instanceID, order()), 202).text("operation")
-		b.want("being made", b.bind("one", ""), 422, "ConcurrencyError")
+		b.want("the instance is being created", b.bind("one", ""), 422, "ConcurrencyError")
 		b.move(creation, process.Failed)
-		b.want("not made", b.bind("one", ""), 422, "")
+		b.want("the creation of the instance has failed", b.bind("one", ""), 422, "")
 	})
 }
 
@@ -221,17 +221,17 @@ func TestI2J10BindingsGoWithTheirRuntime(t *testing.T) {
 
 		b.ranOn(instanceID, "another")
 
-		b.want("I2: the binding belongs to a former runtime", b.getBinding("one"), 404)
-		b.want("the useless binding is replaced", b.bind("one", ""), 201)
+		b.want("I2: the binding belongs to a previous runtime", b.getBinding("one"), 404)
+		b.want("the unusable binding is replaced", b.bind("one", ""), 201)
 
 		deletion := b.want("a deletion", b.remove(instanceID), 202).text("operation")
-		b.want("being deleted", b.bind("two", ""), 422, "ConcurrencyError")
-		b.want("being deleted", b.getBinding("one"), 404)
+		b.want("bind during the deletion", b.bind("two", ""), 422, "ConcurrencyError")
+		b.want("fetch during the deletion", b.getBinding("one"), 404)
 		b.forget(instanceID)
 		b.move(deletion, process.Succeeded)
 		b.want("J10: deleting the instance deletes its bindings", b.getBinding("one"), 404)
 		b.want("H5: nothing to remove", b.unbind("one", ""), 410)
-		b.want("G20: gone", b.bind("two", ""), 404)
+		b.want("G20: the instance is gone", b.bind("two", ""), 404)
 	})
 }
 
@@ -257,9 +257,9 @@ func TestBindingLimit(t *testing.T) {
 		}
 
 		b.carries()
-		b.want("one goes", b.unbind("b0", ""), 200)
-		b.want("one comes", b.bind("more", ""), 201)
-		b.want("full again", b.bind("too many", ""), 422, "")
+		b.want("a binding is removed", b.unbind("b0", ""), 200)
+		b.want("another binding is created", b.bind("more", ""), 201)
+		b.want("the limit is reached again", b.bind("too many", ""), 422, "")
 		b.clock.SetTime(b.clock.Now().Add(11 * time.Minute))
 		b.want("expired bindings do not count", b.bind("too many", ""), 201)
 	})
@@ -277,12 +277,12 @@ func TestConcurrentBindings(t *testing.T) {
 		}
 
 		if diff := cmp.Diff(map[int]int{202: 10, 422: 6}, statuses); diff != "" {
-			b.Errorf("statuses -want +got\n%s", diff)
+			b.Errorf("statuses: -want +got\n%s", diff)
 		}
 
 		for _, got := range b.together(6, call{method: "PUT", path: bindingOf(instanceID, "b0") + "?accepts_incomplete=true", body: bindOf("")}) {
 			if got.Status != 202 && got.Status != 422 {
-				b.Errorf("equal requests got %d %s", got.Status, got.Raw)
+				b.Errorf("a repeated request got %d %s", got.Status, got.Raw)
 			}
 		}
 	})
@@ -305,21 +305,21 @@ func TestG15Rotation(t *testing.T) {
 			b.Errorf("parameters differ from the predecessor's: -want +got\n%s", diff)
 		}
 
-		b.want("with matching ids", rotate("three", bindOf(`,"predecessor_binding_id":"two"`)), 201)
+		b.want("with matching IDs", rotate("three", bindOf(`,"predecessor_binding_id":"two"`)), 201)
 		b.want("with equal parameters", rotate("four", bindOf(role+`,"predecessor_binding_id":"two"`)), 201)
-		b.want("with others", rotate("five", bindOf(`,"parameters":{"role":"admin"},"predecessor_binding_id":"two"`)), 400)
+		b.want("with different parameters", rotate("five", bindOf(`,"parameters":{"role":"admin"},"predecessor_binding_id":"two"`)), 400)
 		b.want("with another plan", rotate("five", `{"plan_id":"`+planGCP+`","predecessor_binding_id":"two"}`), 400)
-		b.want("unknown", rotate("five", `{"predecessor_binding_id":"nobody"}`), 400)
-		b.want("foreign", rotate("five", `{"predecessor_binding_id":"foreign"}`), 400)
+		b.want("an unknown predecessor", rotate("five", `{"predecessor_binding_id":"nobody"}`), 400)
+		b.want("a predecessor of another instance", rotate("five", `{"predecessor_binding_id":"foreign"}`), 400)
 		b.want("the predecessor stays valid", b.getBinding("one"), 200)
 
 		b.want("the predecessor is removed", b.unbind("one", ""), 200)
 		b.want("the successor stays valid", b.getBinding("two"), 200)
 		b.want("a repeated request does not need the predecessor", rotate("two", `{"predecessor_binding_id":"one"}`), 200)
-		b.want("removed", rotate("five", `{"predecessor_binding_id":"one"}`), 400)
+		b.want("a removed predecessor", rotate("five", `{"predecessor_binding_id":"one"}`), 400)
 
 		b.clock.SetTime(b.clock.Now().Add(21 * time.Minute))
-		b.want("expired", rotate("five", `{"predecessor_binding_id":"two"}`), 400)
+		b.want("an expired predecessor", rotate("five", `{"predecessor_binding_id":"two"}`), 400)
 	})
 }
 
@@ -358,12 +358,12 @@ func TestG22ExpiredBindingsGo(t *testing.T) {
 func TestFailedRemovalIsRetriedLater(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		b.want("a binding", b.bind("one", ""), 201)
-		b.accounts.fault = failure.New(failure.Permanent, "the runtime rejects the call")
+		b.accounts.fault = failure.New(failure.Permanent, "the API server rejects the call")
 		b.clock.SetTime(b.clock.Now().Add(10 * time.Minute))
 
 		var got []int
 
-		for range 4 { // the first run, two within an hour, one after it
+		for range 4 { // once at first, twice within an hour, once afterwards
 			for range 3 {
 				b.expires()
 
@@ -406,7 +406,7 @@ func TestRequestWithCanceledOperation(t *testing.T) {
 		"The removal of the binding was canceled. Send the request again.":            b.unbind("one", ""),
 		"The binding was removed, or its creation was canceled, before it was ready.": b.bind("two", ""),
 	} {
-		if b.want("the operation was canceled", got, 409); got.text("description") != text {
+		if b.want("the operation is canceled", got, 409); got.text("description") != text {
 			b.Errorf("want %q, got %q", text, got.text("description"))
 		}
 	}
@@ -420,20 +420,20 @@ func TestRequestWithCanceledOperation(t *testing.T) {
 func TestJ12J15H7FailedBindings(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		b.faulty = true
-		b.accounts.fault = failure.New(failure.Permanent, "the runtime rejects the call")
+		b.accounts.fault = failure.New(failure.Permanent, "the API server rejects the call")
 		b.want("the failure is reported", b.bind("one", ""), 502)
 
 		later := b.want("a platform that polls", b.bindLater("two", ""), 202).text("operation")
 		b.carries()
 
 		if polled := b.want("C10: the failure is reported", b.pollBinding("two", later), 200); polled.text("state") != "failed" ||
-			!strings.Contains(polled.text("description"), "the runtime rejects the call") {
+			!strings.Contains(polled.text("description"), "the API server rejects the call") {
 			b.Errorf("polled %s", polled.Raw)
 		}
 
 		b.want("I2: the binding does not exist", b.getBinding("two"), 404)
 
-		b.accounts.fault = failure.New(failure.Transient, "the runtime does not answer")
+		b.accounts.fault = failure.New(failure.Transient, "the API server does not respond")
 		slow := b.want("a synchronous request times out", b.bind("three", ""), 503)
 
 		if !regexp.MustCompile(`same request`).MatchString(slow.text("description")) || slow.Header.Get("Retry-After") == "" {
@@ -442,12 +442,12 @@ func TestJ12J15H7FailedBindings(t *testing.T) {
 
 		b.accounts.fault = nil
 		b.want("a repeated request finds the operation", b.bind("three", ""), 201)
-		b.want("a failed bind frees the id", b.bind("one", ""), 201)
+		b.want("the ID of a failed binding can be reused", b.bind("one", ""), 201)
 		b.want("J12: a failed binding can be removed", b.unbind("two", ""), 200)
-		b.want("H5: once", b.unbind("two", ""), 410)
+		b.want("H5: a second removal", b.unbind("two", ""), 410)
 
-		failing := b.want("made", b.bindLater("four", ""), 202).text("operation")
-		b.accounts.fault = failure.New(failure.Permanent, "the runtime rejects the call")
+		failing := b.want("another binding", b.bindLater("four", ""), 202).text("operation")
+		b.accounts.fault = failure.New(failure.Permanent, "the API server rejects the call")
 		b.carries()
 		b.accounts.fault = nil
 		b.expires()
@@ -473,7 +473,7 @@ func TestH1H5H7RequestsToUnbind(t *testing.T) {
 			return b.do(call{method: "DELETE", path: bindingOf(id, "one") + query})
 		}
 
-		b.want("H1: no ids", remove(instanceID, ""), 400)
+		b.want("H1: no IDs", remove(instanceID, ""), 400)
 		b.want("H1: no plan", remove(instanceID, "?service_id="+serviceID), 400)
 		b.want("H1: another plan", remove(instanceID, "?service_id="+serviceID+"&plan_id="+planGCP), 400)
 		b.want("H5: a binding of another instance", remove("other", "?"+ids[1:]), 410)
@@ -489,7 +489,7 @@ func TestH1H5H7RequestsToUnbind(t *testing.T) {
 	})
 }
 
-// TestBindingsEndWithTheirInstance polls the bindings of a deleted instance, also after the IDs were used again.
+// TestBindingsEndWithTheirInstance polls the bindings of a deleted instance, before and after the IDs are reused.
 func TestBindingsEndWithTheirInstance(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		former := b.want("a binding", b.bindLater("one", role), 202).text("operation")
@@ -498,7 +498,7 @@ func TestBindingsEndWithTheirInstance(t *testing.T) {
 		b.deleted(instanceID)
 
 		for _, operation := range []string{former, "", "bind"} {
-			b.want("F4: the binding went with its instance", b.pollBinding("one", operation), 404)
+			b.want("F4: the binding was deleted with its instance", b.pollBinding("one", operation), 404)
 		}
 
 		b.clock.SetTime(b.clock.Now().Add(time.Second))
@@ -510,9 +510,9 @@ func TestBindingsEndWithTheirInstance(t *testing.T) {
 
 		later := b.want("a binding", b.bindLater("one", role), 202).text("operation")
 		b.carries()
-		b.wantState("the present binding", b.pollBinding("one", later), "succeeded")
+		b.wantState("the new binding", b.pollBinding("one", later), "succeeded")
 		b.wantState("the newest operation", b.pollBinding("one", ""), "succeeded")
-		b.want("F4: the operation on the former binding", b.pollBinding("one", former), 404)
+		b.want("F4: the operation on the previous binding", b.pollBinding("one", former), 404)
 	})
 }
 
@@ -532,7 +532,7 @@ func TestRemovalAfterCanceledRemoval(t *testing.T) {
 
 		b.carries() // ends the canceled removal
 		b.carries()
-		b.wantState("the second removal is done", b.pollBinding("one", second), "succeeded")
+		b.wantState("the second removal has succeeded", b.pollBinding("one", second), "succeeded")
 	})
 }
 
@@ -544,20 +544,20 @@ func TestBindingsOfASuspendedInstance(t *testing.T) {
 		b.want("a binding", b.bind("one", ""), 201)
 
 		suspension := b.want("a suspension", b.patch(instanceID, active(false)), 202).text("operation")
-		b.want("being suspended", b.bind("two", ""), 422, "ConcurrencyError")
+		b.want("bind during the suspension", b.bind("two", ""), 422, "ConcurrencyError")
 		b.want("I2: the cluster is being removed", b.getBinding("one"), 404)
 		b.succeed(suspension)
-		b.want("suspended", b.bind("two", ""), 422, "")
+		b.want("bind while suspended", b.bind("two", ""), 422, "")
 		b.want("I2: the cluster is removed", b.getBinding("one"), 404)
 		b.want("the binding can be removed", b.unbind("one", ""), 200)
 
 		resumption := b.want("a resumption", b.patch(instanceID, active(true)), 202).text("operation")
-		b.want("being resumed", b.bind("two", ""), 422, "ConcurrencyError")
+		b.want("bind during the resumption", b.bind("two", ""), 422, "ConcurrencyError")
 		b.succeed(resumption)
 
 		b.ranOn(instanceID, "another")
 
-		b.want("resumed", b.bind("two", ""), 201)
+		b.want("bind after the resumption", b.bind("two", ""), 201)
 	})
 }
 
@@ -577,8 +577,8 @@ func TestCreatorOfABinding(t *testing.T) {
 	})
 }
 
-// TestJ18BindingsOfADeletedInstance binds and unbinds while the instance is being deleted, when its runtime fails. No
-// response has a status of 500 or above: the fixture fails the test otherwise.
+// TestJ18BindingsOfADeletedInstance binds and unbinds while the instance is being deleted and its runtime fails.
+// The fixture fails the test if any response has a status of 500 or above.
 func TestJ18BindingsOfADeletedInstance(t *testing.T) {
 	refused := failure.New(failure.Permanent, "the Shoot is being deleted")
 
@@ -588,7 +588,7 @@ func TestJ18BindingsOfADeletedInstance(t *testing.T) {
 			b.want("a deletion", b.remove(instanceID), 202)
 
 			b.accounts.fault = refused
-			b.want("F2: the access ends with the runtime", b.unbind("one", ""), 200)
+			b.want("F2: the credentials are invalid without the runtime", b.unbind("one", ""), 200)
 			b.want("F2: the binding is gone", b.unbind("one", ""), 410)
 		})
 	})
@@ -598,8 +598,8 @@ func TestJ18BindingsOfADeletedInstance(t *testing.T) {
 			b.want("a binding", b.bind("one", ""), 201)
 			b.want("a deletion", b.remove(instanceID), 202)
 
-			b.accounts.fault = failure.New(failure.Transient, "the runtime does not answer")
-			b.want("F2: the platform tries again later", b.unbind("one", ""), 422, "ConcurrencyError")
+			b.accounts.fault = failure.New(failure.Transient, "the API server does not respond")
+			b.want("F2: the platform has to try again later", b.unbind("one", ""), 422, "ConcurrencyError")
 		})
 	})
 
@@ -614,7 +614,7 @@ func TestJ18BindingsOfADeletedInstance(t *testing.T) {
 			}
 			b.restart()
 
-			b.want("F2: the deletion ends the waiting request", b.bind("one", ""), 409)
+			b.want("F2: the deletion cancels the waiting request", b.bind("one", ""), 409)
 			b.wantState("F2: the creation was canceled", b.pollBinding("one", b.operationOf("one")), "failed")
 		})
 	})
@@ -644,7 +644,7 @@ func TestJ18BindingsOfADeletedInstance(t *testing.T) {
 			}
 			b.restart()
 
-			b.want("F2: the deletion is the cause", b.bind("one", ""), 422, "ConcurrencyError")
+			b.want("F2: the deletion is reported, not the failure that it causes", b.bind("one", ""), 422, "ConcurrencyError")
 		})
 	})
 }
@@ -661,8 +661,8 @@ func (b *fixture) operationOf(binding string) string {
 	return record.ID
 }
 
-// TestBindDoesNotReturnAnotherBinding removes the binding, and creates another one of the same ID, before the waiting
-// request reads the credentials.
+// TestBindDoesNotReturnAnotherBinding replaces the binding with a new one of the same ID before the waiting request
+// reads the credentials.
 func TestBindDoesNotReturnAnotherBinding(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		b.options.Pause = func(ctx context.Context) error {

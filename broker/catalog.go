@@ -7,8 +7,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
-// getCatalog answers GET /v2/catalog, with 304 if the platform has the current catalog. Platforms fetch the
-// catalog often and it is long, so the response is rendered when the catalog is loaded.
+// getCatalog handles GET /v2/catalog. The response is 304 if the platform already has the current catalog.
+// Platforms fetch the catalog often and it is large, so it is rendered only once, when it is loaded.
 func (a *api) getCatalog(r *http.Request) (httpserver.Response, error) {
 	published := a.Catalog.Published()
 	response := httpserver.OK(published.Body)
@@ -21,8 +21,8 @@ func (a *api) getCatalog(r *http.Request) (httpserver.Response, error) {
 	return response, nil
 }
 
-// matchesETag compares the values of an If-None-Match header with the entity tag. The comparison is weak (RFC
-// 9110, section 8.8.3.2): proxies that compress a response mark the tag with W/.
+// matchesETag reports whether one of the values of an If-None-Match header matches the entity tag. The comparison
+// is weak (RFC 9110, section 8.8.3.2), because proxies that compress a response prefix its tag with W/.
 func matchesETag(header []string, etag string) bool {
 	for _, value := range header {
 		for candidate := range strings.SplitSeq(value, ",") {

@@ -19,7 +19,7 @@ func TestB1B26Catalog(t *testing.T) {
 		}
 
 		if got.Raw != string(b.options.Catalog.Published().Body) {
-			b.Errorf("%s serves another catalog", form)
+			b.Errorf("%s serves a different catalog", form)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func (r reply) text(field string) string {
 	return text
 }
 
-// do sends the request and checks the rules of the protocol that apply to every response.
+// do sends the request and returns the response, after checkAnswer has checked it.
 func (b *fixture) do(call call) reply {
 	b.Helper()
 
@@ -95,7 +95,7 @@ func (b *fixture) send(call call) reply {
 	return got
 }
 
-// checkAnswer checks the rules of the protocol that apply to every response.
+// checkAnswer checks the protocol's rules for all responses.
 func (b *fixture) checkAnswer(call call, got reply) {
 	b.Helper()
 
@@ -104,7 +104,7 @@ func (b *fixture) checkAnswer(call call, got reply) {
 	if sent, given := call.header["X-Broker-API-Request-Identity"]; !given && got.Header.Get("X-Broker-API-Request-Identity") != identity {
 		b.Errorf("A7: %s: the request identity is not echoed", place)
 	} else if given && got.Header.Get("X-Broker-API-Request-Identity") != sent {
-		b.Errorf("A7: %s: the request identity is %q, not %q", place, got.Header.Get("X-Broker-API-Request-Identity"), sent)
+		b.Errorf("A7: %s: the request identity is %q, want %q", place, got.Header.Get("X-Broker-API-Request-Identity"), sent)
 	}
 
 	if got.Raw != "" && got.Header.Get("Content-Type") != "application/json" {
@@ -129,13 +129,13 @@ func (b *fixture) checkAnswer(call call, got reply) {
 		known = append(known, "instance_usable", "update_repeatable")
 	}
 
-	if strings.HasSuffix(call.path, "/validate") { // an extension of the protocol
+	if strings.HasSuffix(call.path, "/validate") { // the validation is an extension of the protocol
 		known = append(known, "valid", "errors", "resolved", "quota")
 	}
 
 	for field := range got.Body {
 		if !slices.Contains(known, field) {
-			b.Errorf("A10, A20: %s: the protocol has no field %s", place, field)
+			b.Errorf("A10, A20: %s: the protocol does not define the field %s", place, field)
 		}
 	}
 
@@ -144,7 +144,7 @@ func (b *fixture) checkAnswer(call call, got reply) {
 	}
 
 	if got.Status >= 500 && !b.faulty {
-		b.Errorf("J18: %s: status %d without an injected fault: %s", place, got.Status, got.Raw)
+		b.Errorf("J18: %s: status %d, although no fault was injected: %s", place, got.Status, got.Raw)
 	}
 }
 
@@ -209,7 +209,8 @@ func (b *fixture) pollBinding(binding, operation string) reply {
 	return b.do(call{method: "GET", path: bindingOf(instanceID, binding) + "/last_operation?operation=" + operation})
 }
 
-// order returns the body of a valid provision request. The changes replace fields, or remove them if the value is nil.
+// order returns the body of a valid provision request. Each change replaces a field, or removes it if the value is
+// nil.
 func order(changes ...map[string]any) string {
 	fields := map[string]any{
 		"service_id": serviceID, "plan_id": planAWS, "organization_guid": "org-1", "space_guid": "space-1",
@@ -268,7 +269,7 @@ func (b *fixture) poll(id, operation string) reply {
 	return b.do(call{method: "GET", path: path(id) + "/last_operation" + query})
 }
 
-// patch sends an update with the fields. It adds service_id if the fields do not have it.
+// patch sends an update with the fields. It adds service_id unless the fields contain it.
 func (b *fixture) patch(id string, fields map[string]any) reply {
 	b.Helper()
 

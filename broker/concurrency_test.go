@@ -102,7 +102,7 @@ func TestD13ConcurrentDifferentOrders(t *testing.T) {
 		slices.Sort(statuses)
 
 		if diff := cmp.Diff([]int{202, 409, 409, 409, 409, 409}, statuses); diff != "" {
-			b.Errorf("one request wins: -want +got\n%s", diff)
+			b.Errorf("statuses, of which only one is a success: -want +got\n%s", diff)
 		}
 	})
 }

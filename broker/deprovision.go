@@ -11,12 +11,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// reasonDeleted is the reason in the timelines of the operations that a deletion cancels.
+// reasonDeleted is the reason that the timelines of operations show when a deletion cancels them.
 const reasonDeleted = "the instance is being deleted"
 
-// deprovision answers DELETE /v2/service_instances/{instance_id}: 202 with the operation, 410 if the instance
-// does not exist. A deletion is accepted during any other operation, which it cancels: users must not have to
-// wait for a creation that they no longer want.
+// deprovision handles DELETE /v2/service_instances/{instance_id}. The response is 202 with the operation, or 410 if
+// the instance does not exist. A deletion is accepted during any other operation and cancels it, so that users need
+// not wait for a creation that they no longer want.
 func (a *api) deprovision(r request) (httpserver.Response, error) {
 	result, err := decide(r.Context(), a, func(tx storage.Tx) (outcome, error) { return a.decideDeprovision(r.Context(), tx, r) })
 	if err != nil {
@@ -30,9 +30,9 @@ func (a *api) deprovision(r request) (httpserver.Response, error) {
 	}, nil
 }
 
-// decideDeprovision returns the running deletion or accepts a new one. Touching the instance first serializes
-// concurrent requests. A running deletion may already have removed the row; repeated requests still find its
-// operation.
+// decideDeprovision returns the running deletion or accepts a new one. It touches the instance first, so that
+// concurrent requests run one after another. Repeated requests find a running deletion even after it has removed
+// the row of the instance.
 func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, r request) (outcome, error) {
 	id := r.instanceID
 
@@ -85,8 +85,8 @@ func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, r request) (
 	return outcome{operation.ID, true}, a.Operations.Accept(ctx, tx, operation)
 }
 
-// cancelBinds cancels the creation of bindings of the instance, so that waiting requests end at once. The lock on
-// the instance excludes new ones.
+// cancelBinds cancels the creation of bindings of the instance, so that requests waiting for them return
+// immediately. The caller holds the lock on the instance, so no new binding can be created.
 func (a *api) cancelBinds(ctx context.Context, tx storage.Tx, instanceID string) error {
 	creations, err := a.Bindings.Creations(ctx, tx, instanceID)
 	if err != nil {

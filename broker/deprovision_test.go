@@ -37,9 +37,9 @@ func TestJ4J5J9J14Deprovision(t *testing.T) {
 
 		b.move(first.text("operation"), process.InProgress)
 
-		again := b.want("J4: repeated while it runs", b.remove(instanceID), 202)
+		again := b.want("J4: repeated during the deletion", b.remove(instanceID), 202)
 		if again.text("operation") != first.text("operation") {
-			b.Errorf("J4: another operation: %s", again.Raw)
+			b.Errorf("J4: the repeated request got another operation: %s", again.Raw)
 		}
 
 		b.want("J6: a synchronous deletion", b.do(call{method: "DELETE", path: path(instanceID) + "?" + ids[1:]}), 422, "AsyncRequired")
@@ -48,12 +48,12 @@ func TestJ4J5J9J14Deprovision(t *testing.T) {
 
 		last := b.want("J4: the row is deleted, the operation unfinished", b.remove(instanceID), 202)
 		if last.text("operation") != first.text("operation") {
-			b.Errorf("J4: another operation: %s", last.Raw)
+			b.Errorf("J4: the repeated request got another operation: %s", last.Raw)
 		}
 
 		b.move(first.text("operation"), process.Succeeded)
 		b.want("J5, J14: already deleted", b.remove(instanceID), 410)
-		b.want("J5: already deleted, for a synchronous request", b.do(call{method: "DELETE", path: path(instanceID) + "?" + ids[1:]}), 410)
+		b.want("J5: a synchronous request after the deletion", b.do(call{method: "DELETE", path: path(instanceID) + "?" + ids[1:]}), 410)
 
 		if b.wakes.Load() != 2 || len(b.carried(instanceID)) != 2 {
 			b.Errorf("repeated deletions started an operation: %d wake-ups", b.wakes.Load())
@@ -71,8 +71,8 @@ func TestJ1J5J6DeprovisionIsRejected(t *testing.T) {
 		"NoService":     {"service_id is required", path(instanceID) + "?accepts_incomplete=true&plan_id=" + planAWS, 400, ""},
 		"NoPlan":        {"plan_id is required", path(instanceID) + "?accepts_incomplete=true&service_id=" + serviceID, 400, ""},
 		"EmptyPlan":     {"plan_id must not be empty", path(instanceID) + "?accepts_incomplete=true&plan_id=&service_id=" + serviceID, 400, ""},
-		"OtherPlan":     {"plan_id is not the instance's", path(instanceID) + "?accepts_incomplete=true&plan_id=" + planGCP + "&service_id=" + serviceID, 400, ""},
-		"OtherService":  {"service_id is not the instance's", path(instanceID) + "?accepts_incomplete=true&plan_id=" + planAWS + "&service_id=x", 400, ""},
+		"OtherPlan":     {"plan_id must be that of the instance", path(instanceID) + "?accepts_incomplete=true&plan_id=" + planGCP + "&service_id=" + serviceID, 400, ""},
+		"OtherService":  {"service_id must be that of the instance", path(instanceID) + "?accepts_incomplete=true&plan_id=" + planAWS + "&service_id=x", 400, ""},
 		"BadQuery":      {"the query must be well-formed", path(instanceID) + "?accepts_incomplete=true&%zz", 400, ""},
 		"Unknown":       {"an unknown instance", path("other") + "?accepts_incomplete=true" + ids, 410, ""},
 		"UnknownSync":   {"an unknown instance, with a synchronous request", path("other") + "?" + ids[1:], 410, ""},
@@ -118,7 +118,7 @@ func TestJ8J13DeletionCancelsCreation(t *testing.T) {
 
 		again := b.want("J4: a repeated deletion does not cancel the deletion", b.remove("running"), 202)
 		if again.text("operation") != deletion {
-			b.Errorf("J4: another operation: %s", again.Raw)
+			b.Errorf("J4: the repeated request got another operation: %s", again.Raw)
 		}
 
 		b.move(running, process.Canceled)
@@ -146,8 +146,8 @@ func TestJ12FailedDeletionIsRetried(t *testing.T) {
 	b.want("the instance is gone", b.remove(instanceID), 410)
 }
 
-// TestDeletionAfterCanceledDeletion deletes an instance while an earlier deletion is being canceled. The new deletion
-// must get an operation of its own.
+// TestDeletionAfterCanceledDeletion deletes an instance while an earlier deletion is being canceled. The new
+// deletion must not share the operation of the earlier one.
 func TestDeletionAfterCanceledDeletion(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		b.provisioned(instanceID)
@@ -160,7 +160,7 @@ func TestDeletionAfterCanceledDeletion(t *testing.T) {
 		again := b.want("J4: repeated while it is pending", b.remove(instanceID), 202).text("operation")
 
 		if second == first || again != second {
-			b.Errorf("the deletions are %s, which is canceled, %s and %s", first, second, again)
+			b.Errorf("got the deletions %s (canceled), %s and %s; want a new one and its repetition", first, second, again)
 		}
 
 		b.move(first, process.Canceled)

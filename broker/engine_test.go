@@ -21,12 +21,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// accounts fakes the API servers of runtimes: it has the ServiceAccounts of bindings.
+// accounts is a fake of the API servers of runtimes. It stores the ServiceAccounts of bindings.
 type accounts struct {
 	clock  *clocktesting.FakePassiveClock
 	roles  map[string]environment.Role
 	issued int
-	// fault, if set, is the error of every call.
+	// fault is the error of every call, if set.
 	fault error
 }
 
@@ -54,7 +54,7 @@ func (a *accounts) Revoke(_ context.Context, _ environment.Instance, removed env
 	return nil
 }
 
-// carry runs the due operations of bindings as the engine would. It is also the Pause of synchronous requests.
+// carry runs the due operations on bindings, like the engine. Synchronous requests call it as their Pause.
 func (b *fixture) carry(ctx context.Context) error {
 	options := binding.Options{
 		Runtimes: b.accounts, Bindings: service.NewRows(b.options.DB, b.operations, b.instances, b.bindings, b.clock),
@@ -86,7 +86,7 @@ func (b *fixture) carry(ctx context.Context) error {
 	return nil
 }
 
-// run runs the steps of an operation and returns its record afterwards.
+// run runs the steps of an operation and returns the resulting record.
 func (b *fixture) run(ctx context.Context, carried process.Process[environment.Data], record process.Record) process.Record {
 	b.Helper()
 
@@ -116,7 +116,7 @@ func (b *fixture) run(ctx context.Context, carried process.Process[environment.D
 	return record
 }
 
-// runs creates an instance whose runtime is ready.
+// runs creates an instance with a runtime that is ready.
 func (b *fixture) runs(id string) {
 	b.Helper()
 	b.provisioned(id)
@@ -124,7 +124,7 @@ func (b *fixture) runs(id string) {
 	b.ranOn(id, "runtime-of-"+id)
 }
 
-// carries is carry for tests: it fails the test after an error.
+// carries calls carry, and fails the test if it returns an error.
 func (b *fixture) carries() {
 	b.Helper()
 
@@ -133,7 +133,7 @@ func (b *fixture) carries() {
 	}
 }
 
-// expires calls ExpireBindings, and fails the test after an error.
+// expires calls ExpireBindings, and fails the test if it returns an error.
 func (b *fixture) expires() {
 	b.Helper()
 
@@ -152,13 +152,14 @@ func (b *fixture) provisioned(id string) string {
 	return operation
 }
 
-// move saves an operation in the state as the engine would, with changes to its record. In progress, the operation keeps its lease.
+// move saves an operation in the given state, like the engine, after it has changed the record. An operation in
+// progress keeps its lease.
 func (b *fixture) move(operation string, state process.State, changes ...func(*process.Record)) {
 	b.Helper()
 
 	const lease = time.Minute
 
-	now := b.clock.Now().Add(24 * time.Hour) // waiting operations are due
+	now := b.clock.Now().Add(24 * time.Hour) // waiting operations are due at this time
 
 	claimed := storagetest.Claim(b, b.operations, process.Claim{
 		Owner: "test", Limit: 100, Now: now, Until: now.Add(lease),
@@ -186,7 +187,7 @@ func (b *fixture) move(operation string, state process.State, changes ...func(*p
 	}
 }
 
-// succeed lets an update, a suspension or a resumption succeed: it updates the instance, then ends the operation.
+// succeed completes an update, a suspension or a resumption: it updates the instance, then ends the operation.
 func (b *fixture) succeed(operation string) {
 	b.Helper()
 
@@ -212,7 +213,7 @@ func (b *fixture) succeed(operation string) {
 	b.move(operation, process.Succeeded)
 }
 
-// rewrite changes the row of an instance without an operation.
+// rewrite changes the row of an instance directly, without an operation.
 func (b *fixture) rewrite(id string, change func(*environment.Instance)) {
 	b.Helper()
 
@@ -226,7 +227,7 @@ func (b *fixture) rewrite(id string, change func(*environment.Instance)) {
 	}
 }
 
-// change returns the update in the data of an operation.
+// change returns the update that an operation carries in its data.
 func (b *fixture) change(operation string) environment.Update {
 	b.Helper()
 
@@ -238,7 +239,7 @@ func (b *fixture) change(operation string) environment.Update {
 	return *data.Update
 }
 
-// waiting records an attempt that waits, with its message, in the timeline of an operation.
+// waiting adds an attempt with the outcome waiting and the message to the timeline of an operation.
 func (b *fixture) waiting(operation, message string) {
 	b.Helper()
 
@@ -262,7 +263,7 @@ func (b *fixture) waiting(operation, message string) {
 	}
 }
 
-// deleted deletes an instance as the engine would: it removes the row, then ends the operation.
+// deleted deletes an instance like the engine: it removes the row, then ends the operation.
 func (b *fixture) deleted(id string) {
 	b.Helper()
 
@@ -272,7 +273,7 @@ func (b *fixture) deleted(id string) {
 	b.move(operation, process.Succeeded)
 }
 
-// cancelOne requests the cancellation of an operation as an operator would.
+// cancelOne cancels an operation like an operator.
 func (b *fixture) cancelOne(operation string) {
 	b.Helper()
 
@@ -286,7 +287,7 @@ func (b *fixture) cancelOne(operation string) {
 	}
 }
 
-// forget deletes the row of an instance, as the last step of a deletion does.
+// forget deletes the row of an instance, like the last step of a deletion.
 func (b *fixture) forget(id string) {
 	b.Helper()
 
@@ -301,7 +302,7 @@ func (b *fixture) delete(ctx context.Context, id string) error {
 	return err
 }
 
-// ranOn sets the ID of the instance's runtime. An empty ID means that the instance has no runtime.
+// ranOn sets the runtime ID of an instance. An empty ID means that the instance has no runtime.
 func (b *fixture) ranOn(id, runtimeID string) {
 	b.Helper()
 
@@ -322,7 +323,7 @@ func (b *fixture) stored(id string) environment.Instance {
 	return instance
 }
 
-// carried reads the operations of an instance, newest first.
+// carried returns the operations of an instance, newest first.
 func (b *fixture) carried(id string) []process.Record {
 	b.Helper()
 
@@ -334,7 +335,7 @@ func (b *fixture) carried(id string) []process.Record {
 	return records
 }
 
-// payload reads the decrypted data of an operation.
+// payload returns the decrypted data of an operation.
 func (b *fixture) payload(id string) json.RawMessage {
 	b.Helper()
 

@@ -10,20 +10,20 @@ import (
 //go:embed error_catalog.yaml
 var errorCatalog []byte
 
-// DocumentedError documents an error response and its remedy. The page docs/user/errors.md is generated from
-// all of them, and tests check that no error response lacks one.
+// DocumentedError documents an error response: its causes and the remedy. The page docs/user/errors.md is generated
+// from all documented errors. Tests check that every error response is documented.
 type DocumentedError struct {
 	Status int `json:"status"`
-	// Code is the field error of the response, empty if the protocol defines none.
+	// Code is the value of the field error in the response. It is empty if the protocol defines none.
 	Code string `json:"code"`
-	// When names the causes.
+	// When describes the causes.
 	When string `json:"when"`
-	// Remedy says what the receiver of the response can do.
+	// Remedy says what the client or its operator can do about the error.
 	Remedy string `json:"remedy"`
 }
 
-// ErrorCatalog returns the error responses of the Open Service Broker API, which error_catalog.yaml lists. A
-// response with a new pair of status and code needs an entry there.
+// ErrorCatalog returns the documented error responses of the Open Service Broker API, read from error_catalog.yaml.
+// A response with a new pair of status and code needs an entry there.
 func ErrorCatalog() ([]DocumentedError, error) {
 	var catalog []DocumentedError
 	if err := yaml.UnmarshalStrict(errorCatalog, &catalog); err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
-// Error codes of the protocol, and the descriptions by which clients recognize two of them.
+// Error codes of the protocol. Clients recognize AsyncRequired and ConcurrencyError by the descriptions below.
 const (
 	codeAsyncRequired       = "AsyncRequired"
 	codeConcurrency         = "ConcurrencyError"
@@ -17,33 +17,33 @@ const (
 	textConcurrency   = "The Service Broker does not support concurrent requests that mutate the same resource."
 )
 
-// Descriptions that platforms show to users. Clients of the protocol show at most 255 characters. A description
-// names the problem and, if the user can act, the remedy.
+// Descriptions that platforms show to users. OSB clients show at most 255 characters. A description states the
+// problem and, if the user can do something about it, the remedy.
 const (
 	textShortBody       = "The body ended early or is malformed. Send the request again."
 	textSlowBody        = "The body did not arrive in time. Send the request again."
-	textGone            = "The instance does not exist any more."
+	textGone            = "The instance no longer exists."
 	textNoInstance      = "The instance does not exist."
-	textNotReady        = "The instance is not ready: its creation has not succeeded."
-	textOther           = "An instance with this ID exists and was ordered with other values."
+	textNotReady        = "The instance is not ready: it is being created, or its creation failed."
+	textOther           = "An instance with this ID already exists, but it was ordered with different values."
 	textProvisionFailed = "The creation of this instance failed. Delete it before you create it again."
 	textDeletionFailed  = "The deletion of this instance failed. Delete it again before you create it again."
 	textNotOffered      = "This plan is not available for new instances. Choose another one."
 	textWrongIDs        = "service_id or plan_id does not match the instance."
 	textPlanChange      = "An instance of plan %s cannot be changed to plan %s."
 	textMaintenance     = "maintenance_info.version does not match the plan's version in the catalog, which is %s. If the platform's catalog is stale, refresh it, for example with cf update-service-broker."
-	textNotSuspendable  = "Instances of plan %s cannot be suspended: the cluster would be removed with everything in it."
+	textNotSuspendable  = "Instances of plan %s cannot be suspended, because a suspension deletes the cluster and everything in it."
 	textSuspensionOpen  = "The suspension of this instance did not finish. Suspend it again, or delete it."
 	textResumptionOpen  = "The resumption of this instance did not finish. Resume it again without other changes, suspend it, or delete it."
 	textExpired         = "This instance has expired. It can only be deleted."
-	textNoMovement      = "context.globalaccount_id is not the account of the instance, and this broker does not move instances to other accounts."
+	textNoMovement      = "context.globalaccount_id differs from the account of the instance. This broker does not move instances between accounts."
 	textNotBindable     = "The instance has no runtime to bind to: its creation failed, it is suspended, or the tenant brought the cluster."
 	textNoBinding       = "The binding does not exist."
-	textOtherBinding    = "A binding with this ID exists and was ordered with other values."
+	textOtherBinding    = "A binding with this ID already exists, but it was ordered with different values."
 	textBindingNotReady = "The binding is not ready, has expired, or is being removed."
 	textBindingGone     = "The binding was removed, or its creation was canceled, before it was ready."
 	textRemovalCanceled = "The removal of the binding was canceled. Send the request again."
-	textStillRunning    = "The operation takes longer than a request may take, and continues. Send the same request again."
+	textStillRunning    = "The operation did not finish in time and continues in the background. Send the same request again."
 )
 
 func invalid(description string) error { return httpserver.Refuse(http.StatusBadRequest, description) }
@@ -57,11 +57,11 @@ func gone(description string) error { return httpserver.Refuse(http.StatusGone, 
 // asyncRequired rejects a synchronous request for work that takes minutes.
 func asyncRequired() error { return unprocessable(codeAsyncRequired, textAsyncRequired) }
 
-// concurrent rejects a request during another operation. Platforms repeat it later.
+// concurrent rejects a request because another operation is in progress. Platforms repeat such a request later.
 func concurrent() error { return unprocessable(codeConcurrency, textConcurrency) }
 
-// unprocessable returns a 422: the request is valid, but the state of the instance does not allow it. The code
-// may be empty.
+// unprocessable returns a 422: the request is valid, but the state of the instance does not allow it. The code may
+// be empty.
 func unprocessable(code, description string) error {
 	return &httpserver.Refusal{Status: http.StatusUnprocessableEntity, Code: code, Description: description}
 }

@@ -19,16 +19,16 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// fetchedInstance is the answer to a fetch: the library's type and the field that it lacks.
+// fetchedInstance is the response to a fetch. It adds the field that the library's type lacks.
 type fetchedInstance struct {
 	apiresponses.GetInstanceResponse
 
 	MaintenanceInfo *domain.MaintenanceInfo `json:"maintenance_info,omitempty"`
 }
 
-// fetch answers GET /v2/service_instances/{instance_id} with the instance as it was after its last successful
-// operation. Until the first creation succeeds, the response is 404. During a deletion it is 422 with a
-// ConcurrencyError.
+// fetch handles GET /v2/service_instances/{instance_id}. The response shows the instance as the last successful
+// operation left it. It is 404 until the first creation succeeds, and 422 with a ConcurrencyError during a
+// deletion.
 func (a *api) fetch(r *http.Request) (httpserver.Response, error) {
 	id, err := instanceID(r)
 	if err != nil {
@@ -67,8 +67,8 @@ func (a *api) fetch(r *http.Request) (httpserver.Response, error) {
 	return httpserver.OK(a.fetchedInstanceOf(instance)), nil
 }
 
-// fetchedInstanceOf shows an instance to the platform. Its parameters are those that users sent, without
-// defaults and secrets.
+// fetchedInstanceOf converts an instance for the platform. The parameters are those that users sent, without
+// defaults and without secrets.
 func (a *api) fetchedInstanceOf(instance environment.Instance) fetchedInstance {
 	parameters := catalog.WithoutSecrets(instance.Request.Parameters)
 	if parameters == nil {
@@ -90,7 +90,7 @@ func (a *api) fetchedInstanceOf(instance environment.Instance) fetchedInstance {
 	return body
 }
 
-// metadata returns the labels that platforms show next to the dashboard.
+// metadata returns the labels that platforms show next to the dashboard link.
 func (a *api) metadata(instance environment.Instance) domain.InstanceMetadata {
 	labels := map[string]string{"Name": instance.Name}
 
@@ -105,8 +105,8 @@ func (a *api) metadata(instance environment.Instance) domain.InstanceMetadata {
 	return domain.InstanceMetadata{Labels: labels}
 }
 
-// expirationLabel returns the label of the expiration. The labels of trial and free are those of the Kyma
-// Environment Broker, because user interfaces look for them.
+// expirationLabel returns the name of the label with the expiration. User interfaces look for the labels of the
+// plans trial and free, which the Kyma Environment Broker has defined.
 func expirationLabel(plan string) string {
 	switch plan {
 	case "trial":
@@ -124,7 +124,7 @@ func expirationText(instance environment.Instance, now time.Time) string {
 
 	switch days := int(instance.ExpiresAt.Sub(now) / day); {
 	case instance.Expired():
-		return "Your cluster has expired. It is removed, and the instance can only be deleted."
+		return "Your cluster has expired and is no longer available. You can only delete the instance."
 	case instance.ExpiresAt.IsZero():
 		return ""
 	case !instance.ExpiresAt.After(now.Add(day)):

@@ -13,9 +13,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// fetchBinding answers GET …/service_bindings/{binding_id} with the credentials and the parameters. Bindings
-// whose credentials do not work are not found: those that expired, and those of an instance that is suspended
-// or has another runtime.
+// fetchBinding handles GET …/service_bindings/{binding_id}. The response contains the credentials and the
+// parameters. It is 404 if the credentials do not work, because they have expired or the instance is suspended or
+// has another runtime.
 func (a *api) fetchBinding(r request) (httpserver.Response, error) {
 	instance, err := a.Instances.Get(r.Context(), a.DB.Reader(), r.instanceID)
 
@@ -53,53 +53,54 @@ func (a *api) fetchBinding(r request) (httpserver.Response, error) {
 }
 
 const (
-	// bindingTime is the protocol's format of times.
+	// bindingTime is the time format that the protocol prescribes.
 	bindingTime = "2006-01-02T15:04:05.0Z"
 	// renewShare determines renew_before: platforms should renew a binding when 1/renewShare of its lifetime is
 	// left.
 	renewShare = 5
 )
 
-// bindingOperation is the asynchronous answer to a bind or unbind.
+// bindingOperation is the asynchronous response to a bind or unbind request.
 type bindingOperation struct {
 	Operation string `json:"operation"`
 }
 
-// bindingBody is the answer to a bind or a fetch. The library's type lacks metadata and endpoints.
+// bindingBody is the response to a bind or a fetch. It adds metadata and endpoints, which the library's type lacks.
 type bindingBody struct {
 	Credentials credentials       `json:"credentials"`
 	Endpoints   []bindingEndpoint `json:"endpoints,omitempty"`
 	Metadata    bindingMetadata   `json:"metadata"`
-	// Parameters are those of the binding with defaults, nil in the answer to a bind.
+	// Parameters are the resolved parameters, with defaults. They are nil in the response to a bind.
 	Parameters *bindingParameters `json:"parameters,omitempty"`
 }
 
-// credentials is the object that platforms pass to the application.
+// credentials is the object that platforms pass on to the application.
 type credentials struct {
-	// Kubeconfig has the token of the binding's ServiceAccount. Applications read it under this name.
+	// Kubeconfig contains the token of the binding's ServiceAccount. Applications read it under this name.
 	Kubeconfig string `json:"kubeconfig"`
 }
 
-// bindingParameters are the resolved parameters of a binding, under the names that a bind request uses.
+// bindingParameters are the resolved parameters of a binding, under the names that bind requests use.
 type bindingParameters struct {
 	Role              environment.Role `json:"role"`
 	ExpirationSeconds int              `json:"expiration_seconds"`
 }
 
-// bindingEndpoint is an address that the application has to reach. Platforms may open their network for it.
+// bindingEndpoint is an address that the application connects to. Platforms may open their network for it.
 type bindingEndpoint struct {
 	Host     string   `json:"host"`
 	Ports    []string `json:"ports"`
 	Protocol string   `json:"protocol"`
 }
 
-// bindingMetadata has the times in the protocol's format, from which platforms schedule rotations.
+// bindingMetadata contains the times at which a binding expires and should be renewed, in the protocol's format.
+// Platforms use them to schedule rotations.
 type bindingMetadata struct {
 	ExpiresAt   string `json:"expires_at"`
 	RenewBefore string `json:"renew_before"`
 }
 
-// bindingResponse returns the answer to a bind or a fetch, which proxies must not cache. The parameters may be
+// bindingResponse returns the response to a bind or a fetch, which proxies must not cache. The parameters may be
 // nil.
 func bindingResponse(r *http.Request, status int, binding environment.Binding, parameters *bindingParameters) (httpserver.Response, error) {
 	body, err := bindingBodyOf(r, binding)
@@ -108,13 +109,13 @@ func bindingResponse(r *http.Request, status int, binding environment.Binding, p
 	return httpserver.Response{Status: status, Header: http.Header{"Cache-Control": {"no-store"}}, Body: body}, err
 }
 
-// bindingBodyOf shows a binding to platforms. Endpoints are left out for versions without them: the client of
-// Kubernetes, which uses 2.14, expects numbers as ports and rejects the whole response otherwise. The error
-// never quotes the kubeconfig.
+// bindingBodyOf converts a binding for the platform. Endpoints are omitted for API versions without them: the
+// Kubernetes client uses 2.14, expects ports to be numbers, and would reject the whole response. The error never
+// quotes the kubeconfig.
 func bindingBodyOf(r *http.Request, binding environment.Binding) (bindingBody, error) {
 	server, err := url.Parse(binding.Access.Server)
 	if err != nil || server.Hostname() == "" {
-		return bindingBody{}, fmt.Errorf("binding %s has no address of an API server", binding.ID) // the address may hold secrets
+		return bindingBody{}, fmt.Errorf("binding %s does not contain the address of an API server", binding.ID) // the address may contain secrets
 	}
 
 	body := bindingBody{

@@ -45,7 +45,7 @@ const (
 	ids        = "&service_id=" + serviceID + "&plan_id=" + planAWS
 )
 
-// fixture is a broker that serves HTTP. No engine runs: tests run the operations themselves.
+// fixture is a broker that serves HTTP. No engine runs; the tests run the operations themselves.
 type fixture struct {
 	*testing.T
 
@@ -59,11 +59,11 @@ type fixture struct {
 	clock      *clocktesting.FakePassiveClock
 	log        *logtest.Hook
 	wakes      atomic.Int64
-	// faulty allows responses with the status 500 or above, which otherwise fail the test.
+	// faulty allows responses with a status of 500 or above, which otherwise fail the test.
 	faulty bool
 }
 
-// newFixture starts a broker on a new SQLite file, with changed options if given.
+// newFixture starts a broker with a new SQLite file. The optional functions change its options.
 func newFixture(t *testing.T, change ...func(*broker.Options)) *fixture {
 	t.Helper()
 
@@ -134,7 +134,7 @@ func newFixtureOn(t *testing.T, db *storage.DB, change ...func(*broker.Options))
 	return b
 }
 
-// restart starts another server with the current options, which gets the following requests.
+// restart starts another server with the current options. Later requests go to the new server.
 func (b *fixture) restart() {
 	b.Helper()
 
@@ -144,7 +144,7 @@ func (b *fixture) restart() {
 	b.address = server.URL
 }
 
-// checkAudited fails the test if an operation was accepted without an entry in the audit log.
+// checkAudited fails the test if an accepted operation has no entry in the audit log.
 func (b *fixture) checkAudited(db *storage.DB) {
 	b.Helper()
 
@@ -155,7 +155,7 @@ func (b *fixture) checkAudited(db *storage.DB) {
 	}
 }
 
-// onRunning runs the test on both databases with an instance that has a runtime.
+// onRunning runs the test on both databases. The fixture has an instance with a runtime.
 func onRunning(t *testing.T, test func(b *fixture)) {
 	t.Helper()
 
@@ -167,7 +167,7 @@ func onRunning(t *testing.T, test func(b *fixture)) {
 
 func TestMain(m *testing.M) { postgrestest.Main(leakless{m}) }
 
-// leakless fails if the tests leak goroutines.
+// leakless runs the tests, and fails if they leak goroutines.
 type leakless struct{ *testing.M }
 
 func (l leakless) Run() int {

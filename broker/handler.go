@@ -29,49 +29,50 @@ import (
 )
 
 const (
-	// largestBody is the longest body of a request, in bytes. The longest field is the kubeconfig of a tenant's
-	// own cluster.
+	// largestBody is the maximum size of a request body, in bytes. The longest field is the kubeconfig of a cluster
+	// that the tenant brings.
 	largestBody = 1 << 20
-	// requestLimit is the longest time of a request, which only a slow database exceeds. Platforms give up
-	// after a minute.
+	// requestLimit is the maximum duration of a request. Only a slow database exceeds it. Platforms give up after a
+	// minute.
 	requestLimit = 10 * time.Second
 )
 
 // Options are the dependencies and settings of the handler.
 type Options struct {
-	// DB is the database of all four stores, so that one transaction can write to several of them.
+	// DB is the database of all four stores. One transaction can write to several of them.
 	DB         *storage.DB
 	Instances  *instances.Store
 	Operations *operations.Store
 	Bindings   *bindings.Store
 	Catalog    *catalog.Catalog
-	// BindingLimit is the highest number of live bindings of an instance. It must be positive.
+	// BindingLimit is the maximum number of live bindings of an instance. It must be positive.
 	BindingLimit int
-	// Pause waits between two polls of the operation of a synchronous request. It fails when the context ends.
+	// Pause waits between two polls of the operation that a synchronous request started. It returns an error when
+	// the context ends.
 	Pause func(ctx context.Context) error
 	// Wake makes the engine look for due operations. It is called after a commit and must not block.
 	Wake  func()
 	Clock clock.PassiveClock
 	Log   logrus.FieldLogger
-	// Metrics count the requests, by plans of the catalog. Nil counts nothing.
+	// Metrics counts the requests, labeled with plans of the catalog. If it is nil, requests are not counted.
 	Metrics *httpserver.Metrics
-	// Recorder records rejected changes.
+	// Recorder writes rejected changes to the audit log.
 	Recorder *audit.Recorder
 	// Authorizer admits users with the role osb.
 	Authorizer *auth.Authorizer
-	// DefaultRegion is the platform region of requests without one in the path.
+	// DefaultRegion is the platform region of requests whose path contains none.
 	DefaultRegion string
 	// Strict requires organization_guid and space_guid.
 	Strict bool
-	// DashboardURL is the address of an instance's dashboard, with the placeholder {instance_id}. Empty means
-	// no dashboard.
+	// DashboardURL is the dashboard address of an instance, with the placeholder {instance_id}. If it is empty,
+	// instances have no dashboard.
 	DashboardURL string
-	// PublicURL is the address of the broker in links to kubeconfigs. Empty means no links.
+	// PublicURL is the broker's address in links to kubeconfigs. If it is empty, there are no links.
 	PublicURL string
-	// RangesLeftOpen reports whether the Provisioner does not support ranges of pods and services, so that
-	// Gardener chooses them. Nil means never.
+	// RangesLeftOpen reports whether Gardener chooses the ranges of pods and services, because the Provisioner does
+	// not support them. Nil means that it never does.
 	RangesLeftOpen func() bool
-	// Periods are the plans that may be suspended, and when their instances expire.
+	// Periods lists the plans with instances that can be suspended, and the lifetimes of these instances.
 	Periods expiry.Periods
 	// AccountMovement allows updates of the context that move an instance to another account.
 	AccountMovement bool
@@ -82,8 +83,7 @@ type Options struct {
 }
 
 // NewHandler returns the handler of the Open Service Broker API in its three path forms. The order of the
-// middlewares matters: a rejected request is logged and audited, but its body is read only after
-// authentication.
+// middleware matters: rejected requests must be logged and audited, and no body may be read before authentication.
 func NewHandler(options Options) http.Handler {
 	osb := httpserver.Wrap((&api{Options: options}).router(),
 		httpserver.EchoRequestIdentity,
@@ -112,12 +112,12 @@ func NewHandler(options Options) http.Handler {
 	})
 }
 
-// api has the endpoints as methods.
+// api implements the endpoints.
 type api struct {
 	Options
 }
 
-// router returns the routes. Paths are matched undecoded, because an ID may hold an encoded slash.
+// router returns the routes. It matches paths before they are decoded, because an ID may contain an encoded slash.
 func (a *api) router() http.Handler {
 	const (
 		instance = "/service_instances/{instance_id}"
@@ -157,20 +157,20 @@ func (a *api) router() http.Handler {
 
 const (
 	versionHeader = "X-Broker-API-Version"
-	// asyncBindings and bindingEndpoints are the minor versions that introduced these features.
+	// asyncBindings and bindingEndpoints are the minor versions of the API that introduced these features.
 	asyncBindings, bindingEndpoints = 14, 15
 )
 
-// supports reports whether the platform's version of the API has the features of the minor version. The header
-// was checked before.
+// supports reports whether the platform uses the given minor version of the API or a later one. checkVersion must
+// have accepted the header before.
 func supports(r *http.Request, minorVersion int) bool {
 	_, minor, _ := strings.Cut(r.Header.Get(versionHeader), ".")
 	version, err := strconv.Atoi(minor)
 
-	return err != nil || version >= minorVersion // a number too large to parse is a late version
+	return err != nil || version >= minorVersion // a number that overflows int is a later version
 }
 
-// checkVersion rejects requests with another major version of the API. Minor versions are compatible with each
+// checkVersion rejects requests for another major version of the API. Minor versions are compatible with each
 // other.
 func checkVersion(next http.Handler) http.Handler {
 	supported := regexp.MustCompile(`^0*2\.\d+$`)
@@ -195,9 +195,9 @@ func checkVersion(next http.Handler) http.Handler {
 	})
 }
 
-// identify adds the authenticated user to the log line of the request, and the user in the originating
-// identity. The platform in the originating identity may differ from context.platform, because platforms
-// forward requests of other platforms.
+// identify adds the authenticated user and the user of the originating identity to the log line of the request. The
+// platform in the originating identity is not compared with context.platform, because platforms forward requests of
+// other platforms.
 func identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		actor := audit.ActorOf(r.Context())
@@ -211,8 +211,9 @@ func identify(next http.Handler) http.Handler {
 	})
 }
 
-// auditTarget returns the change that a request asks for. It reads only the method and the path, because the
-// request may be unauthenticated, and it runs before the router. Requests that change nothing have no target.
+// auditTarget returns the action and the IDs that a request refers to. It runs before the router and reads only the
+// method and the path, because the request may be unauthenticated. For requests that change nothing, the action is
+// empty.
 func auditTarget(r *http.Request) audit.Target {
 	_, path, found := strings.Cut(r.URL.EscapedPath(), "/v2/service_instances/")
 	if !found {

@@ -19,29 +19,30 @@ import (
 )
 
 const (
-	// The interval between polls, sent as Retry-After, is the age of the operation divided by pollShare,
-	// between pollMin and pollMax.
+	// The interval between polls, sent as Retry-After, is the age of the operation divided by pollShare, but at
+	// least pollMin and at most pollMax.
 	pollShare = 10
 	pollMin   = time.Second
 	pollMax   = 30 * time.Second
 
-	textUnknownOperation = "operation is not an operation of this resource."
+	textUnknownOperation = "The parameter operation does not name an operation of this resource."
 )
 
-// lastOperation is the answer to a poll: the library's type and the fields that it lacks.
+// lastOperation is the response to a poll. It adds the fields that the library's type lacks.
 type lastOperation struct {
 	apiresponses.LastOperationResponse
 
-	// InstanceUsable reports whether the instance still works after a failed update or deletion. Nil after
-	// other operations.
+	// InstanceUsable reports whether the instance works after a failed update or deletion. It is nil for all other
+	// operations.
 	InstanceUsable *bool `json:"instance_usable,omitempty"`
-	// UpdateRepeatable reports whether the failed update may be sent again. Nil after other operations.
+	// UpdateRepeatable reports whether the platform may repeat the failed update. It is nil for all other
+	// operations.
 	UpdateRepeatable *bool `json:"update_repeatable,omitempty"`
 }
 
-// lastOperationOf describes an operation and, if it failed, the state in which it left the instance: usable
-// after an update, unusable after a suspension, resumption or deletion. A failed update may always be repeated.
-// left is the expected time to the end of the operation, zero or negative if unknown.
+// lastOperationOf describes an operation. After a failure it also describes the instance: usable after an update,
+// unusable after a suspension, resumption or deletion. A failed update may always be repeated. The parameter left
+// is the time until the expected end of the operation; it is zero or negative if the end is unknown.
 func lastOperationOf(record process.Record, left time.Duration) lastOperation {
 	answer := lastOperation{LastOperationResponse: apiresponses.LastOperationResponse{State: stateOf(record.State)}}
 
@@ -65,15 +66,15 @@ func lastOperationOf(record process.Record, left time.Duration) lastOperation {
 	return answer
 }
 
-// pollInstance answers GET /v2/service_instances/{instance_id}/last_operation. A finished deletion is 200, succeeded:
-// clients that do not expect 410 here keep the instance otherwise.
+// pollInstance handles GET /v2/service_instances/{instance_id}/last_operation. The response for a completed
+// deletion is 200 with the state succeeded. Some clients do not expect 410 here and would keep the instance.
 func (a *api) pollInstance(r request) (httpserver.Response, error) {
 	record, err := a.operationOf(r.Context(), r.instanceID, r.query.Get("operation"), environment.Kinds()...)
 
 	return a.polled(r, record, err, notFound(textNoInstance))
 }
 
-// pollBinding answers GET …/service_bindings/{binding_id}/last_operation.
+// pollBinding handles GET …/service_bindings/{binding_id}/last_operation.
 func (a *api) pollBinding(r request) (httpserver.Response, error) {
 	key := environment.BindingKey(r.instanceID, r.bindingID)
 
@@ -85,10 +86,9 @@ func (a *api) pollBinding(r request) (httpserver.Response, error) {
 	return a.polled(r, record, err, notFound(textNoBinding))
 }
 
-// checkPolledBinding returns storage.ErrNotFound if the result of the operation no longer exists: a finished
-// creation whose binding went with its instance, even if an instance of the same ID has a binding of the same ID
-// since. A removal that succeeded needs no binding. An operation that failed remains known to the platform that
-// polls it by its ID.
+// checkPolledBinding returns storage.ErrNotFound if the binding that the operation created no longer exists, even
+// if another binding uses its ID now. The check does not apply to unfinished operations, to successful removals, or
+// to failed operations that the platform polls by their ID.
 func (a *api) checkPolledBinding(r request, record process.Record) error {
 	named := r.query.Get("operation") == record.ID
 
@@ -103,13 +103,14 @@ func (a *api) checkPolledBinding(r request, record process.Record) error {
 
 	createdAt, err := a.Bindings.CreatedAt(r.Context(), a.DB.Reader(), r.instanceID, r.bindingID)
 	if err == nil && record.CreatedAt.Before(createdAt) {
-		err = storage.ErrNotFound // an operation on an earlier binding
+		err = storage.ErrNotFound // the operation belongs to an earlier binding
 	}
 
 	return err
 }
 
-// polled describes the polled operation, or returns the error missing if there is none.
+// polled returns the response for the polled operation. If err is storage.ErrNotFound, it returns the error
+// missing.
 func (a *api) polled(r request, record process.Record, err, missing error) (httpserver.Response, error) {
 	httpserver.NotePoll(r.Context())
 
@@ -125,8 +126,8 @@ func (a *api) polled(r request, record process.Record, err, missing error) (http
 	return a.pollResponse(record, r.query.Get("plan_id")), nil
 }
 
-// pollResponse describes an operation, with the time of the next poll while it is unfinished. planID is the plan of
-// the instance as far as the platform names it, which makes the estimate of the end better.
+// pollResponse returns the description of an operation and, while the operation is unfinished, the time of the next
+// poll. planID may be empty; with a plan, the estimate of the end is more accurate.
 func (a *api) pollResponse(record process.Record, planID string) httpserver.Response {
 	response := httpserver.OK(lastOperationOf(record, a.Estimator.End(record.Kind, planID, record.StartedAt).Sub(a.Clock.Now())))
 	if record.State.Terminal() {
@@ -138,9 +139,9 @@ func (a *api) pollResponse(record process.Record, planID string) httpserver.Resp
 	return response.RetryAfter(min(max(age/pollShare, pollMin), pollMax))
 }
 
-// operationOf returns the requested operation of an instance or a binding, whose key is the instance ID or a
-// BindingKey. The operation is an ID, or a kind, which some clients send, or empty for the newest one. If the
-// key has no operation, the error is storage.ErrNotFound.
+// operationOf returns the operation that a platform polls. The key is an instance ID or a BindingKey. The parameter
+// operation is the ID of an operation, a kind (some clients send one), or empty for the newest operation. If the
+// key has no operations, the error is storage.ErrNotFound.
 func (a *api) operationOf(ctx context.Context, key, operation string, kinds ...string) (process.Record, error) {
 	if uuid.Validate(operation) == nil {
 		record, err := a.Operations.Polled(ctx, a.DB.Reader(), operation)
@@ -172,7 +173,7 @@ func (a *api) operationOf(ctx context.Context, key, operation string, kinds ...s
 	return record, err
 }
 
-// stateOf maps the states of the engine to those of the protocol.
+// stateOf converts a state of the engine to a state of the protocol.
 func stateOf(state process.State) domain.LastOperationState {
 	switch state {
 	case process.Succeeded:
@@ -186,14 +187,16 @@ func stateOf(state process.State) domain.LastOperationState {
 }
 
 const (
-	// syncLimit is the longest time that a request waits for an operation, which leaves time for the answer.
+	// syncLimit is the maximum time that a request waits for an operation. The rest of requestLimit is for the
+	// response.
 	syncLimit = requestLimit - 2*time.Second
-	// syncRetryAfter is when a platform may repeat a request whose operation did not finish in time.
+	// syncRetryAfter is the time after which platforms should repeat a request whose operation did not finish in
+	// time.
 	syncRetryAfter = 2 * time.Second
 )
 
-// awaitBinding waits like await for an operation on a binding of the instance. While the instance is deleted or
-// suspended, its runtime may fail at any moment. The platform then gets a ConcurrencyError instead of the failure.
+// awaitBinding waits for an operation on a binding, like await. While the instance is being deleted or suspended,
+// its runtime can fail at any moment. The platform then gets a ConcurrencyError instead of the failure.
 func (a *api) awaitBinding(ctx context.Context, instanceID, operationID string) error {
 	failed := a.await(ctx, operationID)
 	if failed == nil || httpserver.RefusalOf(failed).Status < http.StatusInternalServerError {
@@ -208,9 +211,9 @@ func (a *api) awaitBinding(ctx context.Context, instanceID, operationID string) 
 	return failed
 }
 
-// await returns when the operation of a synchronous request has succeeded. It polls the database, because
-// another replica may run the operation. It fails if the operation failed, or with 503 if the operation does
-// not end within syncLimit. The operation then continues, and a repeated request finds it.
+// await returns when the operation of a synchronous request has succeeded. It polls the database, because another
+// replica may run the operation. It returns an error if the operation failed, and a 503 if the operation takes
+// longer than syncLimit. In the latter case the operation continues, and a repeated request finds it.
 func (a *api) await(ctx context.Context, operationID string) error {
 	ctx, cancel := context.WithTimeout(ctx, syncLimit)
 	defer cancel()
@@ -228,7 +231,7 @@ func (a *api) await(ctx context.Context, operationID string) error {
 		case record.State == process.Canceled && record.Kind == environment.KindUnbind:
 			return conflict(textRemovalCanceled)
 		case record.State == process.Canceled, record.State == process.Canceling && record.Kind == environment.KindBind:
-			return conflict(textBindingGone) // the end of a canceled creation does not matter
+			return conflict(textBindingGone) // no need to wait until the canceled creation has ended
 		case record.State.Terminal():
 			return httpserver.Refuse(http.StatusBadGateway, resultText(record))
 		}
@@ -239,7 +242,7 @@ func (a *api) await(ctx context.Context, operationID string) error {
 	}
 }
 
-// stillRunning asks the platform to repeat a request whose operation has not ended.
+// stillRunning returns a 503 that asks the platform to repeat the request, because the operation has not ended.
 func stillRunning() error {
 	return &httpserver.Refusal{Status: http.StatusServiceUnavailable, Description: textStillRunning, RetryAfter: syncRetryAfter}
 }

@@ -30,7 +30,7 @@ func TestC5C10C12States(t *testing.T) {
 	}{
 		"Pending":    {"a pending operation is in progress", process.Pending, nil, map[string]any{"state": "in progress", "description": "Waiting to start."}},
 		"Running":    {"stage and step are for operators", process.InProgress, []func(*process.Record){at("create_runtime", "Resolve_Target_Secret")}, map[string]any{"state": "in progress", "description": "Creating the cluster"}},
-		"Retrying":   {"the current error is shown", process.InProgress, []func(*process.Record){at("s", "S"), problem("the Provisioner does not answer")}, map[string]any{"state": "in progress", "description": "Creating the cluster: delayed, retrying: the Provisioner does not answer"}},
+		"Retrying":   {"the current error is shown", process.InProgress, []func(*process.Record){at("s", "S"), problem("the Provisioner does not respond")}, map[string]any{"state": "in progress", "description": "Creating the cluster: delayed, retrying: the Provisioner does not respond"}},
 		"Succeeded":  {"the result is shown", process.Succeeded, []func(*process.Record){description("Runtime is ready")}, map[string]any{"state": "succeeded", "description": "Runtime is ready"}},
 		"Silent":     {"a description is never empty", process.Succeeded, []func(*process.Record){description("")}, map[string]any{"state": "succeeded", "description": "The operation succeeded."}},
 		"Failed":     {"the reason of a failure is shown", process.Failed, []func(*process.Record){at("s", "S"), problem("quota exceeded")}, map[string]any{"state": "failed", "description": "Creating the cluster failed: quota exceeded"}},
@@ -62,13 +62,13 @@ func TestC5C10C12States(t *testing.T) {
 	}
 }
 
-// TestProgressForUsers polls an operation whose kind took eight minutes for another instance.
+// TestProgressForUsers polls an operation. An earlier operation of the same kind took eight minutes.
 func TestProgressForUsers(t *testing.T) {
 	b := newFixture(t)
 
 	past := b.want("an operation", b.put("past", order()), 202).text("operation")
 
-	var began time.Time // both operations start at the same time
+	var began time.Time // start time of both operations
 	b.move(past, process.Succeeded, func(record *process.Record) {
 		began = record.StartedAt
 		record.FinishedAt = began.Add(8 * time.Minute)
@@ -81,12 +81,12 @@ func TestProgressForUsers(t *testing.T) {
 		age              time.Duration
 		want             string
 	}{
-		{"the past is not known yet", "Gardener is at 20%: Creating", time.Minute, "Creating the cluster: 20 %"},
-		{"the percentage and the rest of eight minutes", "Gardener is at 40%: Creating", 5 * time.Minute, "Creating the cluster: 40 %, about 3 minutes left"},
-		{"an error of the infrastructure makes the estimate wrong", "Gardener is at 40% and retries: no quota", 5 * time.Minute, "Creating the cluster: 40 %, delayed: no quota"},
+		{"no past operation is known yet", "Gardener is at 20%: Creating", time.Minute, "Creating the cluster: 20 %"},
+		{"the percentage and the remaining part of eight minutes", "Gardener is at 40%: Creating", 5 * time.Minute, "Creating the cluster: 40 %, about 3 minutes left"},
+		{"an error of the infrastructure invalidates the estimate", "Gardener is at 40% and retries: no quota", 5 * time.Minute, "Creating the cluster: 40 %, delayed: no quota"},
 		{"without a percentage", "starting", 7 * time.Minute, "Creating the cluster: about a minute left"},
-		{"almost", "Gardener is at 90%: Creating", 7*time.Minute + time.Second, "Creating the cluster: 90 %, less than a minute left"},
-		{"longer than usual", "Gardener is at 95%: Creating", 9 * time.Minute, "Creating the cluster: 95 %"},
+		{"less than a minute is left", "Gardener is at 90%: Creating", 7*time.Minute + time.Second, "Creating the cluster: 90 %, less than a minute left"},
+		{"the operation takes longer than usual", "Gardener is at 95%: Creating", 9 * time.Minute, "Creating the cluster: 95 %"},
 	} {
 		b.waiting(operation, c.progress)
 		b.clock.SetTime(began.Add(c.age))
@@ -128,15 +128,15 @@ func TestC6C7PolledOperation(t *testing.T) {
 		query  string
 		status int
 	}{
-		"Own":        {"C9: the returned id", instanceID, "?operation=" + own, 200},
-		"Encoded":    {"C9: the id is percent-encoded", instanceID, "?operation=" + strings.ReplaceAll(own, "-", "%2D"), 200},
+		"Own":        {"C9: the ID in the response to the order", instanceID, "?operation=" + own, 200},
+		"Encoded":    {"C9: the ID is percent-encoded", instanceID, "?operation=" + strings.ReplaceAll(own, "-", "%2D"), 200},
 		"WithIDs":    {"C9: with service_id and plan_id", instanceID, "?operation=" + own + ids, 200},
 		"OtherIDs":   {"C9: service_id and plan_id are hints", instanceID, "?service_id=x&plan_id=y", 200},
 		"Kind":       {"M5: osb-checker passes the kind", instanceID, "?operation=provision", 200},
 		"NoSuchKind": {"M5: the instance has no operation of this kind", instanceID, "?operation=deprovision", 400},
 		"Foreign":    {"C6: an operation of another instance", instanceID, "?operation=" + other, 400},
 		"Unknown":    {"C6: an unknown operation", instanceID, "?operation=" + identity, 400},
-		"Malformed":  {"C6: not an id", instanceID, "?operation=" + url.QueryEscape("'; --\x00"), 400},
+		"Malformed":  {"C6: a text that is not an ID", instanceID, "?operation=" + url.QueryEscape("'; --\x00"), 400},
 		"BadQuery":   {"C6: the query must be well-formed", instanceID, "?operation=%zz", 400},
 		"NoInstance": {"C7: an unknown instance", "unknown", "", 404},
 		"NoOwner":    {"C7: an unknown instance with a known operation", "unknown", "?operation=" + own, 404},
@@ -162,7 +162,7 @@ func TestC8AFinishedDeletionHasSucceeded(t *testing.T) {
 		b.move(deletion, process.Succeeded)
 
 		for _, asked := range []string{deletion, "", "deprovision"} {
-			b.wantState("C8, C10: already deleted, at each poll", b.poll(instanceID, asked), "succeeded")
+			b.wantState("C8, C10: every poll after the deletion", b.poll(instanceID, asked), "succeeded")
 		}
 
 		b.want("C8: a deletion of the deleted instance", b.remove(instanceID), 410)

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// gate is a step that waits until the test opens it.
+// gate is a step that waits until the test opens the gate.
 type gate struct {
 	name  string
 	open  chan struct{}
@@ -36,7 +36,7 @@ func (g gate) Run(ctx context.Context, operation process.Operation[environment.D
 	return operation, 0, g.after(ctx, operation.Data.Instance.ID)
 }
 
-// passing returns a process whose only step is the gate.
+// passing returns a process with the gate as its only step.
 func passing(kind string, gate gate) process.Process[environment.Data] {
 	return process.Process[environment.Data]{Kind: kind, Limit: time.Hour, Stages: []process.Stage[environment.Data]{{
 		Name: "only", Retry: process.DefaultRetry(), Steps: process.Steps[environment.Data](gate),
@@ -58,7 +58,7 @@ func TestLifecycleWithEngine(t *testing.T) {
 		}}
 
 		config := process.DefaultConfig()
-		config.Poll = time.Hour // only a wake-up makes it poll
+		config.Poll = time.Hour // the engine polls only after a wake-up
 
 		engine, err := process.NewEngine(b.operations, config, clock.RealClock{}, logging.Discard(),
 			passing(environment.KindProvision, made), passing(environment.KindDeprovision, gone))
@@ -94,7 +94,7 @@ func TestLifecycleWithEngine(t *testing.T) {
 	})
 }
 
-// until polls last_operation until the response has the state and the status.
+// until polls last_operation until the response has the given state and status.
 func (b *fixture) until(state, operation string, status int) {
 	b.Helper()
 

@@ -11,7 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
-// TestRequestsAreCountedByPlan checks that the plan comes from the query, the body or the instance, and never from outside of the catalog.
+// TestRequestsAreCountedByPlan checks the metric label of the plan. The plan comes from the query, the body or the
+// instance; plans outside of the catalog are not counted.
 func TestRequestsAreCountedByPlan(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	b := newFixture(t, func(options *broker.Options) { options.Metrics = httpserver.NewMetrics(registry) })
@@ -24,12 +25,12 @@ func TestRequestsAreCountedByPlan(t *testing.T) {
 	b.want("an invented plan", b.do(call{
 		method: "PUT", path: path("other") + "?accepts_incomplete=true", body: strings.ReplaceAll(order(), planAWS, "invented"),
 	}), 400)
-	b.want("rejected before routing", b.do(call{method: "GET", path: path(instanceID), user: "nobody"}), 401)
+	b.want("a request rejected before routing", b.do(call{method: "GET", path: path(instanceID), user: "nobody"}), 401)
 
 	const metric = "environment_broker_http_requests_total"
 
 	want := `
-		# HELP environment_broker_http_requests_total Requests by method, route, plan and status. The route is empty if the request was rejected before routing or the path is unknown, the plan unless the request names one of the catalog.
+		# HELP environment_broker_http_requests_total Requests by method, route, plan and status. The route is empty if the request was a request rejected before routing or the path is unknown, the plan unless the request names one of the catalog.
 		# TYPE environment_broker_http_requests_total counter
 		environment_broker_http_requests_total{method="GET",plan="",route="",status="401"} 1
 		environment_broker_http_requests_total{method="GET",plan="",route="/v2/service_instances/{instance_id}/last_operation",status="200"} 1
@@ -44,7 +45,8 @@ func TestRequestsAreCountedByPlan(t *testing.T) {
 	}
 }
 
-// TestPollsAreNotInTheLog checks the levels: every client polls each operation every few seconds.
+// TestPollsAreNotInTheLog checks that polls are logged at debug level only, because clients send them every few
+// seconds.
 func TestPollsAreNotInTheLog(t *testing.T) {
 	b := newFixture(t)
 	operation := b.want("an order", b.put(instanceID, order()), 202).text("operation")

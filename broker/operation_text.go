@@ -13,13 +13,13 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// The texts of last_operation are for users of a marketplace, who know clusters and credentials. Stages and steps are
-// for operators, who see them in the operator API.
+// Platforms show the texts of last_operation to users, who know about clusters and credentials. Stages and steps
+// are for operators; the operator API shows them.
 
-// stepConnecting is the step that connects to a cluster, whether the Provisioner has created it or the tenant brought it.
+// stepConnecting is the step that connects to the cluster. It also exists for clusters that the tenant brings.
 const stepConnecting = "Get_Kubeconfig"
 
-// activityText returns what an operation does, as the start of a sentence.
+// activityText describes the work of an operation, as the start of a sentence.
 func activityText(record process.Record) string {
 	if record.Step == stepConnecting {
 		return "Connecting to the cluster"
@@ -45,8 +45,8 @@ func activityText(record process.Record) string {
 	}
 }
 
-// resultText describes a finished operation for people. The problem of an operation is a text for users; its
-// cause is only in the log.
+// resultText describes a finished operation for users. Its problem is shown to users; the cause of the problem is
+// only in the log.
 func resultText(record process.Record) string {
 	switch record.State {
 	case process.Succeeded:
@@ -54,12 +54,12 @@ func resultText(record process.Record) string {
 	case process.Canceled:
 		return "The operation was canceled."
 	default:
-		return httpserver.Shorten(activityText(record) + " failed: " + cmp.Or(record.Problem.Message, "no reason is known"))
+		return httpserver.Shorten(activityText(record) + " failed: " + cmp.Or(record.Problem.Message, "the reason is unknown"))
 	}
 }
 
-// progressText describes an unfinished operation for people: the percentage and the expected time to its end, as
-// far as they are known, and the error that delays it.
+// progressText describes an unfinished operation for users. If they are known, it includes the percentage and the
+// remaining time, or the error that delays the operation.
 func progressText(record process.Record, left time.Duration) string {
 	switch record.State {
 	case process.Pending:
@@ -77,7 +77,7 @@ func progressText(record process.Record, left time.Duration) string {
 	case record.Problem.Message != "":
 		details = append(details, "delayed, retrying: "+record.Problem.Message)
 	case strings.Contains(summary, "delayed"):
-		details = append(details, summary) // an estimate would ignore the delay
+		details = append(details, summary) // no estimate: it would ignore the delay
 	default:
 		if summary != "" {
 			details = append(details, summary)
@@ -96,8 +96,8 @@ func progressText(record process.Record, left time.Duration) string {
 	return httpserver.Shorten(text)
 }
 
-// leftText describes the expected time to the end of an operation. It returns "" for an unknown one, and for an
-// operation that takes longer than usual, about which the past says nothing.
+// leftText describes the remaining time of an operation. It returns an empty string if the time is unknown, or if
+// the operation already takes longer than usual: past operations are then no basis for an estimate.
 func leftText(left time.Duration) string {
 	minutes := int(math.Round(left.Minutes()))
 

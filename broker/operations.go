@@ -15,16 +15,16 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// maxAttempts limits the decisions on one request. Another decision is needed each time a concurrent request
-// for the same instance was committed first.
+// maxAttempts is the maximum number of attempts to decide on a request. An attempt fails if a concurrent request
+// for the same instance is committed first.
 const maxAttempts = 3
 
-// errLostRace reports that a concurrent request for the same instance was committed first.
+// errLostRace is returned if a concurrent request for the same instance was committed first.
 var errLostRace = errors.New("a concurrent request for the instance was faster")
 
-// retryLostRace repeats the attempt while a concurrent request wins: the attempt fails with errLostRace or
-// violates a unique index. Each attempt sees the rows of the winner, so the second one usually returns the
-// winner's operation. After maxAttempts the platform gets a ConcurrencyError.
+// retryLostRace repeats the attempt if it loses against a concurrent request, that is, if it returns errLostRace or
+// violates a unique index. The next attempt reads the rows of the winner and usually returns the winner's
+// operation. After maxAttempts, the platform gets a ConcurrencyError.
 func retryLostRace[Result any](attempt func() (Result, error)) (Result, error) {
 	for range maxAttempts {
 		result, err := attempt()
@@ -38,8 +38,8 @@ func retryLostRace[Result any](attempt func() (Result, error)) (Result, error) {
 	return none, concurrent()
 }
 
-// decide runs a decision in one transaction, and again in another one if it loses a race. A decision therefore
-// must not have effects outside of its transaction.
+// decide runs a decision in a transaction. If the decision loses a race, decide runs it again in a new transaction.
+// The decision therefore must not have side effects outside of its transaction.
 func decide[Result any](ctx context.Context, a *api, decision func(tx storage.Tx) (Result, error)) (Result, error) {
 	return retryLostRace(func() (result Result, err error) {
 		err = a.DB.InTx(ctx, func(tx storage.Tx) error {
@@ -52,17 +52,17 @@ func decide[Result any](ctx context.Context, a *api, decision func(tx storage.Tx
 	})
 }
 
-// outcome is the operation that answers a request.
+// outcome is the decision on a request.
 type outcome struct {
-	// operation is the ID of the operation, empty if the request needs none.
+	// operation is the ID of the operation in the response, empty if the request needs none.
 	operation string
-	// accepted reports that the request started the operation.
+	// accepted reports whether this request created the operation.
 	accepted bool
 }
 
-// started logs the operation of a request, and wakes the engine if the operation is new. Endpoints call started
-// after the commit, because the engine would not find the operation earlier. Without the wake, the operation
-// starts at the engine's next look at the database.
+// started logs the ID of the operation, and wakes the engine if the operation is new. Endpoints call started after
+// the commit, because the engine cannot see the operation before. If the wake-up is lost, the engine finds the
+// operation at its next poll.
 func (a *api) started(ctx context.Context, outcome outcome) {
 	if outcome.operation != "" {
 		httpserver.Note(ctx, logging.OperationID, outcome.operation)
@@ -78,8 +78,8 @@ func lifecycleKinds() []string {
 	return []string{environment.KindProvision, environment.KindDeprovision}
 }
 
-// latest returns the newest operation of the kinds, and false if there is none. The instance ID may be the key
-// of a binding.
+// latest returns the newest operation of the kinds, and false if there is none. Despite its name, instanceID can
+// also be the key of a binding.
 func (a *api) latest(ctx context.Context, tx storage.Tx, instanceID string, kinds ...string) (process.Record, bool, error) {
 	record, err := a.Operations.Latest(ctx, tx, instanceID, kinds...)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -89,21 +89,21 @@ func (a *api) latest(ctx context.Context, tx storage.Tx, instanceID string, kind
 	return record, err == nil, err
 }
 
-// beingDeleted reports whether the newest operation is an unfinished deletion. The row of the instance may
-// already be gone.
+// beingDeleted reports whether the newest operation is an unfinished deletion. Its last step removes the row of the
+// instance, so the row may already be gone.
 func beingDeleted(newest process.Record) bool {
 	return newest.Kind == environment.KindDeprovision && !newest.State.Terminal()
 }
 
-// reusable reports whether the operation is unfinished and not being canceled, so that a repeated request need
-// not start another one.
+// reusable reports whether a repeated request can return the operation instead of starting another one: the
+// operation is unfinished and not being canceled.
 func reusable(operation process.Record) bool {
 	return !operation.State.Terminal() && operation.State != process.Canceling
 }
 
-// newOperation returns a new operation on an instance, with the requester, the trace and the audit entry. The
-// entry has the fields that change from before to after; before is nil for a creation, after for a deletion.
-// The update may be nil.
+// newOperation returns a new operation on an instance, with the requester, the trace and the audit entry. The entry
+// contains the fields that differ between before and after. For a creation, before is nil; for a deletion, after is
+// nil. The update may be nil.
 func (a *api) newOperation(ctx context.Context, kind string, before, after *environment.Instance, update *environment.Update,
 ) (process.New, error) {
 	operation, err := environment.NewOperation(kind, *cmp.Or(before, after), update, a.Clock.Now())

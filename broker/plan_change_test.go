@@ -14,7 +14,7 @@ import (
 
 const planLarge = "11111111-2222-4333-8444-555555555555"
 
-// withLargePlan adds a plan with another version, to which aws can be changed.
+// withLargePlan adds the plan large, with another maintenance version. Instances of plan aws can be changed to it.
 func withLargePlan(t *testing.T) func(*broker.Options) {
 	t.Helper()
 
@@ -60,7 +60,7 @@ func TestF6F12PlanChange(t *testing.T) {
 	operation := b.want("F6: a plan change that the catalog allows", b.patch(instanceID, fields), 202).text("operation")
 
 	if again := b.want("F10: a repeated request", b.patch(instanceID, fields), 202); again.text("operation") != operation {
-		b.Errorf("F10: another operation: %s", again.Raw)
+		b.Errorf("F10: the repeated request got another operation: %s", again.Raw)
 	}
 
 	if got := b.get(instanceID); got.text("plan_id") != planAWS {
@@ -74,7 +74,7 @@ func TestF6F12PlanChange(t *testing.T) {
 	}
 
 	if cluster := b.stored(instanceID).Request.Cluster; cluster.AutoScalerMin != 5 {
-		b.Errorf("the cluster respects the bounds of its plan: at least %d nodes", cluster.AutoScalerMin)
+		b.Errorf("the cluster has at least %d nodes, want the lower bound of the new plan", cluster.AutoScalerMin)
 	}
 
 	b.want("F6: the opposite change is not allowed", b.patch(instanceID, with("plan_id", planAWS)), 422, "PlanChangeNotSupported")

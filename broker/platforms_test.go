@@ -8,14 +8,14 @@ import (
 
 func TestM1CloudFoundryRepeatsRequests(t *testing.T) {
 	onEach(t, func(b *fixture) {
-		// This platform sends no context and no parameters. It repeats PUT until the instance is ready, and DELETE until the
-		// instance is gone.
+		// Simulate a platform that sends no context and no parameters. It repeats PUT until the instance is ready,
+		// and DELETE until the instance is gone.
 		body := order(with("context", nil), with("parameters", nil))
 		operation := b.want("the first request", b.put(instanceID, body), 202).text("operation")
 
 		for range 3 {
-			if got := b.want("another turn", b.put(instanceID, body), 202).text("operation"); got != operation {
-				b.Fatalf("another operation: %s, not %s", got, operation)
+			if got := b.want("a repeated request", b.put(instanceID, body), 202).text("operation"); got != operation {
+				b.Fatalf("the repeated request got operation %s, want %s", got, operation)
 			}
 
 			b.want("a poll", b.do(call{method: "GET", path: path(instanceID) + "/last_operation?operation=" + operation + ids}), 200)
@@ -28,8 +28,8 @@ func TestM1CloudFoundryRepeatsRequests(t *testing.T) {
 		operation = b.want("the first request", b.remove(instanceID), 202).text("operation")
 
 		for range 3 {
-			if got := b.want("another turn", b.remove(instanceID), 202).text("operation"); got != operation {
-				b.Fatalf("another operation: %s, not %s", got, operation)
+			if got := b.want("a repeated request", b.remove(instanceID), 202).text("operation"); got != operation {
+				b.Fatalf("the repeated request got operation %s, want %s", got, operation)
 			}
 
 			b.move(operation, process.InProgress)

@@ -14,23 +14,23 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// provisionResult is the outcome of a provision request. Without an operation the instance is ready, and the
-// platform gets a 200.
+// provisionResult is the outcome of a provision request. If it has no operation, the instance is ready and the
+// response is 200.
 type provisionResult struct {
 	outcome
 
-	// instance is the new or existing instance, for the address of its dashboard.
+	// instance is the new or existing instance. The response contains the address of its dashboard.
 	instance environment.Instance
 }
 
-// acceptance returns the statement that stores the provisioning of a new instance: Operations.First for an ID
-// without operations, Operations.Next for the ID of a deleted instance. First is faster, and fails as a
-// duplicate if the ID was used before.
+// acceptance returns the statement that stores the first operation of a new instance. It is Operations.First for an
+// ID that was never used, and Operations.Next for the ID of a deleted instance. Operations.First is faster; if the
+// ID was used before, it fails with a duplicate.
 type acceptance func(process.New) storage.Statement
 
-// provision answers PUT /v2/service_instances/{instance_id}: 202 with the operation of this or an identical
-// earlier request, 200 if the instance is ready, 409 if the ID belongs to a different order or to an instance
-// whose creation or deletion failed.
+// provision handles PUT /v2/service_instances/{instance_id}. The response is 202 with the operation of this request
+// or of an identical earlier one, and 200 if the instance is ready. It is 409 if the ID belongs to a different
+// order, or to an instance that could not be created or deleted.
 func (a *api) provision(r request) (httpserver.Response, error) {
 	request, err := a.readProvisionRequest(r)
 	if err != nil {
@@ -57,9 +57,9 @@ func (a *api) provision(r request) (httpserver.Response, error) {
 	return response, nil
 }
 
-// decideProvision creates an instance, or returns the operation of an identical earlier request. If no instance has
-// the ID, it is inserted without further reads if a used ID is the only possible conflict. Platforms such as Korifi
-// repeat their requests until the instance is ready, so the read comes first: it needs no write lock.
+// decideProvision creates an instance, or returns the operation of an identical earlier request. It checks first
+// whether the instance exists, without a write lock, because platforms such as Korifi repeat a request until the
+// instance is ready. If a used ID is the only possible conflict, it inserts a new instance without further reads.
 func (a *api) decideProvision(ctx context.Context, request provisionRequest) (provisionResult, error) {
 	exists, err := a.Instances.Exists(ctx, a.DB.Reader(), request.instance.ID)
 	if err != nil {
@@ -81,11 +81,11 @@ func (a *api) decideProvision(ctx context.Context, request provisionRequest) (pr
 	return a.createInstance(ctx, request, accept)
 }
 
-// findExisting returns the outcome of an identical earlier request. If the ID is free, it instead returns the
-// acceptance of a new operation. The error is errLostRace if the instance was deleted between the two reads.
+// findExisting returns the outcome of an identical earlier request. If the ID is free, it returns an acceptance for
+// the new operation instead. The error is errLostRace if the instance was deleted between the two reads.
 func (a *api) findExisting(ctx context.Context, request provisionRequest) (provisionResult, acceptance, error) {
-	// The instance is read before its operations: a visible instance implies the operation that was stored with
-	// it.
+	// Read the instance before its operations: if the instance is visible, the operation that was stored with it is
+	// visible, too.
 	existing, known, err := a.Instances.GetWithNewest(ctx, a.DB.Reader(), request.instance.ID, lifecycleKinds()...)
 	missing := errors.Is(err, storage.ErrNotFound)
 
@@ -105,7 +105,7 @@ func (a *api) findExisting(ctx context.Context, request provisionRequest) (provi
 	case missing:
 		return provisionResult{}, a.Operations.Next, nil
 	case newest.ID != known, newest.Kind == environment.KindDeprovision && newest.State == process.Succeeded:
-		return provisionResult{}, nil, errLostRace // it was deleted, and maybe ordered again, between the two reads
+		return provisionResult{}, nil, errLostRace // the instance was deleted, and maybe ordered again, between the two reads
 	default:
 		result, err := repeatedProvision(existing, newest, request)
 
@@ -113,9 +113,9 @@ func (a *api) findExisting(ctx context.Context, request provisionRequest) (provi
 	}
 }
 
-// createInstance stores the new instance and its first operation in one transaction. The error is a duplicate
-// if a concurrent request took the ID, the quota or, by chance, the name of the Shoot; a repeated attempt then
-// decides with the stored rows.
+// createInstance stores the new instance and its first operation in one transaction. The error is a duplicate if a
+// concurrent request took the ID or the quota, or if the random name of the Shoot is taken. The caller then decides
+// again with the stored rows.
 func (a *api) createInstance(ctx context.Context, request provisionRequest, accept acceptance) (provisionResult, error) {
 	switch {
 	case request.unavailable != nil:
@@ -129,7 +129,7 @@ func (a *api) createInstance(ctx context.Context, request provisionRequest, acce
 		return provisionResult{}, err
 	}
 
-	instance.ShootName = newShootName() // another one for each attempt: the last one may be taken
+	instance.ShootName = newShootName() // each attempt needs a new name, because the last one may be taken
 
 	insertion, err := a.Instances.Insertion(instance)
 	if err != nil {
@@ -146,8 +146,8 @@ func (a *api) createInstance(ctx context.Context, request provisionRequest, acce
 	return provisionResult{outcome{operation.ID, true}, instance}, err
 }
 
-// repeatedProvision answers a request for an instance that exists. The newest operation is that of the last
-// creation or deletion.
+// repeatedProvision handles a request for an existing instance. The parameter newest is the newest operation that
+// creates or deletes the instance.
 func repeatedProvision(existing environment.Instance, newest process.Record, request provisionRequest) (provisionResult, error) {
 	switch {
 	case !request.matches(existing):
@@ -168,12 +168,12 @@ func repeatedProvision(existing environment.Instance, newest process.Record, req
 const (
 	// shootNameLetters omits letters that are easily confused.
 	shootNameLetters = "0123456789abcdefghjkmnpqrstvwxyz"
-	// shootNameLength is the number of random letters, for 34 billion names. Gardener limits the name together
-	// with that of its project to 21 characters.
+	// shootNameLength is the number of random letters. It allows 34 billion names. Gardener limits the names of a
+	// Shoot and of its project to 21 characters together.
 	shootNameLength = 7
 )
 
-// newShootName returns a random name for a Shoot. The unique index on names rejects a name that is taken.
+// newShootName returns a random name for a Shoot. A unique index in the database rejects duplicates.
 func newShootName() string {
 	name := []byte("c-")
 	for range shootNameLength {

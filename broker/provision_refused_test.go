@@ -23,7 +23,7 @@ func TestD2ToD6ProvisionIsRejected(t *testing.T) {
 		"D3Missing":          {"plan_id is required", order(with("plan_id", nil)), "plan_id is missing."},
 		"D3Empty":            {"plan_id must not be empty", order(with("plan_id", "")), "plan_id is missing."},
 		"D3Unknown":          {"plan_id must belong to the service", order(with("plan_id", serviceID)), "is not a plan of service kymaruntime"},
-		"D3Long":             {"a long id is not quoted in full", order(with("plan_id", long)), "plan_id"},
+		"D3Long":             {"a long ID is not quoted in full", order(with("plan_id", long)), "plan_id"},
 		"D4NoOrganization":   {"organization_guid is required", order(with("organization_guid", nil)), "organization_guid is missing."},
 		"D4EmptySpace":       {"space_guid must not be empty", order(with("space_guid", "")), "space_guid is missing."},
 		"D4Number":           {"organization_guid must be a string", order(with("organization_guid", 1)), "organization_guid must be a string."},
@@ -50,7 +50,7 @@ func TestD2ToD6ProvisionIsRejected(t *testing.T) {
 		}
 
 		b.want("A15: no operation was stored: "+name, b.poll(name, ""), 404)
-		b.want("A15: the id is free: "+name, b.put(name, order()), 202)
+		b.want("A15: the ID is free: "+name, b.put(name, order()), 202)
 	}
 }
 
@@ -63,7 +63,7 @@ func TestC1D9ProvisionIsAsynchronous(t *testing.T) {
 
 		want := "This service plan requires client support for asynchronous service operations."
 		if got.text("description") != want {
-			b.Errorf("clients match the description: want %q, got %q", want, got.text("description"))
+			b.Errorf("clients recognize the error by its description: want %q, got %q", want, got.text("description"))
 		}
 
 		b.want("A15: nothing was stored", b.poll(instanceID, ""), 404)

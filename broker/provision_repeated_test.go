@@ -26,16 +26,16 @@ func TestD10D12RepeatedProvision(t *testing.T) {
 
 		b.move(first.text("operation"), process.InProgress)
 
-		third := b.want("D10: repeated while it runs", b.put(instanceID, again), 202)
+		third := b.want("D10: repeated during the creation", b.put(instanceID, again), 202)
 		if third.text("operation") != first.text("operation") {
-			b.Errorf("D10: another operation: %s", third.Raw)
+			b.Errorf("D10: the repeated request got another operation: %s", third.Raw)
 		}
 
-		b.want("C1: repeated synchronously while it runs", b.do(call{method: "PUT", path: path(instanceID), body: order()}), 422, "AsyncRequired")
+		b.want("C1: repeated synchronously during the creation", b.do(call{method: "PUT", path: path(instanceID), body: order()}), 422, "AsyncRequired")
 
 		b.move(first.text("operation"), process.Succeeded)
 
-		ready := b.want("D12: repeated when it is ready", b.put(instanceID, again), 200)
+		ready := b.want("D12: repeated after the creation", b.put(instanceID, again), 200)
 
 		delete(first.Body, "operation")
 
@@ -43,10 +43,10 @@ func TestD10D12RepeatedProvision(t *testing.T) {
 			b.Errorf("D12: equal body without an operation: -want +got\n%s", diff)
 		}
 
-		b.want("D12: repeated synchronously when it is ready", b.do(call{method: "PUT", path: path(instanceID), body: order()}), 200)
+		b.want("D12: repeated synchronously after the creation", b.do(call{method: "PUT", path: path(instanceID), body: order()}), 200)
 
 		if b.wakes.Load() != 1 || len(b.carried(instanceID)) != 1 {
-			b.Errorf("repeated requests started an operation: %d wake-ups, operations %+v", b.wakes.Load(), b.carried(instanceID))
+			b.Errorf("repeated requests started operations: %d wake-ups, operations %+v", b.wakes.Load(), b.carried(instanceID))
 		}
 	})
 }
@@ -71,9 +71,9 @@ func TestD13DifferentOrderForTheSameID(t *testing.T) {
 			operation := b.want("the first order", b.put(instanceID, order()), 202).text("operation")
 			other := call{method: "PUT", path: test.path + path(instanceID) + "?accepts_incomplete=true", body: test.body}
 
-			b.want(test.reason+" while it runs", b.do(other), 409)
+			b.want(test.reason+" during the creation", b.do(other), 409)
 			b.move(operation, process.Succeeded)
-			b.want(test.reason+" once it is ready", b.do(other), 409)
+			b.want(test.reason+" after the creation", b.do(other), 409)
 			b.want("A15: the instance is unchanged", b.put(instanceID, order()), 200)
 		})
 	}
@@ -91,10 +91,10 @@ func TestD19FailedProvisionIsNotRepeated(t *testing.T) {
 				b.Errorf("the description lacks the remedy: %s", got.Raw)
 			}
 
-			b.want("another order with the same id", b.put(instanceID, order(with("parameters", nil))), 409)
+			b.want("another order with the same ID", b.put(instanceID, order(with("parameters", nil))), 409)
 
 			b.deleted(instanceID)
-			b.want("J12, D18: after the deletion the id is free", b.put(instanceID, order()), 202)
+			b.want("J12, D18: the ID is free after the deletion", b.put(instanceID, order()), 202)
 		})
 	}
 }
@@ -127,14 +127,14 @@ func TestNoInstanceAfterFailedDeletion(t *testing.T) {
 	b.provisioned(instanceID)
 	b.move(b.remove(instanceID).text("operation"), process.Failed)
 
-	got := b.want("a failed deletion may have removed a part", b.put(instanceID, order()), 409)
+	got := b.want("a failed deletion may have removed parts of the instance", b.put(instanceID, order()), 409)
 	if !strings.Contains(got.text("description"), "Delete it again") {
 		b.Errorf("the description lacks the remedy: %s", got.Raw)
 	}
 }
 
-// TestNewestOperationOfAnInstance reads an instance and its newest operation at once. A repeated order relies on it to
-// recognize that the instance was deleted, and ordered again, between two reads.
+// TestNewestOperationOfAnInstance reads an instance together with its newest operation. A repeated order needs both
+// to detect that the instance was deleted and ordered again between two reads.
 func TestNewestOperationOfAnInstance(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		kinds := []string{environment.KindProvision, environment.KindDeprovision}
@@ -162,7 +162,7 @@ func TestNewestOperationOfAnInstance(t *testing.T) {
 		b.forget(instanceID)
 
 		if _, _, err := b.instances.GetWithNewest(b.Context(), b.options.DB.Reader(), instanceID, kinds...); !errors.Is(err, storage.ErrNotFound) {
-			b.Errorf("R1: the instance is gone: %v", err)
+			b.Errorf("R1: a deleted instance is still found: %v", err)
 		}
 	})
 }

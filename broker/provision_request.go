@@ -13,23 +13,23 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// provisionRequest is a request for an instance, checked as far as possible without stored rows.
+// provisionRequest is a request for an instance after all checks that need no stored rows.
 type provisionRequest struct {
 	plan              *catalog.Plan
 	acceptsIncomplete bool
-	// instance is the requested instance, with all defaults unless there are violations. Its ShootName is
-	// chosen when it is stored.
+	// instance is the requested instance, with defaults unless there are violations. It has no ShootName until it
+	// is stored.
 	instance environment.Instance
-	// violations are the broken rules of the plan, for the answer to a validation.
+	// violations are the broken rules of the plan. The response to a validation lists them.
 	violations catalog.Violations
-	// unavailable is why a new instance cannot be created. Repeated requests ignore it, because rules may have
-	// become stricter since.
+	// unavailable is the error that prevents the creation of a new instance. Repeated requests ignore it, because
+	// the rules may have become stricter since the first request.
 	unavailable error
 }
 
-// readProvisionRequest reads the request and resolves it with the plan. Malformed requests are errors;
-// violations of the plan's rules are kept in the result, because a repeated request is answered in spite of
-// them.
+// readProvisionRequest reads the request and resolves the parameters with the plan. It returns an error for a
+// malformed request. Violations of the plan's rules are only recorded, because they do not matter to a repeated
+// request.
 func (a *api) readProvisionRequest(r request) (provisionRequest, error) {
 	region, err := a.region(r.Request)
 	if err != nil {
@@ -86,10 +86,10 @@ func (a *api) readProvisionRequest(r request) (provisionRequest, error) {
 	return request, nil
 }
 
-// setRequester sets the tenant, the user and the platform's name of the instance. If the context has no global
-// account, the organization of Cloud Foundry or the cluster of a Kubernetes platform is the tenant. User IDs of
-// a context become lower case, as in tokens. The error reports a missing organization or space, which only the
-// context of other platforms replaces.
+// setRequester sets the tenant, the user and the name of the instance. If the context contains no global account,
+// the tenant is the organization of Cloud Foundry or the cluster of a Kubernetes platform. User IDs from the
+// context are converted to lower case, as in tokens. The error reports a missing organization or space; only other
+// platforms may omit them.
 func (a *api) setRequester(instance *environment.Instance, context *body, originator string) error {
 	account, cluster := context.label("globalaccount_id"), context.label("clusterid")
 	organization, space := instance.Request.OrganizationGUID, instance.Request.SpaceGUID
@@ -113,8 +113,8 @@ func (a *api) setRequester(instance *environment.Instance, context *body, origin
 	}
 }
 
-// matches reports whether the request is the one that created the instance, apart from later updates. The
-// context may differ, because it has the changeable names of organizations and spaces.
+// matches reports whether the existing instance was created by an equal request. Later updates of the instance do
+// not matter. The context may differ, because it contains names of organizations and spaces, which can change.
 func (p provisionRequest) matches(existing environment.Instance) bool {
 	initial := environment.InitialOrder{PlanID: existing.PlanID, Parameters: existing.Request.Parameters}
 	if existing.Request.Initial != nil {
@@ -131,8 +131,7 @@ func (p provisionRequest) matches(existing environment.Instance) bool {
 		sameObject(initial.Parameters, requested.Request.Parameters)
 }
 
-// equalJSON reports whether two values have the same stored form. Values that cannot be encoded are never
-// equal.
+// equalJSON reports whether two values are encoded to the same JSON. If encoding fails, it returns false.
 func equalJSON[Value any](one, other Value) bool {
 	first, err := json.Marshal(one)
 	if err != nil {

@@ -28,7 +28,7 @@ func TestD8D14D15D16ProvisionIsAccepted(t *testing.T) {
 
 		instance := b.stored(instanceID)
 		if !regexp.MustCompile(`^c-[0-9a-hjkmnp-tv-z]{7}$`).MatchString(instance.ShootName) {
-			b.Errorf("the Shoot is named %q", instance.ShootName)
+			b.Errorf("the name of the Shoot is %q", instance.ShootName)
 		}
 
 		records := b.carried(instanceID)
@@ -46,7 +46,7 @@ func TestD8D14D15D16ProvisionIsAccepted(t *testing.T) {
 		}
 
 		if b.wakes.Load() != 1 {
-			b.Errorf("the engine was woken %d times, not once", b.wakes.Load())
+			b.Errorf("the engine was woken %d times, want once", b.wakes.Load())
 		}
 	})
 }
@@ -72,15 +72,15 @@ func TestD8PlansRequireNoParameters(t *testing.T) {
 func TestD17EachIDIsAResource(t *testing.T) {
 	b := newFixture(t)
 
-	first := b.want("one", b.put("one", order()), 202)
-	second := b.want("another", b.put("another", order()), 202)
+	first := b.want("an instance", b.put("one", order()), 202)
+	second := b.want("another instance", b.put("another", order()), 202)
 
 	if first.text("operation") == second.text("operation") || first.text("dashboard_url") == second.text("dashboard_url") {
-		b.Errorf("two instances share a value: %s, %s", first.Raw, second.Raw)
+		b.Errorf("two instances have the same operation or address: %s, %s", first.Raw, second.Raw)
 	}
 
 	if b.stored("one").ShootName == b.stored("another").ShootName {
-		b.Error("two instances share a Shoot name")
+		b.Error("two instances have the same Shoot name")
 	}
 }
 
@@ -151,7 +151,7 @@ func TestAdministrator(t *testing.T) {
 		want    []string
 	}{
 		"Context":    {reason: "BTP sends the user in the context", context: map[string]any{"user_id": "anna@example.com"}, header: "cloudfoundry eyJ1c2VyX2lkIjoiYmVydCJ9", want: []string{"anna@example.com"}},
-		"Case":       {reason: "user ids are lower case, as in tokens", context: map[string]any{"user_id": "Anna@Example.com"}, want: []string{"anna@example.com"}},
+		"Case":       {reason: "user IDs are in lower case, as in tokens", context: map[string]any{"user_id": "Anna@Example.com"}, want: []string{"anna@example.com"}},
 		"Originator": {reason: "other platforms send the user in the header", header: "cloudfoundry eyJ1c2VyX2lkIjoiYmVydCJ9", want: []string{"bert"}},
 		"Nobody":     {reason: "without a user", want: []string{}},
 	}

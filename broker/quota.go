@@ -11,9 +11,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// exclusive returns the value of Instance.Exclusive: plan and account if an account may have one instance of
-// the plan, else an empty text. The check of the quota can miss an instance that a concurrent request is about
-// to store. The unique index on the value then rejects the second instance.
+// exclusive returns the value of Instance.Exclusive: the plan and the account if the plan allows one instance per
+// account, and otherwise an empty string. A unique index on this value rejects a second instance that a concurrent
+// request stores after the check of the quota.
 func exclusive(plan *catalog.Plan, account string) string {
 	if !plan.OnePerAccount() {
 		return ""
@@ -22,7 +22,8 @@ func exclusive(plan *catalog.Plan, account string) string {
 	return plan.ID + ":" + account
 }
 
-// quotaHolder returns the ID of the account's other instance of a plan that allows one, or an empty text.
+// quotaHolder returns the ID of the instance that uses up the account's quota of the plan. It returns an empty
+// string if the plan has no quota or the account has no other instance of the plan.
 func (a *api) quotaHolder(ctx context.Context, tx storage.Tx, plan *catalog.Plan, account, instanceID string) (string, error) {
 	if !plan.OnePerAccount() {
 		return "", nil
@@ -38,7 +39,7 @@ func (a *api) quotaHolder(ctx context.Context, tx storage.Tx, plan *catalog.Plan
 	return id, err
 }
 
-// checkQuota rejects an instance beyond the quota of the account with an error of kind quota.
+// checkQuota returns an error of kind quota if the account already has another instance of a plan that allows one.
 func (a *api) checkQuota(ctx context.Context, tx storage.Tx, plan *catalog.Plan, account, instanceID string) error {
 	holder, err := a.quotaHolder(ctx, tx, plan, account, instanceID)
 	if err != nil || holder == "" {
@@ -48,7 +49,7 @@ func (a *api) checkQuota(ctx context.Context, tx storage.Tx, plan *catalog.Plan,
 	return failure.New(failure.Quota, "%s", quotaText(plan, holder))
 }
 
-// quotaText names the instance that uses up the quota, so that its owner can delete it.
+// quotaText describes the exhausted quota and names the instance that uses it, so that the owner can delete it.
 func quotaText(plan *catalog.Plan, holder string) string {
-	return fmt.Sprintf("An account may have one instance of plan %s, and this account has %s. Delete that one first.", plan.Name, holder)
+	return fmt.Sprintf("An account may have only one instance of plan %s, and this account already has %s. Delete that instance first.", plan.Name, holder)
 }

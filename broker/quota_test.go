@@ -48,7 +48,7 @@ func TestOneTrialPerAccount(t *testing.T) {
 			b.Errorf("D10: the same order has another operation: %s", again.Raw)
 		}
 
-		const text = "An account may have one instance of plan trial, and this account has one. Delete that one first."
+		const text = "An account may have only one instance of plan trial, and this account already has one. Delete that instance first."
 		if got := b.want("a second order", b.put("two", trialOf("ga-1")), 422); got.text("description") != text {
 			b.Errorf("the description is %q, want %q", got.text("description"), text)
 		}
@@ -58,7 +58,7 @@ func TestOneTrialPerAccount(t *testing.T) {
 		b.want("other accounts have their own quota", b.put("four", trialOf("ga-2")), 202)
 
 		b.move(first.text("operation"), process.Succeeded)
-		b.want("D12: repeated when it is ready", b.put("one", trialOf("ga-1")), 200)
+		b.want("D12: repeated after the creation", b.put("one", trialOf("ga-1")), 200)
 		b.forget("one")
 		b.want("deleted instances do not count", b.put("two", trialOf("ga-1")), 202)
 	})
@@ -90,13 +90,13 @@ func TestConcurrentTrials(t *testing.T) {
 		}
 
 		if got[202] != 1 || got[422] != times-1 {
-			b.Errorf("of %d concurrent orders one is accepted, the others are rejected; statuses: %v", times, got)
+			b.Errorf("want one of %d concurrent orders to be accepted and the others to be rejected, got the statuses %v", times, got)
 		}
 	})
 }
 
-// TestConcurrentMoves sends more updates than the pool has connections. An update that needs a second connection would
-// block all others.
+// TestConcurrentMoves sends more updates than the pool has connections. If an update needed a second connection,
+// all updates would block each other.
 func TestConcurrentMoves(t *testing.T) {
 	const times = 60
 
@@ -122,7 +122,7 @@ func TestConcurrentMoves(t *testing.T) {
 		return call{method: "PATCH", path: path(id(n)), body: patching(with("context", with("globalaccount_id", "other-"+id(n))))}
 	}) {
 		if got.Status != 200 {
-			t.Fatalf("each move to its own account succeeds: %d %s", got.Status, got.Raw)
+			t.Fatalf("a move to an account without other instances got %d %s", got.Status, got.Raw)
 		}
 	}
 }

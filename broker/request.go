@@ -23,22 +23,23 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
-// longestID bounds the IDs and regions in a path, in bytes. The IDs of an instance and a binding together form
-// a key of the database, and PostgreSQL limits the size of an index entry.
+// longestID is the maximum length of the IDs and regions in a path, in bytes. PostgreSQL limits the size of an
+// index entry, and the key of a binding contains two IDs.
 const longestID = 255
 
-// request is a request for an instance or a binding whose parts have been read.
+// request is a request for an instance or a binding, after its path, query and body were read.
 type request struct {
 	*http.Request
 
 	// instanceID and bindingID come from the path. bindingID is empty in requests for an instance.
 	instanceID, bindingID string
 	query                 url.Values
-	// body is the body of a PUT, PATCH or POST, nil for other methods.
+	// body is the body of a PUT, PATCH or POST request, and nil for other methods.
 	body *body
 }
 
-// read returns the endpoint with its request read. Malformed requests fail before the endpoint runs.
+// read adapts an endpoint to httpserver. It reads the request and calls the endpoint only if the request is well
+// formed.
 func (a *api) read(endpoint func(request) (httpserver.Response, error)) httpserver.Endpoint {
 	return func(r *http.Request) (httpserver.Response, error) {
 		parsed, err := readRequest(r)
@@ -52,8 +53,8 @@ func (a *api) read(endpoint func(request) (httpserver.Response, error)) httpserv
 	}
 }
 
-// readRequest reads the parts of a request: first the IDs in the path, then the query, then the body. The first
-// malformed part is the error.
+// readRequest reads the IDs in the path, then the query, then the body. It returns an error for the first malformed
+// part.
 func readRequest(r *http.Request) (request, error) {
 	parsed := request{Request: r}
 
@@ -88,7 +89,7 @@ func readRequest(r *http.Request) (request, error) {
 	return parsed, err
 }
 
-// instanceID returns the ID of the instance in the path, and adds it to the log line of the request.
+// instanceID returns the instance ID in the path, and adds it to the log line of the request.
 func instanceID(r *http.Request) (string, error) {
 	id, err := segment(r, "instance_id")
 	if err == nil {
@@ -98,7 +99,7 @@ func instanceID(r *http.Request) (string, error) {
 	return id, err
 }
 
-// planID returns the plan that the request names in its query or body, unchecked, or an empty text.
+// planID returns the plan ID in the query or in the body, or an empty string. The ID is not checked.
 func (r request) planID() string {
 	var planID string
 	if r.body != nil {
@@ -108,17 +109,18 @@ func (r request) planID() string {
 	return cmp.Or(planID, r.query.Get("plan_id"))
 }
 
-// notePlan sets the label of the plan in the metrics of the request. Clients choose the ID, so only plans of the catalog become labels.
+// notePlan sets the plan label in the metrics of the request. Clients choose the ID, so only plans of the catalog
+// become labels.
 func (a *api) notePlan(ctx context.Context, planID string) {
 	if plan, known := a.Catalog.ByID(planID); known {
 		httpserver.NotePlan(ctx, plan.Name)
 	}
 }
 
-// acceptsIncomplete reports whether the platform accepts an asynchronous answer.
+// acceptsIncomplete reports whether the platform accepts an asynchronous response.
 func (r request) acceptsIncomplete() bool { return r.query.Get("accepts_incomplete") == "true" }
 
-// region returns the platform region in the path, or the default one.
+// region returns the platform region in the path, or the default region.
 func (a *api) region(r *http.Request) (string, error) {
 	if _, named := mux.Vars(r)["region"]; !named {
 		return a.DefaultRegion, nil
@@ -127,7 +129,7 @@ func (a *api) region(r *http.Request) (string, error) {
 	return segment(r, "region")
 }
 
-// segment returns a decoded part of the path: `a%2Db` is the same as `a-b`.
+// segment returns a decoded segment of the path: `a%2Db` equals `a-b`.
 func segment(r *http.Request, name string) (string, error) {
 	value, ok := unescapeID(mux.Vars(r)[name])
 	if !ok || strings.Contains(value, environment.BindingPath) {
@@ -138,7 +140,7 @@ func segment(r *http.Request, name string) (string, error) {
 	return value, nil
 }
 
-// unescapeID decodes an ID in a path. It returns an empty text and false if the ID is invalid.
+// unescapeID decodes an ID in a path. It returns an empty string and false if the ID is invalid.
 func unescapeID(escaped string) (string, bool) {
 	id, err := url.PathUnescape(escaped)
 	if err != nil || !printable(id) || len(id) > longestID {
@@ -148,30 +150,30 @@ func unescapeID(escaped string) (string, bool) {
 	return id, true
 }
 
-// printable reports whether a text can be stored and shown: it is valid UTF-8 without control characters.
+// printable reports whether a text can be stored and displayed: it is valid UTF-8 without control characters.
 func printable(text string) bool {
 	return !strings.ContainsFunc(text, func(char rune) bool { return unicode.IsControl(char) || char == utf8.RuneError })
 }
 
-// longestLabel bounds the names and IDs that platforms give to accounts, applications and people, in
-// characters.
+// longestLabel is the maximum length of names and IDs of accounts, applications and users, in characters.
 const longestLabel = 255
 
-// body reads a JSON object of a request. Its methods return the value of a field and keep the first error in
-// err, which the caller checks once at the end. Unknown fields are ignored, as the protocol demands.
+// body reads the fields of a JSON object in a request. Each method returns the value of a field and records the
+// first error in err, so the caller checks err once at the end. Unknown fields are ignored, as the protocol
+// demands.
 //
-// The fields are not decoded into a struct, because encoding/json would also accept names in other case, and
-// its errors do not fit users.
+// The fields are not decoded into a struct: encoding/json ignores the case of field names, and its errors are not
+// suitable for users.
 type body struct {
-	// fields are the undecoded fields, nil if the object is absent or null.
+	// fields are the fields before decoding. The map is nil if the object is absent or null.
 	fields map[string]json.RawMessage
-	// within is the path of the object in errors, such as "context.", empty for the outermost object.
+	// within is the path of the object in error messages, such as "context.". It is empty for the outermost object.
 	within string
 	err    error
 }
 
-// readBody reads the body of a request. A missing content type counts as JSON, and so does that of a form,
-// because curl sends it by default.
+// readBody reads the body of a request. A request without a content type is accepted as JSON, and so is a request
+// with the content type of a form, which is curl's default.
 func readBody(r *http.Request) (*body, error) {
 	if kind := r.Header.Get("Content-Type"); kind != "" {
 		media, _, err := mime.ParseMediaType(kind)
@@ -193,9 +195,9 @@ func readBody(r *http.Request) (*body, error) {
 	return object, nil
 }
 
-// unreadableBody returns the error for a body that did not arrive: 413 beyond the limit, 408 if the client stopped
-// sending, and 400 for a body that is shorter than declared or has a malformed chunk. The cause is a network error of
-// the client, so it must not reach RefusalOf, which would take it for an error of the database.
+// unreadableBody returns the error for a body that was not received completely: 413 if the body is too large, 408
+// if the client stopped sending, and 400 if the body is shorter than declared or a chunk is malformed. Without this
+// conversion, RefusalOf would report the network error as an error of the database.
 func unreadableBody(cause error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](cause); ok {
 		return cause
@@ -221,8 +223,8 @@ func (b *body) text(field string) string {
 	return text
 }
 
-// label returns a string for an indexed column, empty if the field is absent or null. PostgreSQL accepts
-// neither NUL nor long texts there.
+// label returns a string for an indexed column, empty if the field is absent or null. It rejects NUL and long
+// texts, because PostgreSQL cannot store them in such a column.
 func (b *body) label(field string) string {
 	text := b.text(field)
 	if !printable(text) || utf8.RuneCountInString(text) > longestLabel {
@@ -262,7 +264,7 @@ func (b *body) required(field string) string {
 	return text
 }
 
-// object returns an object as sent, nil if the field is absent or null.
+// object returns an object as it was sent, or nil if the field is absent or null.
 func (b *body) object(field string) json.RawMessage {
 	if b.inner(field).fields == nil {
 		return nil
@@ -271,8 +273,8 @@ func (b *body) object(field string) json.RawMessage {
 	return b.fields[field]
 }
 
-// inner returns the body of an object, to read its fields. The body of an absent or null object has no fields.
-// Errors in fields of the object are kept in the inner body, so the caller has to check both.
+// inner returns a body that reads the fields of an object. If the object is absent or null, it has no fields. The
+// caller has to check the error of the inner body, too: it is separate from that of the outer one.
 func (b *body) inner(field string) *body {
 	inner := &body{within: b.within + field + "."}
 	if err := decode(b.fields[field], &inner.fields); err != nil {
@@ -282,7 +284,7 @@ func (b *body) inner(field string) *body {
 	return inner
 }
 
-// maintenanceVersion returns the version in maintenance_info, or an empty text.
+// maintenanceVersion returns the version in maintenance_info, or an empty string.
 func (b *body) maintenanceVersion() string {
 	info := b.inner("maintenance_info")
 	version := info.text("version")
@@ -291,19 +293,19 @@ func (b *body) maintenanceVersion() string {
 	return version
 }
 
-// refuse records that a field is invalid.
+// refuse records an error that says why a field is invalid.
 func (b *body) refuse(field, why string) {
 	b.keep(invalid(b.within + field + " " + why))
 }
 
-// keep records the error unless there was one before.
+// keep records the error, unless an earlier error was recorded.
 func (b *body) keep(err error) {
 	if b.err == nil {
 		b.err = err
 	}
 }
 
-// decode decodes a field. An absent one leaves the value as it is.
+// decode decodes a field into the value. If the field is absent, the value does not change.
 func decode(raw json.RawMessage, into any) error {
 	if raw == nil {
 		return nil
@@ -312,8 +314,8 @@ func decode(raw json.RawMessage, into any) error {
 	return json.Unmarshal(raw, into)
 }
 
-// sameObject compares JSON objects regardless of the order of their fields. A missing object equals an empty
-// one. Malformed objects differ from all others.
+// sameObject reports whether two JSON objects are equal, regardless of the order of their fields. A missing object
+// equals an empty one. A malformed object equals no other.
 func sameObject(one, other json.RawMessage) bool {
 	first, second := map[string]any{}, map[string]any{}
 

@@ -66,7 +66,7 @@ func TestLimitOfBodies(t *testing.T) {
 	b := newFixture(t)
 	filled := strings.Replace(order(), "{", `{"filler":"`+strings.Repeat("x", 1<<20)+`",`, 1)
 
-	b.want("a declared length is checked at once", b.put(instanceID, filled), 413)
+	b.want("a declared length is checked before the body is read", b.put(instanceID, filled), 413)
 
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, b.address+path(instanceID),
 		struct{ *strings.Reader }{strings.NewReader(filled)}) // of undeclared length
@@ -90,7 +90,8 @@ func TestLimitOfBodies(t *testing.T) {
 	b.want("a shorter body", b.put(instanceID, strings.Replace(filled, strings.Repeat("x", 1<<10), "", 1)), 202)
 }
 
-// TestBodiesThatDoNotArrive sends requests over plain connections, because HTTP clients send only complete ones.
+// TestBodiesThatDoNotArrive sends incomplete requests over plain connections, because an HTTP client would not send
+// them.
 func TestBodiesThatDoNotArrive(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -113,12 +114,12 @@ func TestBodiesThatDoNotArrive(t *testing.T) {
 
 	for _, entry := range b.log.AllEntries() {
 		if entry.Level <= logrus.ErrorLevel {
-			b.Errorf("a fault of the client is logged as an error: %s %v", entry.Message, entry.Data)
+			b.Errorf("an error of the client is logged as an error of the broker: %s %v", entry.Message, entry.Data)
 		}
 	}
 }
 
-// TestStalledBody stops in the middle of a body, with a server that waits for 100 ms.
+// TestStalledBody stops sending in the middle of a body. The server waits for 100 ms.
 func TestStalledBody(t *testing.T) {
 	b := newFixture(t)
 
@@ -134,7 +135,7 @@ func TestStalledBody(t *testing.T) {
 	}
 }
 
-// sendRaw sends an order with the header and the body, and then closes the sending side of the connection.
+// sendRaw sends an order with the header and the body, and closes the sending side of the connection.
 func (b *fixture) sendRaw(header, body string) *http.Response {
 	b.Helper()
 

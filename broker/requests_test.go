@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
-// routes returns the paths of the API with their methods.
+// routes returns the methods of the API by path.
 func routes() map[string][]string {
 	instance := path(instanceID)
 
@@ -43,7 +43,7 @@ func TestA1A2A3Authentication(t *testing.T) {
 				for _, form := range []string{"", "/oauth", "/oauth/cf-eu10"} {
 					caller.method, caller.path, caller.body = method, form+route+"?accepts_incomplete=true"+ids, order()
 
-					got := b.want("A2: "+who+" is unauthenticated", b.do(caller), 401)
+					got := b.want("A2: authentication fails: "+who, b.do(caller), 401)
 					if got.Header.Get("WWW-Authenticate") == "" {
 						b.Errorf("A2: %s %s has no challenge", method, caller.path)
 					}
@@ -114,11 +114,11 @@ func TestM5EmptyVersionHeaderCountsAsMissing(t *testing.T) {
 }
 
 func TestA7RequestIdentity(t *testing.T) {
-	b := newFixture(t) // the client checks each response
+	b := newFixture(t) // do checks each response
 
-	b.want("404", b.do(call{method: "GET", path: "/v2/nothing"}), 404)
-	b.want("405", b.do(call{method: "POST", path: "/v2/catalog"}), 405)
-	b.want("413", b.do(call{method: "PUT", path: path("x"), body: strings.Repeat(" ", 2<<20)}), 413)
+	b.want("an unknown path of the protocol", b.do(call{method: "GET", path: "/v2/nothing"}), 404)
+	b.want("a method that is not allowed", b.do(call{method: "POST", path: "/v2/catalog"}), 405)
+	b.want("a body that is too large", b.do(call{method: "PUT", path: path("x"), body: strings.Repeat(" ", 2<<20)}), 413)
 	b.want("an unknown path", b.do(call{method: "GET", path: "/"}), 404)
 
 	got := b.do(call{method: "GET", path: "/v2/catalog", header: map[string]string{"X-Broker-API-Request-Identity": ""}})
@@ -162,7 +162,7 @@ func TestA22IDs(t *testing.T) {
 		"%C3%BC": "ü", strings.Repeat("i", 255): strings.Repeat("%69", 255), "..%2Fup": "%2e%2e%2Fup",
 	}
 	for first, then := range same {
-		operation := b.want("an id with any printable characters", b.put(first, order()), 202).text("operation")
+		operation := b.want("IDs may contain any printable character", b.put(first, order()), 202).text("operation")
 
 		if got := b.want("percent-encoding does not matter: "+then, b.poll(then, operation), 200); got.text("state") != "in progress" {
 			b.Errorf("%s: %s", then, got.Raw)
@@ -171,7 +171,7 @@ func TestA22IDs(t *testing.T) {
 
 	for _, bad := range []string{"a%00b", "a%0Ab", "a%7Fb", "%ff", strings.Repeat("i", 256), "a%C2%85b"} {
 		for _, method := range []string{"PUT", "GET", "PATCH", "DELETE"} {
-			b.want("ids have at most 255 bytes and no control characters: "+bad,
+			b.want("IDs have at most 255 bytes and no control characters: "+bad,
 				b.do(call{method: method, path: path(bad) + "?accepts_incomplete=true" + ids, body: order()}), 400)
 		}
 

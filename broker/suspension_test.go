@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// active returns the fields of an update that suspends or resumes.
+// active returns the fields of an update that suspends (false) or resumes (true) an instance.
 func active(value bool) map[string]any { return with("context", with("active", value)) }
 
 // trial creates an instance of plan trial.
@@ -48,8 +48,8 @@ func TestSuspensionAndResumption(t *testing.T) {
 		b.want("C1: suspensions are asynchronous", got, 422, "AsyncRequired")
 
 		first := b.want("a suspension", b.patch(instanceID, active(false)), 202).text("operation")
-		if again := b.want("the same", b.patch(instanceID, active(false)), 202); again.text("operation") != first {
-			b.Errorf("another operation: %s", again.Raw)
+		if again := b.want("a repeated request", b.patch(instanceID, active(false)), 202); again.text("operation") != first {
+			b.Errorf("the repeated request got another operation: %s", again.Raw)
 		}
 
 		b.want("C4: the opposite request conflicts", b.patch(instanceID, active(true)), 422, "ConcurrencyError")
@@ -66,8 +66,8 @@ func TestSuspensionAndResumption(t *testing.T) {
 		b.want("an update is applied by the resumption", b.patch(instanceID, administrators), 200)
 
 		second := b.want("a resumption", b.patch(instanceID, active(true)), 202).text("operation")
-		if again := b.want("the same", b.patch(instanceID, active(true)), 202); again.text("operation") != second {
-			b.Errorf("another operation: %s", again.Raw)
+		if again := b.want("a repeated request", b.patch(instanceID, active(true)), 202); again.text("operation") != second {
+			b.Errorf("the repeated request got another operation: %s", again.Raw)
 		}
 
 		b.want("C4: the opposite request conflicts", b.patch(instanceID, active(false)), 422, "ConcurrencyError")
@@ -95,7 +95,7 @@ func TestUpdatesWithSuspensionOrResumption(t *testing.T) {
 	}
 	before := b.get(instanceID)
 
-	suspension := b.want("both", b.patch(instanceID, with(false, "jane@example.com")), 202).text("operation")
+	suspension := b.want("a change of the state and of a parameter", b.patch(instanceID, with(false, "jane@example.com")), 202).text("operation")
 	if during := b.get(instanceID); during.Raw != before.Raw {
 		b.Errorf("a fetch returns the current state: -before +during\n%s", cmp.Diff(before.Body, during.Body))
 	}
@@ -106,9 +106,9 @@ func TestUpdatesWithSuspensionOrResumption(t *testing.T) {
 		b.Errorf("the suspension lost data: %v", got)
 	}
 
-	resumption := b.want("both", b.patch(instanceID, with(true, "joe@example.com")), 202).text("operation")
-	if again := b.want("the same", b.patch(instanceID, with(true, "joe@example.com")), 202); again.text("operation") != resumption {
-		b.Errorf("another operation: %s", again.Raw)
+	resumption := b.want("a change of the state and of a parameter", b.patch(instanceID, with(true, "joe@example.com")), 202).text("operation")
+	if again := b.want("a repeated request", b.patch(instanceID, with(true, "joe@example.com")), 202); again.text("operation") != resumption {
+		b.Errorf("the repeated request got another operation: %s", again.Raw)
 	}
 
 	b.succeed(resumption)
@@ -136,15 +136,15 @@ func TestSuspensionsAndResumptionsThatFail(t *testing.T) {
 
 	failed(b.want("a suspension", b.patch(instanceID, active(false)), 202).text("operation"))
 	b.want("a partly removed runtime cannot be resumed", b.patch(instanceID, active(true)), 422, "")
-	b.want("nor changed", b.patch(instanceID, administrators), 422, "")
+	b.want("updates of parameters are rejected", b.patch(instanceID, administrators), 422, "")
 	b.want("F8: updates of the context are allowed", b.patch(instanceID, with("context", with("space_name", "x"))), 200)
 	b.succeed(b.want("the suspension can be repeated", b.patch(instanceID, active(false)), 202).text("operation"))
 
 	failed(b.want("a resumption", b.patch(instanceID, active(true)), 202).text("operation"))
 	b.want("a partly created runtime cannot be updated", b.patch(instanceID, administrators), 422, "")
 	failed(b.want("the resumption can be repeated", b.patch(instanceID, active(true)), 202).text("operation"))
-	b.succeed(b.want("and undone", b.patch(instanceID, active(false)), 202).text("operation"))
-	b.succeed(b.want("and resumed again", b.patch(instanceID, active(true)), 202).text("operation"))
+	b.succeed(b.want("a failed resumption can be undone by a suspension", b.patch(instanceID, active(false)), 202).text("operation"))
+	b.succeed(b.want("the instance can be resumed again", b.patch(instanceID, active(true)), 202).text("operation"))
 	b.want("already active", b.patch(instanceID, active(true)), 200)
 }
 
@@ -167,11 +167,11 @@ func TestAnExpiredInstanceCanOnlyBeDeleted(t *testing.T) {
 	b.rewrite(instanceID, func(instance *environment.Instance) { instance.ExpiredAt = b.clock.Now() })
 
 	b.want("an expired instance cannot be resumed", b.patch(instanceID, active(true)), 422, "")
-	b.want("nor changed", b.patch(instanceID, with("parameters", with("administrators", []any{"jane@example.com"}))), 422, "")
+	b.want("updates of parameters are rejected", b.patch(instanceID, with("parameters", with("administrators", []any{"jane@example.com"}))), 422, "")
 	b.want("F8: updates of the context are allowed", b.patch(instanceID, with("context", with("space_name", "x"))), 200)
 	b.want("already suspended", b.patch(instanceID, active(false)), 200)
 
-	deletion := b.want("it can be deleted", b.do(call{
+	deletion := b.want("the expired instance can be deleted", b.do(call{
 		method: "DELETE", path: path(instanceID) + "?accepts_incomplete=true&service_id=" + serviceID + "&plan_id=" + planTrial,
 	}), 202)
 	b.want("C4: the deletion conflicts", b.patch(instanceID, active(true)), 422, "ConcurrencyError")
@@ -195,7 +195,7 @@ func TestLabelsShowRemainingDays(t *testing.T) {
 		"Day":     {12*24*time.Hour + 1, false, "Your cluster expires in 1 day."},
 		"Hours":   {13*24*time.Hour + 1, false, "Your cluster expires within a day."},
 		"Over":    {15 * 24 * time.Hour, false, "Your cluster expires within a day."},
-		"Expired": {15 * 24 * time.Hour, true, "Your cluster has expired. It is removed, and the instance can only be deleted."},
+		"Expired": {15 * 24 * time.Hour, true, "Your cluster has expired and is no longer available. You can only delete the instance."},
 	} {
 		b.clock.SetTime(made.Add(test.age))
 		b.rewrite(instanceID, func(instance *environment.Instance) {
@@ -222,9 +222,9 @@ func TestAccountMovement(t *testing.T) {
 
 	first := b.stored(instanceID)
 
-	b.want("it moves", b.patch(instanceID, with("context", with("globalaccount_id", "second"))), 200)
+	b.want("the instance moves to another account", b.patch(instanceID, with("context", with("globalaccount_id", "second"))), 200)
 	b.want("a repeated request", b.patch(instanceID, with("context", with("globalaccount_id", "second"))), 200)
-	b.want("it moves again", b.patch(instanceID, with("context", with("globalaccount_id", "third"))), 200)
+	b.want("the instance moves again", b.patch(instanceID, with("context", with("globalaccount_id", "third"))), 200)
 
 	moved := b.stored(instanceID)
 	got := []string{moved.GlobalAccountID, moved.SubscriptionAccountID, moved.RuntimeTenant(), moved.SubAccountID}
@@ -235,6 +235,6 @@ func TestAccountMovement(t *testing.T) {
 
 	update := b.want("an update", b.patch(instanceID, with("parameters", with("autoScalerMin", 6))), 202).text("operation")
 	if record := b.carried(instanceID)[0]; record.ID != update || record.Tenant != "third" {
-		b.Errorf("later operations belong to tenant %s, want the new account", record.Tenant)
+		b.Errorf("a later operation belongs to tenant %s, want the new account", record.Tenant)
 	}
 }

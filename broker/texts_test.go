@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// unlike returns n random characters, which the database cannot compress to fit an index entry.
+// unlike returns n random characters. The database cannot compress them to fit into an index entry.
 func unlike(characters int) string {
 	random := rand.New(rand.NewPCG(1, 2))
 
@@ -43,8 +43,8 @@ func TestA18TextsThatPostgreSQLRejects(t *testing.T) {
 		"LongAccount":   {reason: "accounts are indexed", method: "PUT", id: "new", body: order(with("context", with("globalaccount_id", unlike(3000))))},
 		"LongSpace":     {reason: "subaccounts are indexed", method: "PUT", id: "new", body: order(with("space_guid", unlike(3000)))},
 		"LongNewOwner":  {reason: "updates can change the account", method: "PATCH", id: instanceID, body: `{"service_id":"` + serviceID + `","context":{"globalaccount_id":` + quoted(unlike(3000)) + `}}`},
-		"LongInstance":  {reason: "ids are keys", method: "PUT", id: unlike(255), body: order()},
-		"LongBinding":   {reason: "ids are keys", method: "PUT", binding: unlike(255), body: bindOf("")},
+		"LongInstance":  {reason: "IDs are keys", method: "PUT", id: unlike(255), body: order()},
+		"LongBinding":   {reason: "IDs are keys", method: "PUT", binding: unlike(255), body: bindOf("")},
 		"AppsOfAnyKind": {reason: "labels have a limit", method: "PUT", binding: "one", body: bindOf(fmt.Sprintf(`,"app_guid":%q`, strings.Repeat("x", 1000)))},
 	}
 

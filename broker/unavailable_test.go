@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// troubledCalls returns requests that fail without the database.
+// troubledCalls returns requests that need the database.
 func troubledCalls() []call {
 	return []call{
 		{method: "PUT", path: path("new") + "?accepts_incomplete=true", body: order()},
@@ -21,7 +21,7 @@ func troubledCalls() []call {
 	}
 }
 
-// patient fails the test unless every request gets a 503 with Retry-After within the limit.
+// patient fails the test unless each request gets a 503 with Retry-After within the limit.
 func (b *fixture) patient(reason string, limit time.Duration) {
 	b.Helper()
 
@@ -33,11 +33,11 @@ func (b *fixture) patient(reason string, limit time.Duration) {
 
 			got := b.do(call)
 			if got.Status != 503 || got.Header.Get("Retry-After") == "" {
-				b.Errorf("%s: %s %s gives %d, Retry-After %q", reason, call.method, call.path, got.Status, got.Header.Get("Retry-After"))
+				b.Errorf("%s: %s %s returned %d with Retry-After %q", reason, call.method, call.path, got.Status, got.Header.Get("Retry-After"))
 			}
 
 			if took := time.Since(start); took > limit {
-				b.Errorf("%s: %s %s takes %s", reason, call.method, call.path, took)
+				b.Errorf("%s: %s %s took %s", reason, call.method, call.path, took)
 			}
 		})
 	}
@@ -54,7 +54,7 @@ func TestA16A21DatabaseIsDown(t *testing.T) {
 	b.faulty = true
 
 	line.Cut()
-	b.patient("the database does not answer", 9*time.Second) // less than requestLimit
+	b.patient("the database does not respond", 9*time.Second) // less than requestLimit
 	b.want("the catalog needs no database", b.do(call{method: "GET", path: "/v2/catalog"}), 200)
 
 	line.Mend()

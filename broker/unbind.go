@@ -18,9 +18,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// unbind answers DELETE …/service_bindings/{binding_id}: 202 with the operation, 200 after a synchronous
-// removal, 410 if the binding does not exist. A removal is accepted while the binding is being created, and
-// cancels the creation.
+// unbind handles DELETE …/service_bindings/{binding_id}. The response is 202 with the operation, 200 after a
+// synchronous removal, or 410 if the binding does not exist. A removal is accepted while the binding is being
+// created; it cancels the creation.
 func (a *api) unbind(r request) (httpserver.Response, error) {
 	result, err := decide(r.Context(), a, func(tx storage.Tx) (outcome, error) { return a.decideUnbind(r.Context(), tx, r) })
 	if err != nil {
@@ -40,8 +40,8 @@ func (a *api) unbind(r request) (httpserver.Response, error) {
 	return httpserver.OK(struct{}{}), nil
 }
 
-// decideUnbind returns the running removal or accepts a new one. Locking the instance first serializes the
-// requests for its bindings.
+// decideUnbind returns the running removal or accepts a new one. It locks the instance first, so that concurrent
+// requests for bindings of the instance run one after another.
 func (a *api) decideUnbind(ctx context.Context, tx storage.Tx, r request) (outcome, error) {
 	if _, err := a.Instances.Lock(ctx, tx, r.instanceID); err != nil {
 		return outcome{}, err
@@ -79,8 +79,8 @@ func (a *api) decideUnbind(ctx context.Context, tx storage.Tx, r request) (outco
 	return outcome{operation, true}, err
 }
 
-// removeBinding accepts the removal of a binding inside the transaction and cancels its creation. It returns
-// the ID of the operation. The error is errLostRace if another transaction has started the removal since the
+// removeBinding accepts the removal of a binding inside the transaction and cancels the creation of the binding. It
+// returns the ID of the operation. The error is errLostRace if another transaction has started a removal since the
 // binding was read.
 func (o Options) removeBinding(ctx context.Context, tx storage.Tx, instance environment.Instance, binding environment.Binding) (string, error) {
 	now := o.Clock.Now()
@@ -113,7 +113,7 @@ func (o Options) removeBinding(ctx context.Context, tx storage.Tx, instance envi
 	return operation.ID, o.Operations.Accept(ctx, tx, operation)
 }
 
-// withBindingAudit adds the requester and the trace to an operation on a binding, and records the entry in the
+// withBindingAudit sets the requester and the trace of an operation on a binding, and records the entry in the
 // audit log of the instance.
 func (o Options) withBindingAudit(ctx context.Context, tx storage.Tx, operation process.New, binding environment.Binding, entry auditlog.Entry,
 ) (process.New, error) {
@@ -125,14 +125,14 @@ func (o Options) withBindingAudit(ctx context.Context, tx storage.Tx, operation 
 }
 
 const (
-	// expireAtOnce is the highest number of bindings that one call removes.
+	// expireAtOnce is the maximum number of bindings that one call of ExpireBindings removes.
 	expireAtOnce = 500
-	// removeAgain is the pause after a failed removal: the runtime may never answer again.
+	// removeAgain is the pause after a failed removal. It is long because the runtime may be gone for good.
 	removeAgain = time.Hour
 )
 
-// ExpireBindings starts the removal of bindings that have expired or whose creation failed. It is safe to run
-// on several replicas at the same time: each binding gets one operation.
+// ExpireBindings starts the removal of bindings that have expired or could not be created. Several replicas may
+// call it at the same time: each binding gets only one operation.
 func ExpireBindings(ctx context.Context, options Options) error {
 	now := options.Clock.Now()
 
@@ -154,7 +154,7 @@ func ExpireBindings(ctx context.Context, options Options) error {
 	return errors.Join(failures...)
 }
 
-// expireBinding removes one binding in a transaction of its own, so that a failure does not affect the others.
+// expireBinding removes one binding in a separate transaction, so that a failure does not affect other bindings.
 func (o Options) expireBinding(ctx context.Context, binding environment.Binding) error {
 	err := o.DB.InTx(ctx, func(tx storage.Tx) error {
 		instance, err := o.Instances.Get(ctx, tx, binding.InstanceID)
@@ -167,7 +167,7 @@ func (o Options) expireBinding(ctx context.Context, binding environment.Binding)
 		return err
 	})
 	if errors.Is(err, errLostRace) || errors.Is(err, storage.ErrNotFound) || storage.IsDuplicate(err) {
-		return nil // another replica removes it, or its instance is gone
+		return nil // another replica removes the binding, or the instance is gone
 	}
 
 	return err

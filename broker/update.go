@@ -14,29 +14,30 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// updateRequest is the platform's request. Empty fields leave the instance as it is.
+// updateRequest is an update that a platform requests. Empty fields leave the instance unchanged.
 type updateRequest struct {
 	instanceID string
-	// serviceID is required. planID is the plan after the update.
+	// serviceID is required. planID is the plan after the update, or empty to keep the plan.
 	serviceID, planID string
 	// context and parameters are merged into those of the instance, field by field.
 	context    json.RawMessage
 	parameters json.RawMessage
-	// maintenanceVersion asks for maintenance if it is set.
+	// maintenanceVersion requests maintenance unless it is empty.
 	maintenanceVersion string
-	// active comes from the context: false suspends the instance, true resumes it.
+	// active is a field of the context: false suspends the instance, true resumes it.
 	active *bool
 	// account is the global account in the context.
 	account           string
 	acceptsIncomplete bool
 }
 
-// asks reports whether the request asks for a suspension (active is false) or a resumption (true).
+// asks reports whether the request contains active with the given value: asks(false) is true for a suspension,
+// asks(true) for a resumption.
 func (u updateRequest) asks(active bool) bool { return u.active != nil && *u.active == active }
 
-// update answers PATCH /v2/service_instances/{instance_id}: 202 with an operation if the runtime has to change,
-// 200 if changing the row is enough or the update changes nothing. Suspension and resumption are updates of the
-// field active in the context.
+// update handles PATCH /v2/service_instances/{instance_id}. The response is 202 with an operation if the runtime
+// has to change. It is 200 if only the row changes or nothing does. An update with the field active in the context
+// suspends or resumes the instance.
 func (a *api) update(r request) (httpserver.Response, error) {
 	request, err := readUpdateRequest(r)
 	if err != nil {
@@ -59,8 +60,8 @@ func (a *api) update(r request) (httpserver.Response, error) {
 	}, nil
 }
 
-// readUpdateRequest reads the request. previous_values must be an object, whose fields are ignored: the broker
-// knows the instance better than the platform.
+// readUpdateRequest reads the request. If previous_values is present, it must be an object, but its fields are
+// ignored: the stored instance is more reliable.
 func readUpdateRequest(r request) (updateRequest, error) {
 	sent := r.body
 	context := sent.inner("context")
@@ -82,7 +83,7 @@ func readUpdateRequest(r request) (updateRequest, error) {
 	return request, sent.err
 }
 
-// repeatable adds to the errors of the endpoint whether the same update may succeed later.
+// repeatable adds update_repeatable to the errors of the endpoint. It is true if the same update can succeed later.
 func repeatable(endpoint httpserver.Endpoint) httpserver.Endpoint {
 	return func(r *http.Request) (httpserver.Response, error) {
 		response, err := endpoint(r)
@@ -97,8 +98,8 @@ func repeatable(endpoint httpserver.Endpoint) httpserver.Endpoint {
 	}
 }
 
-// targetPlan returns the plan of the instance after the update. The error reports an unknown plan, a change
-// that the current plan does not allow, or a maintenance version other than that of the plan in the catalog.
+// targetPlan returns the plan of the instance after the update. It returns an error if the plan is unknown, if the
+// current plan cannot be changed to it, or if the requested maintenance version is not that of the plan.
 func (a *api) targetPlan(request updateRequest, instance environment.Instance) (*catalog.Plan, error) {
 	target, err := a.Catalog.Plan(request.serviceID, cmp.Or(request.planID, instance.PlanID))
 	if err != nil {
@@ -119,9 +120,8 @@ func (a *api) targetPlan(request updateRequest, instance environment.Instance) (
 	return target, nil
 }
 
-// resolveUpdate returns the changes that the request makes to the instance, whose plan becomes the target. It
-// reads nothing from the database, so it can also be asked about the instance as a running operation will leave
-// it.
+// resolveUpdate returns the changes that the request makes to the instance with the target plan. It does not read
+// the database, so the instance can also be the predicted result of a running operation.
 func (a *api) resolveUpdate(request updateRequest, instance environment.Instance, target *catalog.Plan) (environment.Update, error) {
 	update := environment.UnchangedUpdate(instance)
 	update.Parameters, update.Context = request.parameters, request.context

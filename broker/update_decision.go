@@ -12,20 +12,20 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// updateContext is the input of the decision on an update, read inside the transaction.
+// updateContext is the input of the decision on an update. It is read inside the transaction.
 type updateContext struct {
 	updateRequest
 	environment.Instance
 
 	phase environment.Phase
-	// update is the resolved request.
+	// update contains the changes that the request makes to the instance.
 	update environment.Update
 	// updated is the instance after the update.
 	updated environment.Instance
 }
 
-// decideUpdate decides on an update inside the transaction. Touching the instance first serializes concurrent
-// requests.
+// decideUpdate decides on an update inside the transaction. It touches the instance first, so that concurrent
+// requests run one after another.
 func (a *api) decideUpdate(ctx context.Context, tx storage.Tx, request updateRequest) (outcome, error) {
 	present, err := a.Instances.Touch(ctx, tx, request.instanceID, a.Clock.Now())
 	if err != nil {
@@ -50,7 +50,7 @@ func (a *api) decideUpdate(ctx context.Context, tx storage.Tx, request updateReq
 		return outcome{}, err
 	}
 
-	// An invalid plan is reported in every phase.
+	// Report an invalid plan in every phase of the instance.
 	target, err := a.targetPlan(request, instance)
 	if err != nil {
 		return outcome{}, err
@@ -78,9 +78,9 @@ func (a *api) decideUpdate(ctx context.Context, tx storage.Tx, request updateReq
 	return a.applyUpdate(ctx, tx, u)
 }
 
-// applyUpdate accepts the operation that the update needs, or updates the row if it needs none. A resumption
-// updates the row at once, because its steps read the row to order the new runtime. Other operations update the
-// row when they succeed, so a failed update leaves the row as the runtime is.
+// applyUpdate accepts the operation that the update needs, or updates the row if no operation is needed. A
+// resumption updates the row immediately, because its steps order the new runtime from the row. Other operations
+// update the row when they succeed: after a failure, the row still describes the runtime.
 func (a *api) applyUpdate(ctx context.Context, tx storage.Tx, u updateContext) (outcome, error) {
 	if err := a.checkUpdate(u); err != nil {
 		return outcome{}, err
@@ -104,8 +104,8 @@ func (a *api) applyUpdate(ctx context.Context, tx storage.Tx, u updateContext) (
 	}
 }
 
-// updateRow applies an update that does not affect the runtime, such as a new context, and records it in the
-// audit log.
+// updateRow applies an update that does not affect the runtime, such as a new context, and records it in the audit
+// log.
 func (a *api) updateRow(ctx context.Context, tx storage.Tx, u updateContext) error {
 	if err := a.Instances.Update(ctx, tx, u.updated); err != nil {
 		return err
@@ -117,9 +117,8 @@ func (a *api) updateRow(ctx context.Context, tx storage.Tx, u updateContext) err
 	return a.Recorder.Record(ctx, tx, entry)
 }
 
-// checkUpdate rejects updates that the phase of the instance does not allow. Updates of the context alone stay
-// possible in most phases, because platforms send them to all instances, for example after an organization was
-// renamed.
+// checkUpdate rejects updates that the phase of the instance does not allow. Updates of the context alone are
+// allowed in most phases: platforms send them to all instances, for example after an organization was renamed.
 func (a *api) checkUpdate(u updateContext) error {
 	contextOnly := u.PlanID == u.update.PlanID && u.MaintenanceVersion == u.update.MaintenanceVersion && isEmpty(u.parameters)
 
@@ -143,8 +142,8 @@ func (a *api) checkUpdate(u updateContext) error {
 	return nil
 }
 
-// acceptUpdate accepts an operation of the kind. The operation carries the update, except for a resumption,
-// whose row was updated before.
+// acceptUpdate accepts an operation of the kind. The data of the operation contains the update, except for a
+// resumption: its update is already in the row.
 func (a *api) acceptUpdate(ctx context.Context, tx storage.Tx, kind string, u updateContext) (outcome, error) {
 	if !u.acceptsIncomplete {
 		return outcome{}, asyncRequired()
@@ -163,9 +162,8 @@ func (a *api) acceptUpdate(ctx context.Context, tx storage.Tx, kind string, u up
 	return outcome{operation.ID, true}, a.Operations.Accept(ctx, tx, operation)
 }
 
-// repeatedUpdate answers an update during an unfinished operation. If that operation already makes all
-// requested changes, the request is a repetition and gets the same operation. Otherwise the platform gets a
-// ConcurrencyError and sends the update again later.
+// repeatedUpdate handles an update during an unfinished operation. If the operation already makes all requested
+// changes, the platform gets that operation. Otherwise it gets a ConcurrencyError and repeats the update later.
 func (a *api) repeatedUpdate(ctx context.Context, tx storage.Tx, request updateRequest, instance environment.Instance,
 	unfinished []process.Record,
 ) (outcome, error) {
@@ -211,8 +209,8 @@ func (a *api) repeatedUpdate(ctx context.Context, tx storage.Tx, request updateR
 	}
 }
 
-// instanceAfter returns the instance as the running operation will leave it: with the update in its data
-// applied.
+// instanceAfter returns the instance as it will be after the running operation: it applies the update in the
+// operation's data.
 func (a *api) instanceAfter(ctx context.Context, tx storage.Tx, instance environment.Instance, running process.Record,
 ) (environment.Instance, error) {
 	payload, err := a.Operations.Payload(ctx, tx, running.ID)

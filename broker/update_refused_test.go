@@ -33,8 +33,8 @@ func TestF1ToF7F11F12F13F15F17F19RejectedUpdates(t *testing.T) {
 		"UnknownParameter":  {"F17: unknown parameters are rejected", instanceID, with("parameters", with("targetSecret", "x")), 400, "", false},
 		"Region":            {"F17: the region cannot change", instanceID, with("parameters", with("region", "us-east-1")), 400, "", false},
 		"OutOfBounds":       {"F17: the plan's bounds apply", instanceID, with("parameters", with("autoScalerMax", 100000)), 400, "", false},
-		"AgainstTheCluster": {"F17: checked together with unchanged values", instanceID, with("parameters", with("autoScalerMax", 3)), 400, "", false},
-		"Suspension":        {"plans without an end cannot be suspended", instanceID, with("context", with("active", false)), 422, "", false},
+		"AgainstTheCluster": {"F17: parameters are checked together with the stored ones", instanceID, with("parameters", with("autoScalerMax", 3)), 400, "", false},
+		"Suspension":        {"instances of plans without a lifetime cannot be suspended", instanceID, with("context", with("active", false)), 422, "", false},
 		"Movement":          {"account movement is rejected, not ignored", instanceID, with("context", with("globalaccount_id", "other")), 422, "", false},
 		"Unknown":           {"F19: an unknown instance", "unknown", nil, 404, "", false},
 	}

@@ -21,15 +21,15 @@ func TestF3F4F8F9F20SynchronousUpdates(t *testing.T) {
 		"SamePlan":       {"F20: the plan is unchanged", with("plan_id", planAWS)},
 		"NoParameters":   {"F4: empty parameters change nothing", with("parameters", map[string]any{})},
 		"NullParameters": {"F4: null changes nothing", with("parameters", nil)},
-		"SameParameters": {"F20: the cluster already has the value", with("parameters", with("autoScalerMin", 4))},
-		"SameRegion":     {"V1: an order's parameter as sent", with("parameters", with("region", "eu-west-1"))},
-		"SamePurpose":    {"V1: an order's parameter as resolved", with("parameters", with("purpose", "development"))},
-		"SameVersion":    {"F20: the cluster already has the version", with("maintenance_info", with("version", "1.0.0"))},
+		"SameParameters": {"F20: the cluster already has this value", with("parameters", with("autoScalerMin", 4))},
+		"SameRegion":     {"V1: a parameter as it was sent in the order", with("parameters", with("region", "eu-west-1"))},
+		"SamePurpose":    {"V1: the resolved value of a parameter", with("parameters", with("purpose", "development"))},
+		"SameVersion":    {"F20: the cluster already has this version", with("maintenance_info", with("version", "1.0.0"))},
 		"NoVersion":      {"M5: no version requests no maintenance", with("maintenance_info", map[string]any{})},
 		"Context":        {"F8: the context changes nothing else", with("context", with("organization_name", "renamed"))},
 		"Active":         {"the instance is already active", with("context", with("active", true))},
-		"NoPrevious":     {"F18: null counts as absent", with("previous_values", nil)},
-		"NullPlan":       {"F5: null counts as absent", with("plan_id", nil)},
+		"NoPrevious":     {"F18: null equals an absent value", with("previous_values", nil)},
+		"NullPlan":       {"F5: null equals an absent value", with("plan_id", nil)},
 		"Previous":       {"F18: previous_values are ignored", with("previous_values", with("plan_id", 5))},
 	}
 
@@ -80,9 +80,9 @@ func TestF9F10F13AnUpdate(t *testing.T) {
 		b.want("C4: another update", b.patch(instanceID, with("parameters", with("autoScalerMin", 7))), 422, "ConcurrencyError")
 		b.move(first.text("operation"), process.InProgress)
 
-		later := b.want("F10: repeated while it runs", b.patch(instanceID, fields), 202)
+		later := b.want("F10: repeated during the update", b.patch(instanceID, fields), 202)
 		if again.text("operation") != first.text("operation") || later.text("operation") != first.text("operation") {
-			b.Errorf("F10: other operations: %s, %s", again.Raw, later.Raw)
+			b.Errorf("F10: repeated requests got other operations: %s, %s", again.Raw, later.Raw)
 		}
 
 		if during := b.want("E5: fetched during the update", b.get(instanceID), 200); during.Raw != before.Raw {
@@ -155,7 +155,7 @@ func TestC4ConcurrentUpdates(t *testing.T) {
 		slices.Sort(statuses)
 
 		if diff := cmp.Diff([]int{202, 422, 422, 422}, statuses); diff != "" {
-			b.Errorf("one request wins: -want +got\n%s", diff)
+			b.Errorf("statuses, of which only one is a success: -want +got\n%s", diff)
 		}
 	})
 }
@@ -175,7 +175,7 @@ func TestF12Maintenance(t *testing.T) {
 		b.patch(instanceID, with("maintenance_info", with("version", "1.0.0"))), 202).text("operation")
 
 	if change := b.change(operation); change.Cluster.KubernetesVersion != "1.34" || change.MaintenanceVersion != "1.0.0" {
-		b.Errorf("the update has Kubernetes %s, version %s", change.Cluster.KubernetesVersion, change.MaintenanceVersion)
+		b.Errorf("the update has Kubernetes version %s and maintenance version %s", change.Cluster.KubernetesVersion, change.MaintenanceVersion)
 	}
 
 	b.succeed(operation)

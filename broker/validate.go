@@ -9,40 +9,40 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
-// Rules of a violation that do not concern a parameter. Clients see them, so they never change.
+// Rules in violations that do not concern a parameter. Clients depend on the names, so they never change.
 const (
 	ruleExists  = "exists"  // the ID belongs to another instance
 	ruleQuota   = "quota"   // the account has used up its quota of the plan
 	ruleOffered = "offered" // the plan is closed for new instances
 )
 
-// validation is the answer to a validation.
+// validation is the response to a validation.
 type validation struct {
 	// Valid reports whether a provision request with the same body would be accepted now.
 	Valid bool `json:"valid"`
-	// Errors has all reasons for a rejection, empty but not null if the order is valid.
+	// Errors lists all reasons for a rejection. If the order is valid, the list is empty, not null.
 	Errors []catalog.Violation `json:"errors"`
 	// Resolved is absent if the parameters break a rule of the plan.
 	Resolved *catalog.Resolved `json:"resolved,omitempty"`
-	// Quota is absent if there is no limit.
+	// Quota is absent if the plan has no limit.
 	Quota *quota `json:"quota,omitempty"`
 }
 
-// quota is the number of instances of the plan that the account may have, and how many more it may create.
+// quota contains the number of instances of the plan that an account may have, and the number it can still create.
 type quota struct {
 	Limit int `json:"limit"`
 	Left  int `json:"left"`
 }
 
-// validate answers POST /v2/service_instances/{instance_id}/validate, an extension of the protocol: it has the
-// body of a provision request and reports the outcome of that request. It stores nothing.
+// validate handles POST /v2/service_instances/{instance_id}/validate, an extension of the protocol. The body is
+// that of a provision request. The response describes the outcome of such a request, and nothing is stored.
 func (a *api) validate(r request) (httpserver.Response, error) {
 	request, err := a.readProvisionRequest(r)
 	if err != nil {
 		return httpserver.Response{}, err
 	}
 
-	request.acceptsIncomplete = true // not a property of the instance
+	request.acceptsIncomplete = true // the result does not depend on accepts_incomplete
 
 	result, err := a.validationOf(r.Context(), request)
 	if err != nil {
@@ -52,8 +52,8 @@ func (a *api) validate(r request) (httpserver.Response, error) {
 	return httpserver.OK(result), nil
 }
 
-// validationOf checks the order like a creation, without storing anything. Failures of the database are errors;
-// rejections of the order are part of the result.
+// validationOf runs the checks of a creation without storing anything. It returns an error only for failures of the
+// database; the result contains the reasons to reject the order.
 func (a *api) validationOf(ctx context.Context, request provisionRequest) (validation, error) {
 	result := validation{Errors: []catalog.Violation{}}
 
@@ -72,7 +72,7 @@ func (a *api) validationOf(ctx context.Context, request provisionRequest) (valid
 		result.Resolved = catalog.ResolvedOf(request.instance, a.RangesLeftOpen != nil && a.RangesLeftOpen())
 	}
 
-	if accept != nil { // rules do not apply to the instance of a repeated request
+	if accept != nil { // the rules do not apply to a repeated request for an existing instance
 		result.Errors = append(result.Errors, request.violations...)
 
 		if !request.plan.Offered() {
@@ -89,7 +89,7 @@ func (a *api) validationOf(ctx context.Context, request provisionRequest) (valid
 	return result, nil
 }
 
-// validateQuota adds the quota of the account to the result, and an error if it is used up.
+// validateQuota adds the quota of the account to the result, and an error if the quota is used up.
 func (a *api) validateQuota(ctx context.Context, request provisionRequest, result *validation) error {
 	if !request.plan.OnePerAccount() {
 		return nil

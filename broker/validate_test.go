@@ -32,7 +32,7 @@ func TestValidate(t *testing.T) {
 		"Quota":      {"the account already has a trial", "new", trialOf("ga-1"), []wrong{{"plan_id", "quota"}}, 0.0},
 		"QuotaLeft":  {"another account has no trial", "new", trialOf("ga-2"), nil, 1.0},
 		"Repeated":   {"a repeated order of an existing instance", "taken", trialOf("ga-1"), nil, 1.0},
-		"Taken":      {"the id belongs to another order", "taken", order(), []wrong{{"", "exists"}}, nil},
+		"Taken":      {"the ID belongs to another order", "taken", order(), []wrong{{"", "exists"}}, nil},
 		"Parameters": {"each violation names its field", "new", order(with("parameters", map[string]any{"autoScalerMin": 1, "colour": "red"})), []wrong{{"autoScalerMin", "minimum"}, {"colour", "unknown"}}, nil},
 		"Rules":      {"violations of other rules", "new", order(with("parameters", map[string]any{"networking": map[string]any{"nodes": "10.242.0.0/16"}})), []wrong{{"networking.nodes", "overlap"}}, nil},
 	}
@@ -48,7 +48,7 @@ func TestValidate(t *testing.T) {
 				found = append(found, wrong{fields["field"].(string), fields["rule"].(string)})
 
 				if fields["message"] == "" {
-					t.Errorf("%s: %v has no explanation", test.reason, fields)
+					t.Errorf("%s: the violation %v has no message", test.reason, fields)
 				}
 			}
 

@@ -11,21 +11,21 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Bounds of the lifetime of a binding's credentials. Gardener and Kubernetes issue none for less than ten
-// minutes.
+// Bounds of the lifetime of a binding's credentials. Gardener and Kubernetes do not issue credentials for less than
+// ten minutes.
 const (
 	minLifetime = 10 * time.Minute
 	maxLifetime = 2 * time.Hour
 )
 
-// BindingParameters are the parameters of a binding, with defaults. They are the same for all plans.
+// BindingParameters are the parameters of a binding, with defaults. All plans have the same parameters.
 type BindingParameters struct {
 	Role environment.Role
-	// Lifetime is the time for which the credentials are valid, a whole number of seconds.
+	// Lifetime is how long the credentials are valid, in whole seconds.
 	Lifetime time.Duration
 }
 
-// bindingRoles lists the roles in the order of the form. The first one is the default, because platforms expect
+// bindingRoles returns the roles in the order of the form. The first role is the default, because platforms expect
 // full access.
 func bindingRoles() []string {
 	return []string{string(environment.RoleAdmin), string(environment.RoleEdit), string(environment.RoleView)}
@@ -46,8 +46,8 @@ func bindingForm() (form, error) {
 	}, []string{"role", "expiration_seconds"}, nil)
 }
 
-// ResolveBinding decodes the parameters of a binding and adds defaults. Absent parameters and null count as an
-// empty object. Errors are of kind invalid and name the field.
+// ResolveBinding decodes the parameters of a binding and adds defaults. Absent parameters and null are treated as
+// an empty object. Errors are of kind invalid and name the field.
 func ResolveBinding(raw json.RawMessage) (BindingParameters, error) {
 	given := struct {
 		Role              *string  `json:"role"`
@@ -60,7 +60,7 @@ func ResolveBinding(raw json.RawMessage) (BindingParameters, error) {
 
 		if err := decoder.Decode(&given); err != nil {
 			return BindingParameters{}, failure.Wrap(failure.Invalid, err,
-				"parameters: a binding has the parameters role, a string, and expiration_seconds, an integer")
+				"parameters: may contain only role, a string, and expiration_seconds, an integer")
 		}
 	}
 

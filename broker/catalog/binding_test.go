@@ -51,7 +51,7 @@ func TestBindingParametersFollowTheirSchema(t *testing.T) {
 		}
 
 		if shown := schema.Validate(document); (shown == nil) != (err == nil) {
-			t.Errorf("%s: the schema says %v, the broker %v", text, shown, err)
+			t.Errorf("%s: the schema returns %v, the broker %v", text, shown, err)
 		}
 	}
 }

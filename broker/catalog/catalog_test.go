@@ -87,15 +87,16 @@ func TestB2B6B9B11ToB16Service(t *testing.T) {
 	}
 
 	if !service.InstancesRetrievable || !service.BindingsRetrievable || !service.AllowContextUpdates || len(service.Requires) > 0 {
-		t.Errorf("the service claims unsupported features: %+v", service)
+		t.Errorf("the service announces unsupported features: %+v", service)
 	}
 
-	// Row B9 forbids underscores in names, but platforms have stored the names azure_lite and own_cluster.
+	// Row B9 forbids underscores in names. The names azure_lite and own_cluster are exceptions, because platforms
+	// have stored them.
 	cli := regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 	for _, plan := range service.Plans {
 		if !cli.MatchString(plan.Name) || plan.Description == "" || plan.Free == nil || plan.Metadata["displayName"] == "" {
-			t.Errorf("plan %+v", plan)
+			t.Errorf("invalid plan: %+v", plan)
 		}
 
 		if plan.ID == planTrial || plan.ID == planFree || plan.ID == planOwnCluster {
@@ -137,7 +138,7 @@ func TestB10A26TextsAreShort(t *testing.T) {
 
 		for _, text := range texts {
 			if utf8.RuneCountInString(text) > 255 {
-				t.Errorf("longer than 255 characters: %s", text)
+				t.Errorf("the text is longer than 255 characters: %s", text)
 			}
 		}
 	}

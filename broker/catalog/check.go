@@ -14,47 +14,46 @@ import (
 	"github.com/google/uuid"
 )
 
-// openStack is the provider with settings of its own.
+// openStack is the only provider with additional settings.
 const openStack = "openstack"
 
-// maxText is the longest text that platforms show, in characters.
+// maxText is the maximum length of texts that platforms show, in characters.
 const maxText = 255
 
-// problems collects errors. Each error starts with the place: the file, and the entry in it.
+// problems collects errors. Each error starts with its place: the file, and the entry in the file.
 type problems []error
 
-// unless adds the error unless the condition holds.
+// unless adds the error if the condition is false.
 func (p *problems) unless(fine bool, format string, args ...any) {
 	if !fine {
 		*p = append(*p, fmt.Errorf(format, args...))
 	}
 }
 
-// text checks a text that platforms show.
+// text checks a text that platforms show: it must not be empty or longer than maxText.
 func (p *problems) text(place, text string) {
 	p.unless(text != "", "%s is missing", place)
 	p.unless(utf8.RuneCountInString(text) <= maxText, "%s is longer than %d characters", place, maxText)
 }
 
-// name checks a name that people type in a shell.
+// name checks a name that users type in a shell.
 func (p *problems) name(place, name string) {
 	fine := regexp.MustCompile(`^[A-Za-z0-9._-]*[A-Za-z0-9][A-Za-z0-9._-]*$`).MatchString(name)
 	p.unless(fine, "%s: name %q may contain only letters, digits, dots, dashes and underscores, and needs a letter or a digit", place, name)
 }
 
-// network checks a range of addresses in CIDR notation, without bits after the prefix.
+// network checks an address range in CIDR notation. All bits after the prefix must be zero.
 func (p *problems) network(place, cidr string) {
 	prefix, err := netip.ParsePrefix(cidr)
 	p.unless(err == nil && prefix == prefix.Masked(), "%s: %q is not a network", place, cidr)
 }
 
-// check reports all errors of the files at once, so that an operator need not start the broker once for each
-// error.
+// check returns all errors of the files together, so that an operator need not restart the broker after each fix.
 func (c *content) check(providers map[string]providerFile, options Options) error {
 	var found problems
 
 	found.unless(regexp.MustCompile(`^\d+\.\d+(\.\d+)?$`).MatchString(options.KubernetesVersion),
-		"the Kubernetes version %q does not look like 1.34 or 1.34.2", options.KubernetesVersion)
+		"the Kubernetes version %q does not have the form 1.34 or 1.34.2", options.KubernetesVersion)
 	found.unless(options.OperationTimeout > 0, "the operation timeout %s is not positive", options.OperationTimeout)
 	found.name("service", c.service.Name)
 	found.text("service: description", c.service.Description)
@@ -98,7 +97,8 @@ func (c *content) check(providers map[string]providerFile, options Options) erro
 	return errors.Join(found...)
 }
 
-// checkID checks that an ID is a GUID and unique among the service and its plans, as Cloud Foundry requires.
+// checkID checks that an ID is a GUID, and that no other ID of the service and its plans is the same, as Cloud
+// Foundry requires.
 func (c *content) checkID(found *problems, ids map[string]bool, place, id string) {
 	_, err := uuid.Parse(id)
 	found.unless(err == nil, "%s: ID %q is not a GUID", place, id)
@@ -107,8 +107,8 @@ func (c *content) checkID(found *problems, ids map[string]bool, place, id string
 	ids[id] = true
 }
 
-// check reports the errors of one plan. A plan for clusters of tenants has no offers, so the rules of clusters
-// do not apply to it.
+// check reports the errors of a plan. A plan for clusters that tenants bring has no offers, so the rules for
+// offers, nodes and volumes do not apply to it.
 func (p *Plan) check(found *problems, place string) {
 	found.name(place, p.Name)
 	found.text(place+": description", p.Description)
@@ -129,8 +129,8 @@ func (p *Plan) check(found *problems, place string) {
 	p.checkParameters(found, place)
 
 	if p.OwnCluster {
-		found.unless(len(p.Offers) == 0 && slices.Contains(p.Required, paramKubeconfig), "%s: it must require the kubeconfig and have no offers", place)
-		found.unless(containsAll(ownParameters(), p.Parameters), "%s: its parameters must be among %v", place, ownParameters())
+		found.unless(len(p.Offers) == 0 && slices.Contains(p.Required, paramKubeconfig), "%s: a plan with ownCluster must require the kubeconfig and have no offers", place)
+		found.unless(containsAll(ownParameters(), p.Parameters), "%s: a plan with ownCluster can have only the parameters %v", place, ownParameters())
 
 		return
 	}
@@ -143,20 +143,20 @@ func (p *Plan) check(found *problems, place string) {
 	p.checkOffers(found, place)
 }
 
-// checkParameters checks that the plan's parameters exist, and that those of updates can change in a running
-// cluster.
+// checkParameters checks that the plan's parameters exist, and that Gardener can change the parameters of updates
+// in a running cluster.
 func (p *Plan) checkParameters(found *problems, place string) {
 	for _, parameter := range slices.Concat(p.Parameters, p.Updates, p.Required) {
-		found.unless(p.schemas[parameter] != nil, "%s: parameter %q is not known", place, parameter)
-		found.unless(p.takes(parameter), "%s: parameter %q is not a parameter of an order", place, parameter)
+		found.unless(p.schemas[parameter] != nil, "%s: parameter %q does not exist", place, parameter)
+		found.unless(p.takes(parameter), "%s: parameter %q of updates must also be a parameter of orders", place, parameter)
 	}
 
 	for _, parameter := range p.Updates {
-		found.unless(slices.Contains(updatable(), parameter), "%s: parameter %q cannot be changed later", place, parameter)
+		found.unless(slices.Contains(updatable(), parameter), "%s: parameter %q cannot be changed by updates", place, parameter)
 	}
 }
 
-// checkBounds checks that each default lies within the bounds that orders of the plan must respect.
+// checkBounds checks that the defaults of the plan lie within the bounds for orders.
 func (p *Plan) checkBounds(found *problems, place string) {
 	if p.takes(paramAutoScalerMin) || p.takes(paramAutoScalerMax) {
 		found.unless(0 < p.Nodes.Lowest && p.Nodes.Lowest <= p.Nodes.Min && p.Nodes.Max <= p.Nodes.Highest,
@@ -169,12 +169,12 @@ func (p *Plan) checkBounds(found *problems, place string) {
 	}
 }
 
-// checkTarget checks that the plan with the name offers all machine types of this plan on the same providers: a
-// changed cluster keeps its machine type.
+// checkTarget checks that the named plan offers all machine types of this plan on the same providers, because a
+// cluster keeps its machine type when its plan changes.
 func (p *Plan) checkTarget(found *problems, name string, plans []*Plan) {
 	index := slices.IndexFunc(plans, func(other *Plan) bool { return other.Name == name })
 	if index < 0 || name == p.Name {
-		found.unless(false, "plan %s: it cannot become plan %q, which does not exist", p.Name, name)
+		found.unless(false, "plan %s: it cannot be changed to plan %q, which does not exist", p.Name, name)
 
 		return
 	}
@@ -183,7 +183,7 @@ func (p *Plan) checkTarget(found *problems, name string, plans []*Plan) {
 		matching := slices.ContainsFunc(plans[index].Offers, func(other offer) bool {
 			return other.Provider == own.Provider && containsAll(other.Machines, own.Machines)
 		})
-		found.unless(matching, "plan %s: it cannot become plan %s, which lacks some of its machines on %s",
+		found.unless(matching, "plan %s: it cannot be changed to plan %s, which lacks some of its machine types on %s",
 			p.Name, name, own.Provider)
 	}
 }
@@ -193,10 +193,10 @@ func containsAll(names, wanted []string) bool {
 	return !slices.ContainsFunc(wanted, func(name string) bool { return !slices.Contains(names, name) })
 }
 
-// checkOffers checks that each offer refers to regions and machine types of its provider, and that an order
-// without parameters gets a provider and a region from every platform region.
+// checkOffers checks that the offers refer to existing regions and machine types of their providers. It also checks
+// that an order without parameters gets a provider and a region for every platform region.
 func (p *Plan) checkOffers(found *problems, place string) {
-	found.unless(len(p.Offers) > 0, "%s: it has no offers", place)
+	found.unless(len(p.Offers) > 0, "%s: the plan has no offers", place)
 	found.unless(len(p.Offers) < 2 || p.takes(paramProvider) != p.ProviderByPlatform,
 		"%s: plans with several providers need either the parameter %s or providerByPlatform", place, paramProvider)
 	found.unless(len(p.Offers) < 2 || !p.takes(paramMachineType), "%s: plans with several providers cannot have the parameter machineType", place)
@@ -213,21 +213,21 @@ func (p *Plan) checkOffers(found *problems, place string) {
 		place := fmt.Sprintf("%s on %s", place, offer.Provider)
 
 		provider, known := p.providers[offer.Provider]
-		found.unless(known, "%s: the provider is not known", place)
-		found.unless(len(offer.Machines) > 0, "%s: it has no machines", place)
+		found.unless(known, "%s: the provider does not exist", place)
+		found.unless(len(offer.Machines) > 0, "%s: the offer lists no machine types", place)
 		found.unless((p.Volume.Size > 0) == (provider.VolumeType != ""), "%s: a volume needs both a size and the provider's volumeType", place)
 
 		for _, machine := range offer.Machines {
-			found.unless(provider.Machines[machine] != "", "%s: machine %q is not known", place, machine)
+			found.unless(provider.Machines[machine] != "", "%s: the provider has no machine type %q", place, machine)
 		}
 
 		for _, region := range offer.Regions {
-			found.unless(len(provider.Regions[region].Zones) > 0, "%s: region %q is not known", place, region)
+			found.unless(len(provider.Regions[region].Zones) > 0, "%s: the provider has no region %q", place, region)
 		}
 
 		for _, area := range p.areaNames() {
 			region := offer.Areas[area]
-			found.unless(len(provider.Regions[region].Zones) > 0, "%s: region %q of area %s is not known", place, region, area)
+			found.unless(len(provider.Regions[region].Zones) > 0, "%s: the provider has no region %q, which area %s uses", place, region, area)
 		}
 
 		if !p.byArea() {
@@ -238,7 +238,7 @@ func (p *Plan) checkOffers(found *problems, place string) {
 
 // check reports the errors of a provider's file.
 func (p providerFile) check(found *problems, place, name string) {
-	found.unless(p.Name == name, "%s: its name %q differs from the name of the file", place, p.Name)
+	found.unless(p.Name == name, "%s: the name %q differs from the name of the file", place, p.Name)
 	found.text(place+": displayName", p.DisplayName)
 	found.unless(strings.Contains(p.ZoneFormat, "{zone}"), "%s: zoneFormat %q has no {zone}", place, p.ZoneFormat)
 
@@ -254,7 +254,7 @@ func (p providerFile) check(found *problems, place, name string) {
 	found.unless((p.OpenStack != nil) == (p.Name == openStack), "%s: openStack must be set for this provider and for no other", place)
 
 	for machine, regions := range p.Limited {
-		found.unless(p.Machines[machine] != "", "%s: limited: machine %q is not known", place, machine)
+		found.unless(p.Machines[machine] != "", "%s: limited: the provider has no machine type %q", place, machine)
 
 		for name, zones := range regions {
 			found.unless(len(zones) > 0 && containsAll(p.Regions[name].Zones, zones), "%s: limited: machine %s: region %s has no such zones %v",
@@ -263,8 +263,8 @@ func (p providerFile) check(found *problems, place, name string) {
 	}
 }
 
-// check reports regions and providers that do not exist. Without the check, a wrong name would show only in an
-// order from that platform.
+// check reports regions and providers that do not exist. Without this check, a wrong name would be noticed only
+// when an order comes from the platform region.
 func (p platformsFile) check(found *problems, providers map[string]providerFile) {
 	known := func(name, provider, region string) {
 		found.unless(len(providers[provider].Regions[region].Zones) > 0, "platform region %s: %s has no region %q", name, provider, region)
@@ -272,7 +272,7 @@ func (p platformsFile) check(found *problems, providers map[string]providerFile)
 
 	for digit, provider := range p.ProviderByDigit {
 		found.unless(len(digit) == 1 && digit >= "0" && digit <= "9", "platforms: %q is not a digit", digit)
-		found.unless(providers[provider].Name != "", "platforms: provider %q is not known", provider)
+		found.unless(providers[provider].Name != "", "platforms: provider %q does not exist", provider)
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(p.Regions)) {
@@ -281,7 +281,7 @@ func (p platformsFile) check(found *problems, providers map[string]providerFile)
 		}
 
 		for provider, regions := range p.Regions[name].Only {
-			found.unless(len(regions) > 0, "platform region %s: it allows no region of %s", name, provider)
+			found.unless(len(regions) > 0, "platform region %s: the list of allowed regions of %s is empty", name, provider)
 
 			for _, region := range regions {
 				known(name, provider, region)

@@ -12,10 +12,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// withoutRepeated returns the parameters of an update without those that only orders take. Service Catalog,
-// Service Manager and the operator of SAP BTP send all parameters with every update, so a parameter that orders
-// take is accepted if it repeats its value; another value is a violation. Parameters that the plan has neither
-// for orders nor for updates remain, and so do malformed ones, for the schema of updates to reject.
+// withoutRepeated removes create-only parameters from an update. Service Catalog, Service Manager and the operator
+// of SAP BTP send all parameters with every update, so a create-only parameter may repeat its value. Another value
+// is a violation. Malformed parameters and parameters that the plan does not have remain; the schema of updates
+// rejects them.
 func (p *Plan) withoutRepeated(instance environment.Instance, sent json.RawMessage) (json.RawMessage, Violations) {
 	var (
 		fields, ordered map[string]json.RawMessage
@@ -26,7 +26,7 @@ func (p *Plan) withoutRepeated(instance environment.Instance, sent json.RawMessa
 		return sent, nil
 	}
 
-	// The row has an object or nothing. If it is unreadable, no parameter counts as sent.
+	// The column contains an object or is empty. If it is unreadable, treat all parameters as not sent.
 	_ = json.Unmarshal(instance.Request.Parameters, &ordered)
 
 	kept := maps.Clone(fields)
@@ -43,7 +43,7 @@ func (p *Plan) withoutRepeated(instance environment.Instance, sent json.RawMessa
 	}
 
 	if len(kept) == len(fields) {
-		return sent, nil // unmodified, so that an update without effect is recognized by comparing bytes
+		return sent, nil // return the original bytes: callers compare bytes to detect an update without effect
 	}
 
 	encoded, err := json.Marshal(kept)
@@ -54,8 +54,8 @@ func (p *Plan) withoutRepeated(instance environment.Instance, sent json.RawMessa
 	return encoded, wrong
 }
 
-// repeats reports whether the value is the one to which the order was resolved: applied to the instance, it
-// changes nothing. A part of an object, such as one of three networks, repeats that part.
+// repeats reports whether the value equals the resolved value of the instance: setting it would change nothing.
+// Part of an object, such as one of three networks, is sufficient.
 func (p *Plan) repeats(instance environment.Instance, name string, value json.RawMessage) bool {
 	object, err := json.Marshal(map[string]json.RawMessage{name: value})
 	if err != nil {
@@ -84,14 +84,14 @@ func (p *Plan) repeats(instance environment.Instance, name string, value json.Ra
 		(area || cmp.Or(given.Region, instance.Region) == instance.Region)
 }
 
-// equalValues reports whether two JSON values are equal. Absent and malformed ones equal nothing.
+// equalValues reports whether two JSON values are equal. Absent and malformed values are never equal.
 func equalValues(one, other json.RawMessage) bool {
 	var first, second any
 
 	return decodeExactly(one, &first) && decodeExactly(other, &second) && reflect.DeepEqual(first, second)
 }
 
-// decodeExactly decodes a JSON value without rounding its numbers. It returns false for a malformed value.
+// decodeExactly decodes a JSON value without rounding numbers. It returns false if the value is malformed.
 func decodeExactly(raw json.RawMessage, into *any) bool {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()

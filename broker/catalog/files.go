@@ -2,17 +2,16 @@ package catalog
 
 import "github.com/environment-broker/environment-broker/internal/environment"
 
-// The types of the catalog's files. Unknown fields are errors. check.go has the rules that the values must
-// follow.
+// The types of the catalog's files. Unknown fields are errors. The rules for the values are in check.go.
 
-// serviceFile is catalog.yaml.
+// serviceFile is the content of catalog.yaml.
 type serviceFile struct {
 	// ID is a GUID. Platforms store it, so it never changes.
 	ID string `json:"id"`
 	// Name identifies the service for users, for example in cf create-service.
 	Name        string `json:"name"`
 	Description string `json:"description"`
-	// The following fields are shown by marketplaces.
+	// Marketplaces show the following fields.
 	DisplayName         string   `json:"displayName"`
 	LongDescription     string   `json:"longDescription"`
 	ImageURL            string   `json:"imageUrl"`
@@ -20,83 +19,85 @@ type serviceFile struct {
 	DocumentationURL    string   `json:"documentationUrl"`
 	SupportURL          string   `json:"supportUrl"`
 	Tags                []string `json:"tags"`
-	// Plans are the names of the files in plans/, in the order of the catalog.
+	// Plans lists the names of the files in plans/, in the order of the catalog.
 	Plans []string `json:"plans"`
-	// ReservedNetworks are ranges of addresses that clusters must not use.
+	// ReservedNetworks lists address ranges that clusters must not use.
 	ReservedNetworks []string `json:"reservedNetworks"`
 }
 
-// platformsFile is platforms.yaml.
+// platformsFile is the content of platforms.yaml.
 type platformsFile struct {
-	// ProviderByDigit maps the first digit in the name of a platform region to a provider, for plans with
-	// providerByPlatform.
+	// ProviderByDigit maps the first digit in the name of a platform region to a provider. Plans with
+	// ProviderByPlatform use it.
 	ProviderByDigit map[string]string `json:"providerByDigit"`
-	// Regions maps the names of platform regions, such as cf-eu10, to their rules. Other regions have no rules.
+	// Regions maps the names of platform regions, such as cf-eu10, to their rules. Regions that are not listed have
+	// no rules.
 	Regions map[string]platform `json:"regions"`
 }
 
-// platform is a region of the platform. resources/platforms.yaml explains the fields.
+// platform contains the rules of a platform region. The fields are described in resources/platforms.yaml.
 type platform struct {
-	// Defaults maps providers to the region of orders that name none.
+	// Defaults maps a provider to the default region of orders.
 	Defaults map[string]string `json:"defaults"`
-	// Only maps providers to the allowed regions. If it is not empty, providers without an entry are not
+	// Only maps a provider to the allowed regions. Unless it is empty, providers that are not listed are not
 	// allowed.
 	Only map[string][]string `json:"only"`
-	// EUAccess restricts operators of the runtimes to those in the European Union.
+	// EUAccess restricts access to the runtimes to operators in the European Union.
 	EUAccess bool `json:"euAccess"`
 }
 
-// planFile is a file in plans/.
+// planFile is the content of a file in plans/.
 type planFile struct {
 	// ID is a GUID. Platforms and instances store it, so it never changes.
 	ID string `json:"id"`
-	// Name is also the name of the file. Instances store it.
+	// Name equals the name of the file without the extension. Instances store it.
 	Name        string   `json:"name"`
 	DisplayName string   `json:"displayName"`
 	Description string   `json:"description"`
 	Bullets     []string `json:"bullets"`
-	// Free reports that instances cost nothing. Costs are shown by marketplaces; the broker charges nobody.
+	// Free reports whether instances cost nothing. Marketplaces show the costs; the broker does not charge anyone.
 	Free  bool   `json:"free"`
 	Costs []cost `json:"costs"`
-	// Maintenance has the version that instances reach by an update with maintenance_info. Raise it with every
-	// change that running instances should get.
+	// Maintenance contains the version to which an update with maintenance_info brings an instance. Increase the
+	// version with every change that running instances should get.
 	Maintenance struct {
 		Version     string `json:"version"`
 		Description string `json:"description"`
 	} `json:"maintenance"`
-	// Parameters are the parameters of orders, in the order of the form.
+	// Parameters lists the parameters of orders, in the order of the form.
 	Parameters []string `json:"parameters"`
-	// Required are the parameters that an order must have, Updates those that an update may have.
+	// Required lists the parameters that an order must contain. Updates lists the parameters that an update may
+	// contain.
 	Required []string `json:"required"`
 	Updates  []string `json:"updates"`
-	// BecomesPlans are the plans to which instances may change.
+	// BecomesPlans lists the plans to which an instance can be changed.
 	BecomesPlans []string `json:"becomesPlans"`
 	// Purpose is the default purpose of clusters in Gardener.
 	Purpose string `json:"purpose"`
-	// LicenceType and SharedCredentials are passed to the cluster: see environment.Cluster.
+	// LicenceType and SharedCredentials are copied to environment.Cluster, which describes them.
 	LicenceType       string `json:"licenceType"`
 	SharedCredentials bool   `json:"sharedCredentials"`
-	// ZonesCount is the number of zones with worker nodes, or all zones of regions with fewer.
+	// ZonesCount is the default number of zones for worker nodes. Regions with fewer zones use all of them.
 	ZonesCount int `json:"zonesCount"`
-	// Nodes has the defaults of the autoscaler, min and max, and the bounds for orders.
+	// Nodes contains the defaults of the autoscaler, min and max, and the bounds for orders.
 	Nodes struct {
 		Min     int `json:"min"`
 		Max     int `json:"max"`
 		Lowest  int `json:"lowest"`
 		Highest int `json:"highest"`
 	} `json:"nodes"`
-	// Volume has the default size in GB and the bounds for orders.
+	// Volume contains the default disk size in GB and the bounds for orders.
 	Volume struct {
 		Size     int `json:"size"`
 		Smallest int `json:"smallest"`
 		Largest  int `json:"largest"`
 	} `json:"volume"`
-	// Areas is set in plans whose region is a part of the world instead of a region of a provider.
+	// Areas is set if users order a part of the world, such as europe, instead of a region of a provider.
 	Areas areas `json:"areas"`
-	// ProviderByPlatform chooses the offer by the platform region.
+	// ProviderByPlatform reports whether the platform region determines the offer.
 	ProviderByPlatform bool    `json:"providerByPlatform"`
 	Offers             []offer `json:"offers"`
-	// OwnCluster marks the plan for clusters of the tenant, which has no offers.
+	// OwnCluster marks the plan for clusters that tenants bring. It has no offers.
 	OwnCluster bool `json:"ownCluster"`
 }
 
@@ -106,47 +107,47 @@ type cost struct {
 	Unit   string             `json:"unit"`
 }
 
-// areas are the regions of plans whose regions are parts of the world.
+// areas configures a plan whose regions are parts of the world.
 type areas struct {
-	// Default is the area of orders that name none, from platform regions without an area.
+	// Default is the area of an order without a region from a platform region that is not listed below.
 	Default string `json:"default"`
-	// PlatformRegions maps platform regions to areas.
+	// PlatformRegions maps platform regions to default areas.
 	PlatformRegions map[string]string `json:"platformRegions"`
 }
 
-// offer has the regions and machines of a plan on one provider. Regions are listed by name or by area.
+// offer contains the regions and machine types of a plan on one provider. Regions are listed by name or by area.
 type offer struct {
 	Provider string `json:"provider"`
-	// DefaultRegion is the region of orders that name none, from platform regions without a default.
+	// DefaultRegion is the region of an order without a region from a platform region that has no default.
 	DefaultRegion string   `json:"defaultRegion"`
 	Regions       []string `json:"regions"`
-	// Areas maps areas to regions of the provider, in plans with areas.
+	// Areas maps areas to regions of the provider. It is set only in plans with areas.
 	Areas map[string]string `json:"areas"`
 	// Machines lists machine types; the first one is the default.
 	Machines []string `json:"machines"`
 }
 
-// providerFile is a file in providers/.
+// providerFile is the content of a file in providers/.
 type providerFile struct {
-	// Name is the provider's name in Gardener and the name of the file.
+	// Name is the provider's name in Gardener. It equals the name of the file without the extension.
 	Name        string `json:"name"`
 	DisplayName string `json:"displayName"`
-	// VolumeType is empty if disks come with the machine type.
+	// VolumeType is empty if the machine type determines the disks.
 	VolumeType string `json:"volumeType"`
-	// Networking has the ranges of orders that name none.
+	// Networking contains the default address ranges.
 	Networking networking `json:"networking"`
-	// ZoneFormat is the full name of a zone, with the placeholders {region} and {zone}.
+	// ZoneFormat is the format of zone names, with the placeholders {region} and {zone}.
 	ZoneFormat string            `json:"zoneFormat"`
 	Regions    map[string]region `json:"regions"`
-	// Machines maps machine types to descriptions for people.
+	// Machines maps machine types to descriptions for users.
 	Machines map[string]string `json:"machines"`
-	// Limited has the zones, by region, of machine types that are not available everywhere.
+	// Limited maps machine types that are not available everywhere to their zones by region.
 	Limited map[string]map[string][]string `json:"limited"`
-	// OpenStack is for that provider only.
+	// OpenStack is set only for the provider openstack.
 	OpenStack *environment.OpenStack `json:"openStack"`
 }
 
-// region is a region of a provider. Zones are the suffixes that ZoneFormat completes to names.
+// region is a region of a provider. Zones are suffixes; ZoneFormat turns them into full names.
 type region struct {
 	DisplayName string   `json:"displayName"`
 	Zones       []string `json:"zones"`

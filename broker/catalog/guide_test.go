@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/catalog"
 )
 
-// TestGuideToAddAPlan follows docs/contributor/add-a-plan.md.
+// TestGuideToAddAPlan follows the steps in docs/contributor/add-a-plan.md.
 func TestGuideToAddAPlan(t *testing.T) {
 	t.Parallel()
 

@@ -18,27 +18,28 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Options are the settings of the catalog besides its files. They stay the same over all reloads.
+// Options are the settings of the catalog that do not come from its files. Reloads do not change them.
 type Options struct {
 	// KubernetesVersion is the version of new clusters, such as 1.34 or 1.34.2.
 	KubernetesVersion string
-	// OperationTimeout is the longest time of an operation. Platforms poll for an hour longer than that.
+	// OperationTimeout is the maximum duration of an operation. Platforms are asked to poll for an hour longer.
 	OperationTimeout time.Duration
-	// EnablePlans are the names of the plans with new instances. Empty means all.
+	// EnablePlans lists the plans that are available for new instances. An empty list enables all plans.
 	EnablePlans []string
-	// OIDC is the default for orders without one. Nil leaves it to the Provisioner.
+	// OIDC is the default configuration for orders that contain none. If it is nil, the Provisioner chooses the
+	// default.
 	OIDC *environment.OIDC
-	// OnePerAccount names the plans with a quota of one instance for each global account. Unknown names are
-	// ignored, because the setting also applies to catalogs without these plans.
+	// OnePerAccount lists the plans with a quota of one instance per global account. Plans that the catalog does
+	// not have are ignored, so that the same setting can be used with different catalogs.
 	OnePerAccount []string
 }
 
-// Catalog is the service with its plans. Reload replaces all of it atomically; a Plan in use stays as it was. A
-// Catalog is safe for concurrent use.
+// Catalog is the service with its plans. Reload replaces the whole content atomically; plans that were returned
+// before do not change. A Catalog is safe for concurrent use.
 type Catalog struct {
 	options Options
 	current atomic.Pointer[content]
-	// problem is nil while current has the content of the files.
+	// problem is nil if current has the content of the files.
 	problem atomic.Pointer[Problem]
 }
 
@@ -47,7 +48,7 @@ type content struct {
 	service   serviceFile
 	platforms platformsFile
 	plans     []*Plan
-	// body is the response to GET /v2/catalog, rendered once because platforms fetch it often. etag is its
+	// body is the response to GET /v2/catalog. It is rendered once, because platforms fetch it often. etag is its
 	// entity tag, with quotes.
 	body []byte
 	etag string
@@ -55,16 +56,15 @@ type content struct {
 	sum string
 }
 
-// Load reads catalog.yaml, platforms.yaml, plans/ and providers/, and checks them as a whole: every error is
-// reported at once.
+// Load reads catalog.yaml, platforms.yaml, plans/ and providers/, and checks them as a whole. It reports all errors
+// together.
 func Load(files fs.FS, options Options) (*Catalog, error) {
 	catalog := &Catalog{options: options}
 
 	return catalog, catalog.Reload(files)
 }
 
-// Reload reads the files again. When the files are invalid, it returns all errors and the catalog stays as it
-// was.
+// Reload reads the files again. If they are invalid, it returns all errors and leaves the catalog unchanged.
 func (c *Catalog) Reload(files fs.FS) error {
 	read, err := load(files, c.options)
 	if err == nil {
@@ -74,7 +74,7 @@ func (c *Catalog) Reload(files fs.FS) error {
 	return err
 }
 
-// load reads, checks and renders the files. It returns an error instead of a partial catalog.
+// load reads, checks and renders the files. It returns either the complete content or an error.
 func load(files fs.FS, options Options) (*content, error) {
 	loader := &loader{files: files, providers: map[string]providerFile{}}
 	read := &content{sum: fingerprint(files)}
@@ -112,7 +112,7 @@ func load(files fs.FS, options Options) (*content, error) {
 	return read, read.render(options)
 }
 
-// plan returns the plan with the ID, and false if there is none.
+// plan returns the plan with the ID, or false if there is none.
 func (c *content) plan(planID string) (*Plan, bool) {
 	for _, plan := range c.plans {
 		if plan.ID == planID {
@@ -123,8 +123,8 @@ func (c *content) plan(planID string) (*Plan, bool) {
 	return nil, false
 }
 
-// Plan returns a plan of the service, or an error of kind invalid that names the wrong ID. It also returns
-// plans that are not offered, because their instances can still be updated.
+// Plan returns a plan of the service. If an ID is wrong, the error is of kind invalid and names the ID. Plan also
+// returns plans that are not offered, because their instances can still be updated.
 func (c *Catalog) Plan(serviceID, planID string) (*Plan, error) {
 	current := c.current.Load()
 
@@ -139,24 +139,24 @@ func (c *Catalog) Plan(serviceID, planID string) (*Plan, error) {
 	return nil, failure.New(failure.Invalid, "plan_id %q is not a plan of service %s", planID, current.service.Name)
 }
 
-// ByID returns the plan with the ID, also if it is not offered, and false if the catalog has none.
+// ByID returns the plan with the ID, even if it is not offered, or false if the catalog does not contain it.
 func (c *Catalog) ByID(planID string) (*Plan, bool) { return c.current.Load().plan(planID) }
 
-// Published is the catalog for platforms: the body of the response and its entity tag. Callers must not change
-// the body.
+// Published is the catalog as platforms see it: the body of the response and its entity tag. Callers must not
+// modify the body.
 type Published struct {
 	Body []byte
 	ETag string
 }
 
-// Published returns the current catalog for platforms.
+// Published returns the current catalog as platforms see it.
 func (c *Catalog) Published() Published {
 	current := c.current.Load()
 
 	return Published{Body: current.body, ETag: current.etag}
 }
 
-// Names returns the names and the IDs of all plans, also of those that are not offered.
+// Names returns the names and the IDs of all plans, including plans that are not offered.
 func (c *Catalog) Names() []string {
 	var names []string
 
@@ -167,7 +167,7 @@ func (c *Catalog) Names() []string {
 	return names
 }
 
-// Offered returns the names of the plans with new instances, in the order of the catalog.
+// Offered returns the names of the plans that are available for new instances, in the order of the catalog.
 func (c *Catalog) Offered() []string {
 	names := []string{}
 
@@ -180,7 +180,7 @@ func (c *Catalog) Offered() []string {
 	return names
 }
 
-// loader reads files and collects errors.
+// loader reads files and collects the errors.
 type loader struct {
 	files     fs.FS
 	providers map[string]providerFile
@@ -199,15 +199,15 @@ func (l *loader) read(name string, into any) {
 	l.decode(name, content, into)
 }
 
-// decode decodes YAML strictly, so that a misspelled field is an error. Errors are collected in errs.
+// decode decodes YAML and adds any error to errs. Unknown fields are errors, to detect misspelled names.
 func (l *loader) decode(name string, content []byte, into any) {
 	if err := yaml.UnmarshalStrict(content, into); err != nil {
 		l.errs = append(l.errs, fmt.Errorf("%s: %w", name, err))
 	}
 }
 
-// fingerprint returns a checksum of the files, empty if they cannot be read. It includes the name and the
-// length of each file, so that moving text from one file to another changes it.
+// fingerprint returns a checksum of the files, or an empty string if they cannot be read. The checksum covers the
+// name and length of each file, so it also changes when text moves from one file to another.
 func fingerprint(files fs.FS) string {
 	sum := sha256.New()
 
@@ -228,8 +228,7 @@ func fingerprint(files fs.FS) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// readProviders reads all files in providers/. Their names without the extension are the keys that plans refer
-// to.
+// readProviders reads all files in providers/. Plans refer to a provider by its file name without the extension.
 func (l *loader) readProviders() {
 	names, err := fs.Glob(l.files, "providers/*.yaml")
 	if err != nil || len(names) == 0 {

@@ -20,7 +20,7 @@ func TestETagFollowsTheContent(t *testing.T) {
 	}
 
 	if again := second.Published(); again.ETag != first.ETag || string(again.Body) != string(first.Body) {
-		t.Error("the same files give another catalog after a restart")
+		t.Error("the same files result in a different catalog after a restart")
 	}
 
 	changed := options()
@@ -32,7 +32,7 @@ func TestETagFollowsTheContent(t *testing.T) {
 	}
 
 	if other.Published().ETag == first.ETag {
-		t.Error("another catalog has the same ETag")
+		t.Error("a different catalog has the same ETag")
 	}
 }
 
@@ -52,29 +52,29 @@ func TestLoadReportsEveryError(t *testing.T) {
 	}
 
 	for _, want := range []string{
-		`the Kubernetes version "latest" does not look like 1.34 or 1.34.2`,
+		`the Kubernetes version "latest" does not have the form 1.34 or 1.34.2`,
 		`the operation timeout 0s is not positive`,
 		`plan a/w/s: ID "nonsense" is not a GUID`,
 		`plan a/w/s: name "a/w/s" may contain only letters, digits, dots, dashes and underscores`,
 		`plan a/w/s: description is missing`,
 		`plan a/w/s: maintenance version "" is not a semantic version`,
 		`plan a/w/s: purpose "fun" is not one of`,
-		`plan a/w/s: parameter "wishes" is not known`,
+		`plan a/w/s: parameter "wishes" does not exist`,
 		`plan a/w/s: nodes need 0 < min <= max`,
 		`plan a/w/s on aws: a volume needs both a size`,
-		`plan a/w/s on aws: machine "m9.huge" is not known`,
-		`plan a/w/s on aws: region "utopia" is not known`,
+		`plan a/w/s on aws: the provider has no machine type "m9.huge"`,
+		`plan a/w/s on aws: the provider has no region "utopia"`,
 		`plan a/w/s on aws: the default region "atlantis" is not offered`,
 		`plan trial: ID "4deee563-e5ec-4731-b9b1-53b42d855f0c" is used twice`,
 		`plan trial: maintenance version "1.0" is not a semantic version`,
 		`plan trial: plans with several providers need either the parameter provider or providerByPlatform`,
 		`plan trial: the default area "mars" has no offer`,
 		`plan trial: the area "us" of platform region cf-us10 has no offer`,
-		`plan trial on acme: the provider is not known`,
-		`plan trial on gcp: region "x" of area europe is not known`,
+		`plan trial on acme: the provider does not exist`,
+		`plan trial on gcp: the provider has no region "x", which area europe uses`,
 	} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("not reported: %s\nreported:\n%v", want, err)
+			t.Errorf("the error does not mention %s:\n%v", want, err)
 		}
 	}
 }
@@ -89,7 +89,7 @@ func TestLoadRejectsUnknownFieldsAndMissingFiles(t *testing.T) {
 	}), options())
 	for _, want := range []string{"nickname", "plans/nowhere.yaml", "providers/aws.yaml"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("not reported: %s\nreported: %v", want, err)
+			t.Errorf("the error does not mention %s: %v", want, err)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestPlan(t *testing.T) {
 		wantVersion string
 		wantErr     string
 	}{
-		"Known":          {reason: "the catalog has both ids", service: serviceID, plan: planAWS, wantVersion: "1.0.0"},
+		"Known":          {reason: "the catalog contains both IDs", service: serviceID, plan: planAWS, wantVersion: "1.0.0"},
 		"UnknownService": {reason: "the service is checked first", service: planAWS, plan: planAWS, wantErr: `service_id "` + planAWS + `" is not in the catalog`},
 		"UnknownPlan":    {reason: "the plan must belong to the service", service: serviceID, plan: serviceID, wantErr: `plan_id "` + serviceID + `" is not a plan of service kymaruntime`},
 	}

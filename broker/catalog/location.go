@@ -13,13 +13,13 @@ type location struct {
 	provider providerFile
 	// region is the provider's name of the region.
 	region string
-	// euAccess is set by the platform region, not by the provider's region.
+	// euAccess comes from the platform region, not from the region of the provider.
 	euAccess bool
 }
 
-// locate chooses the location of a cluster: by the parameters, else by the platform region, else the plan's
-// default. It adds a violation if the parameters name a location that the plan or the platform region does not
-// allow; the result then has no meaning.
+// locate chooses the location of a cluster: from the parameters, else from the platform region, else the default of
+// the plan. If the plan or the platform region does not allow the requested location, locate adds a violation and
+// the result is meaningless.
 func (p *Plan) locate(given parameters, platformRegion string, wrong *Violations) location {
 	platform := p.platforms.Regions[platformRegion]
 	offer := p.chooseOffer(given.Provider, platformRegion, wrong)
@@ -50,9 +50,8 @@ func (p *Plan) locate(given parameters, platformRegion string, wrong *Violations
 	return chosen
 }
 
-// chooseOffer returns the offer of the given provider, or of the provider that belongs to the platform region,
-// or else the first allowed offer. It adds a violation if the plan has no such offer, or the platform region
-// does not allow it.
+// chooseOffer returns the offer of the requested provider, else of the provider for the platform region, else the
+// first allowed offer. It adds a violation if the plan has no such offer or the platform region does not allow it.
 func (p *Plan) chooseOffer(given, platformRegion string, wrong *Violations) offer {
 	only := p.platforms.Regions[platformRegion].Only
 	allowed := slices.DeleteFunc(slices.Clone(p.Offers), func(offer offer) bool {
@@ -82,9 +81,9 @@ func (p *Plan) chooseOffer(given, platformRegion string, wrong *Violations) offe
 	return allowed[0]
 }
 
-// providerOf returns the provider for the first digit in the name of a platform region, such as aws for
-// cf-us10. A digit without a provider is returned itself, for the error text. The result is empty if the name
-// has no digit.
+// providerOf returns the provider for the first digit in the name of a platform region, such as aws for cf-us10. If
+// no provider belongs to the digit, it returns the digit, which the error text then shows. Without a digit, it
+// returns an empty string.
 func (p platformsFile) providerOf(region string) string {
 	for _, char := range region {
 		if char >= '0' && char <= '9' {
@@ -95,8 +94,8 @@ func (p platformsFile) providerOf(region string) string {
 	return ""
 }
 
-// zones returns the full names of the zones of a region that have the machine type, in the order of the file.
-// An empty machine type means all zones.
+// zones returns the full names of the region's zones that offer the machine type, in the order of the file. If the
+// machine type is empty, it returns all zones.
 func (p providerFile) zones(region, machine string) []string {
 	letters := p.Regions[region].Zones
 	if limited, some := p.Limited[machine]; some {
@@ -111,7 +110,7 @@ func (p providerFile) zones(region, machine string) []string {
 	return names
 }
 
-// regionsWith returns the regions that have the machine type.
+// regionsWith returns the regions that offer the machine type.
 func (p providerFile) regionsWith(machine string) []string {
 	if limited, some := p.Limited[machine]; some {
 		return slices.Sorted(maps.Keys(limited))

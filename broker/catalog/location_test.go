@@ -36,7 +36,7 @@ func TestLocation(t *testing.T) {
 		"TrialEU":          {"the allowed provider and its allowed region", planTrial, "cf-eu11", `{}`, "aws eu-central-1 EU"},
 		"TrialEUOrder":     {"the area cannot override the allowed regions", planTrial, "cf-ch20", `{"region":"us"}`, "azure switzerlandnorth EU"},
 		"FreeAWS":          {"the digit 1 is AWS", planFree, "cf-eu10", `{}`, "aws eu-central-1"},
-		"FreeAWSRegion":    {"the order's region", planFree, "cf-eu10", `{"region":"eu-west-2"}`, "aws eu-west-2"},
+		"FreeAWSRegion":    {"the region of the order", planFree, "cf-eu10", `{"region":"eu-west-2"}`, "aws eu-west-2"},
 		"FreeAzure":        {"the digit 2 is Azure", planFree, "cf-eu20", `{}`, "azure westeurope"},
 		"FreeAzureDefault": {"only the first digit counts", planFree, "cf-xx21", `{}`, "azure eastus"},
 		"FreeElsewhere":    {"without digits, the first offer", planFree, "home", `{}`, "aws eu-central-1"},
@@ -98,7 +98,7 @@ func TestLocationRejected(t *testing.T) {
 	}
 }
 
-// TestLimitedMachines checks orders of a machine type that only some zones and regions have.
+// TestLimitedMachines orders a machine type that only some zones and regions offer.
 func TestLimitedMachines(t *testing.T) {
 	t.Parallel()
 
@@ -150,6 +150,6 @@ func TestLimitedMachines(t *testing.T) {
 
 	_, _, err = aws.Update(instance, json.RawMessage(`{"machineType":"m5.xlarge"}`))
 	if text := failure.Of(err).Text; !strings.Contains(text, `zone "eu-central-1c" is not available for m5.xlarge in eu-central-1`) {
-		t.Errorf("update to a machine type that a zone of the cluster lacks: %v", err)
+		t.Errorf("update to a machine type that is not available in a zone of the cluster: %v", err)
 	}
 }

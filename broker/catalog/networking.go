@@ -6,19 +6,19 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// maxNodesPrefix is the longest prefix of the nodes' range. Each zone gets two eighths of the range, so a
-// longer prefix leaves a zone fewer than 64 addresses for its workers.
+// maxNodesPrefix is the longest allowed prefix of the nodes' range. Each zone gets two eighths of the range; with a
+// longer prefix, a zone would have fewer than 64 addresses for worker nodes.
 const maxNodesPrefix = 23
 
-// networking has the ranges of addresses in an order, or the defaults of a provider.
+// networking contains the address ranges of an order, or the defaults of a provider.
 type networking struct {
 	Nodes    string `json:"nodes"`
 	Pods     string `json:"pods"`
 	Services string `json:"services"`
 }
 
-// checkNetworks checks that the ranges are valid, and overlap neither each other nor reserved ranges. Ranges
-// never change later, so a mistake would cost the tenant a new cluster.
+// checkNetworks checks that the ranges are valid and overlap neither each other nor reserved ranges. Ranges cannot
+// be changed later: after a mistake, the tenant would need a new cluster.
 func checkNetworks(wrong *Violations, cluster environment.Cluster, reserved []string) {
 	type network struct {
 		name   string
@@ -32,7 +32,7 @@ func checkNetworks(wrong *Violations, cluster environment.Cluster, reserved []st
 	} {
 		prefix, err := netip.ParsePrefix(one.text)
 		fine := err == nil && prefix.Addr().Is4() && prefix == prefix.Masked()
-		wrong.unless(fine, one.field, ruleNetwork, "%q is not an IPv4 network such as 10.250.0.0/16, with all bits behind the prefix zero", one.text)
+		wrong.unless(fine, one.field, ruleNetwork, "%q is not an IPv4 network such as 10.250.0.0/16, with all bits after the prefix zero", one.text)
 
 		if fine {
 			usable = append(usable, network{one.field, prefix})

@@ -7,15 +7,16 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// oidcParameters is the parameter oidc: its fields, or a list of one object with the same fields.
+// oidcParameters is the value of the parameter oidc. It consists of single fields, or of a list with one object
+// that has the same fields.
 type oidcParameters struct {
 	environment.OIDC
 
 	List []environment.OIDC `json:"list"`
 }
 
-// NewOIDC returns the default configuration for an issuer: names from the claim sub without a prefix, groups
-// from the claim groups, RS256.
+// NewOIDC returns the default configuration of an issuer: user names from the claim sub, without a prefix; groups
+// from the claim groups; signing algorithm RS256.
 func NewOIDC(issuerURL, clientID string) *environment.OIDC {
 	return &environment.OIDC{
 		IssuerURL: issuerURL, ClientID: clientID,
@@ -23,8 +24,8 @@ func NewOIDC(issuerURL, clientID string) *environment.OIDC {
 	}
 }
 
-// over merges the given fields into the present configuration, or into the defaults if it is nil. Without given
-// fields it returns the present configuration.
+// over returns the present configuration with the given fields replaced. If present is nil, it replaces fields of
+// the defaults instead. If no fields are given, it returns the present configuration.
 func (given oidcParameters) over(present *environment.OIDC) *environment.OIDC {
 	fields := given.OIDC
 	if len(given.List) > 0 {
@@ -57,11 +58,11 @@ func (given oidcParameters) over(present *environment.OIDC) *environment.OIDC {
 // check rejects a list together with single fields.
 func (given oidcParameters) check(wrong *Violations) {
 	wrong.unless(len(given.List) == 0 || given.ClientID == "" && given.IssuerURL == "", "oidc", ruleOIDC,
-		"it has both a list and single fields: use one of the two")
+		"must have either a list or single fields, not both")
 }
 
-// checkOIDC checks that an API server accepts the configuration: it refuses to start with an issuer that does
-// not use https. No request is sent to the issuer.
+// checkOIDC checks that an API server would accept the configuration. For example, an API server does not start
+// with an issuer that does not use https. No request is sent to the issuer.
 func checkOIDC(wrong *Violations, oidc *environment.OIDC) {
 	if oidc == nil {
 		return
@@ -72,5 +73,5 @@ func checkOIDC(wrong *Violations, oidc *environment.OIDC) {
 	issuer, err := url.Parse(oidc.IssuerURL)
 	fine := err == nil && issuer.Scheme == "https" && issuer.Hostname() != "" &&
 		issuer.User == nil && issuer.RawQuery == "" && issuer.Fragment == ""
-	wrong.unless(fine, "oidc.issuerURL", ruleOIDC, "it must look like https://issuer.example.com, without user, query and fragment")
+	wrong.unless(fine, "oidc.issuerURL", ruleOIDC, "must have the form https://issuer.example.com, without user, query and fragment")
 }

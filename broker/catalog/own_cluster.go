@@ -11,9 +11,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// applyOwn returns the tenant's cluster with the given parameters, present ones for an update or none for an
-// order. It checks the kubeconfig: a kubeconfig that names files or programs would run them in the broker.
-// Violations never quote the kubeconfig.
+// applyOwn returns the cluster that the tenant brings, with the given parameters. For an update, present is the
+// current cluster; for an order, it is nil. applyOwn rejects a kubeconfig that refers to files or programs, because
+// the broker would read or run them. Violations never quote the kubeconfig.
 func (given parameters) applyOwn(present *environment.OwnCluster, wrong *Violations) *environment.OwnCluster {
 	own := environment.OwnCluster{}
 	if present != nil {
@@ -29,7 +29,7 @@ func (given parameters) applyOwn(present *environment.OwnCluster, wrong *Violati
 
 	kubeconfig, err := base64.StdEncoding.DecodeString(given.Kubeconfig)
 	if err != nil {
-		wrong.unless(false, paramKubeconfig, ruleKubeconfig, "it is not valid base64")
+		wrong.unless(false, paramKubeconfig, ruleKubeconfig, "must be valid base64")
 
 		return &own
 	}
@@ -42,8 +42,8 @@ func (given parameters) applyOwn(present *environment.OwnCluster, wrong *Violati
 	return &own
 }
 
-// WithoutSecrets returns the parameters without secret ones, for responses. Malformed parameters, which are
-// never stored, are returned as they are.
+// WithoutSecrets removes secrets from the parameters, for responses. It returns malformed parameters unchanged;
+// they are never stored.
 func WithoutSecrets(parameters json.RawMessage) json.RawMessage {
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(parameters, &fields); err != nil || fields[paramKubeconfig] == nil {

@@ -49,7 +49,7 @@ func TestOwnCluster(t *testing.T) {
 	changed, _, err := plan(t, planOwnCluster).Update(orderedAs(got.Cluster, `{}`),
 		json.RawMessage(fmt.Sprintf(`{"kubeconfig":%q}`, base64.StdEncoding.EncodeToString([]byte(second)))))
 	if err != nil || changed.Own.Kubeconfig != secret.Stored(second) || changed.Own.ShootName != "s" {
-		t.Errorf("an update with another kubeconfig: %+v, %v", changed.Own, err)
+		t.Errorf("after an update with another kubeconfig, the cluster is %+v, %v", changed.Own, err)
 	}
 
 	if got.Cluster.Own.Kubeconfig != secret.Stored(first) {
@@ -65,8 +65,8 @@ func TestOwnClusterRejects(t *testing.T) {
 		parameters json.RawMessage
 		want       string
 	}{
-		"Nothing":   {"the access is required", json.RawMessage(`{}`), "missing properties 'kubeconfig', 'shootName', 'shootDomain'"},
-		"NotBase64": {"the kubeconfig is base64-encoded", json.RawMessage(`{"kubeconfig":"hush!","shootName":"s","shootDomain":"d"}`), "kubeconfig: it is not valid base64"},
+		"Nothing":   {"the kubeconfig is required", json.RawMessage(`{}`), "missing properties 'kubeconfig', 'shootName', 'shootDomain'"},
+		"NotBase64": {"the kubeconfig is base64-encoded", json.RawMessage(`{"kubeconfig":"hush!","shootName":"s","shootDomain":"d"}`), "kubeconfig: must be valid base64"},
 		"Rubbish":   {"the content must be a kubeconfig", ownParameters("hush: [hush"), "it is not a kubeconfig"},
 		"Empty":     {"the kubeconfig must name a cluster", ownParameters("{}"), "it is incomplete"},
 		"Program":   {"no programs of tenants run in the broker", ownParameters(kubeconfig("https://x", "{exec: {command: hush, apiVersion: client.authentication.k8s.io/v1}}")), "it refers to programs or files"},
@@ -85,7 +85,7 @@ func TestOwnClusterRejects(t *testing.T) {
 			}
 
 			if err != nil && strings.Contains(err.Error(), "hush") {
-				t.Errorf("\n%s\nthe error repeats the kubeconfig: %v", test.reason, err)
+				t.Errorf("\n%s\nthe error quotes the kubeconfig: %v", test.reason, err)
 			}
 		})
 	}

@@ -12,8 +12,8 @@ import (
 //go:embed page.md.tmpl
 var pageTemplate string
 
-// Page describes the catalog for users, in Markdown: docs/user/plans.md is generated from the result. Templates
-// list maps in the order of their keys, so the same files always give the same page.
+// Page renders the catalog as Markdown, for docs/user/plans.md. Templates iterate over maps in the order of the
+// keys, so the same files always result in the same page.
 func (c *Catalog) Page() ([]byte, error) {
 	current := c.current.Load()
 	providers := current.plans[0].providers
@@ -38,13 +38,13 @@ func (c *Catalog) Page() ([]byte, error) {
 	return page.Bytes(), nil
 }
 
-// row describes a parameter on the page.
+// row is a row of the table of parameters.
 type row struct {
 	Name, Values, Default, Update string
 	Meaning                       any
 }
 
-// rows describes the parameters of the plan. The fields of an object follow it.
+// rows returns a row for each parameter of the plan. The row of an object is followed by rows for its fields.
 func (p *Plan) rows() []row {
 	var rows []row
 
@@ -61,7 +61,7 @@ func (p *Plan) rows() []row {
 	return rows
 }
 
-// appendRows appends the row of a parameter, followed by the rows of its fields in the order of forms.
+// appendRows appends the row of a parameter and the rows of its fields, in the order of the form.
 func appendRows(rows []row, name string, schema any, updatable bool) []row {
 	property, ok := schema.(map[string]any)
 	if !ok {
@@ -85,7 +85,7 @@ func appendRows(rows []row, name string, schema any, updatable bool) []row {
 	return rows
 }
 
-// values describes the possible values of a parameter.
+// values describes the values that a parameter accepts.
 func values(property map[string]any) string {
 	if options, ok := property["enum"].([]string); ok {
 		return "`" + strings.Join(options, "`, `") + "`"
@@ -107,7 +107,7 @@ func values(property map[string]any) string {
 	return "text"
 }
 
-// code formats a default value, an empty text for none.
+// code formats a default value as code. It returns an empty string if there is none.
 func code(value any) string {
 	if value == nil {
 		return ""

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// Names of parameters with rules in the code. Platforms and scripts use them, so they never change.
+// Names of parameters to which special rules apply. Platforms and scripts use the names, so they never change.
 const (
 	paramProvider      = "provider"
 	paramRegion        = "region"
@@ -21,10 +21,10 @@ const (
 	paramZones         = "zones"
 )
 
-// maxName is the longest name of a runtime, in characters. The Shoot has another, shorter name.
+// maxName is the maximum length of a runtime's name, in characters. The Shoot has a separate, shorter name.
 const maxName = 64
 
-// parameters are those of an order or an update. A field that was not sent is nil or zero.
+// parameters are the parameters of an order or an update. Fields that were not sent are nil or zero.
 type parameters struct {
 	Name           string   `json:"name"`
 	Provider       string   `json:"provider"`
@@ -47,8 +47,8 @@ type parameters struct {
 	ShootDomain string `json:"shootDomain"`
 }
 
-// apply sets the given parameters in the cluster. Parameters that were not sent, and empty texts and lists,
-// keep the cluster's values.
+// apply sets the given parameters in the cluster. For absent parameters, empty strings and empty lists, the cluster
+// keeps its values.
 func (given parameters) apply(cluster *environment.Cluster) {
 	cluster.MachineType = cmp.Or(given.MachineType, cluster.MachineType)
 	setTo(&cluster.VolumeSizeGB, given.VolumeSizeGB)
@@ -73,21 +73,20 @@ func (given parameters) apply(cluster *environment.Cluster) {
 	cluster.OIDC = given.OIDC.over(cluster.OIDC)
 }
 
-// setTo sets a number unless the given one is nil. A zero is a value: maxUnavailable may be 0.
+// setTo sets a number unless the given pointer is nil. Zero is a valid value, for example for maxUnavailable.
 func setTo(number, given *int) {
 	if given != nil {
 		*number = *given
 	}
 }
 
-// purposes are the purposes of Gardener that users may choose.
+// purposes returns the purposes in Gardener that users may choose.
 func purposes() []string { return []string{"evaluation", "testing", "development", "production"} }
 
-// ownParameters returns the parameters that apply to a cluster of the tenant.
+// ownParameters returns the parameters that are valid for clusters that tenants bring.
 func ownParameters() []string { return []string{"name", paramKubeconfig, "shootName", "shootDomain"} }
 
-// updatable returns the parameters that a plan may allow in updates, because Gardener can change them in a
-// running cluster.
+// updatable returns the parameters that a plan may allow in updates. Gardener can change them in a running cluster.
 func updatable() []string {
 	return []string{
 		paramMachineType, paramAutoScalerMin, paramAutoScalerMax, paramVolumeSize, paramMaxSurge, "maxUnavailable", "oidc", "administrators",
@@ -98,12 +97,11 @@ func updatable() []string {
 //go:embed parameters.yaml
 var parameterFile []byte
 
-// schemas are JSON schemas by the name of the parameter.
+// schemas maps the names of parameters to their JSON schemas.
 type schemas map[string]map[string]any
 
-// completeSchemas adds the keywords that depend on the plan to the schemas of parameters.yaml. It runs once,
-// after the plan was checked, and relies on the checks: a plan without offers takes none of the parameters that
-// offers describe.
+// completeSchemas adds the keywords that depend on the plan to the schemas of parameters.yaml. It runs once, after
+// the checks, and relies on them: a plan without offers has no parameters that depend on offers.
 func (p *Plan) completeSchemas() {
 	p.schemas["name"]["maxLength"] = maxName
 	p.schemas["purpose"]["enum"], p.schemas["purpose"]["default"] = purposes(), p.Purpose
@@ -144,19 +142,19 @@ func (p *Plan) completeChoices() {
 		}
 	}
 
-	// Both forms of a provider's name are accepted.
+	// Accept the display name and the lower-case name of a provider.
 	p.schemas[paramProvider]["enum"], p.schemas[paramProvider]["default"] = append(display, lowerCase...), display[0]
 
 	region := p.schemas[paramRegion]
 	if p.byArea() {
 		region["description"], region["enum"] = "The part of the world where the cluster runs.", p.areaNames()
 	} else {
-		// The schema has no default, because the default depends on the platform region.
+		// The schema cannot contain the default, because it depends on the platform region.
 		region["description"] = "The region of the cluster. The default depends on the platform's region; without one it is " + p.Offers[0].DefaultRegion + "."
 		region["enum"], region["_enumDisplayName"] = regions, regionNames
 	}
 
-	// Plans with several providers cannot have the parameter machineType.
+	// Only plans with a single provider have the parameter machineType.
 	machines, sizes := p.Offers[0].Machines, map[string]string{}
 	for _, name := range machines {
 		sizes[name] = name + " (" + standard.Machines[name] + ")"

@@ -11,7 +11,7 @@ import (
 type Plan struct {
 	planFile
 
-	// providers, platforms and reserved are those of the whole catalog, by which Resolve chooses a location and
+	// providers, platforms and reserved belong to the whole catalog. Resolve uses them to choose a location and
 	// networks.
 	providers map[string]providerFile
 	platforms platformsFile
@@ -21,18 +21,18 @@ type Plan struct {
 	oidc              *environment.OIDC
 	offered           bool
 	onePerAccount     bool
-	// schemas are those of parameters.yaml, completed for this plan.
+	// schemas are the schemas of parameters.yaml, completed for this plan.
 	schemas schemas
 	// create and update check the parameters of orders and updates.
 	create, update form
 }
 
-// MaintenanceVersion returns the version that orders and updates may have in maintenance_info. The platform
-// takes it from the catalog.
+// MaintenanceVersion returns the only version that orders and updates may have in maintenance_info. Platforms read
+// it from the catalog.
 func (p *Plan) MaintenanceVersion() string { return p.Maintenance.Version }
 
-// Offered reports whether new instances may be ordered. Plans that are not offered are missing from the
-// published catalog, and their existing instances work as before.
+// Offered reports whether new instances can be ordered. The published catalog does not contain plans that are not
+// offered, but their existing instances work as before.
 func (p *Plan) Offered() bool { return p.offered }
 
 // OnePerAccount reports whether a global account may have only one instance of the plan.
@@ -56,8 +56,8 @@ func (p *Plan) makeForms() error {
 	return nil
 }
 
-// properties returns the schemas of the parameters. The schemas for an update have no defaults: platforms would
-// send a default, and so change a value that the user left out.
+// properties returns the schemas of the named parameters. Schemas for updates have no defaults: a platform would
+// send a default and thereby change a value that the user left out.
 func (p *Plan) properties(names []string, update bool) map[string]any {
 	properties := map[string]any{}
 
@@ -73,7 +73,7 @@ func (p *Plan) properties(names []string, update bool) map[string]any {
 	return properties
 }
 
-// takes reports whether orders may have the parameter.
+// takes reports whether orders of the plan may contain the parameter.
 func (p *Plan) takes(parameter string) bool { return slices.Contains(p.Parameters, parameter) }
 
 // byArea reports whether the plan's regions are parts of the world.

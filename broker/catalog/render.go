@@ -11,26 +11,26 @@ import (
 	"github.com/pivotal-cf/brokerapi/v10/domain"
 )
 
-// pollMargin is added to the longest run of an operation, for the time that the operation waits for earlier
-// ones. Platforms stop polling, and report a failure, after the sum of both.
+// pollMargin is added to the maximum duration of an operation, because an operation may wait for earlier ones.
+// Platforms poll for the sum of both; after that, they stop and report a failure.
 const pollMargin = time.Hour
 
-// publishedPlan is the library's type and the field that it lacks.
+// publishedPlan adds the field that the library's type lacks.
 type publishedPlan struct {
 	domain.ServicePlan
 
 	BindingRotatable bool `json:"binding_rotatable"`
 }
 
-// publishedService is the library's type with such plans.
+// publishedService is the library's type with the plans replaced by publishedPlan.
 type publishedService struct {
 	domain.Service
 
 	Plans []publishedPlan `json:"plans"`
 }
 
-// render encodes the catalog and its entity tag, a checksum of the body: files that mean the same have the same
-// tag, on every replica.
+// render encodes the catalog and computes its entity tag, a checksum of the body. Files with the same meaning
+// result in the same tag on every replica.
 func (c *content) render(options Options) error {
 	binding, err := bindingForm()
 	if err != nil {
@@ -48,7 +48,7 @@ func (c *content) render(options Options) error {
 			InstancesRetrievable: true,
 			BindingsRetrievable:  true,
 			AllowContextUpdates:  true,
-			PlanUpdatable:        changeable, // Service Catalog reads only this one
+			PlanUpdatable:        changeable, // Service Catalog reads only this field
 			Tags:                 c.service.Tags,
 			Metadata: &domain.ServiceMetadata{
 				DisplayName:         c.service.DisplayName,
@@ -79,7 +79,7 @@ func (c *content) render(options Options) error {
 	return nil
 }
 
-// render returns the plan for platforms. The binding form is the same for all plans that can be bound.
+// render returns the plan for platforms. All plans that support bindings have the same binding form.
 func (p *Plan) render(options Options, binding form) publishedPlan {
 	metadata := &domain.ServicePlanMetadata{DisplayName: p.DisplayName, Bullets: p.Bullets}
 	for _, cost := range p.Costs {

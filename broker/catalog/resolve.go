@@ -9,9 +9,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// Resolve returns the instance with all defaults: it sets Name, Provider, Region and Request.Cluster from ID,
-// Name (the platform's name of the instance), PlatformRegion, Request.User and Request.Parameters. The result
-// depends on these fields only. If there are violations, it returns the instance as it was.
+// Resolve completes an instance: it sets Name, Provider, Region and Request.Cluster. The inputs are ID, Name (the
+// platform's name of the instance), PlatformRegion, Request.User and Request.Parameters; the result depends on
+// nothing else. If there are violations, it returns the instance unchanged.
 func (p *Plan) Resolve(instance environment.Instance) (environment.Instance, Violations) {
 	given, wrong := p.create.read(instance.Request.Parameters)
 	if len(wrong) > 0 {
@@ -34,8 +34,8 @@ func (p *Plan) Resolve(instance environment.Instance) (environment.Instance, Vio
 	return resolved, nil
 }
 
-// resolveCluster sets the location and the cluster of the instance. The defaults come first, then the
-// parameters, then the values that depend on both: zones on the machine type, the surge on the number of zones.
+// resolveCluster sets the location and the cluster of the instance. It applies the defaults, then the parameters,
+// then the values that depend on both: the zones depend on the machine type, the surge on the number of zones.
 func (p *Plan) resolveCluster(instance *environment.Instance, given parameters, wrong *Violations) {
 	location := p.locate(given, instance.PlatformRegion, wrong)
 	if len(*wrong) > 0 {
@@ -82,8 +82,8 @@ func (p *Plan) defaultCluster(location location, user string) environment.Cluste
 	}
 }
 
-// chooseZones picks zones by a hash of the instance ID: instances are spread over all zones, and a repeated
-// order gets the same zones.
+// chooseZones picks zones by a hash of the instance ID. This spreads instances over all zones, and a repeated order
+// gets the same zones.
 func chooseZones(available []string, count int, instanceID string) []string {
 	if count >= len(available) {
 		return available
@@ -103,8 +103,8 @@ func chooseZones(available []string, count int, instanceID string) []string {
 	return chosen
 }
 
-// runtimeName returns the name of the runtime: the parameter, else the platform's name of the instance, else
-// the first part of its ID. The last two lose the characters that names must not have.
+// runtimeName returns the name of the runtime: the parameter, else the platform's name of the instance, else the
+// first part of its ID. In the last two, characters that are not allowed are replaced with hyphens.
 func runtimeName(given string, instance environment.Instance) string {
 	if given != "" {
 		return given
@@ -126,8 +126,8 @@ func runtimeName(given string, instance environment.Instance) string {
 	return "runtime"
 }
 
-// administrators returns the default administrators: the user who orders, or none if the platform does not name
-// the user.
+// administrators returns the default administrators: the user who orders the cluster, or none if the platform does
+// not send a user.
 func administrators(user string) []string {
 	if user == "" {
 		return []string{}
@@ -136,8 +136,8 @@ func administrators(user string) []string {
 	return []string{user}
 }
 
-// checkCluster checks rules that a JSON schema cannot express. They compare several parameters, so they apply
-// after the defaults.
+// checkCluster checks rules that a JSON schema cannot express. The rules compare several parameters, so they apply
+// to the cluster with defaults.
 func (p *Plan) checkCluster(wrong *Violations, cluster environment.Cluster) {
 	wrong.unless(cluster.AutoScalerMin <= cluster.AutoScalerMax, paramAutoScalerMin, ruleRange,
 		"%d is greater than autoScalerMax %d", cluster.AutoScalerMin, cluster.AutoScalerMax)

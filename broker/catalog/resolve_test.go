@@ -141,7 +141,7 @@ func TestDuplicateParameterUsesTheLastValue(t *testing.T) {
 
 	want := catalog.NewOIDC("https://second.example.com", "second")
 	if diff := cmp.Diff(want, got.Cluster.OIDC); diff != "" || err != nil {
-		t.Errorf("the instance's own values were used: %v -want +got\n%s", err, diff)
+		t.Errorf("want only the last of duplicate fields: %v -want +got\n%s", err, diff)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestD6ResolveRejects(t *testing.T) {
 
 			for _, want := range test.want {
 				if text := failure.Of(err).Text; !strings.Contains(text, want) {
-					t.Errorf("\n%s\nnot reported: %s\nreported: %s", test.reason, want, text)
+					t.Errorf("\n%s\nthe error does not mention %s: %s", test.reason, want, text)
 				}
 			}
 		})
@@ -214,7 +214,7 @@ func TestZonesDependOnTheInstance(t *testing.T) {
 	}
 
 	if len(chosen) != 3 {
-		t.Errorf("60 instances do not use all three zones: %v", chosen)
+		t.Errorf("60 instances use only the zones %v, want all three", chosen)
 	}
 }
 
@@ -241,10 +241,10 @@ func TestRuntimeName(t *testing.T) {
 		order  order
 		want   string
 	}{
-		"Parameter": {reason: "the order's name is preferred", order: order{InstanceID: instanceID, InstanceName: "b", Parameters: json.RawMessage(`{"name":"a"}`)}, want: "a"},
-		"Instance":  {reason: "else the instance's name", order: order{InstanceID: instanceID, InstanceName: "über_mich"}, want: "ber-mich"},
-		"ID":        {reason: "else the first part of the id", order: order{InstanceID: instanceID, InstanceName: "äöü"}, want: "0f5b2c7e"},
-		"Neither":   {reason: "an id without usable characters", order: order{InstanceID: "~"}, want: "runtime"},
+		"Parameter": {reason: "the name in the order is preferred", order: order{InstanceID: instanceID, InstanceName: "b", Parameters: json.RawMessage(`{"name":"a"}`)}, want: "a"},
+		"Instance":  {reason: "else the name of the instance", order: order{InstanceID: instanceID, InstanceName: "über_mich"}, want: "ber-mich"},
+		"ID":        {reason: "else the first part of the ID", order: order{InstanceID: instanceID, InstanceName: "äöü"}, want: "0f5b2c7e"},
+		"Neither":   {reason: "an ID without usable characters", order: order{InstanceID: "~"}, want: "runtime"},
 		"Long":      {reason: "long names are truncated", order: order{InstanceID: strings.Repeat("a", 63) + "~~" + strings.Repeat("b", 99)}, want: strings.Repeat("a", 63)},
 	}
 

@@ -2,8 +2,8 @@ package catalog
 
 import "github.com/environment-broker/environment-broker/internal/environment"
 
-// Resolved shows the parameters of an instance with all defaults, under the names of the parameters. It contains
-// no secrets. Validations and the operator API answer with its JSON form.
+// Resolved contains the parameters of an instance with all defaults, under the names of the parameters. It contains
+// no secrets. Validations and the operator API return it as JSON.
 type Resolved struct {
 	Name              string            `json:"name"`
 	Provider          string            `json:"provider,omitempty"`
@@ -23,15 +23,16 @@ type Resolved struct {
 	EUAccess          bool              `json:"euAccess,omitempty"`
 }
 
-// ResolvedNetworks are ranges in CIDR notation. Those that Gardener chooses are absent.
+// ResolvedNetworks contains ranges in CIDR notation. Ranges that Gardener chooses are absent.
 type ResolvedNetworks struct {
 	Nodes    string `json:"nodes"`
 	Pods     string `json:"pods,omitempty"`
 	Services string `json:"services,omitempty"`
 }
 
-// ResolvedOf shows an instance whose request was resolved. For a cluster that the tenant brings, it shows only the name of the instance. With
-// rangesLeftOpen, Gardener chooses the ranges of pods and services, and the result omits them.
+// ResolvedOf returns the parameters of an instance whose request was resolved. For a cluster that the tenant
+// brings, it returns only the name of the instance. If rangesLeftOpen is true, Gardener chooses the ranges of pods
+// and services, and the result omits them.
 func ResolvedOf(instance environment.Instance, rangesLeftOpen bool) *Resolved {
 	cluster := instance.Request.Cluster
 	if cluster.Own != nil {

@@ -9,23 +9,22 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// draft is the version of all schemas. Cloud Foundry checks catalogs against draft 4 and rejects later ones as
-// unknown.
+// draft is the version of all schemas. Cloud Foundry supports only draft 4 and rejects catalogs with a later one.
 const draft = "http://json-schema.org/draft-04/schema#"
 
-// maxSchema is the longest schema that the protocol allows, in bytes.
+// maxSchema is the maximum size of a schema that the protocol allows, in bytes.
 const maxSchema = 64 * 1024
 
-// form is the schema of a request's parameters, which platforms show as a form, and the validator compiled from
-// it. Requests are checked by exactly the published schema.
+// form consists of the schema of a request's parameters and the validator compiled from it. Platforms display the
+// schema as a form, and the broker checks requests against the same schema.
 type form struct {
 	schema    map[string]any
 	validator *jsonschema.Schema
 }
 
-// newForm returns the form of an object with the properties and no others, which platforms show in the order.
-// Fields that start with an underscore are hints for the forms of SAP BTP. The place names the schema in
-// errors.
+// newForm returns the form of an object that has exactly the given properties. Platforms show them in the given
+// order; fields that start with an underscore are hints for the forms of SAP BTP. The parameter place identifies
+// the schema in errors.
 func newForm(place string, properties map[string]any, order, required []string) (form, error) {
 	schema := map[string]any{
 		"$schema":              draft,
@@ -68,7 +67,8 @@ func newForm(place string, properties map[string]any, order, required []string) 
 	return form{schema: schema, validator: validator}, nil
 }
 
-// read checks parameters by the schema and decodes them. Missing parameters and null count as an empty object.
+// read checks the parameters against the schema and decodes them. Missing parameters and null are treated as an
+// empty object.
 func (f form) read(raw json.RawMessage) (parameters, Violations) {
 	var (
 		given parameters
@@ -96,7 +96,8 @@ func (f form) read(raw json.RawMessage) (parameters, Violations) {
 		return given, wrong
 	}
 
-	// Decode the document that the schema has checked: of duplicate fields it has only the last one.
+	// Decode the checked document instead of the raw parameters: of duplicate fields, it contains only the last
+	// one.
 	seen, err := json.Marshal(document)
 	if err == nil {
 		err = json.Unmarshal(seen, &given)

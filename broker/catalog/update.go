@@ -9,10 +9,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// Update returns the cluster of the instance with the parameters of an update, within the bounds of the plan. For
-// a change of the plan, call the method of the new plan. The machine type is checked against the region, unless
-// the region is empty. Parameters that only orders take may repeat their values; the second result is the
-// parameters without them. The error is of kind invalid and names all violations.
+// Update returns the cluster of the instance with the parameters of an update, within the bounds of the plan. To
+// change the plan, call Update of the new plan. The machine type is checked against the region, unless the region
+// is empty.
+//
+// Create-only parameters may repeat their values. The second result contains the parameters without them. The error
+// is of kind invalid and lists all violations.
 func (p *Plan) Update(instance environment.Instance, sent json.RawMessage) (environment.Cluster, json.RawMessage, error) {
 	changes, wrong := p.withoutRepeated(instance, sent)
 
@@ -46,8 +48,8 @@ func (p *Plan) Update(instance environment.Instance, sent json.RawMessage) (envi
 	return cluster, changes, nil
 }
 
-// clampNodes moves the numbers of nodes into the bounds of the plan. They are outside the bounds if another
-// plan created the cluster, or an earlier version of the plan's file.
+// clampNodes moves the numbers of nodes into the bounds of the plan. They can be out of bounds if another plan or
+// an earlier version of this plan created the cluster.
 func (p *Plan) clampNodes(cluster *environment.Cluster) {
 	if p.Nodes.Highest == 0 {
 		cluster.AutoScalerMin, cluster.AutoScalerMax = p.Nodes.Min, p.Nodes.Max
@@ -59,11 +61,11 @@ func (p *Plan) clampNodes(cluster *environment.Cluster) {
 	cluster.AutoScalerMax = min(max(cluster.AutoScalerMax, p.Nodes.Lowest), p.Nodes.Highest)
 }
 
-// Upgrade returns the cluster after maintenance to the plan's current version: with the Kubernetes version of
-// new clusters. A cluster with a later version keeps it, because Kubernetes cannot be downgraded.
+// Upgrade returns the cluster after maintenance: it has the Kubernetes version of new clusters. A cluster with a
+// later version keeps it, because Kubernetes cannot be downgraded.
 func (p *Plan) Upgrade(cluster environment.Cluster) environment.Cluster {
 	if cluster.Own != nil {
-		return cluster // maintained by its owner
+		return cluster // the tenant maintains the cluster
 	}
 
 	current, err := semver.NewVersion(cluster.KubernetesVersion)
@@ -76,7 +78,7 @@ func (p *Plan) Upgrade(cluster environment.Cluster) environment.Cluster {
 	return cluster
 }
 
-// MayBecome reports whether instances of the plan may change to the target plan.
+// MayBecome reports whether instances of this plan can be changed to the target plan.
 func (p *Plan) MayBecome(target *Plan) bool {
 	return p.ID == target.ID || slices.Contains(p.BecomesPlans, target.Name)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// made returns the cluster of an order of plan aws without parameters.
+// made returns the cluster that an order of plan aws without parameters creates.
 func made() environment.Cluster {
 	return environment.Cluster{
 		KubernetesVersion: "1.33", MachineType: "m5.xlarge", VolumeType: "gp3", VolumeSizeGB: 80, AutoScalerMin: 4, AutoScalerMax: 9,
@@ -21,7 +21,7 @@ func made() environment.Cluster {
 }
 
 // orderedAs returns an instance with the cluster and the parameters of its order. It has no region, so updates do
-// not check the machine type against one.
+// not check the machine type.
 func orderedAs(cluster environment.Cluster, parameters string) environment.Instance {
 	return environment.Instance{Request: environment.Request{Cluster: cluster, Parameters: json.RawMessage(parameters)}}
 }
@@ -50,7 +50,7 @@ func TestUpdate(t *testing.T) {
 			want: func(c *environment.Cluster) { c.AutoScalerMax = 12 },
 		},
 		"Everything": {
-			reason: "all parameters of an update", plan: planAWS,
+			reason: "all parameters that updates may contain", plan: planAWS,
 			parameters: `{"machineType":"m6i.large","autoScalerMin":3,"autoScalerMax":5,"volumeSizeGb":100,"maxSurge":0,
 				"maxUnavailable":1,"administrators":["bert","carla"],"oidc":{"clientID":"c","issuerURL":"https://issuer.example.com"}}`,
 			want: func(c *environment.Cluster) {
@@ -134,12 +134,12 @@ func TestUpdateRejects(t *testing.T) {
 		"Effective":    {"bounds are checked after the update", planAWS, `{"autoScalerMin":10}`, "autoScalerMin: 10 is greater than autoScalerMax 9"},
 		"Zones":        {"Gardener rejects 0 for both", planGCP, `{"autoScalerMin":3,"autoScalerMax":3,"maxSurge":0}`, "maxSurge: both maxSurge and maxUnavailable are 0"},
 		"Lowest":       {"the schema's bounds apply", planAWS, `{"autoScalerMin":1}`, "autoScalerMin: must be at least 3, is 1"},
-		"HalfOIDC":     {"an issuer is required", planAWS, `{"oidc":{"clientID":"c"}}`, "oidc.issuerURL: it must look like https://"},
-		"Issuer":       {"the issuer must use TLS", planAWS, `{"oidc":{"clientID":"c","issuerURL":"http://x"}}`, "oidc.issuerURL: it must look like https://"},
-		"IssuerQuery":  {"the issuer must not have a query", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://u:p@x/?a"}}`, "oidc.issuerURL: it must look like https://"},
+		"HalfOIDC":     {"an issuer is required", planAWS, `{"oidc":{"clientID":"c"}}`, "oidc.issuerURL: must have the form https://"},
+		"Issuer":       {"the issuer must use TLS", planAWS, `{"oidc":{"clientID":"c","issuerURL":"http://x"}}`, "oidc.issuerURL: must have the form https://"},
+		"IssuerQuery":  {"the issuer must not have a query", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://u:p@x/?a"}}`, "oidc.issuerURL: must have the form https://"},
 		"Algorithm":    {"algorithms are those that Kubernetes supports", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://x","signingAlgs":["none"]}}`, "oidc.signingAlgs.0: value must be one of"},
 		"TwoIssuers":   {"a cluster has at most one issuer", planAWS, `{"oidc":{"list":[{"clientID":"c","issuerURL":"https://x"},{"clientID":"d","issuerURL":"https://y"}]}}`, "oidc.list: maxItems: got 2, want 1"},
-		"BothForms":    {"a list and single fields contradict each other", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://x","list":[{"clientID":"d","issuerURL":"https://y"}]}}`, "oidc: it has both a list and single fields"},
+		"BothForms":    {"a list and single fields contradict each other", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://x","list":[{"clientID":"d","issuerURL":"https://y"}]}}`, "oidc: must have either a list or single fields"},
 		"UnknownField": {"unknown fields are rejected", planAWS, `{"oidc":{"clientId":"c"}}`, "oidc.clientId: the plan has no such parameter; did you mean \"clientID\"?"},
 	}
 
@@ -155,7 +155,7 @@ func TestUpdateRejects(t *testing.T) {
 	}
 }
 
-// TestUpdateRepeatsCreateOnlyParameters sends parameters that only orders take, as platforms do that send all
+// TestUpdateRepeatsCreateOnlyParameters sends create-only parameters in updates, like platforms that send all
 // parameters with every update.
 func TestUpdateRepeatsCreateOnlyParameters(t *testing.T) {
 	t.Parallel()
@@ -179,7 +179,7 @@ func TestUpdateRepeatsCreateOnlyParameters(t *testing.T) {
 		plan       string
 		instance   environment.Instance
 		parameters string
-		// kept are the parameters that remain, wrong is the error.
+		// kept are the parameters that remain; wrong is the expected error.
 		kept, wrong string
 	}{
 		"AsSent":         {"equal to the order", planAWS, aws, `{"zones":["eu-central-1c"],"name":"as sent"}`, `{}`, ""},
@@ -197,11 +197,11 @@ func TestUpdateRepeatsCreateOnlyParameters(t *testing.T) {
 		"OtherArea":      {"a different value", planTrial, trial, `{"region":"us"}`, "", "region cannot be changed after creation"},
 		"OtherProvider":  {"a different value", planTrial, trial, `{"provider":"azure"}`, "", "provider cannot be changed after creation"},
 		"Number":         {"a value of another type", planAWS, aws, `{"region":5}`, "", "region cannot be changed after creation"},
-		"Null":           {"null is no value", planAWS, aws, `{"region":null}`, "", "region cannot be changed after creation"},
-		"Empty":          {"an empty text is no value", planAWS, aws, `{"purpose":""}`, "", "purpose cannot be changed after creation"},
-		"TwoViolations":  {"all violations at once", planAWS, aws, `{"region":"x","autoScalerMin":"y"}`, "", "region cannot be changed after creation; autoScalerMin: "},
-		"OfAnotherPlan":  {"the plan has never had it", planAWS, aws, `{"provider":"aws"}`, "", "provider: the plan has no such parameter"},
-		"UnknownToOrder": {"no plan has it", planAWS, aws, `{"regoin":"eu-central-1"}`, "", "regoin: the plan has no such parameter"},
+		"Null":           {"null does not equal the value", planAWS, aws, `{"region":null}`, "", "region cannot be changed after creation"},
+		"Empty":          {"an empty text does not equal the value", planAWS, aws, `{"purpose":""}`, "", "purpose cannot be changed after creation"},
+		"TwoViolations":  {"all violations are reported together", planAWS, aws, `{"region":"x","autoScalerMin":"y"}`, "", "region cannot be changed after creation; autoScalerMin: "},
+		"OfAnotherPlan":  {"the plan has never had the parameter", planAWS, aws, `{"provider":"aws"}`, "", "provider: the plan has no such parameter"},
+		"UnknownToOrder": {"no plan has the parameter", planAWS, aws, `{"regoin":"eu-central-1"}`, "", "regoin: the plan has no such parameter"},
 	}
 
 	for name, test := range cases {
@@ -227,10 +227,10 @@ func TestMayBecome(t *testing.T) {
 
 	aws, azure := plan(t, planAWS), plan(t, planAzure)
 	if !aws.MayBecome(aws) {
-		t.Error("keeping the plan is no plan change")
+		t.Error("an unchanged plan is reported as a plan change")
 	}
 
 	if aws.MayBecome(azure) || plan(t, planTrial).MayBecome(azure) {
-		t.Error("a cluster cannot move to another provider")
+		t.Error("a plan change to another provider is allowed")
 	}
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/environment-broker/environment-broker/internal/suggestion"
 )
 
-// Violation is a broken rule of the parameters of a request. Its JSON form is part of the answer to a
-// validation.
+// Violation is a broken rule for the parameters of a request. The response to a validation contains its JSON form.
 type Violation struct {
-	// Field is the parameter, such as networking.nodes, or empty if the rule concerns all of them.
+	// Field is the name of the parameter, such as networking.nodes. It is empty if the rule concerns all
+	// parameters.
 	Field string `json:"field"`
-	// Rule is a keyword of JSON schema, or one of the rules below.
+	// Rule is a JSON schema keyword or one of the rules below.
 	Rule string `json:"rule"`
-	// Message is for people. It contains no secrets.
+	// Message describes the violation to users. It contains no secrets.
 	Message string `json:"message"`
 }
 
@@ -30,7 +30,7 @@ type Violation struct {
 const (
 	ruleJSON        = "json"        // the parameters are malformed
 	ruleUnknown     = "unknown"     // the plan has no such parameter
-	ruleCreateOnly  = "createOnly"  // an update changes a parameter that only orders take
+	ruleCreateOnly  = "createOnly"  // an update changes a create-only parameter
 	ruleRange       = "range"       // a lower bound is above the upper one
 	ruleZones       = "zones"       // a zone is not in the region, or there are too few nodes for the zones
 	ruleReplacement = "replacement" // no node could ever be replaced
@@ -41,17 +41,17 @@ const (
 	ruleKubeconfig  = "kubeconfig"  // the kubeconfig is unusable
 )
 
-// Violations are all broken rules of a request. Nil means that the parameters are valid.
+// Violations are all broken rules of a request. If there are none, the parameters are valid.
 type Violations []Violation
 
-// unless adds a violation unless the condition holds.
+// unless adds a violation if the condition is false.
 func (v *Violations) unless(fine bool, field, rule, format string, args ...any) {
 	if !fine {
 		*v = append(*v, Violation{Field: field, Rule: rule, Message: fmt.Sprintf(format, args...)})
 	}
 }
 
-// Err returns an error of kind invalid that names all violations, nil if there are none.
+// Err returns an error of kind invalid that lists all violations, or nil if there are none.
 func (v Violations) Err() error {
 	if len(v) == 0 {
 		return nil
@@ -63,7 +63,7 @@ func (v Violations) Err() error {
 		switch {
 		case one.Field == "":
 			lines = append(lines, one.Message)
-		case one.Rule == ruleCreateOnly: // a sentence about the field
+		case one.Rule == ruleCreateOnly: // the field is the subject of the message
 			lines = append(lines, one.Field+" "+one.Message)
 		default:
 			lines = append(lines, one.Field+": "+one.Message)
@@ -73,8 +73,8 @@ func (v Violations) Err() error {
 	return failure.New(failure.Invalid, "parameters: %s", strings.Join(lines, "; "))
 }
 
-// violationsOf converts the error of a schema, sorted by field: the library reports fields in random order.
-// Unknown parameters with a similar name in the schema get a suggestion.
+// violationsOf converts the error of a schema check. It sorts the violations by field, because the library returns
+// them in random order. For an unknown parameter, it suggests a similar name from the schema.
 func violationsOf(invalid *jsonschema.ValidationError, schema map[string]any) Violations {
 	var found Violations
 
@@ -92,7 +92,8 @@ func violationsOf(invalid *jsonschema.ValidationError, schema map[string]any) Vi
 	return found
 }
 
-// namesAt returns the names of the parameters in the object at the path, none if the path leads through a list.
+// namesAt returns the names of the parameters in the object at the path. It returns none if the path leads through
+// a list.
 func namesAt(schema map[string]any, path []string) []string {
 	for _, name := range path {
 		properties, _ := schema["properties"].(map[string]any)
@@ -104,7 +105,7 @@ func namesAt(schema map[string]any, path []string) []string {
 	return slices.Sorted(maps.Keys(properties))
 }
 
-// collect adds the leaves of a tree of errors, which name the field; inner errors only group them.
+// collect adds the leaves of a tree of errors. Inner nodes only group the leaves, which name the fields.
 func collect(invalid *jsonschema.ValidationError, printer *message.Printer, found *Violations) {
 	for _, cause := range invalid.Causes {
 		collect(cause, printer, found)
@@ -127,7 +128,8 @@ func collect(invalid *jsonschema.ValidationError, printer *message.Printer, foun
 	found.unless(false, field, strings.Join(invalid.ErrorKind.KeywordPath(), "."), "%s", plainText(invalid.ErrorKind, printer))
 }
 
-// plainText describes a broken rule to people. The texts of the library about bounds name the keyword of the schema.
+// plainText describes a broken rule to users. For bounds it replaces the text of the library, which contains schema
+// keywords.
 func plainText(rule jsonschema.ErrorKind, printer *message.Printer) string {
 	switch rule := rule.(type) {
 	case *kind.Minimum:

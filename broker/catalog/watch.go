@@ -12,33 +12,31 @@ import (
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 )
 
-// checkEvery is the interval between two checks of the files. A check reads all files, some 20 KiB.
+// checkEvery is the interval between two checks of the files. A check reads all files, about 20 KiB.
 const checkEvery = 5 * time.Second
 
-// Watcher reloads a catalog when its files change. Invalid files leave it as it was: they are logged and
-// recorded once, and reported by Problem and by a metric until they are valid.
+// Watcher reloads a catalog when its files change. Invalid files do not change the catalog: the error is logged and
+// recorded once, and Problem and a metric report it until the files are valid.
 type Watcher struct {
 	Catalog *Catalog
 	Files   fs.FS
-	// Record stores the result of a reload in the audit log. After an error, Record is called again with the
-	// same result.
+	// Record writes the result of a reload to the audit log. If it fails, it is called again with the same result.
 	Record func(ctx context.Context, reload Reload) error
 	Clock  clock.WithTicker
 	Log    logrus.FieldLogger
 }
 
-// Reload is the result of reading changed files. Either Problem is set, or the catalog has the content of the
-// files.
+// Reload is the result of reading changed files. If Problem is empty, the catalog has the content of the files.
 type Reload struct {
-	// Before and After are the entity tags of the catalog. They are equal if the files are invalid or mean the
-	// same.
+	// Before and After are the entity tags of the catalog. They are equal if the files are invalid or have the same
+	// meaning.
 	Before, After string
-	// Problem is the error of invalid files, else empty.
+	// Problem is the error of invalid files, or empty.
 	Problem string
 }
 
-// Part returns the part of the service that checks the files. It reads them when two checks find the same
-// change, because they may still be being written at the first one.
+// Part returns the part of the service that watches the files. It reloads them when two successive checks find the
+// same change, because a file may be incomplete at the first check.
 func (w Watcher) Part() lifecycle.Part {
 	loaded := w.Catalog.current.Load().sum
 	last := loaded
@@ -67,7 +65,7 @@ func (w Watcher) Part() lifecycle.Part {
 	}}.Part()
 }
 
-// Reload reads the files now, without waiting for a second check, and logs the result.
+// Reload reads the files immediately, without waiting for a second check, and logs the result.
 func (w Watcher) Reload() Reload {
 	now, before := w.Clock.Now(), w.Catalog.Published().ETag
 
@@ -84,17 +82,17 @@ func (w Watcher) Reload() Reload {
 	return Reload{Before: before, After: w.Catalog.Published().ETag}
 }
 
-// Problem is the error of invalid files, and when they were read.
+// Problem is the error of invalid files and the time at which they were read.
 type Problem struct {
 	Text  string
 	Since time.Time
 }
 
-// Problem returns the error of the files that were read last, nil if the catalog has their content. Each
-// replica reads its own files.
+// Problem returns the error of the latest files, or nil if the catalog has their content. Each replica reads its
+// own copy of the files.
 func (c *Catalog) Problem() *Problem { return c.problem.Load() }
 
-// Metric returns a gauge that is 1 while the files are invalid. resources/alerts.yaml has an alert on it.
+// Metric returns a gauge that is 1 while the files are invalid. An alert in resources/alerts.yaml uses it.
 func (c *Catalog) Metric() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: "environment_broker", Subsystem: "catalog", Name: "rejected",

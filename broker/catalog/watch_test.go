@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/catalog"
 )
 
-// look is the time after which the watcher has certainly loaded a change: more than two of its intervals.
+// look is a time after which the watcher has certainly loaded a change: more than two of its intervals.
 const look = 11 * time.Second
 
 // folder writes the built-in catalog to a temporary folder and returns its path.
@@ -42,13 +42,13 @@ func write(t *testing.T, dir, name, content string) {
 	}
 }
 
-// watched runs the test while a Watcher checks the folder, in fake time.
+// watched runs the test in fake time, while a Watcher checks the folder.
 func watched(t *testing.T, dir string, test func(t *testing.T, offer *catalog.Catalog, log *logtest.Hook)) {
 	t.Helper()
 	recorded(t, dir, func(context.Context, catalog.Reload) error { return nil }, test)
 }
 
-// recorded is like watched and passes the results of reloads to a function.
+// recorded is like watched, but also passes the results of reloads to a function.
 func recorded(t *testing.T, dir string, record func(context.Context, catalog.Reload) error,
 	test func(t *testing.T, offer *catalog.Catalog, log *logtest.Hook),
 ) {
@@ -101,11 +101,11 @@ func TestChangedFilesAreReloaded(t *testing.T) {
 		time.Sleep(look)
 
 		if again := offer.Published().ETag; again != before {
-			t.Errorf("unchanged files change the ETag to %s from %s", again, before)
+			t.Errorf("unchanged files have the ETag %s, want %s", again, before)
 		}
 
 		if len(log.AllEntries()) > 0 {
-			t.Errorf("unchanged files are logged: %s", log.LastEntry().Message)
+			t.Errorf("unchanged files cause a log message: %s", log.LastEntry().Message)
 		}
 
 		held, err := offer.Plan(serviceID, planAWS)
@@ -137,11 +137,11 @@ func TestInvalidFilesAreNotUsed(t *testing.T) {
 		}
 
 		if entries := log.AllEntries(); len(entries) != 1 || entries[0].Level != logrus.ErrorLevel {
-			t.Errorf("invalid files are logged %d times, want one error", len(entries))
+			t.Errorf("invalid files cause %d log entries, want one error", len(entries))
 		}
 
 		if problem := offer.Problem(); problem == nil || !strings.Contains(problem.Text, "plan aws: zonesCount is not positive") {
-			t.Errorf("the problem is %v", problem)
+			t.Errorf("the problem is %v, want the error of the files", problem)
 		}
 
 		if got := testutil.ToFloat64(offer.Metric()); got != 1 {
@@ -152,7 +152,7 @@ func TestInvalidFilesAreNotUsed(t *testing.T) {
 		time.Sleep(look)
 
 		if problem := offer.Problem(); problem != nil || testutil.ToFloat64(offer.Metric()) != 0 {
-			t.Errorf("valid files leave the problem %v", problem)
+			t.Errorf("after a reload of valid files, the problem is %v", problem)
 		}
 	})
 }
@@ -164,14 +164,14 @@ func TestPartlyWrittenFilesAreNotUsed(t *testing.T) {
 	watched(t, dir, func(t *testing.T, offer *catalog.Catalog, log *logtest.Hook) {
 		for i := range 10 {
 			write(t, dir, "plans/aws.yaml", good[:i*len(good)/10])
-			time.Sleep(4 * time.Second) // less than an interval of the Watcher
+			time.Sleep(4 * time.Second) // less than one interval of the Watcher
 		}
 
 		write(t, dir, "plans/aws.yaml", good+"# the end\n")
 		time.Sleep(look)
 
 		if entries := log.AllEntries(); len(entries) != 1 || entries[0].Level != logrus.InfoLevel || offer.Problem() != nil {
-			t.Errorf("incomplete files are logged %d times; problem %v", len(entries), offer.Problem())
+			t.Errorf("incomplete files cause %d log entries and the problem %v, want none", len(entries), offer.Problem())
 		}
 	})
 }
@@ -185,7 +185,7 @@ func TestReloadsAreRecorded(t *testing.T) {
 	away := true
 	record := func(_ context.Context, event catalog.Reload) error {
 		if away {
-			return errors.New("the database does not answer")
+			return errors.New("the database does not respond")
 		}
 
 		events = append(events, event)
@@ -202,7 +202,7 @@ func TestReloadsAreRecorded(t *testing.T) {
 		time.Sleep(look)
 
 		if len(events) > 0 {
-			t.Errorf("events %v are recorded during the outage", events)
+			t.Errorf("events %v were recorded during the outage", events)
 		}
 
 		away = false

@@ -1,5 +1,6 @@
-// Package estimate predicts the end of running operations from the durations of past ones. An Estimator reads a bounded number of
-// recent operations every minute (Part) and answers from memory, so polls cost no query. Each replica has its own.
+// Package estimate predicts when running operations will end, from the durations of past operations. An Estimator
+// reads a bounded number of recent operations every minute (Part) and keeps the results in memory, so polls need no
+// query. Each replica has a separate Estimator.
 package estimate
 
 import (
@@ -19,19 +20,20 @@ import (
 const (
 	// every is the interval between two reads of past operations.
 	every = time.Minute
-	// samples is the number of newest durations of a kind and plan that count, so that an estimate follows changes of the provider.
+	// samples is the number of recent durations that are used for a kind and plan. Older durations are ignored, so
+	// that estimates follow changes at the provider.
 	samples = 20
 )
 
-// Past reads the durations of recent operations that succeeded, newest first. instances.Store implements it.
+// Past returns the durations of recent successful operations, newest first. instances.Store implements it.
 type Past interface {
 	Durations(ctx context.Context) ([]instances.Duration, error)
 }
 
-// key identifies operations that take about the same time. An empty plan stands for all plans.
+// key identifies operations of similar duration. An empty plan ID stands for all plans.
 type key struct{ kind, planID string }
 
-// Estimator knows how long operations usually take. The nil Estimator knows nothing. It is safe for concurrent use.
+// Estimator estimates how long operations take. A nil Estimator makes no estimates. It is safe for concurrent use.
 type Estimator struct {
 	past Past
 
@@ -39,15 +41,15 @@ type Estimator struct {
 	typical map[key]time.Duration
 }
 
-// New returns an estimator without knowledge until Refresh succeeds.
+// New returns an Estimator. It makes no estimates until Refresh has succeeded.
 func New(past Past) *Estimator { return &Estimator{past: past} }
 
-// Part returns the part that keeps the estimator up to date.
+// Part returns the part of the service that calls Refresh periodically.
 func (e *Estimator) Part(clock clock.WithTicker, log logrus.FieldLogger) lifecycle.Part {
 	return lifecycle.Periodic{Name: "durations of operations", Every: every, Work: e.Refresh, Clock: clock, Log: log}.Part()
 }
 
-// Refresh reads the past operations again. After an error the estimator keeps what it knows.
+// Refresh reads the durations of past operations. If it fails, the Estimator keeps the previous estimates.
 func (e *Estimator) Refresh(ctx context.Context) error {
 	past, err := e.past.Durations(ctx)
 	if err != nil {
@@ -78,9 +80,10 @@ func (e *Estimator) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// End returns when an operation that started at the given time is expected to end: the median of the past operations of its kind
-// and plan, or of its kind if the plan is unknown or has none. It is zero without such operations, and for one that has not
-// started. An operation that takes longer than usual has an end in the past.
+// End returns the expected end of an operation that started at the given time. The duration is the median of past
+// operations of the same kind and plan, or of the same kind if the plan is unknown or has no past operations. End
+// returns zero if there are no such operations, or if started is zero. For an operation that takes longer than
+// usual, the expected end lies in the past.
 func (e *Estimator) End(kind, planID string, started time.Time) time.Time {
 	if e == nil || started.IsZero() {
 		return time.Time{}

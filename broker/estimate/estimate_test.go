@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// past returns the same durations, or the error, at every read.
+// past returns the same durations or the same error at every read.
 type past struct {
 	durations []instances.Duration
 	err       error
@@ -41,7 +41,7 @@ func TestEnd(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 	if got := estimator.End("provision", "aws", start); !got.IsZero() {
-		t.Errorf("an end %s without any past operation", got)
+		t.Errorf("got the end %s without any past operation", got)
 	}
 
 	if err := estimator.Refresh(t.Context()); err != nil {
@@ -50,7 +50,7 @@ func TestEnd(t *testing.T) {
 
 	history.err = errors.New("away")
 	if err := estimator.Refresh(t.Context()); !errors.Is(err, history.err) {
-		t.Errorf("an outage gives %v", err)
+		t.Errorf("got %v during an outage, want an error", err)
 	}
 
 	cases := map[string]struct {
@@ -58,11 +58,11 @@ func TestEnd(t *testing.T) {
 		kind, plan string
 		want       int // minutes, 0 for unknown
 	}{
-		"median":        {"an outlier does not count", "provision", "aws", 5},
-		"plan":          {"plans differ", "provision", "gcp", 8},
+		"median":        {"outliers have no effect", "provision", "aws", 5},
+		"plan":          {"each plan has its own estimate", "provision", "gcp", 8},
 		"unknown plan":  {"the kind is the fallback", "provision", "new", 8},
 		"no plan":       {"a platform need not send the plan", "provision", "", 8},
-		"removed":       {"a removed instance has no plan any more", "deprovision", "aws", 2},
+		"removed":       {"a removed instance no longer has a plan", "deprovision", "aws", 2},
 		"unknown kind":  {"no operation of the kind has succeeded", "resume", "aws", 0},
 		"newest counts": {"the estimate follows the newest operations", "update", "aws", 1},
 	}
@@ -80,6 +80,6 @@ func TestEnd(t *testing.T) {
 
 	var none *estimate.Estimator
 	if !none.End("provision", "aws", start).IsZero() || !estimator.End("provision", "aws", time.Time{}).IsZero() {
-		t.Error("an end without an estimator, or without a start")
+		t.Error("want no end without an estimator, or without a start")
 	}
 }

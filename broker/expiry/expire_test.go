@@ -30,7 +30,7 @@ const (
 
 var began = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// fixture has an Expirer with its stores. No engine runs: operations end when the test calls end.
+// fixture is an Expirer with its stores. No engine runs: operations end when the test calls end.
 type fixture struct {
 	*testing.T
 	expiry.Expirer
@@ -69,7 +69,7 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	return b
 }
 
-// create stores an instance of the plan with a successful provisioning.
+// create stores an instance of the plan whose provisioning has succeeded.
 func (b *fixture) create(id, plan string) {
 	b.Helper()
 
@@ -87,7 +87,7 @@ func (b *fixture) create(id, plan string) {
 	b.end(b.accept(environment.KindProvision, instance), process.Succeeded)
 }
 
-// accept accepts an operation and returns its ID.
+// accept accepts an operation of the kind and returns its ID.
 func (b *fixture) accept(kind string, instance environment.Instance) string {
 	b.Helper()
 
@@ -103,7 +103,7 @@ func (b *fixture) accept(kind string, instance environment.Instance) string {
 	return operation.ID
 }
 
-// end ends an operation in the state.
+// end ends an operation with the state.
 func (b *fixture) end(operation string, state process.State) {
 	b.Helper()
 
@@ -174,19 +174,19 @@ func TestOperatorExpiresInstance(t *testing.T) {
 
 		written, err := b.entries.List(t.Context(), auditlog.Filter{InstanceID: "one", Limit: 9})
 		if err != nil || len(written) != 1 || written[0].Action != auditlog.ActionExpire || written[0].OperationID != first || written[0].Reason != why {
-			t.Errorf("the audit log has %+v, %v", written, err)
+			t.Errorf("the audit log contains %+v, %v, want one expiry", written, err)
 		}
 
 		b.clock.SetTime(began.Add(time.Hour))
 
 		again, err := b.Expire(t.Context(), "one", why)
 		if err != nil || again != first {
-			t.Errorf("a repeated call during %q returns %q, %v, want the same suspension", first, again, err)
+			t.Errorf("a repeated call during suspension %q returns %q, %v, want the same suspension", first, again, err)
 		}
 
 		instance, _ := b.stored("one")
 		if !instance.ExpiredAt.Equal(began) || !instance.ExpiresAt.Equal(began) {
-			t.Errorf("expired at %s with the end %s, want both at the first call", instance.ExpiredAt, instance.ExpiresAt)
+			t.Errorf("expired at %s, lifetime until %s, want both at the time of the first call", instance.ExpiredAt, instance.ExpiresAt)
 		}
 
 		timeline, err := b.Operations.Timeline(t.Context(), first)
@@ -204,7 +204,7 @@ func TestOperatorExpiresInstance(t *testing.T) {
 		b.suspended("one", second)
 
 		if nothing, err := b.Expire(t.Context(), "one", why); err != nil || nothing != "" {
-			t.Errorf("without a runtime the call returns %q, %v, want no suspension", nothing, err)
+			t.Errorf("for an instance without a runtime, the call returns %q, %v, want no suspension", nothing, err)
 		}
 
 		if b.wakes != 2 {
@@ -229,7 +229,7 @@ func TestSuspendedInstanceExpiresOnce(t *testing.T) {
 		}
 
 		if instance, _ = b.stored("one"); !instance.Expired() {
-			t.Error("the suspended instance has not expired")
+			t.Error("the suspended instance was not marked as expired")
 		}
 
 		written, err := b.entries.List(t.Context(), auditlog.Filter{InstanceID: "one", Limit: 9})
@@ -252,9 +252,9 @@ func TestExpireRejects(t *testing.T) {
 		reason string
 		want   failure.Kind
 	}{
-		"none":  {"it does not exist", failure.NotFound},
-		"lasts": {"its plan has no limited lifetime", failure.Invalid},
-		"going": {"it is being deleted", failure.Conflict},
+		"none":  {"the instance does not exist", failure.NotFound},
+		"lasts": {"the plan has no limited lifetime", failure.Invalid},
+		"going": {"the instance is being deleted", failure.Conflict},
 	} {
 		if _, err := b.Expire(t.Context(), id, why); !failure.Is(err, c.want) {
 			t.Errorf("%s: %s: got %v", id, c.reason, err)
@@ -263,7 +263,7 @@ func TestExpireRejects(t *testing.T) {
 
 	for _, id := range []string{"lasts", "going"} {
 		if instance, _ := b.stored(id); instance.Expired() {
-			t.Errorf("%s has expired nevertheless", id)
+			t.Errorf("%s has expired, although the call failed", id)
 		}
 	}
 }
@@ -272,7 +272,7 @@ func TestDueInstancesExpire(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		b := newFixture(t, db)
 
-		const many = 120 // more than a page
+		const many = 120 // more than one page
 		for i := range many {
 			b.create("trial-"+strconv.Itoa(i), "trial")
 		}
@@ -289,7 +289,7 @@ func TestDueInstancesExpire(t *testing.T) {
 
 		var replicas sync.WaitGroup
 		for range 3 {
-			replicas.Go(func() { _ = b.ExpireDue(t.Context()) }) // a replica may lose a race; the next search finds the rest
+			replicas.Go(func() { _ = b.ExpireDue(t.Context()) }) // a replica can lose a race; the next search finds the rest
 		}
 
 		replicas.Wait()
@@ -399,12 +399,12 @@ func TestPeriods(t *testing.T) {
 
 	if !periods.Has("free") || periods.Has("aws") || !periods.End("free", began).IsZero() || !periods.End("aws", began).IsZero() ||
 		!periods.End("trial", began).Equal(began.Add(14*day)) || periods.Check() != nil {
-		t.Error("a period of 0, or none, must never end, and one of 14 days after 14 days")
+		t.Error("want no end for a period of 0 or none, and an end after 14 days for a period of 14 days")
 	}
 
 	for _, wrong := range []expiry.Periods{{"trial": -1}, {" ": 1}} {
 		if wrong.Check() == nil {
-			t.Errorf("%v is accepted", wrong)
+			t.Errorf("%v is accepted, want an error", wrong)
 		}
 	}
 }

@@ -1,10 +1,10 @@
-// Package expiry ends the instances of plans with a limited lifetime: it removes their runtimes and keeps the
-// instances until they are deleted. Periods configures the plans. Expirer expires single instances for
+// Package expiry ends the instances of plans with a limited lifetime: it removes the runtime of an instance and
+// retains the instance until it is deleted. Periods configures the plans. Expirer expires single instances for
 // operators and, in the background, all instances that are due.
 //
-// An expired instance stays expired: no update or resumption brings its runtime back. Expiring an instance is
-// idempotent, so any number of replicas may search for due instances at the same time. A suspension that fails
-// is retried every hour until it succeeds.
+// An expired instance stays expired: no update or resumption restores its runtime. Expiring an instance is
+// idempotent, so any number of replicas can search for due instances at the same time. A failed suspension is
+// retried every hour until it succeeds.
 package expiry
 
 import (
@@ -33,28 +33,29 @@ import (
 const (
 	// checkEvery is the interval between two searches for due instances.
 	checkEvery = 5 * time.Minute
-	// retryAfter is the pause after a failed suspension, whose cause usually needs an operator.
+	// retryAfter is the pause after a failed suspension. It is long because an operator usually has to fix the
+	// cause.
 	retryAfter = time.Hour
 	// pageSize is the number of due instances that one query returns.
 	pageSize = 100
 
-	// reasonDue is the reason in the audit log.
-	reasonDue = "the lifetime of the instance is over"
+	// reasonDue is the reason in the audit log when an instance expires in the background.
+	reasonDue = "the lifetime of the instance has ended"
 )
 
-// Periods maps the names of plans to the lifetime of their instances. Only instances of these plans may be
-// suspended and expire. With the lifetime 0, instances expire only when an operator expires them.
+// Periods maps names of plans to the lifetime of their instances. Only instances of these plans can be suspended
+// and can expire. If the lifetime is 0, only operators can expire instances.
 type Periods map[string]time.Duration
 
-// Has reports whether instances of the plan may be suspended and expire.
+// Has reports whether instances of the plan can be suspended and can expire.
 func (p Periods) Has(plan string) bool {
 	_, has := p[plan]
 
 	return has
 }
 
-// End returns the time at which an instance of the plan expires, zero for never. A new configuration does not
-// change existing instances.
+// End returns the time at which an instance of the plan expires, or zero if it never does. Changes of the
+// configuration do not affect existing instances.
 func (p Periods) End(plan string, created time.Time) time.Time {
 	if p[plan] == 0 {
 		return time.Time{}
@@ -63,36 +64,39 @@ func (p Periods) End(plan string, created time.Time) time.Time {
 	return created.Add(p[plan])
 }
 
-// Check rejects negative lifetimes and empty names. It does not know the catalog, so it accepts unknown plans.
+// Check returns an error for negative lifetimes and empty names. It accepts unknown plans, because it has no access
+// to the catalog.
 func (p Periods) Check() error {
 	for plan, period := range p {
 		if period < 0 || strings.TrimSpace(plan) == "" {
-			return fmt.Errorf("plan %q with %s: must be plan:duration with a duration that is not negative", plan, period)
+			return fmt.Errorf("plan %q with duration %s: the name must not be empty and the duration must not be negative", plan, period)
 		}
 	}
 
 	return nil
 }
 
-// Expirer expires instances. It has no state of its own and is safe for concurrent use.
+// Expirer expires instances. It is stateless and safe for concurrent use.
 type Expirer struct {
-	// DB is the database of the stores, so that the instance and the suspension are written in one transaction.
+	// DB is the database of the stores. An instance and its suspension are written in one transaction.
 	DB         *storage.DB
 	Instances  *instances.Store
 	Operations *operations.Store
 	Periods    Periods
-	// Recorder records each expiry.
+	// Recorder writes each expiry to the audit log.
 	Recorder *audit.Recorder
 	// Wake makes the engine look for due operations. It is called after a commit and must not block.
 	Wake  func()
 	Clock clock.PassiveClock
 }
 
-// Expire marks an instance as expired and accepts a suspension, which runs after the unfinished operations of
-// the instance. It returns the ID of the suspension, empty if the runtime is already gone. A repeated call
-// returns the same suspension while it runs, and accepts another one after it failed. The reason goes to the
-// audit log and to the timeline of the suspension. Errors are of package failure, or those of the database:
-// NotFound without the instance, Invalid if the plan has no lifetime, Conflict during a deletion.
+// Expire marks an instance as expired and accepts a suspension, which runs after the unfinished operations of the
+// instance. It returns the ID of the suspension, or an empty string if the runtime is already gone. If Expire is
+// called again, it returns the running suspension, or accepts a new one if the last one failed. The audit log and
+// the timeline of the suspension contain the reason.
+//
+// Errors are errors of the database, or of package failure: NotFound if the instance does not exist, Invalid if its
+// plan is not in Periods, Conflict because of a deletion or a concurrent request.
 func (e Expirer) Expire(ctx context.Context, instanceID, reason string) (string, error) {
 	var done outcome
 
@@ -128,17 +132,18 @@ func (e Expirer) Expire(ctx context.Context, instanceID, reason string) (string,
 	return done.operation, err
 }
 
-// outcome is the result of a decision.
+// outcome is the result of a call of expire.
 type outcome struct {
-	// operation is the suspension, empty if the runtime is already gone.
+	// operation is the ID of the suspension. It is empty if the runtime is already gone.
 	operation string
-	// accepted reports that the suspension is new.
+	// accepted reports whether this call accepted the suspension.
 	accepted bool
-	// expired reports that this call has expired the instance, which is false for a repeated call.
+	// expired reports whether this call marked the instance as expired. It is false for a repeated call.
 	expired bool
 }
 
-// expire decides inside the transaction. Touching the instance first serializes concurrent decisions.
+// expire does the work of Expire inside the transaction. It touches the instance first, so that concurrent calls
+// run one after another.
 func (e Expirer) expire(ctx context.Context, tx storage.Tx, id, reason string) (outcome, error) {
 	now := e.Clock.Now()
 
@@ -197,7 +202,7 @@ func (e Expirer) expire(ctx context.Context, tx storage.Tx, id, reason string) (
 	return done, err
 }
 
-// suspend accepts the operation that removes the runtime, and returns its ID.
+// suspend accepts a suspension, which removes the runtime, and returns its ID.
 func (e Expirer) suspend(ctx context.Context, tx storage.Tx, instance environment.Instance, reason string, now time.Time,
 ) (string, error) {
 	suspension, err := environment.NewOperation(environment.KindSuspend, instance, nil, now)
@@ -210,7 +215,7 @@ func (e Expirer) suspend(ctx context.Context, tx storage.Tx, instance environmen
 	return suspension.ID, e.Operations.Accept(ctx, tx, suspension)
 }
 
-// expired returns the instance with the times of an expired one. An instance that has expired before keeps its time.
+// expired returns the instance, marked as expired. If it already was, it keeps the time of its expiry.
 func expired(instance environment.Instance, now time.Time) environment.Instance {
 	now = storage.At(now).Time
 
@@ -219,14 +224,14 @@ func expired(instance environment.Instance, now time.Time) environment.Instance 
 	}
 
 	if instance.ExpiresAt.IsZero() || instance.ExpiresAt.After(now) {
-		instance.ExpiresAt = now // ExpireDue retries the suspension if it fails, also after an operator expired the instance
+		instance.ExpiresAt = now // due now: ExpireDue retries a failed suspension even if an operator expired the instance
 	}
 
 	return instance
 }
 
-// Part returns the part that calls ExpireDue periodically. It may run on any number of replicas: each instance
-// gets one suspension.
+// Part returns the part of the service that calls ExpireDue periodically. Several replicas can run it: each
+// instance gets only one suspension.
 func (e Expirer) Part(clock clock.WithTicker, log logrus.FieldLogger) lifecycle.Part {
 	return lifecycle.Periodic{
 		Name: "expiry", Every: checkEvery, Clock: clock, Log: log,
@@ -234,8 +239,8 @@ func (e Expirer) Part(clock clock.WithTicker, log logrus.FieldLogger) lifecycle.
 	}.Part()
 }
 
-// ExpireDue expires all instances whose lifetime is over, each in a transaction of its own. It continues after
-// the error of an instance, and returns the joined errors.
+// ExpireDue expires all instances that have reached the end of their lifetime, each in a separate transaction.
+// After an error it continues with the next instance; it returns the joined errors.
 func (e Expirer) ExpireDue(ctx context.Context) error {
 	var failed []error
 
@@ -247,7 +252,7 @@ func (e Expirer) ExpireDue(ctx context.Context) error {
 
 		for _, id := range ids {
 			if err := e.expireDue(ctx, id); err != nil {
-				failed = append(failed, fmt.Errorf("instance %s: %w", id, err))
+				failed = append(failed, fmt.Errorf("expiring instance %s: %w", id, err))
 			}
 		}
 
@@ -255,8 +260,8 @@ func (e Expirer) ExpireDue(ctx context.Context) error {
 	}
 }
 
-// expireDue expires one instance, unless its last suspension failed less than retryAfter ago. Instances that an
-// update or a deletion has changed since the search are skipped.
+// expireDue expires one instance, unless its last suspension failed less than retryAfter ago. It does nothing if an
+// update or a deletion has changed the instance since the search.
 func (e Expirer) expireDue(ctx context.Context, id string) error {
 	past, err := e.Operations.OfInstance(ctx, e.DB.Reader(), id)
 	if err != nil || failedSince(past, e.Clock.Now().Add(-retryAfter)) {
@@ -265,7 +270,7 @@ func (e Expirer) expireDue(ctx context.Context, id string) error {
 
 	_, err = e.Expire(ctx, id, reasonDue)
 	if failure.Is(err, failure.Conflict) || failure.Is(err, failure.NotFound) || failure.Is(err, failure.Invalid) {
-		return nil // being deleted, or its plan has no limit any more
+		return nil // the instance is being deleted, or its plan no longer has a limit
 	}
 
 	return err

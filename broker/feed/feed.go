@@ -1,10 +1,10 @@
-// Package feed follows the change feed of the Provisioner. When an operation of the Provisioner changes, Feed
-// makes the waiting operations of the broker due. Without a feed, as with the Kyma Provisioner, the operations
-// poll at the pace of Pace.
+// Package feed follows the change feed of the Provisioner. When an operation of the Provisioner changes, Feed makes
+// the broker's operations that wait for it due. The Kyma Provisioner has no feed; operations then poll, at
+// intervals that Pace determines.
 //
-// The feed only saves time: a lost change delays an operation until its next poll, at most pollWithFeed later.
-// Every replica follows the feed and makes operations of all replicas due, so the feed works as long as one
-// replica runs. Intervals are constants of this file.
+// The feed only saves time: if a change is lost, operations notice it at their next poll, after pollWithFeed at the
+// latest. Every replica follows the feed and wakes operations of all replicas, so one running replica is enough.
+// The intervals are constants in this file.
 package feed
 
 import (
@@ -24,45 +24,46 @@ import (
 )
 
 const (
-	// wait is how long the Provisioner may hold a request without changes.
+	// wait is the maximum time for which the Provisioner may delay its response while there are no changes.
 	wait = 20 * time.Second
-	// firstPause and maxPause bound the pause after an error, which doubles with each one.
+	// firstPause and maxPause bound the pause after an error. The pause doubles with each successive error.
 	firstPause = time.Second
 	maxPause   = 30 * time.Second
-	// retryFeed is the pause after ErrNoFeed. The Provisioner may be replaced by one with a feed.
+	// retryFeed is the pause after ErrNoFeed. The Provisioner may later be replaced by one that has a feed.
 	retryFeed = 5 * time.Minute
 
-	// pollWithFeed is the interval of polls while the feed works, when they are only a safeguard.
+	// pollWithFeed is the interval of polls while the feed works. The polls are then only a safeguard.
 	pollWithFeed = 10 * time.Minute
-	// Without a feed the interval is 1/pollShare of the elapsed time, between minPoll and maxPoll.
+	// Without a feed, the interval is 1/pollShare of the elapsed time, but at least minPoll and at most maxPoll.
 	minPoll   = time.Second
 	maxPoll   = 20 * time.Second
 	pollShare = 20
 )
 
-// Provisioner has a feed of changed operations. provisionerclient.Client implements it.
+// Provisioner returns the changed operations of the Provisioner. provisionerclient.Client implements it.
 type Provisioner interface {
 	Changes(ctx context.Context, after string, wait time.Duration) (provisionerclient.Changes, error)
 }
 
-// Waker makes operations due that wait for one of the events, and returns their number. The store of operations
-// implements it.
+// Waker makes operations due if they wait for one of the events, and returns the number of these operations. The
+// store of operations implements it.
 type Waker interface {
 	Wake(ctx context.Context, events []string, now time.Time) (int64, error)
 }
 
-// Cursors stores the broker's cursor in the feed. All replicas share one cursor, because each of them makes
-// operations of all replicas due. After a restart of all replicas, the feed resumes at the stored cursor, and
-// no change is lost.
+// Cursors stores the position of the broker in the feed. All replicas share one cursor, because each replica wakes
+// the operations of all replicas. If all replicas restart, the feed resumes at the stored cursor and no change is
+// lost.
 type Cursors interface {
-	// FeedCursor returns the stored cursor, or an empty text.
+	// FeedCursor returns the stored cursor, or an empty string if there is none.
 	FeedCursor(ctx context.Context) (string, error)
-	// SaveFeedCursor overwrites the stored cursor, also with an earlier one: its changes are then read again,
-	// which is harmless.
+	// SaveFeedCursor overwrites the stored cursor. The new cursor may be earlier than the stored one; the broker
+	// then reads some changes again, which is harmless.
 	SaveFeedCursor(ctx context.Context, cursor string) error
 }
 
-// Feed follows one Provisioner. Run is called once; the other methods are safe for concurrent use.
+// Feed follows the feed of one Provisioner. Run may be called only once; the other methods are safe for concurrent
+// use.
 type Feed struct {
 	provisioner Provisioner
 	waker       Waker
@@ -70,28 +71,29 @@ type Feed struct {
 	woken       func()
 	clock       clock.Clock
 	log         logrus.FieldLogger
-	// alive reports that the last request succeeded.
+	// alive reports whether the last request succeeded.
 	alive atomic.Bool
-	// ignoreStored reports that the Provisioner rejected the stored cursor. Only Run uses it.
+	// ignoreStored is true after the Provisioner has rejected the stored cursor. Only Run uses it.
 	ignoreStored bool
-	// kind is the Kind of the Provisioner.
+	// kind is the result of Kind.
 	kind atomic.Int32
 }
 
-// New returns a feed that Run follows. It calls woken after operations have become due.
+// New returns a Feed, which does nothing until Run is called. The Feed calls woken after it has made operations
+// due.
 func New(provisioner Provisioner, waker Waker, cursors Cursors, woken func(), clock clock.Clock, log logrus.FieldLogger) *Feed {
 	return &Feed{provisioner: provisioner, waker: waker, cursors: cursors, woken: woken, clock: clock, log: log}
 }
 
-// Alive reports whether the feed works, so that operations need not poll.
+// Alive reports whether the feed works. Operations then need not poll.
 func (f *Feed) Alive() bool { return f.alive.Load() }
 
-// Kind returns the kind of the Provisioner according to its last answer. An answer that shows neither kind
-// leaves the kind unchanged.
+// Kind returns the kind of the Provisioner, as its last response showed it. A response that could come from either
+// kind does not change the result.
 func (f *Feed) Kind() provisionerclient.Kind { return provisionerclient.Kind(f.kind.Load()) }
 
-// Pace returns the pause before the next poll of an operation that has been polled for the elapsed time. Jitter
-// spreads the polls of operations that started together.
+// Pace returns the pause before the next poll of an operation that has been polled for the elapsed time. It
+// includes a random part, which spreads the polls of operations that started at the same time.
 func (f *Feed) Pace(elapsed time.Duration) time.Duration {
 	pause := pollWithFeed
 	if !f.Alive() {
@@ -101,8 +103,8 @@ func (f *Feed) Pace(elapsed time.Duration) time.Duration {
 	return pause + time.Duration(rand.Int64N(int64(pause/pollShare)+1))
 }
 
-// Run follows the feed until the context ends. Errors are logged and never end it. A permanent error means that
-// the Provisioner has forgotten the cursor: Run then continues at the present, and operations find the missed
+// Run follows the feed until the context ends. It logs errors and continues. After a permanent error, which means
+// that the Provisioner no longer accepts the cursor, Run continues with new changes; operations find the missed
 // changes when they poll.
 func (f *Feed) Run(ctx context.Context) error {
 	cursor, pause := "", firstPause
@@ -128,11 +130,11 @@ func (f *Feed) Run(ctx context.Context) error {
 		}
 
 		if failure.Is(err, failure.Permanent) {
-			cursor, f.ignoreStored = "", true // the cursor is unknown
+			cursor, f.ignoreStored = "", true // the Provisioner does not accept the cursor
 		}
 
 		if ctx.Err() == nil {
-			f.log.WithError(err).Warn("the feed of the Provisioner fails, operations poll meanwhile")
+			f.log.WithError(err).Warn("following the feed of the Provisioner failed, operations poll until the feed works again")
 		}
 
 		_ = lifecycle.Pause(ctx, f.clock, rest) // the condition of the loop reports the end of the context
@@ -141,9 +143,9 @@ func (f *Feed) Run(ctx context.Context) error {
 	return nil
 }
 
-// follow requests changes once, wakes the waiting operations, and returns the next cursor. Without a cursor it
-// resumes at the stored one. The cursor is stored after the wake: a crash in between repeats the wake, and
-// never loses a change.
+// follow requests changes once, wakes the waiting operations, and returns the next cursor. If cursor is empty, it
+// starts at the stored cursor. It stores the next cursor only after the wake-up: a crash in between repeats the
+// wake-up and loses no change.
 func (f *Feed) follow(ctx context.Context, cursor string) (string, error) {
 	if cursor == "" && !f.ignoreStored {
 		stored, err := f.cursors.FeedCursor(ctx)
@@ -161,8 +163,8 @@ func (f *Feed) follow(ctx context.Context, cursor string) (string, error) {
 		return "", err
 	}
 
-	// An immediate empty answer comes from a stopping Provisioner or a proxy. Without a pause this would be a
-	// busy loop.
+	// An immediate empty response comes from a Provisioner that is stopping, or from a proxy. Pause to avoid a busy
+	// loop.
 	if cursor != "" && len(changes.Operations) == 0 && f.clock.Since(requested) < minPoll {
 		if err := lifecycle.Pause(ctx, f.clock, minPoll); err != nil {
 			return "", err
@@ -180,7 +182,7 @@ func (f *Feed) follow(ctx context.Context, cursor string) (string, error) {
 	return changes.Cursor, err
 }
 
-// wake makes the operations due that wait for one of the changes, and wakes the engine if there are any.
+// wake makes the operations due that wait for one of the changes. If there are any, it wakes the engine.
 func (f *Feed) wake(ctx context.Context, changes provisionerclient.Changes) error {
 	events := make([]string, 0, len(changes.Operations))
 	for _, change := range changes.Operations {

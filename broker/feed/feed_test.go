@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// answer is the response of the Provisioner to one request.
+// answer is a scripted response of the Provisioner.
 type answer struct {
 	changes provisionerclient.Changes
 	err     error
@@ -32,20 +32,20 @@ type request struct {
 	At    time.Duration // since the feed started
 }
 
-// fixture fakes the Provisioner and the broker's stores. It gives the scripted answers in order. A request after the
-// last one waits until the client gives up.
+// fixture fakes the Provisioner and the broker's stores. It returns the scripted answers in order. Requests after
+// the last answer wait until the client gives up.
 type fixture struct {
 	*testing.T
 
 	mutex  sync.Mutex
 	began  time.Time
 	script []answer
-	open   bool // the script may be longer than the test
+	open   bool // the script may be longer than the test needs
 	calls  []request
 	events [][]string
 	wakes  int
 	stored string // the stored cursor
-	// unknown means that no operation waits for the events; err is the error of Wake.
+	// unknown means that no operation waits for the events. err is the error that Wake returns.
 	unknown bool
 	err     error
 }
@@ -63,7 +63,7 @@ func (s *fixture) Changes(ctx context.Context, after string, wait time.Duration)
 	s.calls = append(s.calls, request{After: after, At: time.Since(s.began)})
 
 	if wait != 20*time.Second {
-		s.Errorf("the feed requests a wait of %s", wait)
+		s.Errorf("the feed asks the Provisioner to wait for %s", wait)
 	}
 
 	if len(s.script) > 0 {
@@ -86,7 +86,7 @@ func (s *fixture) Wake(_ context.Context, events []string, now time.Time) (int64
 	defer s.mutex.Unlock()
 
 	if now.IsZero() {
-		s.Error("the time is zero")
+		s.Error("Wake was called with a zero time")
 	}
 
 	if s.err != nil {
@@ -107,7 +107,7 @@ func (s *fixture) Wake(_ context.Context, events []string, now time.Time) (int64
 	return int64(len(events)), nil
 }
 
-// play runs a feed for an hour of fake time with the scripted answers, and then checks the fixture.
+// play runs a feed with the scripted answers for an hour of fake time, then checks the fixture.
 func play(t *testing.T, s *fixture, test func(f *feed.Feed)) {
 	t.Helper()
 
@@ -134,7 +134,7 @@ func play(t *testing.T, s *fixture, test func(f *feed.Feed)) {
 		stop()
 
 		if err := <-ended; err != nil || time.Since(stopping) != 0 {
-			t.Errorf("the stop took %s and returned %v", time.Since(stopping), err)
+			t.Errorf("stopping took %s and returned %v", time.Since(stopping), err)
 		}
 	})
 }
@@ -169,7 +169,7 @@ func TestChangesWakeOperations(t *testing.T) {
 	})
 }
 
-// TestRestartResumesAtCursor checks that a restarted broker receives the changes since its stored cursor.
+// TestRestartResumesAtCursor checks that a restarted broker receives all changes since the stored cursor.
 func TestRestartResumesAtCursor(t *testing.T) {
 	s := &fixture{stored: "c-9", script: []answer{changes("c-10", "missed"), changes("c-10"), changes("c-11", "op")}}
 
@@ -185,7 +185,7 @@ func TestRestartResumesAtCursor(t *testing.T) {
 	})
 }
 
-// TestUnknownCursor starts the feed with a stored cursor that the Provisioner rejects.
+// TestUnknownCursor starts with a stored cursor that the Provisioner rejects.
 func TestUnknownCursor(t *testing.T) {
 	s := &fixture{stored: "c-9", script: []answer{fails(failure.New(failure.Permanent, "this is no cursor")), changes("d-1")}}
 
@@ -214,11 +214,11 @@ func TestInterruptions(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		script []answer
-		err    error // of the broker's database, once
+		err    error // returned once by the broker's database
 		want   []request
 	}{
 		"away": {
-			reason: "it resumes at its cursor and doubles the pause, up to half a minute",
+			reason: "the feed resumes at its cursor and doubles the pause, up to half a minute",
 			script: []answer{changes("c-1"), away, away, away, away, away, away, away, changes("c-2", "op")},
 			want: []request{
 				{"", 0},
@@ -255,11 +255,11 @@ func TestInterruptions(t *testing.T) {
 			want: []request{{"", 0}, {"c-1", 0}, {"", time.Second}, {"d-1", time.Second}},
 		},
 		"no feed": {
-			reason: "the Kyma Provisioner is rarely asked for a feed, in case it was replaced", script: []answer{noFeed, noFeed, changes("c-1")},
+			reason: "the broker rarely checks whether the Kyma Provisioner was replaced", script: []answer{noFeed, noFeed, changes("c-1")},
 			want: []request{{"", 0}, {"", 5 * time.Minute}, {"", 10 * time.Minute}, {"c-1", 10 * time.Minute}},
 		},
 		"feed lost": {
-			reason: "after a replacement by the Kyma Provisioner operations poll", script: []answer{changes("c-1"), noFeed, changes("d-1")},
+			reason: "operations poll if the Kyma Provisioner replaces the Provisioner", script: []answer{changes("c-1"), noFeed, changes("d-1")},
 			want: []request{{"", 0}, {"c-1", 0}, {"", 5 * time.Minute}, {"d-1", 5 * time.Minute}},
 		},
 		"database away": {
@@ -312,7 +312,7 @@ func TestPace(t *testing.T) {
 				for range 50 {
 					got := f.Pace(c.elapsed)
 					if got < c.want || got > c.want*11/10 {
-						t.Fatalf("%s: got %s, want %s to a tenth more", c.reason, got, c.want)
+						t.Fatalf("%s: got %s, want %s plus at most a tenth", c.reason, got, c.want)
 					}
 
 					different[got] = true
@@ -343,13 +343,13 @@ func TestKind(t *testing.T) {
 		script []answer
 		want   provisionerclient.Kind
 	}{
-		"unknown":         {"it has never answered", forever(away), provisionerclient.KindUnknown},
-		"ours":            {"it has a feed", []answer{changes("c-1")}, provisionerclient.KindOurs},
-		"ours, away":      {"a silent Provisioner keeps its kind", forever(changes("c-1")), provisionerclient.KindOurs},
-		"Kyma, then away": {"a silent Provisioner keeps its kind", forever(noFeed), provisionerclient.KindKyma},
-		"Kyma, then ours": {"it was replaced", []answer{noFeed, changes("c-1")}, provisionerclient.KindOurs},
+		"unknown":         {"the Provisioner has never responded", forever(away), provisionerclient.KindUnknown},
+		"ours":            {"the Provisioner has a feed", []answer{changes("c-1")}, provisionerclient.KindOurs},
+		"ours, away":      {"the kind does not change during an outage", forever(changes("c-1")), provisionerclient.KindOurs},
+		"Kyma, then away": {"the kind does not change during an outage", forever(noFeed), provisionerclient.KindKyma},
+		"Kyma, then ours": {"the Provisioner was replaced", []answer{noFeed, changes("c-1")}, provisionerclient.KindOurs},
 		"cursor rejected": {"a Provisioner that rejects a cursor has a feed", []answer{changes("c-1"), fails(failure.New(failure.Permanent, "no cursor")), changes("c-2")}, provisionerclient.KindOurs},
-		"ours, then Kyma": {"it was replaced", forever(changes("c-1"), noFeed), provisionerclient.KindKyma},
+		"ours, then Kyma": {"the Provisioner was replaced", forever(changes("c-1"), noFeed), provisionerclient.KindKyma},
 	}
 
 	for name, c := range cases {
@@ -368,6 +368,6 @@ func TestKind(t *testing.T) {
 func TestPaceBeforeTheFeedRuns(t *testing.T) {
 	f := feed.New(nil, nil, nil, nil, clock.RealClock{}, logging.Discard())
 	if got := f.Pace(0); got > 2*time.Second {
-		t.Errorf("got %s, but the feed does not run yet", got)
+		t.Errorf("got %s before Run, want the pace without a feed", got)
 	}
 }

@@ -14,9 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// listAudit returns a page of the audit log, newest first. The parameter since is inclusive, until exclusive.
-// The log is not counted: its number of entries means nothing to operators, and counting would read all of
-// them.
+// listAudit returns a page of the audit log, newest first. The parameter since is inclusive, until is exclusive.
+// The list has no total: a count would read all entries and is of no use to operators.
 func (a *api) listAudit(r *http.Request, query query) (httpserver.Response, error) {
 	filter := auditlog.Filter{
 		InstanceID: query.Get("instance_id"), OrderedBy: query.Get("user"), Action: query.Get("action"),
@@ -64,7 +63,7 @@ func (a *api) getAuditEntry(r *http.Request) (httpserver.Response, error) {
 	}
 }
 
-// auditEntry converts an entry of the store. Before and After have only the changed fields of an update.
+// auditEntry converts an entry of the store. For updates, Before and After contain only the changed fields.
 func auditEntry(entry auditlog.Entry) operatorapi.AuditEntry {
 	return operatorapi.AuditEntry{
 		ID: entry.ID, At: entry.At, Action: entry.Action, InstanceID: entry.InstanceID, OperationID: entry.OperationID,
@@ -77,21 +76,21 @@ func auditEntry(entry auditlog.Entry) operatorapi.AuditEntry {
 	}
 }
 
-// targetOf returns the action of a request and its instance or operation, for the audit entry of a rejected
-// request. A GET request changes nothing and has no target.
+// targetOf returns the action of a request and the IDs of its instance or operation, for the audit entry of a
+// rejected request. A GET request changes nothing, so the result is empty.
 func targetOf(r *http.Request) audit.Target {
 	var target audit.Target
 
 	switch path := r.URL.EscapedPath(); r.Method {
 	case http.MethodPost:
-		target.Action = path[strings.LastIndex(path, "/")+1:] // equals the constants of package audit
+		target.Action = path[strings.LastIndex(path, "/")+1:] // the verbs in paths equal the actions in the audit log
 	case http.MethodPut:
 		target.Action = auditlog.ActionExpire
 	default:
 		return target
 	}
 
-	// An invalid ID is left out.
+	// Ignore an invalid ID.
 	if _, named := mux.Vars(r)["operation_id"]; named {
 		target.OperationID, _ = segment(r, "operation_id")
 	} else {

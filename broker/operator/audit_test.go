@@ -22,7 +22,7 @@ import (
 func (b *bench) audit(query string) []operatorapi.AuditEntry {
 	b.Helper()
 
-	page := read[operatorapi.AuditList](b, b.want("the trail", b.do("admin", "GET", "/audit"+query), http.StatusOK)).Data
+	page := read[operatorapi.AuditList](b, b.want("the audit log", b.do("admin", "GET", "/audit"+query), http.StatusOK)).Data
 	for i, j := 0, len(page)-1; i < j; i, j = i+1, j-1 {
 		page[i], page[j] = page[j], page[i]
 	}
@@ -48,7 +48,7 @@ func TestAuditLogRecordsOperators(t *testing.T) {
 		later()
 		b.want("a kubeconfig", b.do("admin", "POST", "/runtimes/three/adminkubeconfig"), http.StatusOK)
 		later()
-		b.want("no kubeconfig", b.do("admin", "POST", "/runtimes/none/adminkubeconfig"), http.StatusNotFound)
+		b.want("an instance without a kubeconfig", b.do("admin", "POST", "/runtimes/none/adminkubeconfig"), http.StatusNotFound)
 		later()
 		b.want("operators lack the role", b.do("operator", "POST", "/runtimes/three/adminkubeconfig"), http.StatusForbidden)
 		later()
@@ -58,7 +58,7 @@ func TestAuditLogRecordsOperators(t *testing.T) {
 		later()
 
 		b.expirer.err = failure.New(failure.Conflict, "leaves")
-		b.want("not now", b.do("operator", "PUT", "/expire/service_instance/three"), http.StatusConflict)
+		b.want("the instance cannot expire now", b.do("operator", "PUT", "/expire/service_instance/three"), http.StatusConflict)
 
 		operator := operatorapi.Actor{User: "operator", Means: "password", Address: "127.0.0.1", RequestID: identity}
 		admin := operator

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// listBindings lists the bindings of an instance, without their credentials.
+// listBindings handles GET /runtimes/{instance_id}/bindings. The list does not contain credentials.
 func (a *api) listBindings(r *http.Request) (httpserver.Response, error) {
 	instance, err := a.instance(r)
 	if err != nil {
@@ -28,8 +28,8 @@ func (a *api) listBindings(r *http.Request) (httpserver.Response, error) {
 	return httpserver.OK(list), nil
 }
 
-// binding converts a binding of the instance. The shown state also reports a ready binding whose credentials do
-// not work: orphaned if the instance has another runtime or none, expired after its lifetime.
+// binding converts a binding of the instance. If the credentials of a ready binding do not work, the state is
+// orphaned (the instance has another runtime or none) or expired.
 func (a *api) binding(binding environment.Binding, instance environment.Instance) operatorapi.Binding {
 	state := string(binding.State)
 

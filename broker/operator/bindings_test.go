@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// bound stores a binding of the instance one, in the state, with the operation that created it.
+// bound stores a binding of the instance one in the given state, and the operation that created it.
 func (b *bench) bound(id string, state process.State, changes ...func(*environment.Binding)) environment.Binding {
 	b.Helper()
 	b.clock.SetTime(b.clock.Now().Add(time.Second))
@@ -74,7 +74,7 @@ func TestBindingsOfAnInstance(t *testing.T) {
 			b.Errorf("bindings of another instance: %v", others)
 		}
 
-		b.want("of none", b.do("viewer", "GET", "/runtimes/three/bindings"), http.StatusNotFound)
+		b.want("bindings of an unknown instance", b.do("viewer", "GET", "/runtimes/three/bindings"), http.StatusNotFound)
 	})
 }
 
@@ -96,7 +96,7 @@ func TestOperationsOnBindings(t *testing.T) {
 
 		const because = `{"reason": "it answers again"}`
 
-		retried := b.want("it failed", b.intervene("retry", failed.OperationID, because), http.StatusAccepted)
+		retried := b.want("a failed operation on a binding", b.intervene("retry", failed.OperationID, because), http.StatusAccepted)
 		if next := read[operatorapi.Operation](b, retried); next.BindingID != "failed" || next.PredecessorID != failed.OperationID {
 			b.Errorf("the retry is %+v", next)
 		}
@@ -105,7 +105,7 @@ func TestOperationsOnBindings(t *testing.T) {
 			b.Errorf("entries of the instance: %+v", answer)
 		}
 
-		b.want("already retried", b.intervene("retry", failed.OperationID, because), http.StatusConflict)
+		b.want("the operation was already retried", b.intervene("retry", failed.OperationID, because), http.StatusConflict)
 
 		lost := b.operation(environment.BindingKey("gone", "x"), environment.KindBind, process.Failed)
 		b.want("the instance was deleted", b.intervene("retry", lost, because), http.StatusConflict)

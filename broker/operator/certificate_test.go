@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// certificate returns a certificate that expires at the given time, as base64 of PEM.
+// certificate returns a certificate that expires at the given time, as base64-encoded PEM.
 func certificate(tb testing.TB, end time.Time) string {
 	tb.Helper()
 

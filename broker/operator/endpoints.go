@@ -17,18 +17,17 @@ import (
 )
 
 const (
-	// endpointAge limits the age of a cached endpoint, because clusters rotate their certificates.
+	// endpointAge is the maximum age of a cached endpoint. It is short because clusters rotate their certificates.
 	endpointAge = 10 * time.Minute
-	// maxEndpoints limits the size of the cache, which drops the endpoint that was not used for the longest
-	// time.
+	// maxEndpoints is the maximum size of the cache. A full cache drops the least recently used endpoint.
 	maxEndpoints = 4096
-	// callRate and callBurst limit calls of the Provisioner: calls per second, and calls in a row after a
-	// pause.
+	// callRate and callBurst limit the calls to the Provisioner: callRate is the rate per second, and callBurst the
+	// number of calls that may exceed the rate after a pause.
 	callRate  = 5
 	callBurst = 20
 )
 
-// endpoint is the public part of a cluster's connection data: it grants no access.
+// endpoint is the public part of the connection data of a cluster. It does not grant access.
 type endpoint struct {
 	// server is the URL of the API server.
 	server string
@@ -36,17 +35,17 @@ type endpoint struct {
 	ca []byte
 }
 
-// cachedEndpoints reads endpoints from admin kubeconfigs, whose credentials it drops, and caches the endpoints
-// by runtime.
+// cachedEndpoints reads the endpoint of a runtime from an admin kubeconfig and caches it. It discards the
+// credentials.
 //
-// Unauthenticated requests ask for endpoints, and an admin kubeconfig costs calls of the Provisioner and of
-// Gardener. The cache and one limit for all clients together bound this cost. Only valid endpoints are cached.
+// Unauthenticated requests need endpoints, and each admin kubeconfig costs calls to the Provisioner and to
+// Gardener. The cache, and a rate limit that all clients share, bound this cost. Only valid endpoints are cached.
 // It is safe for concurrent use.
 type cachedEndpoints struct {
 	kubeconfigs Kubeconfigs
 	clock       clock.PassiveClock
 	calls       *rate.Limiter
-	// cache has endpoints by the ID of the runtime.
+	// cache maps the ID of a runtime to its endpoint.
 	cache *cache.LRUExpireCache
 }
 
@@ -57,8 +56,8 @@ func newCachedEndpoints(kubeconfigs Kubeconfigs, clock clock.PassiveClock) *cach
 	}
 }
 
-// of returns the endpoint of the instance's runtime. Its errors are of package failure, or a Refusal with 429
-// above the rate of calls. Two concurrent requests for the same runtime may both call the Provisioner.
+// of returns the endpoint of the instance's runtime. Its errors are of package failure, or a Refusal with status
+// 429 if the rate limit is exceeded. Two concurrent requests for the same runtime may both call the Provisioner.
 func (e *cachedEndpoints) of(ctx context.Context, instance environment.Instance) (endpoint, error) {
 	if cached, fresh := e.cache.Get(instance.RuntimeID); fresh {
 		if known, ok := cached.(endpoint); ok {
@@ -85,7 +84,7 @@ func (e *cachedEndpoints) of(ctx context.Context, instance environment.Instance)
 	return found, err
 }
 
-// endpointIn returns the cluster of the current context. The error never quotes the kubeconfig.
+// endpointIn returns the endpoint of the current context. The error never quotes the kubeconfig.
 func endpointIn(kubeconfig secret.String) (endpoint, error) {
 	parsed, err := clientcmd.Load([]byte(kubeconfig.Reveal()))
 	if err == nil {
@@ -96,7 +95,7 @@ func endpointIn(kubeconfig secret.String) (endpoint, error) {
 		}
 	}
 
-	// The error of the parser may quote the kubeconfig.
+	// Do not wrap the error of the parser: it may quote the kubeconfig.
 	return endpoint{}, failure.New(failure.Permanent, "the Provisioner returned an invalid kubeconfig for the runtime").
 		WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 }

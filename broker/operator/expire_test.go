@@ -40,7 +40,7 @@ func TestExpire(t *testing.T) {
 		"removing": {"the runtime is removed", "op", nil, http.StatusAccepted},
 		"removed":  {"the runtime was removed", "", nil, http.StatusOK},
 		"unknown":  {"an unknown instance", "", failure.New(failure.NotFound, "none"), http.StatusNotFound},
-		"lasting":  {"the plan has no end", "", failure.New(failure.Invalid, "lasts"), http.StatusBadRequest},
+		"lasting":  {"the plan has no limited lifetime", "", failure.New(failure.Invalid, "lasts"), http.StatusBadRequest},
 		"leaving":  {"the instance is being deleted", "", failure.New(failure.Conflict, "leaves"), http.StatusConflict},
 	}
 
@@ -73,15 +73,15 @@ func TestASuspendedInstanceHasNoKubeconfig(t *testing.T) {
 	b.kubeconfigs.make = gives(kubeconfig("https://api.example.com", ""), nil)
 	b.instance("one", process.Succeeded)
 	b.operation("one", environment.KindUpdate, process.InProgress)
-	b.want("during an update the runtime is not reached", b.do("", "GET", "/kubeconfig/one"), http.StatusOK)
+	b.want("the runtime is reachable during an update", b.do("", "GET", "/kubeconfig/one"), http.StatusOK)
 
 	b.instance("two", process.Succeeded)
 	b.operation("two", environment.KindSuspend, process.InProgress)
-	b.want("during a suspension the runtime is not reached", b.do("", "GET", "/kubeconfig/two"), http.StatusNotFound)
+	b.want("the runtime is not reachable during a suspension", b.do("", "GET", "/kubeconfig/two"), http.StatusNotFound)
 
 	b.instance("three", process.Succeeded)
 	b.operation("three", environment.KindSuspend, process.Succeeded)
 	b.suspend("three")
-	b.want("nor afterwards", b.do("", "GET", "/kubeconfig/three"), http.StatusNotFound)
-	b.want("admins cannot force it, either", b.do("admin", "POST", "/runtimes/three/adminkubeconfig"), http.StatusNotFound)
+	b.want("the runtime is not reachable after a suspension", b.do("", "GET", "/kubeconfig/three"), http.StatusNotFound)
+	b.want("not even for admins", b.do("admin", "POST", "/runtimes/three/adminkubeconfig"), http.StatusNotFound)
 }

@@ -34,7 +34,7 @@ import (
 
 const identity = "4f8d1c9e-0000-4000-8000-0123456789ab"
 
-// fakeKubeconfigs implements Kubeconfigs. It counts calls and returns the result of the function make.
+// fakeKubeconfigs implements Kubeconfigs. It counts the calls and returns the results of the function make.
 type fakeKubeconfigs struct {
 	calls int
 	make  func(instance environment.Instance) (secret.String, error)
@@ -62,7 +62,7 @@ type bench struct {
 	woken       int
 }
 
-// fakeExpirer implements Expirer with a fixed result.
+// fakeExpirer implements Expirer. It always returns the same result.
 type fakeExpirer struct {
 	operation string
 	err       error
@@ -155,7 +155,8 @@ type reply struct {
 	Raw    string
 }
 
-// do sends a request as the user, whose password is the first letter of the name; an empty user is unauthenticated.
+// do sends a request as the user. The user's password is the first letter of the name; without a name, the request
+// is unauthenticated.
 func (b *bench) do(user, method, path string) reply {
 	b.Helper()
 
@@ -215,7 +216,7 @@ func (b *bench) want(reason string, got reply, status int) reply {
 	return got
 }
 
-// read decodes a response and rejects unknown fields.
+// read decodes a response. It fails the test if a field is unknown.
 func read[Body any](b *bench, got reply) Body {
 	b.Helper()
 
@@ -231,14 +232,15 @@ func read[Body any](b *bench, got reply) Body {
 	return body
 }
 
-// list reads a list as the viewer.
+// list requests a list as the viewer.
 func list[Body any](b *bench, path string) Body {
 	b.Helper()
 
 	return read[Body](b, b.want("a list", b.do("viewer", "GET", path), http.StatusOK))
 }
 
-// instance stores an instance whose creation is in the state. It was created a second after the previous one.
+// instance stores an instance and its creation in the given state. Each instance is created one second after the
+// previous one.
 func (b *bench) instance(id string, state process.State, changes ...func(*environment.Instance)) string {
 	b.Helper()
 	b.clock.SetTime(b.clock.Now().Add(time.Second))
@@ -261,7 +263,7 @@ func (b *bench) instance(id string, state process.State, changes ...func(*enviro
 	return b.operation(id, environment.KindProvision, state)
 }
 
-// operation stores an operation of the kind on an instance, in the state, and returns its ID.
+// operation stores an operation of the kind on an instance, in the given state, and returns its ID.
 func (b *bench) operation(instanceID, kind string, state process.State, changes ...func(*process.Progress)) string {
 	b.Helper()
 

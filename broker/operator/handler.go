@@ -31,67 +31,70 @@ import (
 )
 
 const (
-	// maxBody limits the body of a request, in bytes.
+	// maxBody is the maximum size of a request body, in bytes.
 	maxBody = 64 << 10
-	// requestLimit limits the duration of a request. Requests for kubeconfigs call the Provisioner.
+	// requestLimit is the maximum duration of a request. It is long because requests for kubeconfigs call the
+	// Provisioner.
 	requestLimit = 40 * time.Second
-	// roleNone is the x-role of routes that need no credentials.
+	// roleNone is the value of x-role for routes that need no credentials.
 	roleNone = "none"
 
 	textNoInstance = "The instance does not exist."
 )
 
-// Kubeconfigs creates kubeconfigs with cluster-admin rights. Its errors are of package failure. Each call
-// creates a new kubeconfig, which expires by itself; there is no way to revoke one.
+// Kubeconfigs creates kubeconfigs with cluster-admin rights. Its errors are of package failure. Each call creates a
+// new kubeconfig with an expiry; a kubeconfig cannot be revoked.
 type Kubeconfigs interface {
 	AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error)
 }
 
-// Expirer expires an instance and returns the ID of the operation that removes its runtime, or an empty ID if
-// it has none. Its errors are of package failure.
+// Expirer expires an instance. It returns the ID of the operation that removes the runtime, or an empty ID if the
+// instance has no runtime. Its errors are of package failure.
 type Expirer interface {
 	Expire(ctx context.Context, instanceID, why string) (operationID string, err error)
 }
 
 // Options are the dependencies of the handler.
 type Options struct {
-	// DB is the database of the stores, so that one transaction can write to several of them.
+	// DB is the database of the stores. One transaction can write to several of them.
 	DB         *storage.DB
 	Instances  *instances.Store
 	Operations *operations.Store
 	Bindings   *bindings.Store
-	// Recorder writes accepted and rejected changes to the audit log. Entries reads the log.
+	// Recorder writes accepted and rejected changes to the audit log. Entries reads the audit log.
 	Recorder *audit.Recorder
 	Entries  *auditlog.Store
 	// Authorizer authenticates users and checks their roles.
 	Authorizer *auth.Authorizer
 	Clock      clock.PassiveClock
-	// Log gets a line for each request, and one for each intervention. Metrics count the requests; nil counts nothing.
+	// Log receives a line for each request and for each intervention. Metrics counts the requests; nil disables
+	// counting.
 	Log     logrus.FieldLogger
 	Metrics *httpserver.Metrics
-	// Tracing decides which operations have a trace. Nil means that tracing is off.
+	// Tracing knows which operations have a trace. Nil means that tracing is disabled.
 	Tracing *tracing.Tracing
-	// Kubeconfigs serves administrators, and users by the endpoints in the kubeconfigs.
+	// Kubeconfigs creates the kubeconfigs for administrators. Kubeconfigs for users contain only their endpoints.
 	Kubeconfigs Kubeconfigs
-	// OIDC is the issuer at which users of runtimes log in, unless the runtime has its own. Without an issuer,
+	// OIDC is the issuer at which users of runtimes log in, unless the runtime has another one. If it is empty,
 	// kubeconfigs for users contain no user.
 	OIDC environment.OIDC
-	// Engine knows the kinds of operations that this broker runs, and which of their steps may be skipped.
+	// Engine knows the kinds of operations that this broker runs, and the steps that may be skipped.
 	Engine  *process.Engine[environment.Data]
 	Expirer Expirer
 	// Wake makes the engine look for due operations. It is called after a commit and must not block.
 	Wake func()
-	// Stages lists the stages of each kind of operation in order.
+	// Stages maps the kinds of operations to their stages, in order.
 	Stages map[string][]string
-	// Systems are the upstream systems, whose state is that of this replica: each replica has circuit breakers
-	// of its own.
+	// Systems are the upstream systems. Their state is that of this replica, because each replica has separate
+	// circuit breakers.
 	Systems []*upstream.System
-	// RangesLeftOpen reports whether Gardener chooses the ranges of pods and services, so that they are not
-	// shown. Nil means that it does not.
+	// RangesLeftOpen reports whether Gardener chooses the ranges of pods and services, which are then not shown.
+	// Nil means that it does not.
 	RangesLeftOpen func() bool
 	// Estimator predicts the end of operations. Nil means no predictions.
 	Estimator *estimate.Estimator
-	// Catalog is shown with the error that keeps this replica from loading changed files.
+	// Catalog is the catalog of this replica. The API also shows the error of changed files that could not be
+	// loaded.
 	Catalog *catalog.Catalog
 }
 
@@ -102,7 +105,7 @@ type api struct {
 	endpoints *cachedEndpoints
 }
 
-// NewHandler returns the handler of the operator API. Paths outside of the API are not found.
+// NewHandler returns the handler of the operator API. It responds with 404 to other paths.
 func NewHandler(options Options) http.Handler {
 	api := &api{Options: options, endpoints: newCachedEndpoints(options.Kubeconfigs, options.Clock)}
 
@@ -129,8 +132,8 @@ func NewHandler(options Options) http.Handler {
 	)
 }
 
-// guarded returns the endpoint of the route behind the check of its role. The audit sees a request before the
-// check, so that it can record a rejection.
+// guarded returns the endpoint of the route, protected by a check of the role. The middleware of the audit log runs
+// before the check, because it records rejected requests.
 func (a *api) guarded(route route) http.Handler {
 	endpoint := withCode(route.serve)
 	if route.role == roleNone {
@@ -149,7 +152,7 @@ func logUser(next http.Handler) http.Handler {
 	})
 }
 
-// withCode gives refusals without an error code the name of their status, such as NotFound.
+// withCode adds an error code to refusals that have none: the name of the status, such as NotFound.
 func withCode(endpoint httpserver.Endpoint) httpserver.Endpoint {
 	return func(r *http.Request) (httpserver.Response, error) {
 		response, err := endpoint(r)
@@ -166,16 +169,15 @@ func withCode(endpoint httpserver.Endpoint) httpserver.Endpoint {
 	}
 }
 
-// invalid rejects a malformed request. Its description names the part of the request that the user has to
-// correct.
+// invalid rejects a malformed request. The description names the part of the request that the user has to correct.
 func invalid(description string) error { return httpserver.Refuse(http.StatusBadRequest, description) }
 
-// conflict rejects a valid request because of the state of the operation or the instance.
+// conflict rejects a valid request because of the state of the operation or of the instance.
 func conflict(description string) error { return httpserver.Refuse(http.StatusConflict, description) }
 
 func notFound(description string) error { return httpserver.Refuse(http.StatusNotFound, description) }
 
-// segment returns the decoded path parameter.
+// segment returns a decoded parameter of the path.
 func segment(r *http.Request, name string) (string, error) {
 	value, err := url.PathUnescape(mux.Vars(r)[name])
 	if err != nil || !isText(value) {
@@ -190,14 +192,14 @@ func isText(value string) bool {
 	return !strings.ContainsRune(value, 0) && strings.ToValidUTF8(value, "") == value
 }
 
-// getDescription serves openapi.yaml, from which clients are generated.
+// getDescription returns openapi.yaml. Clients can be generated from it.
 func (a *api) getDescription(*http.Request) (httpserver.Response, error) {
 	return httpserver.Response{
 		Status: http.StatusOK, Body: operatorapi.Description, Header: http.Header{"Content-Type": {"application/yaml"}},
 	}, nil
 }
 
-// getCatalog returns the catalog of this replica, and the error that keeps it from serving newer files.
+// getCatalog returns the catalog of this replica and, if changed files could not be loaded, their error.
 func (a *api) getCatalog(*http.Request) (httpserver.Response, error) {
 	shown := operatorapi.Catalog{ETag: a.Catalog.Published().ETag, Plans: a.Catalog.Offered()}
 

@@ -21,7 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// named is a step with a name. No test runs it.
+// named is a step that has a name and never runs.
 type named string
 
 func (n named) Name() string { return string(n) }
@@ -31,7 +31,8 @@ func (named) Run(_ context.Context, operation process.Operation[environment.Data
 	return operation, 0, nil
 }
 
-// engineOn returns an engine that runs nothing. It knows the kinds of the stored operations, and may skip the step Probe.
+// engineOn returns an engine that is never started. It knows the kinds of the stored operations, and allows
+// operators to skip the step Probe.
 func engineOn(t *testing.T, store process.Store) *process.Engine[environment.Data] {
 	t.Helper()
 
@@ -81,14 +82,15 @@ func onEach(t *testing.T, test func(b *bench)) {
 func (b *bench) intervene(verb, id, body string) reply {
 	b.Helper()
 
-	// Without Content-Length the limit applies while the body is read.
+	// Send no Content-Length, so that the limit applies while the body is read.
 	return b.send("operator", "POST", "/operations/"+id+"/"+verb, io.MultiReader(strings.NewReader(body)))
 }
 
-// because returns the body of an intervention that has only a reason.
+// because is the body of an intervention with only a reason.
 const because = `{"reason": "the quota was raised"}`
 
-// at sets the current step and the finished stages of an operation. If released is true, the operation has no lease.
+// at returns a change that sets the current step and the finished stages of an operation. If released is true, the
+// operation has no lease.
 func at(stage, step string, released bool, finished ...string) func(*process.Progress) {
 	return func(progress *process.Progress) {
 		progress.Record.Stage, progress.Record.Step, progress.Record.FinishedStages = stage, step, finished
@@ -96,7 +98,8 @@ func at(stage, step string, released bool, finished ...string) func(*process.Pro
 	}
 }
 
-// everything returns all rows of operations and instances. Tests compare two results to find unwanted writes.
+// everything returns all rows of operations, timelines and instances. Tests compare the results before and after a
+// rejected request.
 func (b *bench) everything() map[string][]string {
 	b.Helper()
 
@@ -144,7 +147,7 @@ func (b *bench) wantTimeline(reason, id string, want ...string) {
 	}
 }
 
-// auditLine is a line of the log that starts with "audit:".
+// auditLine is a line of the log whose message starts with "audit:".
 type auditLine struct {
 	Level, Message, User, Operation, Successor, Instance, Kind, Reason string
 }
@@ -174,7 +177,7 @@ func (b *bench) audited() []auditLine {
 	return lines
 }
 
-// answered decodes the operation in the response to an accepted intervention.
+// answered returns the operation in the response to an accepted intervention.
 func (b *bench) answered(reason string, got reply) operatorapi.Operation {
 	b.Helper()
 
@@ -212,7 +215,7 @@ func (b *bench) drop(id string) {
 	})
 }
 
-// spoil changes the stored data of an operation so that its key is unknown, as after the removal of a key.
+// spoil changes the stored data of an operation as if its key had been removed from the configuration.
 func (b *bench) spoil(id string) {
 	b.Helper()
 	b.inTx(func(tx storage.Tx) error {

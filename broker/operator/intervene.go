@@ -26,38 +26,38 @@ import (
 )
 
 const (
-	// maxReason limits the reason for an intervention, in characters.
+	// maxReason is the maximum length of the reason for an intervention, in characters.
 	maxReason = 500
-	// anonymous is the name of operators in logs and timelines while the broker requires no authentication.
+	// anonymous is the name of operators in logs and timelines if the broker requires no authentication.
 	anonymous = "somebody"
 
 	textNoOperation  = "The operation does not exist."
-	textIntervention = `The body is invalid. Send {"reason": "…"} as JSON, for a skip or a retry optionally with "step".`
+	textIntervention = `The body is invalid. Send {"reason": "…"} as JSON. A skip or a retry can also have the field "step".`
 	textOvertaken    = "A concurrent request for the instance was accepted first. Check its operations and decide again."
 	textSealed       = "The data of the operation cannot be decrypted: its key is not in APP_DATABASE_SECRET_KEYS. Add the key, then retry."
 )
 
-// intervention is a request of an operator to change the course of an operation.
+// intervention is a request to cancel, retry or skip.
 type intervention struct {
 	operatorapi.Intervention
 
 	operationID string
 	// by is the name of the user.
 	by string
-	// now is the time of the request, the same in all rows that the intervention writes.
+	// now is the time of the request. All rows that the intervention writes have this time.
 	now time.Time
 }
 
-// why returns the user and the reason, for the timeline.
+// why returns the text for the timeline: the user and the reason.
 func (i intervention) why() string { return "by " + i.by + ": " + i.Reason }
 
-// action carries out an intervention in the transaction. It returns the ID of the operation to show, which
-// after a retry is that of the new operation. An error of the action rolls the transaction back.
+// action carries out an intervention inside the transaction. It returns the ID of the operation to show; after a
+// retry, this is the new operation. If it returns an error, the transaction is rolled back.
 type action func(ctx context.Context, tx storage.Tx, wanted intervention) (operationID string, err error)
 
-// intervene reads the request, carries out the action in one transaction, and answers with the resulting
-// operation. The timeline and the audit log record the user and the reason. The log has a line for accepted and
-// rejected requests alike, in which done completes the text "operation …".
+// intervene reads the request, carries out the action in one transaction, and returns the resulting operation. The
+// timeline and the audit log show the user and the reason. Accepted and rejected requests are logged; done
+// completes the log message "operation …".
 func (a *api) intervene(r *http.Request, name, done string, do action) (httpserver.Response, error) {
 	wanted, err := a.readIntervention(r)
 	line := a.Log.WithFields(logrus.Fields{
@@ -94,8 +94,8 @@ func (a *api) intervene(r *http.Request, name, done string, do action) (httpserv
 }
 
 // carryOut runs the action and writes the audit log in one transaction, and returns the operation to show. It
-// maps the errors of the stores to responses. A duplicate means that a concurrent request was accepted after
-// the action read the operations of the instance.
+// converts the errors of the stores to responses. A duplicate means that a concurrent request was accepted after
+// the action had read the operations of the instance.
 func (a *api) carryOut(ctx context.Context, name string, do action, wanted intervention) (process.Record, error) {
 	var record process.Record
 
@@ -129,8 +129,8 @@ func (a *api) carryOut(ctx context.Context, name string, do action, wanted inter
 	return record, err
 }
 
-// recordIntervention writes the intervention to the audit log, under the operation that it targets. The record
-// is the operation afterwards, which is another one after a retry.
+// recordIntervention writes the intervention to the audit log. The parameter former is the operation before the
+// intervention, record the operation afterwards: after a retry, record is the new operation.
 func (a *api) recordIntervention(ctx context.Context, tx storage.Tx, name string, wanted intervention, former, record process.Record) error {
 	instanceID, bindingID := targetIDs(former)
 	entry := auditlog.Entry{
@@ -150,8 +150,8 @@ func (a *api) recordIntervention(ctx context.Context, tx storage.Tx, name string
 	return a.Recorder.Record(ctx, tx, entry)
 }
 
-// readIntervention reads and checks the request. With an error, it also returns the fields read so far, for the
-// log.
+// readIntervention reads and checks the request. After an error, it also returns the fields that it has read, for
+// the log.
 func (a *api) readIntervention(r *http.Request) (intervention, error) {
 	wanted := intervention{by: cmp.Or(auth.FromContext(r.Context()).Name, anonymous), now: a.Clock.Now()}
 
@@ -178,8 +178,8 @@ func (a *api) readIntervention(r *http.Request) (intervention, error) {
 	return wanted, nil
 }
 
-// readStrictly decodes a body of one JSON object. It rejects unknown fields and accepts an empty body. With a
-// misspelled field, an intervention would be carried out in another way than the operator wants.
+// readStrictly decodes a body that contains one JSON object or is empty. It rejects unknown fields: if a field name
+// were misspelled, the intervention would have an effect that the operator did not intend.
 func readStrictly(body io.Reader, into any) error {
 	decoder := json.NewDecoder(body)
 	decoder.DisallowUnknownFields()
@@ -202,7 +202,7 @@ func readStrictly(body io.Reader, into any) error {
 	return invalid(textIntervention)
 }
 
-// oneLine replaces line breaks, and characters that terminals do not print, with single spaces.
+// oneLine replaces line breaks and unprintable characters with single spaces.
 func oneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(char rune) bool {
 		return unicode.IsSpace(char) || !unicode.IsGraphic(char)

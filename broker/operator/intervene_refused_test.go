@@ -27,11 +27,11 @@ func TestRejectedInterventionsChangeNothing(t *testing.T) {
 		"cancel when ended":           {"an ended operation has no next step", "cancel", ended(succeeded), because, 409, "it is succeeded"},
 		"cancel with a step":          {"a step suggests that a skip was meant", "cancel", ended(failed), `{"reason": "x", "step": "Probe"}`, 400, "for a skip or a retry"},
 		"cancel an unknown operation": {"the operation does not exist", "cancel", unknown("x"), because, 404, "operation does not exist"},
-		"an id with a slash":          {"an ID may contain any character", "retry", unknown("a%2Fb"), because, 404, "operation does not exist"},
-		"an id with a zero":           {"PostgreSQL stores no NUL", "retry", unknown("%00"), because, 400, "path"},
-		"a very long id":              {"an ID has no length limit", "skip", unknown(strings.Repeat("x", 5000)), because, 404, "operation does not exist"},
+		"an ID with a slash":          {"an ID may contain any character", "retry", unknown("a%2Fb"), because, 404, "operation does not exist"},
+		"an ID with NUL":              {"PostgreSQL cannot store NUL", "retry", unknown("%00"), because, 400, "path"},
+		"a very long ID":              {"an ID has no length limit", "skip", unknown(strings.Repeat("x", 5000)), because, 404, "operation does not exist"},
 		"retry when running":          {"the engine retries it", "retry", running(probing), because, 409, "in progress"},
-		"retry when succeeded":        {"nothing is left to retry", "retry", ended(succeeded), because, 409, "succeeded"},
+		"retry when succeeded":        {"there is nothing to retry", "retry", ended(succeeded), because, 409, "succeeded"},
 		"retry without a required step": {
 			"later steps depend on it", "retry", failedAt(at("create_runtime", "Order", true, "start")), `{"reason": "x", "step": "Order"}`,
 			409, "cannot be skipped",
@@ -55,7 +55,7 @@ func TestRejectedInterventionsChangeNothing(t *testing.T) {
 			}, because, 409, "no longer exists",
 		},
 		"retry of an unsupported kind": {
-			"no engine would run it", "retry", func(b *bench) string {
+			"no engine would run the new operation", "retry", func(b *bench) string {
 				b.instance("one", succeeded)
 
 				return b.operation("one", "upgrade", failed)
@@ -74,7 +74,7 @@ func TestRejectedInterventionsChangeNothing(t *testing.T) {
 		"skip when ended":         {"an ended operation has no current step", "skip", ended(failed), because, 409, "failed"},
 		"skip before any step":    {"the operation has just been claimed", "skip", running(at("", "", false)), because, 409, "not started a step"},
 		"skip a required step":    {"later steps depend on it", "skip", running(at("create_runtime", "Order", true, "start")), because, 409, "cannot be skipped"},
-		"skip another step":       {"the operation has continued since the operator looked", "skip", running(probing), `{"reason": "x", "step": "Check"}`, 409, `at step "Probe", not at "Check"`},
+		"skip another step":       {"the operation has reached another step since the operator looked", "skip", running(probing), `{"reason": "x", "step": "Check"}`, 409, `at step "Probe", not at "Check"`},
 		"skip an odd step":        {"a step name is compared, never stored", "skip", running(probing), `{"reason": "x", "step": "\u0000"}`, 409, "at step"},
 		"skip of a finished step": {"the next stage is about to start", "skip", running(at("post_actions", "Probe", false, "post_actions")), because, 409, "finished the step"},
 		"no body":                 {"others need to know why", "cancel", running(probing), ``, 400, "reason is missing"},
@@ -97,16 +97,16 @@ func TestRejectedInterventionsChangeNothing(t *testing.T) {
 
 			got := b.want(c.reason, b.intervene(c.verb, id, c.body), c.want)
 			if text := read[operatorapi.Error](b, got).Description; !strings.Contains(text, c.wantText) {
-				b.Errorf("\n%s\nthe answer is %q, want %q in it", c.reason, text, c.wantText)
+				b.Errorf("\n%s\nthe description is %q, want it to contain %q", c.reason, text, c.wantText)
 			}
 
 			if diff := cmp.Diff(before, b.everything()); diff != "" || b.woken != 0 {
-				b.Errorf("\n%s\na rejected request changed something or woke the engine: -before +after\n%s", c.reason, diff)
+				b.Errorf("\n%s\na rejected request changed rows or woke the engine: -before +after\n%s", c.reason, diff)
 			}
 
 			if lines := b.audited(); len(lines) != 1 || lines[0].Level != "warning" || lines[0].User != "operator" ||
 				!strings.Contains(lines[0].Message, "not ") {
-				b.Errorf("\n%s\nthe log has %+v", c.reason, lines)
+				b.Errorf("\n%s\nthe log contains %+v", c.reason, lines)
 			}
 		})
 	}

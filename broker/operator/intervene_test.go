@@ -44,7 +44,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// TestCancelAffectsOneOperation cancels a pending operation behind a running one.
+// TestCancelAffectsOneOperation cancels a pending operation that is queued behind a running one.
 func TestCancelAffectsOneOperation(t *testing.T) {
 	onEach(t, func(b *bench) {
 		running := b.instance("one", process.InProgress)
@@ -63,7 +63,7 @@ func TestRetry(t *testing.T) {
 		wantStages []string
 	}{
 		"failed":     {"a retry starts with the failed stage", process.Failed, at("create_runtime", "Order", true, "start"), []string{"start"}},
-		"waited":     {"a stage that polls restarts from the stage with the order", process.Failed, at("check_runtime", "Check", true, "start", "create_runtime"), []string{"start"}},
+		"waited":     {"a retry of a stage that polls starts with the stage that orders", process.Failed, at("check_runtime", "Check", true, "start", "create_runtime"), []string{"start"}},
 		"late":       {"finished stages are not repeated", process.Failed, at("post_actions", "Probe", true, "start", "create_runtime", "check_runtime"), []string{"start", "create_runtime", "check_runtime"}},
 		"canceled":   {"canceled operations can be retried", process.Canceled, at("create_runtime", "Order", true, "start"), []string{"start"}},
 		"at its end": {"without a stage left the retry succeeds", process.Canceled, at("post_actions", "Probe", true, "start", "create_runtime", "check_runtime", "post_actions"), []string{"start", "create_runtime", "check_runtime", "post_actions"}},
@@ -92,13 +92,13 @@ func TestRetry(t *testing.T) {
 
 			kept := read[operatorapi.Operation](b, b.do("viewer", "GET", "/operations/"+former))
 			if kept.State != operatorapi.OperationState(c.state) || b.woken != woken+1 {
-				b.Errorf("%s\nthe original operation is %s, the engine was woken %d times", c.reason, kept.State, b.woken-woken)
+				b.Errorf("%s\nthe original operation is %s and the engine was woken %d times", c.reason, kept.State, b.woken-woken)
 			}
 		}
 	})
 }
 
-// TestRetrySkipsTheFailedStep retries an operation without the step that failed.
+// TestRetrySkipsTheFailedStep retries an operation and skips the step that failed.
 func TestRetrySkipsTheFailedStep(t *testing.T) {
 	onEach(t, func(b *bench) {
 		former := failedAt(at("post_actions", "Probe", true, "start", "create_runtime", "check_runtime"))(b)
@@ -114,8 +114,8 @@ func TestRetrySkipsTheFailedStep(t *testing.T) {
 	})
 }
 
-// TestRetryKeepsSkips checks that a retry skips the steps that its predecessor skipped, and that its first timeline entry
-// names them. A request that names such a step again has the same result.
+// TestRetryKeepsSkips checks that a retry skips the steps that the original operation skipped, and that the first
+// entry of its timeline names them. Naming such a step in the request makes no difference.
 func TestRetryKeepsSkips(t *testing.T) {
 	cases := map[string]string{"a retry": because, "a retry without the step": `{"reason": "the quota was raised", "step": "Probe"}`}
 
@@ -139,7 +139,7 @@ func TestRetryKeepsSkips(t *testing.T) {
 	}
 }
 
-// TestConcurrentRetries sends requests of operators and platforms concurrently: only the first is accepted.
+// TestConcurrentRetries sends requests of operators and platforms concurrently. Only the first may be accepted.
 func TestConcurrentRetries(t *testing.T) {
 	onEach(t, func(b *bench) {
 		id := b.instance("one", process.Failed)
@@ -163,7 +163,7 @@ func TestConcurrentRetries(t *testing.T) {
 		}
 
 		if diff := cmp.Diff(map[int]int{http.StatusAccepted: 1, http.StatusConflict: operators - 1}, count); diff != "" {
-			b.Errorf("answers: -want +got\n%s", diff)
+			b.Errorf("responses: -want +got\n%s", diff)
 		}
 
 		if all, err := b.operations.OfInstance(b.Context(), b.operations.Reader(), "one"); err != nil || len(all) != 2 {

@@ -21,25 +21,25 @@ import (
 
 const textStepDone = "The operation has finished the step. Check the operation and decide again."
 
-// cancelOperation answers POST /operations/{operation_id}/cancel. It is idempotent while the operation is being
+// cancelOperation handles POST /operations/{operation_id}/cancel. It is idempotent while the operation is being
 // canceled.
 func (a *api) cancelOperation(r *http.Request) (httpserver.Response, error) {
 	return a.intervene(r, auditlog.ActionCancel, "canceled", a.cancel)
 }
 
-// retryOperation answers POST /operations/{operation_id}/retry with the new operation.
+// retryOperation handles POST /operations/{operation_id}/retry. The response contains the new operation.
 func (a *api) retryOperation(r *http.Request) (httpserver.Response, error) {
 	return a.intervene(r, auditlog.ActionRetry, "retried", a.retry)
 }
 
-// skipStep answers POST /operations/{operation_id}/skip. The step is skipped after its running attempt, if any.
+// skipStep handles POST /operations/{operation_id}/skip. If an attempt of the step is running, it finishes first.
 func (a *api) skipStep(r *http.Request) (httpserver.Response, error) {
 	return a.intervene(r, auditlog.ActionSkip, "made to skip a step", a.skip)
 }
 
-// cancel requests that the operation end at its next safe point. Resources that the operation has created stay
-// until the instance is deleted. A pending operation ends at once. The error is a conflict if the operation has
-// ended.
+// cancel requests that the operation end at its next safe point. A pending operation ends immediately. Resources
+// that the operation has created remain until the instance is deleted. The error is a conflict if the operation has
+// already ended.
 func (a *api) cancel(ctx context.Context, tx storage.Tx, wanted intervention) (string, error) {
 	if wanted.Step != "" {
 		return "", invalid("step is only allowed for a skip or a retry.")
@@ -58,9 +58,9 @@ func (a *api) cancel(ctx context.Context, tx storage.Tx, wanted intervention) (s
 	return record.ID, err
 }
 
-// retry accepts a new operation, which continues a failed or canceled one with a copy of its data. If the
-// request names the step at which the original operation ended, the new operation skips the step. Steps that the
-// original operation skipped stay skipped.
+// retry accepts a new operation that continues a failed or canceled one with a copy of its data. If the request
+// names the step at which the original operation ended, the new operation skips this step. It also skips the steps
+// that the original operation skipped.
 func (a *api) retry(ctx context.Context, tx storage.Tx, wanted intervention) (string, error) {
 	former, err := a.Operations.Get(ctx, tx, wanted.operationID)
 	if err != nil {
@@ -107,8 +107,8 @@ func (a *api) retry(ctx context.Context, tx storage.Tx, wanted intervention) (st
 	return next.ID, a.Operations.RecordRetry(ctx, tx, former.ID, "as "+next.ID+" "+wanted.why(), wanted.now)
 }
 
-// checkRetry rejects operations that have not failed, or that a later operation or a deletion has superseded.
-// The result of the check holds until the transaction ends, because checkRetry locks the instance.
+// checkRetry rejects operations that have not failed, and operations that were followed by a later operation or by
+// a deletion. It locks the instance, so its result remains valid until the transaction ends.
 func (a *api) checkRetry(ctx context.Context, tx storage.Tx, former process.Record, now time.Time) error {
 	if former.State != process.Failed && former.State != process.Canceled {
 		return conflict("Only a failed or canceled operation can be retried. This one is " + string(former.State) + ".")
@@ -139,8 +139,8 @@ func (a *api) checkRetry(ctx context.Context, tx storage.Tx, former process.Reco
 	return nil
 }
 
-// lock prevents other operations of the instance or binding from being accepted until the transaction ends. It
-// reports whether the instance exists.
+// lock prevents new operations on the instance or binding until the transaction ends. It reports whether the
+// instance exists.
 func (a *api) lock(ctx context.Context, tx storage.Tx, former process.Record, now time.Time) (bool, error) {
 	if instanceID, _, is := environment.BindingOf(former.InstanceID); is {
 		return a.Instances.Lock(ctx, tx, instanceID)
@@ -149,8 +149,8 @@ func (a *api) lock(ctx context.Context, tx storage.Tx, former process.Record, no
 	return a.Instances.Touch(ctx, tx, former.InstanceID, now)
 }
 
-// skip requests that the operation continue without its current step. The request may name the step: the
-// operator then cannot skip another step by mistake if the operation continues in the meantime.
+// skip requests that the operation continue without its current step. If the request names a step and the operation
+// has already moved on to another one, the request is rejected.
 func (a *api) skip(ctx context.Context, tx storage.Tx, wanted intervention) (string, error) {
 	record, err := a.Operations.Get(ctx, tx, wanted.operationID)
 	if err != nil {
@@ -177,7 +177,7 @@ func (a *api) skip(ctx context.Context, tx storage.Tx, wanted intervention) (str
 	return record.ID, err
 }
 
-// checkSkip rejects a step that is finished or not the current one, and a step on which later steps depend.
+// checkSkip rejects a step that is finished or is not the current one, and a step on which later steps depend.
 func (a *api) checkSkip(record process.Record, step string) error {
 	switch {
 	case record.Step == "":
@@ -193,7 +193,7 @@ func (a *api) checkSkip(record process.Record, step string) error {
 	}
 }
 
-// skippable reports whether a skip, or a retry of an ended operation, may leave out the current step.
+// skippable reports whether the current step can be skipped: by a skip, or by a retry if the operation has failed.
 func (a *api) skippable(record process.Record) bool {
 	eligible := record.State == process.InProgress || record.State == process.Failed || record.State == process.Canceled
 

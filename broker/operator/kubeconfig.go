@@ -21,11 +21,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-const textNoRuntime = "The instance has no reachable runtime: it is not ready, suspended, or being deleted."
+const textNoRuntime = "The instance has no reachable runtime: it is not ready, is suspended, or is being deleted."
 
-// reachable returns the instance in the path. It rejects instances without a runtime, and instances that are
-// being created, suspended, resumed or deleted. With an error it returns the known fields of the instance, for
-// the audit.
+// reachable returns the instance in the path. It rejects instances without a runtime, and instances that are being
+// created, suspended, resumed or deleted. After an error, the result contains the known fields of the instance, for
+// the audit log.
 func (a *api) reachable(r *http.Request) (environment.Instance, error) {
 	instance, err := a.instance(r)
 	if err != nil {
@@ -44,9 +44,9 @@ func (a *api) reachable(r *http.Request) (environment.Instance, error) {
 	}
 }
 
-// createAdminKubeconfig returns a kubeconfig with cluster-admin rights. The log and the audit log record the
-// user and the result of every request. If the audit entry cannot be written, the request fails and the new
-// kubeconfig is dropped: no one has access without a trace.
+// createAdminKubeconfig returns a kubeconfig with cluster-admin rights. The log and the audit log contain the user
+// and the result of every request. If the audit entry cannot be written, the request fails and the kubeconfig is
+// discarded: nobody may get access without an entry.
 func (a *api) createAdminKubeconfig(r *http.Request) (httpserver.Response, error) {
 	line := a.Log.WithField(logging.User, auth.FromContext(r.Context()).Name)
 
@@ -74,7 +74,7 @@ func (a *api) createAdminKubeconfig(r *http.Request) (httpserver.Response, error
 		return httpserver.Response{}, err
 	}
 
-	line.Info("audit: admin kubeconfig handed out")
+	line.Info("audit: admin kubeconfig issued")
 
 	return httpserver.Response{
 		Status: http.StatusOK,
@@ -83,7 +83,8 @@ func (a *api) createAdminKubeconfig(r *http.Request) (httpserver.Response, error
 	}, nil
 }
 
-// expiry returns the end of the kubeconfig's client certificate, or zero if it has none.
+// expiry returns the end of validity of the client certificate in the kubeconfig, or zero if there is no
+// certificate.
 func expiry(kubeconfig secret.String) time.Time {
 	parsed, err := clientcmd.Load([]byte(kubeconfig.Reveal()))
 	if err != nil {
@@ -104,8 +105,8 @@ func expiry(kubeconfig secret.String) time.Time {
 	return time.Time{}
 }
 
-// getKubeconfig returns a kubeconfig with which users log in at the OIDC issuer. The kubeconfig contains no
-// secret, so it needs no credentials, and scripts of other sites may read it too.
+// getKubeconfig returns a kubeconfig with which users log in at the OIDC issuer. It contains no secrets. The
+// request therefore needs no credentials, and scripts of other websites may read the response.
 func (a *api) getKubeconfig(r *http.Request) (httpserver.Response, error) {
 	instance, err := a.reachable(r)
 	if err != nil {
@@ -134,8 +135,8 @@ func (a *api) getKubeconfig(r *http.Request) (httpserver.Response, error) {
 	}}, nil
 }
 
-// userKubeconfig returns a kubeconfig with one context, named after the runtime. kubectl gets the user's token
-// from kubelogin, the plugin oidc-login. Without an issuer the kubeconfig has no user.
+// userKubeconfig returns a kubeconfig with one context, named after the runtime. kubectl gets the token of the user
+// from kubelogin, its plugin oidc-login. If there is no issuer, the kubeconfig contains no user.
 func userKubeconfig(instance environment.Instance, endpoint endpoint, oidc environment.OIDC) kubeconfigv1.Config {
 	const user = "oidc"
 

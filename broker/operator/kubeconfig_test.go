@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// kubeconfig returns an admin kubeconfig with a token and, if given, a client certificate as base64 of PEM.
+// kubeconfig returns an admin kubeconfig with a token. The certificate is base64-encoded PEM, or empty for none.
 func kubeconfig(server, certificate string) secret.String {
 	return secret.String(`apiVersion: v1
 kind: Config
@@ -54,7 +54,7 @@ func TestAdminKubeconfig(t *testing.T) {
 	got = b.want("a kubeconfig without a certificate", b.do("admin", "POST", "/runtimes/one/adminkubeconfig"), http.StatusOK)
 
 	if !read[operatorapi.AdminKubeconfig](b, got).ExpiresAt.IsZero() {
-		b.Error("the expiry is invented")
+		b.Error("a kubeconfig without a certificate has an expiry")
 	}
 }
 
@@ -70,7 +70,7 @@ func TestAdminKubeconfigIsAudited(t *testing.T) {
 		"Unknown":     {"requests for unknown instances are audited", "unknown", nil, 404, logrus.Fields{"instanceID": "unknown", "runtimeID": "", "level": "warning"}},
 		"NotReady":    {"the runtime does not exist yet", "making", nil, 404, logrus.Fields{"instanceID": "making", "runtimeID": "runtime-making", "level": "warning"}},
 		"Leaving":     {"the instance is being deleted", "leaving", nil, 404, logrus.Fields{"instanceID": "leaving", "runtimeID": "runtime-leaving", "level": "warning"}},
-		"Provisioner": {"the Provisioner does not respond", "ready", gives("", failure.New(failure.Transient, "the Provisioner does not answer")), 503, logrus.Fields{"instanceID": "ready", "runtimeID": "runtime-ready", "level": "warning"}},
+		"Provisioner": {"the Provisioner does not respond", "ready", gives("", failure.New(failure.Transient, "the Provisioner does not respond")), 503, logrus.Fields{"instanceID": "ready", "runtimeID": "runtime-ready", "level": "warning"}},
 		"Refused":     {"the Provisioner rejects the call", "ready", gives("", failure.New(failure.Permanent, "no")), 502, logrus.Fields{"instanceID": "ready", "runtimeID": "runtime-ready", "level": "warning"}},
 	}
 
@@ -173,7 +173,7 @@ func TestKubeconfigOfARuntimeWithItsOwnIssuer(t *testing.T) {
 
 	got := b.want("the configuration of the runtime is used", b.do("", "GET", "/kubeconfig/one"), http.StatusOK).Raw
 	if !strings.Contains(got, "--oidc-issuer-url=https://own.example.com") || strings.Contains(got, "https://issuer.example.com") {
-		b.Errorf("the kubeconfig has another issuer:\n%s", got)
+		b.Errorf("the kubeconfig has the wrong issuer:\n%s", got)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestPublicKubeconfigsAreCachedAndLimited(t *testing.T) {
 		b.want("a burst is allowed", b.do("", "GET", "/kubeconfig/"+id), http.StatusOK)
 	}
 
-	got := b.want("beyond the burst", b.do("", "GET", "/kubeconfig/"+ids[20]), http.StatusTooManyRequests)
+	got := b.want("a request beyond the burst", b.do("", "GET", "/kubeconfig/"+ids[20]), http.StatusTooManyRequests)
 	if got.Header.Get("Retry-After") != "1" {
 		b.Error("Retry-After is missing")
 	}
@@ -227,7 +227,7 @@ func TestPublicKubeconfigsAreCachedAndLimited(t *testing.T) {
 	calls := b.kubeconfigs.calls
 
 	b.clock.SetTime(b.clock.Now().Add(time.Hour))
-	b.want("certificates change", b.do("", "GET", "/kubeconfig/"+ids[0]), http.StatusOK)
+	b.want("the certificates of the cluster may have changed", b.do("", "GET", "/kubeconfig/"+ids[0]), http.StatusOK)
 
 	if b.kubeconfigs.calls != calls+1 {
 		b.Error("the cache did not expire")

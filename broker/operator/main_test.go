@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(leakless{m}) }
 
-// leakless fails if the tests leak goroutines.
+// leakless runs the tests, and fails if they leak goroutines.
 type leakless struct{ *testing.M }
 
 func (l leakless) Run() int {

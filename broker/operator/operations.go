@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// pollInterval is the Retry-After of an operation that has not ended.
+	// pollInterval is the value of Retry-After for an unfinished operation.
 	pollInterval = time.Second
 
 	textPending = "Queued behind the earlier operations of this instance, if any."
 )
 
-// listOperations returns a page of operations, newest first, without their timelines. The filter binding_id
-// selects the operations on a binding, which have a key of their own. The total is counted only on request,
-// because the count reads many index entries.
+// listOperations returns a page of operations, newest first, without their timelines. With the filter binding_id,
+// it returns the operations on a binding; they have a different key than operations on the instance. The total is
+// computed only on request, because the count reads many index entries.
 func (a *api) listOperations(r *http.Request, query query) (httpserver.Response, error) {
 	key := query.Get("instance_id")
 	if bindingID := query.Get("binding_id"); bindingID != "" {
@@ -77,7 +77,7 @@ func (a *api) listOperations(r *http.Request, query query) (httpserver.Response,
 	return httpserver.OK(list), err
 }
 
-// states returns the states of operations, for the filter and its error text.
+// states returns the states of operations, for the filter and its error message.
 func states() []string {
 	return []string{
 		string(process.Pending), string(process.InProgress), string(process.Canceling),
@@ -85,7 +85,7 @@ func states() []string {
 	}
 }
 
-// getOperation returns an operation with its timeline. Retry-After is set until the operation has ended.
+// getOperation returns an operation with its timeline. The response has Retry-After until the operation has ended.
 func (a *api) getOperation(r *http.Request) (httpserver.Response, error) {
 	httpserver.NotePoll(r.Context()) // ebctl follows operations this way
 
@@ -115,8 +115,9 @@ func (a *api) getOperation(r *http.Request) (httpserver.Response, error) {
 	return httpserver.OK(shown).RetryAfter(pollInterval), nil
 }
 
-// currentOperation returns an operation with its timeline and, unless it has ended, the number of the attempt, the
-// reason for waiting and the upstream system that delays it. The caller sets the name of the instance.
+// currentOperation returns an operation with its timeline. For an unfinished operation, it adds the number of the
+// attempt, the reason for waiting, and the upstream system that causes the delay. The caller sets the name of the
+// instance.
 func (a *api) currentOperation(ctx context.Context, id string) (operatorapi.Operation, error) {
 	record, err := a.Operations.Get(ctx, a.DB.Reader(), id)
 
@@ -153,8 +154,8 @@ func (a *api) currentOperation(ctx context.Context, id string) (operatorapi.Oper
 	return shown, nil
 }
 
-// operation converts an operation without its timeline. It never decrypts the operation's data, so it also
-// works for operations whose key is lost.
+// operation converts an operation without its timeline. It does not decrypt the data of the operation, so it
+// succeeds even if the key is lost.
 func (a *api) operation(record process.Record) operatorapi.Operation {
 	instanceID, bindingID := targetIDs(record)
 	shown := operatorapi.Operation{
@@ -195,8 +196,7 @@ func (a *api) operation(record process.Record) operatorapi.Operation {
 	return shown
 }
 
-// targetIDs returns the IDs of the instance and the binding of an operation. bindingID is empty for operations
-// on instances.
+// targetIDs returns the IDs of an operation's instance and binding. bindingID is empty for operations on instances.
 func targetIDs(record process.Record) (instanceID, bindingID string) {
 	instanceID, bindingID, is := environment.BindingOf(record.InstanceID)
 	if !is {
@@ -206,8 +206,9 @@ func targetIDs(record process.Record) (instanceID, bindingID string) {
 	return instanceID, bindingID
 }
 
-// attempt counts the runs of the current step since it last succeeded, including a running one. Compaction
-// keeps the last entry of a run of retries, which has the number of the attempt, so the count stays right.
+// attempt returns the number of attempts of the current step since it last succeeded, including a running attempt.
+// The result is correct even after compaction, which removes entries: the last entry of a series contains the
+// number of its attempt.
 func attempt(record process.Record, timeline []process.Entry) int {
 	count := 0
 
@@ -229,8 +230,8 @@ func attempt(record process.Record, timeline []process.Entry) int {
 	return count
 }
 
-// why returns the reason for which the operation waits: the message of the last attempt, empty if the operation
-// is not waiting.
+// why returns the reason why the operation waits: the message of the last attempt. It returns an empty string if
+// the operation is not waiting.
 func why(record process.Record, timeline []process.Entry) string {
 	if record.State == process.Pending {
 		return textPending
@@ -248,7 +249,7 @@ func why(record process.Record, timeline []process.Entry) string {
 	return ""
 }
 
-// system returns the status of the upstream system that the component names, or a zero System if there is none.
+// system returns the status of the upstream system with the component, or a zero System if there is none.
 func (a *api) system(component string) operatorapi.System {
 	for _, called := range a.Systems {
 		status := called.Status()

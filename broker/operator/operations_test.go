@@ -23,24 +23,24 @@ func TestWaitingOperation(t *testing.T) {
 		progress.Release = true
 		progress.Record.FinishedStages = []string{"start"}
 		progress.Record.Stage, progress.Record.Step, progress.Record.WaitingFor = "create_runtime", "Order", "runtime/1"
-		progress.Record.Problem = process.Problem{Message: "it does not answer", Reason: "err_keb_timeout", Component: "provisioner"}
+		progress.Record.Problem = process.Problem{Message: "it does not respond", Reason: "err_keb_timeout", Component: "provisioner"}
 		progress.Timeline = []process.Entry{
 			{Stage: "start", Step: "Starting", Attempt: 1, Began: now, End: now, Outcome: process.Done},
-			{Stage: "create_runtime", Step: "Order", Attempt: 3, Began: now, End: now, Outcome: process.Retrying, Message: "it does not answer", NextRun: next},
+			{Stage: "create_runtime", Step: "Order", Attempt: 3, Began: now, End: now, Outcome: process.Retrying, Message: "it does not respond", NextRun: next},
 		}
 	})
 
 	got := b.want("an operation", b.do("viewer", "GET", "/operations/"+id), http.StatusOK)
 	want := operatorapi.Operation{
 		ID: id, InstanceID: "one", Kind: "provision", State: "in progress", Description: "provision of one",
-		Problem: operatorapi.Problem{Message: "it does not answer", Reason: "err_keb_timeout", Component: "provisioner"},
+		Problem: operatorapi.Problem{Message: "it does not respond", Reason: "err_keb_timeout", Component: "provisioner"},
 		Stages:  []string{"start", "create_runtime"}, FinishedStages: []string{"start"},
-		Stage: "create_runtime", Step: "Order", Attempt: 3, Why: "it does not answer", WaitingFor: "runtime/1", NextRun: next,
+		Stage: "create_runtime", Step: "Order", Attempt: 3, Why: "it does not respond", WaitingFor: "runtime/1", NextRun: next,
 		CreatedAt: now, UpdatedAt: now, StartedAt: now,
 		Timeline: []operatorapi.TimelineEntry{
 			{Began: now, End: now, Outcome: "accepted", Message: "provision"},
 			{Stage: "start", Step: "Starting", Attempt: 1, Began: now, End: now, Outcome: "done"},
-			{Stage: "create_runtime", Step: "Order", Attempt: 3, Began: now, End: now, Outcome: "retrying", Message: "it does not answer", NextRun: next},
+			{Stage: "create_runtime", Step: "Order", Attempt: 3, Began: now, End: now, Outcome: "retrying", Message: "it does not respond", NextRun: next},
 		},
 	}
 
@@ -88,7 +88,7 @@ func TestProgressOfAnOperation(t *testing.T) {
 		"Again":     {"a new attempt clears the reason of the wait", process.InProgress, at("A", true, entry("A", 2, process.Retrying), entry("", 0, process.TakenOver)), standing{Attempt: 3, Replica: true}},
 		"Succeeded": {"the count restarts after a success", process.InProgress, at("A", true, entry("A", 2, process.Retrying), entry("A", 3, process.Done)), standing{Attempt: 1, Replica: true}},
 		"Other":     {"attempts of other steps do not count", process.InProgress, at("B", true, entry("A", 7, process.Retrying), entry("A", 8, process.Done)), standing{Attempt: 1, Replica: true}},
-		"Shared":    {"an entry of several attempts counts all of them", process.InProgress, at("A", true, entry("A", 1, process.Waiting), entry("A", 2, process.Waiting)), standing{Attempt: 3, Why: "because", Replica: true}},
+		"Shared":    {"an entry for several attempts counts as all of them", process.InProgress, at("A", true, entry("A", 1, process.Waiting), entry("A", 2, process.Waiting)), standing{Attempt: 3, Why: "because", Replica: true}},
 		"Ended":     {"an ended operation has no current step", process.Failed, at("A", false, entry("A", 1, process.StepFailed)), standing{}},
 	}
 
@@ -174,7 +174,7 @@ func TestUnknownOperation(t *testing.T) {
 		b.want("an unknown operation", b.do("viewer", "GET", "/operations/"+id), http.StatusNotFound)
 	}
 
-	b.want("no id contains NUL", b.do("viewer", "GET", "/operations/%00"), http.StatusBadRequest)
+	b.want("no ID contains NUL", b.do("viewer", "GET", "/operations/%00"), http.StatusBadRequest)
 }
 
 func TestRemovedTimelineIsReported(t *testing.T) {
@@ -222,7 +222,7 @@ func TestEntriesOfSeveralAttempts(t *testing.T) {
 	}
 }
 
-// TestTraceOfAnOperation checks that the trace of the request that ordered an operation is shown.
+// TestTraceOfAnOperation checks that an operation shows the trace of the request that ordered it.
 func TestTraceOfAnOperation(t *testing.T) {
 	const traceID = "0af7651916cd43dd8448eb211c80319c"
 

@@ -25,7 +25,7 @@ func (available) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
 
-// calling is a step that calls an upstream system. The ID of the instance is the name of the system.
+// calling is a step that calls an upstream system. The instance ID selects the system.
 type calling map[string]http.Client
 
 func (calling) Name() string { return "Call" }
@@ -47,8 +47,8 @@ func (c calling) Run(ctx context.Context, operation process.Operation[environmen
 	return operation, 0, response.Body.Close()
 }
 
-// TestOutageOfTwoSystems runs three operations that call one system each. The operations of the two unavailable systems report
-// their own system, the third one succeeds.
+// TestOutageOfTwoSystems runs three operations, which call different systems. Two systems are unavailable: their
+// operations must report the right system. The third operation must succeed.
 func TestOutageOfTwoSystems(t *testing.T) {
 	upstreams := map[string]*upstream.System{"garden": unavailableSystem(t, "garden"), "shop": unavailableSystem(t, "shop"), "well": newSystem("well")}
 	clients, systems := calling{}, []*upstream.System{}

@@ -20,28 +20,28 @@ const (
 	maxPageSize     = 100
 )
 
-// query is the checked query of a list: filters as url.Values, and the requested page.
+// query is the query of a request for a list, after the checks: the filters, and the requested page.
 type query struct {
 	url.Values
 
 	page page
 }
 
-// page selects a part of a list: by number, or after the last entry of the page before, which the cursor names.
+// page selects a part of a list: by number, or by a cursor, which identifies the last entry of the previous page.
 type page struct {
 	size int
-	// offset is the number of entries on the pages before, 0 with a cursor.
+	// offset is the number of entries on the previous pages. It is 0 if a cursor is used.
 	offset int
-	// total requests the number of entries on all pages.
+	// total requests the total number of entries on all pages.
 	total bool
-	// before and beforeID are the sort key of the last entry of the page before. They are zero without a
-	// cursor.
+	// before and beforeID are the sort key in the cursor. They are zero if no cursor is used.
 	before   time.Time
 	beforeID string
 }
 
-// withQuery calls the endpoint with the request's query. The generated routes name the parameters of
-// openapi.yaml. Other parameters are rejected: with a misspelled filter, a list would contain all entries.
+// withQuery reads the query and passes it to the endpoint. The generated routes list the parameters of
+// openapi.yaml. Other parameters are rejected: if a filter were misspelled and ignored, the list would contain all
+// entries.
 func withQuery(endpoint func(*http.Request, query) (httpserver.Response, error), known ...string) httpserver.Endpoint {
 	return func(r *http.Request) (httpserver.Response, error) {
 		query, err := readQuery(r.URL.RawQuery, known)
@@ -53,11 +53,11 @@ func withQuery(endpoint func(*http.Request, query) (httpserver.Response, error),
 	}
 }
 
-// readQuery parses the query and rejects unknown, repeated and unstorable parameters.
+// readQuery parses the query. It rejects parameters that are unknown, repeated, or impossible to store.
 func readQuery(raw string, known []string) (query, error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
-		return query{}, invalid("The query is not URL-encoded.")
+		return query{}, invalid("The query is not properly URL-encoded.")
 	}
 
 	for name, given := range values {
@@ -75,15 +75,15 @@ func readQuery(raw string, known []string) (query, error) {
 	return query{Values: values, page: page}, err
 }
 
-// readPage reads page_size, page, cursor and total. While entries are added, the pages of a cursor stay the
-// same, but numbered pages shift.
+// readPage reads page_size, page, cursor and total. When entries are added, numbered pages shift; pages that are
+// selected by a cursor do not.
 func readPage(values url.Values) (page, error) {
 	size := number(values, "page_size", defaultPageSize)
 	if size < 1 || size > maxPageSize {
 		return page{}, invalid(fmt.Sprintf("page_size must be a number from 1 to %d.", maxPageSize))
 	}
 
-	const maxPage = 1 << 20 // keeps the offset far from overflow
+	const maxPage = 1 << 20 // prevents an overflow of the offset
 
 	index := number(values, "page", 1)
 	if index < 1 || index > maxPage {
@@ -99,7 +99,7 @@ func readPage(values url.Values) (page, error) {
 
 	if cursor := values.Get("cursor"); cursor != "" {
 		if values.Has("page") {
-			return page{}, invalid("cursor and page exclude each other.")
+			return page{}, invalid("cursor and page cannot be used together.")
 		}
 
 		var valid bool
@@ -111,7 +111,7 @@ func readPage(values url.Values) (page, error) {
 	return found, nil
 }
 
-// number returns a positive parameter: the fallback if the parameter is absent, 0 if it is not a number.
+// number returns a numeric parameter: the fallback if it is absent, 0 if it is not a number.
 func number(values url.Values, name string, fallback int) int {
 	if !values.Has(name) {
 		return fallback
@@ -125,10 +125,10 @@ func number(values url.Values, name string, fallback int) int {
 	return given
 }
 
-// readList reads one page of a list from a store. The limit of the filter must be one entry more than the page
-// has: the additional entry shows that another page exists. The function place returns the sort key of a shown
-// entry, from which the cursor of the next page is made. The function count runs only if the request asks for
-// the total, and may be nil for lists without a total.
+// readList reads one page of a list from a store. The limit in the filter must be the page size plus one: the
+// additional entry shows that there is another page. The function place returns the sort key of an entry, from
+// which readList makes the cursor of the next page. The function count is called only if the total is requested; it
+// may be nil for lists without a total.
 func readList[Filter, Entry, Shown any](ctx context.Context, page page, filter Filter,
 	read func(context.Context, Filter) ([]Entry, error), count func(context.Context, Filter) (int, error),
 	show func(Entry) Shown, place func(Shown) (time.Time, string),
@@ -165,8 +165,8 @@ func cursorAt(created time.Time, id string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(created.UTC().Format(time.RFC3339Nano) + " " + id))
 }
 
-// readCursor decodes a cursor of cursorAt, and reports whether it is valid. Clients must not depend on its
-// form.
+// readCursor decodes a cursor that cursorAt returned, and reports whether it is valid. The format is not part of
+// the API.
 func readCursor(cursor string) (created time.Time, id string, valid bool) {
 	decoded, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil {

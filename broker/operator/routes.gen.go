@@ -8,37 +8,37 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
-// handlers answers the operations of the operator API.
+// handlers has a method for each operation of the operator API.
 type handlers interface {
-	// listAudit answers GET /audit: list the entries of the audit log, newest first.
+	// listAudit handles GET /audit: list the entries of the audit log, newest first.
 	listAudit(r *http.Request, query query) (httpserver.Response, error)
-	// getAuditEntry answers GET /audit/{entry_id}: get an entry of the audit log.
+	// getAuditEntry handles GET /audit/{entry_id}: get an entry of the audit log.
 	getAuditEntry(r *http.Request) (httpserver.Response, error)
-	// getCatalog answers GET /catalog: get the catalog that the answering replica serves.
+	// getCatalog handles GET /catalog: get the catalog that the answering replica serves.
 	getCatalog(r *http.Request) (httpserver.Response, error)
-	// expireInstance answers PUT /expire/service_instance/{instance_id}: expire an instance.
+	// expireInstance handles PUT /expire/service_instance/{instance_id}: expire an instance.
 	expireInstance(r *http.Request) (httpserver.Response, error)
-	// getKubeconfig answers GET /kubeconfig/{instance_id}: get the kubeconfig with which users log in.
+	// getKubeconfig handles GET /kubeconfig/{instance_id}: get the kubeconfig with which users log in.
 	getKubeconfig(r *http.Request) (httpserver.Response, error)
-	// getDescription answers GET /openapi.yaml: get this description.
+	// getDescription handles GET /openapi.yaml: get this description.
 	getDescription(r *http.Request) (httpserver.Response, error)
-	// listOperations answers GET /operations: list operations, newest first.
+	// listOperations handles GET /operations: list operations, newest first.
 	listOperations(r *http.Request, query query) (httpserver.Response, error)
-	// getOperation answers GET /operations/{operation_id}: get an operation with its timeline.
+	// getOperation handles GET /operations/{operation_id}: get an operation with its timeline.
 	getOperation(r *http.Request) (httpserver.Response, error)
-	// cancelOperation answers POST /operations/{operation_id}/cancel: cancel an operation.
+	// cancelOperation handles POST /operations/{operation_id}/cancel: cancel an operation.
 	cancelOperation(r *http.Request) (httpserver.Response, error)
-	// retryOperation answers POST /operations/{operation_id}/retry: retry an operation that failed or was canceled.
+	// retryOperation handles POST /operations/{operation_id}/retry: retry an operation that failed or was canceled.
 	retryOperation(r *http.Request) (httpserver.Response, error)
-	// skipStep answers POST /operations/{operation_id}/skip: skip the current step of an operation.
+	// skipStep handles POST /operations/{operation_id}/skip: skip the current step of an operation.
 	skipStep(r *http.Request) (httpserver.Response, error)
-	// listRuntimes answers GET /runtimes: list runtimes, newest first.
+	// listRuntimes handles GET /runtimes: list runtimes, newest first.
 	listRuntimes(r *http.Request, query query) (httpserver.Response, error)
-	// getRuntime answers GET /runtimes/{instance_id}: get a runtime with its parameters.
+	// getRuntime handles GET /runtimes/{instance_id}: get a runtime with its parameters.
 	getRuntime(r *http.Request) (httpserver.Response, error)
-	// createAdminKubeconfig answers POST /runtimes/{instance_id}/adminkubeconfig: create a short-lived kubeconfig with cluster-admin rights.
+	// createAdminKubeconfig handles POST /runtimes/{instance_id}/adminkubeconfig: create a short-lived kubeconfig with cluster-admin rights.
 	createAdminKubeconfig(r *http.Request) (httpserver.Response, error)
-	// listBindings answers GET /runtimes/{instance_id}/bindings: list the bindings of an instance, newest first.
+	// listBindings handles GET /runtimes/{instance_id}/bindings: list the bindings of an instance, newest first.
 	listBindings(r *http.Request) (httpserver.Response, error)
 }
 
@@ -116,5 +116,5 @@ func routes(to handlers) []route {
 	}
 }
 
-// The middlewares of the routes are in handler.go.
+// The middleware of the routes is in handler.go.
 // The endpoints of the routes are in the file of each resource.

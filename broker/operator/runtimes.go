@@ -23,16 +23,16 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// stateRule maps the newest operation of an instance to a state of its runtime. A rule without kinds matches
-// all kinds.
+// stateRule determines the state of a runtime from the newest operation of its instance. A rule without kinds
+// applies to all kinds.
 type stateRule struct {
 	state  operatorapi.RuntimeState
 	kinds  []string
 	states []process.State
 }
 
-// stateRules returns the rules in order; the first match wins. The same table determines the shown state and
-// the filter by state, so a list filtered by a state has exactly the runtimes that are shown in this state.
+// stateRules returns the rules in order; the first match wins. Both the displayed state and the filter by state use
+// these rules, so a filtered list contains exactly the runtimes that display the state.
 func stateRules() []stateRule {
 	working := []process.State{process.Pending, process.InProgress, process.Canceling}
 	succeeded := []process.State{process.Succeeded}
@@ -53,8 +53,8 @@ func stateRules() []stateRule {
 	}
 }
 
-// stateOf returns the state of a runtime by the newest operation of its instance. Updates count, unlike in
-// environment.PhaseOf.
+// stateOf returns the state of a runtime, according to the newest operation of its instance. Unlike
+// environment.PhaseOf, it takes updates into account.
 func stateOf(newest process.Record) operatorapi.RuntimeState {
 	for _, rule := range stateRules() {
 		if (rule.kinds == nil || slices.Contains(rule.kinds, newest.Kind)) && slices.Contains(rule.states, newest.State) {
@@ -65,18 +65,18 @@ func stateOf(newest process.Record) operatorapi.RuntimeState {
 	return ""
 }
 
-// inState adds a state of runtimes to the filter. The error names the valid states.
+// inState adds a state of runtimes to the filter. If the state is unknown, the error lists the valid states.
 func inState(filter instances.Filter, state operatorapi.RuntimeState) (instances.Filter, error) {
 	var known []string
 
 	for _, rule := range stateRules() {
 		if rule.state == state {
 			filter.Kinds, filter.States = rule.kinds, rule.states
-			filter.Suspended = state == operatorapi.RuntimeStateSuspended // implied by the operation, but it has an index
+			filter.Suspended = state == operatorapi.RuntimeStateSuspended // redundant, but indexed
 
 			if state == operatorapi.RuntimeStateDeprovisioning {
-				// A deletion that succeeded has removed its instance. Looking for it would scan all deletions
-				// ever.
+				// A successful deletion has removed its instance. Without this restriction, the query would scan
+				// all past deletions.
 				filter.States = slices.DeleteFunc(slices.Clone(rule.states), process.State.Terminal)
 			}
 
@@ -137,12 +137,12 @@ func (a *api) getRuntime(r *http.Request) (httpserver.Response, error) {
 	switch {
 	case err != nil:
 		return httpserver.Response{}, err
-	case len(listed) == 0: // removed since it was read
+	case len(listed) == 0: // deleted since the instance was read
 		return httpserver.Response{}, notFound(textNoInstance)
 	}
 
 	shown := a.runtime(listed[0])
-	shown.ShootName = instance.ClusterName() // the list has no requests, which name the clusters of tenants
+	shown.ShootName = instance.ClusterName() // the list lacks the request, which contains the name of a tenant's own cluster
 	shown.Resolved = catalog.ResolvedOf(instance, a.RangesLeftOpen != nil && a.RangesLeftOpen())
 
 	if sent := catalog.WithoutSecrets(instance.Request.Parameters); len(sent) > 0 {
@@ -159,8 +159,8 @@ func (a *api) getRuntime(r *http.Request) (httpserver.Response, error) {
 	return httpserver.OK(shown), nil
 }
 
-// runtime converts an instance and its newest operation. The runtime was modified when the later of the two
-// was.
+// runtime converts an instance and its newest operation. ModifiedAt is the time at which either of them last
+// changed.
 func (a *api) runtime(listed instances.Listed) operatorapi.Runtime {
 	instance, newest := listed.Instance, listed.Operation
 
@@ -200,7 +200,8 @@ func (a *api) runtime(listed instances.Listed) operatorapi.Runtime {
 	}
 }
 
-// labelUnlessSame returns the form of an account's ID that the Provisioner uses, or "" if that is the ID itself.
+// labelUnlessSame returns the label that the Provisioner uses for an account ID. It returns an empty string if the
+// label equals the ID.
 func labelUnlessSame(id string) string {
 	if tenancy.Original(id) == "" {
 		return ""
@@ -209,8 +210,8 @@ func labelUnlessSame(id string) string {
 	return tenancy.Label(id)
 }
 
-// instance returns the instance in the path, with its decrypted request. With an error it returns an instance
-// with the ID alone, for the audit.
+// instance returns the instance in the path, with its decrypted request. After an error, the result contains only
+// the ID, for the audit log.
 func (a *api) instance(r *http.Request) (environment.Instance, error) {
 	id, err := segment(r, "instance_id")
 	if err != nil {
@@ -231,8 +232,8 @@ func (a *api) instance(r *http.Request) (environment.Instance, error) {
 	}
 }
 
-// expireInstance expires an instance before its time: 202 with the suspension, 200 if the runtime is already
-// gone. The timeline of the suspension, the audit log and the log name the user.
+// expireInstance expires an instance before its time. The response is 202 with the suspension, or 200 if the
+// runtime is already gone. The timeline of the suspension, the audit log and the log contain the name of the user.
 func (a *api) expireInstance(r *http.Request) (httpserver.Response, error) {
 	id, err := segment(r, "instance_id")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// broken is a transport whose requests all fail. Its value is the component in the errors.
+// broken is a transport that fails every request. Its value is the component in the errors.
 type broken string
 
 func (b broken) RoundTrip(*http.Request) (*http.Response, error) {
@@ -25,7 +25,7 @@ func newSystem(component string) *upstream.System {
 	return upstream.New(upstream.Options{Name: component, Component: component, Title: "it", Calls: 3})
 }
 
-// unavailableSystem returns an upstream system whose circuit breaker is open.
+// unavailableSystem returns an upstream system with an open circuit breaker.
 func unavailableSystem(t *testing.T, component string) *upstream.System {
 	t.Helper()
 
@@ -41,7 +41,7 @@ func unavailableSystem(t *testing.T, component string) *upstream.System {
 		if response, err := client.Do(request); err == nil {
 			_ = response.Body.Close()
 
-			t.Fatal("calls succeed")
+			t.Fatal("a call succeeded, want an error")
 		}
 	}
 
@@ -64,7 +64,7 @@ func TestSystemOfAWaitingOperation(t *testing.T) {
 		state     process.State
 		want      operatorapi.System
 	}{
-		"HeldUp":    {"a waiting operation shows the state of its system", "provisioner", process.InProgress, away},
+		"HeldUp":    {"a waiting operation shows the state of the system that delays it", "provisioner", process.InProgress, away},
 		"Other":     {"the component is not a system of the broker", "gardener", process.InProgress, operatorapi.System{}},
 		"NoProblem": {"the operation has no problem", "", process.InProgress, operatorapi.System{}},
 		"Ended":     {"an ended operation does not show the current state", "provisioner", process.Failed, operatorapi.System{}},
@@ -81,7 +81,7 @@ func TestSystemOfAWaitingOperation(t *testing.T) {
 			})
 
 			got := read[operatorapi.Operation](b, b.want(test.reason, b.do("viewer", "GET", "/operations/"+id), http.StatusOK)).System
-			if got.State == "half-open" { // the pause is already over
+			if got.State == "half-open" { // the pause has already ended
 				got.State, got.NextTry = away.State, away.NextTry
 			}
 

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// catalogFiles returns the files of the configured folder, or the files in the binary.
+// catalogFiles returns the files in the configured folder, or else the files that are built into the binary.
 func catalogFiles(config Config) fs.FS {
 	if config.Catalog.Dir != "" {
 		return os.DirFS(config.Catalog.Dir)
@@ -25,8 +25,8 @@ func catalogFiles(config Config) fs.FS {
 	return resources.Catalog()
 }
 
-// loadCatalog loads the catalog with the settings of the configuration. The broker does not start with an
-// invalid catalog. While it runs, invalid files leave the catalog as it was.
+// loadCatalog loads the catalog with the settings of the configuration. If the files are invalid, the broker does
+// not start. Later, while the broker runs, invalid files are reported and the catalog does not change.
 func loadCatalog(config Config) (*catalog.Catalog, error) {
 	options := catalog.Options{
 		KubernetesVersion: config.KubernetesVersion, OperationTimeout: config.Engine.OperationTimeout,
@@ -48,7 +48,7 @@ func loadCatalog(config Config) (*catalog.Catalog, error) {
 	return catalog.Load(catalogFiles(config), options)
 }
 
-// watch returns the part that reloads the catalog when its files change.
+// watch returns the part of the service that reloads the catalog when its files change.
 func watch(config Config, offer *catalog.Catalog, recorder *audit.Recorder, log logrus.FieldLogger) lifecycle.Part {
 	return catalog.Watcher{
 		Catalog: offer, Files: catalogFiles(config), Clock: clock.RealClock{}, Log: log,
@@ -58,8 +58,8 @@ func watch(config Config, offer *catalog.Catalog, recorder *audit.Recorder, log 
 	}.Part()
 }
 
-// catalogEntry returns the audit entry of changed files: the entity tags of the catalog before and after, or
-// the error of invalid files.
+// catalogEntry returns the audit entry for changed files: the entity tags of the catalog before and after the
+// change, or the error of invalid files.
 func catalogEntry(reload catalog.Reload) auditlog.Entry {
 	entry := auditlog.Entry{Action: auditlog.ActionCatalog, Status: http.StatusOK, Reason: "The files of the catalog changed."}
 	entry.Before, entry.After = auditlog.Difference(auditlog.Fields{"etag": reload.Before}, auditlog.Fields{"etag": reload.After})

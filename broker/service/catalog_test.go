@@ -37,7 +37,7 @@ func TestChangedCatalogFilesAreAudited(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// change writes the file and returns the resulting audit entry.
+		// change writes the file and returns the audit entry of the reload.
 		change := func(content string, number int) auditlog.Entry {
 			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 				t.Fatal(err)
@@ -54,7 +54,7 @@ func TestChangedCatalogFilesAreAudited(t *testing.T) {
 				}
 			}
 
-			t.Fatalf("the audit log has no entry of change %d, or additional ones", number)
+			t.Fatalf("want exactly one audit entry for each of %d changes", number)
 
 			return auditlog.Entry{}
 		}

@@ -12,29 +12,29 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Config is the broker's configuration. Package config reads it from the environment, and the reference of all
-// variables is generated from the tags. DefaultConfig has the values of variables that are not set.
+// Config is the broker's configuration. Package config reads it from the environment; the tags name the variables
+// and describe them for the reference. DefaultConfig returns the defaults.
 type Config struct {
 	replica.Config `envPrefix:""`
 
 	Provisioner Provisioner `envPrefix:"PROVISIONER_"`
 
-	DefaultRequestRegion string            `env:"DEFAULT_REQUEST_REGION" help:"platform region of requests without one in the path"`
+	DefaultRequestRegion string            `env:"DEFAULT_REQUEST_REGION" help:"platform region of requests whose path contains none"`
 	OSBStrict            bool              `env:"OSB_STRICT"             help:"require organization_guid and space_guid"`
 	KubernetesVersion    string            `env:"KUBERNETES_VERSION"     help:"Kubernetes version of new runtimes"`
 	Catalog              Catalog           `envPrefix:""`
 	TargetSecrets        map[string]string `env:"TARGET_SECRETS"         help:"provider:name,… of the CredentialsBindings in Gardener"`
 	OwnClusterTimeout    time.Duration     `env:"OWN_CLUSTER_TIMEOUT"    help:"how long the creation of an instance tries to reach the cluster that a tenant brings"`
-	BindingLimit         int               `env:"BINDING_LIMIT"          help:"highest number of live bindings of an instance"`
+	BindingLimit         int               `env:"BINDING_LIMIT"          help:"maximum number of live bindings of an instance"`
 	DashboardURL         string            `env:"DASHBOARD_URL"          help:"console of runtimes, with the placeholder {instance_id}; empty for none"`
 	PublicURL            string            `env:"PUBLIC_URL"             help:"address of the broker in links for users; empty for no links"`
 	OIDC                 OIDC              `envPrefix:"OIDC_"`
 
-	ExpirationPeriods         map[string]time.Duration `env:"EXPIRATION_PERIODS"          help:"plan:duration,… of the plans whose instances may be suspended and expire; with 0 only operators expire them"`
+	ExpirationPeriods         map[string]time.Duration `env:"EXPIRATION_PERIODS"          help:"plan:duration,… of the plans whose instances can be suspended and expire; with 0, instances expire only when an operator expires them"`
 	SubaccountMovementEnabled bool                     `env:"SUBACCOUNT_MOVEMENT_ENABLED" help:"allow updates of the context that move an instance to another global account"`
 }
 
-// Check returns all invalid settings as one error, which names their variables.
+// Check reports all invalid settings in one error, which names their variables.
 func (c Config) Check() error {
 	wrong := []error{c.Config.Check()}
 
@@ -66,38 +66,38 @@ func (c Config) Check() error {
 	return errors.Join(wrong...)
 }
 
-// Provisioner configures the connection to the Provisioner, and the load that the broker may put on it.
+// Provisioner configures the connection to the Provisioner, and limits the load that the broker causes there.
 type Provisioner struct {
 	URL            string        `env:"URL"             help:"GraphQL API of the Provisioner"`
 	Timeout        time.Duration `env:"TIMEOUT"         help:"timeout of one call"`
 	User           string        `env:"USER"            help:"user for the Provisioner; empty for none"`
 	Password       secret.String `env:"PASSWORD"        help:"password of the user"`
-	CAFile         string        `env:"CA_FILE"         help:"certificate authorities; empty for those of the system. This file, the certificate and the key are reloaded when they change"`
+	CAFile         string        `env:"CA_FILE"         help:"file with certificate authorities; empty for those of the system. This file, the certificate and the key are reloaded when they change"`
 	CertFile       string        `env:"CERT_FILE"       help:"client certificate of the broker; empty for none"`
 	KeyFile        string        `env:"KEY_FILE"        help:"key of the client certificate"`
 	RuntimeTimeout time.Duration `env:"RUNTIME_TIMEOUT" help:"how long an operation waits for the Provisioner"`
-	PollLimit      int           `env:"POLL_LIMIT"      help:"highest number of polls per second, in one replica"`
-	Calls          int           `env:"CALLS"           help:"highest number of concurrent calls, in one replica"`
+	PollLimit      int           `env:"POLL_LIMIT"      help:"maximum number of polls per second, in one replica"`
+	Calls          int           `env:"CALLS"           help:"maximum number of concurrent calls, in one replica"`
 }
 
-// Catalog configures the files of the catalog, the plans on offer and their quotas. The names of the variables
-// are those of the Kyma Environment Broker.
+// Catalog configures the files of the catalog, the plans that are offered, and their quotas. Most variables have
+// the same names as in the Kyma Environment Broker.
 type Catalog struct {
-	Dir                  string   `env:"CATALOG_DIR"              help:"folder with the files of the catalog, reloaded when they change; empty for those that the broker ships with"`
+	Dir                  string   `env:"CATALOG_DIR"              help:"folder with the files of the catalog, which are reloaded when they change; empty for the built-in files"`
 	EnablePlans          []string `env:"ENABLE_PLANS"             help:"plans that are available for new instances, comma-separated; empty for all"`
-	OnlySingleTrialPerGA bool     `env:"ONLY_SINGLE_TRIAL_PER_GA" help:"a global account may have one instance of plan trial"`
-	OnlyOneFreePerGA     bool     `env:"ONLY_ONE_FREE_PER_GA"     help:"a global account may have one instance of plan free"`
+	OnlySingleTrialPerGA bool     `env:"ONLY_SINGLE_TRIAL_PER_GA" help:"limit each global account to one instance of plan trial"`
+	OnlyOneFreePerGA     bool     `env:"ONLY_ONE_FREE_PER_GA"     help:"limit each global account to one instance of plan free"`
 }
 
-// OIDC configures the login of users of runtimes. Without an issuer, the Provisioner decides on the issuer of
-// new clusters.
+// OIDC configures the login of users of runtimes. If no issuer is set, the Provisioner chooses the issuer of new
+// clusters.
 type OIDC struct {
 	IssuerURL string `env:"ISSUER_URL" help:"issuer in kubeconfigs for users, and the default issuer of clusters"`
 	ClientID  string `env:"CLIENT_ID"  help:"client ID in kubeconfigs for users"`
 }
 
-// DefaultConfig returns the defaults: a broker for one machine that needs a Provisioner at its default address,
-// and keys.
+// DefaultConfig returns the defaults. They suit a single machine; only the keys of the database are missing. The
+// Provisioner is expected at its default address.
 func DefaultConfig() Config {
 	shared := replica.DefaultConfig("broker", storage.DriverSQLite)
 	shared.Address, shared.StatusAddress = "127.0.0.1:8080", "127.0.0.1:8071"

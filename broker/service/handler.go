@@ -13,11 +13,12 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// pollEvery is the interval at which a synchronous request polls its operation. Bindings take about a second.
+// pollEvery is the interval at which a synchronous request polls its operation. Creating a binding takes about a
+// second.
 const pollEvery = 100 * time.Millisecond
 
-// brokerOptions returns the options of the broker's handler, which also serves the operator API and has its
-// dependencies.
+// brokerOptions returns the options of the broker's handler. It copies shared dependencies from the options of the
+// operator API, which the handler serves as well.
 func brokerOptions(config Config, operators operator.Options) broker.Options {
 	return broker.Options{
 		DB:              operators.DB,
@@ -45,7 +46,7 @@ func brokerOptions(config Config, operators operator.Options) broker.Options {
 	}
 }
 
-// stagesOf returns the names of the stages by the kind of operation.
+// stagesOf returns the names of the stages for each kind of operation.
 func stagesOf(processes []process.Process[environment.Data]) map[string][]string {
 	stages := map[string][]string{}
 	for _, process := range processes {

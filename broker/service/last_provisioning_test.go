@@ -17,7 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestLastProvisioning checks which operation's data a deletion uses. With the wrong data, a runtime would be left behind.
+// TestLastProvisioning checks which operation's data a deletion uses. With the wrong data, the deletion would leave
+// a runtime behind.
 func TestLastProvisioning(t *testing.T) {
 	ordered := func(key string) environment.Data {
 		return environment.Data{Provisioning: key, Ordered: true, Instance: environment.Instance{ShootName: "c-one"}}
@@ -42,7 +43,7 @@ func TestLastProvisioning(t *testing.T) {
 		"answer lost":      {"the order may have arrived", "", []past{made}, ordered("p")},
 		"suspended":        {"its runtime was removed", "", []past{made, suspended}, environment.Data{}},
 		"suspension ended": {"a deletion canceled it", "", []past{made, {environment.KindSuspend, process.Canceled, environment.Data{}}}, ordered("p")},
-		"resumed":          {"the newest provisioning counts", "r2", []past{made, suspended, {environment.KindResume, process.Succeeded, ordered("r")}}, withRuntime(ordered("r"), "r2")},
+		"resumed":          {"the newest provisioning is used", "r2", []past{made, suspended, {environment.KindResume, process.Succeeded, ordered("r")}}, withRuntime(ordered("r"), "r2")},
 		"resumption not begun": {
 			"the provisioning before it ordered a runtime", "",
 			[]past{made, suspended, {environment.KindResume, process.Failed, ordered("r")}, {environment.KindResume, process.Canceled, environment.Data{Provisioning: "s"}}},
@@ -53,8 +54,8 @@ func TestLastProvisioning(t *testing.T) {
 			[]past{made, suspended, {environment.KindResume, process.Canceled, environment.Data{Provisioning: "s"}}},
 			environment.Data{Provisioning: "s"},
 		},
-		"earlier life": {
-			"the id was used before", "",
+		"ID used before": {
+			"the ID was used before", "",
 			[]past{made, {environment.KindDeprovision, process.Succeeded, environment.Data{}}, {environment.KindProvision, process.Canceled, environment.Data{Provisioning: "q"}}},
 			environment.Data{Provisioning: "q"},
 		},
@@ -104,7 +105,7 @@ func withRuntime(data environment.Data, id string) environment.Data {
 	return data
 }
 
-// ended stores an ended operation.
+// ended stores an operation that has ended.
 func ended(t *testing.T, db *storage.DB, ops *operations.Store, id, kind string, state process.State, data environment.Data) {
 	t.Helper()
 

@@ -6,17 +6,18 @@ import (
 	"github.com/environment-broker/environment-broker/process/deprovisioning"
 )
 
-// countLeftOver registers the counter of runtimes that may be left over, and returns a function that increments it. The counter is
-// at least as high as the number of runtimes: each attempt to delete an instance that ends in this way counts.
+// countLeftOver registers the counter of runtimes that may be left over, and returns a function that increments it.
+// The counter can exceed the number of such runtimes, because each failed attempt to delete an instance increments
+// it.
 func countLeftOver(metrics prometheus.Registerer) func(deprovisioning.LeftOver) {
 	leftOver := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_runtimes_left_over_total",
-		Help: "Deletions that may have left a cluster, by reason: unknown (failed, because the Provisioner does not know the runtime), " +
+		Help: "Deletions that may have left a cluster behind, by reason: unknown (the deletion failed, because the Provisioner does not know the runtime), " +
 			"skipped (an operator skipped the removal).",
 	}, []string{"reason"})
 	metrics.MustRegister(leftOver)
 
-	// Both series exist from the start, so that the first increment is visible as an increase.
+	// Create both series at the start, so that the first increment is visible as an increase.
 	for _, reason := range []deprovisioning.LeftOver{deprovisioning.LeftOverUnknown, deprovisioning.LeftOverSkipped} {
 		leftOver.WithLabelValues(string(reason))
 	}

@@ -13,19 +13,19 @@ import (
 	"github.com/environment-broker/environment-broker/process/update"
 )
 
-// Parts are the dependencies of the broker's processes. A process reaches the database and other systems only
-// through them, so that the crash tests can inject a fault into any write and any call.
+// Parts are the dependencies of the broker's processes. Processes access the database and other systems only
+// through them. The crash tests rely on this to inject faults into writes and calls.
 type Parts struct {
 	Provisioner *provisionerclient.Client
 	Rows        Rows
 	Access      RuntimeAccess
-	// Pace is the interval of polls of the Provisioner's operations.
+	// Pace returns the interval at which operations of the Provisioner are polled.
 	Pace provisionerwait.Pace
-	// Kind is the implementation of the Provisioner, as the feed knows it.
+	// Kind returns the kind of the Provisioner, as far as the feed knows it.
 	Kind func() provisionerclient.Kind
-	// LeftOver counts runtimes that may be left over. It may be nil.
+	// LeftOver is called for each runtime that may be left over. It may be nil.
 	LeftOver func(deprovisioning.LeftOver)
-	// FeedAlive reports whether the feed works. Polls are then rare and need no limit.
+	// FeedAlive reports whether the feed works. If it does, polls are rare and need no rate limit.
 	FeedAlive func() bool
 }
 
@@ -35,8 +35,8 @@ type RuntimeAccess interface {
 	binding.Runtimes
 }
 
-// Rows are the methods of the broker's tables that the processes use. All errors are of package failure. A
-// write to an instance on behalf of an operation that lost its lease changes nothing.
+// Rows is the access of the processes to the broker's tables. All errors are of package failure. Writes to an
+// instance do nothing if the operation has lost its lease.
 type Rows interface {
 	provisioning.Instances
 	deprovisioning.Instances
@@ -45,9 +45,9 @@ type Rows interface {
 	binding.Bindings
 }
 
-// Processes returns the processes of the broker, one for each kind of operation. The engine runs only
-// operations whose kind has a process, so a kind must stay here as long as operations of the kind can be
-// unfinished.
+// Processes returns the broker's processes, one for each kind of operation. The engine cannot run an operation
+// without a process of its kind. Therefore, do not remove a kind while unfinished operations of this kind can
+// exist.
 func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 	limiter := provisionerwait.NewPollLimiter(config.Provisioner.PollLimit)
 	delay := func(operationID string) time.Duration {

@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// upstreamOf returns the Provisioner as an upstream system: its limit of concurrent calls, its circuit breaker
-// and its metrics.
+// upstreamOf returns the Provisioner as an upstream system, with a limit of concurrent calls, a circuit breaker and
+// metrics.
 func upstreamOf(config Provisioner) *upstream.System {
 	return upstream.New(upstream.Options{
 		Name: "provisioner", Title: "the Provisioner", Component: failure.ComponentProvisioner,
@@ -22,13 +22,13 @@ func upstreamOf(config Provisioner) *upstream.System {
 	})
 }
 
-// provisionerClient returns a client whose calls pass the limit and the circuit breaker of the system.
-// Certificates and keys are reloaded when their files change. Errors name the variable and never quote the URL,
-// which may hold a password.
+// provisionerClient returns a client that respects the call limit and the circuit breaker of the system.
+// Certificates and keys are reloaded when their files change. Errors name the variable, but never quote the URL,
+// because it may contain a password.
 func provisionerClient(config Provisioner, system *upstream.System, files *reload.Watcher) (*provisionerclient.Client, error) {
 	address, err := url.Parse(config.URL)
 	if err != nil {
-		return nil, errors.New("APP_PROVISIONER_URL: malformed") // the cause would quote the URL and its credentials
+		return nil, errors.New("APP_PROVISIONER_URL: malformed") // do not wrap the cause: it quotes the URL with its credentials
 	}
 
 	if config.User != "" {
@@ -37,7 +37,7 @@ func provisionerClient(config Provisioner, system *upstream.System, files *reloa
 
 	transport, err := reload.ClientTLS{
 		CAFile: config.CAFile, CertFile: config.CertFile, KeyFile: config.KeyFile,
-		IdleConnections: config.Calls + 1, // one for each call at the same time, and one for the feed
+		IdleConnections: config.Calls + 1, // for all concurrent calls and the feed
 	}.Transport(files, "provisioner")
 	if err != nil {
 		return nil, fmt.Errorf("APP_PROVISIONER_CA_FILE, APP_PROVISIONER_CERT_FILE, APP_PROVISIONER_KEY_FILE: %w", err)

@@ -21,7 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// lines is the log of a service, line by line.
+// lines are the log lines of a service.
 type lines chan *logrus.Entry
 
 func (lines) Levels() []logrus.Level { return logrus.AllLevels }
@@ -58,7 +58,7 @@ func running(t *testing.T, config service.Config, test func(address string, log 
 	}
 }
 
-// TestKeyRotation follows docs/operator/keys.md and restarts the broker for each step.
+// TestKeyRotation follows docs/operator/keys.md. It restarts the broker for each step.
 func TestKeyRotation(t *testing.T) {
 	old, next := secret.NewKey("k1"), secret.NewKey("k2")
 	config := usable(t)
@@ -87,12 +87,12 @@ func TestKeyRotation(t *testing.T) {
 		}
 
 		if err := json.NewDecoder(response.Body).Decode(&list); err != nil || response.StatusCode != http.StatusOK || list.Count != 1 {
-			t.Errorf("without the old key the instance is unreadable: %d, %d found, %v", response.StatusCode, list.Count, err)
+			t.Errorf("the instance is not readable without the old key: status %d, %d instances found, %v", response.StatusCode, list.Count, err)
 		}
 	})
 }
 
-// stored inserts an instance with its operation.
+// stored inserts an instance with an operation.
 func stored(t *testing.T, config service.Config, key secret.String) {
 	t.Helper()
 
@@ -126,7 +126,7 @@ func stored(t *testing.T, config service.Config, key secret.String) {
 			return err
 		}
 
-		_, err := operationStore.Cancel(t.Context(), tx, "one", "the test removes it", now)
+		_, err := operationStore.Cancel(t.Context(), tx, "one", "the test is over", now)
 
 		return err
 	}); err != nil {
@@ -134,7 +134,7 @@ func stored(t *testing.T, config service.Config, key secret.String) {
 	}
 }
 
-// waitFor returns when the service has logged the text.
+// waitFor waits until the service has logged the text.
 func waitFor(t *testing.T, log lines, text string) {
 	t.Helper()
 

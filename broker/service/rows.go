@@ -16,74 +16,74 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// rows gives the steps access to the broker's tables. It converts the errors of the stores to package failure:
-// errors of the database are transient, so the engine retries the step.
+// rows implements Rows with the stores. It converts their errors to package failure. Errors of the database are
+// transient, so the engine retries the step.
 type rows struct {
 	stores
 
 	clock clock.PassiveClock
 }
 
-// NewRows returns the tables for the processes. The stores must share the database.
+// NewRows returns the rows of the processes. The stores must use the database db.
 func NewRows(db *storage.DB, operations *operations.Store, instances *instances.Store, bindings *bindings.Store, clock clock.PassiveClock) Rows {
 	return rows{stores{db: db, operations: operations, instances: instances, bindings: bindings}, clock}
 }
 
-// Find returns the instance in its current state. Without a row the error is permanent, with the reason not
-// found.
+// Find returns the instance as it is currently stored. If it does not exist, the error is permanent, with the
+// reason not found.
 func (r rows) Find(ctx context.Context, id string) (environment.Instance, error) {
 	instance, err := r.instances.Get(ctx, r.db.Reader(), id)
 
 	return instance, explain(err, "the instance")
 }
 
-// SetRuntime records the runtime of the instance as soon as the Provisioner has answered the order.
+// SetRuntime stores the ID of the instance's runtime. It is called when the Provisioner has accepted the order.
 func (r rows) SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error {
 	return explain(r.instances.SetRuntime(ctx, by, instance, runtimeID), "the runtime of the instance")
 }
 
-// Delete removes the instance with its bindings. The operations are kept as its history.
+// Delete removes the instance and its bindings. Its operations remain as a history.
 func (r rows) Delete(ctx context.Context, by process.Record, instance environment.Instance) error {
 	return explain(r.instances.Delete(ctx, by, instance), "the instance")
 }
 
-// WantsBinding reports whether the binding exists and is not being removed. A creation that was overtaken by a
-// removal must not issue credentials.
+// WantsBinding reports whether the binding exists and is not being removed. The creation of a binding must not
+// issue credentials after the removal has started.
 func (r rows) WantsBinding(ctx context.Context, id string) (bool, error) {
 	wanted, err := r.bindings.Wanted(ctx, id)
 
 	return wanted, explain(err, "the binding")
 }
 
-// SaveAccess stores the credentials of the binding and makes it ready. It returns false, and stores nothing, if
-// the binding is being removed. Credentials that an earlier attempt stored are kept.
+// SaveAccess stores the credentials of the binding and marks it as ready. If the binding is being removed, it
+// returns false and stores nothing. It does not overwrite credentials that an earlier attempt has stored.
 func (r rows) SaveAccess(ctx context.Context, id string, access environment.Access) (bool, error) {
 	kept, err := r.bindings.SaveAccess(ctx, id, access)
 
 	return kept, explain(err, "the access of the binding")
 }
 
-// RuntimeEnding reports whether the newest operation that creates or removes the runtime of the instance is a
-// deletion or suspension that is in progress or has succeeded.
+// RuntimeEnding reports whether the runtime of the instance is being removed or was removed. It checks the newest
+// operation that creates or removes the runtime: a deletion or suspension that is in progress or has succeeded.
 func (r rows) RuntimeEnding(ctx context.Context, instanceID string) (bool, error) {
 	past, err := r.operations.OfInstance(ctx, r.db.Reader(), instanceID)
 
 	return environment.PhaseOf(past).WithoutRuntime(), explain(err, "the operations of the instance")
 }
 
-// RemoveBinding removes the row of the binding, after its account in the cluster is gone.
+// RemoveBinding removes the row of the binding. It is called after the account in the cluster was removed.
 func (r rows) RemoveBinding(ctx context.Context, id string) error {
 	return explain(r.bindings.Delete(ctx, id), "the binding")
 }
 
-// Update applies the update to the row of the instance, at the end of the operation. The error is of kind quota
-// if the account has got another instance of a plan that allows one.
+// Update applies the update to the row of the instance, at the end of the operation. The error is of kind quota if
+// the account now has another instance of a plan that allows one.
 func (r rows) Update(ctx context.Context, by process.Record, instance environment.Instance, update environment.Update) error {
 	return r.record(ctx, by, instance, update.Apply)
 }
 
-// Suspend records that the instance has no runtime any more, and applies the update of the same request, if
-// any.
+// Suspend records that the instance no longer has a runtime. If the request contained an update, Suspend also
+// applies it.
 func (r rows) Suspend(ctx context.Context, by process.Record, instance environment.Instance, update *environment.Update) error {
 	return r.record(ctx, by, instance, func(present environment.Instance) (environment.Instance, error) {
 		present.Suspended, present.RuntimeID = true, ""
@@ -105,9 +105,9 @@ func (r rows) Resume(ctx context.Context, by process.Record, instance environmen
 	})
 }
 
-// record changes the current row of the instance. It does nothing if the row belongs to a newer instance of the
-// same ID or is gone, or if the operation lost its lease: later operations may have changed the instance while
-// the replica was frozen.
+// record changes the current row of the instance. It does nothing if the row is gone or belongs to a newer instance
+// of the same ID, or if the operation has lost its lease. In the last case, later operations may have changed the
+// instance while this replica was frozen.
 func (r rows) record(ctx context.Context, by process.Record, known environment.Instance,
 	change func(environment.Instance) (environment.Instance, error),
 ) error {
@@ -127,8 +127,8 @@ func (r rows) record(ctx context.Context, by process.Record, known environment.I
 		}
 
 		err = r.instances.Update(ctx, tx, changed)
-		if storage.IsDuplicate(err) { // Exclusive is the only unique column that is written
-			return failure.Wrap(failure.Quota, err, "account %s now has another instance of plan %s, and may have one: delete it, then retry",
+		if storage.IsDuplicate(err) { // no other unique column changes
+			return failure.Wrap(failure.Quota, err, "account %s now has another instance of plan %s, but may have only one: delete the other instance, then retry",
 				changed.GlobalAccountID, changed.PlanName).WithReason(failure.ReasonAlreadyExists, failure.ComponentBroker)
 		}
 
@@ -141,8 +141,9 @@ func (r rows) record(ctx context.Context, by process.Record, known environment.I
 	return explain(err, "the instance")
 }
 
-// LastProvisioning returns the data of the newest operation that may have ordered the instance's runtime, with
-// the runtime in the row of the instance, which may be newer. It is empty if the runtime was removed since.
+// LastProvisioning returns the data of the newest operation that may have ordered the runtime of the instance. It
+// replaces the runtime ID with that in the row of the instance, which can be newer. The result is empty if the
+// runtime was removed.
 func (r rows) LastProvisioning(ctx context.Context, instanceID string) (environment.Data, error) {
 	data, err := r.ordering(ctx, instanceID)
 	if err != nil {
@@ -151,7 +152,7 @@ func (r rows) LastProvisioning(ctx context.Context, instanceID string) (environm
 
 	instance, err := r.Find(ctx, instanceID)
 	if failure.Of(err).Reason == failure.ReasonNotFound {
-		return data, nil // only the end of the deletion is left
+		return data, nil // the deletion has already removed the row
 	}
 
 	if instance.RuntimeID != "" && instance.ShootName == data.Instance.ShootName {
@@ -162,7 +163,7 @@ func (r rows) LastProvisioning(ctx context.Context, instanceID string) (environm
 }
 
 // ordering returns the data of the operation that ordered the runtime. It skips operations that were canceled
-// before they ordered anything, because an earlier one may have left a runtime.
+// before they ordered a runtime: an earlier operation may have ordered one.
 func (r rows) ordering(ctx context.Context, instanceID string) (environment.Data, error) {
 	past, err := r.operations.OfInstance(ctx, r.db.Reader(), instanceID)
 	if err != nil {
@@ -193,13 +194,13 @@ func (r rows) ordering(ctx context.Context, instanceID string) (environment.Data
 	return newest, nil
 }
 
-// removed reports whether the operation removed all runtimes of earlier operations.
+// removed reports whether the operation has removed the runtimes of all earlier operations.
 func removed(operation process.Record) bool {
 	return operation.State == process.Succeeded &&
 		(operation.Kind == environment.KindSuspend || operation.Kind == environment.KindDeprovision)
 }
 
-// dataOf returns the decrypted data of an operation, which fails if its key was removed from the configuration.
+// dataOf returns the decrypted data of an operation. It fails if the key was removed from the configuration.
 func (r rows) dataOf(ctx context.Context, operationID string) (environment.Data, error) {
 	var data environment.Data
 
@@ -215,16 +216,17 @@ func (r rows) dataOf(ctx context.Context, operationID string) (environment.Data,
 	return data, nil
 }
 
-// explain converts an error of the database to a failure.Error. The subject names the rows. It returns nil for nil.
+// explain converts an error of the database to a failure.Error. The subject names the affected rows. It returns nil
+// if err is nil.
 func explain(err error, subject string) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, storage.ErrNotFound):
-		return failure.Wrap(failure.Permanent, err, "%s is not in the database any more", subject).
+		return failure.Wrap(failure.Permanent, err, "%s is no longer in the database", subject).
 			WithReason(failure.ReasonNotFound, failure.ComponentBrokerDatabase)
 	default:
-		return failure.Wrap(failure.Transient, err, "%s cannot be read or written, because of an error of the database", subject).
+		return failure.Wrap(failure.Transient, err, "%s could not be read or written because of a database error", subject).
 			WithReason(failure.ReasonInternal, failure.ComponentBrokerDatabase)
 	}
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestQuotaTakenDuringUpdate moves an instance to an account that gets another instance of the plan during the update.
+// TestQuotaTakenDuringUpdate moves an instance to another account. During the update, that account gets another
+// instance of the plan.
 func TestQuotaTakenDuringUpdate(t *testing.T) {
 	db, keys := storagetest.SQLite(t), storagetest.Keys(t)
 
@@ -50,7 +51,7 @@ func TestQuotaTakenDuringUpdate(t *testing.T) {
 	change := environment.UnchangedUpdate(moving)
 	change.GlobalAccountID, change.Exclusive = taken.GlobalAccountID, taken.Exclusive
 
-	const want = "account second now has another instance of plan trial, and may have one: delete it, then retry"
+	const want = "account second now has another instance of plan trial, but may have only one: delete the other instance, then retry"
 
 	err := service.NewRows(db, ops, store, bound, clock.RealClock{}).Update(t.Context(), storagetest.Hold(t, db, ops, environment.KindUpdate, moving.ID), moving, change)
 	if !failure.Is(err, failure.Quota) || failure.Of(err).Text != want {
@@ -58,8 +59,8 @@ func TestQuotaTakenDuringUpdate(t *testing.T) {
 	}
 }
 
-// TestLateWriteOfFrozenReplicaChangesNothing delays each write to an instance's row until the operation has ended on
-// another replica. A late write would drop an existing runtime, or restore a removed one.
+// TestLateWriteOfFrozenReplicaChangesNothing writes to the row of an instance after the operation has ended on
+// another replica. Such a write could discard an existing runtime or restore a removed one.
 func TestLateWriteOfFrozenReplicaChangesNothing(t *testing.T) {
 	writes := map[string]func(ctx context.Context, rows service.Rows, by process.Record, instance environment.Instance) error{
 		"SetRuntime": func(ctx context.Context, rows service.Rows, by process.Record, instance environment.Instance) error {

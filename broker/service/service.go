@@ -32,8 +32,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// expireEvery is the interval between two searches for expired bindings. It need not be short: runtimes reject
-// expired credentials without the broker.
+// expireEvery is the interval between two searches for expired bindings. It need not be short, because runtimes
+// reject expired credentials without the broker.
 const expireEvery = 30 * time.Second
 
 // Service is a broker that is ready to run: it listens on its addresses, and its database is open and migrated.
@@ -41,9 +41,9 @@ type Service struct {
 	*replica.Replica
 }
 
-// New checks the configuration and assembles the service. It opens and migrates the database, and binds the
-// addresses, but nothing runs before Run. Errors name the invalid variables. A service that never runs must be
-// closed.
+// New checks the configuration and assembles the service. It opens and migrates the database and listens on the
+// addresses, but processes nothing before Run. Errors name the invalid variables. If Run is not called, the caller
+// must call Close.
 func New(ctx context.Context, config Config, log logrus.FieldLogger) (*Service, error) {
 	if err := config.Check(); err != nil {
 		return nil, err
@@ -71,8 +71,7 @@ type stores struct {
 	entries    *auditlog.Store
 }
 
-// openStores opens the stores, each of which migrates its tables. Replicas that start at the same time wait for
-// each other.
+// openStores opens the stores and migrates their tables. Replicas that start at the same time wait for each other.
 func (s *Service) openStores(ctx context.Context, retention time.Duration) (stores, error) {
 	opened := stores{db: s.DB}
 
@@ -94,8 +93,8 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration) (stor
 	return opened, err
 }
 
-// build connects the parts and hands them to the replica, which runs them. Their order is the order of their
-// start: the parts that others need come first and stop last.
+// build connects the parts and hands them to the replica, which runs them. The parts are listed in the order of
+// their start. They stop in reverse order, so each part can rely on the parts before it.
 func (s *Service) build(ctx context.Context, config Config) error {
 	stores, err := s.openStores(ctx, config.AuditRetention)
 	if err != nil {
@@ -118,7 +117,8 @@ func (s *Service) build(ctx context.Context, config Config) error {
 
 	notifier := s.DB.NewNotifier(s.Log)
 
-	// The feed needs the engine to wake it, and the engine's processes need the feed.
+	// The feed wakes the engine, and the engine's processes use the feed. Declare the engine first to resolve the
+	// cycle.
 	var engine *process.Engine[environment.Data]
 
 	follow := feed.New(provisioner, stores.operations, stores.instances, func() { engine.Wake() }, clock.RealClock{}, s.Log)
@@ -172,8 +172,8 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	)
 }
 
-// newEngine returns the engine that runs the processes, with metrics and spans. The store reports to it
-// the operations that are canceled while pending, which end without running.
+// newEngine returns the engine that runs the processes, with metrics and spans. The store notifies the engine of
+// operations that are canceled while pending, because they end without running.
 func (s *Service) newEngine(config Config, store *operations.Store, processes []process.Process[environment.Data],
 ) (*process.Engine[environment.Data], error) {
 	limits := config.Engine.Process()
@@ -190,7 +190,7 @@ func (s *Service) newEngine(config Config, store *operations.Store, processes []
 	return engine, nil
 }
 
-// rotation returns the part that seals all columns with secrets again when the first key changes.
+// rotation returns the part of the service that re-encrypts all sealed columns when the first key changes.
 func (s *Service) rotation() lifecycle.Part {
 	return keyrotation.New(keyrotation.Options{
 		DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed()},

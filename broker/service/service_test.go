@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(leakless{m}) }
 
-// leakless fails if the tests leak goroutines.
+// leakless runs the tests, and fails if they leak goroutines.
 type leakless struct{ *testing.M }
 
 func (l leakless) Run() int {
@@ -51,11 +51,12 @@ func TestUsableConfiguration(t *testing.T) {
 	}
 
 	if err := broker.Close(); err != nil {
-		t.Errorf("a broker that never ran cannot be closed: %v", err)
+		t.Errorf("closing a broker that never ran: %v", err)
 	}
 }
 
-// TestInvalidConfiguration checks that the error names the variable. TestMain checks that no goroutine is left.
+// TestInvalidConfiguration checks that errors name the variable. TestMain checks that a failed start leaks no
+// goroutine.
 func TestInvalidConfiguration(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -91,7 +92,7 @@ func TestInvalidConfiguration(t *testing.T) {
 		"port":         {"a port is a number", func(c *service.Config) { c.Database.Port = "http" }, []string{"APP_DATABASE_PORT"}},
 		"no polls":     {"the interval must be positive", func(c *service.Config) { c.Provisioner.PollLimit = 0 }, []string{"APP_PROVISIONER_POLL_LIMIT"}},
 		"no calls":     {"at least one worker is required", func(c *service.Config) { c.Provisioner.Calls = 0 }, []string{"APP_PROVISIONER_CALLS"}},
-		"no address":   {"the Provisioner's address is required", func(c *service.Config) { c.Provisioner.URL = "" }, []string{"APP_PROVISIONER_URL"}},
+		"no address":   {"the address of the Provisioner is required", func(c *service.Config) { c.Provisioner.URL = "" }, []string{"APP_PROVISIONER_URL"}},
 		"bad address":  {"addresses must not contain a password", func(c *service.Config) { c.Provisioner.URL = "http://me:hush@[::1" }, []string{"APP_PROVISIONER_URL"}},
 		"other scheme": {"the Provisioner uses HTTP", func(c *service.Config) { c.Provisioner.URL = "ftp://me:hush@provisioner" }, []string{"APP_PROVISIONER_URL"}},
 		"folder":       {"the error names the file", func(c *service.Config) { c.Database.Path = filepath.Join(t.TempDir(), "none", "b.db") }, []string{"b.db"}},
@@ -107,7 +108,7 @@ func TestInvalidConfiguration(t *testing.T) {
 
 			_, err := service.New(t.Context(), config, logging.Discard())
 			if err == nil {
-				t.Fatalf("%s: the broker starts", c.reason)
+				t.Fatalf("%s: the broker started, want an error", c.reason)
 			}
 
 			for _, want := range c.want {

@@ -1,6 +1,6 @@
-// Command broker is an Open Service Broker API server whose service instances are Kubernetes runtimes. It reads
-// its configuration from environment variables that start with APP_ (docs/operator/configuration.md) and runs
-// until SIGTERM or SIGINT.
+// Command broker runs the broker: an Open Service Broker API server whose service instances are Kubernetes
+// runtimes. It reads its configuration from environment variables that start with APP_
+// (docs/operator/configuration.md) and runs until it receives SIGTERM or SIGINT.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command ebctl is the operator's command-line tool for an environment broker.
+// Command ebctl is the command-line tool for operators of an environment broker.
 package main
 
 import (
@@ -27,7 +27,7 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	// The first signal cancels the command. A second one has its default effect and kills the process.
+	// The first signal cancels the command. A second signal terminates the process, which is its default action.
 	context.AfterFunc(ctx, stop)
 
 	return ebctl.App{
@@ -45,8 +45,8 @@ func run() int {
 	}.Run(ctx, os.Args[1:])
 }
 
-// terminal returns the size of the terminal behind standard error. It returns false if standard error is no terminal, or a terminal that
-// cannot move the cursor (TERM=dumb). Progress is then printed line by line.
+// terminal returns the size of the terminal connected to standard error. It returns false if standard error is not
+// a terminal, or if the terminal cannot move its cursor (TERM=dumb); progress is then printed line by line.
 func terminal() (follow.Size, bool) {
 	if os.Getenv("TERM") == "dumb" {
 		return follow.Size{}, false
@@ -57,7 +57,7 @@ func terminal() (follow.Size, bool) {
 	return follow.Size{Width: width, Height: height}, err == nil
 }
 
-// readPassword reads a line from standard input without showing it.
+// readPassword reads a line from standard input without echoing it.
 func readPassword() (string, error) {
 	password, err := term.ReadPassword(int(os.Stdin.Fd()))
 

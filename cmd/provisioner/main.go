@@ -1,5 +1,5 @@
-// Command provisioner runs the Provisioner: a GraphQL API that creates, changes and removes runtimes through Gardener. Environment variables
-// configure it, see docs/operator/configuration.md.
+// Command provisioner runs the Provisioner: a GraphQL API that creates, changes and removes runtimes through
+// Gardener. It reads its configuration from environment variables (docs/operator/configuration.md).
 package main
 
 import (
@@ -20,7 +20,8 @@ func main() {
 	}.Main())
 }
 
-// run serves until the context ends. It returns an error if the configuration is invalid or a part of the service fails.
+// run serves until the context ends. It returns an error if the configuration is invalid or a part of the service
+// fails.
 func run(ctx context.Context, settings service.Config) error {
 	log, err := logging.New("provisioner", settings.Log, os.Stderr)
 	if err != nil {

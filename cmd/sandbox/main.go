@@ -1,4 +1,5 @@
-// Command sandbox runs the broker, the Provisioner and a garden on one machine, for a first look and for development.
+// Command sandbox runs the broker, the Provisioner and a garden on one machine, for a first look and for
+// development.
 package main
 
 import (

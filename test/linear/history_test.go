@@ -234,7 +234,7 @@ func (h *history) record(client int, c call, invoked time.Duration, a answer) {
 // Descriptions in the broker's responses. They distinguish outcomes of a synchronous request that have the same status.
 const (
 	textBindingGone  = "The binding was removed, or its creation was canceled, before it was ready."
-	textStillRunning = "The operation takes longer than a request may take, and continues. Send the same request again."
+	textStillRunning = "The operation did not finish in time and continues in the background. Send the same request again."
 )
 
 // partsOf returns the parts of a request that was accepted and whose client has waited for the operation. A request that was
