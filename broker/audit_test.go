@@ -41,7 +41,7 @@ func (b *fixture) trail() []string {
 	return lines
 }
 
-// later advances the clock by a second, so that the next entry has a later time than the previous one.
+// later advances the clock by a second, so that audit entries have different times.
 func (b *fixture) later() { b.clock.SetTime(b.clock.Now().Add(time.Second)) }
 
 const bert = "cloudfoundry eyJ1c2VyX2lkIjoiYmVydCJ9"
@@ -136,8 +136,8 @@ func TestAuditLogRecordsChangesWithoutSecrets(t *testing.T) {
 	}
 }
 
-// TestAuditLogRecordsChangedIssuer changes the OIDC issuer of a cluster. The audit log must show the change,
-// because an issuer decides who can log in to the cluster.
+// TestAuditLogRecordsChangedIssuer changes the OIDC issuer of a cluster, and thereby who can log in. The audit log
+// must show the change.
 func TestAuditLogRecordsChangedIssuer(t *testing.T) {
 	b := newFixture(t)
 	b.provisioned(instanceID)

@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// bindRequest is a request for a binding after all checks that need no stored rows.
+// bindRequest is a bind request that has passed all checks for which the database is not needed.
 type bindRequest struct {
 	instanceID, bindingID string
 	// serviceID and planID may be empty if the request names a predecessor.

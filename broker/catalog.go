@@ -7,8 +7,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
-// getCatalog handles GET /v2/catalog. The response is 304 if the platform already has the current catalog.
-// Platforms fetch the catalog often and it is large, so it is rendered only once, when it is loaded.
+// getCatalog handles GET /v2/catalog. The response is 304 if the platform already has the current catalog. The
+// catalog is large and platforms fetch it often, so it is rendered only when it is loaded.
 func (a *api) getCatalog(r *http.Request) (httpserver.Response, error) {
 	published := a.Catalog.Published()
 	response := httpserver.OK(published.Body)

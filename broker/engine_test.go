@@ -152,8 +152,8 @@ func (b *fixture) provisioned(id string) string {
 	return operation
 }
 
-// move saves an operation in the given state, like the engine, after it has changed the record. An operation in
-// progress keeps its lease.
+// move applies the changes to the record of an operation and saves it in the given state, like the engine. An
+// operation in progress keeps its lease.
 func (b *fixture) move(operation string, state process.State, changes ...func(*process.Record)) {
 	b.Helper()
 

@@ -105,8 +105,8 @@ func (a *api) metadata(instance environment.Instance) domain.InstanceMetadata {
 	return domain.InstanceMetadata{Labels: labels}
 }
 
-// expirationLabel returns the name of the label with the expiration. User interfaces look for the labels of the
-// plans trial and free, which the Kyma Environment Broker has defined.
+// expirationLabel returns the name of the label with the expiration. The labels for the plans trial and free are
+// those of the Kyma Environment Broker, because user interfaces look for them.
 func expirationLabel(plan string) string {
 	switch plan {
 	case "trial":

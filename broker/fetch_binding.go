@@ -14,8 +14,8 @@ import (
 )
 
 // fetchBinding handles GET …/service_bindings/{binding_id}. The response contains the credentials and the
-// parameters. It is 404 if the credentials do not work, because they have expired or the instance is suspended or
-// has another runtime.
+// parameters. The response is 404 if the credentials do not work: they have expired, or the instance is suspended
+// or has another runtime.
 func (a *api) fetchBinding(r request) (httpserver.Response, error) {
 	instance, err := a.Instances.Get(r.Context(), a.DB.Reader(), r.instanceID)
 

@@ -195,8 +195,8 @@ const (
 	syncRetryAfter = 2 * time.Second
 )
 
-// awaitBinding waits for an operation on a binding, like await. While the instance is being deleted or suspended,
-// its runtime can fail at any moment. The platform then gets a ConcurrencyError instead of the failure.
+// awaitBinding calls await for an operation on a binding. While the instance is being deleted or suspended, its
+// runtime can fail at any moment. The platform then gets a ConcurrencyError instead of the failure.
 func (a *api) awaitBinding(ctx context.Context, instanceID, operationID string) error {
 	failed := a.await(ctx, operationID)
 	if failed == nil || httpserver.RefusalOf(failed).Status < http.StatusInternalServerError {

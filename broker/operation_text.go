@@ -45,8 +45,8 @@ func activityText(record process.Record) string {
 	}
 }
 
-// resultText describes a finished operation for users. Its problem is shown to users; the cause of the problem is
-// only in the log.
+// resultText describes a finished operation for users. The message of a problem is written for users; its cause
+// appears only in the log.
 func resultText(record process.Record) string {
 	switch record.State {
 	case process.Succeeded:

@@ -39,7 +39,8 @@ func (a *api) quotaHolder(ctx context.Context, tx storage.Tx, plan *catalog.Plan
 	return id, err
 }
 
-// checkQuota returns an error of kind quota if the account already has another instance of a plan that allows one.
+// checkQuota returns an error of kind quota if the plan allows one instance per account and the account has another
+// one.
 func (a *api) checkQuota(ctx context.Context, tx storage.Tx, plan *catalog.Plan, account, instanceID string) error {
 	holder, err := a.quotaHolder(ctx, tx, plan, account, instanceID)
 	if err != nil || holder == "" {

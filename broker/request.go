@@ -274,7 +274,7 @@ func (b *body) object(field string) json.RawMessage {
 }
 
 // inner returns a body that reads the fields of an object. If the object is absent or null, it has no fields. The
-// caller has to check the error of the inner body, too: it is separate from that of the outer one.
+// inner body records errors separately, so the caller has to check the errors of both bodies.
 func (b *body) inner(field string) *body {
 	inner := &body{within: b.within + field + "."}
 	if err := decode(b.fields[field], &inner.fields); err != nil {

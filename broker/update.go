@@ -36,8 +36,8 @@ type updateRequest struct {
 func (u updateRequest) asks(active bool) bool { return u.active != nil && *u.active == active }
 
 // update handles PATCH /v2/service_instances/{instance_id}. The response is 202 with an operation if the runtime
-// has to change. It is 200 if only the row changes or nothing does. An update with the field active in the context
-// suspends or resumes the instance.
+// has to change, and otherwise 200. An update with the field active in the context suspends or resumes the
+// instance.
 func (a *api) update(r request) (httpserver.Response, error) {
 	request, err := readUpdateRequest(r)
 	if err != nil {

@@ -97,8 +97,8 @@ func (c *content) check(providers map[string]providerFile, options Options) erro
 	return errors.Join(found...)
 }
 
-// checkID checks that an ID is a GUID, and that no other ID of the service and its plans is the same, as Cloud
-// Foundry requires.
+// checkID checks that an ID is a GUID and unique among the IDs of the service and its plans, as Cloud Foundry
+// requires.
 func (c *content) checkID(found *problems, ids map[string]bool, place, id string) {
 	_, err := uuid.Parse(id)
 	found.unless(err == nil, "%s: ID %q is not a GUID", place, id)

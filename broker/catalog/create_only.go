@@ -26,7 +26,7 @@ func (p *Plan) withoutRepeated(instance environment.Instance, sent json.RawMessa
 		return sent, nil
 	}
 
-	// The column contains an object or is empty. If it is unreadable, treat all parameters as not sent.
+	// The stored parameters are an object or empty. If they cannot be decoded, treat all parameters as not sent.
 	_ = json.Unmarshal(instance.Request.Parameters, &ordered)
 
 	kept := maps.Clone(fields)

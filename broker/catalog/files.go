@@ -39,8 +39,7 @@ type platformsFile struct {
 type platform struct {
 	// Defaults maps a provider to the default region of orders.
 	Defaults map[string]string `json:"defaults"`
-	// Only maps a provider to the allowed regions. Unless it is empty, providers that are not listed are not
-	// allowed.
+	// Only maps a provider to the allowed regions. If it is not empty, only the listed providers are allowed.
 	Only map[string][]string `json:"only"`
 	// EUAccess restricts access to the runtimes to operators in the European Union.
 	EUAccess bool `json:"euAccess"`

@@ -105,7 +105,7 @@ func namesAt(schema map[string]any, path []string) []string {
 	return slices.Sorted(maps.Keys(properties))
 }
 
-// collect adds the leaves of a tree of errors. Inner nodes only group the leaves, which name the fields.
+// collect walks a tree of validation errors and adds a violation for each leaf. The inner nodes only group errors.
 func collect(invalid *jsonschema.ValidationError, printer *message.Printer, found *Violations) {
 	for _, cause := range invalid.Causes {
 		collect(cause, printer, found)

@@ -69,7 +69,7 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	return b
 }
 
-// create stores an instance of the plan whose provisioning has succeeded.
+// create stores an instance of the plan and a successful provisioning.
 func (b *fixture) create(id, plan string) {
 	b.Helper()
 

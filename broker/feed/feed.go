@@ -1,5 +1,5 @@
-// Package feed follows the change feed of the Provisioner. When an operation of the Provisioner changes, Feed makes
-// the broker's operations that wait for it due. The Kyma Provisioner has no feed; operations then poll, at
+// Package feed follows the change feed of the Provisioner. When an operation of the Provisioner changes, Feed wakes
+// the operations of the broker that wait for it. The Kyma Provisioner has no feed; operations then poll, at
 // intervals that Pace determines.
 //
 // The feed only saves time: if a change is lost, operations notice it at their next poll, after pollWithFeed at the
@@ -45,7 +45,7 @@ type Provisioner interface {
 	Changes(ctx context.Context, after string, wait time.Duration) (provisionerclient.Changes, error)
 }
 
-// Waker makes operations due if they wait for one of the events, and returns the number of these operations. The
+// Waker wakes the operations that wait for one of the events: it makes them due, and returns their number. The
 // store of operations implements it.
 type Waker interface {
 	Wake(ctx context.Context, events []string, now time.Time) (int64, error)
@@ -79,8 +79,7 @@ type Feed struct {
 	kind atomic.Int32
 }
 
-// New returns a Feed, which does nothing until Run is called. The Feed calls woken after it has made operations
-// due.
+// New returns a Feed, which does nothing until Run is called. The Feed calls woken after it has woken operations.
 func New(provisioner Provisioner, waker Waker, cursors Cursors, woken func(), clock clock.Clock, log logrus.FieldLogger) *Feed {
 	return &Feed{provisioner: provisioner, waker: waker, cursors: cursors, woken: woken, clock: clock, log: log}
 }
@@ -144,8 +143,8 @@ func (f *Feed) Run(ctx context.Context) error {
 }
 
 // follow requests changes once, wakes the waiting operations, and returns the next cursor. If cursor is empty, it
-// starts at the stored cursor. It stores the next cursor only after the wake-up: a crash in between repeats the
-// wake-up and loses no change.
+// starts at the stored cursor. It stores the next cursor after the wake-up: a crash between the two repeats the
+// wake-up, but loses no change.
 func (f *Feed) follow(ctx context.Context, cursor string) (string, error) {
 	if cursor == "" && !f.ignoreStored {
 		stored, err := f.cursors.FeedCursor(ctx)
@@ -182,7 +181,7 @@ func (f *Feed) follow(ctx context.Context, cursor string) (string, error) {
 	return changes.Cursor, err
 }
 
-// wake makes the operations due that wait for one of the changes. If there are any, it wakes the engine.
+// wake wakes the operations that wait for one of the changes. If there are any, it also wakes the engine.
 func (f *Feed) wake(ctx context.Context, changes provisionerclient.Changes) error {
 	events := make([]string, 0, len(changes.Operations))
 	for _, change := range changes.Operations {

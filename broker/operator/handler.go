@@ -73,7 +73,8 @@ type Options struct {
 	Metrics *httpserver.Metrics
 	// Tracing knows which operations have a trace. Nil means that tracing is disabled.
 	Tracing *tracing.Tracing
-	// Kubeconfigs creates the kubeconfigs for administrators. Kubeconfigs for users contain only their endpoints.
+	// Kubeconfigs creates the kubeconfigs for administrators. The kubeconfigs for users contain the address of the
+	// API server from an administrator's kubeconfig, but not its credentials.
 	Kubeconfigs Kubeconfigs
 	// OIDC is the issuer at which users of runtimes log in, unless the runtime has another one. If it is empty,
 	// kubeconfigs for users contain no user.

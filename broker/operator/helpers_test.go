@@ -205,7 +205,7 @@ func (b *bench) inTx(work func(tx storage.Tx) error) {
 	}
 }
 
-// drop deletes the row of an instance without an operation.
+// drop deletes the row of an instance directly, without an operation.
 func (b *bench) drop(id string) {
 	b.Helper()
 	b.inTx(func(tx storage.Tx) error {

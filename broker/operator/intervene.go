@@ -56,8 +56,8 @@ func (i intervention) why() string { return "by " + i.by + ": " + i.Reason }
 type action func(ctx context.Context, tx storage.Tx, wanted intervention) (operationID string, err error)
 
 // intervene reads the request, carries out the action in one transaction, and returns the resulting operation. The
-// timeline and the audit log show the user and the reason. Accepted and rejected requests are logged; done
-// completes the log message "operation …".
+// timeline and the audit log show the user and the reason. Accepted and rejected requests are logged. The parameter
+// done is the end of the log message, as in "operation canceled".
 func (a *api) intervene(r *http.Request, name, done string, do action) (httpserver.Response, error) {
 	wanted, err := a.readIntervention(r)
 	line := a.Log.WithFields(logrus.Fields{
@@ -130,7 +130,7 @@ func (a *api) carryOut(ctx context.Context, name string, do action, wanted inter
 }
 
 // recordIntervention writes the intervention to the audit log. The parameter former is the operation before the
-// intervention, record the operation afterwards: after a retry, record is the new operation.
+// intervention. The parameter record is the operation afterwards, which is a new operation after a retry.
 func (a *api) recordIntervention(ctx context.Context, tx storage.Tx, name string, wanted intervention, former, record process.Record) error {
 	instanceID, bindingID := targetIDs(former)
 	entry := auditlog.Entry{
@@ -150,8 +150,8 @@ func (a *api) recordIntervention(ctx context.Context, tx storage.Tx, name string
 	return a.Recorder.Record(ctx, tx, entry)
 }
 
-// readIntervention reads and checks the request. After an error, it also returns the fields that it has read, for
-// the log.
+// readIntervention reads and checks the request. If it fails, it still returns the fields that it has read, for the
+// log.
 func (a *api) readIntervention(r *http.Request) (intervention, error) {
 	wanted := intervention{by: cmp.Or(auth.FromContext(r.Context()).Name, anonymous), now: a.Clock.Now()}
 

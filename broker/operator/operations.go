@@ -207,8 +207,8 @@ func targetIDs(record process.Record) (instanceID, bindingID string) {
 }
 
 // attempt returns the number of attempts of the current step since it last succeeded, including a running attempt.
-// The result is correct even after compaction, which removes entries: the last entry of a series contains the
-// number of its attempt.
+// Compaction merges entries of a series of retries but retains the last one with its attempt number, so the result
+// remains correct.
 func attempt(record process.Record, timeline []process.Entry) int {
 	count := 0
 

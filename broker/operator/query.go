@@ -20,7 +20,7 @@ const (
 	maxPageSize     = 100
 )
 
-// query is the query of a request for a list, after the checks: the filters, and the requested page.
+// query is the parsed query of a request for a list: the filters and the requested page.
 type query struct {
 	url.Values
 

@@ -75,8 +75,8 @@ func inState(filter instances.Filter, state operatorapi.RuntimeState) (instances
 			filter.Suspended = state == operatorapi.RuntimeStateSuspended // redundant, but indexed
 
 			if state == operatorapi.RuntimeStateDeprovisioning {
-				// A successful deletion has removed its instance. Without this restriction, the query would scan
-				// all past deletions.
+				// Exclude successful deletions: their instances are gone, and the query would scan all past
+				// deletions.
 				filter.States = slices.DeleteFunc(slices.Clone(rule.states), process.State.Terminal)
 			}
 
@@ -210,8 +210,8 @@ func labelUnlessSame(id string) string {
 	return tenancy.Label(id)
 }
 
-// instance returns the instance in the path, with its decrypted request. After an error, the result contains only
-// the ID, for the audit log.
+// instance returns the instance in the path, with its decrypted request. If it fails, the result contains only the
+// ID, for the audit log.
 func (a *api) instance(r *http.Request) (environment.Instance, error) {
 	id, err := segment(r, "instance_id")
 	if err != nil {

@@ -17,7 +17,7 @@ func countLeftOver(metrics prometheus.Registerer) func(deprovisioning.LeftOver) 
 	}, []string{"reason"})
 	metrics.MustRegister(leftOver)
 
-	// Create both series at the start, so that the first increment is visible as an increase.
+	// Create both series at the start. Otherwise, Prometheus would not see the first increment as an increase.
 	for _, reason := range []deprovisioning.LeftOver{deprovisioning.LeftOverUnknown, deprovisioning.LeftOverSkipped} {
 		leftOver.WithLabelValues(string(reason))
 	}

@@ -21,7 +21,7 @@ type Parts struct {
 	Access      RuntimeAccess
 	// Pace returns the interval at which operations of the Provisioner are polled.
 	Pace provisionerwait.Pace
-	// Kind returns the kind of the Provisioner, as far as the feed knows it.
+	// Kind returns the kind of the Provisioner that the feed has detected.
 	Kind func() provisionerclient.Kind
 	// LeftOver is called for each runtime that may be left over. It may be nil.
 	LeftOver func(deprovisioning.LeftOver)
@@ -35,8 +35,8 @@ type RuntimeAccess interface {
 	binding.Runtimes
 }
 
-// Rows is the access of the processes to the broker's tables. All errors are of package failure. Writes to an
-// instance do nothing if the operation has lost its lease.
+// Rows gives the processes access to the broker's tables. All errors are of package failure. Writes to an instance
+// do nothing if the operation has lost its lease.
 type Rows interface {
 	provisioning.Instances
 	deprovisioning.Instances

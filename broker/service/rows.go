@@ -77,7 +77,7 @@ func (r rows) RemoveBinding(ctx context.Context, id string) error {
 }
 
 // Update applies the update to the row of the instance, at the end of the operation. The error is of kind quota if
-// the account now has another instance of a plan that allows one.
+// the plan allows one instance per account and the account now has another one.
 func (r rows) Update(ctx context.Context, by process.Record, instance environment.Instance, update environment.Update) error {
 	return r.record(ctx, by, instance, update.Apply)
 }
@@ -141,9 +141,9 @@ func (r rows) record(ctx context.Context, by process.Record, known environment.I
 	return explain(err, "the instance")
 }
 
-// LastProvisioning returns the data of the newest operation that may have ordered the runtime of the instance. It
-// replaces the runtime ID with that in the row of the instance, which can be newer. The result is empty if the
-// runtime was removed.
+// LastProvisioning returns the data of the newest operation that may have ordered the runtime of the instance. If
+// the row of the instance has a runtime ID, it replaces that in the data, which can be older. The result is empty
+// if the runtime was removed.
 func (r rows) LastProvisioning(ctx context.Context, instanceID string) (environment.Data, error) {
 	data, err := r.ordering(ctx, instanceID)
 	if err != nil {
