@@ -36,7 +36,7 @@ func bindingForm() (form, error) {
 	return newForm("bindings", map[string]any{
 		"role": map[string]any{
 			"type": "string", "title": "Role", "enum": bindingRoles(), "default": bindingRoles()[0],
-			"description": "The role of the credentials in the whole cluster: full access, editing workloads, or viewing them.",
+			"description": "The cluster-wide permissions of the credentials: full access, editing workloads, or viewing workloads.",
 		},
 		"expiration_seconds": map[string]any{
 			"type": "integer", "title": "Lifetime in seconds", "default": seconds(minLifetime),

@@ -90,8 +90,8 @@ func TestB2B6B9B11ToB16Service(t *testing.T) {
 		t.Errorf("the service announces unsupported features: %+v", service)
 	}
 
-	// Row B9 forbids underscores in names. The names azure_lite and own_cluster are exceptions, because platforms
-	// have stored them.
+	// Row B9 of docs/contributor/osb-conformance.md forbids underscores in names. The names azure_lite and
+	// own_cluster are exceptions, because platforms have stored them.
 	cli := regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 	for _, plan := range service.Plans {

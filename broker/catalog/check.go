@@ -251,13 +251,13 @@ func (p providerFile) check(found *problems, place, name string) {
 		found.unless(len(region.Zones) > 0, "%s: region %s has no zone", place, name)
 	}
 
-	found.unless((p.OpenStack != nil) == (p.Name == openStack), "%s: openStack must be set for this provider and for no other", place)
+	found.unless((p.OpenStack != nil) == (p.Name == openStack), "%s: openStack must be set for the provider openstack and for no other", place)
 
 	for machine, regions := range p.Limited {
 		found.unless(p.Machines[machine] != "", "%s: limited: the provider has no machine type %q", place, machine)
 
 		for name, zones := range regions {
-			found.unless(len(zones) > 0 && containsAll(p.Regions[name].Zones, zones), "%s: limited: machine %s: region %s has no such zones %v",
+			found.unless(len(zones) > 0 && containsAll(p.Regions[name].Zones, zones), "%s: limited: machine %s: region %s does not have all zones of %v",
 				place, machine, name, zones)
 		}
 	}

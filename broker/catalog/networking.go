@@ -32,7 +32,7 @@ func checkNetworks(wrong *Violations, cluster environment.Cluster, reserved []st
 	} {
 		prefix, err := netip.ParsePrefix(one.text)
 		fine := err == nil && prefix.Addr().Is4() && prefix == prefix.Masked()
-		wrong.unless(fine, one.field, ruleNetwork, "%q is not an IPv4 network such as 10.250.0.0/16, with all bits after the prefix zero", one.text)
+		wrong.unless(fine, one.field, ruleNetwork, "%q must be an IPv4 network such as 10.250.0.0/16, and all bits after the prefix must be zero", one.text)
 
 		if fine {
 			usable = append(usable, network{one.field, prefix})

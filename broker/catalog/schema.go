@@ -109,7 +109,7 @@ func (f form) read(raw json.RawMessage) (parameters, Violations) {
 			field = mismatch.Field
 		}
 
-		wrong.unless(false, field, ruleJSON, "the value does not have the type in the plan's schema")
+		wrong.unless(false, field, ruleJSON, "the value does not have the type that the plan's schema requires")
 	}
 
 	given.OIDC.check(&wrong)

@@ -71,7 +71,7 @@ func (w Watcher) Reload() Reload {
 
 	if err := w.Catalog.Reload(w.Files); err != nil {
 		w.Catalog.problem.Store(&Problem{Text: err.Error(), Since: now})
-		w.Log.WithError(err).Error("the catalog's files are invalid, the catalog stays unchanged")
+		w.Log.WithError(err).Error("the catalog's files are invalid, so the catalog remains unchanged")
 
 		return Reload{Before: before, After: before, Problem: err.Error()}
 	}
