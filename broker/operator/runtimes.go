@@ -72,7 +72,7 @@ func inState(filter instances.Filter, state operatorapi.RuntimeState) (instances
 	for _, rule := range stateRules() {
 		if rule.state == state {
 			filter.Kinds, filter.States = rule.kinds, rule.states
-			filter.Suspended = state == operatorapi.RuntimeStateSuspended // redundant, but indexed
+			filter.Suspended = state == operatorapi.RuntimeStateSuspended // redundant, but this column has an index
 
 			if state == operatorapi.RuntimeStateDeprovisioning {
 				// Exclude successful deletions: their instances are gone, and the query would scan all past
