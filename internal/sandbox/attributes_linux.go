@@ -2,8 +2,8 @@ package sandbox
 
 import "syscall"
 
-// attributes put the garden into a process group of its own, so that Ctrl-C reaches only the sandbox. If the sandbox dies, the kernel stops
-// the garden.
+// attributes runs the garden in a separate process group, so that Ctrl-C reaches only the sandbox. If the sandbox dies, the
+// kernel stops the garden.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }

@@ -4,7 +4,7 @@ package sandbox
 
 import "syscall"
 
-// attributes put the garden into a process group of its own, so that Ctrl-C reaches only the sandbox.
+// attributes runs the garden in a separate process group, so that Ctrl-C reaches only the sandbox.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

@@ -20,20 +20,21 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Prefix is the prefix of the environment variables.
+// Prefix starts the name of every environment variable of the sandbox.
 const Prefix = "SANDBOX_"
 
-// The credentials of the sandbox for the broker. They are public, so check allows loopback addresses only.
+// Credentials for calls to the sandbox's broker. They are public, so check rejects every address except loopback addresses.
 const (
 	User     = "sandbox"
 	Password = "sandbox"
 )
 
-// brokerDatabase is the file of the broker's database in the folder of the sandbox. Its existence shows that the sandbox has run before.
+// brokerDatabase is the file name of the broker's database. If the file exists in the sandbox's folder, the sandbox has run
+// before.
 const brokerDatabase = "broker.db"
 
-// Config is the configuration of the sandbox. The environment variables of its fields have the prefix Prefix. A port of 0 stands
-// for any free port.
+// Config configures the sandbox. Each field is set by an environment variable whose name starts with Prefix. Port 0 selects a
+// free port.
 type Config struct {
 	Dir                      string        `env:"DIR"                        help:"folder that holds all data"`
 	ClusterCreation          time.Duration `env:"CLUSTER_CREATION"           help:"duration of the creation of a cluster"`
@@ -49,8 +50,8 @@ type Config struct {
 	Log logging.Config `envPrefix:""`
 }
 
-// DefaultConfig returns the defaults of all settings. The ports are those of the documentation's examples. The folder is relative to the
-// working directory, so each project can have a sandbox.
+// DefaultConfig returns the default settings. The default ports match the examples in the documentation. The default folder is
+// relative to the working directory, so each project can have its own sandbox.
 func DefaultConfig() Config {
 	const creation = 5 * time.Second
 
@@ -66,7 +67,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// check rejects invalid settings. Only loopback addresses are allowed, because the credentials of the sandbox are public.
+// check rejects invalid settings, and every address that is not a loopback address: the credentials of the sandbox are public.
 func (c Config) check() error {
 	for _, address := range []string{c.BrokerAddress, c.ProvisionerAddress} {
 		if auth.BeyondLoopback(address) {
@@ -82,8 +83,8 @@ func (c Config) check() error {
 	return nil
 }
 
-// provisioner returns the configuration of the Provisioner. Without the address of a Director, runtimes are not registered. Its API has
-// no authentication, which it permits on the loopback.
+// provisioner returns the configuration of the Provisioner. Runtimes are registered only if director, the address of a Director,
+// is not empty. The Provisioner's API has no authentication, which is permitted on loopback addresses.
 func (c Config) provisioner(keys secret.String, director string) provisioner.Config {
 	config := provisioner.DefaultConfig()
 	config.Address, config.StatusAddress = c.ProvisionerAddress, c.ProvisionerStatusAddress
@@ -101,9 +102,9 @@ func (c Config) provisioner(keys secret.String, director string) provisioner.Con
 	return config
 }
 
-// broker returns the configuration of the broker, which calls the Provisioner at the address. Its one user has the roles for
-// the Open Service Broker API and for the operator API. All other settings are the defaults of production, so the sandbox shows the
-// same behavior.
+// broker returns the configuration of the broker, which calls the Provisioner at provisionerAddress. The broker has one user,
+// with the roles for the Open Service Broker API and for the operator API. All other settings keep their production defaults, so
+// the sandbox behaves like a production broker.
 func (c Config) broker(keys secret.String, provisionerAddress string) broker.Config {
 	config := broker.DefaultConfig()
 	config.Address, config.StatusAddress = c.BrokerAddress, c.StatusAddress
@@ -120,8 +121,8 @@ func (c Config) broker(keys secret.String, provisionerAddress string) broker.Con
 	return config
 }
 
-// keys returns the keys that seal the data. The first start generates them. If a database exists without keys, it fails instead:
-// its sealed rows could not be read.
+// keys returns the keys that encrypt stored data, and generates them at the first start. It fails if a database exists but the
+// keys are missing, because the encrypted rows could not be read.
 func (c Config) keys() (secret.String, error) {
 	path := filepath.Join(c.Dir, "secret-keys")
 

@@ -35,7 +35,7 @@ func TestInvalidConfiguration(t *testing.T) {
 	}
 }
 
-// TestTakenPorts checks that the error names the variables of exactly the addresses that other programs use.
+// TestTakenPorts checks that the error names exactly the variables whose addresses other programs use.
 func TestTakenPorts(t *testing.T) {
 	config := DefaultConfig()
 	config.Dir = t.TempDir()
@@ -69,7 +69,7 @@ func TestTakenPorts(t *testing.T) {
 	}
 }
 
-// TestServicesGetTheSettings checks the settings that the sandbox passes on.
+// TestServicesGetTheSettings checks that the services receive the settings of the sandbox.
 func TestServicesGetTheSettings(t *testing.T) {
 	config := DefaultConfig()
 	config.PortOffset, config.DashboardURL, config.TracingEndpoint = 100, "https://console/{instance_id}", "http://127.0.0.1:4318"

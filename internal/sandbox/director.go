@@ -26,20 +26,21 @@ import (
 )
 
 const (
-	// agentInterval is the interval in which agents check their cluster, and the sandbox which clusters need an agent.
+	// agentInterval is how often an agent checks its cluster, and how often the sandbox looks for clusters that need an agent.
 	agentInterval = time.Second
-	// agentSession is how long an agent uses one kubeconfig, which is valid for longer.
+	// agentSession is how long an agent uses one kubeconfig. It is shorter than the validity of a kubeconfig.
 	agentSession = 5 * time.Minute
 	// agentPause is the pause before an agent requests another kubeconfig.
 	agentPause = 2 * time.Second
 )
 
-// directorCredentials is the name of the file with the credentials for the fake Director.
+// directorCredentials is the name of the file with the credentials for the simulated Director.
 const directorCredentials = "director-credentials.yaml"
 
-// startDirector listens for a simulated Director on a free port of the loopback and writes its credentials. It returns the
-// address and the parts to run: Director, and the agents that connect to it. The file with the credentials has the form of the Secret
-// that the Provisioner reads in production. The port changes with each start, so the file is written each time.
+// startDirector starts a listener for a simulated Director on a free loopback port and writes the credentials file. It returns
+// the Director's address and two parts to run: the Director, and the agents that connect to it. The credentials file has the
+// format of the Secret that the Provisioner reads in production. It contains the address, which changes with each start, so every
+// start rewrites it.
 func startDirector(ctx context.Context, config Config, api client.WithWatch, log logrus.FieldLogger,
 ) (address string, parts []lifecycle.Part, err error) {
 	director, err := fakedirector.New(fakedirector.Options{File: filepath.Join(config.Dir, "director.json")})
@@ -65,8 +66,9 @@ func startDirector(ctx context.Context, config Config, api client.WithWatch, log
 	return server.Address(), []lifecycle.Part{{Name: "director", Run: server.Run}, {Name: "agents", Run: simulated.run}}, nil
 }
 
-// agents runs a simulated agent in each cluster whose runtime has a token of Director. The clusters of the sandbox run no Pods, so the
-// agent that Kyma would install there runs in this process, with an admin kubeconfig.
+// agents runs a simulated runtime agent for each cluster whose runtime has a one-time token. In production, Kyma installs the
+// agent in the cluster. The sandbox's clusters cannot run Pods, so the agents run in this process and connect with an admin
+// kubeconfig.
 type agents struct {
 	director *fakedirector.Director
 	clusters clusteraccess.Access
@@ -74,8 +76,8 @@ type agents struct {
 }
 
 // run starts and stops agents until the context ends, which is not an error. An agent stops when its runtime is unregistered.
-// Director sends no notifications, so run polls the runtimes. It returns after all agents have ended, so none of them calls the
-// garden after it has stopped.
+// Director sends no notifications, so run polls the list of runtimes. It returns after all agents have stopped, so no agent calls
+// a stopped garden.
 func (a agents) run(ctx context.Context) error {
 	var working sync.WaitGroup
 	defer working.Wait()
@@ -107,9 +109,9 @@ func (a agents) run(ctx context.Context) error {
 	return nil
 }
 
-// wanted returns the Shoots of the clusters that need an agent, by the ID of the runtime: those with a one-time token. The
-// Provisioner sets the label with the name of the Shoot. A runtime that was registered by another client has no such label, and no
-// agent.
+// wanted returns the names of the Shoots that need an agent, keyed by runtime ID. A runtime needs an agent if it has a one-time
+// token. The Provisioner labels each runtime with its Shoot name; a runtime that another client registered has no such label and
+// gets no agent.
 func (a agents) wanted() map[string]string {
 	wanted := map[string]string{}
 
@@ -123,8 +125,8 @@ func (a agents) wanted() map[string]string {
 	return wanted
 }
 
-// repeat runs an agent in the cluster, session by session, until the context ends. It tolerates a cluster that is not ready yet, and one
-// that has been deleted while its runtime is still registered.
+// repeat runs an agent in the cluster, one session after the other, until the context ends. A failed session is repeated: the
+// cluster may not be ready yet, or may be deleted while its runtime is still registered.
 func (a agents) repeat(ctx context.Context, shootName string) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := a.session(ctx, shootName); err != nil && ctx.Err() == nil {
@@ -133,9 +135,9 @@ func (a agents) repeat(ctx context.Context, shootName string) {
 	}, agentPause)
 }
 
-// session runs an agent in the cluster until its kubeconfig is used up. It fails if the cluster cannot be reached, as it is
-// normal during the creation of a cluster. A new session has a new agent, which recognizes a spent token by the credentials that an
-// earlier agent has stored in the cluster.
+// session requests a kubeconfig and runs an agent with it for agentSession. It fails if the cluster cannot be reached, for
+// example while the cluster is being created. Each session creates a new agent, which detects a spent token by the credentials
+// that an earlier agent stored in the cluster.
 func (a agents) session(ctx context.Context, shootName string) error {
 	ctx, cancel := context.WithTimeout(ctx, agentSession)
 	defer cancel()

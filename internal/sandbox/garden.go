@@ -22,16 +22,16 @@ import (
 )
 
 const (
-	// gardenReady is the output of the local garden before the path of its kubeconfig.
+	// gardenReady is the text that the local garden prints before the path of its kubeconfig.
 	gardenReady = "garden ready kubeconfig="
-	// gardenStart is how long the local garden may take to start on a slow machine.
+	// gardenStart is how long the local garden may take to start, even on a slow machine.
 	gardenStart = 3 * time.Minute
-	// gardenStop is how long it may take to stop before it is killed.
+	// gardenStop is how long the local garden may take to stop before it is killed.
 	gardenStop = 20 * time.Second
 )
 
-// memoryGarden opens the fake garden in the folder garden. The services can use the client before the returned part runs. Shoots that
-// they create until then wait for the gardenlet.
+// memoryGarden opens the fake garden in the folder garden. Services can use the returned client immediately. Shoots that they
+// create before the returned part runs wait for the gardenlet.
 func memoryGarden(ctx context.Context, config Config, log logrus.FieldLogger) (client.WithWatch, lifecycle.Part, error) {
 	memory, err := fakegarden.Open(ctx, fakegarden.Options{
 		Dir: filepath.Join(config.Dir, "garden"), ClusterCreation: config.ClusterCreation, Log: log.WithField("service", "garden"),
@@ -43,9 +43,9 @@ func memoryGarden(ctx context.Context, config Config, log logrus.FieldLogger) (c
 	return memory.Client(), lifecycle.Part{Name: "garden", Run: memory.Run}, nil
 }
 
-// localGarden starts the program of the local garden and waits until it is ready. The returned part stops it when its
-// context ends. The program writes its log to the log of the sandbox. Its folder is not that of the fake garden: a sandbox may
-// change between the two gardens, but the clusters of one are unknown to the other.
+// localGarden starts the local garden and waits until it is ready. The returned part stops the garden when its context ends. The
+// garden logs to log. Its data is not in the folder of the fake garden: a sandbox can switch between the two gardens, but neither
+// of them knows the clusters of the other.
 func localGarden(ctx context.Context, program string, config Config, log io.Writer) (client.WithWatch, lifecycle.Part, error) {
 	process := &gardenProcess{
 		log: log, ready: make(chan string, 1), ended: make(chan error, 1), stop: make(chan struct{}),
@@ -73,20 +73,20 @@ func localGarden(ctx context.Context, program string, config Config, log io.Writ
 	}
 }
 
-// gardenProcess is the running local garden. run and its goroutines own the process; the other methods communicate with it by the
-// channels.
+// gardenProcess is the running local garden. Only run and the goroutines that it starts use the process; other methods
+// communicate with them through the channels.
 type gardenProcess struct {
 	log io.Writer
-	// ready delivers the path of the kubeconfig, ended how the program ended. Both are buffered, so that run never blocks. The
-	// program reports each once.
+	// ready receives the path of the kubeconfig, ended the error with which the program exited. Each receives one value and has a
+	// buffer, so run never blocks.
 	ready chan string
 	ended chan error
 	// stop is closed to stop the program.
 	stop chan struct{}
 }
 
-// run starts the program and waits for it on one thread: Linux stops the program when the thread ends that started it, so the
-// program does not outlive a killed sandbox.
+// run starts the program and waits for it on a locked thread. Linux kills the program when the thread that started it ends, so
+// the program does not outlive a killed sandbox.
 func (g *gardenProcess) run(program string, config Config) {
 	runtime.LockOSThread()
 
@@ -123,8 +123,9 @@ func (g *gardenProcess) run(program string, config Config) {
 	g.ended <- command.Wait()
 }
 
-// wait waits until the program ends, or stops it when the context ends. A program that ends on its own is an error, because the
-// services cannot work without a garden. After gardenStop a program that does not stop is killed, so wait always returns.
+// wait waits until the program exits, or stops it when the context ends. If the program exits earlier, wait returns an error,
+// because the services cannot work without a garden. A program that does not stop within gardenStop is killed, so wait always
+// returns.
 func (g *gardenProcess) wait(ctx context.Context) error {
 	select {
 	case err := <-g.ended:
@@ -141,7 +142,7 @@ func (g *gardenProcess) wait(ctx context.Context) error {
 	}
 }
 
-// isExit reports whether an error is the exit code of a program, as opposed to a failure to run or to wait for it.
+// isExit reports whether err is a nonzero exit code, as opposed to a failure to start the program or to wait for it.
 func isExit(err error) bool {
 	_, exited := errors.AsType[*exec.ExitError](err)
 

@@ -9,13 +9,13 @@ import (
 	"syscall"
 )
 
-// address is an address that the sandbox listens on, with its variable without the prefix.
+// address is an address that the sandbox listens on, and the variable that sets it, without the prefix.
 type address struct {
 	variable string
 	value    *string
 }
 
-// addresses returns all addresses, which the caller may change.
+// addresses returns all addresses of the configuration. The caller may change them.
 func (c *Config) addresses() []address {
 	return []address{
 		{"BROKER_ADDRESS", &c.BrokerAddress},
@@ -25,7 +25,8 @@ func (c *Config) addresses() []address {
 	}
 }
 
-// shifted returns the configuration with PortOffset added to the port of each address. Port 0, which stands for any free port, stays.
+// shifted returns the configuration with PortOffset added to the port of each address. Port 0, which selects a free port, stays
+// 0.
 func (c Config) shifted() (Config, error) {
 	const largestPort = 1<<16 - 1
 
@@ -54,8 +55,8 @@ func (c Config) shifted() (Config, error) {
 	return c, nil
 }
 
-// checkPorts returns an error that names the variable of each address that another program uses. A program that takes an address later makes
-// the start of the service fail.
+// checkPorts returns an error that names the variable of each address that another program is using. If a program starts to
+// listen on an address after this check, the service fails to start.
 func (c Config) checkPorts(ctx context.Context) error {
 	var (
 		config net.ListenConfig

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/resources"
 )
 
-// releases returns the folder of the releases that can be installed. It copies the missing samples there and keeps everything
-// else, so that users can add releases. A sample that a user has changed stays as it is; a removed sample comes back.
+// releases returns the folder of the releases that users can install. It copies missing sample releases to the folder and changes
+// nothing else, so users can add and edit releases. A deleted sample is copied again.
 func (c Config) releases() (string, error) {
 	path := filepath.Join(c.Dir, "releases")
 
@@ -29,8 +29,8 @@ func (c Config) releases() (string, error) {
 	return path, nil
 }
 
-// keep copies a sample unless it exists. The copy is atomic: it is made in a temporary folder and renamed, so that a killed
-// process leaves no half of a release behind. The next copy removes the temporary folder of a killed one.
+// keep copies a sample unless path exists. The copy is atomic, so a killed process leaves no partial release behind: keep copies
+// to a temporary folder and renames it. The next copy removes the temporary folder of a killed process.
 func keep(path, sample string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err

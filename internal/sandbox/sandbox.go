@@ -23,22 +23,22 @@ import (
 )
 
 const (
-	// readyTimeout is how long the services may take to become ready. They migrate their databases before that.
+	// readyTimeout is how long the services may take to become ready, not including the migration of their databases.
 	readyTimeout = 30 * time.Second
 	readyPause   = 20 * time.Millisecond
-	// stopLimit is how long all services and the garden together may take to stop. A part that takes longer is an error, and
-	// the program ends without it.
+	// stopLimit is how long the services and the garden together may take to stop. The sandbox exits with an error if a part takes
+	// longer.
 	stopLimit = 90 * time.Second
-	// logFile is the log of both services and of the garden. The terminal shows the announcement only.
+	// logFile is the log of both services and the garden. The terminal shows only the announcement.
 	logFile = "sandbox.log"
-	// ownerOnly is the mode of the folder, which holds the keys of the sealed data.
+	// ownerOnly is the mode of the sandbox's folder, which contains the encryption keys.
 	ownerOnly = 0o700
 )
 
 // Run runs the sandbox until the context ends, which is not an error. gardenProgram is the executable of the local garden; if it
 // is empty, the fake garden is used. Once all services are ready, Run writes a line that starts with "sandbox ready" to the
-// output, followed by the first steps. It fails if another sandbox uses the folder, and stops everything if one of the services
-// fails.
+// output, followed by the first steps for the user. It fails if another sandbox uses the folder. If a service fails, Run stops
+// everything and returns the error.
 func Run(ctx context.Context, config Config, gardenProgram string, output io.Writer) error {
 	config, err := config.shifted()
 	if err != nil {
@@ -105,7 +105,7 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 	}
 
 	if err != nil {
-		// Only a running part can be stopped.
+		// A part can be stopped only while it runs, so run the parts with a canceled context.
 		canceled, cancel := context.WithCancel(ctx)
 		cancel()
 
@@ -123,7 +123,7 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 	return lifecycle.Run(ctx, log, stopLimit, parts...)
 }
 
-// openLog opens the log. The caller closes the file.
+// openLog opens the log file. The caller closes it.
 func (c Config) openLog() (*os.File, logrus.FieldLogger, error) {
 	file, err := os.OpenFile(filepath.Join(c.Dir, logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -138,15 +138,15 @@ func (c Config) openLog() (*os.File, logrus.FieldLogger, error) {
 	return file, log, nil
 }
 
-// services are the services of the sandbox. The broker needs the address of the Provisioner, so it is created last.
+// services are the services of the sandbox. The broker is created last, because it needs the Provisioner's address.
 type services struct {
 	provisioner *provisioner.Service
 	broker      *broker.Service
 }
 
-// start assembles the services. Both listen on their addresses afterwards, but serve no request before they run. Both write to
-// the same log, under their names. director is the address of Director, empty if runtimes are not registered. An error leaves
-// nothing open.
+// start creates both services. They listen on their addresses but serve no requests before they run. Both write to the same log,
+// with the name of the service. director is the address of Director; if it is empty, runtimes are not registered. After an error,
+// start leaves nothing open.
 func start(ctx context.Context, config Config, keys secret.String, garden client.WithWatch, director string, log logrus.FieldLogger,
 ) (services, error) {
 	var (
@@ -173,8 +173,9 @@ func start(ctx context.Context, config Config, keys secret.String, garden client
 	return running, nil
 }
 
-// announce waits until both services are ready, writes their addresses and the first steps, and waits for the end of the context.
-// It is a part like the services, so a service that does not become ready within readyTimeout stops the sandbox with an error.
+// announce waits until both services are ready, prints their addresses and the first steps for the user, and waits until the
+// context ends. It runs as a part, like the services, so the sandbox stops with an error if a service is not ready within
+// readyTimeout.
 func (s services) announce(ctx context.Context, config Config, output io.Writer) error {
 	deadline, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -204,8 +205,8 @@ func (s services) announce(ctx context.Context, config Config, output io.Writer)
 	return nil
 }
 
-// ready polls the readiness of the service with a status address until it is ready or the context ends. A refused connection
-// counts as not ready. Both status addresses are on this machine, so the poll may be frequent.
+// ready polls the readiness endpoint at a service's status address until the service is ready or the context ends. A refused
+// connection means that the service is not ready. Both addresses are local, so frequent polling is cheap.
 func ready(ctx context.Context, address string) error {
 	err := wait.PollUntilContextCancel(ctx, readyPause, true, func(ctx context.Context) (bool, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)

@@ -10,39 +10,39 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Connector simulates the Connector service for an agent. The agent reports its errors in the CompassConnection.
+// Connector simulates the Connector service. The agent reports the errors of these calls in the CompassConnection.
 type Connector interface {
-	// Connect exchanges a one-time token of the service at the URL. The agent never exchanges a token again after success, nor
-	// after an error while its connection exists.
+	// Connect exchanges a one-time token at the URL of the service. The agent sends a token only once, unless the first exchange
+	// failed and the CompassConnection was deleted since.
 	Connect(ctx context.Context, url, token string) error
-	// Synchronize is the periodic call of a connected agent.
+	// Synchronize is the call of a connected agent to Director. The agent repeats it until it succeeds.
 	Synchronize(ctx context.Context) error
 }
 
-// Options configure an agent.
+// Options configures an agent.
 type Options struct {
 	Cluster   dynamic.Interface
 	Connector Connector
-	// Every is the interval in which the agent checks its cluster. It must be positive.
+	// Every is the interval between two checks of the cluster. It must be positive.
 	Every time.Duration
 	Log   logrus.FieldLogger
 }
 
-// Agent is an agent that works while Run runs. It is used by one goroutine. Several agents in one cluster would compete for the
-// token, of which only one exchange succeeds.
+// Agent simulates one runtime agent while Run runs. It must be used by one goroutine at a time. Run only one agent per cluster:
+// several agents would compete for the token, which can be exchanged only once.
 type Agent struct {
 	Options
 
-	// spent is the last exchanged token, refused the last rejected one. A restarted agent has neither: it recognizes an exchanged
-	// token by the credentials in the cluster.
+	// spent is the last exchanged token, refused the last rejected token. Both are empty after a restart. The agent then detects a
+	// spent token by the credentials in the cluster.
 	spent, refused string
 }
 
-// New returns an agent. It does nothing before Run.
+// New returns an agent. The agent makes no calls before Run.
 func New(options Options) *Agent { return &Agent{Options: options} }
 
-// Run checks the cluster periodically until the context ends, which is not an error. A failed check is logged and repeated after
-// the interval.
+// Run checks the cluster periodically until the context ends, which is not an error. A failed check is logged; the next check
+// follows after the interval.
 func (a *Agent) Run(ctx context.Context) error {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := a.check(ctx); err != nil && ctx.Err() == nil {
@@ -53,8 +53,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	return nil
 }
 
-// check connects or synchronizes, depending on the state of the connection. It reads the connection before the token: a new
-// connection is requested by writing a token and then removing the connection, so the reverse order could read a spent token.
+// check connects or synchronizes, depending on the state of the connection. It must read the connection before the token. A
+// client that requests a new connection writes a new token first and then deletes the connection. An agent that read the token
+// first could therefore read the spent token, find no connection, and exchange the spent token again.
 func (a *Agent) check(ctx context.Context) error {
 	connection, err := a.connection(ctx)
 	if err != nil {
@@ -71,9 +72,9 @@ func (a *Agent) check(ctx context.Context) error {
 	}
 }
 
-// connect exchanges the token of the configuration and reports the connection. The order protects the token, which can be
-// exchanged once: the credentials are stored before the report, so that an agent that dies in between finds them and only repeats
-// the report.
+// connect exchanges the token in the configuration and reports the result. A token can be exchanged only once, so connect stores
+// the credentials before the report: if the agent dies in between, the next agent finds the credentials and repeats only the
+// report.
 func (a *Agent) connect(ctx context.Context, connection *unstructured.Unstructured) error {
 	found, err := a.configuration(ctx)
 	if err != nil || found.token == "" || connection != nil && found.token == a.refused {

@@ -33,7 +33,7 @@ var (
 	errSpent       = errors.New("spent")
 )
 
-// connector accepts each token once. It answers calls with its errors as long as they are set.
+// connector accepts each token once. While an error is set, the matching call fails with this error.
 type connector struct {
 	mutex          sync.Mutex
 	spent          []string
@@ -66,7 +66,7 @@ func (c *connector) Synchronize(context.Context) error {
 	return c.synchronizeErr
 }
 
-// fail sets the errors of both calls; nil lets a call succeed.
+// fail sets the errors of both calls. A call with a nil error succeeds.
 func (c *connector) fail(connectErr, synchronizeErr error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -74,12 +74,12 @@ func (c *connector) fail(connectErr, synchronizeErr error) {
 	c.connectErr, c.synchronizeErr = connectErr, synchronizeErr
 }
 
-// connection is the part of a CompassConnection's status that the agent reports.
+// connection holds the fields of the CompassConnection status that the agent reports.
 type connection struct {
 	State, Connecting, Synchronizing string
 }
 
-// fixture is a cluster for an agent that checks it once a second.
+// fixture is a cluster with a Connector. Its agents check the cluster once a second.
 type fixture struct {
 	*testing.T
 
@@ -87,7 +87,7 @@ type fixture struct {
 	connector *connector
 }
 
-// newFixture starts no agent.
+// newFixture returns a fixture without a running agent.
 func newFixture(t *testing.T) fixture {
 	t.Helper()
 
@@ -124,10 +124,10 @@ func (f fixture) checks(times int) {
 	synctest.Wait()
 }
 
-// agent returns an idle agent, whose methods read the cluster.
+// agent returns an agent that is not running. Tests call its methods to read the cluster.
 func (f fixture) agent() *Agent { return New(Options{Cluster: f.cluster}) }
 
-// reported returns the reported connection, empty if there is none.
+// reported returns the connection that the agent reported, or the zero value if there is none.
 func (f fixture) reported() connection {
 	f.Helper()
 
@@ -184,7 +184,7 @@ func (f fixture) disconnect() {
 	}
 }
 
-// token returns the token of the configuration.
+// token returns the token in the agent's configuration.
 func (f fixture) token() string {
 	f.Helper()
 
@@ -203,13 +203,13 @@ func (f fixture) token() string {
 	return data["TOKEN"]
 }
 
-// reconnect requests a new connection as the Provisioner does: it writes a token and then deletes the connection.
+// reconnect requests a new connection like the Provisioner: it writes a new token and then deletes the connection.
 func (f fixture) reconnect(token string) {
 	f.configure(token)
 	f.disconnect()
 }
 
-// before calls do ahead of the nth following call of a kind, and makes this call fail with err, unless err is nil.
+// before runs do just before the nth call with the verb and the resource. The call then fails with err, unless err is nil.
 func (f fixture) before(nth int, verb, resource string, do func(), err error) {
 	f.cluster.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
 		nth--
@@ -252,7 +252,7 @@ func TestAgent(t *testing.T) {
 	})
 }
 
-// TestNoTokenIsSpentTwice disturbs an agent that connects twice between its calls: a call fails, or a new connection is requested.
+// TestNoTokenIsSpentTwice disturbs an agent between its calls: a call fails, or a client requests a new connection.
 func TestNoTokenIsSpentTwice(t *testing.T) {
 	broken := apierrors.NewInternalError(errUnavailable)
 	nothing := func() {}
@@ -322,7 +322,7 @@ func TestNoTokenIsSpentTwice(t *testing.T) {
 	}
 }
 
-// TestRestartAfterConnect stops an agent between the exchange of its token and its report.
+// TestRestartAfterConnect stops an agent after it exchanged its token and before it reports the connection.
 func TestRestartAfterConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
@@ -346,7 +346,7 @@ func TestRestartAfterConnect(t *testing.T) {
 	})
 }
 
-// TestMissingDefinition runs an agent in a cluster without the CustomResourceDefinition, which the agent creates.
+// TestMissingDefinition runs an agent in a cluster without the CustomResourceDefinition. The agent must create it.
 func TestMissingDefinition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)

@@ -19,8 +19,8 @@ const (
 	connectionResource = "compassconnections"
 )
 
-// The states of a CompassConnection that the agent reports. Only Synchronized is final; Connected and SynchronizationFailed lead
-// to another call of Director, ConnectionFailed waits for another token.
+// States of a CompassConnection that the agent reports. After Connected or SynchronizationFailed, the agent calls Synchronize
+// again. After ConnectionFailed, it waits for another token.
 const (
 	connected             = "Connected"
 	connectionFailed      = "ConnectionFailed"
@@ -28,7 +28,7 @@ const (
 	synchronizationFailed = "SynchronizationFailed"
 )
 
-// connectionGroup returns the group and the version of CompassConnections.
+// connectionGroup returns the API group and version of CompassConnections.
 func connectionGroup() schema.GroupVersion {
 	return schema.GroupVersion{Group: "compass.kyma-project.io", Version: "v1alpha1"}
 }
@@ -37,8 +37,8 @@ func (a *Agent) connections() dynamic.ResourceInterface {
 	return a.Cluster.Resource(connectionGroup().WithResource(connectionResource))
 }
 
-// connection returns the connection, nil if the agent has not reported yet or if somebody removed the connection to request a new
-// one. A cluster that does not know the kind has no connection either.
+// connection returns the CompassConnection of the cluster. It returns nil if the agent has not reported yet, if a client deleted
+// the connection to request a new one, or if the cluster has no CompassConnection kind.
 func (a *Agent) connection(ctx context.Context) (*unstructured.Unstructured, error) {
 	found, err := a.connections().Get(ctx, connectionName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -52,7 +52,7 @@ func (a *Agent) connection(ctx context.Context) (*unstructured.Unstructured, err
 	return found, nil
 }
 
-// stateOf returns the reported state, empty without a connection or before the first report.
+// stateOf returns the reported state, or an empty string without a connection or before the first report.
 func stateOf(connection *unstructured.Unstructured) string {
 	if connection == nil {
 		return ""
@@ -63,7 +63,7 @@ func stateOf(connection *unstructured.Unstructured) string {
 	return state
 }
 
-// connecting returns the status after an attempt to connect, synchronization that after a call of Director.
+// connecting returns the status to report after an attempt to connect.
 func connecting(problem error) map[string]any {
 	return status(connected, connectionFailed, "connectionStatus", problem)
 }
@@ -72,7 +72,8 @@ func synchronization(problem error) map[string]any {
 	return status(synchronized, synchronizationFailed, "synchronizationStatus", problem)
 }
 
-// status returns a status with a state for success or failure, and the error.
+// status returns a CompassConnection status: the state well if problem is nil, otherwise the state badly. The error text is set
+// in the field with the name part.
 func status(well, badly, part string, problem error) map[string]any {
 	state, text := well, ""
 	if problem != nil {
@@ -82,8 +83,8 @@ func status(well, badly, part string, problem error) map[string]any {
 	return map[string]any{"connectionState": state, part: map[string]any{"error": text}}
 }
 
-// report writes the status into the connection, and creates one if there is none. In a cluster that does not know
-// CompassConnections it creates their definition, and reports later.
+// report writes the status to the connection and creates a missing connection. If the cluster has no CompassConnection kind,
+// report creates the CustomResourceDefinition instead, and the next check reports the status.
 func (a *Agent) report(ctx context.Context, connection *unstructured.Unstructured, status map[string]any) error {
 	if connection != nil {
 		connection.Object["status"] = status
@@ -119,7 +120,7 @@ func definitionResource() schema.GroupVersionResource {
 var definitionText []byte
 
 // definition returns the CustomResourceDefinition of CompassConnections. Its schema accepts every field, because the agent writes
-// a small part of the real status.
+// only a few fields of the real status.
 func definition() *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(definitionText, object); err != nil {

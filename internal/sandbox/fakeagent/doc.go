@@ -1,6 +1,7 @@
-// Package fakeagent simulates the runtime agent of Compass: it connects with the token in its Secret and reports the result in a
-// CompassConnection. It works in every cluster, simulated or real, that knows CompassConnections.
+// Package fakeagent simulates the Compass Runtime Agent: it connects with the token in a Secret and reports the result in a
+// CompassConnection. It works in any cluster, simulated or real, that serves CompassConnections.
 //
-// An agent exchanges no token twice, because Director accepts each token once. A restarted agent recognizes an exchanged token by the
-// credentials in the cluster, where all lasting state is. The agent installs nothing and calls no application.
+// An agent never exchanges a token twice, because Director accepts each token once. All persistent state is in the cluster: a
+// restarted agent detects an exchanged token by the credentials that it stored there. Unlike the real agent, it installs nothing
+// and calls no applications.
 package fakeagent

@@ -19,19 +19,19 @@ import (
 const (
 	configurationName = "compass-agent-configuration"
 
-	// credentialsName is the agent's own Secret. A real agent keeps its certificate there, this one a hash of the exchanged
-	// token.
+	// credentialsName is the name of the Secret that the agent writes. A real agent stores its certificate there; this one stores a
+	// hash of the exchanged token.
 	credentialsName  = "compass-agent-credentials"
 	credentialsToken = "TOKEN_SHA256"
 )
 
-// configuration is the content of the agent's configuration Secret, and its namespace. An empty token means that there is no
+// configuration holds the agent's configuration Secret and the namespace of that Secret. An empty token means that there is no
 // configuration.
 type configuration struct {
 	namespace, url, token string
 }
 
-// hash identifies the token without revealing it.
+// hash returns a digest that identifies the token without revealing it.
 func (c configuration) hash() string {
 	sum := sha256.Sum256([]byte(c.token))
 
@@ -42,15 +42,15 @@ func (a *Agent) secrets(namespace string) dynamic.ResourceInterface {
 	return a.Cluster.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(namespace)
 }
 
-// configuration reads the newest configuration Secret of all namespaces, because the agent does not know the
-// namespace that Kyma uses. The zero value means that the agent is not configured yet.
+// configuration reads the newest configuration Secret in any namespace, because the agent does not know which namespace Kyma
+// uses. It returns the zero value if the agent is not configured yet.
 func (a *Agent) configuration(ctx context.Context) (configuration, error) {
 	list, err := a.secrets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + configurationName})
 	if err != nil {
 		return configuration{}, fmt.Errorf("finding the configuration: %w", err)
 	}
 
-	// The selector is repeated here: the fake API servers of some tests ignore it.
+	// Filter by name again: the fake API servers of some tests ignore the field selector.
 	found := slices.DeleteFunc(list.Items, func(secret unstructured.Unstructured) bool { return secret.GetName() != configurationName })
 	if len(found) == 0 {
 		return configuration{}, nil
@@ -68,7 +68,7 @@ func (a *Agent) configuration(ctx context.Context) (configuration, error) {
 	return configuration{latest.GetNamespace(), data["CONNECTOR_URL"], data["TOKEN"]}, nil
 }
 
-// credentialsFor reports whether the agent has credentials for this token, that is, whether it was exchanged.
+// credentialsFor reports whether the cluster has credentials for the configured token, which means that the token was exchanged.
 func (a *Agent) credentialsFor(ctx context.Context, configured configuration) (bool, error) {
 	found, err := a.secrets(configured.namespace).Get(ctx, credentialsName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -84,7 +84,7 @@ func (a *Agent) credentialsFor(ctx context.Context, configured configuration) (b
 	return data[credentialsToken] == configured.hash(), err
 }
 
-// keepCredentials records that the token was exchanged. It replaces the credentials for an earlier token.
+// keepCredentials records that the token was exchanged. It replaces the credentials of an earlier token.
 func (a *Agent) keepCredentials(ctx context.Context, configured configuration) error {
 	hash := base64.StdEncoding.EncodeToString([]byte(configured.hash()))
 	wanted := &unstructured.Unstructured{Object: map[string]any{
@@ -104,7 +104,7 @@ func (a *Agent) keepCredentials(ctx context.Context, configured configuration) e
 	return nil
 }
 
-// dataOf returns the data of a Secret as text.
+// dataOf returns the data of a Secret as strings.
 func dataOf(object *unstructured.Unstructured) (map[string]string, error) {
 	var secret corev1.Secret
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &secret); err != nil {

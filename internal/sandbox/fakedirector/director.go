@@ -18,8 +18,8 @@ import (
 //go:embed schema.graphql
 var schemaText string
 
-// The paths of the endpoints, and the defaults of Options. The credentials are constants, because the sandbox listens on the loopback
-// only and its Director holds nothing that is worth protecting.
+// Endpoint paths and defaults of Options. The credentials can be constants: the sandbox listens only on the loopback, and its
+// Director stores no real secrets.
 const (
 	GraphQLPath = "/graphql"
 	TokenPath   = "/oauth/token" //nolint:gosec // a path
@@ -32,23 +32,22 @@ const (
 	defaultTokenLifetime = time.Hour
 )
 
-// Options configure a Director.
+// Options configures a Director.
 type Options struct {
-	// ClientID and ClientSecret are the credentials for access tokens, by default those of the constants.
+	// ClientID and ClientSecret are the credentials for access tokens. The defaults are DefaultClientID and DefaultClientSecret.
 	ClientID, ClientSecret string
-	// TokenLifetime is the validity of an access token, by default an hour.
+	// TokenLifetime is the validity of an access token. The default is one hour.
 	TokenLifetime time.Duration
-	// ConnectorURL is the address in one-time tokens, by default that of the constants. Nothing listens there: agents call
-	// Connect.
+	// ConnectorURL is the address in one-time tokens. The default is DefaultConnectorURL. No server listens there: agents call
+	// Connect directly.
 	ConnectorURL string
-	// File, if set, is the path of the file in which registered runtimes survive restarts.
+	// File is the path of a file that stores the registered runtimes across restarts. If it is empty, runtimes are lost.
 	File string
-	// Now is the clock, by default that of the system.
+	// Now returns the current time. The default is the system clock.
 	Now func() time.Time
 }
 
-// Runtime is a registered runtime. Its JSON is also the format of Options.File, so renamed fields would lose the runtimes of
-// existing sandboxes.
+// Runtime is a registered runtime. Options.File stores its JSON, so renaming a field would lose data of existing sandboxes.
 type Runtime struct {
 	ID          string         `json:"id"`
 	Tenant      string         `json:"tenant"`
@@ -58,12 +57,12 @@ type Runtime struct {
 	Condition   string         `json:"condition"`
 	CreatedAt   time.Time      `json:"createdAt"`
 	ConditionAt time.Time      `json:"conditionAt"`
-	// OneTimeTokens are its issued tokens, the oldest first.
+	// OneTimeTokens are the issued tokens, oldest first.
 	OneTimeTokens []OneTimeToken `json:"tokens,omitempty"`
 }
 
-// Director is a simulated Director. It is an http.Handler and safe for concurrent use. Access tokens and faults are lost when it
-// is created again; registered runtimes and their one-time tokens are kept if Options has a file.
+// Director is a simulated Director. It implements http.Handler and is safe for concurrent use. Access tokens and faults are in
+// memory only. Registered runtimes and their one-time tokens survive a restart if Options.File is set.
 type Director struct {
 	options  Options
 	executor *executor.Executor
@@ -77,7 +76,7 @@ type Director struct {
 	calls          []string
 }
 
-// New returns a Director with the runtimes of its file. A missing file is not an error, an unreadable one is.
+// New returns a Director with the runtimes from Options.File. A missing file is not an error, but an unreadable file is.
 func New(options Options) (*Director, error) {
 	if options.ClientID == "" {
 		options.ClientID, options.ClientSecret = DefaultClientID, DefaultClientSecret
@@ -106,12 +105,12 @@ func New(options Options) (*Director, error) {
 	return d, nil
 }
 
-// ServeHTTP implements http.Handler. It serves the token endpoint and GraphQL; any other path is 404.
+// ServeHTTP implements http.Handler. It serves the token endpoint and GraphQL, and returns 404 for any other path.
 func (d *Director) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	d.routes.ServeHTTP(w, request)
 }
 
-// Runtimes returns the registered runtimes of all tenants, the oldest first. The result is a copy, except for the labels, which
+// Runtimes returns the registered runtimes of all tenants, oldest first. The result is a copy, except for the labels, which
 // callers must not modify.
 func (d *Director) Runtimes() []Runtime {
 	d.mutex.Lock()
@@ -127,8 +126,8 @@ func (d *Director) Runtimes() []Runtime {
 	return runtimes
 }
 
-// Calls returns the names of all called operations in their order, including failed ones. Requests for access tokens have the
-// name TokenOperation. Requests that the schema rejects are not included.
+// Calls returns the names of all called operations in order, including failed calls. Requests for access tokens have the name
+// TokenOperation. Requests that do not match the schema are not included.
 func (d *Director) Calls() []string {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -136,8 +135,8 @@ func (d *Director) Calls() []string {
 	return slices.Clone(d.calls)
 }
 
-// Forget makes a tenant unknown: its requests fail with TenantNotFound. Its runtimes are kept, and Runtimes still returns them. Every
-// other tenant is known without a registration.
+// Forget makes a tenant unknown: requests for this tenant fail with TenantNotFound. Runtimes still returns the tenant's runtimes.
+// All other tenants are known without registration.
 func (d *Director) Forget(tenant string) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -145,7 +144,7 @@ func (d *Director) Forget(tenant string) {
 	d.unknownTenants[tenant] = true
 }
 
-// RevokeTokens invalidates all issued access tokens, so that clients must log in again. One-time tokens stay valid.
+// RevokeTokens invalidates all issued access tokens, so clients must log in again. One-time tokens stay valid.
 func (d *Director) RevokeTokens() {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -153,9 +152,9 @@ func (d *Director) RevokeTokens() {
 	clear(d.tokens)
 }
 
-// serveToken issues an access token for client credentials (RFC 6749, section 4.4), which the client sends by basic
-// authentication. The scope of the request is granted as it is and never checked. A fault with Lost issues the token and breaks the
-// connection, so a client must be able to ask again.
+// serveToken issues an access token for client credentials (RFC 6749, section 4.4), which the client sends with HTTP basic
+// authentication. It grants the requested scope without checking it. A fault with Lost issues the token and then breaks the
+// connection; clients must be able to request a token again.
 func (d *Director) serveToken(w http.ResponseWriter, request *http.Request) {
 	granted := request.PostFormValue("grant_type") // reads the whole body, so that a disconnect is noticed
 
@@ -193,8 +192,8 @@ func (d *Director) serveToken(w http.ResponseWriter, request *http.Request) {
 	})
 }
 
-// authorized reports whether an access token was issued and has not expired. Expired tokens are never removed: a Director lives
-// as long as a test or a sandbox. The clock is Options.Now, so a test can let a token expire.
+// authorized reports whether an access token was issued and has not expired at Options.Now. Expired tokens are never removed,
+// because a Director runs only as long as a test or a sandbox.
 func (d *Director) authorized(token string) bool {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()

@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// TokenOperation is the name of the token endpoint in faults and calls. The other operations have the names of the schema.
+// TokenOperation is the name of the token endpoint in faults and calls. All other operations have the names in the schema.
 const TokenOperation = "token"
 
-// Fault is an injected failure of calls. The zero value is no failure. Of the fields that replace the response, the first one
-// that is set wins, in the order Unsent, Status, Body, Code.
+// Fault is an injected failure. The zero value injects nothing. Several fields replace the response: if more than one is set, the
+// first in the order Unsent, Status, Body, Code applies.
 type Fault struct {
-	// Operation is the operation that fails, every one if it is empty.
+	// Operation is the name of the operation to fail. If it is empty, every operation fails.
 	Operation string
-	// Code, if set, is the error_code of the answer. The operation is not executed.
+	// Code, if set, is the error_code of the response. The operation is not executed.
 	Code ErrorCode
-	// Status, if set, is the HTTP status of the answer. The operation is not executed.
+	// Status, if set, is the HTTP status of the response. The operation is not executed.
 	Status int
-	// Body, if set, is the answer. The operation is not executed.
+	// Body, if set, is the body of the response. The operation is not executed.
 	Body string
-	// Unsent breaks the connection before the operation is executed, Lost after it.
+	// Unsent breaks the connection before the operation is executed; Lost breaks it afterwards.
 	Unsent, Lost bool
-	// Delay is the duration of the call.
+	// Delay is how long the call takes.
 	Delay time.Duration
-	// Times is the number of calls that fail: one if it is 0, all if it is negative.
+	// Times is the number of calls that fail. 0 means one, a negative number means all.
 	Times int
 }
 
-// Inject makes calls fail. A call takes the first fault for its operation, in the order of the injection. A fault stays until it has
-// been taken as often as Times says; there is no way to withdraw one.
+// Inject makes calls fail. Each call uses the first injected fault for its operation. A fault applies to as many calls as its
+// field Times says and cannot be withdrawn.
 func (d *Director) Inject(faults ...Fault) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -45,8 +45,8 @@ func (d *Director) Inject(faults ...Fault) {
 	}
 }
 
-// faultOf records a call of an operation and returns its fault, the zero value if there is none. It takes the fault, so of two
-// concurrent calls only one gets a fault that is injected once.
+// faultOf records a call and returns its fault, or the zero value if there is none. It consumes the fault, so a fault that is
+// injected once affects only one of two concurrent calls.
 func (d *Director) faultOf(operation string) Fault {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -70,8 +70,8 @@ func (d *Director) faultOf(operation string) Fault {
 	return Fault{}
 }
 
-// answer applies a fault that prevents the execution of the operation. It reports whether it has answered the call. A broken
-// connection is a panic with http.ErrAbortHandler, which net/http expects.
+// answer writes the response of a fault that replaces the operation. It reports whether it handled the call. To break the
+// connection it panics with http.ErrAbortHandler, as net/http specifies.
 func (f Fault) answer(w http.ResponseWriter, request *http.Request) bool {
 	if f.Delay > 0 {
 		timer := time.NewTimer(f.Delay)
@@ -98,10 +98,10 @@ func (f Fault) answer(w http.ResponseWriter, request *http.Request) bool {
 	return true
 }
 
-// ErrorCode is a code of Director, in extensions.error_code of an answer.
+// ErrorCode is a Director error code, sent in extensions.error_code of a response.
 type ErrorCode int
 
-// The codes of Director.
+// Error codes of Director.
 const (
 	InternalError      ErrorCode = 10
 	UnknownError       ErrorCode = 11
@@ -115,8 +115,8 @@ const (
 	InvalidOperation   ErrorCode = 27
 )
 
-// String returns the name of the code, which Director sends in extensions.error. An unknown code has the name Error and its
-// number.
+// String returns the name of the code, which Director sends in extensions.error. The name of an unknown code is "Error" followed
+// by its number.
 func (c ErrorCode) String() string {
 	names := map[ErrorCode]string{
 		InternalError: "InternalError", UnknownError: "UnknownError", NotFound: "NotFound", NotUnique: "NotUnique",
@@ -126,13 +126,13 @@ func (c ErrorCode) String() string {
 	return cmp.Or(names[c], fmt.Sprintf("Error%d", int(c)))
 }
 
-// refusal is an error with a code of Director, which the response contains. Errors without a code are those of GraphQL itself.
+// refusal is an error with a Director code. Errors without a code come from GraphQL itself.
 type refusal struct {
 	code ErrorCode
 	text string
 }
 
-// refuse returns an error with a code of Director.
+// refuse returns an error with a Director code.
 func refuse(code ErrorCode, format string, args ...any) error {
 	return &refusal{code: code, text: fmt.Sprintf(format, args...)}
 }

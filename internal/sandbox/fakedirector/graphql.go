@@ -10,12 +10,13 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// longestRequest limits the body of a request, in bytes.
+// longestRequest is the maximum size of a request body in bytes.
 const longestRequest = 1 << 20
 
-// serveGraphQL answers a query or mutation. Errors have status 200, as in GraphQL. Validation against the schema comes first,
-// then an injected fault, then the access token and the tenant. So a request that the real Director would not understand fails in
-// every test, whatever fault is injected. The query __typename needs a token but no tenant: clients probe Director with it.
+// serveGraphQL handles a query or mutation. Errors have status 200, as usual in GraphQL. It validates the request against the
+// schema first, then applies injected faults, then checks the access token and the tenant. A request that the real Director would
+// not understand therefore fails in every test, regardless of injected faults. The query __typename needs a token but no tenant,
+// because clients use it to probe Director.
 func (d *Director) serveGraphQL(w http.ResponseWriter, request *http.Request) {
 	operation, field, err := d.parse(w, request)
 	if err != nil {
@@ -57,18 +58,18 @@ func (d *Director) serveGraphQL(w http.ResponseWriter, request *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"data": map[string]any{field.Alias: project(operation, value, field.SelectionSet)}})
 }
 
-// schema makes the parsed schema known to the executor of gqlgen, which parses and validates requests. The Director executes them
-// itself, because its operations have dynamic values.
+// schema passes the parsed schema to gqlgen's executor, which parses and validates requests. Director executes operations without
+// gqlgen, because their values are dynamic.
 type schema struct {
 	graphql.ExecutableSchema
 
 	parsed *ast.Schema
 }
 
-// Schema implements graphql.ExecutableSchema. No other method of it is called.
+// Schema implements graphql.ExecutableSchema. The executor calls no other method.
 func (s schema) Schema() *ast.Schema { return s.parsed }
 
-// parse returns the one field of a request, with the operation that holds the variables, validated against the schema.
+// parse validates a request against the schema. It returns the only field of the request, and the operation with its variables.
 func (d *Director) parse(w http.ResponseWriter, request *http.Request) (*graphql.OperationContext, *ast.Field, error) {
 	var received graphql.RawParams
 
@@ -93,8 +94,8 @@ func (d *Director) parse(w http.ResponseWriter, request *http.Request) (*graphql
 	return operation, field, nil
 }
 
-// project returns the selected fields of a value under their aliases. A value is a map, a list of maps or a scalar; a nil map is
-// null. Labels are a map without a selection, because their type is a scalar of the schema.
+// project returns the selected fields of a value, renamed to their aliases. A value is a map, a list of maps or a scalar; a nil
+// map becomes null. Labels are a map but have no selection, because the schema declares them as a scalar.
 func project(operation *graphql.OperationContext, value any, selection ast.SelectionSet) any {
 	switch value := value.(type) {
 	case []map[string]any:
@@ -124,8 +125,8 @@ func project(operation *graphql.OperationContext, value any, selection ast.Selec
 	}
 }
 
-// answerError responds with an error. Only errors of Director's rules have a code; errors of GraphQL itself have none. The codes are in
-// the extensions error_code (a number) and error (its name), where Director's clients look for them.
+// answerError writes an error response. Errors from Director's rules have a code; errors of GraphQL itself have none. The code is
+// in the extensions error_code (the number) and error (its name), where Director's clients look for it.
 func answerError(w http.ResponseWriter, err error) {
 	problem := map[string]any{"message": err.Error()}
 	if refused, ok := errors.AsType[*refusal](err); ok {

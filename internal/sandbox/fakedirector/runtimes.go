@@ -18,15 +18,15 @@ import (
 	"github.com/environment-broker/environment-broker/internal/atomicfile"
 )
 
-// The rules of Director for names, descriptions (in bytes) and keys of labels. A name that the Provisioner derives must match them.
+// Director's limits for names, descriptions (in bytes) and label keys. The names that the Provisioner generates must match.
 const (
 	namePattern        = `^[a-z.-][a-z0-9.-]{0,35}$`
 	labelPattern       = `^[a-zA-Z0-9_]+$`
 	longestDescription = 2000
 )
 
-// execute executes an operation of the schema for a tenant. Validation has ensured that the operation exists and its arguments
-// have the types of the schema.
+// execute runs an operation for a tenant. Validation has already ensured that the operation exists and that its arguments have
+// the types in the schema.
 func (d *Director) execute(tenant, operation string, arguments map[string]any) (any, error) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -60,7 +60,7 @@ func (d *Director) execute(tenant, operation string, arguments map[string]any) (
 	return shown(runtime), d.store()
 }
 
-// change performs an operation that changes the list of runtimes or one of them. Nothing has changed if the input is invalid.
+// change runs an operation that registers, updates or unregisters a runtime. If the input is invalid, nothing changes.
 func (d *Director) change(operation string, runtime *Runtime, input map[string]any) error {
 	if operation == "unregisterRuntime" { // its one-time tokens become invalid with it
 		d.runtimes = slices.DeleteFunc(d.runtimes, func(each *Runtime) bool { return each == runtime })
@@ -79,8 +79,7 @@ func (d *Director) change(operation string, runtime *Runtime, input map[string]a
 	return nil
 }
 
-// find returns a runtime of the tenant, nil if the tenant has none with the ID. Runtimes of other tenants are invisible, even
-// with the right ID.
+// find returns the tenant's runtime with the ID, or nil. Runtimes of other tenants are not visible, even with the correct ID.
 func (d *Director) find(tenant, id string) *Runtime {
 	for _, runtime := range d.runtimes {
 		if runtime.Tenant == tenant && runtime.ID == id {
@@ -91,8 +90,8 @@ func (d *Director) find(tenant, id string) *Runtime {
 	return nil
 }
 
-// list returns the tenant's runtimes that match all filters, on one page. It ignores the size of the page that the client wants: a
-// client that can read several pages can also read one.
+// list returns all of the tenant's runtimes that match the filters, on a single page. It ignores the requested page size: clients
+// that read multiple pages can also handle one.
 func (d *Director) list(tenant string, filters any) (any, error) {
 	found := []map[string]any{}
 
@@ -113,8 +112,8 @@ func (d *Director) list(tenant string, filters any) (any, error) {
 	}, nil
 }
 
-// fits reports whether a runtime matches all filters. A filter without a query matches every runtime with the label. The query of a
-// filter is JSON, and matches a label with an equal value.
+// fits reports whether a runtime matches all filters. A filter without a query matches any runtime that has the label. The query
+// of a filter is JSON; the label must have an equal value.
 func fits(runtime *Runtime, filters any) (bool, error) {
 	list, isList := filters.([]any)
 	if !isList && filters != nil {
@@ -143,8 +142,8 @@ func fits(runtime *Runtime, filters any) (bool, error) {
 	return true, nil
 }
 
-// set validates the input and then stores all of it in the runtime. It replaces name, description and labels: labels that the input
-// omits are lost, as in Director. The condition stays unless the input has one.
+// set validates the input and then stores it in the runtime. It replaces name, description and labels; labels that are missing in
+// the input are removed, as in Director. The condition stays unchanged unless the input has one.
 func (d *Director) set(runtime *Runtime, input map[string]any) error {
 	name, _ := input["name"].(string)
 	description, _ := input["description"].(string)
@@ -175,7 +174,7 @@ func (d *Director) set(runtime *Runtime, input map[string]any) error {
 	return nil
 }
 
-// shown returns a runtime in the form of the schema, nil for nil.
+// shown returns a runtime in the form of the schema, or nil for a nil runtime.
 func shown(runtime *Runtime) map[string]any {
 	if runtime == nil {
 		return nil
@@ -188,7 +187,7 @@ func shown(runtime *Runtime) map[string]any {
 	}
 }
 
-// store writes all runtimes to the file, if Options has one. The caller holds the mutex.
+// store writes all runtimes to Options.File, if set. The caller must hold the mutex.
 func (d *Director) store() error {
 	if d.options.File == "" {
 		return nil
@@ -202,8 +201,8 @@ func (d *Director) store() error {
 	return atomicfile.Write(d.options.File, text)
 }
 
-// restore reads the file that store has written. A damaged file is an error: starting without it would lose the registrations and
-// the next change would overwrite the file.
+// restore reads the runtimes from the file. A damaged file is an error, because a Director that started without its registrations
+// would overwrite the file at the next change.
 func (d *Director) restore() error {
 	if d.options.File == "" {
 		return nil
@@ -228,15 +227,15 @@ func (d *Director) restore() error {
 // oneTimeLifetime is the validity of a one-time token.
 const oneTimeLifetime = time.Hour
 
-// OneTimeToken is a token with which an agent connects once.
+// OneTimeToken lets an agent connect once.
 type OneTimeToken struct {
 	Token     string    `json:"token"`
 	ExpiresAt time.Time `json:"expiresAt"`
 	Spent     bool      `json:"spent"`
 }
 
-// oneTimeToken issues a token. Earlier tokens of the runtime stay valid, so a step that is repeated after a crash may request another
-// token without invalidating one that an agent has already read.
+// oneTimeToken issues a token for the runtime. Earlier tokens stay valid: a step that is repeated after a crash can request
+// another token without invalidating a token that an agent has already read.
 func (d *Director) oneTimeToken(runtime *Runtime) (any, error) {
 	given := OneTimeToken{Token: rand.Text() + rand.Text(), ExpiresAt: d.options.Now().Add(oneTimeLifetime)}
 	runtime.OneTimeTokens = append(runtime.OneTimeTokens, given)
@@ -246,8 +245,8 @@ func (d *Director) oneTimeToken(runtime *Runtime) (any, error) {
 	}, d.store()
 }
 
-// Connect simulates the Connector, which exchanges the one-time tokens of agents. A token is valid once, for an hour. It stays
-// spent after a restart.
+// Connect simulates the Connector: it exchanges a one-time token of an agent. A token can be exchanged once, within an hour. A
+// spent token stays spent across restarts.
 func (d *Director) Connect(_ context.Context, url, token string) error {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -275,5 +274,5 @@ func (d *Director) Connect(_ context.Context, url, token string) error {
 	return errors.New("the token is invalid or expired")
 }
 
-// Synchronize is the periodic call of connected agents. The simulated Director has no applications for them.
+// Synchronize accepts the call of a connected agent. It does nothing, because the simulated Director has no applications.
 func (*Director) Synchronize(context.Context) error { return nil }

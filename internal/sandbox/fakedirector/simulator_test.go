@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 )
 
-// ask sends a GraphQL request for a tenant and returns the response.
+// ask sends a GraphQL request for a tenant and returns the response body.
 func ask(t *testing.T, d *fakedirector.Director, tenant, token, query string) string {
 	t.Helper()
 
@@ -33,7 +33,7 @@ func ask(t *testing.T, d *fakedirector.Director, tenant, token, query string) st
 	return answer.Body.String()
 }
 
-// login gets an access token.
+// login requests an access token.
 func login(t *testing.T, d *fakedirector.Director, secret, grant string) (token string, status int) {
 	t.Helper()
 
@@ -54,7 +54,7 @@ func login(t *testing.T, d *fakedirector.Director, secret, grant string) (token 
 	return issued.Token, answer.Code
 }
 
-// TestRequestsWithLiterals uses literals instead of variables, and its own aliases.
+// TestRequestsWithLiterals sends requests with literals instead of variables, and with aliases.
 func TestRequestsWithLiterals(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "director.json")
 

@@ -22,16 +22,18 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 )
 
-// The limits of Gardener for the validity of an admin kubeconfig. A shorter one is an error, a longer one is reduced.
+// Gardener's limits for the validity of an admin kubeconfig. A shorter validity is an error; a longer one is reduced to the
+// maximum.
 const (
 	minValidity     = 10 * time.Minute
 	defaultValidity = time.Hour
 	maxValidity     = 24 * time.Hour
 )
 
-// issueAdminKubeconfig sets the status of a request for the admin kubeconfig of a Shoot. As in Gardener, each request gets a new
-// client certificate from the runtime's client authority. It fails while the runtime has no address, and if the gardenlet has not
-// published the authorities. The errors are those of Gardener, in its order: a validity that is too short hides a missing Shoot.
+// issueAdminKubeconfig sets the status of a request for an admin kubeconfig of a Shoot. As in Gardener, each request gets a new
+// client certificate from the client authority of the runtime. It fails if the runtime has no address yet or if the gardenlet has
+// not published the authorities. Errors and the order of the checks are those of Gardener: for example, it rejects a validity
+// that is too short before it looks for the Shoot.
 func issueAdminKubeconfig(
 	ctx context.Context, objects client.Reader, key client.ObjectKey, user string, request *authenticationv1alpha1.AdminKubeconfigRequest,
 ) error {
@@ -79,9 +81,9 @@ func issueAdminKubeconfig(
 	return err
 }
 
-// notForAPIServer reports whether an advertised address is not one of the runtime's API server. Gardener also advertises other
-// addresses, such as the issuer of ServiceAccount tokens, which do not belong into a kubeconfig. The names are those of Gardener; the
-// simulated gardenlet advertises an external address only.
+// notForAPIServer reports whether an advertised address is not an address of the runtime's API server. Gardener also advertises
+// other addresses, such as the issuer of ServiceAccount tokens, which must not be in a kubeconfig. The names are Gardener's; the
+// simulated gardenlet advertises only an external address.
 func notForAPIServer(address gardencorev1beta1.ShootAdvertisedAddress) bool {
 	return !slices.Contains([]string{
 		v1beta1constants.AdvertisedAddressExternal, v1beta1constants.AdvertisedAddressInternal,
@@ -89,8 +91,8 @@ func notForAPIServer(address gardencorev1beta1.ShootAdvertisedAddress) bool {
 	}, address.Name)
 }
 
-// adminKubeconfig returns a kubeconfig with a context for each address, under the names that Gardener gives them. The first is
-// current. The kubeconfig contains the key of the user and is a secret, so errors must not quote it.
+// adminKubeconfig returns a kubeconfig with a context for each address, named as in Gardener. The first context is the current
+// one. The kubeconfig contains the user's private key, so errors must not quote it.
 func adminKubeconfig(
 	shoot client.ObjectKey, addresses []gardencorev1beta1.ShootAdvertisedAddress, clusterCA []byte, pair certificate.Pair,
 ) ([]byte, error) {
@@ -110,8 +112,8 @@ func adminKubeconfig(
 	return content, nil
 }
 
-// invalidRequest returns a 422 for a field. Gardener names the Shoot in problems with the Shoot, and nothing in problems with the
-// request.
+// invalidRequest returns a 422 for a field. Like Gardener, it names the Shoot only in errors about the Shoot, not in errors about
+// the request.
 func invalidRequest(name string, problem *field.Error) error {
 	kind := schema.GroupKind{Group: authenticationv1alpha1.SchemeGroupVersion.Group, Kind: "AdminKubeconfigRequest"}
 	return apierrors.NewInvalid(kind, name, field.ErrorList{problem})

@@ -24,7 +24,7 @@ const (
 	name      = "c-1"
 )
 
-// objects returns the objects from which an admin kubeconfig is issued.
+// objects returns the objects that the garden needs to issue an admin kubeconfig.
 func objects(t *testing.T) []client.Object {
 	t.Helper()
 	key, err := certificate.NewKey()
@@ -55,7 +55,7 @@ func objects(t *testing.T) []client.Object {
 	}
 }
 
-// issue requests an admin kubeconfig in a garden with these objects.
+// issue requests an admin kubeconfig in a garden with the objects.
 func issue(t *testing.T, objects []client.Object, seconds *int64) (authenticationv1alpha1.AdminKubeconfigRequestStatus, error) {
 	t.Helper()
 	kinds, err := NewScheme()

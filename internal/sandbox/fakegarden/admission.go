@@ -13,20 +13,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// admission completes and rejects Shoots as Gardener's API server does, as far as the project meets its rules. Other objects have
-// no rules. The errors have the reasons and texts of Gardener:
-//   - Invalid (422): the Shoot or its change is wrong, whatever the garden contains. See validate.
-//   - Forbidden (403): the Shoot refers to a missing object, or its project or provider does not offer what it requests. See allow.
+// admission defaults and validates Shoots like Gardener's API server. It implements only the rules that matter to this project,
+// and none for other objects. Errors have Gardener's reasons and messages:
+//   - Invalid (422): the Shoot or its change is wrong, regardless of other objects. See validate.
+//   - Forbidden (403): the Shoot refers to a missing object, or requests something that its project or provider does not offer.
+//     See allow.
 //   - InternalError (500): the project or the cloud profile is missing.
 //
-// Package conformance tests the rules on both gardens. Gardener has more rules; a missing one shows up as a Shoot that only the
-// local garden rejects.
+// Package conformance tests the rules on both gardens. Gardener has more rules. If one of them matters, the local garden rejects
+// a Shoot that the fake garden accepts.
 type admission struct {
 	client.Reader
 }
 
-// admit implements the function Admit of kubeapi.Options. The order is that of Gardener: defaults first, then the validation of
-// the Shoot alone, then the rules that need other objects. A removal is the last step of a deletion, after all finalizers.
+// admit implements kubeapi.Options.Admit. As in Gardener, it sets defaults first, then validates the Shoot alone, then applies
+// the rules that need other objects. An object is removed only after all its finalizers are gone.
 func admit(ctx context.Context, objects client.Reader, old, object client.Object) error {
 	stored, _ := old.(*gardencorev1beta1.Shoot)
 	shoot, _ := object.(*gardencorev1beta1.Shoot)
@@ -53,8 +54,9 @@ func admit(ctx context.Context, objects client.Reader, old, object client.Object
 	return rules.allow(ctx, stored, shoot)
 }
 
-// confirmed rejects a deletion without the annotation that confirms it, which protects clusters from accidental deletion. In Gardener
-// this is the plugin DeletionConfirmation. The annotation must be stored before the deletion: a deletion cannot carry one.
+// confirmed rejects a deletion unless the Shoot has the annotation that confirms it, which protects clusters from accidental
+// deletion. Gardener does this in the plugin DeletionConfirmation. The annotation must be stored before the deletion, because a
+// delete request cannot set annotations.
 func confirmed(shoot *gardencorev1beta1.Shoot) error {
 	if yes, err := strconv.ParseBool(shoot.Annotations[v1beta1constants.ConfirmationDeletion]); err == nil && yes {
 		return nil
@@ -62,8 +64,8 @@ func confirmed(shoot *gardencorev1beta1.Shoot) error {
 	return forbidden(shoot, fmt.Errorf("must have a %q annotation to delete", v1beta1constants.ConfirmationDeletion))
 }
 
-// keepsFinalizer rejects a change that removes the finalizer of the gardenlet before the Shoot is deleted. Without the finalizer, a
-// deletion would leave the runtime and its machines behind.
+// keepsFinalizer rejects a change that removes the gardenlet's finalizer before the Shoot is deleted. Without the finalizer,
+// deleting the Shoot would leave its runtime and machines behind.
 func keepsFinalizer(old, shoot *gardencorev1beta1.Shoot) error {
 	if controllerutil.ContainsFinalizer(old, gardencorev1beta1.GardenerName) &&
 		!controllerutil.ContainsFinalizer(shoot, gardencorev1beta1.GardenerName) {
@@ -72,8 +74,8 @@ func keepsFinalizer(old, shoot *gardencorev1beta1.Shoot) error {
 	return nil
 }
 
-// deleted rejects the removal of a Shoot before the gardenlet has reported its deletion as complete. A Shoot that no gardenlet
-// has worked on can be removed.
+// deleted rejects the removal of a Shoot until the gardenlet has reported that the deletion is complete. A Shoot that no
+// gardenlet has processed can be removed.
 func deleted(shoot *gardencorev1beta1.Shoot) error {
 	last := shoot.Status.LastOperation
 	if shoot.Status.TechnicalID == "" || last == nil || last.Type == gardencorev1beta1.LastOperationTypeDelete &&
@@ -84,14 +86,14 @@ func deleted(shoot *gardencorev1beta1.Shoot) error {
 		gardencorev1beta1.GardenerName))
 }
 
-// forbidden returns a 403 for a Shoot, as the admission plugins of Gardener do. The Provisioner shows the text to users, who can then
-// correct their request.
+// forbidden returns a 403 for a Shoot, as Gardener's admission plugins do. The Provisioner shows the message to users so that
+// they can correct their request.
 func forbidden(shoot *gardencorev1beta1.Shoot, err error) error {
 	return apierrors.NewForbidden(gardencorev1beta1.Resource("shoots"), shoot.Name, err)
 }
 
-// forbid returns the problems as one error, as an admission plugin does, nil if there are none. The aggregate removes duplicates and
-// puts several problems into brackets.
+// forbid returns all problems as one error, like an admission plugin, or nil if there are none. The aggregate removes duplicates
+// and puts brackets around several problems.
 func forbid(shoot *gardencorev1beta1.Shoot, found problems) error {
 	if len(found) == 0 {
 		return nil
@@ -99,15 +101,15 @@ func forbid(shoot *gardencorev1beta1.Shoot, found problems) error {
 	return forbidden(shoot, field.ErrorList(found).ToAggregate())
 }
 
-// problems collects the errors of fields, so that one response reports all of them.
+// problems collects field errors, so that one response can report all of them.
 type problems field.ErrorList
 
-// add adds the problem if wrong is true. Callers create the problem either way, which keeps a rule on one line.
+// add adds the problem if wrong is true. The caller constructs the problem in any case, which keeps each rule on one line.
 func (p *problems) add(wrong bool, problem *field.Error) {
 	if wrong {
 		*p = append(*p, problem)
 	}
 }
 
-// join adds the problems that a validation of apimachinery has found.
+// join adds the problems that a validation function of apimachinery found.
 func (p *problems) join(more field.ErrorList) { *p = append(*p, more...) }

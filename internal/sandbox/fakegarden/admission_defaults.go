@@ -16,12 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// complete sets the defaults that Gardener's admission plugins set: the creator, the reference to the cloud profile, the newest patch version
-// of Kubernetes, and architecture and image of the machines. It also performs the operation that the annotation of the Shoot requests. A
-// Shoot that is being deleted does not change.
+// complete sets the defaults that Gardener's admission plugins set: the creator, the reference to the cloud profile, the latest
+// patch version of Kubernetes, and the architecture and image of machines. It also starts the operation that the Shoot's
+// annotation requests. It leaves a Shoot that is being deleted unchanged.
 //
-// It runs before validate, so a rule may rely on the defaults. The defaults are stored with the Shoot, and no manager owns them: a
-// later apply without these fields keeps them.
+// It runs before validate, so validation rules can rely on the defaults. The defaults are stored with the Shoot, and no field
+// manager owns them. A later apply without these fields therefore leaves them unchanged.
 func (a admission) complete(ctx context.Context, old, shoot *gardencorev1beta1.Shoot) error {
 	if shoot.DeletionTimestamp != nil {
 		return nil
@@ -61,9 +61,9 @@ func (a admission) complete(ctx context.Context, old, shoot *gardencorev1beta1.S
 	return forbid(shoot, found)
 }
 
-// reconcileAgain raises the generation if the annotation of a Shoot requests a retry or a reconciliation, and removes the annotation. A retry
-// applies to a failed operation only, a reconciliation to all others. The gardenlet starts an operation for each new generation. An
-// annotation that does not apply stays, without an effect.
+// reconcileAgain increments the generation if an annotation of the Shoot requests a retry or a reconciliation, and removes the
+// annotation. A retry applies only after a failed operation, a reconciliation in all other cases. The gardenlet starts an
+// operation for each new generation. An annotation that does not apply is kept and has no effect.
 func reconcileAgain(shoot *gardencorev1beta1.Shoot) {
 	last := shoot.Status.LastOperation
 	if last == nil {
@@ -79,7 +79,7 @@ func reconcileAgain(shoot *gardencorev1beta1.Shoot) {
 	}
 }
 
-// cloudProfile returns the profile that the Shoot refers to, nil if it refers to none. Validation rejects such a Shoot later.
+// cloudProfile returns the profile that the Shoot refers to, or nil if it refers to none. Validation rejects such a Shoot later.
 func (a admission) cloudProfile(ctx context.Context, shoot *gardencorev1beta1.Shoot) (*gardencorev1beta1.CloudProfileSpec, error) {
 	if shoot.Spec.CloudProfile == nil {
 		return nil, nil
@@ -91,9 +91,9 @@ func (a admission) cloudProfile(ctx context.Context, shoot *gardencorev1beta1.Sh
 	return &profile.Spec, nil
 }
 
-// completeImage completes a machine image without a version. An existing worker pool keeps its image, so that a change of the Shoot does not
-// roll its nodes. A new one gets the newest version of the first image, or of the named one. It returns a problem if the cloud profile
-// offers no such image.
+// completeImage sets the image version of a worker pool if it is missing. An existing worker pool keeps its image, so that a
+// change of the Shoot does not replace its nodes. A new pool gets the latest version of its image, or of the first image in the
+// cloud profile if the pool names none. It returns a problem if the cloud profile does not offer the image.
 func completeImage(
 	profile *gardencorev1beta1.CloudProfileSpec, old *gardencorev1beta1.Shoot, worker *gardencorev1beta1.Worker, path *field.Path,
 ) *field.Error {
@@ -121,8 +121,8 @@ func completeImage(
 	return field.Invalid(path, image.Name, "image is not supported")
 }
 
-// workerNamed returns the worker pool with a name, an empty one if the Shoot has none. Pools are compared by name, because a change may
-// reorder them.
+// workerNamed returns the worker pool with the name, or an empty pool if the Shoot has none. Pools are compared by name because a
+// change can reorder them.
 func workerNamed(shoot *gardencorev1beta1.Shoot, name string) gardencorev1beta1.Worker {
 	for _, worker := range shoot.Spec.Provider.Workers {
 		if worker.Name == name {
@@ -132,8 +132,9 @@ func workerNamed(shoot *gardencorev1beta1.Shoot, name string) gardencorev1beta1.
 	return gardencorev1beta1.Worker{}
 }
 
-// newest returns the newest version, false if there is none. Unless within is empty, only versions below it count: 1.35.4 is below 1.35.
-// It ignores texts that are not versions. The order is that of semantic versions, so 1.10 is newer than 1.9.
+// newest returns the latest version, or false if there is none. If within is not empty, only versions within it are considered:
+// 1.35.4 is within 1.35. Strings that are not versions are ignored. Versions are compared semantically, so 1.10 is newer than
+// 1.9.
 func newest(versions []string, within string) (string, bool) {
 	var parsed []*semver.Version
 	for _, text := range versions {

@@ -8,20 +8,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// cloudProfileName and secretBindingName are the fields that named the profile and the credentials before Kubernetes 1.34. All uses of
-// deprecated fields are in this file, so that the linter's exception applies to it alone.
+// cloudProfileName and secretBindingName return fields that Gardener deprecated for Kubernetes 1.34 and later. All code that uses
+// deprecated fields is in this file, so that only this file needs a linter exception.
 func cloudProfileName(spec *gardencorev1beta1.ShootSpec) *string  { return spec.CloudProfileName }
 func secretBindingName(spec *gardencorev1beta1.ShootSpec) *string { return spec.SecretBindingName }
 func secretBinding() client.Object                                { return &gardencorev1beta1.SecretBinding{} }
 
-// validateDeprecated rejects fields that Gardener accepts for older versions of Kubernetes only. An unreadable version is rejected elsewhere.
-// The rules matter for upgrades: a Shoot with such a field is valid until its Kubernetes version changes.
+// validateDeprecated rejects fields that Gardener accepts only for older versions of Kubernetes. Other rules reject an invalid
+// version. These rules matter in upgrades: a Shoot with deprecated fields is valid until its Kubernetes version changes.
 func validateDeprecated(found *problems, spec *gardencorev1beta1.ShootSpec, path *field.Path) {
 	version, err := semver.NewVersion(spec.Kubernetes.Version)
 	if err != nil {
 		return
 	}
-	// since reports whether the version of the Shoot is the minor version or a later one, whatever its patch version.
+	// since reports whether the Shoot's Kubernetes version is in the minor version or a later one.
 	since := func(minor string) bool { return !version.LessThan(semver.MustParse(minor)) }
 	found.add(present(spec.CloudProfileName) && since("1.34"), field.Forbidden(path.Child("cloudProfileName"),
 		"for Kubernetes version >= 1.34, cloudProfileName field is no longer supported, use spec.cloudProfile.name instead"))

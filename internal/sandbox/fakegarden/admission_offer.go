@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateOffer finds values that the cloud profile does not offer. It checks changed values only: a Shoot may keep a value that
-// the profile has dropped since. In Gardener this is a part of the plugin ShootValidator. The order of the checks is the order of
-// the problems in the message.
+// validateOffer finds values that the cloud profile does not offer. It checks only changed values: a Shoot can keep a value after
+// the profile has dropped it. Gardener does this in the plugin ShootValidator. The checks are in the order in which the message
+// lists their problems.
 func validateOffer(found *problems, profile *gardencorev1beta1.CloudProfileSpec, old, shoot *gardencorev1beta1.Shoot) {
 	path, region := field.NewPath("spec"), gardencorev1beta1.Region{}
 	regions := names(profile.Regions, func(region gardencorev1beta1.Region) string { return region.Name })
@@ -43,9 +43,9 @@ func validateOffer(found *problems, profile *gardencorev1beta1.CloudProfileSpec,
 	}
 }
 
-// validateMachine checks the changed values of a worker pool: machine type, machine image and volume type. Gardener sorts the
-// offered values in its messages. before is the stored pool of the same name, empty for a new one. An image is checked by name and
-// version together, and the message names the version only.
+// validateMachine checks the changed values of a worker pool: machine type, machine image and volume type. As in Gardener, the
+// messages list the offered values in sorted order. before is the stored pool with the same name, or an empty pool. The image is
+// checked by name and version; the message contains only the version.
 func validateMachine(
 	found *problems, profile *gardencorev1beta1.CloudProfileSpec, before, worker *gardencorev1beta1.Worker, path *field.Path,
 ) {
@@ -75,8 +75,9 @@ func validateMachine(
 	found.supported(volumes, *volume.Type, path.Child("volume", "type"))
 }
 
-// validateZones checks zones against those of the region. The region is empty if the provider does not offer it; name is its name
-// then, too. A zone that is named twice is a problem of its own, because Gardener would create its subnets twice.
+// validateZones checks that the region offers the zones. If the provider does not offer the region, region is empty, so name
+// holds the region's name. A zone that is listed more than once is a separate problem, because Gardener would create its subnets
+// more than once.
 func validateZones(found *problems, region gardencorev1beta1.Region, name string, wanted []string, path *field.Path) {
 	zones := names(region.Zones, func(zone gardencorev1beta1.AvailabilityZone) string { return zone.Name })
 	for i, zone := range wanted {
@@ -89,13 +90,13 @@ func validateZones(found *problems, region gardencorev1beta1.Region, name string
 	}
 }
 
-// supported adds a problem if the wanted value is not offered. The message lists the offered values in their order, so that users
-// see what they can choose from.
+// supported adds a problem if the wanted value is not offered. The message lists the offered values in the given order, so that
+// users know the alternatives.
 func (p *problems) supported(offered []string, wanted string, path *field.Path) {
 	p.add(!slices.Contains(offered, wanted), field.NotSupported(path, wanted, offered))
 }
 
-// names maps items to their names, in the order of the items. The result is never nil.
+// names returns the names of the items, in the same order. The result is never nil.
 func names[T any](items []T, name func(T) string) []string {
 	all := make([]string, len(items))
 	for i, item := range items {

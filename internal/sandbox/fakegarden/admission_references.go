@@ -15,13 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxNames limits the names of a project and of a Shoot together, in characters: Gardener derives longer names from them, such as
-// those of namespaces and of virtual machines.
+// maxNames limits the combined length of the names of a project and a Shoot, in characters. Gardener derives longer names from
+// them, for example those of namespaces and virtual machines.
 const maxNames = 21
 
-// allow rejects a Shoot that refers to missing objects, or requests something that its project or its provider does not offer. An
-// update that keeps the spec and the finalizer is always allowed, even if a referenced object has been deleted since: otherwise the
-// gardenlet could no longer write the status, and the Shoot could not be deleted. The rules come in the order of Gardener's plugins.
+// allow rejects a Shoot that refers to missing objects, or that requests something that its project or provider does not offer.
+// An update that changes neither the spec nor the finalizer is always allowed, even if a referenced object has been deleted
+// since. Otherwise the gardenlet could no longer write the status, and the Shoot could not be deleted. The rules are in the order
+// of Gardener's plugins.
 func (a admission) allow(ctx context.Context, old, shoot *gardencorev1beta1.Shoot) error {
 	if err := keepsFinalizer(old, shoot); err != nil {
 		return err
@@ -57,9 +58,9 @@ func (a admission) allow(ctx context.Context, old, shoot *gardencorev1beta1.Shoo
 	return forbid(shoot, found)
 }
 
-// findReferences returns the first error for an object that the Shoot refers to and that is missing. Gardener checks references
-// in this order, and reports one of them even if several are missing. In Gardener this is the plugin ResourceReferenceManager. Most
-// errors are those of the read, so the message names the missing object.
+// findReferences returns an error for the first missing object that the Shoot refers to. As in Gardener, the order of the checks
+// is fixed, and only one missing object is reported. Gardener does this in the plugin ResourceReferenceManager. Most errors come
+// from the read itself, so the message names the missing object.
 func (a admission) findReferences(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	spec := &shoot.Spec
 	find := func(name *string, into client.Object) error {
@@ -95,8 +96,9 @@ func (a admission) findReferences(ctx context.Context, shoot *gardencorev1beta1.
 	return a.findExtensions(ctx, shoot)
 }
 
-// findExtensions returns an error for each extension of the Shoot without a registered controller. Provider and network are
-// extensions, too. In Gardener this is the plugin ExtensionValidator. A Shoot without worker pools needs neither.
+// findExtensions returns an error for each extension of the Shoot that has no registered controller. The provider and the network
+// are extensions too. Gardener does this in the plugin ExtensionValidator. A Shoot without worker pools needs neither provider
+// nor network.
 func (a admission) findExtensions(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	registrations := &gardencorev1beta1.ControllerRegistrationList{}
 	if err := a.List(ctx, registrations); err != nil {
@@ -127,9 +129,9 @@ func (a admission) findExtensions(ctx context.Context, shoot *gardencorev1beta1.
 	return errors.Join(missing...)
 }
 
-// project returns the project of a namespace. Gardener finds the project by its spec, not by the name of the namespace. A
-// namespace without a project is an internal error, because Gardener expects that a controller has created both. The error is
-// Gardener's way to say that a configured namespace is wrong.
+// project returns the project of a namespace. Like Gardener, it finds the project by its spec, not by the name of the namespace.
+// If the namespace has no project, it returns an internal error. In practice this error means that the configured namespace is
+// wrong.
 func (a admission) project(ctx context.Context, namespace string) (*gardencorev1beta1.Project, error) {
 	projects := &gardencorev1beta1.ProjectList{}
 	if err := a.List(ctx, projects); err != nil {
@@ -143,8 +145,8 @@ func (a admission) project(ctx context.Context, namespace string) (*gardencorev1
 	return nil, apierrors.NewInternalError(fmt.Errorf("could not find referenced project: no project has the namespace %q", namespace))
 }
 
-// validateTolerations accepts the tolerations that the project lists. Tolerations let a Shoot onto tainted seeds, so a project
-// needs permission. In Gardener this is the plugin ShootTolerationRestriction.
+// validateTolerations rejects tolerations that the project does not list. Tolerations let a Shoot run on tainted seeds, so a
+// project needs permission to use them. Gardener does this in the plugin ShootTolerationRestriction.
 func validateTolerations(found *problems, project *gardencorev1beta1.Project, shoot *gardencorev1beta1.Shoot) {
 	var allowed []string
 	if project.Spec.Tolerations != nil {
@@ -156,8 +158,8 @@ func validateTolerations(found *problems, project *gardencorev1beta1.Project, sh
 	}
 }
 
-// validateProviderType rejects a Shoot whose profile or credentials belong to another provider. The provider of
-// a deprecated SecretBinding is not checked.
+// validateProviderType rejects a Shoot whose cloud profile or credentials belong to another provider. It does not check the
+// provider of a deprecated SecretBinding.
 func (a admission) validateProviderType(
 	ctx context.Context, found *problems, profile *gardencorev1beta1.CloudProfileSpec, shoot *gardencorev1beta1.Shoot,
 ) {

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
-// The tests of this file cover deprecated fields (Kubernetes 1.33) and rare changes. Package conformance tests all other rules.
+// These tests cover deprecated fields (Kubernetes 1.33) and rare changes. Package conformance tests all other rules.
 
 // deprecatedShoot returns a Shoot with the deprecated fields of Kubernetes 1.33.
 func deprecatedShoot(t *testing.T, c client.Client, namespace string) *gardencorev1beta1.Shoot {

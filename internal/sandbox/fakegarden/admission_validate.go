@@ -11,8 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validate returns the problems of a Shoot and of its change. It needs no other objects. Gardener does this in the strategy of its API
-// server, before the validating plugins, so these problems hide those of allow.
+// validate returns the problems of a Shoot and its change that can be found without other objects. Gardener does this in the
+// strategy of its API server, before the validating plugins run. A Shoot with such problems is therefore rejected before allow is
+// called.
 func validate(old, shoot *gardencorev1beta1.Shoot) field.ErrorList {
 	var found problems
 	if old.UID != "" {
@@ -34,7 +35,7 @@ func validateLabel(found *problems, name string, path *field.Path) {
 }
 
 // validateSpec finds missing and contradictory fields. A Shoot without worker pools has no nodes, so it needs neither credentials
-// nor a network. Every update is checked as a whole, so a rule applies to unchanged fields, too.
+// nor a network. Every update is validated completely, so the rules also apply to unchanged fields.
 func validateSpec(found *problems, spec *gardencorev1beta1.ShootSpec, path *field.Path) {
 	validateDeprecated(found, spec, path)
 	found.add(spec.CloudProfile == nil || spec.CloudProfile.Name == "",
@@ -59,8 +60,8 @@ func validateSpec(found *problems, spec *gardencorev1beta1.ShootSpec, path *fiel
 	}
 }
 
-// validateWorker checks a worker pool. A pool may scale to zero nodes, but its maximum must not be below its minimum. The name of a pool
-// becomes a part of the names of its nodes.
+// validateWorker checks a worker pool. A pool may scale to zero nodes, but its maximum must not be below its minimum. The pool's
+// name becomes part of the names of its nodes.
 func validateWorker(found *problems, worker *gardencorev1beta1.Worker, path *field.Path) {
 	validateLabel(found, worker.Name, path.Child("name"))
 	found.add(worker.Machine.Type == "", field.Required(path.Child("machine", "type"), "must specify a machine type"))
@@ -70,8 +71,8 @@ func validateWorker(found *problems, worker *gardencorev1beta1.Worker, path *fie
 	found.add(worker.Maximum < worker.Minimum, field.Forbidden(maximum, "maximum value must not be less than minimum value"))
 }
 
-// validateUpdate finds changes of immutable fields. A Shoot may replace its deprecated SecretBinding by a CredentialsBinding. The
-// address ranges of Pods and Services may be set later, but not changed: a running cluster cannot get other addresses.
+// validateUpdate finds changes of immutable fields. A CredentialsBinding may replace a deprecated SecretBinding. The address
+// ranges of Pods and Services may be set later but not changed, because a running cluster cannot change its addresses.
 func validateUpdate(found *problems, old, shoot *gardencorev1beta1.Shoot) {
 	path := field.NewPath("spec")
 	before, after := &old.Spec, &shoot.Spec
@@ -108,8 +109,8 @@ func validateUpdate(found *problems, old, shoot *gardencorev1beta1.Shoot) {
 }
 
 // validateVersionUpdate rejects downgrades and skipped minor versions. Kubernetes supports upgrades by one minor version at a
-// time, because the nodes and the control plane may differ by few versions. Whether the provider offers the version is a rule of
-// validateOffer.
+// time, because it limits the version difference between control plane and nodes. validateOffer checks whether the provider
+// offers the version.
 func validateVersionUpdate(found *problems, before, after string, path *field.Path) {
 	old, err := semver.NewVersion(before)
 	if err != nil {
@@ -125,5 +126,5 @@ func validateVersionUpdate(found *problems, before, after string, path *field.Pa
 	found.add(!wanted.LessThan(&skipped), field.Forbidden(path, "kubernetes version upgrade cannot skip a minor version"))
 }
 
-// present reports whether an optional field has a value. Gardener treats an empty string like a missing one.
+// present reports whether an optional field has a value. Like Gardener, it treats an empty string as a missing value.
 func present(value *string) bool { return value != nil && *value != "" }

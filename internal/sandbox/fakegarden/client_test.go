@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
-// open opens a garden without a running gardenlet.
+// open opens a garden without running its gardenlet.
 func open(t *testing.T, dir string) client.WithWatch {
 	t.Helper()
 	log, _ := test.NewNullLogger()

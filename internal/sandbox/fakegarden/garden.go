@@ -18,37 +18,38 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/runtimes"
 )
 
-// DefaultProject is the name of the project if Options has none. It is short, because the name of a Shoot and the name of its project
-// share maxNames characters.
+// DefaultProject is the name of the project if Options.Project is empty. It is short, because the combined length of the
+// project's and the Shoot's name is limited to maxNames.
 const DefaultProject = "local"
 
-// user is the user of all requests: it is the creator of Shoots and the subject of admin kubeconfigs.
+// user is the user who sends all requests, and therefore the creator of Shoots and the subject of admin kubeconfigs.
 const user = "garden"
 
-// Options configure a garden.
+// Options configures a garden.
 type Options struct {
-	// Dir is a folder that one garden uses at a time. It is created if it is missing.
+	// Dir is a folder that only one garden may use at a time. Open creates a missing folder.
 	Dir string
-	// Project is the name of the only project, DefaultProject if empty. Its namespace is garden-<project>.
+	// Project is the name of the only project. The default is DefaultProject. The project's namespace is garden-<project>.
 	Project string
-	// ClusterCreation is the duration of the creation or a change of a runtime. A deletion takes half of it. With 0 an operation
-	// ends at its first reconciliation.
+	// ClusterCreation is how long the creation or a change of a runtime takes. A deletion takes half as long. If it is 0, an
+	// operation ends with its first reconciliation.
 	ClusterCreation time.Duration
-	// Log gets a line for each start and end of an operation, and each failed reconciliation.
+	// Log receives the start and end of each operation, and each failed reconciliation.
 	Log logrus.FieldLogger
 }
 
-// Memory is a fake garden: objects in memory and in files, a simulated gardenlet, and the API servers of the runtimes. The folder
-// of a garden has the objects of Gardener in objects, and the certificates, the address and the objects of the runtimes in
-// runtimes.
+// Memory is a fake garden: objects in memory and in files, a simulated gardenlet, and the API servers of the runtimes. In the
+// garden's folder, the subfolder objects contains the Gardener objects; the subfolder runtimes contains the certificates, the
+// address and the objects of the runtimes.
 type Memory struct {
 	options Options
 	server  *kubeapi.Server
 	client  client.WithWatch
 }
 
-// Open reads a garden from its folder, or creates a new one. Its client works from now on, its runtimes and its gardenlet while
-// Run runs. Shoots that were created before Run are reconciled when it starts. Open fails if a stored object cannot be decoded.
+// Open loads a garden from its folder, or creates a new one. The client works immediately; the runtimes and the gardenlet work
+// while Run runs. Shoots that were created earlier are reconciled when Run starts. Open fails if it cannot decode a stored
+// object.
 func Open(ctx context.Context, options Options) (*Memory, error) {
 	if options.Dir == "" || options.Log == nil {
 		return nil, errors.New("opening the garden: Dir or Log is missing")
@@ -70,8 +71,8 @@ func Open(ctx context.Context, options Options) (*Memory, error) {
 	return &Memory{options: options, server: server, client: c}, nil
 }
 
-// openServer opens the API server of the garden. Each change passes the admission rules. Requests are not authenticated: the server
-// has no listener, and only this process has a client of it.
+// openServer opens the API server of the garden. Each change passes the admission rules. Requests need no authentication: the
+// server has no listener, so only this process can call it.
 func openServer(dir string) (*kubeapi.Server, error) {
 	scheme, err := NewScheme()
 	if err != nil {
@@ -99,20 +100,20 @@ func openServer(dir string) (*kubeapi.Server, error) {
 	return server, err
 }
 
-// Client returns a client of the garden. It is safe for concurrent use, and works before, while and after Run runs. Its errors
-// are those of Gardener's API server.
+// Client returns a client of the garden. It is safe for concurrent use and works before, during and after Run. Its errors are
+// those of Gardener's API server.
 func (m *Memory) Client() client.WithWatch { return m.client }
 
-// Counted returns another client of the garden and the counts of its calls. The calls of the gardenlet and of Client do not count, so a
-// test can count those of the Provisioner alone.
+// Counted returns another client of the garden, with counts of its calls. Calls of the gardenlet and of other clients are not
+// included, so a test can count the calls of the Provisioner alone.
 func (m *Memory) Counted() (client.WithWatch, *kubeapi.Calls, error) { return m.server.Client() }
 
 // Namespace returns the namespace of the project, which contains its Shoots.
 func (m *Memory) Namespace() string { return gardenlet.Namespace(m.options.Project) }
 
-// Run runs the gardenlet and the API servers of the runtimes until the context ends, which is not an error. If either of them
-// fails, Run stops the other and returns the error. After Run has returned, nothing writes to the folder of the garden except calls
-// of its clients. A garden can run once.
+// Run runs the gardenlet and the API servers of the runtimes until the context ends, which is not an error. If one of them fails,
+// Run stops the other and returns the error. After Run has returned, only the garden's clients write to its folder. Run must not
+// be called twice.
 func (m *Memory) Run(ctx context.Context) error {
 	server, err := runtimes.Listen(ctx, runtimes.Options{
 		Dir:     filepath.Join(m.options.Dir, "runtimes"),

@@ -12,10 +12,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/conformance"
 )
 
-// patience is how long a Shoot may take before a test gives up on it.
+// patience is how long a test waits for a Shoot.
 const patience = 3 * time.Minute
 
-// start runs a garden in a folder until the test ends or stop is called.
+// start runs a garden in a folder until stop is called or the test ends.
 func start(t *testing.T, dir string, creation time.Duration) (opened *fakegarden.Memory, stop func()) {
 	t.Helper()
 	log, _ := test.NewNullLogger()

@@ -22,7 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/conformance"
 )
 
-// childVariable names the folder of the garden in the child process, which the test kills.
+// childVariable contains the garden's folder in the environment of the child process that the test kills.
 const childVariable = "GARDEN_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// createUntilKilled creates Shoots without end and prints the name of each that the garden has acknowledged.
+// createUntilKilled creates Shoots in an endless loop and prints the name of each Shoot that the garden has acknowledged.
 func createUntilKilled(dir string) error {
 	log, _ := test.NewNullLogger()
 	memory, err := fakegarden.Open(context.Background(), fakegarden.Options{Dir: dir, Log: log})
@@ -121,7 +121,7 @@ func TestRuntimesComeBack(t *testing.T) {
 	}
 }
 
-// awaitSuccess waits until the last operation of a Shoot has succeeded for its present generation.
+// awaitSuccess waits until the last operation of a Shoot has succeeded for the current generation.
 func awaitSuccess(t *testing.T, memory *fakegarden.Memory, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -17,8 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/kubeapi"
 )
 
-// NewScheme returns a scheme with the kinds of both gardens, Gardener's and some of Kubernetes, and with the defaults of
-// Gardener's API. Each caller gets its own, because clients add to it.
+// NewScheme returns a scheme with the kinds of both gardens (those of Gardener and some of Kubernetes) and Gardener's defaults.
+// Each caller gets a new scheme, because clients add kinds to it.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, gardencorev1beta1.AddToScheme, gardencorev1.AddToScheme,
@@ -29,8 +29,8 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// kinds returns the kinds that the fake garden serves: those of seed.yaml, and those that the project and the gardenlet use. Requests
-// for other kinds of Gardener, such as Seed, are 404.
+// kinds returns the kinds that the fake garden serves: those in seed.yaml, and those that this project and the gardenlet use.
+// Requests for other Gardener kinds, such as Seed, return 404.
 func kinds() []kubeapi.Kind {
 	core, security := corev1.SchemeGroupVersion, securityv1alpha1.SchemeGroupVersion
 	garden := gardencorev1beta1.SchemeGroupVersion
@@ -52,16 +52,17 @@ func kinds() []kubeapi.Kind {
 //go:embed shoot_lists.yaml
 var shootLists string
 
-// shootTypes is the type converter for server-side apply. It knows the lists of a Shoot whose items have their own owners, such
-// as worker pools: two managers can own different items of them. All other types are deduced from the content.
+// shootTypes is the type converter for server-side apply. It declares the lists of a Shoot whose items have separate owners, such
+// as worker pools, so that two managers can own different items. The types of all other fields and kinds are deduced from the
+// content.
 type shootTypes struct {
 	managedfields.TypeConverter
 
 	shoot typed.ParseableType
 }
 
-// newShootTypes parses shoot_lists.yaml. A complete schema would need the large OpenAPI
-// definitions of Gardener. A list that is missing in the file has one owner as a whole: an apply replaces it.
+// newShootTypes parses shoot_lists.yaml. The file replaces a complete schema, which would need Gardener's large OpenAPI
+// definitions. A list that is not in the file has one owner, and an apply replaces the whole list.
 func newShootTypes() (shootTypes, error) {
 	parser, err := typed.NewParser(typed.YAMLObject(shootLists))
 	if err != nil {
@@ -70,8 +71,8 @@ func newShootTypes() (shootTypes, error) {
 	return shootTypes{TypeConverter: managedfields.NewDeducedTypeConverter(), shoot: parser.Type("Shoot")}, nil
 }
 
-// ObjectToTyped implements managedfields.TypeConverter. The field manager passes the stored Shoot as a Go type and an applied one as
-// unstructured, and both must get the same type: otherwise the lists could not be merged.
+// ObjectToTyped implements managedfields.TypeConverter. The field manager passes stored Shoots as Go types and applied Shoots as
+// unstructured objects. Both must get the same type; otherwise their lists could not be merged.
 func (t shootTypes) ObjectToTyped(object runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
 	switch object := object.(type) {
 	case *gardencorev1beta1.Shoot:

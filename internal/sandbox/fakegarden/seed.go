@@ -14,19 +14,19 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
-// Domain is the parent of the domains of the runtimes, <shoot>.<project>.<Domain>. No DNS server resolves it: the domain test is
-// reserved.
+// Domain is the parent domain of all runtimes: <shoot>.<project>.<Domain>. It never resolves, because the top-level domain test
+// is reserved.
 const Domain = "runtimes.test"
 
 //go:embed seed.yaml
 var seedTemplate string
 
-// providers are the types of the providers in the seed, and the names of their CredentialsBindings. Each has a
-// cloud profile with its regions, machines and versions.
+// providers returns the provider types in the seed. Each has a cloud profile with regions, machine types and versions, and a
+// CredentialsBinding with the same name.
 func providers() []string { return []string{"aws", "azure", "gcp", "openstack"} }
 
-// seed returns the objects of a new garden with one project, in an order in which they can be created: a namespace comes before
-// its objects, and the cloud profiles before any Shoot.
+// seed returns the objects of a new garden with one project, in creation order: a namespace precedes its objects, and cloud
+// profiles precede Shoots.
 func seed(project string) ([]*unstructured.Unstructured, error) {
 	parsed, err := template.New("seed").Option("missingkey=error").Parse(seedTemplate)
 	if err != nil {
@@ -50,9 +50,9 @@ func seed(project string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// Seed creates the objects of a new garden or updates those of an older one, by server-side apply. It is idempotent and keeps
-// fields that other managers have added. The API server must know all kinds of seed.yaml. Objects that are no longer in seed.yaml
-// stay in an older garden: its Shoots may refer to them.
+// Seed creates the objects in seed.yaml by server-side apply, or updates those of an existing garden. It is idempotent and leaves
+// fields of other managers unchanged. The API server must serve all kinds in seed.yaml. Objects that were removed from seed.yaml
+// remain in existing gardens, because Shoots may refer to them.
 func Seed(ctx context.Context, garden client.Client, project string) error {
 	objects, err := seed(project)
 	if err != nil {

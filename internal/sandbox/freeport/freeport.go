@@ -1,4 +1,4 @@
-// Package freeport finds ports for servers of tests that are started, stopped and started again at the same address.
+// Package freeport finds free ports for test servers that must restart at the same address.
 package freeport
 
 import (
@@ -11,18 +11,19 @@ import (
 )
 
 const (
-	// minPort and maxPort are below the ports of outgoing connections, which could take a port while its server is down. The
-	// local garden has the ports above for itself.
+	// minPort and maxPort are below the ephemeral port range: an outgoing connection could otherwise use a port while its server is
+	// down. The local garden uses the ports between maxPort and that range.
 	minPort = 10000
 	maxPort = 19999
-	// block is the number of ports that a process claims at a time.
+	// block is the number of ports that a process reserves at a time.
 	block = 20
-	// attempts is the number of blocks that are tried.
+	// attempts is the number of blocks that Draw tries.
 	attempts = 1000
 )
 
-// claimed has the ports of this process. A port is unused between its draw and the start of its server, and while the server is
-// down, so each process draws from blocks of its own: it listens on the first port of a block as long as it lives.
+// claimed holds the ports that this process reserved. Nothing listens on a port before its server starts or while the server is
+// down, so other processes must not draw the same port. Each process therefore reserves whole blocks: it listens on the first
+// port of a block until it exits.
 var claimed struct { //nolint:gochecknoglobals // listeners belong to the process
 	sync.Mutex
 
@@ -30,7 +31,7 @@ var claimed struct { //nolint:gochecknoglobals // listeners belong to the proces
 	listeners []net.Listener // referenced, or the runtime closes them
 }
 
-// Draw returns a port of the loopback that is free now and that no other call returns, in this process or another one.
+// Draw returns a free loopback port. No other call of Draw returns this port, neither in this process nor in another one.
 func Draw(ctx context.Context) (int, error) {
 	claimed.Lock()
 	defer claimed.Unlock()
@@ -55,8 +56,8 @@ func Draw(ctx context.Context) (int, error) {
 	return 0, fmt.Errorf("no port between %d and %d is free", minPort, maxPort)
 }
 
-// Check returns an error if a server cannot listen on the port now. Another process may still take the port before the server
-// starts; ports from Draw are safe from other users of this package.
+// Check returns an error if a server cannot listen on the port now. Another program may still use the port before the server
+// starts; other users of this package never use a port from Draw.
 func Check(ctx context.Context, port int) error {
 	listener, err := listen(ctx, port)
 	if err != nil {
@@ -73,5 +74,6 @@ func listen(ctx context.Context, port int) (net.Listener, error) {
 	return listener, nil
 }
 
-// Address returns the address of a port on the loopback, such as 127.0.0.1:10001. IPv6 is not used: containers may lack it.
+// Address returns the loopback address of a port, such as 127.0.0.1:10001. It is an IPv4 address, because containers may lack
+// IPv6.
 func Address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -2,7 +2,7 @@ package freeport
 
 import "testing"
 
-// many is more than a process claims at a time.
+// many is more ports than a process reserves at a time.
 const many = 2*block + 1
 
 func TestDraw(t *testing.T) {

@@ -12,13 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// exhaustTimeout limits the time to open all connections of a server. Clients that reconnect in a loop compete for the slots, so
-// opening all of them can take many attempts.
+// exhaustTimeout is how long opening all connections of a server may take. Clients that reconnect in a loop compete for
+// connection slots, so it can take many attempts.
 const exhaustTimeout = 2 * time.Minute
 
-// ExhaustConnections opens all connections of the server and terminates those of others, until the returned function is called or
-// the test ends. Meanwhile new connections fail with the error too_many_connections (53300). release waits until the slots
-// are free again; repeated calls have no effect.
+// ExhaustConnections terminates the connections of all other clients and opens every connection that the server allows, until
+// release is called or the test ends. During that time, new connections fail with the error too_many_connections (53300). release
+// waits until the connection slots are free again; repeated calls have no effect.
 func (s *Server) ExhaustConnections(tb testing.TB) (release func()) {
 	tb.Helper()
 
@@ -37,7 +37,7 @@ func (s *Server) ExhaustConnections(tb testing.TB) (release func()) {
 			_ = connection.Close()
 		}
 
-		// The server needs a moment to notice.
+		// The server frees connection slots after a short delay.
 		if err := errors.Join(db.Close(), s.waitUntilReady(), s.waitUntilAlone()); err != nil {
 			tb.Error(err)
 		}
@@ -51,9 +51,9 @@ func (s *Server) ExhaustConnections(tb testing.TB) (release func()) {
 	return release
 }
 
-// takeAll opens all connections of the server. Other clients connect again after their connections are terminated, so it repeats
-// both until it has them all. It returns the opened connections even if it fails, so that the caller can close them. The test runs as
-// a superuser, who may also use the slots that PostgreSQL reserves.
+// takeAll opens every connection that the server allows. It terminates the connections of other clients and tries again, because
+// these clients reconnect. If it fails, it returns the open connections so that the caller can close them. The test connects as a
+// superuser, so it also occupies the slots that PostgreSQL reserves for superusers.
 func takeAll(ctx context.Context, db *sql.DB) ([]*sql.Conn, error) {
 	first, err := db.Conn(ctx)
 	if err != nil {
@@ -83,8 +83,8 @@ func takeAll(ctx context.Context, db *sql.DB) ([]*sql.Conn, error) {
 	return taken, nil
 }
 
-// waitUntilAlone waits until nobody else is connected to the server's own database. PostgreSQL ends the process of a closed
-// connection with a delay, and the process occupies a slot until then.
+// waitUntilAlone waits until no other client is connected to the server's own database. PostgreSQL ends the process of a closed
+// connection after a delay, and the process occupies a slot until it has ended.
 func (s *Server) waitUntilAlone() (err error) {
 	admin, err := sql.Open("postgres", s.dsn)
 	if err != nil {

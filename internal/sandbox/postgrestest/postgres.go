@@ -1,11 +1,11 @@
-// Package postgrestest provides PostgreSQL to tests: databases on the server that TEST_POSTGRES_DSN names, or on one that it
-// starts from the binaries of the machine in a temporary folder. Tests never skip: without PostgreSQL they fail with the remedy.
-// Own starts a server for one test, which can stop it, exhaust its connections or make it a standby; Through breaks the
-// connections to a database.
+// Package postgrestest provides PostgreSQL databases for tests. It uses the server in TEST_POSTGRES_DSN, or starts a temporary
+// server with the installed PostgreSQL binaries. Tests never skip: if PostgreSQL is missing, they fail with instructions. Own
+// starts a server for one test, which can stop it, exhaust its connections or make it a standby. Through puts a proxy between a
+// test and its database to interrupt connections.
 //
-// A package that uses Database calls Main in its TestMain. Each test has its own database, so tests may run in parallel, also with
-// other packages on one server. A server that the package starts belongs to the test binary and is stopped with it. Another way to
-// disturb a server is a method of Server, another way to disturb the network a method of Proxy.
+// A package that calls Database must call Main in its TestMain. Each test has its own database, so tests can run in parallel,
+// even with other packages on the same server. A server that this package starts is used by one test binary only and stops with
+// it. Add new server failures as methods of Server, and new network failures as methods of Proxy.
 package postgrestest
 
 import (
@@ -31,21 +31,20 @@ const (
 		" to postgres://user:password@host:port/database?sslmode=disable of a server where databases may be created"
 )
 
-// shared is the server of a test binary. Starting one takes seconds, so all tests of a package share it, each with its own
-// database.
+// shared is the server of this test binary. Starting a server takes seconds, so all tests share one, each with its own database.
 var shared struct {
 	once sync.Once
 	dsn  string
 	err  error
-	// own is the server that was started for the tests, nil if there is none.
+	// own is the server that this package started, or nil if there is none.
 	own *Server
 }
 
-// Runner runs the tests of a package: a *testing.M or a wrapper.
+// Runner runs the tests of a package. *testing.M implements it.
 type Runner interface{ Run() int }
 
-// Main runs the tests of a package and stops the server that was started for them. Call it from TestMain in every package that uses
-// Database: Go has no hook for the end of a test binary, and the server would stay.
+// Main runs the tests of a package and then stops the server, if one was started. Call it from TestMain in every package that
+// uses Database: Go has no other hook at the end of a test binary, so the server would keep running.
 func Main(m Runner) {
 	code := m.Run()
 
@@ -58,8 +57,8 @@ func Main(m Runner) {
 	os.Exit(code)
 }
 
-// Database creates an empty database for the test and drops it at the end. The first call in a test binary starts a server,
-// unless TEST_POSTGRES_DSN names one. The test fails if there is no PostgreSQL.
+// Database creates an empty database for the test and drops it when the test ends. The first call in a test binary starts a
+// server, unless TEST_POSTGRES_DSN is set. If PostgreSQL is not available, the test fails.
 func Database(tb testing.TB) storage.Config {
 	tb.Helper()
 
@@ -68,7 +67,7 @@ func Database(tb testing.TB) storage.Config {
 			return
 		}
 
-		// Without automatic statistics, tests of query plans are deterministic.
+		// Automatic statistics would make tests of query plans nondeterministic.
 		if shared.own, shared.err = startWithoutSync("autovacuum=off"); shared.err == nil {
 			shared.dsn = shared.own.dsn
 		}
@@ -81,7 +80,7 @@ func Database(tb testing.TB) storage.Config {
 	return newDatabase(tb, shared.dsn)
 }
 
-// DSN returns the data source name of a database, for lib/pq. It does not check that the database exists.
+// DSN returns the data source name of a database, for lib/pq. The database need not exist.
 func (s *Server) DSN(name string) (string, error) {
 	address, err := url.Parse(s.dsn)
 	if err != nil {
@@ -93,8 +92,8 @@ func (s *Server) DSN(name string) (string, error) {
 	return address.String(), nil
 }
 
-// newDatabase creates a database with a random name, so that tests on a shared server do not disturb each other. It drops the
-// database at the end of the test, even if connections to it are open.
+// newDatabase creates a database with a random name, so that tests on a shared server do not interfere with each other. It drops
+// the database when the test ends, even if connections to it are open.
 func newDatabase(tb testing.TB, dsn string) storage.Config {
 	tb.Helper()
 
@@ -125,8 +124,8 @@ func newDatabase(tb testing.TB, dsn string) storage.Config {
 	}
 }
 
-// administer executes a statement on a new connection to the database of the DSN. It uses no pool of the code under test, which a
-// test may exhaust.
+// administer executes a statement on a new connection. It does not use the connection pool of the code under test, because a test
+// may exhaust this pool.
 func administer(ctx context.Context, dsn, statement string) (err error) {
 	admin, err := sqlx.Open("postgres", dsn)
 	if err != nil {

@@ -11,24 +11,24 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Proxy forwards connections to a database. Tests break them with Cut and Freeze. Its methods are safe for concurrent use.
+// Proxy forwards connections to a database. Tests interrupt them with Cut and Freeze. It is safe for concurrent use.
 type Proxy struct {
 	listener net.Listener
 	target   string
 
 	mutex sync.Mutex
-	// open is closed while the proxy forwards data. Freeze replaces it by an open channel, on which all writers wait.
+	// open is a closed channel while the proxy forwards data. Freeze replaces it with an open channel, which blocks all writers.
 	open chan struct{}
-	// away is set while the proxy is cut.
+	// away is true while the proxy is cut.
 	away bool
-	// ends has both ends of each forwarded connection.
+	// ends contains both ends of each forwarded connection.
 	ends map[net.Conn]bool
-	// busy counts the goroutines, so that none outlives its test.
+	// busy counts the running goroutines, so that all of them end before the test ends.
 	busy sync.WaitGroup
 }
 
-// Through returns the configuration of a database behind a new proxy. The proxy listens on the loopback and ends with the test, after it
-// has closed all connections. Other users of the database are not affected.
+// Through starts a proxy to a database and returns the configuration to connect through it. The proxy listens on the loopback.
+// When the test ends, the proxy closes all its connections and stops. Other clients of the database are not affected.
 func Through(tb testing.TB, config storage.Config) (storage.Config, *Proxy) {
 	tb.Helper()
 
@@ -61,8 +61,8 @@ func Through(tb testing.TB, config storage.Config) (storage.Config, *Proxy) {
 	return config, p
 }
 
-// Cut closes all connections and rejects new ones until Mend. Clients cannot know whether the server has executed the statement that
-// was in progress: a commit may have taken place.
+// Cut closes all connections and rejects new ones until Mend is called. Clients cannot know whether the server has executed a
+// statement that was in progress: a commit may have succeeded.
 func (p *Proxy) Cut() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -74,7 +74,7 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Mend accepts new connections again. Connections that Cut has closed stay closed.
+// Mend accepts new connections again. Connections that Cut closed stay closed.
 func (p *Proxy) Mend() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -82,8 +82,8 @@ func (p *Proxy) Mend() {
 	p.away = false
 }
 
-// Freeze stops the data but keeps the connections, as if the server were frozen or the network lost all packets. Unlike after Cut,
-// clients get no error, so only their time-outs help them.
+// Freeze stops forwarding data but keeps connections open, as if the server had stopped responding or the network lost all
+// packets. Unlike with Cut, clients get no error and depend on their timeouts.
 func (p *Proxy) Freeze() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -91,7 +91,7 @@ func (p *Proxy) Freeze() {
 	p.open = make(chan struct{})
 }
 
-// Thaw forwards data again.
+// Thaw resumes forwarding.
 func (p *Proxy) Thaw() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -103,8 +103,8 @@ func (p *Proxy) Thaw() {
 	}
 }
 
-// accept connects each client to the database, until the listener is closed. It closes the client's connection if the proxy is
-// cut or the database cannot be reached.
+// accept connects each client to the database until the listener is closed. It closes the client's connection if the proxy is cut
+// or the database is unreachable.
 func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()
@@ -128,7 +128,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// keep registers the ends of a connection, unless the proxy is cut.
+// keep registers both ends of a connection. It returns false if the proxy is cut.
 func (p *Proxy) keep(client, server net.Conn) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -142,8 +142,8 @@ func (p *Proxy) keep(client, server net.Conn) bool {
 	return true
 }
 
-// forward copies data from one end to the other until either is closed, and then closes the receiver. The opposite direction ends
-// with it. So the database notices that a client has gone, and rolls back its transaction.
+// forward copies data in one direction until either end is closed, and then closes the receiving end, which ends the other
+// direction too. The database thereby notices that a client has disconnected and rolls back its transaction.
 func (p *Proxy) forward(from, to net.Conn) {
 	_, _ = io.Copy(gate{p, to}, from)
 	_ = to.Close()
@@ -154,7 +154,7 @@ func (p *Proxy) forward(from, to net.Conn) {
 	delete(p.ends, to)
 }
 
-// gate writes while the proxy is open.
+// gate is a writer that blocks while the proxy is frozen.
 type gate struct {
 	proxy *Proxy
 	to    net.Conn

@@ -22,21 +22,21 @@ import (
 // startTimeout is how long a server may take to start.
 const startTimeout = 2 * time.Minute
 
-// Server is a PostgreSQL server that was started from the binaries of the machine. It can be stopped and started again, with the
-// same data on the same port.
+// Server is a PostgreSQL server that was started from installed binaries. It can be stopped and started again, with the same data
+// and the same port.
 type Server struct {
 	dsn        string
 	folder     string
 	arguments  []string
 	attributes *syscall.SysProcAttr
-	// owner is the user ID of PostgreSQL's files, -1 if it is the user of this process.
+	// owner is the user ID of the owner of PostgreSQL's files, or -1 for the user of this process.
 	owner int
-	// running is the started process, nil while the server is stopped.
+	// running is the server process, or nil while the server is stopped.
 	running *exec.Cmd
 }
 
-// Own starts a server for this test alone, with settings such as max_connections=200, and removes it at the end. It needs the
-// binaries, even with TEST_POSTGRES_DSN.
+// Own starts a server for this test only, with settings such as max_connections=200, and removes it when the test ends. It needs
+// the PostgreSQL binaries even if TEST_POSTGRES_DSN is set.
 func Own(tb testing.TB, settings ...string) *Server {
 	tb.Helper()
 
@@ -54,22 +54,23 @@ func Own(tb testing.TB, settings ...string) *Server {
 	return server
 }
 
-// Launch starts a server with the default settings for benchmarks: a commit returns when it is on disk. Remove stops the server.
+// Launch starts a server for benchmarks, with PostgreSQL's default settings: a commit returns when it is on disk. The caller must
+// call Remove.
 func Launch() (*Server, error) { return start() }
 
-// Database creates an empty database for the test and drops it at the end.
+// Database creates an empty database for the test and drops it when the test ends.
 func (s *Server) Database(tb testing.TB) storage.Config {
 	tb.Helper()
 
 	return newDatabase(tb, s.dsn)
 }
 
-// ID returns the process ID of the server, the parent of its other processes. Benchmarks measure the CPU time of all of them. The
-// server must be running.
+// ID returns the process ID of the running server, which is the parent of all its processes. Benchmarks measure the CPU time of
+// the whole group.
 func (s *Server) ID() int { return s.running.Process.Pid }
 
-// Stop stops the server: it closes connections and rolls back open transactions. It does nothing if the server is stopped. Clients
-// see broken connections first, and refused ones until Start.
+// Stop closes all connections, rolls back open transactions and stops the server. It does nothing if the server is already
+// stopped. Clients get errors for their connections, and new connections are refused until Start is called.
 func (s *Server) Stop() error {
 	if s.running == nil {
 		return nil
@@ -89,8 +90,8 @@ func (s *Server) Stop() error {
 	return nil
 }
 
-// Start starts a stopped server and waits until it is ready. The port is the same as before; freeport keeps it from other tests
-// meanwhile.
+// Start starts a stopped server and waits until it is ready. The port stays the same; freeport reserves it while the server is
+// stopped.
 func (s *Server) Start() error {
 	binary, err := binary("postgres")
 	if err != nil {
@@ -109,14 +110,14 @@ func (s *Server) Start() error {
 	return s.waitUntilReady()
 }
 
-// startWithoutSync starts a server that does not wait for the disk: its data survives the death of its processes, but not that of
-// the machine. Tests that kill processes are therefore valid, and run several times faster.
+// startWithoutSync starts a server that does not wait for the disk. Its data survives if its processes die, but not if the
+// machine crashes. Tests that kill processes remain valid and run several times faster.
 func startWithoutSync(settings ...string) (*Server, error) {
 	return start(append([]string{"fsync=off", "full_page_writes=off"}, settings...)...)
 }
 
-// start creates a server in a temporary folder and starts it on a free port. The folder remains if initdb fails, for diagnosis;
-// Remove deletes it otherwise.
+// start creates a server in a temporary folder and starts it on a free port. If initdb fails, the folder remains for diagnosis;
+// otherwise Remove deletes it.
 func start(settings ...string) (*Server, error) {
 	initdb, err := binary("initdb")
 	if err != nil {
@@ -170,13 +171,13 @@ func start(settings ...string) (*Server, error) {
 	return server, nil
 }
 
-// Remove stops the server and removes its data. The server cannot be started again.
+// Remove stops the server and deletes its data. The server cannot be started again.
 func (s *Server) Remove() error {
 	return errors.Join(s.Stop(), os.RemoveAll(s.folder))
 }
 
-// waitUntilReady waits until the server accepts connections, at most startTimeout. The error contains the last refusal, such as that
-// the database system is starting up.
+// waitUntilReady waits up to startTimeout until the server accepts connections. Its error contains the last connection error, for
+// example that the database system is starting up.
 func (s *Server) waitUntilReady() error {
 	const pause = 50 * time.Millisecond
 
@@ -194,8 +195,8 @@ func (s *Server) waitUntilReady() error {
 	return nil
 }
 
-// StartStandby restarts the server as a standby, which is read-only until Promote. It has no primary to follow: tests need
-// only the errors of a read-only server.
+// StartStandby restarts the server as a standby, which is read-only until Promote is called. It has no primary: tests need only
+// the errors of a read-only server.
 func (s *Server) StartStandby() error {
 	if err := s.Stop(); err != nil {
 		return err
@@ -223,7 +224,7 @@ func (s *Server) Promote(ctx context.Context) error {
 	return nil
 }
 
-// binary finds a program of PostgreSQL on PATH or, in its newest version, in the folder of Debian.
+// binary finds a PostgreSQL program on PATH or in Debian's folder of the newest installed version.
 func binary(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
@@ -237,7 +238,8 @@ func binary(name string) (string, error) {
 	return found[len(found)-1], nil
 }
 
-// unprivileged returns the attributes and the user for PostgreSQL, which does not run as root; -1 for our own user.
+// unprivileged returns the process attributes and the user ID for PostgreSQL, which refuses to run as root. The ID is -1 if the
+// current user can run it.
 func unprivileged() (*syscall.SysProcAttr, int, error) {
 	attributes := &syscall.SysProcAttr{}
 	if os.Geteuid() != 0 {

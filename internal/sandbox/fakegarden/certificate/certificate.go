@@ -1,5 +1,5 @@
-// Package certificate issues the certificates of both gardens: the authorities of their servers and users, serving certificates
-// and client certificates. Tests use it wherever they need a certificate.
+// Package certificate issues the certificates of both gardens: certificate authorities for servers and users, serving
+// certificates and client certificates. Other tests use it as well.
 package certificate
 
 import (
@@ -26,7 +26,7 @@ import (
 const (
 	keyBits           = 2048
 	authorityValidity = 10 * 365 * 24 * time.Hour
-	// clockSkew is the tolerance for machines whose clock is behind: certificates are valid from that much before now.
+	// clockSkew is how far the validity of a certificate starts in the past, because the clocks of other machines may be behind.
 	clockSkew = time.Minute
 
 	certificateFile = "ca.crt"
@@ -39,9 +39,9 @@ type Authority struct {
 	key         *rsa.PrivateKey
 }
 
-// NewKey generates the private key of an authority: RSA, because Gardener reads the key of a runtime's client authority as
-// PKCS#1. It takes about a tenth of a second of CPU time. Authorities of one owner may share a key: each has a subject of its
-// own, and a certificate is accepted only by the authority that it names as its issuer.
+// NewKey generates the private key of an authority. It is an RSA key, because Gardener reads the key of a runtime's client
+// authority as PKCS#1. Generating a key takes about 0.1 seconds of CPU time. Several authorities can share a key: each has a
+// unique subject, and a certificate is accepted only by the authority that it names as its issuer.
 func NewKey() (*rsa.PrivateKey, error) {
 	key, err := rsa.GenerateKey(rand.Reader, keyBits)
 	if err != nil {
@@ -50,7 +50,8 @@ func NewKey() (*rsa.PrivateKey, error) {
 	return key, nil
 }
 
-// NewAuthority returns a self-signed authority. Its subject is unique, even if another authority has its common name and its key.
+// NewAuthority returns a self-signed authority. Its subject is unique, even if another authority has the same common name and
+// key.
 func NewAuthority(commonName string, key *rsa.PrivateKey) (*Authority, error) {
 	certificate, err := sign(&x509.Certificate{
 		Subject:               pkix.Name{CommonName: commonName, SerialNumber: rand.Text()},
@@ -65,7 +66,8 @@ func NewAuthority(commonName string, key *rsa.PrivateKey) (*Authority, error) {
 	return &Authority{certificate: certificate, key: key}, nil
 }
 
-// LoadAuthority decodes an authority from PEM. It fails if the key does not belong to the certificate. The error quotes neither.
+// LoadAuthority decodes an authority from PEM. It fails if the key does not belong to the certificate. The error quotes neither
+// of them.
 func LoadAuthority(certificatePEM, keyPEM []byte) (*Authority, error) {
 	pair, err := tls.X509KeyPair(certificatePEM, keyPEM)
 	if err != nil {
@@ -78,8 +80,8 @@ func LoadAuthority(certificatePEM, keyPEM []byte) (*Authority, error) {
 	return &Authority{certificate: pair.Leaf, key: key}, nil
 }
 
-// OpenAuthority loads the authority in the files ca.crt and ca.key of a folder. The first time it creates both. Later calls ignore
-// the common name. Two processes must not open the same folder for the first time at once.
+// OpenAuthority loads the authority from the files ca.crt and ca.key in a folder. If they do not exist, it creates both;
+// otherwise it ignores the common name. Two processes must not create the same authority concurrently.
 func OpenAuthority(dir, commonName string) (*Authority, error) {
 	certificatePEM, err := os.ReadFile(filepath.Join(dir, certificateFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,8 +97,8 @@ func OpenAuthority(dir, commonName string) (*Authority, error) {
 	return LoadAuthority(certificatePEM, keyPEM)
 }
 
-// createAuthority writes the key first: a process that dies in between leaves a key without a certificate, and the next start
-// replaces it.
+// createAuthority writes the key before the certificate. If the process dies in between, there is a key without a certificate,
+// and the next start replaces the key.
 func createAuthority(dir, commonName string) (*Authority, error) {
 	key, err := NewKey()
 	if err != nil {
@@ -112,22 +114,22 @@ func createAuthority(dir, commonName string) (*Authority, error) {
 	return authority, atomicfile.Write(filepath.Join(dir, certificateFile), authority.CertificatePEM())
 }
 
-// CertificatePEM returns the certificate, which verifies everything that the authority signs.
+// CertificatePEM returns the certificate that verifies everything that the authority signs.
 func (a *Authority) CertificatePEM() []byte { return encode("CERTIFICATE", a.certificate.Raw) }
 
-// KeyPEM returns the private key in PKCS#1 form. It is a secret.
+// KeyPEM returns the private key in PKCS#1 form. The result is a secret.
 func (a *Authority) KeyPEM() []byte {
 	return encode("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(a.key))
 }
 
-// Pool returns a pool that trusts this authority only.
+// Pool returns a pool that trusts only this authority.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.certificate)
 	return pool
 }
 
-// Pair is a certificate with its private key, both PEM. The key is a secret.
+// Pair is a certificate with its private key, both in PEM. The key is a secret.
 type Pair struct {
 	Certificate []byte
 	Key         []byte
@@ -135,16 +137,15 @@ type Pair struct {
 	NotAfter time.Time
 }
 
-// Client is the subject of a client certificate. Kubernetes reads the common name as the user and the organizations as the
-// groups.
+// Client is the subject of a client certificate. Kubernetes reads the common name as the user and the organizations as groups.
 type Client struct {
 	CommonName    string
 	Organizations []string
 	Validity      time.Duration
 }
 
-// IssueClient signs a client certificate for a new key. There is no list of revoked certificates: a certificate is valid until its
-// expiry, or until the server trusts another authority.
+// IssueClient signs a client certificate for a new key. Certificates cannot be revoked: a certificate is valid until it expires
+// or until the server trusts another authority.
 func (a *Authority) IssueClient(client Client) (Pair, error) {
 	return a.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: client.CommonName, Organization: client.Organizations},
@@ -153,8 +154,8 @@ func (a *Authority) IssueClient(client Client) (Pair, error) {
 	})
 }
 
-// IssueServer signs a serving certificate for hosts (DNS names or IP addresses). It expires with the authority, after ten years, so no
-// garden needs to renew it.
+// IssueServer signs a serving certificate for hosts (DNS names or IP addresses). It expires together with the authority, after
+// ten years, so gardens never renew it.
 func (a *Authority) IssueServer(commonName string, hosts ...string) (Pair, error) {
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: commonName},
@@ -171,8 +172,8 @@ func (a *Authority) IssueServer(commonName string, hosts ...string) (Pair, error
 	return a.issue(template)
 }
 
-// issue signs a certificate for a new elliptic-curve key, which takes well under a millisecond: each admin kubeconfig has a key
-// of its own.
+// issue signs a certificate for a new elliptic-curve key. This takes less than a millisecond, so each admin kubeconfig can have a
+// new key.
 func (a *Authority) issue(template *x509.Certificate) (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -191,8 +192,8 @@ func (a *Authority) issue(template *x509.Certificate) (Pair, error) {
 	return Pair{Certificate: encode("CERTIFICATE", signed.Raw), Key: encode("EC PRIVATE KEY", der), NotAfter: template.NotAfter}, nil
 }
 
-// sign signs a certificate for the key with the key of the issuer; without an issuer it is self-signed. It sets the start of the
-// validity. x509 chooses the serial number and, for an authority, the ID of the key.
+// sign signs a certificate for the key with the issuer's key. Without an issuer, the certificate is self-signed. It sets the
+// start of the validity; x509 chooses the serial number and, for an authority, the key ID.
 func sign(template, issuer *x509.Certificate, key, signer crypto.Signer) (*x509.Certificate, error) {
 	template.NotBefore = time.Now().Add(-clockSkew)
 	if issuer == nil {

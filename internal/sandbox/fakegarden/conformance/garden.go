@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// fieldManager is the field manager of the Provisioner, so that the scenarios own the same fields as it does.
+	// fieldManager is the field manager of the Provisioner, so the scenarios own the same fields as the Provisioner.
 	fieldManager = "environment-broker-provisioner"
 
 	// kubernetesVersion is the version in shoot.yaml.
@@ -34,20 +34,20 @@ const (
 //go:embed shoot.yaml
 var shootText []byte
 
-// Garden is a garden under test. It has the seed of fakegarden and a running gardenlet.
+// Garden is a garden under test. It contains the seed of fakegarden, and its gardenlet is running.
 type Garden struct {
-	// Client has the rights of an operator of the garden.
+	// Client has the rights of a garden operator.
 	Client client.WithWatch
-	// Namespace contains the Shoots, the credentials and the faults of the project.
+	// Namespace contains the Shoots, credentials and faults of the project.
 	Namespace string
-	// Project is the name of the project. The technical IDs of the runtimes contain it.
+	// Project is the name of the project. It is part of the technical IDs of the runtimes.
 	Project string
-	// Patience limits the duration of an operation of a Shoot. A scenario that waits longer fails and names the last operation.
+	// Patience is the maximum duration of a Shoot operation. If a scenario waits longer, it fails and reports the last operation.
 	Patience time.Duration
 }
 
-// Shoot returns a Shoot that every garden accepts. Its name and that of the project may have at most 21 characters together. Each
-// call returns another copy, which the caller may change. It has one worker pool and no status.
+// Shoot returns a Shoot that every garden accepts, with one worker pool and no status. The Shoot's name and the project's name
+// together may have at most 21 characters. The caller may modify the result.
 func Shoot(namespace, name string) *gardencorev1beta1.Shoot {
 	shoot := &gardencorev1beta1.Shoot{}
 	if err := yaml.UnmarshalStrict(shootText, shoot); err != nil {
@@ -57,8 +57,8 @@ func Shoot(namespace, name string) *gardencorev1beta1.Shoot {
 	return shoot
 }
 
-// apply writes a Shoot by server-side apply, as the Provisioner does. It leaves out the status and the creation time, which Go
-// encodes even if they are empty: an apply would otherwise own them.
+// apply writes a Shoot by server-side apply, as the Provisioner does. It removes the status and the creation time first: they are
+// encoded even if they are empty, and the field manager would own them.
 func (g Garden) apply(ctx context.Context, t *testing.T, shoot *gardencorev1beta1.Shoot) {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(shoot)
@@ -75,7 +75,7 @@ func (g Garden) apply(ctx context.Context, t *testing.T, shoot *gardencorev1beta
 	}
 }
 
-// get reads a Shoot, which must exist. The result is the state at this moment; await follows the changes.
+// get returns the current state of a Shoot, which must exist.
 func (g Garden) get(ctx context.Context, t *testing.T, name string) *gardencorev1beta1.Shoot {
 	t.Helper()
 	shoot := &gardencorev1beta1.Shoot{}
@@ -85,8 +85,8 @@ func (g Garden) get(ctx context.Context, t *testing.T, name string) *gardencorev
 	return shoot
 }
 
-// remove confirms the deletion of a Shoot, deletes it and waits until it is gone. It passes every state to observe, unless that
-// is nil; the last one is the state at the removal of the last finalizer.
+// remove confirms the deletion of a Shoot, deletes it and waits until it is gone. It passes every state to observe unless observe
+// is nil; the last state is the one in which the last finalizer was removed.
 func (g Garden) remove(ctx context.Context, t *testing.T, name string, observe func(*gardencorev1beta1.Shoot)) {
 	t.Helper()
 	shoot := g.get(ctx, t, name)
@@ -107,8 +107,8 @@ func (g Garden) remove(ctx context.Context, t *testing.T, name string, observe f
 	})
 }
 
-// await waits until a Shoot has reached a state and returns it. It passes every state to observe, unless that is nil. condition
-// completes the sentence "waiting until …" in failures. A deletion of the Shoot fails the test.
+// await waits until reached returns true for a Shoot and returns this Shoot. It passes every state to observe unless observe is
+// nil. condition completes the sentence "waiting until …" in failure messages. If the Shoot is deleted, the test fails.
 func (g Garden) await(
 	ctx context.Context, t *testing.T, name, condition string,
 	observe func(*gardencorev1beta1.Shoot), reached func(*gardencorev1beta1.Shoot) bool,
@@ -128,9 +128,10 @@ func (g Garden) await(
 	return found
 }
 
-// watch passes the states of a Shoot to done, starting with the present one, until that returns true. It calls act once the watch
-// is open, so that it misses none of the states that follow. A watch rather than a poll: the scenarios check that no state on the
-// way is wrong, such as a progress that decreases. The test fails if the watch ends before, or after Patience.
+// watch passes the states of a Shoot to done, starting with the current one, until done returns true. It calls act after it has
+// opened the watch, so it sees every state that act causes. It uses a watch instead of polling because the scenarios check every
+// intermediate state, for example that the progress never decreases. If the watch ends early or takes longer than Patience, the
+// test fails.
 func (g Garden) watch(
 	ctx context.Context, t *testing.T, name, condition string, act func(), done func(watch.EventType, *gardencorev1beta1.Shoot) bool,
 ) {
@@ -158,8 +159,8 @@ func (g Garden) watch(
 	t.Fatalf("timed out waiting for the shoot %s until %s; its last operation is %+v", name, condition, last)
 }
 
-// succeeded returns a condition for await: an operation on the present generation of a Shoot has succeeded. A success on an older
-// generation does not count, because the gardenlet has not seen the change yet.
+// succeeded returns a condition for await: the operation has succeeded on the current generation of the Shoot. A success on an
+// older generation is not enough, because the gardenlet has not seen the latest change yet.
 func succeeded(operation gardencorev1beta1.LastOperationType) func(*gardencorev1beta1.Shoot) bool {
 	return func(shoot *gardencorev1beta1.Shoot) bool {
 		last := shoot.Status.LastOperation
@@ -168,8 +169,8 @@ func succeeded(operation gardencorev1beta1.LastOperationType) func(*gardencorev1
 	}
 }
 
-// injectFault makes the gardenlet inject a fault into the operations of a Shoot. The faults of other Shoots stay, so scenarios
-// with different names can share a garden. The patch contains the one key that changes, even if the ConfigMap exists already.
+// injectFault injects a fault into the operations of a Shoot. The patch contains only the key of this Shoot and leaves the faults
+// of other Shoots unchanged, so scenarios with different Shoot names can share a garden.
 func (g Garden) injectFault(ctx context.Context, t *testing.T, shoot string, fault gardenlet.Fault) {
 	t.Helper()
 	faults := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: gardenlet.FaultsConfigMap}}
@@ -183,9 +184,9 @@ func (g Garden) injectFault(ctx context.Context, t *testing.T, shoot string, fau
 	}
 }
 
-// KeepPort assigns a port to the server of runtimes with the folder, for tests of restarts. Unlike a port that the server
-// chooses, this one is outside the range of outgoing connections, so none takes it while the server is down. Call it before the
-// first start of the server, which reads the port from the file address.
+// KeepPort assigns a port to a server of package runtimes, for restart tests. The port is outside the ephemeral port range, so no
+// outgoing connection uses it while the server is down; a port that the server chooses itself has no such guarantee. Call
+// KeepPort before the server starts for the first time, because the server reads the port from the file address in dir.
 func KeepPort(t *testing.T, dir string) {
 	t.Helper()
 	port, err := freeport.Draw(t.Context())

@@ -21,27 +21,28 @@ import (
 //go:embed rejections.yaml
 var rejectionsText []byte
 
-// rejection is a request that a garden rejects. The wanted reason and text are those of Gardener's API server: the local garden
-// proves them, the fake garden has to match. Exactly one of Create, Update and request is set.
+// rejection is a request that every garden rejects. The expected reason and text are those of Gardener's API server: the local
+// garden proves them, and the fake garden must match. Exactly one of Create, Update and request is set.
 type rejection struct {
 	Name   string
 	Reason metav1.StatusReason
-	// Text is a part of the message.
+	// Text is part of the error message.
 	Text string
-	// Create spoils a valid Shoot before its creation. A garden that accepts the Shoot fails the test, and keeps the Shoot.
+	// Create makes a valid Shoot invalid before its creation. If a garden accepts the Shoot, the test fails and the Shoot remains.
 	Create jsonpatch.Patch
-	// Update spoils the stored Shoot. Only the changed fields are sent, as a merge patch, so that every rejection has one cause.
+	// Update makes the stored Shoot invalid. Only the changed fields are sent, as a merge patch, so that every rejection has one
+	// cause.
 	Update  jsonpatch.Patch
 	request request
 }
 
-// request sends a request. The Shoot exists, its runtime does not: the fault stuck keeps its creation in progress, so that no state
-// changes between two rejections.
+// request sends a request. The Shoot exists but its runtime does not: the fault FaultStuck keeps the creation in progress, so
+// that no state changes between two rejections.
 type request func(ctx context.Context, g Garden, shoot *gardencorev1beta1.Shoot) error
 
-// Rejections sends invalid requests and checks that the garden rejects them with the errors of Gardener's API server: those of
-// rejections.yaml, which are about the content of a Shoot, and those of requests. Users and the Provisioner see these errors, so the
-// reason and the text matter, not only the failure.
+// Rejections sends invalid requests and checks that the garden rejects them with the errors of Gardener's API server. The invalid
+// Shoots are in rejections.yaml, all other invalid requests in requests. Users and the Provisioner see these errors, so both the
+// reason and the text are compared.
 func Rejections(t *testing.T, g Garden) {
 	ctx := t.Context()
 	var rejections []rejection
@@ -65,7 +66,7 @@ func Rejections(t *testing.T, g Garden) {
 	g.remove(ctx, t, name, nil)
 }
 
-// send sends the request and returns the error of the garden.
+// send sends the request and returns the garden's error.
 func (r rejection) send(t *testing.T, g Garden, stored *gardencorev1beta1.Shoot) error {
 	t.Helper()
 	switch {
@@ -77,8 +78,8 @@ func (r rejection) send(t *testing.T, g Garden, stored *gardencorev1beta1.Shoot)
 	return r.request(t.Context(), g, stored)
 }
 
-// spoiled returns a Shoot with a patch applied to it. A patch that does not apply, or that adds an unknown field, fails the test:
-// the garden would reject the Shoot for another reason.
+// spoiled returns a copy of a valid Shoot with the patch applied. If the patch does not apply or adds an unknown field, the test
+// fails, because the garden would reject the Shoot for the wrong reason.
 func spoiled(t *testing.T, valid *gardencorev1beta1.Shoot, patch jsonpatch.Patch) *gardencorev1beta1.Shoot {
 	t.Helper()
 	shoot := &gardencorev1beta1.Shoot{}
@@ -95,8 +96,8 @@ func spoiled(t *testing.T, valid *gardencorev1beta1.Shoot, patch jsonpatch.Patch
 	return shoot
 }
 
-// requests returns invalid requests that take more than one Shoot: an outdated change, a duplicate, an unconfirmed deletion, and
-// requests for kubeconfigs.
+// requests returns invalid requests that a patch of a Shoot cannot express: an outdated change, a duplicate, an unconfirmed
+// deletion, and requests for kubeconfigs.
 func requests() []rejection {
 	type shoot = gardencorev1beta1.Shoot
 	return []rejection{
@@ -141,8 +142,8 @@ func requests() []rejection {
 	}
 }
 
-// kubeconfigFor returns a request for an admin kubeconfig that is valid for the seconds. The runtime has no address yet, so every
-// such request fails: for the address, unless an earlier check fails first.
+// kubeconfigFor requests an admin kubeconfig that is valid for the given number of seconds. The runtime has no address yet, so
+// every such request fails, unless an earlier check rejects it first.
 func kubeconfigFor(seconds int64) request {
 	return func(ctx context.Context, g Garden, shoot *gardencorev1beta1.Shoot) error {
 		return g.Client.SubResource("adminkubeconfig").Create(ctx, shoot, &authenticationv1alpha1.AdminKubeconfigRequest{

@@ -20,9 +20,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
-// Lifecycle creates a runtime, uses it, changes it and deletes it. It checks the Shoot after each step. Applying it
-// again must change nothing, and its deletion must leave no objects. An admin kubeconfig from before the change must work after it,
-// because clients keep a kubeconfig for minutes.
+// Lifecycle creates a runtime, uses it, changes it and deletes it. It checks the Shoot after each step. Applying an unchanged
+// Shoot must change nothing, and the deletion must leave no objects behind. An admin kubeconfig from before the change must still
+// work after it, because clients use a kubeconfig for several minutes.
 func Lifecycle(t *testing.T, g Garden) {
 	ctx := t.Context()
 	shoot := Shoot(g.Namespace, "lifecycle")
@@ -47,8 +47,8 @@ func Lifecycle(t *testing.T, g Garden) {
 	g.checkDeletion(ctx, t, shoot.Name)
 }
 
-// Faults makes the creation of a runtime fail, by a fault of the gardenlet, and retries it with Gardener's annotation. As in
-// Gardener, the retry of a creation is a creation again, and its success clears the errors.
+// Faults makes the creation of a runtime fail with an injected fault, and retries it with Gardener's annotation. As in Gardener,
+// the retry of a creation is reported as a creation, and its success clears the errors.
 func Faults(t *testing.T, g Garden) {
 	ctx := t.Context()
 	const name = "faulty"
@@ -72,9 +72,9 @@ func Faults(t *testing.T, g Garden) {
 	g.remove(ctx, t, name, nil)
 }
 
-// checkCreation waits for the creation of the runtime and checks its Shoot: the progress never decreases, and a created Shoot has
-// everything that the Provisioner reads from it: the technical ID, the domain, the conditions and the defaults of the machines. It
-// also has the finalizer, without which a deletion would leave the runtime behind. checkCreation returns the Shoot.
+// checkCreation waits for the creation of the runtime and returns its Shoot. It checks that the progress never decreases and that
+// the Shoot has all fields that the Provisioner reads: the technical ID, the domain, the conditions and the machine defaults. The
+// Shoot must also have the finalizer; without it, a deletion would leave the runtime behind.
 func (g Garden) checkCreation(ctx context.Context, t *testing.T, name string) *gardencorev1beta1.Shoot {
 	t.Helper()
 	var progress int32
@@ -109,8 +109,8 @@ func (g Garden) checkCreation(ctx context.Context, t *testing.T, name string) *g
 	return shoot
 }
 
-// adminAccess requests the admin kubeconfig of a runtime, for the shortest time that Gardener allows. It checks the expiry with a
-// minute of tolerance for slow machines.
+// adminAccess requests an admin kubeconfig with the shortest validity that Gardener allows. It checks the expiry with a tolerance
+// of one minute for slow machines.
 func (g Garden) adminAccess(ctx context.Context, t *testing.T, name string) *rest.Config {
 	t.Helper()
 	request := &authenticationv1alpha1.AdminKubeconfigRequest{
@@ -129,8 +129,8 @@ func (g Garden) adminAccess(ctx context.Context, t *testing.T, name string) *res
 	return config
 }
 
-// checkAccess uses an admin kubeconfig, with its client certificate and without. Without it, both errors are right: a real API server
-// answers 401 or, if it accepts anonymous requests, 403.
+// checkAccess calls the API server with the client certificate of an admin kubeconfig and then without it. The second call must
+// fail with 401 or 403: a real API server returns 403 if it accepts anonymous requests.
 func checkAccess(t *testing.T, config *rest.Config) {
 	t.Helper()
 	admin := discoverer(t, config)
@@ -150,8 +150,8 @@ func checkAccess(t *testing.T, config *rest.Config) {
 	}
 }
 
-// discoverer returns a client that needs no kinds: the version and the discovery of an API server exist in every runtime, even in one of
-// the local garden that serves nothing else.
+// discoverer returns a discovery client. Every runtime serves version and discovery, even one that serves nothing else, so the
+// client depends on no kinds.
 func discoverer(t *testing.T, config *rest.Config) *discovery.DiscoveryClient {
 	t.Helper()
 	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
@@ -161,9 +161,9 @@ func discoverer(t *testing.T, config *rest.Config) *discovery.DiscoveryClient {
 	return discoverer
 }
 
-// checkChange waits for the change of the workers. The change must raise the generation once, and must not roll the nodes to
-// another machine image. The Shoot that is applied names no image, so a garden that set the default again would roll the nodes as
-// soon as the cloud profile offered a newer one.
+// checkChange waits until the change of the workers is complete. The change must increment the generation once and must not
+// change the machine image of the nodes. The applied Shoot names no image: a garden that set the image default again would
+// replace the nodes as soon as the cloud profile offered a newer image.
 func (g Garden) checkChange(ctx context.Context, t *testing.T, name string, before *gardencorev1beta1.Shoot) {
 	t.Helper()
 	shoot := g.await(ctx, t, name, "its change has succeeded", nil, succeeded(gardencorev1beta1.LastOperationTypeReconcile))
@@ -178,8 +178,8 @@ func (g Garden) checkChange(ctx context.Context, t *testing.T, name string, befo
 	}
 }
 
-// checkDeletion deletes the runtime and checks that all of its objects are gone: the Shoot, and the authorities from which
-// kubeconfigs are issued. A later runtime of the same name must not accept old kubeconfigs.
+// checkDeletion deletes the runtime and checks that all of its objects are gone: the Shoot and the authorities that sign
+// kubeconfigs. A later runtime with the same name must not accept old kubeconfigs.
 func (g Garden) checkDeletion(ctx context.Context, t *testing.T, name string) {
 	t.Helper()
 	var last *gardencorev1beta1.LastOperation

@@ -15,30 +15,31 @@ import (
 
 // Fault is an injected failure of the creation or a change of a Shoot. Deletions do not fail.
 //
-// The ConfigMap FaultsConfigMap in the namespace of the project injects faults: its keys are names of Shoots, or FaultDefault for all
-// others, its values are Faults. The gardenlet reads it whenever it reconciles a Shoot.
+// To inject a fault, set a key of the ConfigMap FaultsConfigMap in the project's namespace: the key is the name of a Shoot, or
+// FaultDefault for all other Shoots, and the value is a Fault. The gardenlet reads the ConfigMap whenever it reconciles a Shoot.
 type Fault string
 
 const (
 	// FaultsConfigMap is the name of the ConfigMap that injects faults.
 	FaultsConfigMap = "gardenlet-faults"
-	// FaultDefault is the key for all Shoots without a key of their own.
+	// FaultDefault is the key for all Shoots that have no separate key.
 	FaultDefault = "default"
 
-	// FaultFailOnce fails the operation halfway. The gardenlet then writes FaultSpent under the name of the Shoot, so that the next attempt
-	// succeeds: a retry by annotation, a change of the spec, or a new Shoot of that name.
+	// FaultFailOnce fails the operation halfway. The gardenlet then sets the Shoot's key to FaultSpent, so that the next attempt
+	// succeeds: a retry by annotation, a change of the spec, or a new Shoot with the same name.
 	FaultFailOnce Fault = "fail-once"
-	// FaultSpent is written after FaultFailOnce has failed an operation. It has no effect.
+	// FaultSpent replaces FaultFailOnce after it has failed an operation. It has no effect.
 	FaultSpent Fault = "failed-once"
 	// FaultStuck keeps the operation in Processing until the fault is removed.
 	FaultStuck Fault = "stuck"
-	// FaultRateLimit puts the operation into Error with ERR_INFRA_RATE_LIMITS_EXCEEDED for twice its duration. Then it continues.
+	// FaultRateLimit puts the operation into Error with ERR_INFRA_RATE_LIMITS_EXCEEDED for two times its duration. Then the
+	// operation continues.
 	FaultRateLimit Fault = "rate-limit"
 	// FaultQuota fails every attempt with ERR_INFRA_QUOTA_EXCEEDED.
 	FaultQuota Fault = "quota"
 )
 
-// fault returns the fault for a Shoot. Without the ConfigMap there are no faults. An unknown value is logged and has no effect, because a
+// fault returns the fault for a Shoot, or an empty Fault if there is none. An unknown value is logged and ignored, because a
 // typing error must not stop the operations of all Shoots.
 func (g *Gardenlet) fault(ctx context.Context, shoot string) (Fault, error) {
 	faults := &corev1.ConfigMap{}
@@ -61,8 +62,8 @@ func (g *Gardenlet) fault(ctx context.Context, shoot string) (Fault, error) {
 	return "", nil
 }
 
-// spendFailure records that FaultFailOnce has failed a Shoot. It follows the change of the status and is repeated with each reconciliation,
-// so that a crash in between does not make the Shoot fail twice or never.
+// spendFailure records that FaultFailOnce has failed a Shoot. It runs after the status was changed and in every later
+// reconciliation, so a crash in between cannot make the Shoot fail twice or never.
 func (g *Gardenlet) spendFailure(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	last := shoot.Status.LastOperation
 	if last == nil || last.State != gardencorev1beta1.LastOperationStateFailed {

@@ -1,9 +1,9 @@
-// Package gardenlet simulates Gardener's gardenlet for both gardens: it turns Shoots into runtimes and reports the status that a
-// real gardenlet would, with durations and faults that can be set.
+// Package gardenlet simulates Gardener's gardenlet for both gardens: it turns Shoots into runtimes and reports status like a real
+// gardenlet. Durations and faults can be configured.
 //
-// It works against any API server with Gardener's types. Its Runtimes decide what a runtime is. All of its state is in the
-// objects, so a gardenlet that was killed continues where it was, and starts the API servers of the runtimes again. A new fault
-// goes into faults.go and progressAfter.
+// It works with any API server that serves Gardener's types. The interface Runtimes determines how runtimes are implemented. All
+// state is in the objects, so a restarted gardenlet resumes its operations and starts the API servers of the runtimes again. To
+// add a fault, extend faults.go and progressAfter.
 package gardenlet
 
 import (
@@ -28,47 +28,47 @@ import (
 )
 
 const (
-	// workers limits the Shoots that are reconciled concurrently. A worker is busy only while it writes or starts a runtime;
-	// waiting is left to the queue.
+	// workers is the maximum number of Shoots that are reconciled concurrently. A worker is busy only while it writes or starts a
+	// runtime; delays are handled by the queue.
 	workers = 16
 
-	// minRetry and maxRetry bound the pause after a failed reconciliation, which doubles with each failure of the same Shoot.
+	// minRetry and maxRetry limit the delay after a failed reconciliation, which doubles with each consecutive failure of a Shoot.
 	minRetry = 50 * time.Millisecond
 	maxRetry = 5 * time.Second
 )
 
-// Runtimes starts and stops the API servers of the runtimes. Calls for different runtimes are concurrent, calls for the same one
-// are not.
+// Runtimes starts and stops the API servers of runtimes. Calls for different runtimes can be concurrent; calls for the same
+// runtime are not.
 type Runtimes interface {
 	// Start starts the API server of a runtime and returns its endpoint. It is idempotent. The server accepts client certificates
 	// that clientCA (PEM) has signed.
 	Start(ctx context.Context, technicalID string, clientCA []byte) (Endpoint, error)
-	// Stop stops the API server of a runtime and removes its objects. It is idempotent: an unknown runtime is not an error.
+	// Stop stops the API server of a runtime and deletes its objects. It is idempotent: an unknown runtime is not an error.
 	Stop(ctx context.Context, technicalID string) error
 }
 
 // Endpoint is the address of the API server of a runtime.
 type Endpoint struct {
-	// URL may have a path. It may change with each start of the garden.
+	// URL may include a path. It can change whenever the garden starts.
 	URL string
-	// CA is the certificate authority (PEM) of the serving certificate.
+	// CA is the certificate authority (PEM) that signed the serving certificate.
 	CA []byte
 }
 
-// Options configure a gardenlet.
+// Options configures a gardenlet.
 type Options struct {
 	Client client.WithWatch
-	// Project is the name of the project, whose Shoots are in Namespace(Project).
+	// Project is the name of the project. Its Shoots are in Namespace(Project).
 	Project  string
 	Runtimes Runtimes
-	// Creation is the duration of the creation or a change of a Shoot, Deletion that of its deletion. Kubernetes stores times in
-	// whole seconds, so an operation may end up to a second early.
+	// Creation is how long the creation or a change of a Shoot takes; Deletion is how long its deletion takes. Kubernetes stores
+	// times in whole seconds, so an operation can end up to a second early.
 	Creation time.Duration
 	Deletion time.Duration
-	// SeedName is the Seed to which Shoots are bound. If it is empty, they are not bound.
+	// SeedName is the Seed to which Shoots are bound. If it is empty, Shoots are not bound.
 	SeedName string
-	// DNSDomain completes the domain of a Shoot, <shoot>.<project>.<DNSDomain>. If it is empty, the API server sets the domain
-	// when the Shoot is bound.
+	// DNSDomain is the suffix of the Shoot domain <shoot>.<project>.<DNSDomain>. If it is empty, the API server sets the domain when
+	// the Shoot is bound.
 	DNSDomain string
 	Log       logrus.FieldLogger
 }
@@ -78,11 +78,11 @@ type Gardenlet struct {
 	Options
 
 	namespace string
-	// authorityKey is shared by the client authorities of all runtimes, because generating a key takes long.
+	// authorityKey returns the key that the client authorities of all runtimes share, because generating a key is slow.
 	authorityKey func() (*rsa.PrivateKey, error)
 }
 
-// New returns a gardenlet. It does nothing before Run.
+// New returns a gardenlet. The gardenlet does nothing until Run is called.
 func New(options Options) (*Gardenlet, error) {
 	switch {
 	case options.Client == nil || options.Runtimes == nil || options.Log == nil:
@@ -97,17 +97,17 @@ func New(options Options) (*Gardenlet, error) {
 	}, nil
 }
 
-// Namespace returns the namespace of the Shoots of a project, by the convention of Gardener.
+// Namespace returns the namespace of a project's Shoots, following Gardener's convention.
 func Namespace(project string) string { return "garden-" + project }
 
-// TechnicalID returns the name of a Shoot's runtime, by the convention of Gardener.
+// TechnicalID returns the name of a Shoot's runtime, following Gardener's convention.
 func TechnicalID(project, shoot string) string { return "shoot--" + project + "--" + shoot }
 
-// queue holds the names of Shoots to reconcile, now or later.
+// queue contains the names of Shoots to reconcile, immediately or after a delay.
 type queue = workqueue.TypedRateLimitingInterface[string]
 
-// Run reconciles until the context ends, which is not an error. It starts with all existing Shoots, and returns after the running
-// reconciliations have ended.
+// Run reconciles Shoots until the context ends, which is not an error. It starts with all existing Shoots and returns after all
+// reconciliations in progress have ended.
 func (g *Gardenlet) Run(ctx context.Context) error {
 	shoots := workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[string](minRetry, maxRetry))
@@ -126,8 +126,8 @@ func (g *Gardenlet) Run(ctx context.Context) error {
 	return nil
 }
 
-// informer returns an informer that queues every Shoot that exists, changes or is deleted. A deleted Shoot is queued too: its
-// runtime may still run if the gardenlet was killed during the deletion.
+// informer returns an informer that queues every Shoot that exists, changes or is deleted. Deleted Shoots are queued because
+// their runtime may be running if the gardenlet was killed during the deletion.
 func (g *Gardenlet) informer(shoots queue) (cache.SharedIndexInformer, error) {
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -161,8 +161,9 @@ func (g *Gardenlet) informer(shoots queue) (cache.SharedIndexInformer, error) {
 	return informer, nil
 }
 
-// work reconciles Shoots from the queue until it is shut down. The queue hands out a Shoot to one worker at a time; changes that
-// arrive meanwhile queue it once more. So no two reconciliations of a Shoot overlap, and none of its changes is overlooked.
+// work reconciles Shoots from the queue until the queue is shut down. The queue assigns a Shoot to only one worker at a time. If
+// the Shoot changes during a reconciliation, the queue schedules it again. Reconciliations of a Shoot therefore never overlap,
+// and no change is missed.
 func (g *Gardenlet) work(ctx context.Context, shoots queue) {
 	for {
 		name, shutdown := shoots.Get()
@@ -174,7 +175,7 @@ func (g *Gardenlet) work(ctx context.Context, shoots queue) {
 	}
 }
 
-// handle reconciles a Shoot once. After an error it queues the Shoot again with growing pauses, otherwise when the next progress
+// handle reconciles a Shoot once and queues it again: after an error with an increasing delay, otherwise when its next progress
 // is due.
 func (g *Gardenlet) handle(ctx context.Context, shoots queue, name string) {
 	next, err := g.reconcile(ctx, name)

@@ -26,16 +26,16 @@ import (
 const (
 	creation = 10 * time.Second
 	deletion = 4 * time.Second
-	// rounding is how much too early an operation may end: its start is stored in whole seconds.
+	// rounding is how much earlier than expected an operation can end, because its start is stored in whole seconds.
 	rounding = time.Second
 )
 
-// fakeRuntimes records the running runtimes.
+// fakeRuntimes records which runtimes are running.
 type fakeRuntimes struct {
 	mu      sync.Mutex
 	address string
 	running map[string]bool
-	// The runtime broken does not start; slow takes very long.
+	// broken is the runtime that fails to start; slow is the runtime that takes very long to start.
 	broken, slow string
 }
 
@@ -98,7 +98,7 @@ func withGardenlet(t *testing.T, run func(fixture *fixture)) {
 	})
 }
 
-// restart replaces the gardenlet and the runtimes by new ones without state.
+// restart replaces the gardenlet and the runtimes with new ones that have no state.
 func (s *fixture) restart(address string) {
 	s.Helper()
 	if s.stop != nil {
@@ -134,7 +134,7 @@ func (s *fixture) run() {
 	}
 }
 
-// pass advances the time and waits until all due work is done.
+// pass advances the time and waits until all due work is complete.
 func (s *fixture) pass(duration time.Duration) {
 	time.Sleep(duration)
 	synctest.Wait()
@@ -184,7 +184,7 @@ func (s *fixture) gone(object client.Object, name string) bool {
 	return apierrors.IsNotFound(s.client.Get(s.Context(), client.ObjectKey{Namespace: s.namespace, Name: name}, object))
 }
 
-// inject injects faults. It replaces all earlier ones.
+// inject injects faults and removes all earlier ones.
 func (s *fixture) inject(faults map[string]string) {
 	s.Helper()
 	orders := &corev1.ConfigMap{
@@ -200,7 +200,7 @@ func (s *fixture) inject(faults map[string]string) {
 	}
 }
 
-// expect checks the last operation of a Shoot, in the form "Create Processing 40".
+// expect checks the last operation of a Shoot, formatted like "Create Processing 40".
 func (s *fixture) expect(name, want string) {
 	s.Helper()
 	last := s.get(name).Status.LastOperation

@@ -7,33 +7,33 @@ import (
 )
 
 const (
-	// steps is the number of progress reports before an operation is complete. More reports would only load the API server: the
-	// Provisioner waits for the end, and users read the percentage.
+	// steps is the number of progress reports before an operation is complete. More reports would only add load on the API server:
+	// the Provisioner waits for the end of the operation, and only people read the percentage.
 	steps = 5
 	// stuckAfter is the step at which FaultStuck stops an operation.
 	stuckAfter = 2
-	// stuckPoll is the minimal pause of a stuck operation before it checks whether the fault was removed.
+	// stuckPoll is the minimum delay before a stuck operation checks whether its fault was removed.
 	stuckPoll = 200 * time.Millisecond
-	// rateLimitedFor is the delay of FaultRateLimit, in multiples of the duration of the operation.
+	// rateLimitedFor is how long FaultRateLimit delays an operation, as a multiple of the operation's duration.
 	rateLimitedFor = 2
 
 	complete int32 = 100
 )
 
-// progress is the state of an operation at a time after its start. It depends on the elapsed time, the duration and the fault
-// only, never on earlier reports, so that a restarted gardenlet continues where the killed one was.
+// progress is the state of an operation at a given time after its start. It depends only on the elapsed time, the duration and
+// the fault, not on earlier reports, so a restarted gardenlet reports the same progress.
 type progress struct {
 	state   gardencorev1beta1.LastOperationState
 	percent int32
-	// failure is the text of an error and code its kind. Both are empty if there is none.
+	// failure is an error message and code its category. Both are empty if there is no error.
 	failure string
 	code    gardencorev1beta1.ErrorCode
-	// next is the time until the next progress, zero if the operation waits for a change of the Shoot.
+	// next is the time until the progress changes, or 0 if the operation waits for a change of the Shoot.
 	next time.Duration
 }
 
-// progressAfter returns the progress of an operation of a duration with a fault, after the elapsed time. A negative elapsed
-// time, from a clock that was set back, counts as the start.
+// progressAfter returns the progress of an operation with the given duration and fault after the elapsed time. A negative elapsed
+// time, which occurs when the clock is set back, is treated as 0.
 func progressAfter(elapsed, duration time.Duration, fault Fault) progress {
 	switch fault {
 	case "", FaultSpent: // no fault
@@ -65,7 +65,7 @@ func progressAfter(elapsed, duration time.Duration, fault Fault) progress {
 	return faultless(elapsed, duration)
 }
 
-// faultless returns the progress of an operation that succeeds after its duration, reported in equal steps.
+// faultless returns the progress of an operation that succeeds after its duration, in equal steps.
 func faultless(elapsed, duration time.Duration) progress {
 	if elapsed >= duration {
 		return progress{state: gardencorev1beta1.LastOperationStateSucceeded, percent: complete}
@@ -79,8 +79,8 @@ func faultless(elapsed, duration time.Duration) progress {
 	}
 }
 
-// failingHalfway returns the progress of an operation that fails after half its duration. Until then it looks like one that will
-// succeed. Failed is final: the Shoot needs a retry by annotation or a change of its spec.
+// failingHalfway returns the progress of an operation that fails after half of its duration. Before that, it looks like a
+// successful operation. The state Failed is final: only a retry by annotation or a change of the spec starts another operation.
 func failingHalfway(elapsed, duration time.Duration, code gardencorev1beta1.ErrorCode, failure string) progress {
 	half := duration / 2
 	if elapsed >= half {
@@ -96,7 +96,7 @@ func failingHalfway(elapsed, duration time.Duration, code gardencorev1beta1.Erro
 	return now
 }
 
-// progressAt returns the percentage after a number of steps.
+// progressAt returns the percentage after the given number of steps.
 func progressAt(done int64) int32 {
 	return int32(done) * complete / steps //nolint:gosec // done is at most steps
 }

@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// reconcile advances a Shoot by one step. It returns the time after which the Shoot is due again, zero if it waits for a change.
-// Every step can be repeated, because the gardenlet may die after any of them.
+// reconcile advances a Shoot by one step. It returns the time until the Shoot is due again, or 0 if it waits for a change. Every
+// step is idempotent, because the gardenlet can die after any of them.
 //
-// The order of the steps matters. A Shoot has its finalizer before anything exists that its deletion must remove. After a restart, the
-// runtime runs again before the status changes. And a fault that fails once is recorded as spent before the retry starts, which
-// would fail otherwise.
+// The order of the steps matters. The finalizer is added before anything is created that the deletion must remove. After a
+// restart, the runtime is started before the status changes. FaultFailOnce is recorded as spent before a retry starts, because
+// the retry would fail otherwise.
 func (g *Gardenlet) reconcile(ctx context.Context, name string) (time.Duration, error) {
 	shoot := &gardencorev1beta1.Shoot{}
 	err := g.Client.Get(ctx, client.ObjectKey{Namespace: g.namespace, Name: name}, shoot)
@@ -44,8 +44,9 @@ func (g *Gardenlet) reconcile(ctx context.Context, name string) (time.Duration, 
 	return g.advance(ctx, shoot)
 }
 
-// adopt prepares a new Shoot: it binds the Shoot to the seed, adds the finalizer and sets the domain. The finalizer comes before
-// everything that the deletion has to remove, so that no runtime outlives its Shoot. A prepared Shoot is not written.
+// adopt prepares a new Shoot: it binds the Shoot to the seed, adds the finalizer and sets the domain. It adds the finalizer
+// before anything is created that the deletion must remove, so that no runtime outlives its Shoot. It does not write a Shoot that
+// is already prepared.
 func (g *Gardenlet) adopt(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	if g.SeedName != "" && shoot.Spec.SeedName == nil {
 		shoot.Spec.SeedName = &g.SeedName
@@ -71,8 +72,9 @@ func (g *Gardenlet) adopt(ctx context.Context, shoot *gardencorev1beta1.Shoot) e
 	return nil
 }
 
-// startOperation starts an operation for a new Shoot, and for a generation that was raised by a change of the spec or by a retry.
-// As in Gardener, an unfinished creation stays a creation. A change during an operation does not restart its time.
+// startOperation starts an operation for a new Shoot and for every new generation, which results from a change of the spec or a
+// retry. As in Gardener, an unfinished creation remains a creation. A change during an operation does not restart the operation's
+// clock.
 func (g *Gardenlet) startOperation(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	last := shoot.Status.LastOperation
 	if last != nil && shoot.Status.ObservedGeneration == shoot.Generation {
@@ -95,8 +97,8 @@ func (g *Gardenlet) startOperation(ctx context.Context, shoot *gardencorev1beta1
 	})
 }
 
-// running reports whether an operation has started and not ended. An operation in Error continues by itself, one in Failed does
-// not.
+// running reports whether an operation has started and not ended. An operation in the state Error resumes without intervention;
+// one in the state Failed does not.
 func running(shoot *gardencorev1beta1.Shoot) bool {
 	last := shoot.Status.LastOperation
 	return last != nil && slices.Contains([]gardencorev1beta1.LastOperationState{
@@ -104,8 +106,8 @@ func running(shoot *gardencorev1beta1.Shoot) bool {
 	}, last.State)
 }
 
-// advance reports the progress of the running operation, and completes it when it is due. Progress depends on the time since the
-// start only, so a restarted gardenlet reports the same.
+// advance reports the progress of the running operation, and completes the operation when it is due. The progress depends only on
+// the time since the start, so it is the same after a restart.
 func (g *Gardenlet) advance(ctx context.Context, shoot *gardencorev1beta1.Shoot) (time.Duration, error) {
 	fault, err := g.fault(ctx, shoot.Name)
 	if err != nil {
@@ -136,8 +138,8 @@ func (g *Gardenlet) advance(ctx context.Context, shoot *gardencorev1beta1.Shoot)
 	return now.next, err
 }
 
-// remove advances the deletion of a Shoot. It removes the finalizer last, after the runtime and its objects: until then, a
-// restarted gardenlet repeats all steps.
+// remove advances the deletion of a Shoot. It removes the finalizer after the runtime and its objects: if the gardenlet restarts
+// before that, it repeats all steps.
 func (g *Gardenlet) remove(ctx context.Context, shoot *gardencorev1beta1.Shoot) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(shoot, gardencorev1beta1.GardenerName) {
 		return 0, g.stop(ctx, shoot.Name)
@@ -169,8 +171,8 @@ func (g *Gardenlet) remove(ctx context.Context, shoot *gardencorev1beta1.Shoot) 
 	return 0, nil
 }
 
-// optimisticPatch returns a patch that fails with a conflict if the Shoot has changed since before. The list of finalizers is
-// replaced as a whole, so a patch without this condition could remove the finalizer of another controller.
+// optimisticPatch returns a patch that fails with a conflict if the Shoot has changed since before was read. A patch replaces the
+// whole list of finalizers, so without this condition it could remove the finalizer of another controller.
 func optimisticPatch(before *gardencorev1beta1.Shoot) client.Patch {
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 )
 
-// The suffixes and the data keys of the objects from which Gardener's API server issues admin kubeconfigs.
+// Name suffixes and data keys of the objects from which Gardener's API server issues admin kubeconfigs.
 const (
 	clusterAuthoritySuffix = ".ca-cluster"
 	clientAuthoritySuffix  = ".ca-client"
@@ -22,8 +22,8 @@ const (
 	authorityKey           = "ca.key"
 )
 
-// start starts the runtime of a Shoot and publishes its authorities, which admin kubeconfigs need. The authorities are stored
-// before the Shoot gets an address: from then on users request kubeconfigs. It is idempotent.
+// start starts the runtime of a Shoot and publishes its authorities, which admin kubeconfigs need. It stores them before the
+// Shoot gets an address, because users request kubeconfigs as soon as the address exists. It is idempotent.
 func (g *Gardenlet) start(ctx context.Context, shoot *gardencorev1beta1.Shoot) (Endpoint, error) {
 	clientCA, err := g.clientAuthority(ctx, shoot)
 	if err != nil {
@@ -36,8 +36,8 @@ func (g *Gardenlet) start(ctx context.Context, shoot *gardencorev1beta1.Shoot) (
 	return endpoint, g.publishAuthority(ctx, shoot, endpoint.CA)
 }
 
-// keepRunning starts the runtime of a Shoot that has an address, that is, one that an operation has started. After a restart of
-// the gardenlet the address may differ. It is idempotent.
+// keepRunning starts the runtime of a Shoot that already has an address, for example after a restart of the gardenlet. The
+// address can change. It is idempotent.
 func (g *Gardenlet) keepRunning(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	if len(shoot.Status.AdvertisedAddresses) == 0 {
 		return nil
@@ -51,8 +51,8 @@ func (g *Gardenlet) keepRunning(ctx context.Context, shoot *gardencorev1beta1.Sh
 	})
 }
 
-// clientAuthority returns the certificate (PEM) of the authority for the runtime's client certificates. It is created once for
-// each Shoot, so that issued kubeconfigs stay valid.
+// clientAuthority returns the certificate (PEM) of the authority that signs the runtime's client certificates. The authority is
+// created once for each Shoot, so that existing kubeconfigs stay valid.
 func (g *Gardenlet) clientAuthority(ctx context.Context, shoot *gardencorev1beta1.Shoot) ([]byte, error) {
 	secret := &gardencorev1beta1.InternalSecret{ObjectMeta: g.authorityMeta(shoot, clientAuthoritySuffix), Type: corev1.SecretTypeOpaque}
 	err := g.Client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
@@ -77,7 +77,7 @@ func (g *Gardenlet) clientAuthority(ctx context.Context, shoot *gardencorev1beta
 	return authority.CertificatePEM(), nil
 }
 
-// publishAuthority publishes the authority of the runtime's serving certificate, which becomes part of the admin kubeconfigs. It
+// publishAuthority publishes the authority of the runtime's serving certificate, which becomes part of admin kubeconfigs. It
 // writes only if the authority has changed.
 func (g *Gardenlet) publishAuthority(ctx context.Context, shoot *gardencorev1beta1.Shoot, certificatePEM []byte) error {
 	published := &corev1.ConfigMap{ObjectMeta: g.authorityMeta(shoot, clusterAuthoritySuffix)}
@@ -91,7 +91,8 @@ func (g *Gardenlet) publishAuthority(ctx context.Context, shoot *gardencorev1bet
 	return nil
 }
 
-// authorityMeta returns the key of the object with an authority of a Shoot. Gardener's API server finds it by this name.
+// authorityMeta returns the name and namespace of the object that stores an authority of a Shoot. Gardener's API server finds the
+// object by this name.
 func (g *Gardenlet) authorityMeta(shoot *gardencorev1beta1.Shoot, suffix string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: g.namespace, Name: shoot.Name + suffix}
 }
@@ -112,7 +113,8 @@ func (g *Gardenlet) dismantle(ctx context.Context, shoot *gardencorev1beta1.Shoo
 	return nil
 }
 
-// stop stops the runtime of a Shoot by its name. The Shoot may be gone already, and stopping a stopped runtime is not an error.
+// stop stops the runtime of a Shoot by the Shoot's name. The Shoot may already be deleted, and the runtime may already be
+// stopped.
 func (g *Gardenlet) stop(ctx context.Context, shoot string) error {
 	if err := g.Runtimes.Stop(ctx, TechnicalID(g.Project, shoot)); err != nil {
 		return fmt.Errorf("stopping the runtime: %w", err)

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// writeStatus changes the status of a Shoot and stores it, unless it stays the same. The update fails with a conflict if the
-// Shoot has changed since it was read; the Shoot is then reconciled again from its new state.
+// writeStatus changes the status of a Shoot and stores it if it differs. The update fails with a conflict if the Shoot has
+// changed since it was read; the Shoot is then reconciled again from its new state.
 func (g *Gardenlet) writeStatus(
 	ctx context.Context, shoot *gardencorev1beta1.Shoot, change func(status *gardencorev1beta1.ShootStatus),
 ) error {
@@ -27,14 +27,15 @@ func (g *Gardenlet) writeStatus(
 	return nil
 }
 
-// report writes the progress of an operation on the current generation of a Shoot, with the Shoot's seed, technical ID and UID.
+// report sets the progress of an operation on the current generation of a Shoot. It also sets the seed, the technical ID and the
+// UID in the status.
 func (g *Gardenlet) report(shoot *gardencorev1beta1.Shoot, operation gardencorev1beta1.LastOperationType, now progress) {
 	status := &shoot.Status
 	status.Gardener = gardencorev1beta1.Gardener{ID: "simulated", Name: "simulated-gardenlet", Version: "simulated"}
 	status.ObservedGeneration = shoot.Generation
 	if now.state == gardencorev1beta1.LastOperationStateSucceeded {
 		hibernation := shoot.Spec.Hibernation
-		// The API server of a hibernated runtime keeps running: its objects would be lost.
+		// The API server of a hibernated runtime keeps running because stopping it would lose its objects.
 		status.IsHibernated = hibernation != nil && hibernation.Enabled != nil && *hibernation.Enabled
 	}
 	status.SeedName = shoot.Spec.SeedName
@@ -47,8 +48,8 @@ func (g *Gardenlet) report(shoot *gardencorev1beta1.Shoot, operation gardencorev
 	reportOperation(status, operation, now)
 }
 
-// reportOperation sets the last operation and its errors. If nothing but the time would change, it changes nothing, so that an
-// idle Shoot is not written.
+// reportOperation sets the last operation and its errors. If only the time would change, it changes nothing, so that an idle
+// Shoot is not written again.
 func reportOperation(status *gardencorev1beta1.ShootStatus, operation gardencorev1beta1.LastOperationType, now progress) {
 	description := describe(operation, now)
 	last := status.LastOperation
@@ -74,8 +75,8 @@ func reportOperation(status *gardencorev1beta1.ShootStatus, operation gardencore
 	status.LastErrors = []gardencorev1beta1.LastError{lastError}
 }
 
-// describe returns the description of an operation, in the words of Gardener: tests and users read the same texts as with a
-// real gardenlet.
+// describe returns the description of an operation. The wording is Gardener's, so that users and tests see the same text as with
+// a real gardenlet.
 func describe(operation gardencorev1beta1.LastOperationType, now progress) string {
 	doing, done := "reconciliation", "reconciled"
 	if operation == gardencorev1beta1.LastOperationTypeCreate {
@@ -97,8 +98,8 @@ func describe(operation gardencorev1beta1.LastOperationType, now progress) strin
 	return fmt.Sprintf("Shoot cluster %s in progress (%d%%).", doing, now.percent)
 }
 
-// reportHealth reports a healthy runtime at the endpoint. The conditions are those of Gardener for a cluster with nodes. Hibernation is
-// possible, so a test may hibernate the runtime.
+// reportHealth reports a healthy runtime at the endpoint, with Gardener's conditions for a cluster with nodes. It marks
+// hibernation as possible, so that tests can hibernate the runtime.
 func reportHealth(shoot *gardencorev1beta1.Shoot, endpoint Endpoint) {
 	status := &shoot.Status
 	status.AdvertisedAddresses = advertise(endpoint)
@@ -115,13 +116,13 @@ func reportHealth(shoot *gardencorev1beta1.Shoot, endpoint Endpoint) {
 		"NoProblematicWebhooks", "All webhooks are properly configured.")
 }
 
-// advertise returns the address of an API server as Gardener publishes it. Admin kubeconfigs contain this address.
+// advertise returns the address of an API server in the form that Gardener publishes. Admin kubeconfigs contain this address.
 func advertise(endpoint Endpoint) []gardencorev1beta1.ShootAdvertisedAddress {
 	return []gardencorev1beta1.ShootAdvertisedAddress{{Name: v1beta1constants.AdvertisedAddressExternal, URL: endpoint.URL}}
 }
 
-// withTrue returns the conditions with one set to true. A condition that is true already keeps its times: new times would change
-// the status with each reconciliation, and each change of the status causes another reconciliation.
+// withTrue returns the conditions with one condition set to true. If the condition is already true, its times stay unchanged: new
+// times would change the status in each reconciliation, and each status change triggers another reconciliation.
 func withTrue(
 	conditions []gardencorev1beta1.Condition, kind gardencorev1beta1.ConditionType, reason, message string,
 ) []gardencorev1beta1.Condition {

@@ -28,8 +28,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/atomicfile"
 )
 
-// create stores a new object. The body names it: the server generates no names, so metadata.generateName is an invalid empty
-// name. Of several concurrent creations of a name, exactly one succeeds.
+// create stores a new object. The body must contain the name: the server does not generate names, so an object that sets only
+// metadata.generateName is invalid. If several requests create the same name concurrently, exactly one succeeds.
 func (s *Server) create(r *request) (int, any, error) {
 	given, err := s.readObject(r)
 	if err != nil {
@@ -47,9 +47,9 @@ func (s *Server) create(r *request) (int, any, error) {
 	return http.StatusCreated, stored, err
 }
 
-// update replaces an object. As on a real API server, only the kinds of Kubernetes itself can be updated without a resource
-// version. Custom resources and the kinds of Gardener need one, because an update without a version would silently undo the
-// changes of others.
+// update replaces an object. As on a real API server, only Kubernetes' built-in kinds can be updated without a resource version.
+// Custom resources and Gardener's kinds require a version, because an update without one would silently undo changes by other
+// clients.
 func (s *Server) update(r *request) (int, any, error) {
 	given, err := s.readObject(r)
 	if err != nil {
@@ -69,8 +69,8 @@ func (s *Server) update(r *request) (int, any, error) {
 	return http.StatusOK, stored, err
 }
 
-// patch changes an object by a merge patch or by server-side apply. Only the latter creates a missing object. JSON patches and
-// strategic merge patches are 415: no part of the project sends them to a garden or a runtime.
+// patch changes an object by a merge patch or by server-side apply. Only server-side apply creates a missing object. JSON patches
+// and strategic merge patches return 415, because this project sends none to a garden or a runtime.
 func (s *Server) patch(r *request) (int, any, error) {
 	body, err := r.body()
 	if err != nil {
@@ -87,10 +87,10 @@ func (s *Server) patch(r *request) (int, any, error) {
 		"the server supports merge patches and server-side apply only", 0, true)
 }
 
-// patched returns an object with a merge patch (RFC 7386) applied to it. The patch applies to the JSON of responses, which has no
-// managed fields; the field manager then takes them from the stored object. A patch that contains a resource version is
-// conditional, because the version becomes a part of the patched object. The library is that of kube-apiserver, so that both order the keys of
-// a RawExtension in the same way.
+// patched returns an object with a merge patch (RFC 7386) applied. It patches the JSON form of responses, which has no managed
+// fields; the field manager then takes these from the stored object. A resource version in the patch becomes part of the patched
+// object and makes the patch conditional. kube-apiserver uses the same patch library, so both order the keys of a RawExtension
+// alike.
 func (s *Server) patched(r *request, old object, patch []byte) (client.Object, error) {
 	if old.Object == nil {
 		return nil, apierrors.NewNotFound(r.resource.plural(), r.key.Name)
@@ -109,8 +109,9 @@ func (s *Server) patched(r *request, old object, patch []byte) (client.Object, e
 	return object, r.place(object)
 }
 
-// apply performs server-side apply. If the configuration has a resource version, it must be the present one. A field that another
-// manager owns with another value is a conflict, unless the request has force=true: then the ownership changes.
+// apply performs server-side apply. If the applied configuration has a resource version, it must be the current one. Setting a
+// field to a value that differs from the value of its owner is a conflict, unless the request has force=true; the field then
+// changes its owner.
 func (s *Server) apply(r *request, body []byte) (int, any, error) {
 	applied := &unstructured.Unstructured{}
 	if yaml.Unmarshal(body, &applied.Object) != nil || applied.GroupVersionKind() != r.resource.GroupVersionKind {
@@ -136,8 +137,8 @@ func (s *Server) apply(r *request, body []byte) (int, any, error) {
 	return code, stored, err
 }
 
-// replace stores the object that wanted returns in place of the stored one, which is none if it does not exist. wanted must not
-// modify old. An object with an outdated resource version is a conflict.
+// replace stores the object that wanted returns. wanted receives the stored object, or an empty one if there is none, and must
+// not modify it. If the returned object has an outdated resource version, replace returns a conflict.
 func (s *Server) replace(r *request, wanted func(old object) (client.Object, error)) (object, error) {
 	return s.change(r, func(fields *managedfields.FieldManager, old object, live runtime.Object) (runtime.Object, error) {
 		given, err := wanted(old)
@@ -155,15 +156,15 @@ func (s *Server) replace(r *request, wanted func(old object) (client.Object, err
 	})
 }
 
-// modified returns the conflict of a change that was made from an outdated version of an object.
+// modified returns a conflict error for a change that is based on an outdated version of an object.
 func (r *request) modified() error {
 	return apierrors.NewConflict(r.resource.plural(), r.key.Name,
 		errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 }
 
-// restrict returns the changed object without the changes that the request must not make: a request for the subresource status
-// changes the status alone, any other request all but the status. Clients send whole objects, so the other part is ignored rather
-// than rejected, as by a real API server. It modifies changed.
+// restrict removes changes that the request may not make: a request for the subresource status can change only the status, any
+// other request everything but the status. Clients send whole objects, so the rest is ignored instead of rejected, as on a real
+// API server. It modifies changed.
 func (r *request) restrict(old object, changed runtime.Object) (client.Object, error) {
 	limited, err := asObject(changed)
 	if err != nil || !r.resource.Status {
@@ -186,14 +187,14 @@ func (r *request) restrict(old object, changed runtime.Object) (client.Object, e
 	return limited, nil
 }
 
-// merge returns the object that results from a change of old, which is none for a new object. live is a copy of old, or an empty
-// object. fields records who owns the changed fields.
+// merge returns the object that results from a change. old is the stored object, or empty for a new one; live is a copy of old,
+// or an empty object. fields records the owners of the changed fields.
 type merge func(fields *managedfields.FieldManager, old object, live runtime.Object) (runtime.Object, error)
 
-// change merges the change of a request into its object, admits the result and stores it. A dry run stores nothing.
+// change merges a change into the stored object, admits the result and stores it. A dry run stores nothing.
 //
-// It holds writing from the read of the stored object to the end. Two changes of an object therefore never start from the same
-// version, and the rules of Admit see the state in which the change takes effect.
+// change holds the lock writing from reading the stored object until it returns. Two changes of an object therefore never start
+// from the same version, and the rules in Admit see the state to which the change applies.
 func (s *Server) change(r *request, merge merge) (object, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -220,11 +221,12 @@ func (s *Server) change(r *request, merge merge) (object, error) {
 	return s.write(r, old, changed)
 }
 
-// write admits an object and stores it, unless it is a dry run or nothing has changed: an unchanged object keeps its resource
-// version, so that idle controllers cause no events. A deleted object without finalizers is removed.
+// write admits an object and stores it, unless the request is a dry run or nothing has changed. An unchanged object keeps its
+// resource version, so that idle controllers cause no events. If the object is marked for deletion and has no finalizers, write
+// removes it.
 //
-// The file is written before the object becomes visible. If the process dies in between, the restarted server has the change, as
-// if the process had died right after it. The caller holds writing.
+// write stores the file before the object becomes visible. If the process dies in between, the change still takes effect: it is
+// in the file when the server restarts. The caller must hold the lock writing.
 func (s *Server) write(r *request, old object, changed client.Object) (object, error) {
 	if err := s.admit(r.Context(), old.Object, changed); err != nil {
 		return object{}, err
@@ -258,9 +260,9 @@ func (s *Server) write(r *request, old object, changed client.Object) (object, e
 	return stored, nil
 }
 
-// remove deletes an object. If the preconditions have a UID or a resource version, a different one is a conflict. An object with
-// finalizers gets a deletion timestamp; the change that removes its last finalizer removes the object. All other options are
-// ignored: the server has no dependent objects to which a deletion could propagate, and no grace period.
+// remove deletes an object. If the preconditions contain another UID or resource version, it returns a conflict. If the object
+// has finalizers, remove sets its deletion timestamp, and the change that removes the last finalizer also removes the object.
+// Other options are ignored: the server has no dependent objects and no grace periods.
 func (s *Server) remove(r *request) (int, any, error) {
 	options, err := s.removeOptions(r)
 	if err != nil {
@@ -290,8 +292,8 @@ func (s *Server) remove(r *request) (int, any, error) {
 	return http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}, err
 }
 
-// erase removes an object without finalizers, first its file: a process that dies in between does not bring the object back. The
-// caller holds writing.
+// erase removes an object without finalizers. It removes the file first, so that a restarted server does not restore the object.
+// The caller must hold the lock writing.
 func (s *Server) erase(r *request, old object) error {
 	if s.options.Admit != nil {
 		if err := s.options.Admit(r.Context(), s, old.Object, nil); err != nil {
@@ -305,8 +307,8 @@ func (s *Server) erase(r *request, old object) error {
 	return nil
 }
 
-// newFieldManager returns a constructor of the field manager of a kind. A field manager needs no lock: the changes that use it
-// are serialized.
+// newFieldManager returns a function that creates the field manager of a kind. Field managers need no lock, because changes are
+// serialized.
 func (s *Server) newFieldManager(kind schema.GroupVersionKind) func() (*managedfields.FieldManager, error) {
 	return func() (*managedfields.FieldManager, error) {
 		scheme := s.options.Scheme
@@ -314,12 +316,12 @@ func (s *Server) newFieldManager(kind schema.GroupVersionKind) func() (*managedf
 	}
 }
 
-// noDefaults leaves the defaults of a kind to admit, so that no manager owns them.
+// noDefaults applies no defaults during a merge: admit sets them later, so that no field manager owns them.
 type noDefaults struct{}
 
 func (noDefaults) Default(runtime.Object) {}
 
-// admit completes and checks an object before it is stored: its metadata, the defaults of its kind, and the rules of
+// admit completes and validates an object before it is stored: its metadata, the defaults of its kind, and the rules in
 // Options.Admit.
 func (s *Server) admit(ctx context.Context, old, object client.Object) error {
 	if secret, ok := object.(*corev1.Secret); ok {
@@ -339,8 +341,8 @@ func (s *Server) admit(ctx context.Context, old, object client.Object) error {
 }
 
 // setMetadata sets the fields that clients cannot choose: UID, times and generation. It rejects names that are not DNS names,
-// which also keeps the files inside the folder of the server. Times have no fraction of a second, which the file would lose.
-// A deletion timestamp, once set, cannot be removed.
+// which also ensures that file paths stay within the server's folder. Times are cut to whole seconds, because files contain no
+// fractions. A deletion timestamp cannot be removed.
 func setMetadata(old, object client.Object) error {
 	if old != nil {
 		object.SetUID(old.GetUID())
@@ -367,9 +369,9 @@ func setMetadata(old, object client.Object) error {
 	return nil
 }
 
-// raiseGeneration raises the generation for a change of the spec or the start of a deletion, unless Admit has raised it already.
-// Kinds without a spec have no generation. Controllers compare the generation with the one that they have observed, so a change of
-// metadata or status must not raise it.
+// raiseGeneration increments the generation if the spec has changed or the deletion has started, unless Admit has incremented it
+// already. Kinds without a spec have no generation. A change of metadata or status must not increment it, because controllers
+// compare the generation with the one that they observed.
 func raiseGeneration(old, object client.Object) {
 	spec := reflectField(object, "Spec")
 	if old == nil || !spec.IsValid() || object.GetGeneration() != old.GetGeneration() {
@@ -381,14 +383,14 @@ func raiseGeneration(old, object client.Object) {
 	}
 }
 
-// reflectField returns a field of a Go type, the zero Value if its kind has none.
+// reflectField returns a field of a Go type, or the zero Value if the type does not have the field.
 func reflectField(object client.Object, name string) reflect.Value {
 	return reflect.ValueOf(object).Elem().FieldByName(name)
 }
 
 func reflectStatus(object client.Object) reflect.Value { return reflectField(object, "Status") }
 
-// mergeStringData moves the strings of a Secret to its data, as the API server does. A string replaces the data of the same key.
+// mergeStringData moves stringData of a Secret to data, as a real API server does. It overwrites existing keys.
 func mergeStringData(secret *corev1.Secret) {
 	for key, value := range secret.StringData {
 		if secret.Data == nil {

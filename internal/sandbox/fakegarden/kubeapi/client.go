@@ -13,14 +13,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Calls counts requests by the verbs of the API server's audit log: get, list, watch, create, update, patch, delete. Server-side
-// apply is a patch. The zero value has no calls.
+// Calls counts requests by audit log verb: get, list, watch, create, update, patch, delete. Server-side apply counts as patch.
+// The zero value is ready to use.
 type Calls struct {
 	mu    sync.Mutex
 	verbs map[string]int
 }
 
-// Counts returns a copy of the number of calls so far, by verb. Calls count before they are sent, so rejected calls count too.
+// Counts returns a copy of the current counts, by verb. Requests are counted before they are sent, so rejected requests are
+// included.
 func (c *Calls) Counts() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,9 +37,9 @@ func (c *Calls) add(verb string) {
 	c.verbs[verb]++
 }
 
-// Client returns a client that calls the server without a network, and the counts of its calls. The client sends every request
-// that it would send to a real API server, as JSON. It is safe for concurrent use and needs no closing. Objects go through JSON
-// both ways, so that a field that JSON loses or changes is noticed here too, and no caller shares memory with the server.
+// Client returns a client that calls the server without a network, and the counts of its calls. The client sends the same JSON
+// requests that it would send to a real API server. Encoding every object in both directions reveals fields that JSON loses or
+// changes, and prevents callers from sharing memory with the server. The client is safe for concurrent use and needs no cleanup.
 func (s *Server) Client() (client.WithWatch, *Calls, error) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range s.options.Kinds {
@@ -57,19 +58,19 @@ func (s *Server) Client() (client.WithWatch, *Calls, error) {
 	return c, calls, err
 }
 
-// transport is an HTTP transport that calls a handler in this process. Each request has a goroutine, which ends with the handler.
-// A handler that streams its response, as a watch does, waits for the reader of the body.
+// transport is an http.RoundTripper that calls a handler in this process, in a separate goroutine for each request. A handler
+// that streams its response, such as a watch, waits for the reader of the body.
 type transport struct {
 	*Server
 
 	calls *Calls
 }
 
-// RoundTrip implements http.RoundTripper. The context of the handler ends with that of the request, or when the body of the
-// response is closed. A response that has started can be read to its end even if the context ends.
+// RoundTrip implements http.RoundTripper. The handler's context ends with the request's context or when the response body is
+// closed. Once a response has started, it can be read to the end even after the request's context has ended.
 //
-// RoundTrip does not return before the handler has started its response or has ended. So a change whose caller gives up is either
-// complete or will never be made: callers that stop may remove the folder of the server.
+// RoundTrip returns only after the handler has started its response or has ended. If a caller cancels a request, the change is
+// therefore complete or will never happen, and the caller can safely remove the server's folder.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
@@ -107,21 +108,21 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// responseWriter passes the response of a handler to the caller of RoundTrip.
+// responseWriter passes the handler's response to the caller of RoundTrip.
 type responseWriter struct {
 	*io.PipeWriter
 
 	header http.Header
-	// status delivers the status code once. It has a buffer, so that a handler ends even if the caller has given up. Later codes
-	// are dropped.
+	// status receives the first status code; later codes are dropped. It has a buffer, so that the handler can end even if the
+	// caller has canceled the request.
 	status chan int
 	sent   bool
 }
 
-// Header implements http.ResponseWriter. Changes after the first write have no effect on the client.
+// Header implements http.ResponseWriter. Changes after the first write have no effect.
 func (w *responseWriter) Header() http.Header { return w.header }
 
-// WriteHeader implements http.ResponseWriter. It hands the response to RoundTrip, which returns it before the body is complete.
+// WriteHeader implements http.ResponseWriter. It makes RoundTrip return the response before the body is complete.
 func (w *responseWriter) WriteHeader(code int) {
 	if !w.sent {
 		w.sent = true
@@ -135,10 +136,10 @@ func (w *responseWriter) Write(content []byte) (int, error) {
 	return w.PipeWriter.Write(content)
 }
 
-// Flush sends the header. The content needs no flushing.
+// Flush sends the header. The body is not buffered.
 func (w *responseWriter) Flush() { w.WriteHeader(http.StatusOK) }
 
-// responseBody ends the handler when it is closed.
+// responseBody is a response body whose Close method cancels the handler.
 type responseBody struct {
 	io.ReadCloser
 

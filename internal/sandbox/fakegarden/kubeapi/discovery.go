@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// document returns the response to a request that is not for objects: version, health or discovery.
+// document returns the response to a request for a version, health or discovery document, or false for any other request.
 func (s *Server) document(r *http.Request) (any, bool) {
 	if r.Method != http.MethodGet {
 		return nil, false
@@ -31,7 +31,7 @@ func (s *Server) document(r *http.Request) (any, bool) {
 	return document, ok
 }
 
-// root returns the path of the kinds of a group. Only the core group, whose name is empty, is below /api.
+// root returns the path of a group's kinds: /api for the core group, whose name is empty, and /apis for other groups.
 func root(group schema.GroupVersion) string {
 	if group.Group == corev1.GroupName {
 		return "/api/" + group.Version
@@ -39,8 +39,8 @@ func root(group schema.GroupVersion) string {
 	return "/apis/" + group.String()
 }
 
-// discovery returns the discovery documents by path, from which clients such as kubectl learn the served kinds. Each group has one
-// version. The documents never change, because a server has the same kinds as long as it lives.
+// discovery returns the discovery documents by path. Clients such as kubectl read them to find the served kinds. Each group has
+// one version. The documents never change, because the kinds of a server are fixed.
 func discovery(kinds []Kind) map[string]any {
 	core := metav1.APIVersions{
 		TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"},
@@ -73,7 +73,7 @@ func discovery(kinds []Kind) map[string]any {
 	return documents
 }
 
-// versionInfo returns the response of /version. An unknown version leaves the numbers empty. The build and the platform are those of
+// versionInfo returns the response of /version. If the version is unknown, the numbers are empty. Build and platform are those of
 // this process.
 func versionInfo(kubernetes string) version.Info {
 	number := strings.TrimPrefix(kubernetes, "v")
@@ -87,22 +87,21 @@ func versionInfo(kubernetes string) version.Info {
 	return info
 }
 
-// NotServed returns an error that is apierrors.IsNotFound for a path. Unlike the errors of apierrors, it names no kind.
+// NotServed returns an error that satisfies apierrors.IsNotFound for a path. Unlike the errors of apierrors, it contains no kind.
 func NotServed(message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Message: message, Code: http.StatusNotFound,
 	}}
 }
 
-// Refuse responds with a Status, as an API server does. Errors without a status are internal errors. A handler in front of a server
-// uses it too, so that clients can read its errors.
+// Refuse writes an error as a Status object, as a real API server does. An error without a status becomes an internal error.
+// Handlers in front of a server use it too, so that clients can read their errors.
 func Refuse(w http.ResponseWriter, err error) {
 	status := statusOf(err)
 	reply(w, int(status.Code), status)
 }
 
-// statusOf returns the Status of an error. Errors of apierrors have one; any other error is internal, with its text as the
-// message.
+// statusOf returns the Status of an error. An error that is not from apierrors becomes an internal error with the same message.
 func statusOf(err error) *metav1.Status {
 	known := apierrors.APIStatus(nil)
 	if !errors.As(err, &known) {
@@ -113,7 +112,7 @@ func statusOf(err error) *metav1.Status {
 	return &status
 }
 
-// reply writes a response: a string as text, anything else as JSON.
+// reply writes a response. A string is sent as text, anything else as JSON.
 func reply(w http.ResponseWriter, code int, body any) {
 	if text, ok := body.(string); ok {
 		_, _ = io.WriteString(w, text) //nolint:gosec // Kubernetes clients read it, not browsers

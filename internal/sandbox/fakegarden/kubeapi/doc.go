@@ -1,17 +1,17 @@
-// Package kubeapi is a small Kubernetes API server: an HTTP handler whose objects are in memory and in files. The fake garden serves Gardener's
-// API with it, and each simulated runtime serves its own objects.
+// Package kubeapi is a small Kubernetes API server: an HTTP handler whose objects are in memory and in files. The fake garden
+// uses it to serve Gardener's API, and each simulated runtime uses it to serve its own objects.
 //
-// A server supports get, list, watch, create, update, merge patch, server-side apply and delete, the subresource status, and hooks for other
-// subresources. It serves the kinds of Options.Kinds, as Go types or as unstructured objects. Client returns an ordinary client that calls the
-// handler without a network; any Kubernetes client can use it through a listener.
+// A server supports get, list, watch, create, update, merge patch, server-side apply and delete, the subresource status, and
+// hooks for other subresources. It serves the kinds in Options.Kinds, as Go types or as unstructured objects. Server.Client
+// returns a client that calls the handler without a network. Behind a listener, the handler serves any Kubernetes client.
 //
 // The server guarantees:
-//   - An acknowledged change survives the death of the process: its file is written before any client sees the change.
-//   - Each change has its own resource version, in the order of the changes. A watch that starts at the version of a list misses no change.
-//   - Options.Admit completes and checks each change after it was merged and before it is stored, as admission plugins do.
+//   - An acknowledged change survives the death of the process: the file is written before any client sees the change.
+//   - Resource versions are unique and ordered like the changes. A watch that starts at the version of a list misses no change.
+//   - Options.Admit completes and validates each change after the merge and before the change is stored, like admission plugins.
 //   - An update with an outdated resource version is a conflict, as is a deletion with another UID.
 //   - Server-side apply records which manager owns which field.
 //
-// The server has no admission rules, no defaults and no authorization of its own. A rule goes into the Admit function of its API, a kind into
-// the list of kinds. A new verb goes into Server.answer.
+// The server itself has no admission rules, no defaults and no authorization. Add a rule to the Admit function of the API, a kind
+// to its list of kinds, and a verb to Server.answer.
 package kubeapi

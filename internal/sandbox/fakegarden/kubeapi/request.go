@@ -19,28 +19,28 @@ import (
 )
 
 const (
-	// maxBody limits the body of a request, in bytes.
+	// maxBody is the maximum size of a request body in bytes.
 	maxBody = 3 << 20
 
 	subresourceStatus = "status"
 )
 
-// request is a request for the objects of a resource. With a name it is for one object, with a namespace for the objects of the
-// namespace.
+// request is a request for objects of one resource: for one object if key has a name, otherwise for the objects of a namespace or
+// of all namespaces.
 type request struct {
 	*http.Request
 
 	query    url.Values
 	resource *resource
 	key      types.NamespacedName
-	// verb is the verb of an audit log, empty if the server supports no such request.
+	// verb is the audit log verb, or empty if the server does not support the request.
 	verb string
-	// subresource is the last part of the path, if the request is for a part of an object.
+	// subresource is the last path segment of a request for a subresource, or empty.
 	subresource string
 }
 
-// ServeHTTP implements http.Handler. The paths are those of every Kubernetes API server. The caller has authenticated the user;
-// version, health and discovery need no further authorization. A watch responds itself, because its response is a stream.
+// ServeHTTP implements http.Handler. The paths are those of every Kubernetes API server. The caller must have authenticated the
+// user; version, health and discovery need no authorization. A watch writes its own response, because the response is a stream.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if document, ok := s.document(r); ok {
 		reply(w, http.StatusOK, document)
@@ -68,9 +68,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reply(w, code, body)
 }
 
-// parse finds the resource and the object of a request in its path: /api/<version> or /apis/<group>/<version>, then
-// [/namespaces/<namespace>]/<resource>[/<name>[/<subresource>]]. It does not read the body, so that Authorize decides before
-// that. A namespaced object needs its namespace in the path; only a list or a watch may cover all namespaces.
+// parse determines the resource and the object of a request from the path: /api/<version> or /apis/<group>/<version>, followed by
+// [/namespaces/<namespace>]/<resource>[/<name>[/<subresource>]]. It does not read the body, so that Authorize can reject the
+// request first. The path of a namespaced object must contain the namespace; only lists and watches may cover all namespaces.
 func (s *Server) parse(r *http.Request) (*request, error) {
 	var group schema.GroupVersion
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
@@ -99,7 +99,7 @@ func (s *Server) parse(r *http.Request) (*request, error) {
 	return parsed, nil
 }
 
-// findVerb returns the verb of a request for an object, if it has a name, or for a collection.
+// findVerb returns the verb of a request for an object or a collection, depending on whether the request has a name.
 func (r *request) findVerb() string {
 	verbs := map[string]string{http.MethodGet: "list", http.MethodPost: "create"}
 	switch {
@@ -113,8 +113,8 @@ func (r *request) findVerb() string {
 	return verbs[r.Method]
 }
 
-// answer performs a request other than a watch. It returns the status code and the body of the response. Both are undefined after
-// an error, which Refuse turns into a Status.
+// answer handles a request other than a watch and returns the status code and body of the response. Both are undefined if it
+// returns an error; Refuse converts the error to a Status.
 func (s *Server) answer(r *request) (int, any, error) {
 	if r.subresource != "" && (r.subresource != subresourceStatus || !r.resource.Status) {
 		return s.answerSubresource(r)
@@ -137,7 +137,7 @@ func (s *Server) answer(r *request) (int, any, error) {
 	return 0, nil, apierrors.NewMethodNotSupported(r.resource.plural(), r.Method)
 }
 
-// answerSubresource calls the hook of a subresource.
+// answerSubresource calls the hook for a subresource.
 func (s *Server) answerSubresource(r *request) (int, any, error) {
 	plural := r.resource.plural()
 	hook := s.options.Subresources[plural.Resource+"/"+r.subresource]
@@ -154,7 +154,7 @@ func (s *Server) answerSubresource(r *request) (int, any, error) {
 	return http.StatusCreated, body, err
 }
 
-// objectList is the response of a list.
+// objectList is the response to a list request.
 type objectList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
@@ -162,7 +162,7 @@ type objectList struct {
 	Items []object `json:"items"`
 }
 
-// list returns the selected objects of a namespace, or of all namespaces if the request has none. It ignores limits.
+// list returns the selected objects of a namespace, or of all namespaces if the request names none. It ignores limits.
 func (s *Server) list(r *request) (int, any, error) {
 	selects, err := r.selection()
 	if err != nil {
@@ -174,8 +174,9 @@ func (s *Server) list(r *request) (int, any, error) {
 	return http.StatusOK, list, nil
 }
 
-// selection returns the selection of a list or a watch by its namespace and its selectors. It supports the fields metadata.name
-// and metadata.namespace only. Another field is an error, as on a real API server: a list without the filter would be wrong.
+// selection returns a function that matches the namespace and the selectors of a list or a watch. It supports only the fields
+// metadata.name and metadata.namespace. As on a real API server, other fields are an error, because ignoring the filter would
+// return wrong objects.
 func (r *request) selection() (func(client.Object) bool, error) {
 	byLabel, err := labels.Parse(r.query.Get("labelSelector"))
 	if err != nil {
@@ -197,10 +198,10 @@ func (r *request) selection() (func(client.Object) bool, error) {
 	}, nil
 }
 
-// dryRun reports whether a change is only to be tried: it is admitted, but not stored.
+// dryRun reports whether a change is admitted but not stored.
 func (r *request) dryRun() bool { return slices.Contains(r.query["dryRun"], metav1.DryRunAll) }
 
-// body reads the body of the request, at most maxBody of it. A longer body is cut off, so that it cannot be decoded.
+// body reads the request body, up to maxBody bytes. A longer body is truncated and then fails to decode.
 func (r *request) body() ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	if err != nil {
@@ -209,7 +210,7 @@ func (r *request) body() ([]byte, error) {
 	return body, nil
 }
 
-// read decodes the body of a request, which must be of the wanted kind.
+// read decodes the request body into an object. The body must have the wanted kind.
 func (s *Server) read(r *request, wanted schema.GroupVersionKind, into runtime.Object) error {
 	body, err := r.body()
 	if err != nil {
@@ -218,8 +219,8 @@ func (s *Server) read(r *request, wanted schema.GroupVersionKind, into runtime.O
 	return s.decode(body, wanted, into)
 }
 
-// decode decodes an object of the wanted kind: JSON, or the protocol buffers of typed clients. The decoder detects the format by
-// itself and ignores unknown fields. The error does not quote the body, which may be a Secret.
+// decode decodes an object of the wanted kind, in JSON or in the protocol buffer format of typed clients. The decoder detects the
+// format and ignores unknown fields. The error does not quote the body, because it could be a Secret.
 func (s *Server) decode(body []byte, wanted schema.GroupVersionKind, into runtime.Object) error {
 	if _, given, err := s.decoder.Decode(body, &wanted, into); err != nil || *given != wanted {
 		return wrongBody(wanted)
@@ -227,7 +228,7 @@ func (s *Server) decode(body []byte, wanted schema.GroupVersionKind, into runtim
 	return nil
 }
 
-// readObject decodes the object in the body of a request. A new object sets the name of the request.
+// readObject decodes the object in the request body. For a new object, it also sets the name of the request.
 func (s *Server) readObject(r *request) (client.Object, error) {
 	object, err := s.empty(r.resource)
 	if err != nil {
@@ -242,7 +243,7 @@ func (s *Server) readObject(r *request) (client.Object, error) {
 	return object, r.place(object)
 }
 
-// place sets the namespace of an object to that of its path. Another namespace or another name is an error.
+// place sets the object's namespace to the one in the path. It returns an error if the object has another namespace or name.
 func (r *request) place(object client.Object) error {
 	if object.GetNamespace() == "" {
 		object.SetNamespace(r.key.Namespace)
@@ -253,7 +254,7 @@ func (r *request) place(object client.Object) error {
 	return nil
 }
 
-// removeOptions reads the options of a deletion, which are optional.
+// removeOptions reads the options of a delete request. The body is optional.
 func (s *Server) removeOptions(r *request) (options metav1.DeleteOptions, err error) {
 	body, err := r.body()
 	if err != nil || len(body) == 0 {
@@ -266,7 +267,7 @@ func (s *Server) removeOptions(r *request) (options metav1.DeleteOptions, err er
 	return options, nil
 }
 
-// wrongBody returns a 400. It does not quote the body, which may be a Secret.
+// wrongBody returns a 400. It does not quote the body, because it could be a Secret.
 func wrongBody(wanted schema.GroupVersionKind) error {
 	return apierrors.NewBadRequest("the body is not a " + wanted.Kind)
 }

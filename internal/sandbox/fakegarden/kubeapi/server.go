@@ -18,12 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Kind is a kind of objects that a server serves. The name of its resource is the plural of the kind in lower case.
+// Kind is a kind of object that a server serves. The resource name is the lower-case plural of the kind.
 type Kind struct {
 	schema.GroupVersionKind
 
 	Namespaced bool
-	// Status is true if only the subresource status changes the field Status. The kind needs a Go type with this field.
+	// Status reports that only the subresource status can change the field Status. The kind must be a Go type with this field.
 	Status bool
 }
 
@@ -33,33 +33,34 @@ func (k Kind) Resource() schema.GroupVersionResource {
 	return resource
 }
 
-// plural returns the resource without its version, as errors name it.
+// plural returns the resource without its version, as used in error messages.
 func (k Kind) plural() schema.GroupResource { return k.Resource().GroupResource() }
 
-// Subresource answers a POST request for a subresource of an object, which need not exist. decode reads the body of the request, which must be
-// of the kind of into. The result is the body of the response.
+// Subresource handles a POST request for a subresource of an object, which need not exist. decode decodes the request body into
+// an object of the same kind. The result is the response body.
 type Subresource func(ctx context.Context, key client.ObjectKey, decode func(into runtime.Object) error) (runtime.Object, error)
 
-// Options configure a server.
+// Options configures a server.
 type Options struct {
-	// Scheme knows the kinds and their defaults, as Go types or as unstructured.Unstructured.
+	// Scheme contains the kinds and their defaults, as Go types or as unstructured.Unstructured.
 	Scheme *runtime.Scheme
 	Kinds  []Kind
-	// Dir is the folder of the files, which belongs to this server alone. Open creates a missing folder.
+	// Dir is the folder for the object files. Only this server may use it. Open creates a missing folder.
 	Dir string
-	// Version returns the version of Kubernetes that the server reports, such as 1.35.4. An empty string means that the
-	// version is unknown: /version then reports no numbers.
+	// Version returns the Kubernetes version that the server reports, such as 1.35.4. If it returns an empty string, the version is
+	// unknown and /version reports no numbers.
 	Version func(ctx context.Context) string
-	// Admit completes and checks a change before it is stored. old is nil for a creation, object is nil for the removal of an object that has
-	// no finalizers left. Admit may modify object, not old, and may raise the generation. objects reads the present state; a client of the
-	// server would block, because the change holds its lock. Without Admit the server accepts every change.
+	// Admit completes and validates a change before it is stored. old is nil for a creation. object is nil for the removal of an
+	// object that has no finalizers left. Admit may modify object but not old, and may increment the generation. Admit must read
+	// other objects through objects; a request to the server would deadlock, because the change holds the lock. If Admit is nil,
+	// every change is accepted.
 	Admit func(ctx context.Context, objects client.Reader, old, object client.Object) error
-	// Authorize rejects requests for objects of a kind. Without it the server accepts every request.
+	// Authorize rejects requests for objects of a kind. If it is nil, every request is accepted.
 	Authorize func(r *http.Request, kind Kind) error
-	// Subresources has the subresources besides status, such as "serviceaccounts/token".
+	// Subresources contains the handlers of subresources other than status, by name, such as "serviceaccounts/token".
 	Subresources map[string]Subresource
-	// Types defines which parts of an object have an owner in server-side apply. By default they are deduced from the object: each field
-	// of a map has an owner, a list has one as a whole.
+	// Types determines which parts of an object have separate owners in server-side apply. By default, the type is deduced from the
+	// object: each field of a map has an owner, and a list has one owner as a whole.
 	Types managedfields.TypeConverter
 }
 
@@ -70,9 +71,10 @@ type Server struct {
 	resources map[schema.GroupVersionResource]*resource
 	documents map[string]any
 
-	// writing serializes changes, from reading the old object to storing the new one. Readers do not need it. It is locked before mu.
+	// writing serializes changes, from reading the old object to storing the new one. Readers do not lock it. It must be locked
+	// before mu.
 	writing sync.Mutex
-	// mu guards version, history and the objects of all resources, so that a list or a watch sees the objects of one version.
+	// mu guards version, history and the objects of all resources, so that lists and watches see a consistent state.
 	mu      sync.RWMutex
 	version uint64
 	history history
@@ -83,29 +85,31 @@ var (
 	_ http.Handler  = (*Server)(nil)
 )
 
-// resource is a served kind with its objects. The set of resources never changes after Open, so its map needs no lock.
+// resource is a served kind with its objects. The map of resources needs no lock, because it does not change after Open.
 type resource struct {
 	Kind
 
-	// objects has the objects by key. Server.mu guards it.
+	// objects contains the objects by key. It is guarded by Server.mu.
 	objects map[types.NamespacedName]object
-	// fields returns the field manager, which merges changes. The first change creates it, because that takes as long as the change itself.
+	// fields returns the field manager, which merges changes. The field manager is created by the first change, because creating it
+	// is slow.
 	fields func() (*managedfields.FieldManager, error)
 }
 
-// object is a stored object, or none if the interface is nil. It is never modified: a change replaces it, so readers share it without a lock.
+// object is a stored object. If its interface is nil, there is no object. Objects are immutable: a change replaces the object, so
+// readers share it without a lock.
 type object struct {
 	client.Object
 
-	// content is the JSON of the object in responses, with its kind and without its managed fields.
+	// content is the JSON of the object for responses, with the kind and without managed fields.
 	content []byte
 }
 
 // MarshalJSON implements json.Marshaler.
 func (o object) MarshalJSON() ([]byte, error) { return o.content, nil }
 
-// Open reads the objects of a server from its folder. It fails for a file that it cannot decode, rather than
-// losing the object silently. Only one process may use a folder at a time; the server does not lock the folder.
+// Open loads the objects of a server from its folder. It fails if it cannot decode a file, so that no object is lost silently.
+// Only one process may use the folder at a time; the server does not lock the folder.
 func Open(options Options) (*Server, error) {
 	s := &Server{
 		options:   options,
@@ -128,8 +132,8 @@ func Open(options Options) (*Server, error) {
 	return s, nil
 }
 
-// Get implements client.Reader without a request: it reads the object with the key, or returns an error that is apierrors.IsNotFound. It
-// ignores options, and into must have the Go type of the kind.
+// Get implements client.Reader without a request. It returns an error that satisfies apierrors.IsNotFound if there is no object
+// with the key. It ignores options. into must have the Go type of the kind.
 func (s *Server) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	resource, err := s.resourceOf(into)
 	if err != nil {
@@ -143,7 +147,7 @@ func (s *Server) Get(_ context.Context, key client.ObjectKey, into client.Object
 	return nil
 }
 
-// List implements client.Reader without a request: it reads all objects of a kind in the order of their keys. It ignores options.
+// List implements client.Reader without a request. It returns all objects of a kind, sorted by key. It ignores options.
 func (s *Server) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
 	resource, err := s.resourceOf(into)
 	if err != nil {
@@ -157,7 +161,7 @@ func (s *Server) List(_ context.Context, into client.ObjectList, _ ...client.Lis
 	return meta.SetList(into, items)
 }
 
-// resourceOf returns the resource of an object or of a list.
+// resourceOf returns the resource of an object or a list.
 func (s *Server) resourceOf(object runtime.Object) (*resource, error) {
 	kind, err := apiutil.GVKForObject(object, s.options.Scheme)
 	if err != nil {

@@ -20,19 +20,19 @@ import (
 
 const (
 	extension = ".json"
-	// clusterScope is the folder of the objects without a namespace.
+	// clusterScope is the folder for objects without a namespace.
 	clusterScope = "-"
 )
 
-// find returns a stored object, or none if it does not exist. Callers need no lock for the result: a stored object is never
-// modified.
+// find returns a stored object, or an empty one if it does not exist. The result needs no lock, because stored objects are
+// immutable.
 func (s *Server) find(resource *resource, key types.NamespacedName) object {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return resource.objects[key]
 }
 
-// existing returns a stored object, or an error that is apierrors.IsNotFound.
+// existing returns a stored object, or an error that satisfies apierrors.IsNotFound.
 func (s *Server) existing(resource *resource, key types.NamespacedName) (object, error) {
 	found := s.find(resource, key)
 	if found.Object == nil {
@@ -41,8 +41,8 @@ func (s *Server) existing(resource *resource, key types.NamespacedName) (object,
 	return found, nil
 }
 
-// selected returns the objects that a selection contains, in the order of their keys, and the resource version of this state. A
-// watch from that version receives every later change.
+// selected returns the selected objects, sorted by key, and the resource version of this state. A watch that starts at this
+// version receives every later change.
 func (s *Server) selected(resource *resource, selects func(client.Object) bool) ([]object, uint64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -58,8 +58,8 @@ func (s *Server) selected(resource *resource, selects func(client.Object) bool) 
 	return found, s.version
 }
 
-// store replaces an object by another version of it, and records the change for watches. old is none for a new object, stored is
-// none for a removed one. The file of the object has changed before: a process that dies in between has made the change.
+// store replaces an object and records the change for watches. old is empty for a new object, stored is empty for a removed
+// object. The caller has already updated the file, so the change survives if the process dies before store is called.
 func (s *Server) store(resource *resource, old, stored object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,16 +71,16 @@ func (s *Server) store(resource *resource, old, stored object) {
 	s.publish(change{resource: resource, old: old, object: stored})
 }
 
-// path returns the file of an object: <dir>/<resource>.<group>/<namespace>/<name>.json. The parts are DNS names, so no two objects
-// share a file and none is outside the folder.
+// path returns the file of an object: <dir>/<resource>.<group>/<namespace>/<name>.json. The parts are DNS names, so every object
+// has a separate file within the folder.
 func (s *Server) path(resource *resource, object client.Object) string {
 	return filepath.Join(s.options.Dir, resource.plural().String(),
 		cmp.Or(object.GetNamespace(), clusterScope), object.GetName()+extension)
 }
 
-// load restores the objects of all files, and removes the temporary files of a killed process. The next resource version follows
-// the highest of the objects: versions of deleted objects may recur, but no watch outlives the process. Open calls load before
-// any other goroutine knows the server, so load takes no lock.
+// load restores the objects from all files and removes temporary files of a killed process. The version counter continues from
+// the highest version of the objects. Versions of deleted objects can therefore be used again, but no watch outlives the process.
+// load needs no lock, because Open calls it before other goroutines can access the server.
 func (s *Server) load() error {
 	if err := os.MkdirAll(s.options.Dir, 0o700); err != nil {
 		return err
@@ -110,8 +110,7 @@ func (s *Server) load() error {
 	})
 }
 
-// restore adds the object of a file without admission, which it has passed before, and raises the version of the server to its
-// version.
+// restore adds the object in a file without admitting it again, and raises the server's version to that of the object.
 func (s *Server) restore(file []byte) error {
 	restored, err := s.decodeFile(file)
 	if err != nil {
@@ -130,8 +129,8 @@ func (s *Server) restore(file []byte) error {
 	return nil
 }
 
-// decodeFile returns the object in a file. Decoding normalizes an object: times are in whole seconds, for instance. Therefore a
-// new version of an object is decoded from its file, too.
+// decodeFile returns the object in a file. Decoding normalizes an object; for example, times are cut to whole seconds. New
+// versions of an object are therefore also decoded from their file, before they are stored.
 func (s *Server) decodeFile(file []byte) (object, error) {
 	decoded, _, err := s.decoder.Decode(file, nil, nil)
 	if err != nil {
@@ -144,8 +143,8 @@ func (s *Server) decodeFile(file []byte) (object, error) {
 	return responseObject(found)
 }
 
-// responseObject returns an object with its JSON for responses, which has no managed fields. They are as long as the object, and no
-// client of the project reads them. The JSON is made once for each version, not for each response.
+// responseObject returns an object with its JSON for responses. The JSON is encoded once per version instead of once per
+// response. It omits the managed fields: they are as long as the rest of the object, and no client in this project reads them.
 func responseObject(of client.Object) (object, error) {
 	managed := of.GetManagedFields()
 	of.SetManagedFields(nil)
@@ -154,7 +153,7 @@ func responseObject(of client.Object) (object, error) {
 	return object{Object: of, content: content}, err
 }
 
-// empty returns an object of a resource that has only its kind.
+// empty returns an empty object of the resource's kind.
 func (s *Server) empty(resource *resource) (client.Object, error) {
 	created, err := s.options.Scheme.New(resource.GroupVersionKind)
 	if err != nil {
@@ -164,7 +163,7 @@ func (s *Server) empty(resource *resource) (client.Object, error) {
 	return asObject(created)
 }
 
-// encoded returns the JSON of an object, whose apiVersion and kind must be set: they select the Go type when the file is read.
+// encoded returns the JSON of an object. apiVersion and kind must be set, because they select the Go type when the file is read.
 func encoded(of client.Object) ([]byte, error) {
 	content, err := json.Marshal(of)
 	if err != nil {
@@ -173,7 +172,7 @@ func encoded(of client.Object) ([]byte, error) {
 	return content, nil
 }
 
-// asObject returns the object with its metadata. Only lists and options have none.
+// asObject returns an object with metadata. It fails only for lists and options.
 func asObject(of runtime.Object) (client.Object, error) {
 	if object, ok := of.(client.Object); ok {
 		return object, nil
@@ -187,11 +186,11 @@ func copyOf(of client.Object) client.Object {
 	return copied
 }
 
-// formatVersion returns a resource version as text, which is opaque to clients.
+// formatVersion returns a resource version as a string, which clients must treat as opaque.
 func formatVersion(version uint64) string { return strconv.FormatUint(version, 10) }
 
-// withoutVersion returns a copy of an object without its resource version and the times of its field managers, which each change
-// sets.
+// withoutVersion returns a copy of an object without the resource version and the times of the field managers, which every change
+// updates.
 func withoutVersion(of client.Object) client.Object {
 	bare := copyOf(of)
 	bare.SetResourceVersion("")

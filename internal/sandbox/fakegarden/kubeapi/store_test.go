@@ -22,7 +22,7 @@ import (
 
 var errForbidden = apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("by the rules"))
 
-// admit accepts everything except config maps with the key "forbidden".
+// admit rejects config maps with the key "forbidden" and accepts everything else.
 func admit(_ context.Context, _ client.Reader, _, object client.Object) error {
 	configMap, ok := object.(*corev1.ConfigMap)
 	if !ok {
@@ -39,7 +39,7 @@ func admit(_ context.Context, _ client.Reader, _, object client.Object) error {
 
 const namespace = "here"
 
-// options returns the options of a server of config maps, Secrets and Namespaces.
+// options returns the options of a server for ConfigMaps, Secrets and Namespaces.
 func options(t *testing.T, dir string) kubeapi.Options {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -54,13 +54,13 @@ func options(t *testing.T, dir string) kubeapi.Options {
 	}}
 }
 
-// open opens a server with a folder and returns a client of it.
+// open opens a server in the folder and returns a client.
 func open(t *testing.T, dir string) client.WithWatch {
 	t.Helper()
 	return openWith(t, options(t, dir))
 }
 
-// openWith is open with options.
+// openWith opens a server with the options and returns a client.
 func openWith(t *testing.T, options kubeapi.Options) client.WithWatch {
 	t.Helper()
 	server, err := kubeapi.Open(options)
@@ -295,8 +295,8 @@ func TestCanceledRequest(t *testing.T) {
 	}
 }
 
-// TestCanceledChangeIsOver cancels a request while the server works on it. The server must not write files after the client has
-// returned, because a test then removes the folder.
+// TestCanceledChangeIsOver cancels a request while the server processes it. The server must not write files after the client has
+// returned, because tests then remove the folder.
 func TestCanceledChangeIsOver(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,28 +14,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// historyLength is the minimal number of changes that are kept for watches that start at an earlier resource version. Up to twice as many are
-// kept, so that dropping the older half costs little for each change.
+// historyLength is the minimum number of changes that are retained for watches that start at an earlier resource version. The
+// server retains up to two times as many, so that it drops old changes in large blocks.
 const historyLength = 4096
 
-// change is one change of an object: old is none if it was created, object is none if it was removed.
+// change is one change of an object. old is empty if the object was created, object is empty if it was removed.
 type change struct {
 	resource *resource
 	old      object
 	object   object
 }
 
-// history holds the last changes. Their resource versions are consecutive.
+// history contains the latest changes. Their resource versions are consecutive.
 type history struct {
 	// since is the version before the first change.
 	since   uint64
 	changes []change
-	// waiting has the channels of the watches that wait for the next change, which closes them. Each watch creates its own: a watch in a
-	// synctest bubble blocks durably only on a channel of the bubble, even if the server was opened outside.
+	// waiting contains a channel for each watch that waits for the next change, which closes the channels. Each watch creates its
+	// own channel: in a synctest bubble, a watch blocks durably only on a channel from the same bubble, and the server may have been
+	// opened outside the bubble.
 	waiting map[chan struct{}]bool
 }
 
-// publish appends a change to the history and wakes the waiting watches. The caller holds mu.
+// publish appends a change to the history and wakes waiting watches. The caller must hold mu.
 func (s *Server) publish(change change) {
 	s.version++
 	h := &s.history
@@ -50,8 +51,8 @@ func (s *Server) publish(change change) {
 	clear(h.waiting)
 }
 
-// after returns the changes after a version. It fails with 410 Gone if the history no longer contains the version, or if the version is not
-// from this process. If there are no changes, it registers the channel, which the next change closes.
+// after returns the changes since a version. It returns 410 Gone if the history no longer contains the version, or if the version
+// is from another process. If there are no changes and extended is not nil, the next change closes extended.
 func (s *Server) after(version uint64, extended chan struct{}) ([]change, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,17 +65,17 @@ func (s *Server) after(version uint64, extended chan struct{}) ([]change, error)
 	return s.history.changes[version-s.history.since:], nil
 }
 
-// forget removes the channel of a watch that has ended while it waited.
+// forget removes the channel of a watch that ended while it waited.
 func (s *Server) forget(extended chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.history.waiting, extended)
 }
 
-// watch streams the changes of the selected objects until the client disconnects. A watch starts after the resource version of the request or,
-// without one, with all objects. It fails with 410 Gone if the changes since the version are no longer available. A slow client delays no other
-// client and misses no change, unless it falls behind by more than the history: its watch then ends with 410 Gone. The returned error is one
-// from before the first event.
+// watch streams changes of the selected objects until the client disconnects. It starts at the resource version of the request.
+// Without a version, it first sends all objects. If the changes since the version are no longer available, it returns 410 Gone. A
+// slow client does not delay other clients and misses no change; if it falls behind by more than the history, its watch ends with
+// 410 Gone. watch returns only errors that occur before the first event.
 func (s *Server) watch(w http.ResponseWriter, r *request) error {
 	selects, err := r.selection()
 	if err != nil {
@@ -120,20 +121,22 @@ func (s *Server) watch(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// event is an event of a watch in the form of the API: its object is an object, a bookmark or a Status.
+// event is a watch event in the form of the API. Its object is a stored object, a bookmark or a Status.
 type event struct {
 	Type   watch.EventType `json:"type"`
 	Object any             `json:"object"`
 }
 
-// eventStream writes events to a client, one JSON document after the other. A stream belongs to one watch and one goroutine.
+// eventStream writes events to a client, one JSON document after the other. Each watch has its own stream, which must be used by
+// one goroutine.
 type eventStream struct {
 	*http.ResponseController
 
 	encoder *json.Encoder
 }
 
-// send writes and flushes events. Without events it flushes the header, which acknowledges the watch. It fails if the client has disconnected.
+// send writes and flushes events. Without events it flushes only the header, which acknowledges the watch. It fails if the client
+// has disconnected.
 func (s eventStream) send(events []event) error {
 	for _, event := range events {
 		if err := s.encoder.Encode(event); err != nil {
@@ -143,8 +146,8 @@ func (s eventStream) send(events []event) error {
 	return s.Flush()
 }
 
-// initialEvents returns an event for each selected object, and the version of this state. A requested bookmark follows: it marks the end of the
-// initial events for informers.
+// initialEvents returns an event for each selected object, and the version of this state. If bookmark is true, a bookmark
+// follows, which marks the end of the initial events for informers.
 func (s *Server) initialEvents(resource *resource, selects func(client.Object) bool, bookmark bool) ([]event, uint64) {
 	objects, version := s.selected(resource, selects)
 	var events []event
@@ -161,8 +164,8 @@ func (s *Server) initialEvents(resource *resource, selects func(client.Object) b
 	return events, version
 }
 
-// event returns the event of a change at a version: an object that starts to match the selection is added, one that no longer matches is
-// deleted. It returns false if the change does not concern the selection.
+// event returns the watch event for a change. An object that starts to match the selection is reported as added; an object that
+// stops matching it is reported as deleted. event returns false if neither the old nor the new object matches.
 func (c change) event(of *resource, selects func(client.Object) bool, version uint64) (event, bool) {
 	before := c.resource == of && c.old.Object != nil && selects(c.old)
 	after := c.resource == of && c.object.Object != nil && selects(c.object)

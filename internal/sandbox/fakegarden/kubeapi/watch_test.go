@@ -29,7 +29,7 @@ func startWatch(t *testing.T, c client.WithWatch, namespace string, options meta
 	return c.Watch(t.Context(), &corev1.ConfigMapList{}, &client.ListOptions{Namespace: namespace, Raw: &options})
 }
 
-// received returns the pending events of a watch, such as "ADDED name".
+// received returns the pending events of a watch, formatted like "ADDED name".
 func received(watching watch.Interface) []string {
 	var events []string
 	for {

@@ -33,26 +33,26 @@ const (
 
 	tokenKeyFile = "token.key"
 	tokenKeySize = 32
-	// The limits of an API server for the lifetime of a token, in seconds. There is no maximum: real API servers may grant less than
-	// requested, this one never does.
+	// Limits for the lifetime of a token, in seconds. There is no maximum. A real API server can grant less than requested; this one
+	// never does.
 	minTokenSeconds     = 600
 	defaultTokenSeconds = 3600
 )
 
-// user is the authenticated user of a request. It lives as long as the request: roles are read again for each one, so that a
-// removed binding takes effect at once.
+// user is the authenticated user of one request. Roles are read again for each request, so that removing a binding takes effect
+// immediately.
 type user struct {
 	name string
-	// roles are the ClusterRoles that are bound to the user.
+	// roles are the names of the ClusterRoles that are bound to the user.
 	roles []string
 }
 
-// userKey is the key of the user in the context of a request.
+// userKey is the context key of the user of a request.
 type userKey struct{}
 
-// authenticate returns the user of a request to a runtime, by a client certificate or a token. Its errors are those of an API
-// server: 401 without valid credentials, 403 for a user without a role. A certificate counts before a token, as on an API server. The
-// error does not say why credentials are invalid, because an answer could help to guess them.
+// authenticate returns the user of a request, identified by a client certificate or a token. It returns 401 without valid
+// credentials and 403 for a user without a role, like a real API server. If a request has both, the certificate takes precedence.
+// The error does not say why credentials are invalid, because the reason would help an attacker to guess them.
 func (s *Server) authenticate(r *http.Request, runtime *runtime) (user, error) {
 	found, ok := runtime.byCertificate(r)
 	if !ok {
@@ -68,9 +68,9 @@ func (s *Server) authenticate(r *http.Request, runtime *runtime) (user, error) {
 	return found, nil
 }
 
-// byCertificate accepts a client certificate of the runtime's authority. The TLS handshake cannot verify it, because the
-// authority depends on the path of the request. Members of the groups of Gardener's admin kubeconfigs are administrators; all other
-// holders of a certificate have no role.
+// byCertificate accepts a client certificate that the runtime's authority has signed. The TLS handshake cannot verify the
+// certificate, because the authority depends on the path of the request. Members of the groups in Gardener's admin kubeconfigs
+// are administrators; other users with a certificate have no role.
 func (r *runtime) byCertificate(request *http.Request) (user, bool) {
 	if request.TLS == nil || len(request.TLS.PeerCertificates) == 0 {
 		return user{}, false
@@ -89,8 +89,8 @@ func (r *runtime) byCertificate(request *http.Request) (user, bool) {
 	return found, true
 }
 
-// byToken accepts an unexpired token for this runtime whose ServiceAccount still exists. The UID must match: tokens of a deleted
-// account stay invalid when an account with its name is created.
+// byToken accepts an unexpired token for this runtime if its ServiceAccount exists. The account must have the UID in the token: a
+// token of a deleted account stays invalid when an account with the same name is created.
 func (s *Server) byToken(request *http.Request, runtime *runtime) (user, bool) {
 	token, given := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer ")
 	if !given {
@@ -117,9 +117,9 @@ func (s *Server) byToken(request *http.Request, runtime *runtime) (user, bool) {
 	return user{name: claims.Subject, roles: runtime.rolesOf(request.Context(), account)}, true
 }
 
-// rolesOf returns the ClusterRoles that are bound to an account. Bindings of groups are not evaluated, and RoleBindings are not
-// served. An account without a role is authenticated but forbidden to do anything. So is every account if the bindings cannot be
-// listed: a failure must not grant rights.
+// rolesOf returns the ClusterRoles that are bound to an account. It ignores bindings of groups, and RoleBindings are not served.
+// An account without a role is authenticated but has no permissions. If the bindings cannot be listed, rolesOf returns no roles,
+// so that a failure never grants permissions.
 func (r *runtime) rolesOf(ctx context.Context, account *corev1.ServiceAccount) []string {
 	bindings := &rbacv1.ClusterRoleBindingList{}
 	if err := r.api.List(ctx, bindings); err != nil {
@@ -136,8 +136,8 @@ func (r *runtime) rolesOf(ctx context.Context, account *corev1.ServiceAccount) [
 	return roles
 }
 
-// privateClaims are the claims of Kubernetes in a token: the account for which it was issued. The names are those of Kubernetes,
-// so that a test that reads a token finds the same claims as with a real runtime.
+// privateClaims are Kubernetes' private claims in a token: the account for which it was issued. The names are those of
+// Kubernetes, so that tests can read the claims in the same way as with a real runtime.
 type privateClaims struct {
 	Kubernetes struct {
 		Namespace string           `json:"namespace"`
@@ -145,14 +145,14 @@ type privateClaims struct {
 	} `json:"kubernetes.io"`
 }
 
-// accountReference identifies a ServiceAccount. The UID distinguishes it from an earlier account of the same name.
+// accountReference identifies a ServiceAccount. The UID distinguishes it from an earlier account with the same name.
 type accountReference struct {
 	Name string `json:"name"`
 	UID  string `json:"uid"`
 }
 
-// issueToken sets the status of a request for a token of an account: a JWT with the claims of Kubernetes, signed with the key of
-// the server. Its audience is the technical ID, so that it is valid in this runtime only.
+// issueToken sets the status of a token request for an account. The token is a JWT with the claims of Kubernetes, signed with the
+// server's key. Its audience is the technical ID, so it is valid only in this runtime.
 func (s *Server) issueToken(
 	ctx context.Context, objects client.Reader, technicalID string, key client.ObjectKey, request *authenticationv1.TokenRequest,
 ) error {
@@ -190,8 +190,8 @@ func (s *Server) issueToken(
 	return nil
 }
 
-// loadTokenKey reads the key that signs tokens, or creates it. All runtimes share the key: the audience of a token names its
-// runtime. Tokens stay valid across restarts. Removing the file invalidates all tokens at the next start.
+// loadTokenKey loads the key that signs tokens, or creates it. All runtimes share the key, because the audience of a token
+// identifies its runtime. Tokens remain valid across restarts. To invalidate all tokens, remove the file and restart the server.
 func loadTokenKey(dir string) ([]byte, error) {
 	path := filepath.Join(dir, tokenKeyFile)
 	key, err := os.ReadFile(path)

@@ -19,9 +19,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/kubeapi"
 )
 
-// kinds returns the served kinds: those that grant access to a runtime, those of Compass and the service catalog, which Kyma
-// installs, and some for workloads. A real cluster serves more: requests for other kinds fail with 404. The kinds of Compass and the
-// service catalog exist from the start, although a real cluster serves them only after the installation of Kyma.
+// kinds returns the served kinds: those that grant access to a runtime, those of Compass and the service catalog, and some for
+// workloads. Requests for other kinds return 404. A real cluster serves the kinds of Compass and the service catalog only after
+// Kyma was installed; here they always exist.
 func kinds() []kubeapi.Kind {
 	core, rbac := corev1.SchemeGroupVersion, rbacv1.SchemeGroupVersion
 	compass := schema.GroupVersion{Group: "compass.kyma-project.io", Version: "v1alpha1"}
@@ -41,8 +41,8 @@ func kinds() []kubeapi.Kind {
 	}
 }
 
-// newScheme returns a scheme with the kinds. Each runtime has its own, because a client adds kinds to the scheme that it uses.
-// Custom resources have no Go type and are unstructured. TokenRequest is not served, but clients send it to the subresource token.
+// newScheme returns a scheme with the kinds. Each runtime needs its own scheme, because clients add kinds to it. Custom resources
+// have no Go types and are unstructured. TokenRequest is not a served kind, but clients send it to the subresource token.
 func newScheme() (*k8sruntime.Scheme, error) {
 	scheme := k8sruntime.NewScheme()
 	builder := k8sruntime.NewSchemeBuilder(corev1.AddToScheme, rbacv1.AddToScheme)
@@ -59,8 +59,8 @@ func newScheme() (*k8sruntime.Scheme, error) {
 	return scheme, nil
 }
 
-// openAPI opens the API server of a runtime and creates the namespaces that every cluster has. Both exist already after a
-// restart. The client that creates them acts as an administrator, because the server authorizes its requests like any other.
+// openAPI opens the API server of a runtime and creates the namespaces that every cluster has, unless they exist from an earlier
+// start. The server authorizes these requests like all others, so openAPI sends them as an administrator.
 func (s *Server) openAPI(ctx context.Context, technicalID string) (*kubeapi.Server, error) {
 	scheme, err := newScheme()
 	if err != nil {
@@ -99,9 +99,9 @@ func (s *Server) openAPI(ctx context.Context, technicalID string) (*kubeapi.Serv
 	return api, nil
 }
 
-// admit implements the function Admit of kubeapi.Options. The namespace of a new object must exist, or the error is that of a
-// missing Namespace. As on a real API server, the role of a binding is immutable: a change would silently extend the rights of
-// all its subjects.
+// admit implements kubeapi.Options.Admit. The namespace of a new object must exist; otherwise admit returns a not-found error for
+// the Namespace. As on a real API server, the role of a binding is immutable, because a change would silently extend the
+// permissions of all subjects.
 func admit(ctx context.Context, objects client.Reader, old, object client.Object) error {
 	if old == nil && object.GetNamespace() != "" {
 		return objects.Get(ctx, client.ObjectKey{Name: object.GetNamespace()}, &corev1.Namespace{})
@@ -116,8 +116,8 @@ func admit(ctx context.Context, objects client.Reader, old, object client.Object
 	})
 }
 
-// authorize implements the function Authorize of kubeapi.Options: one of the roles of the user must allow the request. serve has put
-// the user into the context. A request without a user has no role and is forbidden.
+// authorize implements kubeapi.Options.Authorize. At least one role of the user in the request's context must allow the request.
+// A request without a user is forbidden.
 func authorize(r *http.Request, kind kubeapi.Kind) error {
 	user, _ := r.Context().Value(userKey{}).(user)
 	for _, role := range user.roles {
@@ -128,9 +128,9 @@ func authorize(r *http.Request, kind kubeapi.Kind) error {
 	return apierrors.NewForbidden(kind.Resource().GroupResource(), "", fmt.Errorf("user %s has no role that allows it", user.name))
 }
 
-// allows reports whether a ClusterRole allows a request for a kind. It knows the default roles of every cluster, simplified to
-// reading and writing; other roles allow nothing. As in a cluster, view cannot read Secrets, because they would give it the tokens
-// of other accounts.
+// allows reports whether a ClusterRole allows a request for a kind. It implements the default roles of every cluster, simplified
+// to reading and writing; other roles allow nothing. As in a real cluster, the role view cannot read Secrets, because they
+// contain the tokens of other accounts.
 func allows(role, method string, kind kubeapi.Kind) bool {
 	reads := method == http.MethodGet
 	switch role {

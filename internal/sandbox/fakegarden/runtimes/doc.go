@@ -1,9 +1,10 @@
-// Package runtimes simulates the API servers of all runtimes of a garden. They share one TLS listener on the loopback, each under
-// the path /runtimes/<technical ID>; Alone serves one of them at the root of another listener.
+// Package runtimes simulates the API servers of all runtimes of a garden. They share one TLS listener on the loopback and are
+// served under the path /runtimes/<technical ID>. Server.Alone serves one runtime at the root path of another listener.
 //
-// Each runtime is a server of package kubeapi with its own objects and files. It runs nothing: a Deployment would be an unknown
-// kind, and no controller reacts to an object. This package adds the access to a runtime: client certificates of the authority
-// that Start names, tokens of ServiceAccounts, and the ClusterRoles that are bound to an account.
+// Each runtime is a server of package kubeapi with its own objects and files. No workloads run and no controllers react to
+// objects; a Deployment, for example, is an unknown kind. This package adds authentication and authorization: client
+// certificates, ServiceAccount tokens, and the ClusterRoles that are bound to an account. Start sets the authority of the client
+// certificates.
 //
-// A further kind is a line in kinds, a rule for an object goes into admit, a role into allows.
+// Add a kind to kinds, a rule for an object to admit, and a role to allows.
 package runtimes

@@ -16,7 +16,7 @@ import (
 
 const account = "someone"
 
-// admin returns a typed client of the runtime's administrator.
+// admin returns a typed client with the rights of the runtime's administrator.
 func (r runtime) admin(t *testing.T) *clientset.Clientset {
 	t.Helper()
 	return typed(t, r, r.as(t, r.authority, admins, time.Hour), "")
@@ -53,7 +53,7 @@ func (b bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 	return b.RoundTripper.RoundTrip(request)
 }
 
-// addAccount creates a ServiceAccount with a ClusterRole and returns a token of it.
+// addAccount creates a ServiceAccount with a ClusterRole and returns a token for it.
 func addAccount(t *testing.T, admin *clientset.Clientset, role string) string {
 	t.Helper()
 	if _, err := admin.CoreV1().ServiceAccounts("kube-system").Create(t.Context(),

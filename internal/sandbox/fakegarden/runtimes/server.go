@@ -31,22 +31,23 @@ const (
 	addressFile = "address"
 
 	headerTimeout = 10 * time.Second
-	// shutdownTimeout is longer than five seconds: until then, net/http does not count a connection without a request as idle.
+	// shutdownTimeout must be longer than five seconds: net/http closes a connection that never sent a request only after that time.
 	shutdownTimeout = 15 * time.Second
 )
 
-// Options configure a server.
+// Options configures a server.
 type Options struct {
-	// Dir is a folder that belongs to the server alone. It is created if it is missing. It holds the address, the certificate
-	// authority, the key of the tokens, and a folder of objects for each runtime.
+	// Dir is a folder that only this server may use. It is created if it is missing. It contains the address, the certificate
+	// authority, the key that signs tokens, and a folder of objects for each runtime.
 	Dir string
-	// Version returns the version of Kubernetes that a runtime reports, such as 1.35.4.
+	// Version returns the Kubernetes version that a runtime reports, such as 1.35.4.
 	Version func(ctx context.Context, technicalID string) string
 	Log     logrus.FieldLogger
 }
 
-// VersionOfShoot returns an Options.Version: the version in the Shoot of a runtime of the project. It reads the Shoot for each request
-// of the version, so an upgrade is visible at once; a real runtime would report the old version until its control plane has changed.
+// VersionOfShoot returns a function for Options.Version that reads the version from the Shoot of the runtime. It reads the Shoot
+// for each request, so an upgrade is visible immediately. A real runtime would report the old version until its control plane is
+// upgraded.
 func VersionOfShoot(garden client.Reader, project string, log logrus.FieldLogger) func(ctx context.Context, technicalID string) string {
 	return func(ctx context.Context, technicalID string) string {
 		name := strings.TrimPrefix(technicalID, gardenlet.TechnicalID(project, ""))
@@ -59,9 +60,9 @@ func VersionOfShoot(garden client.Reader, project string, log logrus.FieldLogger
 	}
 }
 
-// Server simulates the API servers. The objects of the runtimes survive the process, but the gardenlet has to start the runtimes
-// again: until then, requests to them are 404. All runtimes have the same serving certificate and the same key for tokens; the
-// client authority and the audience of the tokens are those of one runtime. It is safe for concurrent use.
+// Server simulates the API servers of runtimes. Objects survive a restart of the process, but requests to a runtime return 404
+// until the gardenlet has started the runtime again. All runtimes share a serving certificate and a token key; each has its own
+// client authority and token audience. Server is safe for concurrent use.
 type Server struct {
 	listener  net.Listener
 	tls       *tls.Config
@@ -72,24 +73,24 @@ type Server struct {
 	log       logrus.FieldLogger
 
 	mu sync.RWMutex
-	// runtimes has the started runtimes by technical ID. A runtime is replaced, never modified: requests read it without the
-	// lock.
+	// runtimes contains the started runtimes by technical ID. Runtimes are replaced, never modified, so requests use them without
+	// the lock.
 	runtimes map[string]*runtime
 }
 
-// runtime is one simulated API server. Each Start replaces it, because the client authority may be another one; the
-// objects stay.
+// runtime is one simulated API server. Each Start creates a new value with the same objects, because the client authority can
+// change.
 type runtime struct {
 	technicalID string
-	// clients are the authorities of client certificates.
+	// clients contains the authorities of client certificates.
 	clients *x509.CertPool
 	api     *kubeapi.Server
 }
 
 var _ gardenlet.Runtimes = (*Server)(nil)
 
-// Listen opens the listener. Its address and the authority of its serving certificate are the same after a restart, so
-// kubeconfigs stay valid. If another process has taken the address, Listen chooses a new one.
+// Listen opens the listener. The address and the authority of the serving certificate stay the same across restarts, so
+// kubeconfigs remain valid. If another process is using the address, Listen chooses a new one.
 func Listen(ctx context.Context, options Options) (*Server, error) {
 	authority, err := certificate.OpenAuthority(options.Dir, "runtimes of the local garden")
 	if err != nil {
@@ -124,8 +125,8 @@ func Listen(ctx context.Context, options Options) (*Server, error) {
 	}, nil
 }
 
-// listen opens the address in the file, or a free one if the file is missing or the address is in use, and writes a new address
-// to the file. With a new address, the gardenlet publishes new addresses of all runtimes, and older kubeconfigs lead nowhere.
+// listen opens the address in the file. If the file does not exist or the address is in use, it opens a free address and writes
+// it to the file. The gardenlet then publishes the new addresses of all runtimes, and older kubeconfigs stop working.
 func listen(ctx context.Context, path string) (net.Listener, error) {
 	var config net.ListenConfig
 	last, err := os.ReadFile(path)
@@ -147,8 +148,8 @@ func listen(ctx context.Context, path string) (net.Listener, error) {
 	return listener, nil
 }
 
-// Start implements gardenlet.Runtimes. A running runtime keeps its objects and accepts certificates of the given
-// authority from then on. Start holds the lock while it reads the objects, so that two calls cannot open the same folder.
+// Start implements gardenlet.Runtimes. If the runtime is running, its objects remain and it accepts certificates of the given
+// authority from now on. Start holds the lock while it loads the objects, so that concurrent calls never open the same folder.
 func (s *Server) Start(ctx context.Context, technicalID string, clientCA []byte) (gardenlet.Endpoint, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(clientCA) {
@@ -172,13 +173,13 @@ func (s *Server) Start(ctx context.Context, technicalID string, clientCA []byte)
 	}, nil
 }
 
-// objectsDir returns the folder of the objects of a runtime. Stop removes it.
+// objectsDir returns the folder for a runtime's objects. Stop removes it.
 func (s *Server) objectsDir(technicalID string) string {
 	return filepath.Join(s.dir, "objects", technicalID)
 }
 
-// Stop implements gardenlet.Runtimes. It removes the objects of the runtime, even of one that was started by an earlier process: a
-// later Shoot of the same name gets an empty runtime.
+// Stop implements gardenlet.Runtimes. It also removes the objects of a runtime that an earlier process started, so that a later
+// Shoot with the same name gets an empty runtime.
 func (s *Server) Stop(_ context.Context, technicalID string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,8 +190,8 @@ func (s *Server) Stop(_ context.Context, technicalID string) error {
 	return nil
 }
 
-// Serve serves all runtimes until the context ends, which is not an error. It then waits for the requests in progress, at most
-// shutdownTimeout, so that no handler writes files after Serve has returned. A server can serve once.
+// Serve serves all runtimes until the context ends, which is not an error. It then waits up to shutdownTimeout for requests in
+// progress, so that no handler writes files after Serve has returned. Serve must not be called twice.
 func (s *Server) Serve(ctx context.Context) error {
 	server := s.httpServer(s)
 	served := make(chan error, 1)
@@ -215,14 +216,13 @@ func (s *Server) Serve(ctx context.Context) error {
 	return nil
 }
 
-// Alone returns a server for one runtime, to be used with ServeTLS. It serves the runtime at the root, because the admin
-// kubeconfigs of Gardener have a host and a port but no path.
+// Alone returns an HTTP server for one runtime. Call its method ServeTLS. It serves the runtime at the root path, because
+// Gardener's admin kubeconfigs contain a host and a port but no path.
 func (s *Server) Alone(technicalID string) *http.Server {
 	return s.httpServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, technicalID) }))
 }
 
-// ServeHTTP implements http.Handler. It serves all runtimes, each under its path. The API server of a runtime does not see the
-// prefix of the path.
+// ServeHTTP implements http.Handler. It serves each runtime under its path and removes the path prefix from the request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path, _ := strings.CutPrefix(r.URL.Path, pathPrefix)
 	technicalID, _, _ := strings.Cut(path, "/")
@@ -231,8 +231,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})).ServeHTTP(w, r)
 }
 
-// serve authenticates a request to a runtime and passes it to its API server, which authorizes it. A runtime that is not started
-// is 404. The lock is held for the look-up only, so a watch does not delay Start and Stop.
+// serve authenticates a request and passes it to the API server of the runtime, which authorizes it. If the runtime is not
+// started, it returns 404. It holds the lock only for the lookup, so a watch does not delay Start and Stop.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, technicalID string) {
 	s.mu.RLock()
 	runtime := s.runtimes[technicalID]
@@ -249,8 +249,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, technicalID strin
 	runtime.api.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
 }
 
-// httpServer returns a server with the TLS settings of all runtimes. Its errors are logged at level debug: clients that give up a
-// handshake cause most of them. There is no write timeout, because a watch has no end.
+// httpServer returns an HTTP server with the TLS settings that all runtimes share. It logs errors at debug level, because most of
+// them are caused by clients that abort a handshake. It has no write timeout, because a watch has no time limit.
 func (s *Server) httpServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           handler,
@@ -260,10 +260,10 @@ func (s *Server) httpServer(handler http.Handler) *http.Server {
 	}
 }
 
-// Close closes the listener of a server whose Serve was never called. Serve closes it otherwise.
+// Close closes the listener of a server if Serve was never called. Otherwise Serve closes it.
 func (s *Server) Close() error { return s.listener.Close() }
 
-// debugWriter logs what net/http reports, mostly aborted handshakes.
+// debugWriter logs the errors of net/http at debug level.
 type debugWriter struct {
 	log logrus.FieldLogger
 }

@@ -30,7 +30,7 @@ const (
 	admins     = "gardener.cloud:system:admins"
 )
 
-// serve runs a server in a folder until the test ends or stop is called.
+// serve runs a server in a folder until stop is called or the test ends.
 func serve(t *testing.T, dir string) (server *runtimes.Server, stop func()) {
 	t.Helper()
 	log, _ := test.NewNullLogger()
@@ -53,7 +53,7 @@ func serve(t *testing.T, dir string) (server *runtimes.Server, stop func()) {
 	return server, stop
 }
 
-// TestAlone serves a runtime at the root of its own listener.
+// TestAlone serves a runtime at the root path of a separate listener.
 func TestAlone(t *testing.T) {
 	server, _ := serve(t, t.TempDir())
 	own, other := startRuntime(t, server, "own"), startRuntime(t, server, "other")
@@ -112,7 +112,8 @@ func startRuntime(t *testing.T, server *runtimes.Server, technicalID string) run
 	return runtime{endpoint, authority}
 }
 
-// as returns a client of the runtime with a certificate of the authority. Without an authority the client has no certificate.
+// as returns an HTTP client with a client certificate that the authority has signed. Without an authority, the client has no
+// certificate.
 func (r runtime) as(t *testing.T, authority *certificate.Authority, organization string, validity time.Duration) *http.Client {
 	t.Helper()
 	pool := x509.NewCertPool()
@@ -131,7 +132,7 @@ func (r runtime) as(t *testing.T, authority *certificate.Authority, organization
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Like kubectl, send the certificate even if its authority is not among those that the server names.
+		// Like kubectl, send the certificate even if the server does not list its authority.
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &identity, nil }
 	}
 	transport := &http.Transport{TLSClientConfig: config}
