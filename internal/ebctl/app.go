@@ -12,18 +12,18 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// App is ebctl with everything that it needs from the process. The command line can thereby run in a test without a terminal, real time or
-// random IDs. All fields are required.
+// App is the ebctl program with its dependencies on the process and the operating system. Tests can therefore run commands
+// without a terminal, real time or random IDs. All fields are required.
 type App struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// Environment returns the value of an environment variable, or an empty text.
+	// Environment returns the value of an environment variable, or an empty string.
 	Environment func(name string) string
-	// Terminal returns the size of the terminal behind Err, or false if Err is no terminal.
+	// Terminal returns the size of the terminal that Err writes to, or false if Err is not a terminal.
 	Terminal func() (follow.Size, bool)
-	// Interactive reports whether In is a terminal, so that a user can answer questions.
+	// Interactive reports whether In is a terminal, so that ebctl can prompt the user.
 	Interactive func() bool
-	// ReadPassword reads a line from In, which is a terminal, without showing it.
+	// ReadPassword reads a line from the terminal In without echoing it.
 	ReadPassword func() (string, error)
 	Clock        follow.Clock
 	// NewID returns a new UUID for an instance, a binding or a request.
@@ -34,8 +34,8 @@ type App struct {
 	Version string
 }
 
-// Run executes the command line and returns the exit code of the process. It prints an error to Err, with a hint on the next line if one
-// fits. When the context ends, the current request or wait ends too.
+// Run executes the command line and returns the exit code of the process. It prints an error to Err, followed by a hint on the
+// next line if there is one for this error. When the context ends, the current request or wait ends too.
 func (a App) Run(ctx context.Context, args []string) int {
 	root := newRootCommand(&session{App: a})
 	root.SetArgs(args)
@@ -59,21 +59,22 @@ func (a App) Run(ctx context.Context, args []string) int {
 	return end.code
 }
 
-// session is one run of the command line: the tool with the values of the global flags. Cobra sets the flags before a command runs.
+// session is one execution of the command line: the App and the values of the global flags. Cobra sets the flags before it runs a
+// command.
 type session struct {
 	App
 
 	flags      Settings
 	configFile string
-	// contextName is the flag --context.
+	// contextName is the value of the flag --context.
 	contextName string
 	format      output.Format
-	// yes is the flag --yes of the command that runs.
+	// yes is the value of the flag --yes of the running command.
 	yes     bool
 	timeout time.Duration
 }
 
-// client returns a client of the configured broker. Its errors are those of settings.
+// client returns a client of the configured broker. It returns the errors of settings.
 func (s *session) client() (*brokerclient.Client, error) {
 	resolved, err := s.settings()
 	if err != nil {
@@ -83,7 +84,7 @@ func (s *session) client() (*brokerclient.Client, error) {
 	return s.clientOf(resolved), nil
 }
 
-// settings returns the address and the credentials for the commands. Invalid flags, variables and files are usage errors.
+// settings returns the address and the credentials for the commands. Errors in flags, variables and files are usage errors.
 func (s *session) settings() (Settings, error) {
 	if s.timeout <= 0 {
 		return Settings{}, usage("--timeout must be positive")
@@ -97,12 +98,12 @@ func (s *session) settings() (Settings, error) {
 	return resolved, nil
 }
 
-// sources returns the sources of the settings.
+// sources returns the sources from which the settings are resolved.
 func (s *session) sources() Sources {
 	return Sources{Flags: s.flags, ConfigFile: s.configFile, Context: s.contextName, Environment: s.Environment}
 }
 
-// clientOf returns a client with the settings.
+// clientOf returns a client for the given settings.
 func (s *session) clientOf(resolved Settings) *brokerclient.Client {
 	return brokerclient.New(brokerclient.Config{
 		Address:   resolved.Address,
@@ -120,7 +121,7 @@ func (s *session) print(value any, text output.Text) error {
 	return s.format.Print(s.Out, value, text)
 }
 
-// age returns the time since the moment, or an empty text for the zero time.
+// age returns the time since moment as text, or an empty string for the zero time.
 func (s *session) age(moment time.Time) string {
 	if moment.IsZero() {
 		return ""
@@ -129,7 +130,7 @@ func (s *session) age(moment time.Time) string {
 	return output.Duration(s.Clock.Now().Sub(moment))
 }
 
-// target is the instance named on the command line, with a client for further requests.
+// target is the instance that the command line names, with a client for further requests.
 type target struct {
 	*brokerclient.Client
 	operatorapi.Runtime
@@ -147,17 +148,18 @@ func (s *session) find(ctx context.Context, idOrName string) (target, error) {
 	return target{client, found}, err
 }
 
-// defaultWait is the default of --wait-timeout. The slowest operation, the creation of a cluster, takes less.
+// defaultWait is the default of --wait-timeout. It exceeds the duration of the slowest operation, which creates a cluster.
 const defaultWait = time.Hour
 
-// waiting holds the flags of commands that can wait for the end of an operation.
+// waiting contains the flags of commands that can wait for the end of an operation.
 type waiting struct {
-	// wanted is the flag --wait, limit the flag --wait-timeout.
+	// wanted is the value of the flag --wait, limit the value of --wait-timeout.
 	wanted bool
 	limit  time.Duration
 }
 
-// wait follows the operation to its end. The progress goes to standard error, so that standard output has only the result.
+// wait follows the operation until it ends. It prints progress to standard error, so that standard output contains only the
+// result.
 func (s *session) wait(ctx context.Context, client *brokerclient.Client, operationID string, limit time.Duration,
 ) (operatorapi.Operation, error) {
 	var view follow.View = follow.NewLines(s.Err)
@@ -173,9 +175,9 @@ func (s *session) wait(ctx context.Context, client *brokerclient.Client, operati
 	return follow.Follower{Source: client, Clock: s.Clock, View: view, Interval: s.PollInterval, Limit: limit}.Follow(ctx, operationID)
 }
 
-// operation returns the operation as it is now, or after its end if the command waits. The text is the ID of an operation, or the ID or name
-// of an instance, which selects its newest operation. After a wait it returns the last known state also together with an error, so that the
-// command can print it.
+// operation returns the current state of an operation, or its final state if the command waits. idOrName is the ID of the
+// operation, or the ID or name of an instance, which selects its newest operation. If waiting fails, it returns the last known
+// state with the error, so that the command can print the state.
 func (s *session) operation(ctx context.Context, idOrName string, waiting waiting) (operatorapi.Operation, error) {
 	client, err := s.client()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/follow"
 )
 
-// stopping is a clock that cancels the context of the command during the first wait.
+// stopping is a clock that cancels the context of the command when the command waits for the first time.
 type stopping struct {
 	fakeClock
 

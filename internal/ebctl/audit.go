@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// newAuditListCommand lists the audit log, which needs the role admin.
+// newAuditListCommand returns the command that lists the audit log. It needs the role admin.
 func newAuditListCommand(session *session) *cobra.Command {
 	var (
 		filter   operatorapi.ListAuditParams
@@ -24,7 +24,7 @@ func newAuditListCommand(session *session) *cobra.Command {
 	command := lister[operatorapi.AuditList, operatorapi.AuditEntry]{
 		entries: "the audit log",
 		prepare: func(ctx context.Context, client *brokerclient.Client) error {
-			// An entry may be about an instance that is gone, or that never was: any other text is taken for an ID.
+			// An entry may refer to a deleted instance or one that never existed, so any text that names no instance is used as an ID.
 			found, err := lookup(ctx, client, instance)
 			if is[*notFoundError](err) {
 				found.InstanceID, err = instance, nil
@@ -72,7 +72,7 @@ func senderOf(entry operatorapi.AuditEntry) string {
 	return cmp.Or(entry.By.User, "unauthenticated")
 }
 
-// statusOf returns the HTTP status of an entry, and the number of rejections that sampling left out.
+// statusOf returns the HTTP status of an entry, with the number of earlier rejections that sampling omitted.
 func statusOf(entry operatorapi.AuditEntry) string {
 	status := strconv.Itoa(entry.Status)
 	if entry.Missed > 0 {
@@ -82,7 +82,7 @@ func statusOf(entry operatorapi.AuditEntry) string {
 	return status
 }
 
-// auditRow returns an entry of the audit log as a row.
+// auditRow returns the table row of an entry.
 func auditRow(entry operatorapi.AuditEntry) []string {
 	return []string{
 		output.Time(entry.At), entry.Action, statusOf(entry), entry.Code, entry.InstanceID,
@@ -90,7 +90,7 @@ func auditRow(entry operatorapi.AuditEntry) []string {
 	}
 }
 
-// newAuditGetCommand shows one entry of the audit log with the changed fields.
+// newAuditGetCommand returns the command that shows one entry of the audit log with the changed fields.
 func newAuditGetCommand(session *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "get ID",
@@ -131,7 +131,7 @@ func newAuditGetCommand(session *session) *cobra.Command {
 	}
 }
 
-// fieldsOf returns the fields as JSON, or an empty text for none.
+// fieldsOf returns the fields as JSON, or an empty string if there are none.
 func fieldsOf(fields map[string]any) string {
 	if len(fields) == 0 {
 		return ""

@@ -15,8 +15,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 )
 
-// newBindingCreateCommand creates a binding and prints its kubeconfig. The ID goes to standard error: after success, or in the error of a
-// request whose outcome is unknown, so that users can repeat the command with --id and get the same binding.
+// newBindingCreateCommand returns the command that creates a binding and prints its kubeconfig. The command prints the ID to
+// standard error after success, and includes it in the error of a request with an unknown outcome: a user who repeats the command
+// with --id gets the same binding.
 func newBindingCreateCommand(session *session) *cobra.Command {
 	var (
 		order    brokerclient.BindingOrder
@@ -68,7 +69,8 @@ func newBindingCreateCommand(session *session) *cobra.Command {
 	return command
 }
 
-// bindingError names the flag whose value the broker rejects, and the ID with which users can repeat a request without an answer.
+// bindingError adds the information that a user needs to correct or repeat a failed request: the flag whose value the broker
+// rejected, or the ID of the binding if the outcome is unknown.
 func bindingError(err error, id, instanceID string, lifetime time.Duration) error {
 	if answer, rejected := errors.AsType[*brokerclient.AnswerError](err); rejected &&
 		answer.Status == http.StatusBadRequest && strings.Contains(answer.Description, "expiration_seconds") {
@@ -82,7 +84,8 @@ func bindingError(err error, id, instanceID string, lifetime time.Duration) erro
 	return fmt.Errorf("creating binding %s of instance %s: %w", id, instanceID, err)
 }
 
-// newBindingGetCommand prints the kubeconfig that the broker stored when the binding was created. It creates no new credentials.
+// newBindingGetCommand returns the command that prints the kubeconfig of a binding. The broker stored the kubeconfig when it
+// created the binding; the command creates no new credentials.
 func newBindingGetCommand(session *session) *cobra.Command {
 	var file string
 
@@ -103,7 +106,8 @@ func newBindingGetCommand(session *session) *cobra.Command {
 	return command
 }
 
-// newBindingListCommand calls the operator API, because the Open Service Broker API cannot list bindings.
+// newBindingListCommand returns the command that lists bindings. It calls the operator API, because the Open Service Broker API
+// cannot list bindings.
 func newBindingListCommand(session *session) *cobra.Command {
 	return session.onInstance(&cobra.Command{
 		Use:   "list INSTANCE",
@@ -130,7 +134,8 @@ func newBindingListCommand(session *session) *cobra.Command {
 	})
 }
 
-// newBindingDeleteCommand deletes a binding. The broker answers when the account in the cluster is gone, so there is no operation to follow.
+// newBindingDeleteCommand returns the command that deletes a binding. The broker responds after it has deleted the account in the
+// cluster, so there is no operation to follow.
 func newBindingDeleteCommand(session *session) *cobra.Command {
 	return addYes(session, session.onInstance(&cobra.Command{
 		Use:   "delete INSTANCE BINDING",

@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// The IDs of the only service in the catalog and of its plans aws and trial.
+// IDs of the only service in the catalog and of its plans aws and trial.
 const (
 	serviceID   = "11111111-1111-4111-8111-111111111111"
 	planIDAWS   = "22222222-2222-4222-8222-222222222222"
@@ -178,7 +178,7 @@ func (b *fakeBroker) find(instanceID string) int {
 	})
 }
 
-// bindingOrder is the body of a binding request.
+// bindingOrder is the body of a request to create a binding.
 type bindingOrder struct {
 	ServiceID   string `json:"service_id"`
 	PlanID      string `json:"plan_id"`

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// fakeBroker is a broker that serves the data and faults of a scenario.
+// fakeBroker is a simulated broker that serves the data and faults of a scenario.
 type fakeBroker struct {
 	scenario   scenario
 	routes     *http.ServeMux
@@ -28,7 +28,7 @@ type fakeBroker struct {
 	requests   []string
 }
 
-// newFakeBroker returns a broker that serves the scenario.
+// newFakeBroker returns a broker for the scenario.
 func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 	broker := &fakeBroker{
 		scenario:   scenario,
@@ -78,7 +78,7 @@ func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 	return broker, nil
 }
 
-// Requests returns all requests that the broker has received, as lines of method, path, query and body.
+// Requests returns all requests that the broker has received, each as a line with method, path, query and body.
 func (b *fakeBroker) Requests() []string {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -131,7 +131,7 @@ func (b *fakeBroker) record(r *http.Request) error {
 	return nil
 }
 
-// answer responds with the fault.
+// answer writes the error response of the fault.
 func (f fault) answer(w http.ResponseWriter) {
 	if f.Cut {
 		panic(http.ErrAbortHandler)
@@ -282,7 +282,7 @@ func (b *fakeBroker) adminKubeconfig(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, b.scenario.Kubeconfig)
 }
 
-// knows responds 400 and returns false if the query has a parameter that is neither a filter nor for paging.
+// knows reports whether the query contains only the given filters and paging parameters. Otherwise it responds with 400.
 func knows(w http.ResponseWriter, query url.Values, filters ...string) bool {
 	for name := range query {
 		if name != "cursor" && name != "page_size" && name != "total" && !slices.Contains(filters, name) {
@@ -295,7 +295,7 @@ func knows(w http.ResponseWriter, query url.Values, filters ...string) bool {
 	return true
 }
 
-// matches reports whether an entry with the fields matches the filters of the query.
+// matches reports whether an entry with these fields matches the filters in the query.
 func matches(query url.Values, fields map[string]string) bool {
 	for name, value := range fields {
 		if wanted := query.Get(name); wanted != "" && wanted != value {
@@ -306,7 +306,8 @@ func matches(query url.Values, fields map[string]string) bool {
 	return true
 }
 
-// paged returns the entries of the page at the cursor of the query, and the total number if the query asks for it.
+// paged returns the entries of the page at the query's cursor. The page contains the total number of entries if the query
+// requests it.
 func paged[T any](entries []T, query url.Values, size int) ([]T, operatorapi.Page) {
 	begin, _ := strconv.Atoi(query.Get("cursor"))
 	begin = min(begin, len(entries))
@@ -332,7 +333,7 @@ func paged[T any](entries []T, query url.Values, size int) ([]T, operatorapi.Pag
 	return append([]T{}, entries[begin:end]...), page
 }
 
-// intervene accepts the interventions that the scenario allows, and responds 409 to all others.
+// intervene accepts the interventions that the scenario allows and responds to all others with 409.
 func (b *fakeBroker) intervene(w http.ResponseWriter, r *http.Request) {
 	id, verb := r.PathValue("id"), r.PathValue("verb")
 

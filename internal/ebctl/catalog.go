@@ -14,7 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/suggestion"
 )
 
-// newCatalogCommand prints a line per plan, or the whole response of the broker as JSON or YAML.
+// newCatalogCommand returns the command that shows the catalog: one line per plan, or the broker's whole response as JSON or
+// YAML.
 func newCatalogCommand(session *session) *cobra.Command {
 	var platformRegion string
 
@@ -44,12 +45,12 @@ func newCatalogCommand(session *session) *cobra.Command {
 	return command
 }
 
-// catalogText returns the catalog as a table with a line per plan.
+// catalogText returns a table with one line per plan.
 func catalogText(catalog apiresponses.CatalogResponse) output.Text {
 	rows := output.Rows{Head: []string{"SERVICE", "PLAN", "ID", "FREE", "DESCRIPTION"}, None: "The catalog is empty."}
 
 	for _, offer := range offers(catalog) {
-		// In the Open Service Broker API, a plan without the field is free.
+		// The Open Service Broker API defines that a plan without this field is free.
 		free := "yes"
 		if offer.plan.Free != nil && !*offer.plan.Free {
 			free = "no"
@@ -80,7 +81,8 @@ func offers(catalog apiresponses.CatalogResponse) []offer {
 	return all
 }
 
-// findPlan returns the only plan of the catalog with the name or ID. Two services may offer plans with the same name.
+// findPlan returns the plan with the given name or ID. It fails if several plans match, because two services can have plans with
+// the same name.
 func findPlan(ctx context.Context, client *brokerclient.Client, platformRegion, nameOrID string) (offer, error) {
 	catalog, err := client.Catalog(ctx, platformRegion)
 	if err != nil {
@@ -112,8 +114,8 @@ func findPlan(ctx context.Context, client *brokerclient.Client, platformRegion, 
 	}
 }
 
-// completePlan returns the names of the broker's plans for shell completion. It returns no names if the broker does not answer: an error
-// message would garble the user's command line.
+// completePlan returns the names of the broker's plans for shell completion. If the broker does not respond, it returns no names,
+// because an error message would garble the command line.
 func (s *session) completePlan(command *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var plans []cobra.Completion
 

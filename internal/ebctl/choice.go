@@ -10,15 +10,15 @@ import (
 
 // choice is the value of a flag with a fixed set of values. *choice implements pflag.Value.
 type choice struct {
-	// noun names the value in errors.
+	// noun describes the value in errors.
 	noun string
-	// values are the accepted values. Set accepts each also in other cases, and with underscores or hyphens for spaces.
+	// values are the accepted values. Set ignores case and accepts underscores or hyphens in place of spaces.
 	values []string
-	// chosen is one of the values, or empty if the flag is not set.
+	// chosen is the selected value, or empty if the flag is not set.
 	chosen string
 }
 
-// Set chooses a value. Its error suggests a similar value.
+// Set selects a value. The error for an unknown value suggests a similar one.
 func (c *choice) Set(given string) error {
 	plain := strings.NewReplacer("_", " ", "-", " ").Replace(strings.ToLower(given))
 
@@ -31,7 +31,7 @@ func (c *choice) Set(given string) error {
 	return nil
 }
 
-// String returns the chosen value.
+// String returns the selected value.
 func (c *choice) String() string { return c.chosen }
 
 // Type returns the name of the type in help texts.

@@ -20,17 +20,17 @@ import (
 
 // configuration is the content of the configuration file: one broker, or several in contexts.
 type configuration struct {
-	// entry is used if no context is selected.
+	// entry is the broker to use if no context is selected.
 	entry `json:",inline"`
 
 	// Context is the name of the selected context, or empty.
 	Context string `json:"context,omitempty"`
-	// Contexts are the brokers by the names of their contexts.
+	// Contexts contains the brokers by context name.
 	Contexts map[string]entry `json:"contexts,omitempty"`
 }
 
-// entry is the address of a broker and the credentials of a user, as the file has them. The file is the only place to which ebctl writes
-// secrets.
+// entry contains the address of a broker and the credentials of a user, as stored in the file. ebctl writes secrets only to this
+// file.
 type entry struct {
 	Address  string        `json:"address,omitempty"`
 	Username string        `json:"username,omitempty"`
@@ -38,8 +38,8 @@ type entry struct {
 	Token    secret.Stored `json:"token,omitempty"`
 }
 
-// settings returns the settings of the context with the name. Without a name, it returns those of the selected context, or those outside of
-// contexts. An unknown context is an error.
+// settings returns the settings of the named context. If name is empty, it returns those of the selected context, or those
+// outside of all contexts. An unknown context is an error.
 func (c configuration) settings(name string) (Settings, error) {
 	found := c.entry
 
@@ -58,7 +58,7 @@ func (c configuration) settings(name string) (Settings, error) {
 // names returns the names of the contexts in alphabetical order.
 func (c configuration) names() []string { return slices.Sorted(maps.Keys(c.Contexts)) }
 
-// unknown returns the error of a context that does not exist.
+// unknown returns the error for a context that does not exist.
 func (c configuration) unknown(name string) error {
 	if len(c.Contexts) == 0 {
 		return fmt.Errorf("context %q does not exist; 'ebctl login' creates contexts", name)
@@ -68,7 +68,7 @@ func (c configuration) unknown(name string) error {
 		name, strings.Join(c.names(), ", "), suggestion.For(name, c.names()))
 }
 
-// configuration reads the configuration file. A file named by the flag or the variable must exist; the default file need not.
+// configuration reads the configuration file. A file that the flag or the variable names must exist; the default file need not.
 func (s Sources) configuration() (configuration, error) {
 	path, named := s.file()
 	if path == "" {
@@ -83,7 +83,7 @@ func (s Sources) configuration() (configuration, error) {
 	return read, err
 }
 
-// file returns the path of the configuration file, and whether the flag or the variable names it.
+// file returns the path of the configuration file, and whether the user has set it with the flag or the variable.
 func (s Sources) file() (path string, named bool) {
 	if named := cmp.Or(s.ConfigFile, s.Environment(ConfigVariable)); named != "" {
 		return named, true
@@ -92,8 +92,8 @@ func (s Sources) file() (path string, named bool) {
 	return s.defaultFile(), false
 }
 
-// defaultFile returns the path of the default file according to the XDG Base Directory Specification, or an empty path for a user without
-// a home directory.
+// defaultFile returns the path of the default file according to the XDG Base Directory Specification, or an empty path if the
+// user has no home directory.
 func (s Sources) defaultFile() string {
 	const (
 		folder = "ebctl"
@@ -111,7 +111,7 @@ func (s Sources) defaultFile() string {
 	return ""
 }
 
-// readConfiguration reads a configuration file. Unknown fields are an error, because they are usually misspelled.
+// readConfiguration reads a configuration file. Unknown fields are an error, because they are usually typing errors.
 func readConfiguration(path string) (configuration, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -126,8 +126,8 @@ func readConfiguration(path string) (configuration, error) {
 	return read, nil
 }
 
-// change reads the configuration file, applies the change, and replaces the file. Only its owner can read the new file. A missing file counts
-// as empty. Comments in the file are lost.
+// change reads the configuration file, applies the change, and replaces the file. The new file is readable only by its owner. A
+// missing file is treated as empty. Comments in the file are lost.
 func (s Sources) change(apply func(*configuration) error) error {
 	path, _ := s.file()
 	if path == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// errDeclined reports that the user did not confirm. The command has changed nothing.
+// errDeclined reports that the user did not confirm an action. The command has changed nothing.
 var errDeclined = errors.New("not confirmed; nothing has changed")
 
 // addYes adds the flag --yes to a command that calls confirm.
@@ -21,11 +21,11 @@ func addYes(session *session, command *cobra.Command) *cobra.Command {
 	return command
 }
 
-// asks reports whether commands ask for confirmation.
+// asks reports whether commands ask the user for confirmation.
 func (s *session) asks() bool { return !s.yes && s.Interactive() }
 
-// confirm asks the user to confirm an action that cannot be undone. It asks only if standard input is a terminal, so that scripts do not hang,
-// and not with --yes. All answers but y and yes decline. When the context ends, the question ends too.
+// confirm asks the user to confirm an action that cannot be undone. It does not ask if --yes is set or if standard input is not a
+// terminal, so that scripts do not hang. Only the answers y and yes confirm. The question is canceled when the context ends.
 func (s *session) confirm(ctx context.Context, format string, args ...any) error {
 	if !s.asks() {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// The results of a check.
+// Results of a check.
 const (
 	checkPassed  = "ok"
 	checkWarning = "warning"
@@ -26,19 +26,20 @@ const (
 type check struct {
 	Name   string `json:"check"`
 	Result string `json:"result"`
-	// Detail is the finding.
+	// Detail describes what the check found.
 	Detail string `json:"detail,omitempty"`
-	// Remedy is the advice for a warning or a failure.
+	// Remedy advises how to fix a warning or a failure.
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// errUnhealthy reports that a check failed. The checks have been printed.
+// errUnhealthy reports that a check failed. The command has already printed the checks.
 var errUnhealthy = errors.New("a check failed")
 
-// maxSkew is the clock difference from which tokens and ages become wrong.
+// maxSkew is the maximum difference between the clocks. A larger difference makes ages wrong and tokens invalid.
 const maxSkew = 30 * time.Second
 
-// newDoctorCommand checks the way from this machine to the broker, and what the broker reports about the systems behind it.
+// newDoctorCommand returns the command that checks the connection from this machine to the broker, the state of the broker, and
+// the systems that the broker depends on.
 func newDoctorCommand(session *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
@@ -69,7 +70,7 @@ func newDoctorCommand(session *session) *cobra.Command {
 	}
 }
 
-// diagnose runs the checks in order. It ends after a failure that prevents all later checks.
+// diagnose runs the checks in order. It stops after a failure that makes the remaining checks impossible.
 func (s *session) diagnose(ctx context.Context) ([]check, error) {
 	settings, err := s.settings()
 	if err != nil {
@@ -105,7 +106,7 @@ func (s *session) diagnose(ctx context.Context) ([]check, error) {
 	return append(checks, s.stuckOperations(ctx, client)), nil
 }
 
-// clocks compares the clock of the broker with the local one.
+// clocks compares the broker's clock with the local one.
 func clocks(served, local time.Time) check {
 	if served.IsZero() {
 		return check{"clocks", checkWarning, "the broker's response has no date", "Check the proxy in front of the broker."}
@@ -119,7 +120,8 @@ func clocks(served, local time.Time) check {
 	return check{Name: "clocks", Result: checkPassed}
 }
 
-// roles returns a check per API that needs a role of its own. A missing role is a warning, because a user may not need it.
+// roles returns a check for each API that requires a separate role. A missing role is only a warning, because the user may not
+// need it.
 func roles(ctx context.Context, client *brokerclient.Client) []check {
 	apis := []struct {
 		role, purpose string
@@ -173,8 +175,8 @@ func catalogCheck(catalog operatorapi.Catalog) check {
 	return check{Name: "catalog", Result: checkPassed, Detail: fmt.Sprintf("%d plans", len(catalog.Plans))}
 }
 
-// stuckOperations counts the operations that need attention on the first page of those in progress, and names the system that delays the newest
-// of them, such as the Provisioner or Gardener.
+// stuckOperations counts the operations that need attention, looking only at the first page of operations in progress. It names
+// the system that delays the newest of these operations, such as the Provisioner or Gardener.
 func (s *session) stuckOperations(ctx context.Context, client *brokerclient.Client) check {
 	list, err := client.ListOperations(ctx, operatorapi.ListOperationsParams{
 		State: operatorapi.OperationStateInProgress, PageSize: maxCompletions,

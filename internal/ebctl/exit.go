@@ -14,10 +14,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/follow"
 )
 
-// The exit codes. Scripts depend on them.
+// Exit codes. Scripts depend on their values.
 const (
 	ExitOK = iota
-	// ExitError reports an error without a code of its own.
+	// ExitError reports an error without a specific exit code.
 	ExitError
 	// ExitUsage reports an invalid command line, variable or configuration file.
 	ExitUsage
@@ -25,13 +25,13 @@ const (
 	ExitNotFound
 	// ExitConflict reports a conflict with the current state: an ID in use, or a concurrent operation.
 	ExitConflict
-	// ExitTimedOut reports that a wait reached its limit. The operation continues.
+	// ExitTimedOut reports that the wait timed out. The operation continues.
 	ExitTimedOut
-	// ExitOperationFailed reports that the awaited operation failed or was canceled.
+	// ExitOperationFailed reports that the operation that the command waited for has failed or was canceled.
 	ExitOperationFailed
 )
 
-// usageError is an invalid command line, variable or configuration file. Its hint is the help of the command.
+// usageError reports an invalid command line, variable or configuration file. Its hint refers to the help of the command.
 type usageError struct{ cause error }
 
 func (e *usageError) Error() string { return e.cause.Error() }
@@ -40,19 +40,21 @@ func (e *usageError) Unwrap() error { return e.cause }
 // usage returns a usageError with the formatted text.
 func usage(format string, args ...any) error { return &usageError{cause: fmt.Errorf(format, args...)} }
 
-// notFoundError reports that a search by ebctl had no result. The broker's own 404 is an AnswerError.
+// notFoundError reports that ebctl found no match in a list. The broker's own 404 is an AnswerError.
 type notFoundError struct{ text string }
 
 func (e *notFoundError) Error() string { return e.text }
 
-// end maps errors to an exit code and a hint for the user. The placeholders {command} and {operation} in the hint are replaced.
+// end assigns an exit code and a hint for the user to a group of errors. The placeholders {command} and {operation} in the hint
+// are replaced.
 type end struct {
 	applies func(error) bool
 	code    int
 	hint    string
 }
 
-// ends returns the mapping of all errors. The first match wins, so specific errors precede the HTTP statuses that they wrap.
+// ends returns the exit codes and hints of all errors. The first match wins, so specific errors come before the HTTP statuses
+// that they wrap.
 func ends() []end {
 	return []end{
 		{is[*usageError], ExitUsage, "See '{command} --help'."},
@@ -94,7 +96,7 @@ func ends() []end {
 	}
 }
 
-// endOf returns the exit code and the hint for an error. An error without an entry has ExitError and no hint.
+// endOf returns the exit code and the hint for an error. If no entry matches, the code is ExitError and there is no hint.
 func endOf(err error) end {
 	for _, end := range ends() {
 		if end.applies(err) {
@@ -105,8 +107,8 @@ func endOf(err error) end {
 	return end{code: ExitError}
 }
 
-// hintFor returns the hint with the path of the command and the ID of the operation that the error names. It returns an empty text for an
-// error without a hint.
+// hintFor returns the hint with its placeholders replaced by the path of the command and the ID of the operation in the error. It
+// returns an empty string if there is no hint.
 func (e end) hintFor(command *cobra.Command, err error) string {
 	var operation string
 
@@ -125,17 +127,17 @@ func (e end) hintFor(command *cobra.Command, err error) string {
 	return strings.NewReplacer("{command}", command.CommandPath(), "{operation}", operation).Replace(e.hint)
 }
 
-// is reports whether the chain of err has an error of type E.
+// is reports whether the error chain of err contains an error of type E.
 func is[E error](err error) bool {
 	_, found := errors.AsType[E](err)
 
 	return found
 }
 
-// isInterrupted matches Ctrl-C. The user knows why the command ended, so there is no hint.
+// isInterrupted matches a canceled command (Ctrl-C). The user knows why it ended, so it needs no hint.
 func isInterrupted(err error) bool { return errors.Is(err, context.Canceled) }
 
-// answered returns a condition that holds for error responses of the broker with one of the statuses.
+// answered returns a function that matches error responses with one of the statuses.
 func answered(statuses ...int) func(error) bool {
 	return func(err error) bool {
 		answer, ok := errors.AsType[*brokerclient.AnswerError](err)
@@ -144,12 +146,12 @@ func answered(statuses ...int) func(error) bool {
 	}
 }
 
-// isRefusedIntervention matches an intervention that the state of the operation does not allow.
+// isRefusedIntervention matches an intervention that the broker rejected because of the state of the operation.
 func isRefusedIntervention(err error) bool {
 	return is[*interventionError](err) && answered(http.StatusConflict)(err)
 }
 
-// isConcurrency matches a request that was rejected because another operation of the instance runs.
+// isConcurrency matches a request that the broker rejected because another operation of the instance is in progress.
 func isConcurrency(err error) bool {
 	answer, ok := errors.AsType[*brokerclient.AnswerError](err)
 

@@ -21,7 +21,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// newInstanceGetCommand shows an instance with its parameters and, while its newest operation is delayed or after it failed, the problem.
+// newInstanceGetCommand returns the command that shows an instance with its parameters. If its newest operation has failed or is
+// delayed, the command also shows the problem.
 func newInstanceGetCommand(session *session) *cobra.Command {
 	return session.onInstance(&cobra.Command{
 		Use:   "get ID_OR_NAME",
@@ -33,7 +34,7 @@ func newInstanceGetCommand(session *session) *cobra.Command {
 		}
 
 		if err != nil {
-			// The broker cannot read the parameters if their encryption key is lost. The list has everything else.
+			// If an encryption key is lost, the broker cannot read the parameters. The list entry contains everything else.
 			fmt.Fprintf(session.Err, "The parameters cannot be shown: %v\n", err)
 
 			shown = found.Runtime
@@ -43,7 +44,7 @@ func newInstanceGetCommand(session *session) *cobra.Command {
 	})
 }
 
-// instanceFields returns an instance as lines of names and values. Empty values are not printed.
+// instanceFields returns an instance as lines with a name and a value. Empty values are not printed.
 func instanceFields(shown operatorapi.Runtime, now time.Time) output.Fields {
 	status, last := shown.Status, shown.Status.LastOperation
 
@@ -92,8 +93,8 @@ func instanceFields(shown operatorapi.Runtime, now time.Time) output.Fields {
 	return append(fields, parameterFields("Resolved", shown.Resolved)...)
 }
 
-// parameterFields returns a line per parameter, sorted by name. The first line has the title. It returns none unless the parameters are a
-// JSON object with fields.
+// parameterFields returns a line for each parameter, sorted by name, with the title on the first line. It returns none unless
+// parameters is a JSON object with at least one field.
 func parameterFields(title string, parameters any) output.Fields {
 	object, _ := parameters.(map[string]any)
 	fields := make(output.Fields, 0, len(object))
@@ -107,18 +108,18 @@ func parameterFields(title string, parameters any) output.Fields {
 	return fields
 }
 
-// change is the JSON form of the result of a command that creates, changes or deletes an instance.
+// change is the JSON output of a command that creates, changes or deletes an instance.
 type change struct {
 	InstanceID string `json:"instanceID"`
-	// OperationID is empty if the broker completed the request at once.
+	// OperationID is empty if the broker completed the request immediately.
 	OperationID string `json:"operationID,omitempty"`
-	// State is in progress without --wait, even if the operation is still pending.
+	// State is "in progress" if the command does not wait, even for a pending operation.
 	State        process.State `json:"state"`
 	DashboardURL string        `json:"dashboardURL,omitempty"`
 }
 
-// finish prints the result of an accepted request, after the end of its operation if the command waits. It prints the result also if the
-// operation failed, and returns the error of the operation.
+// finish prints the result of an accepted request. If the command waits, it first waits for the operation to end. If the
+// operation fails, finish still prints the result and returns the error of the operation.
 func (s *session) finish(ctx context.Context, client *brokerclient.Client, instanceID string, accepted brokerclient.Accepted,
 	waiting waiting,
 ) error {
@@ -133,7 +134,7 @@ func (s *session) finish(ctx context.Context, client *brokerclient.Client, insta
 	var failed error
 
 	if waiting.wanted && result.OperationID != "" {
-		// Without the IDs, a user who interrupts the wait could not find the operation again.
+		// Print the IDs now, so that a user who interrupts the wait can find the operation again.
 		fmt.Fprintf(s.Err, "Instance %s, operation %s\n", result.InstanceID, result.OperationID)
 
 		var operation operatorapi.Operation
@@ -150,8 +151,8 @@ func (s *session) finish(ctx context.Context, client *brokerclient.Client, insta
 	}))
 }
 
-// newChangeCommand completes a command that changes an existing instance and can wait for the operation. Errors of send start with doing,
-// such as "updating instance …".
+// newChangeCommand completes a command that changes an existing instance and can wait for the operation. Errors of send get the
+// prefix doing, for example "updating instance …".
 func (s *session) newChangeCommand(command *cobra.Command, doing string, send changer) *cobra.Command {
 	var waiting waiting
 
@@ -169,8 +170,9 @@ func (s *session) newChangeCommand(command *cobra.Command, doing string, send ch
 	return command
 }
 
-// newInstanceUpdateCommand sends only the fields whose flags are set, because fields that an update leaves out stay unchanged.
-// --maintenance sends the version of the catalog: the broker rejects any other.
+// newInstanceUpdateCommand returns the command that updates an instance. The request contains only the fields whose flags are
+// set, because omitted fields stay unchanged. With --maintenance, it contains the maintenance version in the catalog, the only
+// version that the broker accepts.
 func newInstanceUpdateCommand(session *session) *cobra.Command {
 	var (
 		plan        string
@@ -223,7 +225,8 @@ func newInstanceUpdateCommand(session *session) *cobra.Command {
 	return command
 }
 
-// newInstanceSuspendCommand sends an update with the context {"active":false}, as platforms do to suspend an instance.
+// newInstanceSuspendCommand returns the command that suspends an instance. Like a platform, it sends an update with the context
+// {"active":false}.
 func newInstanceSuspendCommand(session *session) *cobra.Command {
 	return addYes(session, session.newChangeCommand(&cobra.Command{
 		Use:   "suspend ID_OR_NAME",
@@ -233,7 +236,8 @@ func newInstanceSuspendCommand(session *session) *cobra.Command {
 	}, "suspending", session.confirmed("Delete the cluster of instance %s with all its content, and keep the instance?", sendActive(false))))
 }
 
-// newInstanceResumeCommand sends an update with the context {"active":true}. The new cluster has nothing of the old one.
+// newInstanceResumeCommand returns the command that resumes an instance. It sends an update with the context {"active":true}. The
+// new cluster contains nothing from the old one.
 func newInstanceResumeCommand(session *session) *cobra.Command {
 	return session.newChangeCommand(&cobra.Command{
 		Use:   "resume ID_OR_NAME",
@@ -242,7 +246,7 @@ func newInstanceResumeCommand(session *session) *cobra.Command {
 	}, "resuming", sendActive(true))
 }
 
-// sendActive returns a function that updates the context of an instance, which suspends or resumes the instance.
+// sendActive returns a function that suspends or resumes an instance through the context of an update.
 func sendActive(active bool) changer {
 	return func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
 		return instance.Update(ctx, instance.InstanceID, brokerclient.Update{
@@ -251,7 +255,8 @@ func sendActive(active bool) changer {
 	}
 }
 
-// newInstanceExpireCommand calls the operator API, because platforms cannot expire instances.
+// newInstanceExpireCommand returns the command that expires an instance. It calls the operator API, because platforms cannot
+// expire instances.
 func newInstanceExpireCommand(session *session) *cobra.Command {
 	return addYes(session, session.newChangeCommand(&cobra.Command{
 		Use:   "expire ID_OR_NAME",
@@ -266,7 +271,8 @@ func newInstanceExpireCommand(session *session) *cobra.Command {
 		})))
 }
 
-// newInstanceDeleteCommand deletes an instance over the Open Service Broker API, which requires the IDs of the service and the plan.
+// newInstanceDeleteCommand returns the command that deletes an instance. It calls the Open Service Broker API, which requires the
+// IDs of the service and the plan.
 func newInstanceDeleteCommand(session *session) *cobra.Command {
 	return addYes(session, session.newChangeCommand(&cobra.Command{
 		Use:   "delete ID_OR_NAME",
@@ -284,7 +290,7 @@ func newInstanceDeleteCommand(session *session) *cobra.Command {
 // changer sends a request that changes an instance.
 type changer = func(ctx context.Context, instance target) (brokerclient.Accepted, error)
 
-// confirmed returns send behind a question, in which %s stands for the instance.
+// confirmed returns a function that asks the question and then calls send. The question contains %s for the instance.
 func (s *session) confirmed(question string, send changer) changer {
 	return func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
 		if err := s.confirm(ctx, question, described(instance)); err != nil {
@@ -295,7 +301,7 @@ func (s *session) confirmed(question string, send changer) changer {
 	}
 }
 
-// described returns the name, the plan and the ID of an instance, for questions.
+// described returns the name, plan and ID of an instance, for questions.
 func described(instance target) string {
 	return fmt.Sprintf("%s (plan %s, ID %s)", cmp.Or(instance.Name, "without a name"), instance.ServicePlanName, instance.InstanceID)
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 )
 
-// platform is the platform in the context of requests, and the default organization and space. The Open Service Broker API requires all
-// three, but only platforms have values for them.
+// platform is the name of the platform in the request context, and the default for organization and space. The Open Service
+// Broker API requires all three, but only platforms have meaningful values for them.
 const platform = "ebctl"
 
-// order holds the flags of 'instance create'.
+// order contains the flags of 'instance create'.
 type order struct {
 	id             string
 	plan           string
@@ -27,7 +27,8 @@ type order struct {
 	waiting        waiting
 }
 
-// newInstanceCreateCommand creates an instance of a plan. With --id, users can repeat the command without creating a second instance.
+// newInstanceCreateCommand returns the command that creates an instance. With --id, users can repeat the command without creating
+// a second instance.
 func newInstanceCreateCommand(session *session) *cobra.Command {
 	var order order
 
@@ -57,7 +58,7 @@ func newInstanceCreateCommand(session *session) *cobra.Command {
 	return command
 }
 
-// create checks the command line, sends the request and prints the result.
+// create checks the flags, sends the request and prints the result.
 func (s *session) create(command *cobra.Command, name string, order order) error {
 	if name == "" || order.plan == "" {
 		return usage("give a name and --plan; 'ebctl catalog' lists the plans")
@@ -78,7 +79,7 @@ func (s *session) create(command *cobra.Command, name string, order order) error
 		return err
 	}
 
-	// The request has no field for the name; platforms send the name in the context.
+	// The request has no field for the instance name. Like platforms, ebctl sends the name in the context.
 	requestContext, err := json.Marshal(map[string]string{
 		"platform": platform, "instance_name": name, "organization_guid": order.organization, "space_guid": order.space,
 	})
@@ -99,7 +100,7 @@ func (s *session) create(command *cobra.Command, name string, order order) error
 		RawParameters:    parameters,
 	})
 
-	// The broker may have accepted a request that got no response. Repeating the request with the same ID is safe.
+	// Without a response, the broker may still have accepted the request. Repeating it with the same ID is safe.
 	if _, unreachable := errors.AsType[*brokerclient.UnreachableError](err); unreachable {
 		return fmt.Errorf("the instance may have been created; repeat the command with --id %s: %w", order.id, err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// newInstanceListCommand lists instances with the columns for users: name, plan and state.
+// newInstanceListCommand returns the command that lists instances, with columns for users: name, plan and state.
 func newInstanceListCommand(session *session) *cobra.Command {
 	return newRuntimesCommand(session, "List instances, newest first", output.Rows{
 		Head: []string{"NAME", "INSTANCE", "PLAN", "REGION", "STATE", "AGE", "LAST OPERATION", "PROBLEM"},
@@ -29,7 +29,8 @@ func newInstanceListCommand(session *session) *cobra.Command {
 	})
 }
 
-// newRuntimeListCommand lists the same entries as 'ebctl instance list', with the columns for operators: accounts and clusters.
+// newRuntimeListCommand returns the command that lists the same entries as 'ebctl instance list', with columns for operators:
+// accounts and clusters.
 func newRuntimeListCommand(session *session) *cobra.Command {
 	return newRuntimesCommand(session, "List runtimes with their accounts and clusters, newest first", output.Rows{
 		Head: []string{"RUNTIME", "CLUSTER", "ACCOUNT", "SUBACCOUNT", "PLAN", "REGION", "STATE", "INSTANCE", "AGE"},
@@ -42,7 +43,7 @@ func newRuntimeListCommand(session *session) *cobra.Command {
 	})
 }
 
-// runtimeStates are the states of runtimes, for the flag --state.
+// runtimeStates returns the accepted values of the flag --state.
 func runtimeStates() []string {
 	return []string{
 		string(operatorapi.RuntimeStateProvisioning), string(operatorapi.RuntimeStateSucceeded), string(operatorapi.RuntimeStateFailed),
@@ -51,8 +52,8 @@ func runtimeStates() []string {
 	}
 }
 
-// newRuntimesCommand returns a list command with the filters of the endpoint /runtimes. The commands for instances and runtimes differ in
-// their tables only.
+// newRuntimesCommand returns a list command with the filters of the endpoint /runtimes. The commands for instances and runtimes
+// differ only in their tables.
 func newRuntimesCommand(session *session, short string, table output.Rows, row func(operatorapi.Runtime) []string) *cobra.Command {
 	var (
 		filter operatorapi.ListRuntimesParams

@@ -11,7 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 )
 
-// newInstanceKubeconfigCommand requests an admin kubeconfig. Each call creates new credentials and an entry in the audit log.
+// newInstanceKubeconfigCommand returns the command that requests an admin kubeconfig. Each call creates new credentials and an
+// entry in the audit log.
 func newInstanceKubeconfigCommand(session *session) *cobra.Command {
 	var file string
 
@@ -40,8 +41,8 @@ func addOutputFile(command *cobra.Command, file *string) {
 	command.Flags().StringVar(file, "output-file", "", "write the kubeconfig to this file, readable only by its owner")
 }
 
-// printKubeconfig writes the kubeconfig to the file. Without a file it prints the kubeconfig, or the value in the formats JSON and YAML. An
-// expiresAt of zero is not shown.
+// printKubeconfig writes the kubeconfig to the file. If file is empty, it prints the kubeconfig, or value in the formats JSON and
+// YAML. A zero expiresAt is not printed.
 func (s *session) printKubeconfig(kubeconfig string, expiresAt time.Time, value any, file string) error {
 	if file == "" {
 		return s.print(value, output.Plain(kubeconfig))
@@ -62,8 +63,8 @@ func (s *session) printKubeconfig(kubeconfig string, expiresAt time.Time, value 
 	return nil
 }
 
-// writePrivate writes a file that only its owner can read. It restricts the mode of an existing file before it writes, because opening a
-// file does not change its mode.
+// writePrivate writes a file that only its owner can read. If the file exists, it restricts its mode before writing, because
+// opening a file does not change the mode.
 func writePrivate(path, content string) error {
 	const private = 0o600
 

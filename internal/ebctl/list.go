@@ -17,21 +17,23 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// lister is a list command of the operator API. L is a list as the API returns it, one page at a time; E is an entry of the list.
+// lister implements a list command of the operator API. L is the type of a list, which contains one page; E is the type of an
+// entry.
 type lister[L, E any] struct {
-	// entries is the plural noun of the entries, for errors such as "listing operations: …".
+	// entries is the plural noun for the entries, for errors such as "listing operations: …".
 	entries string
-	// prepare checks and completes the filters before the first request. Nil means that there is nothing to do.
+	// prepare validates and completes the filters before the first request. It may be nil.
 	prepare func(ctx context.Context, client *brokerclient.Client) error
 	// fetch returns a page of the list.
 	fetch func(ctx context.Context, client *brokerclient.Client, page pageQuery) (L, error)
-	// parts returns pointers to the paging fields and the entries of a list, because the types of lists share no interface.
+	// parts returns pointers to the paging fields and the entries of a list. The generated list types have no common interface.
 	parts func(list *L) (*operatorapi.Page, *[]E)
-	// keep selects entries that the API cannot select. If it returns nil, all entries are listed.
+	// keep returns a function that selects entries on the client, for filters that the API does not support. If it returns nil, all
+	// entries are listed.
 	keep func() func(E) bool
-	// id returns the ID of an entry, for the format name.
+	// id returns the ID of an entry, for the output format name.
 	id func(entry E) string
-	// table is the table without its rows, row the cells of an entry.
+	// table is the table without its rows; row returns the cells of an entry.
 	table output.Rows
 	row   func(entry E) []string
 }
@@ -39,20 +41,20 @@ type lister[L, E any] struct {
 // pageQuery selects a page of a list.
 type pageQuery struct {
 	cursor string
-	// size is the number of entries; 0 leaves it to the broker.
+	// size is the maximum number of entries; 0 selects the broker's default.
 	size int
 	// total requests the number of entries on all pages.
 	total bool
 }
 
-// listFlags are the flags of all list commands.
+// listFlags contains the flags of all list commands.
 type listFlags struct {
 	all, total, noHeaders, watch bool
 	limit                        int
 	sortBy                       string
 }
 
-// command returns the list command. withTotal adds the flag --total, which the audit log does not support.
+// command returns the list command. If withTotal is true, it has the flag --total, which the audit log does not support.
 func (l lister[L, E]) command(session *session, short string, withTotal bool) *cobra.Command {
 	var given listFlags
 
@@ -125,7 +127,7 @@ func (l lister[L, E]) rows(entries []E, noHeaders bool) output.Rows {
 	return rows
 }
 
-// open returns a client of the broker, after prepare has completed the filters.
+// open calls prepare and returns a client of the broker.
 func (l lister[L, E]) open(ctx context.Context, session *session) (*brokerclient.Client, error) {
 	client, err := session.client()
 	if err == nil && l.prepare != nil {
@@ -135,7 +137,8 @@ func (l lister[L, E]) open(ctx context.Context, session *session) (*brokerclient
 	return client, err
 }
 
-// list returns the first page, or entries of several pages as one list without a cursor. With --total it then reads all pages.
+// list returns the first page. If the flags require more than one page, it returns a list with the entries of several pages and
+// no cursor. With --total it reads all pages.
 func (l lister[L, E]) list(ctx context.Context, client *brokerclient.Client, given listFlags) (list L, err error) {
 	var keep func(E) bool
 	if l.keep != nil {
@@ -177,7 +180,8 @@ func (l lister[L, E]) list(ctx context.Context, client *brokerclient.Client, giv
 	return list, nil
 }
 
-// collect returns the entries of all pages that keep selects, at most as many as most; 0 is unlimited. A nil keep selects all.
+// collect returns at most most entries of all pages; 0 means no limit. If keep is not nil, collect returns only entries for which
+// it returns true.
 func (l lister[L, E]) collect(ctx context.Context, client *brokerclient.Client, pageSize, most int, keep func(E) bool) ([]E, error) {
 	found := []E{}
 
@@ -203,7 +207,8 @@ func (l lister[L, E]) collect(ctx context.Context, client *brokerclient.Client, 
 	return found, nil
 }
 
-// pageSize returns the size of pages: the limit if it is smaller than a page of the broker, else 0.
+// pageSize returns the size of the pages to request: the limit if it is smaller than the broker's default, otherwise 0 for the
+// default.
 func (f listFlags) pageSize(every bool) int {
 	const brokersOwn = 50
 	if every || f.limit >= brokersOwn {
@@ -213,7 +218,8 @@ func (f listFlags) pageSize(every bool) int {
 	return f.limit
 }
 
-// sortBy sorts the entries by a field of their JSON form, stable and ascending. A field that no entry has is a usage error.
+// sortBy sorts the entries by a field of their JSON form. The sort is stable and ascending. If no entry has the field, it returns
+// a usage error.
 func sortBy[E any](entries []E, field string) error {
 	path, err := output.Path(field)
 	if err != nil {
@@ -262,7 +268,7 @@ func sortBy[E any](entries []E, field string) error {
 	return nil
 }
 
-// valueOf returns the value that a JSONPath expression found.
+// valueOf returns the value of a JSONPath result.
 func valueOf(found reflect.Value) any {
 	if !found.IsValid() || !found.CanInterface() {
 		return nil
@@ -271,7 +277,8 @@ func valueOf(found reflect.Value) any {
 	return found.Interface()
 }
 
-// compare orders decoded JSON: numbers by their value, times by their moment, and all else by its text. Missing values come first.
+// compare compares decoded JSON values: numbers numerically, times chronologically, and everything else as text. Missing values
+// come first.
 func compare(one, other any) int {
 	first, firstIsNumber := one.(float64)
 	second, secondIsNumber := other.(float64)
@@ -290,7 +297,7 @@ func compare(one, other any) int {
 	return strings.Compare(textOf(one), textOf(other))
 }
 
-// textOf returns decoded JSON as text. The text of a missing value is empty.
+// textOf returns a decoded JSON value as text, or an empty string for a missing value.
 func textOf(value any) string {
 	switch value := value.(type) {
 	case nil:

@@ -17,7 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// newLoginCommand stores the address of a broker and the credentials of a user as a context, after the broker has accepted them.
+// newLoginCommand returns the command that checks the credentials of a user with the broker and stores them, with the address, as
+// a context.
 func newLoginCommand(session *session) *cobra.Command {
 	var name string
 
@@ -42,7 +43,7 @@ func newLoginCommand(session *session) *cobra.Command {
 	return command
 }
 
-// login asks for missing credentials, checks them, and stores the context.
+// login prompts for missing credentials, checks the credentials, and stores the context.
 func (s *session) login(ctx context.Context, name string) error {
 	wanted := s.sources().given()
 
@@ -96,7 +97,7 @@ func (s *session) login(ctx context.Context, name string) error {
 	return nil
 }
 
-// askPassword reads the password from a terminal without showing it, or as the first line of standard input.
+// askPassword prompts for the password on a terminal, without echo. If standard input is not a terminal, it reads the first line.
 func (s *session) askPassword(wanted Settings) (secret.String, error) {
 	if s.Interactive() {
 		fmt.Fprintf(s.Err, "Password of %s at %s: ", wanted.Username, wanted.Address)
@@ -120,7 +121,8 @@ func (s *session) askPassword(wanted Settings) (secret.String, error) {
 	return secret.String(line), nil
 }
 
-// authenticate reports whether the broker accepts the credentials. A user without the role of a request is authenticated too.
+// authenticate returns an error unless the broker accepts the credentials. Credentials without the role for the request are
+// accepted, too.
 func authenticate(ctx context.Context, client *brokerclient.Client) error {
 	_, err := client.GetCatalog(ctx)
 	if answered(http.StatusForbidden)(err) {
@@ -130,7 +132,7 @@ func authenticate(ctx context.Context, client *brokerclient.Client) error {
 	return err
 }
 
-// newContextListCommand lists the contexts without their secrets.
+// newContextListCommand returns the command that lists the contexts without their secrets.
 func newContextListCommand(session *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
@@ -173,14 +175,15 @@ func newContextListCommand(session *session) *cobra.Command {
 	}
 }
 
-// newContextUseCommand selects a context for the following commands.
+// newContextUseCommand returns the command that selects the context for later commands.
 func newContextUseCommand(session *session) *cobra.Command {
 	return newContextChangeCommand(session, "use", "Select the context of the following commands", func(c *configuration, name string) {
 		c.Context = name
 	})
 }
 
-// newContextDeleteCommand removes a context with its credentials. The credentials stay valid.
+// newContextDeleteCommand returns the command that removes a context and its credentials from the file. It does not invalidate
+// the credentials.
 func newContextDeleteCommand(session *session) *cobra.Command {
 	return newContextChangeCommand(session, "delete", "Remove a context with its credentials", func(c *configuration, name string) {
 		delete(c.Contexts, name)
@@ -191,7 +194,7 @@ func newContextDeleteCommand(session *session) *cobra.Command {
 	})
 }
 
-// newContextChangeCommand returns a command that changes the configuration file for an existing context.
+// newContextChangeCommand returns a command that changes an existing context in the configuration file.
 func newContextChangeCommand(session *session, verb, short string, apply func(c *configuration, name string)) *cobra.Command {
 	return &cobra.Command{
 		Use:               verb + " NAME",

@@ -12,8 +12,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// lookup returns the instance with the ID, or else the only instance with the name. An empty text selects no instance and is no error. It
-// returns a notFoundError if there is none, and a usageError with their IDs if several instances have the name.
+// lookup returns the instance with the given ID or name. An ID takes precedence over a name. If idOrName is empty, lookup returns
+// no instance and no error. If there is no match, it returns a notFoundError; if several instances have the name, it returns a
+// usageError with their IDs.
 func lookup(ctx context.Context, client *brokerclient.Client, idOrName string) (operatorapi.Runtime, error) {
 	if idOrName == "" {
 		return operatorapi.Runtime{}, nil
@@ -52,8 +53,8 @@ func lookup(ctx context.Context, client *brokerclient.Client, idOrName string) (
 	return operatorapi.Runtime{}, usage("several instances are named %s: give one of the IDs %s", idOrName, strings.Join(ids, ", "))
 }
 
-// instanceID returns the ID of the instance with the ID or name. It also returns the ID of a deleted instance, if the broker still knows
-// operations of it. An empty text has an empty ID.
+// instanceID returns the ID of the instance with the given ID or name. It accepts the ID of a deleted instance if the broker
+// still has operations of this instance. An empty text returns an empty ID.
 func instanceID(ctx context.Context, client *brokerclient.Client, idOrName string) (string, error) {
 	found, err := lookup(ctx, client, idOrName)
 	if !is[*notFoundError](err) {
@@ -72,8 +73,8 @@ func instanceID(ctx context.Context, client *brokerclient.Client, idOrName strin
 	return idOrName, nil
 }
 
-// withOperation calls run with the ID of an operation. If the broker knows no such operation, the text is the ID or name of an instance, and
-// run gets the ID of its newest operation.
+// withOperation calls run with idOrName as the ID of an operation. If the broker does not find the operation, withOperation
+// treats idOrName as the ID or name of an instance and calls run with the ID of its newest operation.
 func withOperation[T any](ctx context.Context, client *brokerclient.Client, idOrName string, run func(id string) (T, error)) (T, error) {
 	result, err := run(idOrName)
 	if !answered(http.StatusNotFound)(err) {
@@ -94,10 +95,10 @@ func withOperation[T any](ctx context.Context, client *brokerclient.Client, idOr
 	return run(found.Status.LastOperation.ID)
 }
 
-// maxCompletions limits the suggestions of the shell completion. It is a page of the operator API.
+// maxCompletions is the maximum number of suggestions for shell completion, which come from a single page of the operator API.
 const maxCompletions = 100
 
-// completeInstance returns the names and IDs of instances for shell completion. Like completePlan, it returns none on an error.
+// completeInstance returns names and IDs of instances for shell completion. Like completePlan, it returns nothing after an error.
 func (s *session) completeInstance(command *cobra.Command, _ []string, given string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var found []cobra.Completion
 
@@ -119,7 +120,7 @@ func (s *session) completeInstance(command *cobra.Command, _ []string, given str
 	for _, runtime := range list.Data {
 		description := strings.TrimSpace(runtime.ServicePlanName + " " + string(runtime.Status.State))
 
-		// A name that is not unique is no argument. IDs are long, so they are suggested only to users who type one.
+		// Suggest only names that are unique. IDs are long, so suggest them only if the user has started to type one.
 		if names[runtime.Name] == 1 && strings.HasPrefix(runtime.Name, given) {
 			found = append(found, cobra.CompletionWithDesc(runtime.Name, description))
 		}
@@ -132,8 +133,8 @@ func (s *session) completeInstance(command *cobra.Command, _ []string, given str
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeTarget returns the completion of commands on an instance: instances for the first argument, and the bindings of the instance for
-// the second one of commands that have two.
+// completeTarget returns the completions for commands on an instance: instances for the first argument, and bindings of the
+// instance for the second argument, if the command has one.
 func (s *session) completeTarget(command *cobra.Command, args []string, given string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const bindingAt = 1
 
@@ -147,7 +148,7 @@ func (s *session) completeTarget(command *cobra.Command, args []string, given st
 	}
 }
 
-// completeBinding returns the IDs of the instance's bindings for shell completion.
+// completeBinding returns the IDs of an instance's bindings for shell completion.
 func (s *session) completeBinding(command *cobra.Command, instance, given string) []cobra.Completion {
 	found, err := s.find(command.Context(), instance)
 	if err != nil {
@@ -170,8 +171,8 @@ func (s *session) completeBinding(command *cobra.Command, instance, given string
 	return bindings
 }
 
-// completeOperation returns the IDs of the newest operations for shell completion, and the names of instances, which select the newest
-// operation of the instance.
+// completeOperation returns the completions for commands on an operation: the IDs of the newest operations, and the names of
+// instances, each of which selects the newest operation of the instance.
 func (s *session) completeOperation(command *cobra.Command, args []string, given string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// newManualCommand writes the man pages and the completion scripts of all commands. 'make build' calls it; users need it only to install ebctl
-// by hand, so it is hidden.
+// newManualCommand returns the command that writes the man pages and completion scripts of all commands. It is hidden, because
+// 'make build' calls it and users need it only to install ebctl manually.
 func newManualCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "manual FOLDER",
@@ -23,7 +23,7 @@ func newManualCommand() *cobra.Command {
 	}
 }
 
-// writeManual writes the files of newManualCommand. It creates the folders.
+// writeManual writes the man pages and completion scripts to folder and creates missing folders.
 func writeManual(root *cobra.Command, folder string) error {
 	const readableByAll = 0o755
 

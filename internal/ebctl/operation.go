@@ -16,7 +16,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// newOperationGetCommand shows an operation, or waits for its end. Without --wait, a failed operation is a result and not an error.
+// newOperationGetCommand returns the command that shows an operation or waits for its end. Without --wait, the command succeeds
+// even if the operation has failed.
 func newOperationGetCommand(session *session) *cobra.Command {
 	var waiting waiting
 
@@ -41,7 +42,7 @@ func newOperationGetCommand(session *session) *cobra.Command {
 	return command
 }
 
-// operationText returns an operation as lines of names and values. Empty values are not printed.
+// operationText returns an operation as lines with a name and a value. Empty values are not printed.
 func (s *session) operationText(operation operatorapi.Operation) output.Text {
 	fields := output.Fields{
 		{Name: "Operation", Value: operation.ID},
@@ -76,7 +77,7 @@ func (s *session) operationText(operation operatorapi.Operation) output.Text {
 	return output.WithID{Text: fields, ID: operation.ID}
 }
 
-// instanceText returns the name and the ID of the operation's instance.
+// instanceText returns the name and ID of the operation's instance.
 func instanceText(operation operatorapi.Operation) string {
 	if operation.InstanceName == "" {
 		return operation.InstanceID
@@ -85,7 +86,7 @@ func instanceText(operation operatorapi.Operation) string {
 	return fmt.Sprintf("%s (%s)", operation.InstanceName, operation.InstanceID)
 }
 
-// newOperationExplainCommand prints the Explanation of an operation. It needs one request.
+// newOperationExplainCommand returns the command that prints the Explanation of an operation. It sends one request.
 func newOperationExplainCommand(session *session) *cobra.Command {
 	return &cobra.Command{
 		Use:               "explain ID_OR_NAME",
@@ -111,7 +112,8 @@ const helpNamed = "\n\nID_OR_NAME is the ID of an operation, or the ID or name o
 const helpAudited = helpNamed +
 	"\n\nThe command needs the role operator. The operation's timeline and the broker's log record your name and the reason."
 
-// interventionError reports that the broker rejected or did not receive an intervention. It has the ID of the operation for the hint.
+// interventionError reports that the broker rejected an intervention or did not receive it. It contains the ID of the operation
+// for the hint.
 type interventionError struct {
 	doing, operationID string
 	cause              error
@@ -125,23 +127,23 @@ func (e *interventionError) Error() string {
 // Unwrap returns the cause.
 func (e *interventionError) Unwrap() error { return e.cause }
 
-// intervention is a command that cancels an operation, retries an operation, or skips a step.
+// intervention describes a command that cancels or retries an operation, or skips a step.
 type intervention struct {
 	operatorapi.Intervention
 
-	// question is asked before the request is sent. An intervention without a question destroys nothing.
+	// question is the confirmation question. It is empty for interventions that destroy nothing.
 	question string
-	// verb is the name of the command, doing the start of its errors.
+	// verb is the name of the command; doing starts its error messages.
 	verb, doing string
-	// send is the method of the client that sends the intervention. It returns the changed operation, or the new one of a retry.
+	// send is the client method that sends the intervention. It returns the changed operation or, for a retry, the new operation.
 	send func(*brokerclient.Client, context.Context, string, operatorapi.Intervention) (operatorapi.Operation, error)
-	// goal is the final state with which a wait succeeds.
+	// goal is the final state in which a wait succeeds.
 	goal    operatorapi.OperationState
 	waiting waiting
 }
 
-// newOperationCancelCommand cancels an operation. With --wait, the command succeeds if the operation ends as canceled, and also if the
-// operation succeeded before the cancellation took effect.
+// newOperationCancelCommand returns the command that cancels an operation. With --wait, it succeeds if the operation is canceled,
+// and also if the operation succeeds before the cancellation takes effect.
 func newOperationCancelCommand(session *session) *cobra.Command {
 	return addYes(session, newInterventionCommand(session, &intervention{
 		question: "Cancel the operation? Everything that it has created stays.", verb: "cancel", doing: "canceling", send: (*brokerclient.Client).CancelOperation, goal: operatorapi.OperationStateCanceled,
@@ -153,7 +155,8 @@ func newOperationCancelCommand(session *session) *cobra.Command {
 	}))
 }
 
-// newOperationRetryCommand retries an operation that failed or was canceled. It follows the new operation that the broker returns.
+// newOperationRetryCommand returns the command that retries an operation that failed or was canceled. With --wait, it follows the
+// new operation that the broker returns.
 func newOperationRetryCommand(session *session) *cobra.Command {
 	intervention := &intervention{
 		verb: "retry", doing: "retrying", send: (*brokerclient.Client).RetryOperation, goal: operatorapi.OperationStateSucceeded,
@@ -170,8 +173,8 @@ func newOperationRetryCommand(session *session) *cobra.Command {
 	return command
 }
 
-// newOperationSkipCommand skips the current step of an operation. --step guards against a race: the operation may reach the next step
-// before the request arrives.
+// newOperationSkipCommand returns the command that skips the current step of an operation. --step prevents a race: the operation
+// may have reached the next step when the request arrives.
 func newOperationSkipCommand(session *session) *cobra.Command {
 	intervention := &intervention{
 		question: "Skip the step? Its work is left to you.",
@@ -190,7 +193,7 @@ func newOperationSkipCommand(session *session) *cobra.Command {
 	return addYes(session, command)
 }
 
-// newInterventionCommand completes the command of an intervention with the flags that all interventions share.
+// newInterventionCommand completes the command of an intervention with the flags that all interventions have.
 func newInterventionCommand(session *session, intervention *intervention, command cobra.Command) *cobra.Command {
 	command.Use = intervention.verb + " ID_OR_NAME"
 	command.Args = arguments("ID_OR_NAME")
@@ -204,7 +207,8 @@ func newInterventionCommand(session *session, intervention *intervention, comman
 	return &command
 }
 
-// intervene sends the intervention and prints the resulting operation, after its end if the command waits.
+// intervene sends the intervention and prints the resulting operation. If the command waits, it first waits for the operation to
+// end.
 func (s *session) intervene(ctx context.Context, idOrName string, wanted intervention) error {
 	if strings.TrimSpace(wanted.Reason) == "" {
 		return usage("--reason is missing: give a reason that others will understand")
@@ -234,7 +238,7 @@ func (s *session) intervene(ctx context.Context, idOrName string, wanted interve
 	var failed error
 
 	if wanted.waiting.wanted {
-		// A retry is a new operation. Without its ID, a user who interrupts the wait could not find the operation again.
+		// A retry is a new operation. Print its ID now, so that a user who interrupts the wait can find the operation again.
 		fmt.Fprintf(s.Err, "Operation %s\n", operation.ID)
 
 		var last operatorapi.Operation
@@ -242,7 +246,7 @@ func (s *session) intervene(ctx context.Context, idOrName string, wanted interve
 			operation = last
 		}
 
-		// Follow reports a canceled operation as an error, but the state canceled is the goal of a cancel.
+		// Follow returns an error for a canceled operation, but canceling is the goal of a cancel command.
 		if ended, is := errors.AsType[*follow.EndedError](failed); is && ended.Operation.State == wanted.goal {
 			failed = nil
 		}
@@ -251,7 +255,7 @@ func (s *session) intervene(ctx context.Context, idOrName string, wanted interve
 	return cmp.Or(failed, s.print(operation, s.operationText(operation)))
 }
 
-// confirmIntervention shows the operation and asks the question, if there is one and somebody can answer it.
+// confirmIntervention shows the operation and asks the question. It does nothing if there is no question or no user to answer it.
 func (s *session) confirmIntervention(ctx context.Context, client *brokerclient.Client, id, question string) error {
 	if question == "" || !s.asks() {
 		return nil
@@ -268,7 +272,7 @@ func (s *session) confirmIntervention(ctx context.Context, client *brokerclient.
 	return s.confirm(ctx, "%s", question)
 }
 
-// completeStep returns the current step of the operation for shell completion, or no step if the step is not skippable.
+// completeStep returns the current step of the operation for shell completion, if the step is skippable.
 func (s *session) completeStep(command *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

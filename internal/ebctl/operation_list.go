@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// operationStates are the states of operations, for the flag --state.
+// operationStates returns the accepted values of the flag --state.
 func operationStates() []string {
 	return []string{
 		string(process.Pending), string(process.InProgress), string(process.Canceling),
@@ -23,7 +23,8 @@ func operationStates() []string {
 	}
 }
 
-// operationKinds are the kinds of operations, for the flag --kind. The broker accepts other kinds too, because later versions may have more.
+// operationKinds returns the suggested values of the flag --kind. The flag accepts other values too, because later versions of
+// the broker may have more kinds.
 func operationKinds() []string {
 	return []string{
 		environment.KindProvision, environment.KindUpdate, environment.KindDeprovision, environment.KindSuspend, environment.KindResume,
@@ -31,7 +32,8 @@ func operationKinds() []string {
 	}
 }
 
-// newOperationListCommand lists operations of all instances, with the filters of the endpoint /operations.
+// newOperationListCommand returns the command that lists operations of all instances, with the filters of the endpoint
+// /operations.
 func newOperationListCommand(session *session) *cobra.Command {
 	var (
 		filter   operatorapi.ListOperationsParams
@@ -95,7 +97,7 @@ func newOperationListCommand(session *session) *cobra.Command {
 	return command
 }
 
-// operationRow returns an operation as a row of the table of operations. An instance without a name, such as a deleted one, has its ID. The
+// operationRow returns the table row of an operation. It shows the ID of an instance that has no name, such as a deleted one. The
 // duration is the time from the start of the operation to its end, or to now.
 func (s *session) operationRow(operation operatorapi.Operation) []string {
 	var duration string

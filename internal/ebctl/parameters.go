@@ -15,26 +15,26 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 )
 
-// parameterFlags are the flags --parameters and --set, which together are the parameters of an order or an update.
+// parameterFlags contains the flags --parameters and --set. Together they define the parameters of a create or update request.
 type parameterFlags struct {
 	// object is a JSON or YAML object, @FILE, or @- for standard input.
 	object string
-	// assignments have the form path=value, in the order of the command line. They take precedence over the object.
+	// assignments have the form path=value, in the order of the command line. They override values in object.
 	assignments []string
 }
 
-// add adds the flags to the command. The purpose starts their help.
+// add adds the flags to the command. purpose is the start of their help text.
 func (p *parameterFlags) add(command *cobra.Command, purpose string) {
 	command.Flags().StringVar(&p.object, "parameters", "", purpose+": a JSON or YAML object, @FILE, or @- for standard input")
 	command.Flags().StringArrayVar(&p.assignments, "set", nil,
 		purpose+" one by one, as NAME=VALUE or OBJECT.NAME=VALUE with a YAML value; repeatable, and overrides --parameters")
 }
 
-// given reports whether one of the flags is set.
+// given reports whether at least one of the flags is set.
 func (p *parameterFlags) given() bool { return p.object != "" || len(p.assignments) > 0 }
 
-// read returns the parameters as a JSON object, with the region of --region added. It returns nil if there are none, so that the request
-// has no parameters. Malformed parameters are usage errors.
+// read returns the parameters, including the region from --region, as a JSON object. If there are none, it returns nil, so that
+// the request contains no parameters. Malformed parameters are usage errors.
 func (p *parameterFlags) read(stdin io.Reader, region string) (json.RawMessage, error) {
 	if !p.given() && region == "" {
 		return nil, nil
@@ -72,7 +72,7 @@ func (p *parameterFlags) read(stdin io.Reader, region string) (json.RawMessage, 
 	return encoded, nil
 }
 
-// decodeObject decodes a JSON or YAML object. Empty text is an empty object. Numbers keep their digits.
+// decodeObject decodes a JSON or YAML object. Empty text is an empty object. Numbers keep their exact digits.
 func decodeObject(text []byte) (map[string]any, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return map[string]any{}, nil
@@ -140,8 +140,8 @@ func assign(parameters map[string]any, assignment string) error {
 	return nil
 }
 
-// valueIn decodes the value of an assignment: a YAML number, boolean, null or quoted text, a list in brackets, or an object in braces. All
-// else is a text, such as the prefix "-", which would be a list in YAML.
+// valueIn decodes the value of an assignment. It accepts a YAML number, boolean, null or quoted string, a list in brackets, or an
+// object in braces. Everything else is a string, even text such as "- a", which would be a list in YAML.
 func valueIn(text string) (any, error) {
 	var value any
 
@@ -166,7 +166,8 @@ func valueIn(text string) (any, error) {
 	return text, nil
 }
 
-// readArgument returns the value of a flag, or the content of the file or standard input if the value starts with @.
+// readArgument returns the value of a flag. If the value starts with @, it returns the content of the named file or of standard
+// input.
 func readArgument(stdin io.Reader, flag string) ([]byte, error) {
 	path, named := strings.CutPrefix(flag, "@")
 

@@ -23,10 +23,11 @@ contexts. A token replaces user and password. Prefer variables or the file for p
 
 Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 conflict, 5 wait timed out, 6 operation failed.`
 
-// defaultTimeout is the default of --timeout, which limits each request. --wait-timeout limits a wait of many requests.
+// defaultTimeout is the default of --timeout, which limits a single request. --wait-timeout limits a wait, which consists of many
+// requests.
 const defaultTimeout = 30 * time.Second
 
-// newRootCommand returns ebctl with all its commands and the global flags. A new command is added to its group here.
+// newRootCommand returns the root command with all subcommands and global flags. Add new commands to their group here.
 func newRootCommand(session *session) *cobra.Command {
 	session.format = output.Table
 
@@ -108,14 +109,14 @@ func newRootCommand(session *session) *cobra.Command {
 	return root
 }
 
-// version is the JSON form of the result of 'ebctl version'.
+// version is the JSON output of 'ebctl version'.
 type version struct {
 	Version string `json:"version"`
 	Go      string `json:"go"`
 	System  string `json:"system"`
 }
 
-// newVersionCommand prints the version without calling a broker, so the command works with any configuration.
+// newVersionCommand returns the command that prints the version. It does not call a broker, so it works with any configuration.
 func newVersionCommand(session *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
@@ -133,8 +134,8 @@ func newVersionCommand(session *session) *cobra.Command {
 	}
 }
 
-// invalidFlag returns the error of a flag. If the command is a group, the word before the flag is an unknown command, which is the cause:
-// groups have no flags of their own. The error of an unknown flag suggests a similar one.
+// invalidFlag returns the error for an invalid flag. Groups have no flags, so if the command is a group, the actual problem is
+// the unknown command before the flag. For an unknown flag, the error suggests a similar one.
 func invalidFlag(command *cobra.Command, err error) error {
 	if words := command.Flags().Args(); command.HasSubCommands() && len(words) > 0 {
 		return noCommand(command, words)
@@ -153,7 +154,7 @@ func invalidFlag(command *cobra.Command, err error) error {
 	return &usageError{cause: err}
 }
 
-// group returns a command that has only subcommands. Without a subcommand, the group prints its help.
+// group returns a command that has only subcommands. If called without a subcommand, it prints its help.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	group := &cobra.Command{Use: use, Short: short, Args: noCommand, RunE: help}
 	group.AddCommand(commands...)
@@ -163,8 +164,8 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 
 func help(command *cobra.Command, _ []string) error { return command.Help() }
 
-// noCommand rejects the arguments of a group: an argument that reaches the group is an unknown subcommand. The error suggests commands with
-// a similar name.
+// noCommand rejects the arguments of a group: any argument of a group is an unknown subcommand. The error suggests commands with
+// similar names.
 func noCommand(command *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -183,7 +184,7 @@ func noCommand(command *cobra.Command, args []string) error {
 	return &usageError{cause: errors.New(text)}
 }
 
-// arguments requires exactly the named arguments. Its error names the first missing argument, or the first one too many.
+// arguments requires exactly the named arguments. The error names the first missing or the first superfluous argument.
 func arguments(names ...string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch {
@@ -197,8 +198,8 @@ func arguments(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// onInstance completes a command whose first argument is the ID or name of an instance: the command finds the instance and then calls run.
-// The required arguments are the words after the first one in the command's Use.
+// onInstance completes a command whose first argument is the ID or name of an instance. The command finds the instance and then
+// calls run. The words in the command's Use line, except the first, are its required arguments.
 func (s *session) onInstance(command *cobra.Command, run func(ctx context.Context, instance target, args []string) error) *cobra.Command {
 	command.Args = arguments(strings.Fields(command.Use)[1:]...)
 	command.ValidArgsFunction = s.completeTarget
@@ -220,12 +221,12 @@ func addWait(command *cobra.Command, waiting *waiting) {
 	command.Flags().DurationVar(&waiting.limit, "wait-timeout", defaultWait, "maximum duration of the wait; 0 is unlimited")
 }
 
-// complete makes the values the shell completion of the flag.
+// complete registers the values for shell completion of the flag.
 func complete(command *cobra.Command, flag string, values ...string) {
 	completeBy(command, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// completeBy makes find the shell completion of the flag. It panics if the command has no such flag.
+// completeBy registers find for shell completion of the flag. It panics if the command does not have the flag.
 func completeBy(command *cobra.Command, flag string, find cobra.CompletionFunc) {
 	if err := command.RegisterFlagCompletionFunc(flag, find); err != nil {
 		panic(err) // a misspelled flag fails all tests of the command line

@@ -11,29 +11,31 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// scenario is the data of a fakeBroker, read from the YAML of a script.
+// scenario is the data of a fakeBroker. Test scripts contain it as YAML.
 type scenario struct {
-	// Username and Password are the credentials that requests must have. Both empty means that requests need none.
+	// Username and Password are the credentials that requests must have. If both are empty, requests need no credentials.
 	Username string `json:"username"`
 	Password string `json:"password"`
-	// Date is the time of the broker's clock in the format of HTTP; by default that of ebctl.
+	// Date is the time of the broker's clock in HTTP format. The default is the time of ebctl's clock.
 	Date string `json:"date"`
-	// PageSize limits the entries of a page; 0 is unlimited.
+	// PageSize limits the number of entries on a page. 0 means no limit.
 	PageSize int                   `json:"pageSize"`
 	Runtimes []operatorapi.Runtime `json:"runtimes"`
-	// Bindings holds the bindings of all instances.
+	// Bindings contains the bindings of all instances.
 	Bindings []operatorapi.Binding `json:"bindings"`
-	// Operations holds the operations as sequences of frames. Each request for an operation returns the next frame; the last frame repeats.
+	// Operations contains each operation as a sequence of frames. Each request for an operation returns its next frame; the last
+	// frame repeats.
 	Operations []script `json:"operations"`
-	// ListsAdvance makes lists of operations show the next frame of each operation, like requests for single operations.
+	// ListsAdvance makes each request for a list of operations advance all operations to their next frame, like requests for a
+	// single operation.
 	ListsAdvance bool `json:"listsAdvance"`
-	// Provision, Update, Expire and Deprovision are the IDs of the operations that such requests start. A request without an operation
-	// completes at once.
+	// Provision, Update, Expire and Deprovision are the IDs of the operations that these requests start. If the ID is empty, the
+	// request completes immediately.
 	Provision   string `json:"provision"`
 	Update      string `json:"update"`
 	Expire      string `json:"expire"`
 	Deprovision string `json:"deprovision"`
-	// CatalogProblem is the error in the catalog's files, if it has a message.
+	// CatalogProblem is the error in the catalog files, if its message is not empty.
 	CatalogProblem operatorapi.CatalogProblem `json:"catalogProblem"`
 	// Kubeconfig is the admin kubeconfig of all runtimes.
 	Kubeconfig operatorapi.AdminKubeconfig `json:"kubeconfig"`
@@ -57,31 +59,31 @@ type allowedIntervention struct {
 	Operation string `json:"operation"`
 	// Verb is cancel, retry or skip.
 	Verb string `json:"verb"`
-	// Successor is the ID of the operation that a retry starts. The response is the current frame of that operation.
+	// Successor is the ID of the operation that a retry starts. The response contains the current frame of this operation.
 	Successor string `json:"successor"`
 }
 
 // frame is the response to one request for an operation.
 type frame struct {
-	// Operation holds the fields that differ from the previous frame. The value null removes a field.
+	// Operation contains the fields that differ from the previous frame. The value null removes a field.
 	Operation map[string]any `json:"operation"`
-	// Fault, if set, is the response in place of the operation.
+	// Fault, if set, is returned instead of the operation.
 	Fault *fault `json:"fault"`
 }
 
 // fault is an error response.
 type fault struct {
-	// Call is the method and path of the failing request. It is empty in a frame.
+	// Call is the method and path of the request that fails. It is empty in a frame.
 	Call string `json:"call"`
-	// Cut closes the connection in place of a response.
+	// Cut closes the connection instead of sending a response.
 	Cut bool `json:"cut"`
-	// Status, RetryAfter (in seconds) and Body form the response.
+	// Status, RetryAfter (in seconds) and Body define the response.
 	Status     int    `json:"status"`
 	RetryAfter int    `json:"retryAfter"`
 	Body       string `json:"body"`
 }
 
-// parseScenario parses the YAML of a scenario. Unknown fields are an error.
+// parseScenario parses a scenario in YAML. Unknown fields are an error.
 func parseScenario(text []byte) (scenario, error) {
 	var parsed scenario
 	if err := yaml.UnmarshalStrict(text, &parsed); err != nil {
@@ -91,7 +93,7 @@ func parseScenario(text []byte) (scenario, error) {
 	return parsed, nil
 }
 
-// playback serves the frames of a script as complete operations.
+// playback returns the frames of a script as complete operations.
 type playback struct {
 	frames []playedFrame
 	asked  int
@@ -102,7 +104,7 @@ type playedFrame struct {
 	fault     *fault
 }
 
-// complete returns the script with complete operations: each frame inherits the fields of the previous frame.
+// complete returns the script with complete operations: each frame inherits the fields of the previous one.
 func (s script) complete() (*playback, error) {
 	fields := map[string]any{"operationID": s.ID}
 	result := &playback{}
@@ -133,7 +135,8 @@ func (s script) complete() (*playback, error) {
 // current returns the frame for the next request.
 func (t *playback) current() playedFrame { return t.frames[min(t.asked, len(t.frames)-1)] }
 
-// fakeClock advances by the duration of each wait, so waits take no time. Only one goroutine may use it.
+// fakeClock is a clock that advances by the duration of each wait, so waiting takes no real time. It is not safe for concurrent
+// use.
 type fakeClock struct{ now time.Time }
 
 // newFakeClock returns a clock that starts at now.
@@ -142,7 +145,7 @@ func newFakeClock(now time.Time) *fakeClock { return &fakeClock{now: now} }
 // Now returns the current time.
 func (c *fakeClock) Now() time.Time { return c.now }
 
-// After advances the clock and returns a channel that has fired.
+// After advances the clock by d and returns a channel that is ready to receive.
 func (c *fakeClock) After(d time.Duration) <-chan time.Time {
 	c.now = c.now.Add(d)
 

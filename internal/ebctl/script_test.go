@@ -41,7 +41,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Values[brokerKey{}] = new(*fakeBroker)
 
-			// By default, the race detector delays the exit of each process by a second.
+			// By default, the race detector delays the exit of each process by one second.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 
 			return nil
@@ -54,7 +54,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// brokerKey is the key of the broker in the values of a script.
+// brokerKey is the key under which a script's environment stores its broker.
 type brokerKey struct{}
 
 func startBroker(ts *testscript.TestScript, _ bool, args []string) {
@@ -104,8 +104,8 @@ func runAndExpect(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// run is the main function of ebctl in scripts. It has a fake clock, predictable IDs, and a terminal if EBCTL_TEST_TERMINAL is set. It asks
-// for confirmation if EBCTL_TEST_INTERACTIVE is set.
+// run is the main function of ebctl in scripts. It uses a fake clock and predictable IDs. If EBCTL_TEST_TERMINAL is set, it has a
+// terminal; if EBCTL_TEST_INTERACTIVE is set, it asks for confirmation.
 func run() {
 	ids := 0
 

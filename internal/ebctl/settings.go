@@ -11,10 +11,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// DefaultAddress is the broker's URL if no source sets one. The sandbox listens there.
+// DefaultAddress is the broker's URL if no source sets one. It is the default address of the sandbox.
 const DefaultAddress = "http://127.0.0.1:8080"
 
-// The environment variables of ebctl. Flags take precedence over the variables.
+// Environment variables of ebctl. Flags take precedence over them.
 const (
 	AddressVariable  = "EBCTL_ADDRESS"
 	UsernameVariable = "EBCTL_USERNAME"
@@ -24,29 +24,29 @@ const (
 	ContextVariable  = "EBCTL_CONTEXT"
 )
 
-// Settings are the address of a broker and the credentials of a user. Empty fields are unset.
+// Settings contains the address of a broker and the credentials of a user. Empty fields are not set.
 type Settings struct {
 	// Address is the broker's URL without a trailing slash.
 	Address  string
 	Username string
 	Password secret.String
-	// Token is a token of an OpenID Connect issuer. It replaces user and password.
+	// Token is a token from an OpenID Connect issuer. It replaces user and password.
 	Token secret.String
 }
 
-// Sources are the sources of settings, in order of precedence: flags, environment, file.
+// Sources contains the sources of settings in order of precedence: flags, environment, file.
 type Sources struct {
 	Flags Settings
 	// ConfigFile is the value of the flag --config, or empty.
 	ConfigFile string
 	// Context is the value of the flag --context, or empty.
 	Context string
-	// Environment returns the value of an environment variable, or an empty text.
+	// Environment returns the value of an environment variable, or an empty string.
 	Environment func(name string) string
 }
 
-// Resolve merges all sources, field by field. Only the address has a default. Resolve returns an error for an invalid address and for a
-// configuration file that cannot be read.
+// Resolve merges all sources field by field. Only the address has a default. Resolve fails if the address is invalid or the
+// configuration file cannot be read.
 func Resolve(sources Sources) (Settings, error) {
 	configuration, err := sources.configuration()
 	if err != nil {
@@ -64,10 +64,10 @@ func Resolve(sources Sources) (Settings, error) {
 	return merged, err
 }
 
-// contextName returns the name of the context that the flag or the environment selects, or an empty text.
+// contextName returns the context that the flag or the environment selects, or an empty string.
 func (s Sources) contextName() string { return cmp.Or(s.Context, s.Environment(ContextVariable)) }
 
-// given returns the settings of the flags and the environment.
+// given returns the settings from the flags and the environment.
 func (s Sources) given() Settings {
 	return s.Flags.or(Settings{
 		Address:  s.Environment(AddressVariable),
@@ -77,7 +77,7 @@ func (s Sources) given() Settings {
 	})
 }
 
-// or returns the settings with unset fields taken from the other ones.
+// or returns the settings, with fields that are not set taken from other.
 func (s Settings) or(other Settings) Settings {
 	return Settings{
 		Address:  cmp.Or(s.Address, other.Address),
@@ -87,15 +87,15 @@ func (s Settings) or(other Settings) Settings {
 	}
 }
 
-// baseURL completes an address to the broker's URL without a trailing slash, and checks it.
+// baseURL completes and validates an address. It returns the broker's URL without a trailing slash.
 func baseURL(address string) (string, error) {
 	complete := strings.TrimRight(withScheme(address), "/")
 
 	return complete, checkAddress(complete)
 }
 
-// withScheme completes an address such as broker.example.com or 127.0.0.1:8080 to a URL. The scheme is https, except for this machine:
-// credentials are not sent unencrypted to another machine unless the user writes http.
+// withScheme adds a scheme to an address such as broker.example.com or 127.0.0.1:8080. The scheme is http for this machine and
+// https for all others, so that credentials are never sent unencrypted to another machine unless the user has specified http.
 func withScheme(address string) string {
 	if strings.Contains(address, "://") {
 		return address
@@ -113,7 +113,7 @@ func withScheme(address string) string {
 	return "https://" + address
 }
 
-// checkAddress rejects addresses that are not base URLs. Its errors do not quote an address that may contain a password.
+// checkAddress rejects addresses that are not base URLs. The error does not quote an address that may contain a password.
 func checkAddress(address string) error {
 	parsed, err := url.Parse(address)
 	if err != nil {

@@ -173,7 +173,8 @@ func TestResolveRejects(t *testing.T) {
 	}
 }
 
-// environmentWithFile returns an environment whose configuration folder has a file with the content. Empty content creates no file.
+// environmentWithFile returns an environment whose configuration folder contains a file with the content. If content is empty,
+// there is no file.
 func environmentWithFile(t *testing.T, content string) map[string]string {
 	t.Helper()
 

@@ -10,11 +10,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 )
 
-// watchInterval is the time between two requests of a watched list.
+// watchInterval is the time between two requests for a watched list.
 const watchInterval = 2 * time.Second
 
-// watch lists the entries, and then those that are new or have changed, until the context ends, which is no error. Temporary errors are
-// printed, and the next request repeats the list; all other errors end the watch. Removed entries are not reported.
+// watch prints all entries, and then entries that are new or have changed, until the context ends, which is not an error. After a
+// temporary error, it prints the error and requests the list again; any other error ends the watch. Removed entries are not
+// reported.
 func (l lister[L, E]) watch(ctx context.Context, session *session, given listFlags) error {
 	changes := changedEntries{seen: map[string]string{}, noHeaders: given.noHeaders}
 
@@ -49,18 +50,18 @@ func (l lister[L, E]) watch(ctx context.Context, session *session, given listFla
 	return nil
 }
 
-// changedEntries is the state of a watch.
+// changedEntries is the state of a watch between two requests.
 type changedEntries struct {
-	// seen has the JSON of the printed entries by their ID.
+	// seen contains the JSON of each printed entry by ID.
 	seen map[string]string
-	// noHeaders is true once the header has been printed, or if there shall be none.
+	// noHeaders is true after the header has been printed, or if the user wants none.
 	noHeaders bool
-	// widths are those of the columns, so that all rows form one table.
+	// widths contains the widths of the columns, so that all rows form one table.
 	widths []int
 }
 
-// printChanged prints the entries that differ from the seen ones. In the formats for people and the format name they are rows of one table;
-// in other formats, each entry is a document of its own.
+// printChanged prints the entries that are new or have changed since the last request. In the formats for people and in the
+// format name, they are rows of one table; in other formats, each entry is a separate document.
 func (l lister[L, E]) printChanged(session *session, list L, changes *changedEntries) error {
 	var changed []E
 

@@ -8,42 +8,41 @@ import (
 
 // dataVersion is the version of the stored form that this code writes. Rows without a version have version 1.
 //
-// New optional fields need no new version. A change that makes older replicas misread a row does: then
-// UnmarshalJSON converts older forms, and the release before the one that writes the new version must already
-// read it, because both run side by side during an update.
+// New optional fields need no new version. Increment the version if older replicas would misread the changed rows, and make
+// UnmarshalJSON convert older forms. The release before the one that writes a new version must already be able to read it,
+// because both run at the same time during a rolling update.
 const dataVersion = 1
 
-// Data is shared by the steps of an operation. The engine stores it with the operation, sealed, after each
-// step. A step that runs again after a crash finds the data of the last stored step, so it must not rely on
-// changes of its own first attempt.
+// Data is the state that the steps of an operation share. The engine stores it with the operation, encrypted, after each step. If
+// a step is repeated after a crash, it gets the data that the previous step stored, so it must not rely on changes that its own
+// interrupted attempt made.
 type Data struct {
-	// Instance is the instance when the operation was accepted, later as the operation has changed it.
+	// Instance is the instance as it was when the operation was accepted, with the changes that the operation has made since.
 	Instance Instance
-	// TargetSecret names the credentials of the infrastructure in Gardener. EarlierSecrets are the target
-	// secrets of the operations that this one retries, if the configuration has changed since: the Provisioner may have an order
-	// with one of them.
+	// TargetSecret names the infrastructure credentials in Gardener. EarlierSecrets are the names that the operations
+	// retried by this one used, if the configuration has changed since. The Provisioner may have received an order with one of them.
 	TargetSecret   string
 	EarlierSecrets []string
-	// Provisioning is the ID of the operation that ordered the runtime, which is the order's idempotency key.
+	// Provisioning is the ID of the operation that ordered the runtime. It is the idempotency key of the order.
 	Provisioning string
-	// Ordered is the intent: it is stored before the order is sent for the first time, so that no crash leaves
-	// an unknown runtime.
+	// Ordered records the intent to order a runtime. It is stored before the order is sent for the first time, so that a crash
+	// cannot leave an unknown runtime behind.
 	Ordered bool
-	// ProvisionerOperationID is the operation of the Provisioner that this one waits for.
+	// ProvisionerOperationID is the ID of the Provisioner operation that this operation waits for.
 	ProvisionerOperationID string
-	// RuntimeKnown reports that the Provisioner has shown, since the start of a removal, that it knows the runtime. From then on the
-	// runtime is gone when the Provisioner no longer knows it.
+	// RuntimeKnown reports that the Provisioner has confirmed, after the removal started, that the runtime exists. If the
+	// Provisioner later reports the runtime as unknown, the runtime has been removed.
 	RuntimeKnown bool
-	// UnknownSince is when the Provisioner first answered that it does not know the runtime to remove, or zero.
+	// UnknownSince is when the Provisioner first reported that it does not know the runtime to remove, or zero.
 	UnknownSince time.Time
-	// Update is applied to the instance once the operation has succeeded. Suspensions have one if other changes
-	// came with them.
+	// Update is applied to the instance after the operation has succeeded. A suspension has an update if the request also contained
+	// other changes.
 	Update *Update
-	// Binding is the binding that the operation creates or removes, zero for operations on instances.
+	// Binding is the binding that the operation creates or removes. It is zero for operations on instances.
 	Binding Binding
 }
 
-// dataV1 has the fields of Data under their stored names. Instance, Update and Binding are stored as they are.
+// dataV1 maps the fields of Data to their stored names. Instance, Update and Binding have their own JSON form.
 type dataV1 struct {
 	Instance               Instance  `json:"instance,omitzero"`
 	TargetSecret           string    `json:"targetSecret,omitempty"`
@@ -57,14 +56,14 @@ type dataV1 struct {
 	Binding                Binding   `json:"binding,omitzero"`
 }
 
-// storedData is the stored form: the fields of dataV1 and the version, in one JSON object.
+// storedData is the stored form: the fields of dataV1 and the version in one JSON object.
 type storedData struct {
 	dataV1
 
 	Version int `json:"version,omitempty"`
 }
 
-// MarshalJSON returns the stored form, in version dataVersion.
+// MarshalJSON returns the stored form in version dataVersion.
 func (d Data) MarshalJSON() ([]byte, error) {
 	encoded, err := json.Marshal(storedData{Version: dataVersion, dataV1: dataV1(d)})
 	if err != nil {
@@ -74,8 +73,8 @@ func (d Data) MarshalJSON() ([]byte, error) {
 	return encoded, nil
 }
 
-// UnmarshalJSON reads the stored form. It rejects versions that this code does not know: an older replica must
-// not run, and then overwrite, an operation whose data it would misread.
+// UnmarshalJSON reads the stored form. It rejects newer versions, because an older replica would misread the data, run the
+// operation, and overwrite the data.
 func (d *Data) UnmarshalJSON(encoded []byte) error {
 	var stored storedData
 	if err := json.Unmarshal(encoded, &stored); err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// TestStoredData reads the stored form of releases that wrote no version, with every field set, and writes the form again.
+// TestStoredData reads the stored form without a version, which earlier releases wrote, with every field set, and writes it
+// again.
 func TestStoredData(t *testing.T) {
 	row, err := os.ReadFile("testdata/operation_data_v1.json")
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package environment is the domain of the broker: a service instance is an environment, ordered with a
-// request, and changed by operations that share Data. It is independent of protocols: package broker maps the Open
-// Service Broker API to it, and internal/provisionerclient maps it to the GraphQL API of the Provisioner.
+// Package environment is the domain model of the broker: service instances (environments), the requests that order them, and the
+// operations that change them. It does not depend on protocols: package broker maps the Open Service Broker API to it, and
+// internal/provisionerclient maps it to the GraphQL API of the Provisioner.
 //
-// A parameter of clusters is added as a field of Cluster, filled by broker/catalog and mapped by
-// internal/provisionerclient. Fields with JSON names are stored, in the rows of instances or with operations:
-// never rename one, and see data.go before changing a meaning.
+// To add a cluster parameter, add a field to Cluster, fill it in broker/catalog, and map it in internal/provisionerclient. Fields
+// with JSON names are stored in the rows of instances or operations: never rename them, and read data.go before changing their
+// meaning.
 package environment

@@ -6,47 +6,46 @@ import (
 	"time"
 )
 
-// Instance is a service instance. Its JSON names are stored with operations.
+// Instance is a service instance. Its JSON form is stored with operations.
 //
-// The row of an instance holds its current state: it changes when an operation succeeds, or at once if no
-// operation is needed. Steps work on the copy in Data, which is as old as the operation.
+// The row of an instance contains its current state. It changes when an operation succeeds, or immediately if the change needs no
+// operation. Steps work on the copy in Data, which was made when the operation was accepted.
 type Instance struct {
-	// ID is assigned by the platform. A deleted instance's ID may be used again.
+	// ID is assigned by the platform. After an instance is deleted, its ID can be used again.
 	ID string `json:"id"`
-	// ServiceID and PlanID are the public IDs in the catalog; PlanName is the name that belongs to PlanID.
+	// ServiceID and PlanID are the IDs in the catalog. PlanName is the name of the plan.
 	ServiceID string `json:"serviceID"`
 	PlanID    string `json:"planID"`
 	PlanName  string `json:"planName"`
-	// GlobalAccountID is the tenant. SubAccountID is the part of the tenant that ordered the instance.
+	// GlobalAccountID is the ID of the tenant. SubAccountID is the ID of the tenant's subaccount that ordered the instance.
 	GlobalAccountID string `json:"globalAccountID"`
 	SubAccountID    string `json:"subAccountID"`
-	// SubscriptionAccountID is the tenant that ordered the instance, empty unless the instance has moved to
-	// another tenant since.
+	// SubscriptionAccountID is the ID of the tenant that ordered the instance. It is empty unless the instance was moved to another
+	// tenant.
 	SubscriptionAccountID string `json:"subscriptionAccountID,omitempty"`
-	// PlatformRegion is the region in the path of the order, or the default one.
+	// PlatformRegion is the region in the path of the order, or the default region.
 	PlatformRegion string `json:"platformRegion"`
-	// Provider is aws, azure, gcp or openstack; Region is the provider's name of the runtime's region. Both are
-	// empty for clusters that the tenant brings.
+	// Provider is aws, azure, gcp or openstack. Region is the provider's name for the region of the runtime. Both are empty for
+	// clusters that the tenant provides.
 	Provider string `json:"provider"`
 	Region   string `json:"region"`
-	// Name is the runtime's name for people, ShootName the name of its Shoot in Gardener.
+	// Name is the display name of the runtime. ShootName is the name of its Shoot in Gardener.
 	Name      string `json:"name"`
 	ShootName string `json:"shootName"`
-	// RuntimeID is the Provisioner's ID of the runtime, empty until the runtime has been ordered and after it
-	// was removed.
+	// RuntimeID is the Provisioner's ID of the runtime. It is empty before the runtime is ordered and after it is removed.
 	RuntimeID string `json:"runtimeID"`
-	// DashboardURL is the console for users, empty if the broker has none.
+	// DashboardURL is the URL of the console for users, or empty if there is no console.
 	DashboardURL string `json:"dashboardURL"`
-	// MaintenanceVersion is the version of the plan that the runtime has, empty for instances older than
-	// versions.
+	// MaintenanceVersion is the maintenance version of the plan that the runtime has. It is empty for instances from before
+	// maintenance versions were introduced.
 	MaintenanceVersion string `json:"maintenanceVersion,omitempty"`
-	// Suspended reports that the runtime was removed and the instance kept.
+	// Suspended reports that the runtime was removed but the instance was kept.
 	Suspended bool `json:"suspended,omitempty"`
-	// ExpiresAt is when the instance expires, zero for never. ExpiredAt is when it did: from then on it can
+	// ExpiresAt is when the instance will expire, or zero if it never expires. ExpiredAt is when it has expired; after that it can
 	// only be deleted.
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
 	ExpiredAt time.Time `json:"expiredAt,omitzero"`
-	// Exclusive is a value that no other instance has at the same time, or empty. The database enforces it.
+	// Exclusive is a value that only one instance can have at a time, or empty. The database enforces this.
 	Exclusive string `json:"exclusive,omitempty"`
 	// Request is zero in instances that were read for a list, because lists do not decrypt it.
 	Request   Request   `json:"request,omitzero"`
@@ -54,13 +53,13 @@ type Instance struct {
 	UpdatedAt time.Time `json:"updatedAt"`
 }
 
-// RuntimeTenant returns the tenant under which the Provisioner knows the runtime: the account that ordered the
-// instance. The runtime has the credentials of that account even if the instance has moved to another one.
+// RuntimeTenant returns the tenant under which the Provisioner stores the runtime: the account that ordered the instance. The
+// runtime uses the credentials of this account even if the instance was moved to another account.
 func (i Instance) RuntimeTenant() string { return cmp.Or(i.SubscriptionAccountID, i.GlobalAccountID) }
 
-// ClusterName returns the name of the cluster for people: for a tenant's own cluster the name that the tenant gave, if any, else
-// the name of the Shoot. An own cluster has a ShootName of its own only because the column is unique. Without the request, the
-// name of an own cluster is unknown and empty.
+// ClusterName returns the display name of the cluster. This is the ShootName, except for clusters that the tenant provides: these
+// have the name that the tenant chose, if any. Such instances also have a generated ShootName, but only because the column must
+// be unique. Without Request, the name of a cluster that the tenant provides is unknown, and ClusterName returns an empty string.
 func (i Instance) ClusterName() string {
 	switch {
 	case i.Request.Cluster.Own != nil:
@@ -72,11 +71,11 @@ func (i Instance) ClusterName() string {
 	}
 }
 
-// Expired reports whether the instance can only be deleted.
+// Expired reports whether the instance has expired and can only be deleted.
 func (i Instance) Expired() bool { return !i.ExpiredAt.IsZero() }
 
-// Shown returns the fields for the audit log, under the names that audit entries have. The raw request is not
-// among them, because it may hold credentials. A new field of Cluster that users can change belongs here.
+// Shown returns the fields for the audit log, with their names in audit entries. It omits the raw request, which can contain
+// credentials. When you add a field to Cluster that users can change, add it here too.
 func (i Instance) Shown() map[string]any {
 	cluster := i.Request.Cluster
 
@@ -106,26 +105,24 @@ func (i Instance) Shown() map[string]any {
 	}
 }
 
-// Request holds the platform's request and the cluster that it resolves to. It may hold credentials and is
-// sealed in the database.
+// Request contains the platform's request and the resulting cluster. It can contain credentials and is encrypted in the database.
 type Request struct {
-	// OrganizationGUID and SpaceGUID are those of Cloud Foundry. Other platforms may leave them empty.
+	// OrganizationGUID and SpaceGUID are the Cloud Foundry organization and space. Other platforms may omit them.
 	OrganizationGUID string `json:"organization_guid,omitempty"`
 	SpaceGUID        string `json:"space_guid,omitempty"`
-	// Context and Parameters are stored as sent; updates replace single fields.
+	// Context and Parameters are stored as the platform sent them. Updates replace individual fields.
 	Context    json.RawMessage `json:"context,omitempty"`
 	Parameters json.RawMessage `json:"parameters,omitempty"`
-	// Initial is the original order if an update has changed it since, else nil. Repeated orders are compared
-	// with it.
+	// Initial contains the original order if an update has changed it, otherwise nil. It is used to detect repeated orders.
 	Initial *InitialOrder `json:"order,omitempty"`
-	// User ordered the instance, and administers the runtime unless the parameters name others.
+	// User is the user who ordered the instance. This user also administers the runtime, unless the parameters name administrators.
 	User string `json:"user,omitempty"`
-	// Cluster is the result of the parameters and the plan's defaults.
+	// Cluster is derived from the parameters and the defaults of the plan.
 	Cluster Cluster `json:"cluster"`
 }
 
-// InitialOrder has the fields of an order that updates may change. A platform may repeat a provision request
-// long after updates, and the repeated request is equal if it matches these values.
+// InitialOrder contains the fields of an order that updates can change. If a platform repeats the order after an update, the
+// broker compares the order with these values to decide whether it is the same.
 type InitialOrder struct {
 	PlanID     string          `json:"plan_id"`
 	Parameters json.RawMessage `json:"parameters,omitempty"`

@@ -10,16 +10,16 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// The kinds of operations. They are stored, and shown by both APIs: never rename one. Each kind has a process
-// in broker/service.Processes.
+// Kinds of operations. They are stored and are part of both APIs, so never rename them. Package broker/service defines a process
+// for each kind in the function Processes.
 const (
 	KindProvision   = "provision"
 	KindDeprovision = "deprovision"
 	KindUpdate      = "update"
-	// KindSuspend removes the runtime and keeps the instance; KindResume creates the runtime again.
+	// KindSuspend removes the runtime but keeps the instance. KindResume creates a new runtime.
 	KindSuspend = "suspend"
 	KindResume  = "resume"
-	// KindBind and KindUnbind have queues of their own: they run concurrently with the operations of the instance.
+	// KindBind and KindUnbind have a separate queue for each binding, so they run concurrently with the operations on the instance.
 	KindBind   = "bind"
 	KindUnbind = "unbind"
 )
@@ -32,11 +32,11 @@ func Kinds() []string {
 // BindingKinds lists the kinds of operations on a binding.
 func BindingKinds() []string { return []string{KindBind, KindUnbind} }
 
-// NewOperation returns a new operation on the instance with a random ID. The update may be nil. The caller adds
-// the requester and stores the operation in the transaction of the decision.
+// NewOperation returns a new operation on the instance with a random ID. update may be nil. The caller adds the requester and
+// stores the operation in the same transaction in which it decides to accept the request.
 //
-// A provisioning or resumption gets no copy of the instance, because its row may change before the operation
-// starts. The operation's ID is the idempotency key of its order.
+// The data of a provisioning or a resumption contains no copy of the instance, because the row can change before the operation
+// starts. The ID of the operation is also the idempotency key of its order.
 func NewOperation(kind string, instance Instance, update *Update, at time.Time) (process.New, error) {
 	id := uuid.NewString()
 
@@ -50,8 +50,8 @@ func NewOperation(kind string, instance Instance, update *Update, at time.Time) 
 	return newOperation(process.New{ID: id, Kind: kind, InstanceID: instance.ID, Tenant: instance.GlobalAccountID, At: at}, data)
 }
 
-// NewBindingOperation returns a new operation with the ID on the binding of the instance. The data lacks the
-// instance's request, which may hold secrets and which no step of a binding needs.
+// NewBindingOperation returns a new operation with the given ID on a binding of the instance. The data omits the instance's
+// request, which can contain secrets and which steps of bindings do not need.
 func NewBindingOperation(kind, id string, instance Instance, binding Binding, at time.Time) (process.New, error) {
 	instance.Request = Request{}
 
@@ -60,7 +60,7 @@ func NewBindingOperation(kind, id string, instance Instance, binding Binding, at
 	}, Data{Instance: instance, Binding: binding})
 }
 
-// newOperation adds the encoded data to an operation. The data is stored encrypted.
+// newOperation adds the encoded data to an operation. The engine stores the data encrypted.
 func newOperation(operation process.New, data Data) (process.New, error) {
 	payload, err := json.Marshal(data)
 	if err != nil {

@@ -6,13 +6,13 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Phase is the position of an instance between its creation and its deletion. Updates do not affect it. Phases
-// are computed and never stored, so they may be renamed.
+// Phase describes where an instance is in its life cycle. Updates do not change the phase. Phases are computed and never stored,
+// so they can be renamed.
 type Phase string
 
-// The phases. A failed one follows an operation that failed or was canceled, and left the work half done.
+// Phases. A phase that ends in Failed means that the operation failed or was canceled and left its work incomplete.
 const (
-	// Unknown is the phase of an ID without operations: the instance never existed.
+	// Unknown is the phase of an ID for which no operation exists: the instance never existed.
 	Unknown          Phase = "unknown"
 	Creating         Phase = "creating"
 	CreationFailed   Phase = "creation failed"
@@ -32,12 +32,12 @@ func (p Phase) WithoutRuntime() bool {
 	return slices.Contains([]Phase{Suspending, Suspended, Deleting, Deleted}, p)
 }
 
-// phases are those of an instance while an operation runs, and after it failed or succeeded.
+// phases contains the phases of an instance while an operation is running, after it failed, and after it succeeded.
 type phases struct {
 	running, failed, succeeded Phase
 }
 
-// phasesByKind has an entry for each kind of operation that affects the phase.
+// phasesByKind returns the phases for each kind of operation that affects the phase.
 func phasesByKind() map[string]phases {
 	return map[string]phases{
 		KindProvision:   {Creating, CreationFailed, Active},
@@ -47,9 +47,9 @@ func phasesByKind() map[string]phases {
 	}
 }
 
-// PhaseOf returns the phase of an instance with the operations, the newest first: the newest operation that
-// affects the phase decides. A suspension or resumption that was canceled before it started has no effect.
-// Without any operation the phase is Unknown.
+// PhaseOf returns the phase of the instance with the given operations, newest first. The newest operation that affects the phase
+// determines it. A suspension or resumption that was canceled before it started is ignored. If there are no operations, the phase
+// is Unknown.
 func PhaseOf(operations []process.Record) Phase {
 	byKind := phasesByKind()
 
@@ -74,7 +74,8 @@ func PhaseOf(operations []process.Record) Phase {
 	return Unknown
 }
 
-// Unfinished returns the operations that have not ended and work on the instance as a whole, in the same order.
+// Unfinished returns the operations on the instance as a whole that have not ended, in the same order. It omits operations on
+// bindings.
 func Unfinished(operations []process.Record) []process.Record {
 	var unfinished []process.Record
 

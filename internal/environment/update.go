@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Update holds the changes of an instance. Applying an update twice is the same as applying it once, so a step
-// may repeat it after a crash. Its JSON names are stored with operations.
+// Update contains the changes to an instance. It is idempotent, so a step can apply it again after a crash. Its JSON form is
+// stored with operations.
 type Update struct {
 	// PlanID, PlanName, MaintenanceVersion and GlobalAccountID are the values after the update.
 	PlanID             string `json:"planID"`
@@ -21,14 +21,14 @@ type Update struct {
 	Exclusive string `json:"exclusive,omitempty"`
 	// ExpiresAt is Instance.ExpiresAt after the update.
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
-	// Parameters and Context hold the fields of the platform's request. Other fields of the instance are kept.
+	// Parameters and Context contain the fields in the platform's request. All other fields of the instance stay unchanged.
 	Parameters json.RawMessage `json:"parameters,omitempty"`
 	Context    json.RawMessage `json:"context,omitempty"`
 	// Cluster is the runtime after the update.
 	Cluster Cluster `json:"cluster"`
 }
 
-// UnchangedUpdate returns the update that leaves the instance as it is.
+// UnchangedUpdate returns an update that changes nothing.
 func UnchangedUpdate(instance Instance) Update {
 	return Update{
 		PlanID: instance.PlanID, PlanName: instance.PlanName, MaintenanceVersion: instance.MaintenanceVersion,
@@ -37,9 +37,9 @@ func UnchangedUpdate(instance Instance) Update {
 	}
 }
 
-// Apply returns the updated instance. It merges parameters and context field by field, does not bring an
-// expired instance back, and remembers the original order and tenant. The error reports malformed JSON in the
-// row or the update; the instance is then unchanged.
+// Apply returns the updated instance. It merges parameters and context field by field, keeps an expired instance expired, and
+// preserves the original order and tenant. If the row or the update contains malformed JSON, it returns an error and the
+// unchanged instance.
 func (u Update) Apply(instance Instance) (Instance, error) {
 	parameters, err := merged(instance.Request.Parameters, u.Parameters)
 	if err != nil {
@@ -72,8 +72,8 @@ func (u Update) Apply(instance Instance) (Instance, error) {
 	return instance, nil
 }
 
-// merged returns the object with the fields of the other one on top. If they change nothing, it returns the
-// object unmodified, so that an update without effect is recognized by comparing bytes.
+// merged returns object with the fields of with added or replaced. If nothing changes, it returns object itself, so that callers
+// can detect an update without effect by comparing bytes.
 func merged(object, with json.RawMessage) (json.RawMessage, error) {
 	fields, before, changes := map[string]any{}, map[string]any{}, map[string]any{}
 

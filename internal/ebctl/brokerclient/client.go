@@ -17,14 +17,14 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// maxAnswer limits the body of a response, in bytes. The largest page of the operator API is far smaller.
+// maxAnswer is the maximum size of a response body in bytes. The largest page of the operator API is much smaller.
 const maxAnswer = 8 << 20
 
-// Config sets the broker to call and the credentials to send.
+// Config configures the address of the broker, the credentials and the limits of a Client.
 type Config struct {
 	// Address is the broker's URL without a trailing slash.
 	Address string
-	// Username and Password are sent with HTTP Basic authentication, unless both are empty or a Token is set.
+	// Username and Password are sent with HTTP Basic authentication unless both are empty or Token is set.
 	Username string
 	Password secret.String
 	// Token is sent as a bearer token. Empty means no token.
@@ -33,7 +33,8 @@ type Config struct {
 	Timeout time.Duration
 	// UserAgent is the User-Agent header of all requests.
 	UserAgent string
-	// NewID returns a new X-Broker-API-Request-Identity for each OSB request. The broker logs the value, so users can find their request.
+	// NewID returns a new value for the header X-Broker-API-Request-Identity of an OSB request. The broker logs this value, so users
+	// can find their request in the log.
 	NewID func() string
 }
 
@@ -43,19 +44,19 @@ type Client struct {
 	http   *http.Client
 }
 
-// New returns a client. It does not connect before the first call.
+// New returns a client. It does not connect to the broker.
 func New(config Config) *Client {
 	return &Client{
 		config: config,
 		http: &http.Client{
 			Timeout: config.Timeout,
-			// A redirect would turn a PUT into a GET. The error names the new address instead.
+			// Following a redirect would change a PUT to a GET. The error contains the new address instead.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
 }
 
-// request is a request to the broker. A nil body sends none.
+// request is a request to the broker. A nil body sends no body.
 type request struct {
 	method string
 	path   string
@@ -64,14 +65,14 @@ type request struct {
 	body   any
 }
 
-// answer has the status of a response, its Retry-After, 0 if absent, and its Date, zero if absent.
+// answer contains the status of a response, its Retry-After (0 if absent) and its Date (zero if absent).
 type answer struct {
 	status     int
 	retryAfter time.Duration
 	date       time.Time
 }
 
-// callFor sends the request and returns the decoded body of the response.
+// callFor sends a request and returns the decoded response body.
 func callFor[T any](ctx context.Context, c *Client, request request) (T, error) {
 	var body T
 
@@ -80,14 +81,14 @@ func callFor[T any](ctx context.Context, c *Client, request request) (T, error) 
 	return body, err
 }
 
-// set adds a query parameter unless it has its zero value.
+// set adds a query parameter unless the value is the zero value.
 func set[T comparable](query url.Values, name string, value T) {
 	if value != *new(T) {
 		query.Set(name, fmt.Sprint(value))
 	}
 }
 
-// call sends the request and decodes the body of the response into the target. The returned answer is also valid if the broker rejects the
+// call sends a request and decodes the response body into target. The returned answer is also valid if the broker rejects the
 // request.
 func (c *Client) call(ctx context.Context, request request, target any) (answer, error) {
 	sent, err := c.build(ctx, request)
@@ -126,7 +127,7 @@ func (c *Client) call(ctx context.Context, request request, target any) (answer,
 	return got, nil
 }
 
-// build returns the HTTP request with the credentials and the headers of all calls.
+// build returns the HTTP request with the credentials and headers that all calls have in common.
 func (c *Client) build(ctx context.Context, request request) (*http.Request, error) {
 	var body io.Reader
 
@@ -168,14 +169,14 @@ func (c *Client) build(ctx context.Context, request request) (*http.Request, err
 	return built, nil
 }
 
-// unreachable converts an error of net/http. It returns the context's error if the caller canceled the call, and an UnreachableError with a
-// readable cause otherwise.
+// unreachable converts an error from net/http. If the caller canceled the call, it returns the context's error; otherwise it
+// returns an UnreachableError with a readable cause.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 
-	// url.Error repeats the method and the URL, which the caller knows.
+	// url.Error repeats the method and the URL, which the error already contains.
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
@@ -192,7 +193,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	return &UnreachableError{Address: c.config.Address, Cause: err}
 }
 
-// retryAfter returns the Retry-After header in seconds. It ignores dates, which brokers do not send.
+// retryAfter returns the header Retry-After in seconds. It ignores HTTP dates, which the broker never sends.
 func retryAfter(header http.Header) time.Duration {
 	seconds, err := strconv.Atoi(header.Get("Retry-After"))
 	if err != nil || seconds < 0 {

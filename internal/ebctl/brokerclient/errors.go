@@ -9,12 +9,13 @@ import (
 	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
 )
 
-// CodeConcurrency is the OSB error code of a request that the broker rejects because another operation of the instance is in progress.
+// CodeConcurrency is the OSB error code with which the broker rejects a request while another operation of the instance is in
+// progress.
 const CodeConcurrency = "ConcurrencyError"
 
 // AnswerError is an error response, from the broker or from a proxy in front of the broker.
 type AnswerError struct {
-	// Status is the HTTP status. Code is the broker's error code such as ConcurrencyError, or empty.
+	// Status is the HTTP status. Code is the broker's error code, such as ConcurrencyError, or empty.
 	Status int
 	Code   string
 	// Description is the broker's message, or empty.
@@ -38,8 +39,8 @@ func (e *AnswerError) Error() string {
 	}
 }
 
-// Temporary reports whether the same request may succeed later, according to the status: 429, 502, 503 and 504. Package follow retries such
-// errors while it polls.
+// Temporary reports whether the same request may succeed later, based on the status (429, 502, 503 or 504). Package follow
+// retries such errors while it polls.
 func (e *AnswerError) Temporary() bool {
 	switch e.Status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -49,7 +50,8 @@ func (e *AnswerError) Temporary() bool {
 	}
 }
 
-// answerError decodes an error response. Both APIs have the same body for errors. Another body, such as the HTML page of a proxy, is ignored.
+// answerError decodes an error response. Both APIs use the same format. Other bodies, such as the HTML page of a proxy, are
+// ignored.
 func answerError(response *http.Response, body []byte) *AnswerError {
 	failed := &AnswerError{Status: response.StatusCode}
 
@@ -65,7 +67,7 @@ func answerError(response *http.Response, body []byte) *AnswerError {
 	return failed
 }
 
-// UnreachableError reports a request without a complete response. The broker may have received the request and carried it out.
+// UnreachableError reports a request without a complete response. The broker may have received and executed the request.
 type UnreachableError struct {
 	Address string
 	Cause   error

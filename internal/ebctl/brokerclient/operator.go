@@ -12,11 +12,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// errCursor ends All if a broker returns the cursor of the page just read. Otherwise All would read that page forever.
+// errCursor is returned by All if the broker returns the cursor of the current page as the next one. Without this check, All
+// would read the page forever.
 var errCursor = errors.New("the broker returned the same cursor twice")
 
-// Operation returns an operation with its timeline, and the broker's Retry-After, which is also valid if the call fails. The generated
-// client has no such method, because its methods drop headers.
+// Operation returns an operation with its timeline, and the broker's Retry-After, which is valid even if the call fails. It
+// replaces a generated method, because generated methods do not return headers.
 func (c *Client) Operation(ctx context.Context, id string) (operatorapi.Operation, time.Duration, error) {
 	var operation operatorapi.Operation
 
@@ -25,8 +26,8 @@ func (c *Client) Operation(ctx context.Context, id string) (operatorapi.Operatio
 	return operation, got.retryAfter, err
 }
 
-// ServerTime returns the broker's time to the second, zero if the response has none. It fails if the broker does not respond; a rejection is a
-// response too.
+// ServerTime returns the broker's time with a precision of one second, or the zero time if the response has no date. It fails
+// only if the broker does not respond: the response to a rejected request has a date, too.
 func (c *Client) ServerTime(ctx context.Context) (time.Time, error) {
 	var ignored json.RawMessage
 
@@ -38,10 +39,10 @@ func (c *Client) ServerTime(ctx context.Context) (time.Time, error) {
 	return got.date, nil
 }
 
-// All returns the entries of all pages. The sequence ends after the first error, which comes with a zero entry.
+// All iterates over the entries of all pages. It stops after the first error, which it yields with a zero entry.
 //
-// page reads the page at the cursor and returns its entries with the cursor of the next page. All passes an empty cursor for the first page;
-// an empty next cursor marks the last page.
+// page reads the page at a cursor and returns its entries and the cursor of the next page. An empty cursor selects the first
+// page; an empty next cursor marks the last page.
 func All[T any](page func(cursor string) (entries []T, next string, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for cursor := ""; ; {

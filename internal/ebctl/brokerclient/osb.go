@@ -17,7 +17,7 @@ const apiVersion = "2.17"
 
 // Accepted is the response to a request that creates, changes or deletes an instance.
 type Accepted struct {
-	// Operation is the ID of the operation that the broker started. It is empty if the request is complete.
+	// Operation is the ID of the operation that the broker started, or empty if the request is already complete.
 	Operation string
 	// DashboardURL is the URL of the instance's dashboard, or empty.
 	DashboardURL string
@@ -28,7 +28,7 @@ func (c *Client) Catalog(ctx context.Context, platformRegion string) (apirespons
 	return callFor[apiresponses.CatalogResponse](ctx, c, c.osb(http.MethodGet, platformRegion, "catalog"))
 }
 
-// Provision creates an instance. A platform region, unless empty, is part of the request's path. The request is idempotent.
+// Provision creates an instance. If platformRegion is not empty, it is part of the request path. The request is idempotent.
 func (c *Client) Provision(ctx context.Context, platformRegion, instanceID string, details domain.ProvisionDetails,
 ) (Accepted, error) {
 	request := c.osb(http.MethodPut, platformRegion, "service_instances", instanceID)
@@ -37,7 +37,7 @@ func (c *Client) Provision(ctx context.Context, platformRegion, instanceID strin
 	return c.change(ctx, request)
 }
 
-// Update is the body of an update request. Empty fields are not sent, and the broker leaves them unchanged.
+// Update is the body of an update request. Empty fields are omitted, and the broker leaves their values unchanged.
 type Update struct {
 	ServiceID       string                  `json:"service_id"`
 	PlanID          string                  `json:"plan_id,omitempty"`
@@ -62,7 +62,7 @@ func (c *Client) Deprovision(ctx context.Context, instanceID string, details dom
 	return c.change(ctx, request)
 }
 
-// change sends a request that the broker may answer with 202 and the ID of an operation.
+// change sends a request to which the broker may respond with 202 and the ID of an operation.
 func (c *Client) change(ctx context.Context, request request) (Accepted, error) {
 	if request.query == nil {
 		request.query = url.Values{}
@@ -70,7 +70,7 @@ func (c *Client) change(ctx context.Context, request request) (Accepted, error) 
 
 	request.query.Set("accepts_incomplete", "true")
 
-	// The responses to provision, update and deprovision requests have these fields or a subset.
+	// The responses to provision, update and deprovision requests contain a subset of these fields.
 	var body apiresponses.ProvisioningResponse
 
 	got, err := c.call(ctx, request, &body)
@@ -86,12 +86,13 @@ func (c *Client) change(ctx context.Context, request request) (Accepted, error) 
 	return accepted, nil
 }
 
-// Instance returns an instance with its parameters. It fails until the instance is ready.
+// Instance returns an instance with its parameters. It fails if the instance is not ready yet.
 func (c *Client) Instance(ctx context.Context, instanceID string) (apiresponses.GetInstanceResponse, error) {
 	return callFor[apiresponses.GetInstanceResponse](ctx, c, c.osb(http.MethodGet, "", "service_instances", instanceID))
 }
 
-// BindingOrder is the body of a binding request. The broker replaces empty parameters by its defaults, or by the values of the predecessor.
+// BindingOrder is the body of a request to create a binding. If it sets no parameters, the broker uses those of the predecessor,
+// or its defaults.
 type BindingOrder struct {
 	ServiceID   string            `json:"service_id"`
 	PlanID      string            `json:"plan_id"`
@@ -105,8 +106,8 @@ type BindingParameters struct {
 	ExpirationSeconds int    `json:"expiration_seconds,omitempty"`
 }
 
-// Binding is temporary access to the cluster of an instance. The kubeconfig stops working at ExpiresAt; platforms should rotate the binding
-// at RenewBefore.
+// Binding is temporary access to the cluster of an instance. The kubeconfig expires at ExpiresAt; platforms should rotate the
+// binding at RenewBefore.
 type Binding struct {
 	Credentials struct {
 		Kubeconfig string `json:"kubeconfig"`
@@ -118,7 +119,7 @@ type Binding struct {
 	} `json:"metadata"`
 }
 
-// Bind creates a binding. The broker responds when the credentials work. The request is idempotent.
+// Bind creates a binding. The broker responds once the credentials work. The request is idempotent.
 func (c *Client) Bind(ctx context.Context, instanceID, bindingID string, order BindingOrder) (Binding, error) {
 	request := c.osb(http.MethodPut, "", "service_instances", instanceID, "service_bindings", bindingID)
 	request.body = order
@@ -131,7 +132,7 @@ func (c *Client) Binding(ctx context.Context, instanceID, bindingID string) (Bin
 	return callFor[Binding](ctx, c, c.osb(http.MethodGet, "", "service_instances", instanceID, "service_bindings", bindingID))
 }
 
-// Unbind deletes a binding. The broker responds when the account in the cluster is deleted. The request is idempotent.
+// Unbind deletes a binding. The broker responds once the account in the cluster is deleted. The request is idempotent.
 func (c *Client) Unbind(ctx context.Context, instanceID, bindingID, serviceID, planID string) error {
 	request := c.osb(http.MethodDelete, "", "service_instances", instanceID, "service_bindings", bindingID)
 	request.query = url.Values{"service_id": {serviceID}, "plan_id": {planID}}
@@ -141,8 +142,8 @@ func (c *Client) Unbind(ctx context.Context, instanceID, bindingID, serviceID, p
 	return err
 }
 
-// osb returns a request with the headers of the Open Service Broker API. Its path starts with /oauth/{region}/v2 if a platform region is
-// given, and with /v2 otherwise.
+// osb returns a request with the headers of the Open Service Broker API. Its path starts with /oauth/{region}/v2 if
+// platformRegion is not empty, and with /v2 otherwise.
 func (c *Client) osb(method, platformRegion string, segments ...string) request {
 	header := http.Header{}
 	header.Set("X-Broker-Api-Version", apiVersion)

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// overdue is how late an operation may start its next attempt. Workers normally claim a due operation within a second, so an
-	// operation that is later indicates a stopped or overloaded broker.
+	// overdue is the delay after which a due operation needs attention. Workers normally claim a due operation within a second, so a
+	// longer delay indicates a stopped or overloaded broker.
 	overdue = time.Minute
-	// tooLong is the duration from which a step without an error counts as stuck. The slowest step, the creation of a cluster, takes
-	// less than an hour.
+	// tooLong is how long a step may run without an error before it is considered stuck. The slowest step, which creates a cluster,
+	// takes less than an hour.
 	tooLong = time.Hour
 )
 
-// situation is an operation at the time of its explanation. It is the input of all rules.
+// situation is the input of all rules: an operation and the time of its explanation.
 type situation struct {
 	operatorapi.Operation
 
@@ -29,22 +29,22 @@ type situation struct {
 
 func (s situation) is(state process.State) bool { return process.State(s.State) == state }
 
-// failing reports whether an error has failed the operation or delays it.
+// failing reports whether an error delays the operation or has failed it.
 func (s situation) failing() bool { return s.Problem.Message != "" }
 
-// active reports whether the operation has started and has not ended. A pending operation is not active.
+// active reports whether the operation has started and not ended. A pending operation is not active.
 func (s situation) active() bool { return !process.State(s.State).Terminal() && !s.is(process.Pending) }
 
-// stuck reports whether an operator may want to intervene: an error delays the operation, or its current step runs for tooLong. A
-// canceling operation is not stuck, because it ends by itself.
+// stuck reports whether an operator may need to intervene: an error delays the operation, or its current step has been running
+// for at least tooLong. A canceling operation is not stuck, because it will end without intervention.
 func (s situation) stuck() bool {
 	start := since(s.Operation)
 
 	return s.is(process.InProgress) && (s.failing() || !start.IsZero() && s.now.Sub(start) >= tooLong)
 }
 
-// Stuck reports whether an operation of a list needs attention: it is in progress, and an error delays it, no worker picks it up, or it
-// started at least an hour ago. Lists have no timelines, so the duration is that of the operation and not that of its step.
+// Stuck reports whether an operation in a list needs attention: it is in progress, and an error delays it, no worker has claimed
+// it, or it started at least an hour ago. Entries of a list have no timeline, so the duration of the current step is unknown.
 func Stuck(operation operatorapi.Operation, now time.Time) bool {
 	s := situation{Operation: operation, now: now}
 	long := !operation.StartedAt.IsZero() && now.Sub(operation.StartedAt) >= tooLong
@@ -52,8 +52,8 @@ func Stuck(operation operatorapi.Operation, now time.Time) bool {
 	return s.is(process.InProgress) && (s.failing() || long || due(operation, now.Add(-overdue)))
 }
 
-// retried reports whether an operator has retried the operation. The broker accepts one retry per operation and records the retry in the
-// timeline of the operation that failed.
+// retried reports whether an operator has retried the operation. The broker allows one retry per operation and records it in the
+// timeline of the failed operation.
 func (s situation) retried() bool {
 	return slices.ContainsFunc(s.Timeline, func(entry operatorapi.TimelineEntry) bool {
 		return process.Outcome(entry.Outcome) == process.Retried
@@ -63,25 +63,25 @@ func (s situation) retried() bool {
 // failed reports whether the operation failed and has not been retried.
 func (s situation) failed() bool { return s.is(process.Failed) && !s.retried() }
 
-// from returns a condition that holds if one of the components reported the operation's problem.
+// from returns a function that matches operations whose problem one of the components reported.
 func from(components ...string) func(situation) bool {
 	return func(s situation) bool { return s.failing() && slices.Contains(components, s.Problem.Component) }
 }
 
-// failedAs returns a condition that holds for failed operations of the kind.
+// failedAs returns a function that matches failed operations of the kind.
 func failedAs(kind string) func(situation) bool {
 	return func(s situation) bool { return s.failed() && s.Kind == kind }
 }
 
-// rule adds its advice to the explanation of every operation to which it applies. The placeholders {instance}, {operation} and {step} in
-// the advice are replaced by the operation's values, so that users can copy the commands.
+// rule adds its advice to the explanation of each operation to which it applies. The placeholders {instance}, {operation} and
+// {step} in the advice are replaced with the operation's values, so that users can copy the commands.
 type rule struct {
 	applies func(situation) bool
 	advice  string
 }
 
-// rules returns all rules in the order of their advice: first whether to act at all, then checks of the failing system, then
-// interventions, at last new requests that replace the operation.
+// rules returns all rules in the order in which their advice is printed: whether to act at all, how to check the failing system,
+// interventions, and new requests that replace the operation.
 //
 //nolint:funlen // a table
 func rules() []rule {
@@ -170,7 +170,7 @@ func rules() []rule {
 	}
 }
 
-// advice returns the advice of all rules that apply to the operation, with its IDs filled in.
+// advice returns the advice of all matching rules, with placeholders replaced.
 func advice(operation operatorapi.Operation, now time.Time) []string {
 	var sentences []string
 

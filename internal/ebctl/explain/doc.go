@@ -1,6 +1,6 @@
-// Package explain describes an operation for people: its state, its current stage and step, why and until when it waits, its problem,
-// and the commands to run next.
+// Package explain describes an operation for users: its state, its current stage and step, why and how long it waits, its
+// problem, and the commands to run next.
 //
-// Of computes an Explanation from a response of the operator API and the current time, without further calls. An Explanation prints as
-// text or encodes as JSON. New advice is a rule in advice.go.
+// Of creates an Explanation from a response of the operator API and the current time, without further calls. An Explanation can
+// be printed as text or encoded as JSON. To add advice, add a rule to advice.go.
 package explain

@@ -10,9 +10,10 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Explanation describes an operation at one point in time. Its JSON form is stable, for scripts; WriteText prints it for people.
+// Explanation describes an operation at one point in time. Its JSON form is stable, so scripts can rely on it. WriteText prints
+// it for users.
 type Explanation struct {
-	// At is the time of the explanation. Ages and remaining times in the text are relative to At.
+	// At is the time of the explanation. The text shows ages and remaining times relative to At.
 	At          time.Time `json:"at"`
 	OperationID string    `json:"operationID"`
 	InstanceID  string    `json:"instanceID"`
@@ -22,59 +23,60 @@ type Explanation struct {
 	Summary    string    `json:"summary"`
 	AcceptedAt time.Time `json:"acceptedAt"`
 	EndedAt    time.Time `json:"endedAt,omitzero"`
-	// OrderedBy is the user who requested the operation: the platform's user if the platform names one, otherwise the client of the API.
+	// OrderedBy is the user who requested the operation: the user that the platform names, if any, otherwise the client of the API.
 	OrderedBy string `json:"orderedBy,omitempty"`
-	// TraceID is the OpenTelemetry trace of the operation, empty if it is not kept.
+	// TraceID is the ID of the operation's OpenTelemetry trace, or empty if the operation is not traced.
 	TraceID string `json:"traceID,omitempty"`
-	// Place is the current step, or the last one of an operation that failed or was canceled. It is nil before the first step and after
-	// success.
+	// Place is the current step, or the last step of an operation that failed or was canceled. It is nil before the first step and
+	// after success.
 	Place *Place `json:"place,omitempty"`
-	// Wait is nil while a step runs and after the end of the operation.
+	// Wait is nil while a step runs and after the operation has ended.
 	Wait *Wait `json:"wait,omitempty"`
-	// Problem is the error that failed the operation or delays it. Its zero value means no error.
+	// Problem is the error that failed the operation or delays it, or the zero value if there is no error.
 	Problem operatorapi.Problem `json:"problem,omitzero"`
-	// System is the upstream system whose failure delays the operation. Each replica has circuit breakers of its own, so another
-	// replica may report another state.
+	// System is the upstream system whose failure delays the operation. Each replica has its own circuit breakers, so different
+	// replicas can report different states.
 	System operatorapi.System `json:"system,omitzero"`
 	// SkippedSteps lists steps without a result: an operator skipped them, or they are optional and failed.
 	SkippedSteps []string `json:"skippedSteps,omitempty"`
-	// Advice lists the next actions, one sentence per element, the most likely action first.
+	// Advice lists recommended actions, one sentence per element, the most likely one first.
 	Advice   []string                    `json:"advice,omitempty"`
 	Timeline []operatorapi.TimelineEntry `json:"timeline,omitempty"`
-	// EstimatedEnd is when the operation ends if it takes as long as past ones. It is zero if that is unknown.
+	// EstimatedEnd is when the operation will end if it takes as long as past operations. It is zero if there is no estimate.
 	EstimatedEnd time.Time `json:"estimatedEnd,omitzero"`
-	// TimelineRemovedAt is when retention removed the timeline. It is zero while the broker keeps the timeline.
+	// TimelineRemovedAt is when the broker removed the timeline because its retention time had passed. It is zero while the timeline
+	// exists.
 	TimelineRemovedAt time.Time `json:"timelineRemovedAt,omitzero"`
 }
 
 // Place is the position of an operation in its process.
 type Place struct {
 	Stage string `json:"stage"`
-	// StageNumber is the position of the stage in the process, from 1. It is 0 for a stage that an earlier version of the broker had and
-	// the current process lacks.
+	// StageNumber is the position of the stage in the process, starting at 1. It is 0 for a stage of an earlier version of the
+	// process that no longer exists.
 	StageNumber int    `json:"stageNumber,omitempty"`
 	StageCount  int    `json:"stageCount,omitempty"`
 	Step        string `json:"step"`
-	// Attempt counts the attempts of the step from 1. It is 0 before the first attempt.
+	// Attempt is the number of the step's current attempt, starting at 1. It is 0 before the first attempt.
 	Attempt int `json:"attempt,omitempty"`
 	// Since is the start of the step's first attempt. It stays the same while the step is retried.
 	Since time.Time `json:"since,omitzero"`
-	// Replica is the name of the replica that runs the step now. It is empty between attempts.
+	// Replica is the name of the replica that is running the step, or empty between attempts.
 	Replica string `json:"replica,omitempty"`
 }
 
-// Wait says why an operation waits and when it continues.
+// Wait explains why an operation waits and when it resumes.
 type Wait struct {
-	// Why is the reason that the step gave, or the error after which the step is retried.
+	// Why is the reason that the step returned, or the error after which the step will be retried.
 	Why string `json:"why,omitempty"`
-	// Until is when the operation continues unless the event comes earlier.
+	// Until is when the operation resumes at the latest. The event can end the wait earlier.
 	Until time.Time `json:"until,omitzero"`
-	// Event is the key of the event that ends the wait early, such as the ID of a runtime. It is empty if the wait has no event.
+	// Event is the key of the event that can end the wait early, such as the ID of a runtime. It is empty if no event can.
 	Event string `json:"event,omitempty"`
 }
 
-// Of explains the operation, as the operator API returned it, at the time now. Clock skew between broker and client shifts ages and
-// remaining times, but never makes them negative.
+// Of explains a response of the operator API at the time now. Clock skew between broker and client
+// affects ages and remaining times, but never makes them negative.
 func Of(operation operatorapi.Operation, now time.Time) Explanation {
 	return Explanation{
 		At:           now,
@@ -100,8 +102,8 @@ func Of(operation operatorapi.Operation, now time.Time) Explanation {
 	}
 }
 
-// Elapsed returns the time from acceptance to the end of the operation, or to the explanation if the operation has not ended. It returns 0
-// for an operation that was not read yet.
+// Elapsed returns the time from the acceptance of the operation to its end, or to At if the operation has not ended. It returns 0
+// if the operation has not been read yet.
 func (e Explanation) Elapsed() time.Duration {
 	switch {
 	case e.AcceptedAt.IsZero():
@@ -113,14 +115,15 @@ func (e Explanation) Elapsed() time.Duration {
 	return max(e.At.Sub(e.AcceptedAt), 0)
 }
 
-// Left returns the expected time to the end. It is not positive if that is unknown, or if the operation takes longer than past ones.
+// Left returns the expected time until the end of the operation. It is not positive if there is no estimate, or if the operation
+// takes longer than past ones.
 func (e Explanation) Left() time.Duration { return e.EstimatedEnd.Sub(e.At) }
 
 // Ended reports whether the operation succeeded, failed or was canceled.
 func (e Explanation) Ended() bool { return process.State(e.State).Terminal() }
 
-// predicate returns the state as the rest of a sentence that starts with "The operation". An operation in progress that does not run has one
-// of three reasons: an error, a lack of free workers, or a planned wait.
+// predicate completes the sentence "The operation …" with the state of the operation. For an operation in progress that is not
+// running, it adds the reason: an error, a lack of free workers, or a planned wait.
 func predicate(operation operatorapi.Operation, now time.Time) string {
 	var took string
 	if !operation.FinishedAt.IsZero() {
@@ -153,12 +156,12 @@ func predicate(operation operatorapi.Operation, now time.Time) string {
 	}
 }
 
-// due reports whether the operation could run now, but no worker has claimed the operation yet.
+// due reports whether the operation is ready to run but no worker has claimed it.
 func due(operation operatorapi.Operation, now time.Time) bool {
 	return operation.Replica == "" && !operation.NextRun.IsZero() && !operation.NextRun.After(now)
 }
 
-// place returns the position of the operation, or nil if it has none.
+// place returns the position of the operation in its process, or nil if it has none.
 func place(operation operatorapi.Operation) *Place {
 	if operation.Stage == "" || operation.State == operatorapi.OperationStateSucceeded {
 		return nil
@@ -175,8 +178,8 @@ func place(operation operatorapi.Operation) *Place {
 	}
 }
 
-// since returns the start of the step's first attempt after its last success. It searches the timeline backwards, because a retry repeats
-// the whole stage: entries of earlier steps are in between.
+// since returns the start of the step's first attempt after its last success. It searches the timeline backwards and skips
+// entries of other steps: a retry repeats the whole stage, so they can be in between.
 func since(operation operatorapi.Operation) time.Time {
 	first := operation.StepBegan
 
@@ -199,7 +202,8 @@ func since(operation operatorapi.Operation) time.Time {
 	return first
 }
 
-// wait returns why the operation waits, or nil if it runs or has ended. Pending operations store no reason: they are queued behind others.
+// wait returns why the operation waits, or nil if it is running or has ended. The broker stores no reason for pending operations;
+// they are queued behind other operations.
 func wait(operation operatorapi.Operation) *Wait {
 	if process.State(operation.State).Terminal() || operation.Replica != "" {
 		return nil

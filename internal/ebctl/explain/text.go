@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// WriteText implements output.Text: the summary, the fields that have a value, the advice, and the timeline as a table.
+// WriteText implements output.Text. It prints the summary, all fields with a value, the advice, and the timeline as a table.
 func (e Explanation) WriteText(w io.Writer) error {
 	var text strings.Builder
 
@@ -38,7 +38,7 @@ func (e Explanation) WriteText(w io.Writer) error {
 	return output.Plain(text.String()).WriteText(w)
 }
 
-// fields returns the lines below the summary. Fields without a value are not printed.
+// fields returns the lines below the summary, without fields that have no value.
 func (e Explanation) fields() output.Fields {
 	fields := output.Fields{{Name: "Operation", Value: e.OperationID + ", " + e.State}}
 
@@ -56,7 +56,7 @@ func (e Explanation) fields() output.Fields {
 	}
 
 	if e.Wait != nil {
-		// The reason of a wait after an error is the text of the problem, which has a line of its own.
+		// After an error, the reason of the wait is the problem's message, which has a separate line.
 		if e.Wait.Why != e.Problem.Message {
 			add("Reason", "%s", e.Wait.Why)
 		}
@@ -79,7 +79,7 @@ func (e Explanation) fields() output.Fields {
 	return fields
 }
 
-// StageText returns the stage with its position, such as "check_runtime (3 of 4)".
+// StageText returns the stage and its position, such as "check_runtime (3 of 4)".
 func (p Place) StageText() string {
 	if p.StageNumber == 0 {
 		return p.Stage
@@ -88,7 +88,7 @@ func (p Place) StageText() string {
 	return fmt.Sprintf("%s (%d of %d)", p.Stage, p.StageNumber, p.StageCount)
 }
 
-// StepText returns the step with the number of its attempt, such as "Check_Runtime, attempt 4".
+// StepText returns the step and the number of its attempt, such as "Check_Runtime, attempt 4".
 func (p Place) StepText() string {
 	if p.Attempt == 0 {
 		return p.Step
@@ -97,8 +97,8 @@ func (p Place) StepText() string {
 	return fmt.Sprintf("%s, attempt %d", p.Step, p.Attempt)
 }
 
-// Continues returns when a waiting operation continues, such as "in 2s" or "on an event, at the latest in 10m". It returns an empty text if the operation does not
-// wait, or if its wait has no time.
+// Continues returns when a waiting operation resumes, such as "in 2s" or "on an event, at the latest in 10m". It returns an empty
+// string if the operation is not waiting or the wait has no time limit.
 func (e Explanation) Continues() string {
 	if e.Wait == nil || e.Wait.Until.IsZero() {
 		return ""
@@ -120,7 +120,7 @@ func (e Explanation) Continues() string {
 	return text
 }
 
-// ProblemText returns a problem in one line: its message, followed by the component and the reason in parentheses, as far as they are known.
+// ProblemText returns a problem on one line: the message, followed by component and reason in parentheses if they are known.
 func ProblemText(problem operatorapi.Problem) string {
 	var origin []string
 
@@ -137,8 +137,8 @@ func ProblemText(problem operatorapi.Problem) string {
 	return fmt.Sprintf("%s (%s)", problem.Message, strings.Join(origin, ": "))
 }
 
-// timeline returns the entries as a table. Consecutive attempts with the same outcome and message share a row. The
-// broker already stores repeated waits as one entry, except the first attempt and entries written by older versions.
+// timeline returns the entries as a table. It merges consecutive attempts that have the same outcome and message into one row.
+// The broker already merges most repeated waits, but not the first attempt or entries of older versions.
 func timeline(entries []operatorapi.TimelineEntry) output.Rows {
 	rows := output.Rows{Head: []string{"BEGAN", "TOOK", "STAGE", "STEP", "ATTEMPT", "OUTCOME", "MESSAGE"}}
 
@@ -155,14 +155,14 @@ func timeline(entries []operatorapi.TimelineEntry) output.Rows {
 	return rows
 }
 
-// same reports whether two entries can share a row: they are attempts of one step that differ only in number and time. Entries without a
-// step describe the operation, such as its acceptance, and never share a row.
+// same reports whether two entries can share a row: they belong to the same step and differ only in attempt and time. Entries
+// without a step describe the operation itself, for example its acceptance, and are never merged.
 func same(one, other operatorapi.TimelineEntry) bool {
 	return one.Step != "" && one.Stage == other.Stage && one.Step == other.Step && one.Outcome == other.Outcome &&
 		one.Message == other.Message && one.Attempt < other.Attempt
 }
 
-// row returns the row of one entry, or of several that share it, from the start of the first to the end of the last.
+// row returns a table row for one entry, or for several merged entries, from the start of the first to the end of the last.
 func row(first, last operatorapi.TimelineEntry) []string {
 	var took, attempt string
 
@@ -178,19 +178,20 @@ func row(first, last operatorapi.TimelineEntry) []string {
 	return []string{output.Time(first.Began), took, first.Stage, first.Step, attempt, first.Outcome, first.Message}
 }
 
-// The values of System.State in the operator API. Every state except closed rejects calls; half-open lets one trial call through.
+// Values of System.State in the operator API. A half-open breaker lets a single trial call through; an open breaker rejects all
+// calls.
 const (
 	breakerClosed = "closed"
 	breakerOpen   = "open"
 )
 
-// unavailable reports whether the circuit breaker of the system rejects calls. It returns false for the zero System.
+// unavailable reports whether the system's circuit breaker is open or half-open. It returns false for the zero System.
 func unavailable(system operatorapi.System) bool {
 	return system.Name != "" && system.State != breakerClosed
 }
 
-// SystemText returns the state of the upstream system that delays the operation: its failures, and the calls in flight or the time of the
-// next call. It returns an empty text if no system does.
+// SystemText describes the upstream system that delays the operation: its failures, and either its calls in flight or the time of
+// the next call. It returns an empty string if no system delays the operation.
 func (e Explanation) SystemText() string {
 	system := e.System
 	if system.Name == "" {

@@ -10,30 +10,30 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Source reads operations; *brokerclient.Client implements it.
+// Source reads operations. *brokerclient.Client implements it.
 //
-// The duration is the broker's Retry-After, 0 if absent. It is also valid if the call fails. The Follower retries errors whose chain has a
-// method Temporary that returns true; all other errors end the wait.
+// The returned duration is the broker's Retry-After, or 0 if absent, and is valid even if the call fails. The Follower retries
+// errors with a method Temporary that returns true; all other errors end the wait.
 type Source interface {
 	Operation(ctx context.Context, id string) (operatorapi.Operation, time.Duration, error)
 }
 
-// Clock is the part of a clock that a Follower needs. Tests replace it, so that they do not wait.
+// Clock is the clock of a Follower. Tests replace it to avoid waiting.
 type Clock interface {
 	Now() time.Time
 	After(d time.Duration) <-chan time.Time
 }
 
-// View shows the progress of an operation. Follow calls Show in its own goroutine, at least once per interval, so that views can update
-// ages even if the operation has not changed.
+// View shows the progress of an operation. Follow calls Show at least once per interval, even if the operation has not changed,
+// so that views can update ages. All calls are made in the goroutine that called Follow.
 type View interface {
 	Show(moment Moment)
 }
 
-// Moment is the input of a View: the operation as last read, and the state of the polling.
+// Moment is the input of a View: the last known operation and the state of the polling.
 type Moment struct {
 	Now time.Time
-	// Operation is the operation as the last successful call returned it. Its ID is empty before the first success.
+	// Operation is the operation that the last successful call returned. Its ID is empty before the first success.
 	Operation operatorapi.Operation
 	// Trouble is the temporary error of the last call, or nil if the call succeeded.
 	Trouble error
@@ -41,34 +41,34 @@ type Moment struct {
 	Next time.Time
 }
 
-// Follower waits for the end of operations. All fields except Limit are required.
+// Follower waits for operations to end. All fields except Limit are required.
 type Follower struct {
 	Source Source
 	Clock  Clock
 	View   View
-	// Interval is the minimum time between two calls of the source. A longer Retry-After of the broker takes precedence.
+	// Interval is the minimum time between two calls of the source. A longer Retry-After from the broker takes precedence.
 	Interval time.Duration
-	// Limit is the maximum duration of the wait; 0 is unlimited.
+	// Limit is the maximum duration of the wait. 0 means no limit.
 	Limit time.Duration
 }
 
-// TimedOutError reports that the wait reached its limit before the operation ended. The operation continues.
+// TimedOutError reports that the limit was reached before the operation ended. The operation continues.
 type TimedOutError struct {
 	OperationID string
 	After       time.Duration
 }
 
-// Error returns the operation and the limit.
+// Error returns a message with the operation and the limit.
 func (e *TimedOutError) Error() string {
 	return fmt.Sprintf("gave up waiting for operation %s after %s; the operation continues", e.OperationID, e.After)
 }
 
-// EndedError reports that the operation ended without success. Operation.State is failed or canceled.
+// EndedError reports that the operation ended without success: Operation.State is failed or canceled.
 type EndedError struct {
 	Operation operatorapi.Operation
 }
 
-// Error returns the state of the operation, its step and its problem.
+// Error returns a message with the state, the step and the problem of the operation.
 func (e *EndedError) Error() string {
 	text := fmt.Sprintf("operation %s %s", e.Operation.ID, e.Operation.State)
 
@@ -83,9 +83,9 @@ func (e *EndedError) Error() string {
 	return text
 }
 
-// Follow waits until the operation has ended, and returns its last known state, also together with an error. The error is nil if the
-// operation succeeded, *EndedError if it failed or was canceled, *TimedOutError at the limit, or wraps the context's error or an error of
-// the source that is not temporary.
+// Follow waits until the operation ends. It always returns the last known state of the operation. The error is nil if the
+// operation succeeded, an *EndedError if it failed or was canceled, and a *TimedOutError if the limit was reached. Any other
+// error wraps the context's error or an error of the source that is not temporary.
 func (f Follower) Follow(ctx context.Context, id string) (operatorapi.Operation, error) {
 	start := f.Clock.Now()
 	seen := Moment{Next: start}
@@ -116,7 +116,7 @@ func (f Follower) Follow(ctx context.Context, id string) (operatorapi.Operation,
 	}
 }
 
-// poll calls the source and updates the moment. It stores a temporary error in the moment and returns errors that end the wait.
+// poll calls the source and updates seen. It stores temporary errors in seen and returns all other errors, which end the wait.
 func (f Follower) poll(ctx context.Context, id string, seen *Moment) error {
 	operation, retryAfter, err := f.Source.Operation(ctx, id)
 	seen.Now = f.Clock.Now()
@@ -135,14 +135,14 @@ func (f Follower) poll(ctx context.Context, id string, seen *Moment) error {
 	return nil
 }
 
-// interrupted returns the error of a wait whose context ended. The text says that the operation continues, because users may expect Ctrl-C
-// to cancel the operation too.
+// interrupted returns the error for a wait whose context has ended. The message says that the operation continues, because users
+// could expect that Ctrl-C cancels the operation.
 func interrupted(id string, err error) error {
 	return fmt.Errorf("stopped waiting for operation %s, which continues: %w", id, err)
 }
 
-// untilNext returns the time until the next call or the limit, whichever comes first. It is at most one interval, so that the view updates
-// ages during a long Retry-After.
+// untilNext returns the time until the next call or the limit, whichever is earlier. It returns at most one interval, so that the
+// view updates ages during a long Retry-After.
 func (f Follower) untilNext(seen Moment, start time.Time) time.Duration {
 	wait := min(f.Interval, seen.Next.Sub(seen.Now))
 
@@ -153,8 +153,8 @@ func (f Follower) untilNext(seen Moment, start time.Time) time.Duration {
 	return wait
 }
 
-// pause waits, and returns the context's error if the context has ended by then. A select picks at random if both channels are ready, so
-// the context is checked after the timer too.
+// pause waits for the given duration. It returns the context's error if the context ended during that time. It checks the context
+// even after the timer has fired, because select chooses at random if both channels are ready.
 func (f Follower) pause(ctx context.Context, wait time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -164,7 +164,7 @@ func (f Follower) pause(ctx context.Context, wait time.Duration) error {
 	return ctx.Err()
 }
 
-// Temporary reports whether the same call may succeed later, such as during a restart of the broker.
+// Temporary reports whether the same call may succeed later, for example after a restart of the broker.
 func Temporary(err error) bool {
 	var marked interface{ Temporary() bool }
 

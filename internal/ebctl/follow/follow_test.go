@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// fakeClock advances by the duration of each wait, so waits take no time.
+// fakeClock is a clock that advances by the duration of each wait, so waiting takes no real time.
 type fakeClock struct{ now time.Time }
 
 func (c *fakeClock) Now() time.Time { return c.now }
@@ -32,7 +32,7 @@ type answer struct {
 	err   error
 }
 
-// source returns its answers in order and repeats the last answer. It records the times of the calls.
+// source returns its answers in order and then repeats the last one. It records the times of the calls.
 type source struct {
 	clock   *fakeClock
 	start   time.Time

@@ -9,14 +9,14 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Lines is a View that appends a line for each change, for logs, pipes and terminals that cannot move the cursor.
+// Lines is a View that prints a line for each change. It is used for logs, pipes and terminals that cannot move the cursor.
 type Lines struct {
 	out io.Writer
-	// last is the text of the last line, without durations.
+	// last is the text of the last printed line, without durations.
 	last string
 }
 
-// NewLines returns a view that prints to the writer.
+// NewLines returns a view that prints to out.
 func NewLines(out io.Writer) *Lines { return &Lines{out: out} }
 
 // Show prints a line if the state, place or problem of the operation has changed since the last line. The line starts with the age of the
@@ -24,7 +24,7 @@ func NewLines(out io.Writer) *Lines { return &Lines{out: out} }
 func (l *Lines) Show(moment Moment) {
 	explained := explain.Of(moment.Operation, moment.Now)
 
-	// The texts are compared without durations: a countdown is not a change.
+	// Durations are not compared: a countdown is not a change.
 	line := output.Line(status(explained))
 	if moment.Trouble != nil {
 		line = output.Line(moment.Trouble.Error())
@@ -43,7 +43,7 @@ func (l *Lines) Show(moment Moment) {
 	fmt.Fprintf(l.out, "%6s  %s\n", output.Duration(explained.Elapsed()), line)
 }
 
-// status returns the state, the current stage and step, and the cause of a wait or failure.
+// status returns the state, the current stage and step, and the cause of a wait or a failure.
 func status(e explain.Explanation) string {
 	text := e.State
 
@@ -61,7 +61,8 @@ func status(e explain.Explanation) string {
 	return text
 }
 
-// detail returns the problem of the operation, or else the reason of its wait. It returns an empty text while a step runs without an error.
+// detail returns the operation's problem, or the reason of its wait if there is no problem. It returns an empty string while a
+// step runs without an error.
 func detail(e explain.Explanation) string {
 	switch {
 	case e.Problem.Message != "" && e.Ended():
@@ -77,7 +78,7 @@ func detail(e explain.Explanation) string {
 	}
 }
 
-// step returns the step and its attempt. Many stages have one step with the name of the stage; step then returns the attempt alone.
+// step returns the step and its attempt. If the stage has the same name as the step, it returns only the attempt.
 func step(place explain.Place) string {
 	switch {
 	case place.Step != place.Stage:
@@ -89,7 +90,7 @@ func step(place explain.Place) string {
 	}
 }
 
-// trouble returns the error of the last call and the time until the next one.
+// trouble returns the error of the last call and the time until the next call.
 func trouble(moment Moment) string {
 	return moment.Trouble.Error() + "; retrying in " + output.Duration(moment.Next.Sub(moment.Now))
 }

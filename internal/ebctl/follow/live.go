@@ -11,31 +11,32 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Size is the size of a terminal in columns and rows. Zero means unknown; Live does not cut then.
+// Size is the size of a terminal in columns and rows. If a value is 0, the size is unknown and Live does not cut its output.
 type Size struct{ Width, Height int }
 
-// Live is a View that redraws the operation in place on a terminal: a header, a line per stage, and the details of the current stage.
+// Live is a View that redraws the operation in place on a terminal: a header, one line per stage, and the details of the current
+// stage.
 type Live struct {
 	out  io.Writer
 	size func() Size
-	// drawn is the number of lines of the last drawing, above the cursor.
+	// drawn is the number of lines of the last drawing. They are above the cursor.
 	drawn int
 }
 
-// NewLive returns a view that draws on the terminal behind the writer. The view calls size before each drawing, because users resize
-// terminals.
+// NewLive returns a view that draws on the terminal to which out writes. The view calls size before each drawing, because users
+// resize terminals.
 func NewLive(out io.Writer, size func() Size) *Live { return &Live{out: out, size: size} }
 
-// Control sequences that every terminal since the VT100 supports: move the cursor up, clear the rest of the line, clear the rest of the
-// screen.
+// Control sequences that all terminals since the VT100 support. They move the cursor up, clear the rest of the line, and clear
+// the rest of the screen.
 const (
 	upLines   = "\x1b[%dA"
 	clearLine = "\x1b[K"
 	clearRest = "\x1b[J"
 )
 
-// Show replaces the last drawing. Each line is cut to the width, and a drawing that is too high loses its first lines: the cursor could
-// not move back to a line that wrapped or scrolled off.
+// Show replaces the last drawing. It cuts each line to the width of the terminal and drops the first lines if the drawing is too
+// high, because the cursor cannot move back to a line that has wrapped or scrolled off the screen.
 func (l *Live) Show(moment Moment) {
 	size := l.size()
 	lines := frame(moment)
@@ -61,8 +62,8 @@ func (l *Live) Show(moment Moment) {
 	io.WriteString(l.out, drawing.String()) //nolint:errcheck // the wait does not depend on the view
 }
 
-// frame returns the lines of a drawing: the header, the stages, and an error of the broker. Details that belong to no stage, such as
-// those of a pending operation, follow the stages.
+// frame returns the lines of a drawing: the header, the stages, and an error of the broker. Details that belong to no stage, such
+// as those of a pending operation, are below the stages.
 func frame(moment Moment) []string {
 	explained := explain.Of(moment.Operation, moment.Now)
 	lines := []string{"waiting for the broker"}
@@ -87,7 +88,7 @@ func frame(moment Moment) []string {
 	return lines
 }
 
-// left returns the expected time to the end of the operation, or "" if it is unknown or has passed.
+// left returns the expected time until the operation ends, or an empty string if it is unknown or has passed.
 func left(explained explain.Explanation) string {
 	if left := explained.Left(); left > 0 {
 		return ", about " + output.Duration(left) + " left"
@@ -96,7 +97,8 @@ func left(explained explain.Explanation) string {
 	return ""
 }
 
-// stageLines returns the line of a stage. The current stage adds its step and age, and a second line for the wait or problem.
+// stageLines returns the line of a stage. For the current stage, the line also contains the step and its age, and a second line
+// shows the wait or the problem.
 func stageLines(explained explain.Explanation, stage, mark string) []string {
 	line := fmt.Sprintf("  %s %s", mark, output.Line(stage))
 	if explained.Place == nil || explained.Place.Stage != stage {
@@ -135,7 +137,7 @@ func mark(moment Moment, stage string) string {
 	}
 }
 
-// appendText appends an indented line with the text, or nothing if the text is empty.
+// appendText appends an indented line with the text, unless the text is empty.
 func appendText(lines []string, indent, text string) []string {
 	if text == "" {
 		return lines

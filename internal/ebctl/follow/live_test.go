@@ -14,7 +14,7 @@ import (
 
 var errUnavailable = errors.New("the broker does not answer")
 
-// at returns the time of the acceptance plus the seconds.
+// at returns the time that is the given number of seconds after the acceptance of the operation.
 func at(seconds int) time.Time {
 	return time.Date(2026, 5, 1, 10, 0, 0, 0, time.UTC).Add(time.Duration(seconds) * time.Second)
 }
@@ -68,7 +68,7 @@ func TestLive(t *testing.T) {
 	screen := &terminal{t: t, width: 80}
 	live := follow.NewLive(screen, func() follow.Size { return follow.Size{Width: 80, Height: 24} })
 
-	// The view must not overwrite output from before its first drawing.
+	// The view must not overwrite earlier output.
 	screen.Write([]byte("$ ebctl\n"))
 
 	want := []string{
@@ -170,7 +170,7 @@ func TestLines(t *testing.T) {
 	for _, moment := range moments() {
 		lines.Show(moment)
 
-		// Time alone is not a change.
+		// Passing time alone is not a change.
 		moment.Now = moment.Now.Add(time.Second)
 		lines.Show(moment)
 	}

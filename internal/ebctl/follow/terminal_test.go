@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// terminal is the screen of a terminal. It interprets only the control sequences that Live sends, and wraps long lines.
+// terminal simulates the screen of a terminal. It interprets only the control sequences that Live sends, and wraps long lines.
 type terminal struct {
 	t     *testing.T
 	width int
@@ -23,7 +23,7 @@ func (s *terminal) Write(sent []byte) (int, error) {
 	return len(sent), nil
 }
 
-// take interprets the first character or control sequence of the text and returns the rest.
+// take processes the first character or control sequence of the text and returns the rest.
 func (s *terminal) take(text string) string {
 	var up int
 
@@ -88,7 +88,7 @@ func (s *terminal) put(letter rune) {
 	s.col++
 }
 
-// line appends empty lines until the row exists.
+// line adds empty lines to the screen until it has the given row.
 func (s *terminal) line(row int) {
 	for len(s.lines) <= row {
 		s.lines = append(s.lines, "")

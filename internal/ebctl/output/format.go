@@ -13,22 +13,22 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Format is an output format. *Format implements pflag.Value, so it can be the target of a flag. JSONPath and GoTemplate are prefixes: the
-// expression follows them.
+// Format is an output format. *Format implements pflag.Value, so it can be the target of a flag. The values JSONPath and
+// GoTemplate are prefixes that an expression follows.
 type Format string
 
-// The formats. Table and Wide are for people, and their layout may change; programs should read the others.
+// Output formats. Table and Wide are for people and their layout may change; scripts should use the others.
 const (
 	Table Format = "table"
-	// Wide is a table with additional columns and full texts.
+	// Wide is a table with additional columns and without shortened texts.
 	Wide Format = "wide"
 	JSON Format = "json"
 	YAML Format = "yaml"
-	// Name prints an ID per line, for other commands.
+	// Name prints one ID per line, as input for other commands.
 	Name Format = "name"
-	// JSONPath prints the fields that an expression of kubectl's JSONPath selects, as in jsonpath={.data[*].name}.
+	// JSONPath prints the fields that a kubectl JSONPath expression selects, such as jsonpath={.data[*].name}.
 	JSONPath Format = "jsonpath="
-	// GoTemplate executes a template of text/template on the JSON form of the result.
+	// GoTemplate executes a text/template on the JSON form of the result.
 	GoTemplate Format = "go-template="
 )
 
@@ -39,7 +39,7 @@ func Formats() []string {
 	}
 }
 
-// Set selects the format by its name. An expression with a syntax error is an error.
+// Set selects the format with the name. An expression with a syntax error is an error.
 func (f *Format) Set(name string) error {
 	format := Format(name)
 	kind, expression := format.split()
@@ -62,31 +62,31 @@ func (f *Format) Set(name string) error {
 	return nil
 }
 
-// String returns the format's name.
+// String returns the name of the format.
 func (f *Format) String() string { return string(*f) }
 
 // Type returns the name of the type in help texts.
 func (*Format) Type() string { return "format" }
 
-// Text is a result that can be printed for people.
+// Text is a result that can be printed for users.
 type Text interface {
 	WriteText(w io.Writer) error
 }
 
-// Widened is a Text that has more to show in the format Wide.
+// Widened is a Text that shows more in the format Wide.
 type Widened interface {
 	Wide() Text
 }
 
-// Named is a Text with the IDs that the format Name prints.
+// Named is a Text that has IDs, which the format Name prints.
 type Named interface {
 	Names() []string
 }
 
-// ErrNoNames reports that a result has no IDs, so that it cannot be printed in the format Name.
+// ErrNoNames reports that a result has no IDs and cannot be printed in the format Name.
 var ErrNoNames = errors.New("the result has no names: use another format than name")
 
-// Print writes the text if the format is for people, and a form of the value otherwise.
+// Print writes text if the format is for people, and otherwise value in the selected format.
 func (f Format) Print(w io.Writer, value any, text Text) error {
 	kind, expression := f.split()
 
@@ -131,7 +131,7 @@ func (f Format) split() (kind Format, expression string) {
 	return f, ""
 }
 
-// lines joins the texts, with a line break after each.
+// lines joins the texts and adds a line break after each.
 func lines(texts []string) string {
 	var all strings.Builder
 
@@ -142,10 +142,10 @@ func lines(texts []string) string {
 	return all.String()
 }
 
-// executor writes the result of an expression on decoded JSON.
+// executor writes the result of an expression that is applied to decoded JSON.
 type executor func(w io.Writer, decoded any) error
 
-// compile parses an expression. Missing fields are empty, because optional fields are left out of the JSON.
+// compile parses an expression. Missing fields are treated as empty, because JSON omits optional fields without a value.
 func compile(kind Format, expression string) (executor, error) {
 	if kind == GoTemplate {
 		parsed, err := template.New("output").Parse(expression)
@@ -164,7 +164,7 @@ func compile(kind Format, expression string) (executor, error) {
 	return path.Execute, nil
 }
 
-// Path parses a JSONPath expression. As in kubectl, the braces and the leading dot may be left out.
+// Path parses a JSONPath expression. As in kubectl, the braces and the leading dot are optional.
 func Path(expression string) (*jsonpath.JSONPath, error) {
 	if !strings.Contains(expression, "{") {
 		expression = "{." + strings.TrimPrefix(expression, ".") + "}"
@@ -178,7 +178,7 @@ func Path(expression string) (*jsonpath.JSONPath, error) {
 	return path, nil
 }
 
-// evaluate executes the expression on the JSON form of the value. Like kubectl, it adds no line break.
+// evaluate applies an expression to the JSON form of the value. Like kubectl, it adds no line break at the end.
 func evaluate(w io.Writer, kind Format, expression string, value any) error {
 	execute, err := compile(kind, expression)
 	if err != nil {
@@ -198,7 +198,7 @@ func evaluate(w io.Writer, kind Format, expression string, value any) error {
 	return write(w, text.String())
 }
 
-// Decoded returns the value as maps, slices and scalars, under its JSON names.
+// Decoded returns the value as maps, slices and scalars, with its JSON names.
 func Decoded(value any) (any, error) {
 	encoded, err := json.Marshal(value)
 	if err != nil {

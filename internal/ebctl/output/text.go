@@ -15,25 +15,25 @@ import (
 type Rows struct {
 	Head []string
 	Rows [][]string
-	// More is the number of columns at the right that only the format Wide shows.
+	// More is the number of columns on the right that only the format Wide shows.
 	More int
-	// Cut limits the characters of a cell, except in the format Wide; 0 is unlimited.
+	// Cut is the maximum number of characters in a cell, except in the format Wide. 0 means no limit.
 	Cut int
-	// None is the sentence to print in place of a table without rows.
+	// None is the sentence that is printed if the table has no rows.
 	None string
-	// NoHead omits the header, and None.
+	// NoHead omits the header and the sentence None.
 	NoHead bool
-	// IDs has the ID of each row, for the format Name. Nil means that rows have none.
+	// IDs contains the ID of each row, for the format Name. It is nil if rows have no IDs.
 	IDs []string
 
-	// Widths aligns several tables that are printed one after the other: columns are at least as wide as in the tables before. Nil aligns
-	// the rows of this table only.
+	// Widths aligns several tables that are printed one after the other: each column is at least as wide as in the earlier tables.
+	// If it is nil, only the rows of this table are aligned.
 	Widths *[]int
 
 	wide bool
 }
 
-// Wide implements Widened: all columns, with cells of any length.
+// Wide implements Widened. It shows all columns and does not cut cells.
 func (r Rows) Wide() Text {
 	r.wide = true
 
@@ -73,7 +73,8 @@ func (r Rows) WriteText(w io.Writer) error {
 	return write(w, columns(shown, r.Widths))
 }
 
-// Cut returns the text with at most limit characters, and marks a cut with an ellipsis. A limit of 0 or less is unlimited.
+// Cut shortens the text to at most limit characters and marks the cut with an ellipsis. If limit is 0 or less, it returns the
+// text unchanged.
 func Cut(text string, limit int) string {
 	if characters := []rune(text); limit > 0 && len(characters) > limit {
 		return string(characters[:limit-1]) + "…"
@@ -82,10 +83,10 @@ func Cut(text string, limit int) string {
 	return text
 }
 
-// Fields is a list of names and values with a line per field. A field without a value is not printed.
+// Fields is a list of names and values, printed on one line each. Fields without a value are not printed.
 type Fields []Field
 
-// WithID is a Text with the ID of what it shows, for the format Name.
+// WithID is a Text with an ID for the format Name.
 type WithID struct {
 	Text
 
@@ -95,7 +96,7 @@ type WithID struct {
 // Names implements Named.
 func (t WithID) Names() []string { return []string{t.ID} }
 
-// Field is a line of Fields.
+// Field is one line of Fields.
 type Field struct{ Name, Value string }
 
 // WriteText implements Text.
@@ -111,16 +112,16 @@ func (f Fields) WriteText(w io.Writer) error {
 	return write(w, columns(rows, nil))
 }
 
-// Plain is a text that is printed without alignment or filtering, such as a kubeconfig.
+// Plain is text that is printed without alignment or filtering, such as a kubeconfig.
 type Plain string
 
-// WriteText writes the text with exactly one line break at its end.
+// WriteText writes the text so that it ends with exactly one line break.
 func (p Plain) WriteText(w io.Writer) error {
 	return write(w, strings.TrimSuffix(string(p), "\n")+"\n")
 }
 
-// columns aligns the cells of all rows with spaces. Line makes each cell fit on one line. Columns are at least as wide as widths, which gets
-// the widths of this table; nil means no minimum.
+// columns aligns the cells of all rows with spaces and uses Line to fit each cell on one line. Columns are at least as wide as
+// widths, which is updated with the widths of this table. If widths is nil, there is no minimum.
 func columns(rows [][]string, widths *[]int) string {
 	const gap = 2
 
@@ -143,7 +144,7 @@ func columns(rows [][]string, widths *[]int) string {
 	return trimLines(text.String())
 }
 
-// atLeast pads the cell to the width of its column, and widens the column if the cell is wider.
+// atLeast pads the cell to the width of its column. If the cell is wider, it updates the width of the column.
 func atLeast(cell string, column int, widths *[]int) string {
 	if widths == nil {
 		return cell
@@ -163,7 +164,7 @@ func atLeast(cell string, column int, widths *[]int) string {
 	return cell
 }
 
-// trimLines removes spaces at the ends of lines: tabwriter pads empty cells at the end of a row.
+// trimLines removes trailing spaces from lines. tabwriter adds them if the last cells of a row are empty.
 func trimLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -173,8 +174,8 @@ func trimLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Line returns the text on one line, safe to print: line breaks become spaces, and characters that are not printable, such as the escape
-// character of terminal sequences, are removed.
+// Line returns the text as a single line that is safe to print on a terminal. It replaces line breaks with spaces and removes
+// characters that are not printable, such as the escape character of terminal sequences.
 func Line(text string) string {
 	printable := strings.Map(func(r rune) rune {
 		switch {
@@ -190,7 +191,8 @@ func Line(text string) string {
 	return strings.TrimSpace(printable)
 }
 
-// Duration returns a duration in its two largest units: 42s, 3m05s, 2h10m, 4d6h. Negative durations, which clock skew causes, are 0s.
+// Duration formats a duration with its two largest units: 42s, 3m05s, 2h10m, 4d6h. Negative durations, which clock skew can
+// cause, are formatted as 0s.
 func Duration(d time.Duration) string {
 	const day = 24 * time.Hour
 
@@ -208,7 +210,7 @@ func Duration(d time.Duration) string {
 	}
 }
 
-// Time returns a time in UTC to the second, or nothing for the zero time.
+// Time formats a time in UTC, to the second. It returns an empty string for the zero time.
 func Time(moment time.Time) string {
 	if moment.IsZero() {
 		return ""

@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// commandVariable is the environment variable with the path of the command under test.
+	// commandVariable is the environment variable that contains the path of the command under test.
 	commandVariable = "GARDEN_UNDER_TEST"
 
 	project = "local"
-	// patience limits every wait for a garden.
+	// patience is how long a test waits for a garden.
 	patience = 2 * time.Minute
 )
 
-// garden is a garden that runs as a process of its own.
+// garden is a garden that runs as a separate process.
 type garden struct {
 	dir        string
 	kubeconfig string
@@ -37,7 +37,7 @@ type garden struct {
 	ended      bool
 }
 
-// launch starts a garden in a folder and returns before it is ready.
+// launch starts a garden in a folder and returns without waiting until it is ready.
 func launch(t *testing.T, dir string, arguments ...string) (*garden, *bufio.Scanner) {
 	t.Helper()
 	arguments = append([]string{"--dir", dir, "--bin-dir", binaries, "--cluster-creation", "2s"}, arguments...)
@@ -78,7 +78,7 @@ func start(t *testing.T, dir string, arguments ...string) *garden {
 	return p
 }
 
-// end sends a signal and waits until the garden has ended.
+// end sends a signal and waits until the garden has exited.
 func (p *garden) end(t *testing.T, signal syscall.Signal) {
 	t.Helper()
 	if err := p.command.Process.Signal(signal); err != nil {
@@ -90,7 +90,7 @@ func (p *garden) end(t *testing.T, signal syscall.Signal) {
 	}
 }
 
-// wait waits until the garden has ended.
+// wait waits until the garden has exited.
 func (p *garden) wait() error {
 	p.ended = true
 	return p.command.Wait()
@@ -126,7 +126,7 @@ func connect(t *testing.T, kubeconfig string) client.WithWatch {
 	return c
 }
 
-// underTest returns the garden for package conformance.
+// underTest returns the garden as a parameter for package conformance.
 func (p *garden) underTest(t *testing.T) conformance.Garden {
 	t.Helper()
 	return conformance.Garden{Client: p.operator(t), Namespace: gardenlet.Namespace(project), Project: project, Patience: patience}

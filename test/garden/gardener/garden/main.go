@@ -1,8 +1,8 @@
-// Command garden is the local garden: it runs etcd, kube-apiserver and Gardener's API server on free ports of the loopback
-// interface, seeds a project and simulates the gardenlet. Its users need only the kubeconfig whose path it prints.
+// Command garden is the local garden: it runs etcd, kube-apiserver and Gardener's API server on free loopback ports, creates a
+// project and simulates the gardenlet. It prints the path of a kubeconfig, which is all that users need.
 //
-// The servers are executables of their own, which test/garden/build.sh builds. The command starts them, stops them on SIGINT or
-// SIGTERM, and fails if one of them ends. A garden that is started again in the same folder continues with its objects and
+// The servers are separate executables, which test/garden/build.sh builds. The command starts them, stops them after SIGINT or
+// SIGTERM, and fails if one of them exits. A garden that is started again in the same folder continues with its objects and
 // addresses.
 package main
 
@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/localgarden"
 )
 
-// The exit codes of the command. A stop by a signal is a success.
+// Exit codes of the command. After SIGINT or SIGTERM, the command exits with success.
 const (
 	exitFailure = 1
 	exitUsage   = 2
@@ -29,8 +29,8 @@ func main() {
 	os.Exit(run(os.Args[1:]))
 }
 
-// run runs a garden until SIGINT or SIGTERM and returns the exit code. Standard output has only the line with the kubeconfig;
-// messages go to standard error.
+// run runs a garden until SIGINT or SIGTERM and returns the exit code. It prints only the line with the kubeconfig to standard
+// output, and messages to standard error.
 func run(arguments []string) int {
 	config, err := localgarden.Parse(arguments, os.Stderr)
 	switch {

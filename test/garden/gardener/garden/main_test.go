@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// binaries is the folder of the servers, which build.sh builds.
+// binaries is the folder of the server executables, which build.sh creates.
 const binaries = "../../../../.bin"
 
-// TestMain builds the command in this folder. The servers take minutes to build, so they must exist.
+// TestMain builds the command in this folder. It does not build the servers, because that takes minutes.
 func TestMain(m *testing.M) {
 	os.Exit(testMain(m))
 }

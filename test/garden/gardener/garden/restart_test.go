@@ -14,7 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
-// TestRestart stops or kills a garden and starts another one in its folder, which continues where the first one was.
+// TestRestart stops or kills a garden and starts another one in the same folder. The second garden must continue with the data of
+// the first.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -42,7 +43,7 @@ func TestRestart(t *testing.T) {
 			first.end(t, test.signal)
 			awaitEnd(t, servers)
 
-			// The clients of the garden and of the runtime, from before the restart, still work.
+			// Clients of the garden and of the runtime must still work after the restart.
 			start(t, dir, "--runtimes", test.mode)
 			awaitShoot(t, garden, "ready")
 			eventually(t, "the runtime answers again", func(ctx context.Context) error { return getNamespace(ctx, runtime, "hello") })
@@ -51,7 +52,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestSecondGarden starts a garden in the folder of a running one.
+// TestSecondGarden starts a garden in the folder of a running garden, which must fail.
 func TestSecondGarden(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -65,7 +66,7 @@ func TestSecondGarden(t *testing.T) {
 	}
 }
 
-// TestLostServer kills one of the servers: the garden ends and names it.
+// TestLostServer kills a server. The garden must exit with an error that names the server.
 func TestLostServer(t *testing.T) {
 	t.Parallel()
 	garden := start(t, t.TempDir())
@@ -84,13 +85,13 @@ func TestLostServer(t *testing.T) {
 	awaitEnd(t, servers)
 }
 
-// server is a process of a garden.
+// server is a server process that the garden started.
 type server struct {
 	name string
 	pid  int
 }
 
-// servers returns the running child processes of the garden. It needs Linux.
+// servers returns the running child processes of the garden. It works only on Linux.
 func (p *garden) servers(t *testing.T) []server {
 	t.Helper()
 	pattern := fmt.Sprintf("/proc/%d/task/*/children", p.command.Process.Pid)
@@ -122,7 +123,7 @@ func (p *garden) servers(t *testing.T) []server {
 	return servers
 }
 
-// awaitEnd waits until servers have ended.
+// awaitEnd waits until all servers have exited.
 func awaitEnd(t *testing.T, servers []server) {
 	t.Helper()
 	for _, server := range servers {
@@ -135,7 +136,7 @@ func awaitEnd(t *testing.T, servers []server) {
 	}
 }
 
-// executable returns the executable of a process. A zombie has none.
+// executable returns the path of a process's executable. It fails for a zombie process.
 func executable(pid int) (string, error) {
 	return os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 }

@@ -11,11 +11,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestRuntimes uses runtimes with the rights of the project's member.
+// TestRuntimes uses runtimes with the rights of a project member.
 func TestRuntimes(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		// isolated is set if runtimes do not see each other's objects.
+		// isolated is true if runtimes cannot see each other's objects.
 		isolated bool
 	}{
 		"own":       {isolated: true},
@@ -51,7 +51,7 @@ func TestRuntimes(t *testing.T) {
 	}
 }
 
-// TestNamespacesAreEmptied deletes a namespace with content, and creates it again: it must be empty.
+// TestNamespacesAreEmptied deletes a namespace with objects and creates it again. The new namespace must be empty.
 func TestNamespacesAreEmptied(t *testing.T) {
 	t.Parallel()
 	garden := start(t, t.TempDir(), "--runtimes", "shared").member(t)

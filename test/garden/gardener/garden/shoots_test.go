@@ -64,7 +64,7 @@ func deleteShoot(t *testing.T, c client.Client, shoot *gardencorev1beta1.Shoot) 
 	})
 }
 
-// adminOf returns a client of a runtime, made from an admin kubeconfig.
+// adminOf returns a client for a runtime that uses an admin kubeconfig.
 func adminOf(t *testing.T, c client.Client, shoot *gardencorev1beta1.Shoot) *kubernetes.Clientset {
 	t.Helper()
 	request := &authenticationv1alpha1.AdminKubeconfigRequest{

@@ -25,8 +25,8 @@ func main() {
 	}
 }
 
-// sharedKeys returns a generator that generates one key for each size. Gardener generates a key for each admin kubeconfig, which
-// takes half a second of CPU time: with hundreds of runtimes on one machine, that is most of the work.
+// sharedKeys returns a generator that reuses one key per key size. Without it, Gardener generates a key for each admin
+// kubeconfig. That takes half a second of CPU time, which dominates the load when hundreds of runtimes run on one machine.
 func sharedKeys() func(io.Reader, int) (*rsa.PrivateKey, error) {
 	var (
 		mutex sync.Mutex

@@ -1,4 +1,4 @@
-// Command etcd is the key-value store of the local garden and of its runtimes.
+// Command etcd is the key-value store of the local garden and its runtimes.
 package main
 
 import (

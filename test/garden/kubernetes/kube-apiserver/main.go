@@ -1,4 +1,4 @@
-// Command kube-apiserver serves the local garden and, under other etcd prefixes, its runtimes.
+// Command kube-apiserver serves the Kubernetes API of the local garden and, with other etcd prefixes, the API of its runtimes.
 package main
 
 import (

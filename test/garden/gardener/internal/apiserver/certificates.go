@@ -13,23 +13,23 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 )
 
-// clientValidity is long because developers copy kubeconfigs and keep them.
+// clientValidity is long because developers copy kubeconfigs and use them for months.
 const clientValidity = 365 * 24 * time.Hour
 
-// Certificates is a folder with a certificate authority and the certificates that servers read from files. The authority is
-// created once, so that clients trust the server after a restart. The certificates are issued at each start.
+// Certificates is a folder that contains a certificate authority and the certificate files of servers. The authority is created
+// once, so that clients trust the server after a restart. Certificates are issued again at each start.
 type Certificates struct {
 	path      string
 	authority *certificate.Authority
 }
 
-// Files has the paths of a certificate and of its private key, both PEM.
+// Files contains the paths of a certificate and its private key, both in PEM.
 type Files struct {
 	Certificate string
 	Key         string
 }
 
-// OpenCertificates loads the authority of a folder. If they do not exist, it creates the folder and an authority with the common
+// OpenCertificates loads the authority in a folder. If there is none, it creates the folder and an authority with the common
 // name.
 func OpenCertificates(path, commonName string) (*Certificates, error) {
 	authority, err := certificate.OpenAuthority(path, commonName)
@@ -42,13 +42,13 @@ func OpenCertificates(path, commonName string) (*Certificates, error) {
 // Path returns the path of a file in the folder. The file need not exist.
 func (c *Certificates) Path(name string) string { return filepath.Join(c.path, name) }
 
-// CA returns the certificate of the authority (PEM), which its clients trust.
+// CA returns the certificate (PEM) of the authority.
 func (c *Certificates) CA() []byte { return c.authority.CertificatePEM() }
 
-// Authority returns the files of the authority itself. Its key also signs the tokens of ServiceAccounts.
+// Authority returns the files of the authority itself. Its key is also used to sign ServiceAccount tokens.
 func (c *Certificates) Authority() Files { return c.files("ca") }
 
-// Server issues a serving certificate for hosts and writes it to files of the given name.
+// Server issues a serving certificate for hosts and writes it to files with the given name.
 func (c *Certificates) Server(name string, hosts ...string) (Files, error) {
 	pair, err := c.authority.IssueServer(name, hosts...)
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *Certificates) Server(name string, hosts ...string) (Files, error) {
 	return c.write(name, pair)
 }
 
-// Client issues a client certificate for a user in groups and writes it to files with the name of the user.
+// Client issues a client certificate for a user and groups and writes it to files with the user's name.
 func (c *Certificates) Client(user string, groups ...string) (Files, error) {
 	pair, err := c.issueClient(user, groups)
 	if err != nil {
@@ -66,8 +66,8 @@ func (c *Certificates) Client(user string, groups ...string) (Files, error) {
 	return c.write(user, pair)
 }
 
-// TLS issues a client certificate for a user in groups, and returns it together with the authority as the configuration of a
-// client. It writes no files.
+// TLS issues a client certificate for a user and groups and returns a client configuration with the certificate and the
+// authority. It writes no files.
 func (c *Certificates) TLS(user string, groups ...string) (rest.TLSClientConfig, error) {
 	pair, err := c.issueClient(user, groups)
 	if err != nil {
@@ -84,7 +84,8 @@ func (c *Certificates) files(name string) Files {
 	return Files{Certificate: c.Path(name + ".crt"), Key: c.Path(name + ".key")}
 }
 
-// write writes the key first: a certificate without its key would be useless to a server that starts meanwhile.
+// write writes the key before the certificate, because a server that starts in between could not use a certificate without its
+// key.
 func (c *Certificates) write(name string, pair certificate.Pair) (Files, error) {
 	files := c.files(name)
 	if err := atomicfile.Write(files.Key, pair.Key); err != nil {
@@ -93,8 +94,8 @@ func (c *Certificates) write(name string, pair certificate.Pair) (Files, error) 
 	return files, atomicfile.Write(files.Certificate, pair.Certificate)
 }
 
-// WriteKubeconfig writes a kubeconfig with the server, the authority and the client certificate of a configuration. Its only
-// context has the namespace, which may be empty.
+// WriteKubeconfig writes a kubeconfig with the server, authority and client certificate of a configuration. The kubeconfig has
+// one context, which uses the given namespace; namespace may be empty.
 func WriteKubeconfig(path string, config *rest.Config, namespace string) error {
 	const name = "garden"
 	file := clientcmdapi.NewConfig()

@@ -16,7 +16,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/process"
 )
 
-// Clients of adminGroup pass RBAC without roles. Several API servers start at once on a busy machine, so readyWithin is generous.
+// Members of adminGroup have all permissions without RBAC roles. readyWithin is generous because several API servers can start at
+// the same time on a busy machine.
 const (
 	binary      = "kube-apiserver"
 	adminUser   = "admin"
@@ -27,21 +28,22 @@ const (
 
 // Config configures an API server.
 type Config struct {
-	// Name is its name in messages and the name of its log file.
+	// Name identifies the API server in messages and in the name of its log file.
 	Name string
-	// Binaries is the folder of the executables, Logs the folder of the log files.
+	// Binaries is the folder that contains the executables. Logs is the folder for log files.
 	Binaries string
 	Logs     string
 	Port     int
-	// EtcdURL and EtcdPrefix locate its objects. API servers with different prefixes share an etcd and no objects.
+	// EtcdURL and EtcdPrefix determine where the API server stores its objects. API servers with different prefixes can share an
+	// etcd but no objects.
 	EtcdURL    string
 	EtcdPrefix string
-	// Certificates hold the authority of its serving certificate.
+	// Certificates contains the authority that signs the serving certificate.
 	Certificates *Certificates
-	// ClientCAFile has the authorities of the client certificates that the API server accepts, including the authority of
-	// Certificates. The API server reads the file again when it changes.
+	// ClientCAFile is a file with the authorities of accepted client certificates. It must include the authority of Certificates.
+	// The API server reloads the file when it changes.
 	ClientCAFile string
-	// Args are added to the arguments of every API server.
+	// Args are additional command-line arguments.
 	Args []string
 }
 
@@ -49,16 +51,17 @@ type Config struct {
 type Server struct {
 	*process.Process
 
-	// URL is its address, without a path.
+	// URL is the address of the API server, without a path.
 	URL string
-	// CA is the authority of its serving certificate, PEM.
+	// CA is the authority (PEM) of the serving certificate.
 	CA []byte
-	// Admin has cluster-admin credentials for the server. Clients that use Admin have no rate limit.
+	// Admin contains cluster-admin credentials. Clients that use it are not rate-limited.
 	Admin *rest.Config
 }
 
-// Start starts an API server and waits until it is ready, at most readyWithin. It kills an API server that is not ready by then.
-// The caller stops the API server with Kill: it has no state, but would wait for open watches after SIGTERM.
+// Start starts an API server and waits until it is ready. If the API server is not ready within readyWithin, Start kills it and
+// returns an error. The caller must stop the API server with Kill: it has no state to save, and after SIGTERM it would wait for
+// open watches.
 func Start(ctx context.Context, config Config) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
@@ -96,7 +99,7 @@ func Start(ctx context.Context, config Config) (*Server, error) {
 	return server, nil
 }
 
-// waitReady polls the readiness endpoint as administrator, because other users have no rights yet.
+// waitReady polls the readiness endpoint with the administrator's credentials, because other users have no permissions yet.
 func (s *Server) waitReady(ctx context.Context) error {
 	client, err := rest.HTTPClientFor(s.Admin)
 	if err != nil {
@@ -106,11 +109,12 @@ func (s *Server) waitReady(ctx context.Context) error {
 	return s.WaitReady(ctx, process.Answers(client, s.URL+readyPath))
 }
 
-// arguments returns the flags of an API server. They keep it small, because dozens of API servers share a machine with the rest
-// of a test: it has no watch cache and no priorities of requests, and deletes events after minutes instead of an hour.
+// arguments returns the flags of an API server. They minimize its load, because dozens of API servers share a machine with other
+// test processes: the watch cache and request priorities are off, and events are deleted after minutes instead of an hour.
 //
-// There is no controller-manager. Therefore the admission plugin ServiceAccount is off: it requires default accounts, which the
-// controller-manager creates. Garbage collection is off too, because foreground deletions would wait for the controller-manager.
+// There is no controller-manager. The admission plugin ServiceAccount is therefore off, because it requires default accounts that
+// the controller-manager creates. Garbage collection is off too, because foreground deletions would wait for the
+// controller-manager.
 func arguments(config Config, serving Files) []string {
 	authority := config.Certificates.Authority()
 	return append([]string{

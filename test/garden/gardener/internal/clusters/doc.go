@@ -1,7 +1,7 @@
-// Package clusters provides the API servers of runtimes in three modes: a kube-apiserver for each runtime ([Own]), one for all of
-// them ([Shared]), or none ([Simulated]), where the garden itself serves objects of a few kinds for each runtime.
+// Package clusters provides the API servers of runtimes in three modes: one kube-apiserver per runtime ([Own]), one for all
+// runtimes ([Shared]), or none ([Simulated]). In the last mode, the garden itself serves a few kinds of objects for each runtime.
 //
-// All of them implement gardenlet.Runtimes. Start and Stop are idempotent and may be repeated after a crash of the garden: a
-// runtime keeps its address, its authority and its objects until Stop. A new mode implements the same interface and gets a value
-// of localgarden.RuntimesMode.
+// All modes implement gardenlet.Runtimes. Start and Stop are idempotent and can be repeated after a crash of the garden. A
+// runtime has the same address, authority and objects until it is stopped. To add a mode, implement the interface and add a value
+// to localgarden.RuntimesMode.
 package clusters

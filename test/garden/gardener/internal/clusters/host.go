@@ -25,37 +25,37 @@ import (
 
 // Config configures the API servers of runtimes.
 type Config struct {
-	// Dir is the folder of their certificates, with a folder for each API server.
+	// Dir is the folder for certificates. It contains a subfolder for each API server.
 	Dir string
-	// Binaries is the folder of the executables, Logs the folder of the log files.
+	// Binaries is the folder that contains the executables. Logs is the folder for log files.
 	Binaries string
 	Logs     string
-	// EtcdURL is the address of etcd, where each API server has a prefix of its own.
+	// EtcdURL is the address of etcd. Each API server uses a separate prefix.
 	EtcdURL string
 	Ports   *process.Ports
 	Log     logrus.FieldLogger
 }
 
-// hostDir returns the folder with the certificates and all other files of an API server.
+// hostDir returns the folder for the certificates and other files of an API server.
 func (c Config) hostDir(name string) string { return filepath.Join(c.Dir, name) }
 
-// host is an API server that starts when a runtime needs it, and again after its process has ended. Its address, its authority
-// and its objects survive the process.
+// host is an API server that starts when a runtime first needs it, and restarts when it is needed again after its process has
+// exited. Its address, authority and objects survive the process.
 type host struct {
 	config       Config
 	name         string
 	certificates *apiserver.Certificates
 
-	// mu guards the fields below, and is held while the API server starts.
+	// mu guards the fields below. It is held while the API server starts.
 	mu sync.Mutex
-	// server is nil while the API server is stopped.
+	// server is nil while the API server is not running.
 	server *apiserver.Server
-	// clientCAs has the client authorities (PEM) by the technical ID of the runtime. It is empty after a restart of the garden,
-	// until the gardenlet starts the runtimes again.
+	// clientCAs contains the client authorities (PEM) by technical ID of the runtime. After a restart of the garden, it is empty
+	// until the gardenlet has started the runtimes again.
 	clientCAs map[string][]byte
 }
 
-// openHost opens the certificates of an API server. It does not start the API server.
+// openHost loads or creates the certificates of an API server. It does not start the API server.
 func openHost(config Config, name string) (*host, error) {
 	certificates, err := apiserver.OpenCertificates(config.hostDir(name), name)
 	if err != nil {
@@ -64,9 +64,9 @@ func openHost(config Config, name string) (*host, error) {
 	return &host{config: config, name: name, certificates: certificates, clientCAs: map[string][]byte{}}, nil
 }
 
-// serve starts the host if necessary, makes it accept the client certificates of a runtime, which clientCA has issued, and
-// returns its endpoint. It returns only when the API server accepts the certificates, so that an admin kubeconfig works as soon
-// as Gardener issues one.
+// serve makes the host accept client certificates that clientCA has issued for a runtime, and returns its endpoint. It starts the
+// host if necessary. serve returns only after the API server accepts such certificates, so that an admin kubeconfig works as soon
+// as Gardener issues it.
 func (h *host) serve(ctx context.Context, runtime string, clientCA []byte) (gardenlet.Endpoint, error) {
 	server, err := h.admit(ctx, runtime, clientCA)
 	if err != nil {
@@ -78,8 +78,8 @@ func (h *host) serve(ctx context.Context, runtime string, clientCA []byte) (gard
 	return gardenlet.Endpoint{URL: server.URL, CA: server.CA}, nil
 }
 
-// admit adds a client authority to the file of the host, and starts the host if it is stopped. The lock is held during the start,
-// so that two runtimes of one host do not start its API server twice.
+// admit adds a client authority to the host's file and starts the host if it is not running. It holds the lock during the start,
+// so that two runtimes of the same host cannot start the API server concurrently.
 func (h *host) admit(ctx context.Context, runtime string, clientCA []byte) (*apiserver.Server, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -107,7 +107,7 @@ func (h *host) admit(ctx context.Context, runtime string, clientCA []byte) (*api
 	return server, nil
 }
 
-// forget removes the client authority of a runtime, whose admin kubeconfigs then stop working. Unknown runtimes are ignored.
+// forget removes the client authority of a runtime, which invalidates its admin kubeconfigs. Unknown runtimes are ignored.
 func (h *host) forget(runtime string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -118,8 +118,8 @@ func (h *host) forget(runtime string) error {
 	return h.writeClientCAs()
 }
 
-// writeClientCAs writes the file of the client authorities. The caller holds the lock. The API server reads it again when it
-// changes.
+// writeClientCAs writes the file with the client authorities, which the API server reloads when it changes. The caller must hold
+// the lock.
 func (h *host) writeClientCAs() error {
 	all := h.certificates.CA()
 	for _, clientCA := range h.clientCAs {
@@ -128,10 +128,10 @@ func (h *host) writeClientCAs() error {
 	return atomicfile.Write(h.clientCAFile(), all)
 }
 
-// clientCAFile returns the file that writeClientCAs writes and the API server watches.
+// clientCAFile returns the path of the file with the client authorities.
 func (h *host) clientCAFile() string { return h.certificates.Path("clients.crt") }
 
-// start starts the API server at its port with the objects under its prefix in etcd. The port is the same at each start.
+// start starts the API server. It always uses the same port and the same prefix in etcd.
 func (h *host) start(ctx context.Context) (*apiserver.Server, error) {
 	number, err := h.config.Ports.Port(h.name)
 	if err != nil {
@@ -157,7 +157,7 @@ func (h *host) start(ctx context.Context) (*apiserver.Server, error) {
 	return server, nil
 }
 
-// report waits for the end of an API server and logs the end, unless the host was stopped. The next use of the runtime starts the
+// report waits until an API server has exited and logs this, unless the host was stopped. The next use of the runtime starts the
 // API server again.
 func (h *host) report(server *apiserver.Server) {
 	<-server.Exited()
@@ -166,8 +166,8 @@ func (h *host) report(server *apiserver.Server) {
 	}
 }
 
-// endNamespaces removes the deleted namespaces of an API server until the context ends, which is when the process of the API
-// server ends.
+// endNamespaces removes the deleted namespaces of an API server until the context ends. The context ends with the process of the
+// API server.
 func (h *host) endNamespaces(ctx context.Context, server *apiserver.Server) {
 	log := h.config.Log.WithField("runtime", h.name)
 	if err := endNamespaces(ctx, server.Admin, log); err != nil {
@@ -175,8 +175,8 @@ func (h *host) endNamespaces(ctx context.Context, server *apiserver.Server) {
 	}
 }
 
-// detach forgets an API server that has ended. It returns false if the host was stopped or has started another API server
-// meanwhile.
+// detach clears the reference to an API server that has exited. It returns false if the host was stopped or has already started
+// another API server.
 func (h *host) detach(server *apiserver.Server) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -187,7 +187,8 @@ func (h *host) detach(server *apiserver.Server) bool {
 	return true
 }
 
-// stop kills the API server if it runs. The API server has no state, but would wait for open watches after SIGTERM.
+// stop kills the API server if it is running. A graceful stop has no benefit, because the API server has no state to save and
+// would wait for open watches.
 func (h *host) stop() error {
 	h.mu.Lock()
 	server := h.server
@@ -199,11 +200,10 @@ func (h *host) stop() error {
 	return server.Kill()
 }
 
-// etcdPrefix returns the prefix of the objects of an API server, which wipe deletes. The prefix of the garden itself is
-// /registry.
+// etcdPrefix returns the prefix of an API server's objects in etcd. The prefix of the garden itself is /registry.
 func etcdPrefix(host string) string { return "/runtimes/" + host }
 
-// wipe deletes the objects of an API server from etcd, so that a new runtime of the same name starts empty.
+// wipe deletes the objects of an API server from etcd, so that a new runtime with the same name starts empty.
 func wipe(ctx context.Context, etcdURL, host string) (err error) {
 	client, err := clientv3.New(clientv3.Config{Context: ctx, Endpoints: []string{etcdURL}})
 	if err != nil {
@@ -216,7 +216,7 @@ func wipe(ctx context.Context, etcdURL, host string) (err error) {
 	return nil
 }
 
-// bindAdmins grants the groups of admin kubeconfigs the administration of a runtime, as a gardenlet does.
+// bindAdmins grants cluster-admin rights to the groups in admin kubeconfigs, as a real gardenlet does.
 func bindAdmins(ctx context.Context, admin *rest.Config) error {
 	client, err := rbacclient.NewForConfig(admin)
 	if err != nil {

@@ -19,10 +19,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// retryAfter is the resync period of the informer, and so the pause before another attempt to remove a namespace.
+// retryAfter is the resync period of the informer, and therefore the pause before another attempt to remove a namespace.
 const retryAfter = 5 * time.Second
 
-// namespaces removes the deleted namespaces of a runtime with their objects, as the controller-manager of a real cluster does.
+// namespaces removes the deleted namespaces of a runtime and their objects. In a real cluster, the controller-manager does this.
 type namespaces struct {
 	client  *kubernetes.Clientset
 	objects metadata.Interface
@@ -55,8 +55,8 @@ func endNamespaces(ctx context.Context, admin *rest.Config, log logrus.FieldLogg
 	return nil
 }
 
-// end deletes the objects of a namespace and then its finalizer, which removes it. If objects are left, the next event or resync
-// tries again.
+// end deletes the objects in a namespace and then the namespace's finalizer, which removes the namespace. If some objects remain,
+// the next event or resync tries again.
 func (n namespaces) end(ctx context.Context, namespace *corev1.Namespace) {
 	err := n.empty(ctx, namespace.Name)
 	if err == nil {
@@ -69,8 +69,7 @@ func (n namespaces) end(ctx context.Context, namespace *corev1.Namespace) {
 	}
 }
 
-// empty deletes the objects of all kinds in the namespace. Objects with finalizers stay until their controllers have removed
-// these.
+// empty deletes all objects in the namespace. Objects with finalizers remain until their controllers have removed the finalizers.
 func (n namespaces) empty(ctx context.Context, namespace string) error {
 	lists, err := n.client.Discovery().ServerPreferredNamespacedResources()
 	if err != nil {
@@ -91,7 +90,7 @@ func (n namespaces) empty(ctx context.Context, namespace string) error {
 	return errors.Join(failures...)
 }
 
-// remove deletes the objects of a kind. It returns an error if some objects are left.
+// remove deletes the objects of one kind. It returns an error if some of them remain.
 func (n namespaces) remove(ctx context.Context, kind schema.GroupVersionResource, namespace string) error {
 	objects := n.objects.Resource(kind).Namespace(namespace)
 	if err := objects.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {

@@ -11,24 +11,24 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
-// Own starts a kube-apiserver for each runtime. Runtimes are as isolated as real clusters. It is safe for concurrent use.
+// Own runs a kube-apiserver for each runtime, so runtimes are as isolated as real clusters. It is safe for concurrent use.
 type Own struct {
 	config Config
-	// starts limits the concurrent starts to the number of cores: each start keeps a core busy for a few seconds, and too many at
-	// once exceed the limit for readiness.
+	// starts limits the number of concurrent starts to the number of cores. Each start uses one core for a few seconds, so with too
+	// many of them the API servers would not be ready in time.
 	starts chan struct{}
 
 	mu    sync.Mutex
 	hosts map[string]*host
 }
 
-// NewOwn returns runtimes. None is started.
+// NewOwn returns an Own without any running runtimes.
 func NewOwn(config Config) *Own {
 	return &Own{config: config, starts: make(chan struct{}, runtime.NumCPU()), hosts: map[string]*host{}}
 }
 
-// Start implements gardenlet.Runtimes. It waits until fewer than the permitted number of runtimes are starting. If the API server
-// of a started runtime has ended, Start starts it again.
+// Start implements gardenlet.Runtimes. It waits until a slot in starts is free. If the API server of a started runtime has
+// exited, Start starts it again.
 func (o *Own) Start(ctx context.Context, technicalID string, clientCA []byte) (gardenlet.Endpoint, error) {
 	select {
 	case o.starts <- struct{}{}:
@@ -44,7 +44,7 @@ func (o *Own) Start(ctx context.Context, technicalID string, clientCA []byte) (g
 }
 
 // Stop implements gardenlet.Runtimes. It deletes the objects, certificates and port of a runtime even if its API server is not
-// running: the garden may have died during an earlier Stop.
+// running, because the garden may have crashed during an earlier Stop.
 func (o *Own) Stop(ctx context.Context, technicalID string) error {
 	o.mu.Lock()
 	host := o.hosts[technicalID]
@@ -64,7 +64,7 @@ func (o *Own) Stop(ctx context.Context, technicalID string) error {
 	return o.config.Ports.Release(technicalID)
 }
 
-// Close stops all API servers. Their objects stay in etcd for the next garden.
+// Close stops all API servers. Their objects remain in etcd for the next garden.
 func (o *Own) Close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -75,7 +75,7 @@ func (o *Own) Close() error {
 	return errors.Join(failures...)
 }
 
-// host returns the host of a runtime, and opens it the first time.
+// host returns the host of a runtime. The first call for a runtime opens it.
 func (o *Own) host(name string) (*host, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -90,16 +90,16 @@ func (o *Own) host(name string) (*host, error) {
 	return host, nil
 }
 
-// sharedName is the name of the shared API server. Technical IDs differ from it: they start with "shoot--".
+// sharedName is the name of the shared API server. It cannot conflict with a technical ID, because these start with "shoot--".
 const sharedName = "shared"
 
-// Shared starts one kube-apiserver for all runtimes. The users of a runtime see the objects of all runtimes, and the objects stay
-// when the runtime is deleted. It is safe for concurrent use.
+// Shared runs one kube-apiserver for all runtimes. Users of one runtime can see the objects of all runtimes, and objects remain
+// when a runtime is deleted. It is safe for concurrent use.
 type Shared struct {
 	host *host
 }
 
-// NewShared returns runtimes whose API server is not started.
+// NewShared returns a Shared whose API server is not running yet.
 func NewShared(config Config) (*Shared, error) {
 	host, err := openHost(config, sharedName)
 	if err != nil {
@@ -118,5 +118,5 @@ func (s *Shared) Stop(_ context.Context, technicalID string) error {
 	return s.host.forget(technicalID)
 }
 
-// Close stops the API server. Its objects stay.
+// Close stops the API server. Its objects remain in etcd.
 func (s *Shared) Close() error { return s.host.stop() }

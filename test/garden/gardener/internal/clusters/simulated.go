@@ -15,20 +15,20 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/freeport"
 )
 
-// Simulated serves runtimes in this process, each on a port of its own with objects of its own. A runtime takes almost no memory
-// or CPU time, and has objects of a few kinds, without validation. It is safe for concurrent use.
+// Simulated serves runtimes in this process, each with its own port and objects. A runtime uses almost no memory or CPU time. It
+// serves only a few kinds and does not validate objects. Simulated is safe for concurrent use.
 type Simulated struct {
 	config Config
-	// simulator has the objects and the handlers of all runtimes.
+	// simulator contains the objects and handlers of all runtimes.
 	simulator *runtimes.Server
 
 	mu sync.Mutex
-	// servers has the servers of the started runtimes by their technical ID.
+	// servers contains the servers of started runtimes by technical ID.
 	servers map[string]*http.Server
 }
 
-// NewSimulated returns runtimes of the Shoots of a project. None is started. Their Kubernetes version is that of their Shoot,
-// which garden reads.
+// NewSimulated returns a Simulated without running runtimes. A runtime reports the Kubernetes version of its Shoot, which is read
+// from garden.
 func NewSimulated(ctx context.Context, config Config, garden client.Reader, project string) (*Simulated, error) {
 	simulator, err := runtimes.Listen(ctx, runtimes.Options{
 		Dir: config.hostDir("simulated"), Version: runtimes.VersionOfShoot(garden, project, config.Log), Log: config.Log,
@@ -39,7 +39,7 @@ func NewSimulated(ctx context.Context, config Config, garden client.Reader, proj
 	return &Simulated{config: config, simulator: simulator, servers: map[string]*http.Server{}}, nil
 }
 
-// Start implements gardenlet.Runtimes. The runtime has the objects of an earlier start until Stop deletes them.
+// Start implements gardenlet.Runtimes. The runtime continues with its objects from earlier starts, unless Stop has deleted them.
 func (s *Simulated) Start(ctx context.Context, technicalID string, clientCA []byte) (gardenlet.Endpoint, error) {
 	endpoint, err := s.simulator.Start(ctx, technicalID, clientCA)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Simulated) Start(ctx context.Context, technicalID string, clientCA []by
 	return endpoint, s.listen(ctx, technicalID, number)
 }
 
-// listen opens the port of a runtime unless the port is open: the gardenlet may start a runtime repeatedly.
+// listen opens the port of a runtime unless it is already open, because the gardenlet can start a runtime more than once.
 func (s *Simulated) listen(ctx context.Context, technicalID string, number int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *Simulated) listen(ctx context.Context, technicalID string, number int) 
 	return nil
 }
 
-// Stop implements gardenlet.Runtimes. Like Own.Stop, it may be repeated.
+// Stop implements gardenlet.Runtimes. Like Own.Stop, it can be repeated.
 func (s *Simulated) Stop(ctx context.Context, technicalID string) error {
 	s.mu.Lock()
 	server := s.servers[technicalID]
@@ -92,7 +92,7 @@ func (s *Simulated) Stop(ctx context.Context, technicalID string) error {
 	return s.config.Ports.Release(technicalID)
 }
 
-// Close closes all ports. The objects stay on disk for the next garden.
+// Close closes all ports. The objects remain on disk for the next garden.
 func (s *Simulated) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,12 +15,12 @@ import (
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/apiserver"
 )
 
-// trustWithin is how long an API server may take to notice a changed file of client authorities: less than a second with file
+// trustWithin is how long an API server may take to reload the file with client authorities: less than a second with file
 // notifications, up to a minute without them.
 const trustWithin = 90 * time.Second
 
-// awaitTrust waits until the API server accepts client certificates of an authority (PEM). It needs no such certificate: in the
-// TLS handshake an API server lists the authorities that it accepts.
+// awaitTrust waits until the API server accepts client certificates of an authority (PEM). It needs no client certificate,
+// because an API server lists the accepted authorities in the TLS handshake.
 func awaitTrust(ctx context.Context, server *apiserver.Server, clientCA []byte) error {
 	block, _ := pem.Decode(clientCA)
 	if block == nil {
@@ -44,7 +44,7 @@ func awaitTrust(ctx context.Context, server *apiserver.Server, clientCA []byte) 
 	})
 }
 
-// acceptedAuthorities returns the subjects (DER) of the authorities that an API server accepts for client certificates.
+// acceptedAuthorities returns the subjects (DER) of the authorities whose client certificates an API server accepts.
 func acceptedAuthorities(ctx context.Context, server *apiserver.Server) ([][]byte, error) {
 	address, err := url.Parse(server.URL)
 	if err != nil {

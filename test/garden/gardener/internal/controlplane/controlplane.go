@@ -17,9 +17,9 @@ const etcdStopTimeout = 10 * time.Second
 
 // Config configures a control plane. All fields are required.
 type Config struct {
-	// Dir is the folder of certificates and data. A control plane in a used folder continues with its objects.
+	// Dir is the folder for certificates and data. If it was used before, the control plane continues with its objects.
 	Dir string
-	// Binaries is the folder of the executables, Logs the folder of the log files.
+	// Binaries is the folder that contains the executables. Logs is the folder for log files.
 	Binaries string
 	Logs     string
 	Ports    *process.Ports
@@ -29,21 +29,21 @@ type Config struct {
 type ControlPlane struct {
 	config Config
 	etcd   *process.Process
-	// servers are the API servers in the order of their start.
+	// servers contains the API servers in the order in which they were started.
 	servers []*process.Process
-	// ended has room for the first end of a server.
+	// ended receives the error of the first server that exits. It has a buffer of one.
 	ended chan error
 
-	// EtcdURL is the address of etcd, which stores everything.
+	// EtcdURL is the address of etcd, which stores all objects of the garden and the runtimes.
 	EtcdURL string
-	// Certificates hold the authority of the garden's users and servers.
+	// Certificates contains the authority for the garden's users and servers.
 	Certificates *apiserver.Certificates
-	// Kubernetes is the API server for the users of the garden.
+	// Kubernetes is the API server to which users of the garden connect.
 	Kubernetes *apiserver.Server
 }
 
-// Start starts a control plane and waits until it serves Gardener's API. If a server fails or the context ends first, Start stops
-// all servers and returns the error.
+// Start starts a control plane and waits until it serves Gardener's API. If a server fails or the context ends, Start stops all
+// servers and returns the error.
 func Start(ctx context.Context, config Config) (*ControlPlane, error) {
 	certificates, err := apiserver.OpenCertificates(filepath.Join(config.Dir, "certificates"), "garden")
 	if err != nil {
@@ -58,12 +58,13 @@ func Start(ctx context.Context, config Config) (*ControlPlane, error) {
 	return c, nil
 }
 
-// Ended delivers one error when a server has ended, for whatever reason, including Stop. The garden does not work without it.
+// Ended returns a channel that receives one error after any server has exited, even if Stop has stopped it. The garden cannot
+// work without this server.
 func (c *ControlPlane) Ended() <-chan error { return c.ended }
 
-// Stop stops the servers in the reverse order of their start, because API servers fail without etcd. They are killed: they have
-// no state, but would wait a minute for open watches. Etcd is terminated, so that it closes its files, and killed after
-// etcdStopTimeout.
+// Stop stops the servers in the reverse order of their start, because API servers fail without etcd. API servers are killed: they
+// have no state to save and would wait up to a minute for open watches. Etcd is terminated so that it can close its files; if
+// that takes longer than etcdStopTimeout, it is killed.
 func (c *ControlPlane) Stop(ctx context.Context) error {
 	var failures []error
 	for _, server := range slices.Backward(c.servers) {
@@ -77,7 +78,7 @@ func (c *ControlPlane) Stop(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// watch reports the end of the process to Ended. Its goroutine ends with the process.
+// watch sends the exit of the process to Ended. Its goroutine ends with the process.
 func (c *ControlPlane) watch(process *process.Process) {
 	go func() {
 		<-process.Exited()
@@ -88,13 +89,13 @@ func (c *ControlPlane) watch(process *process.Process) {
 	}()
 }
 
-// add adds an API server to those that Stop stops, and watches it.
+// add registers an API server so that Stop stops it, and watches it.
 func (c *ControlPlane) add(server *process.Process) {
 	c.servers = append(c.servers, server)
 	c.watch(server)
 }
 
-// log returns the path of the log of a server.
+// log returns the path of a server's log.
 func (c *ControlPlane) log(name string) string {
 	return filepath.Join(c.config.Logs, name+".log")
 }

@@ -23,21 +23,21 @@ import (
 const (
 	serviceName      = gardenerName
 	serviceNamespace = metav1.NamespaceSystem
-	// startedAnnotation of the service has the time of the last start of Gardener's API server.
+	// startedAnnotation is the annotation that contains the time of the last start of Gardener's API server.
 	startedAnnotation = "garden/started"
-	// priority is the order of groups and versions in discovery, where all of Gardener's are equal. It has no effect on requests.
+	// priority orders groups and versions in discovery. All of Gardener's have the same priority. It has no effect on requests.
 	priority = 100
 )
 
 // registration makes kube-apiserver forward requests for Gardener's groups to Gardener's API server. It consists of a Service
-// with the address of the server and of an APIService for each version of a group.
+// with the server's address and an APIService for each version of a group.
 type registration struct {
 	client client.Client
 	port   int32
 	ca     []byte
 }
 
-// newRegistration prepares the registration of the server that listens on the port. Ca is the authority (PEM) of its serving
+// newRegistration prepares the registration of the server that listens on port. ca is the authority (PEM) of its serving
 // certificate.
 func newRegistration(admin *rest.Config, port int, ca []byte) (*registration, error) {
 	scheme := runtime.NewScheme()
@@ -53,8 +53,8 @@ func newRegistration(admin *rest.Config, port int, ca []byte) (*registration, er
 	return &registration{client: c, port: int32(port), ca: ca}, nil //nolint:gosec // A port fits.
 }
 
-// samples returns the versions of the groups of Gardener's API, each with a kind of that version. The kind only serves to check
-// that the version is available.
+// samples returns the group versions of Gardener's API, each with one of its kinds. The kind is only used to check that
+// the group version is available.
 func samples() map[schema.GroupVersion]string {
 	return map[schema.GroupVersion]string{
 		gardencorev1.SchemeGroupVersion:           "ControllerDeployment",
@@ -65,8 +65,8 @@ func samples() map[schema.GroupVersion]string {
 	}
 }
 
-// apply registers the groups, or updates the registration of an earlier start. The changed annotation makes kube-apiserver check
-// at once whether the groups are available. Otherwise kube-apiserver would check again only after a while.
+// apply registers the groups or updates the registration from an earlier start. It changes an annotation, so that kube-apiserver
+// checks the availability of the groups immediately instead of at its next periodic check.
 func (r *registration) apply(ctx context.Context) error {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: serviceName, Namespace: serviceNamespace}}
 	if _, err := controllerutil.CreateOrUpdate(ctx, r.client, service, func() error {
@@ -98,7 +98,7 @@ func (r *registration) apply(ctx context.Context) error {
 	return nil
 }
 
-// served lists one object of each group, as a probe. It returns an error until kube-apiserver serves all groups.
+// served returns an error until kube-apiserver serves all groups. As a probe, it lists one object of each group.
 func (r *registration) served(ctx context.Context) error {
 	for version, kind := range samples() {
 		list := &metav1.PartialObjectMetadataList{}

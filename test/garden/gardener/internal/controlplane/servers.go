@@ -14,15 +14,15 @@ import (
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/process"
 )
 
-// The names of the servers: of their executables, ports and logs.
+// Server names. They are used for executables, ports and logs.
 const (
 	etcdName       = "etcd"
 	kubernetesName = "kube-apiserver"
 	gardenerName   = "gardener-apiserver"
 )
 
-// startEtcd starts the storage of the garden and of the runtimes. Without fsync, a write does not wait for the disk: the data
-// survives the death of every process, but not that of the machine.
+// startEtcd starts the etcd that stores the objects of the garden and the runtimes. fsync is off, so writes do not wait for the
+// disk: the data survives if all processes die, but not if the machine crashes.
 func (c *ControlPlane) startEtcd(ctx context.Context) error {
 	number, err := c.config.Ports.Port(etcdName)
 	if err != nil {
@@ -52,14 +52,15 @@ func (c *ControlPlane) startEtcd(ctx context.Context) error {
 	return c.etcd.WaitReady(ctx, process.Answers(http.DefaultClient, c.EtcdURL+"/health"))
 }
 
-// startKubernetes starts the kube-apiserver of the garden. Requests for Gardener's groups go to Gardener's API server, once it is
-// registered, together with the user in headers and the certificate of the front proxy.
+// startKubernetes starts the garden's kube-apiserver. Once Gardener's API server is registered, kube-apiserver forwards requests
+// for Gardener's groups to it. These requests contain the user in headers and are authenticated with the front proxy's
+// certificate.
 func (c *ControlPlane) startKubernetes(ctx context.Context) error {
 	number, err := c.config.Ports.Port(kubernetesName)
 	if err != nil {
 		return err
 	}
-	// The owner of a certificate of this authority can act as any user, so the authority issues no other certificate.
+	// A client certificate of this authority permits its owner to act as any user, so the authority issues no other certificates.
 	frontProxy, err := apiserver.OpenCertificates(filepath.Join(c.config.Dir, "front-proxy"), "front-proxy")
 	if err != nil {
 		return err
@@ -94,7 +95,7 @@ func (c *ControlPlane) startKubernetes(ctx context.Context) error {
 }
 
 // startGardener starts Gardener's API server, with its default admission plugins, and registers its groups. It returns when
-// kube-apiserver serves them: a registered group may be unavailable for a few seconds.
+// kube-apiserver serves the groups, which can take a few seconds after the registration.
 func (c *ControlPlane) startGardener(ctx context.Context) error {
 	number, err := c.config.Ports.Port(gardenerName)
 	if err != nil {
@@ -104,7 +105,7 @@ func (c *ControlPlane) startGardener(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// With the credentials of an administrator, the server needs no roles of its own.
+	// The server uses the credentials of an administrator, so it needs no roles.
 	kubernetes := filepath.Join(c.config.Dir, gardenerName+".kubeconfig")
 	if err := apiserver.WriteKubeconfig(kubernetes, c.Kubernetes.Admin, ""); err != nil {
 		return err

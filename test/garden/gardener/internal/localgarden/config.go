@@ -11,39 +11,39 @@ import (
 	"time"
 )
 
-// RuntimesMode selects the API servers of runtimes. The modes trade fidelity for memory and CPU time.
+// RuntimesMode selects how the API servers of runtimes are provided. The modes trade fidelity for memory and CPU time.
 type RuntimesMode string
 
 const (
-	// RuntimesOwn starts a kube-apiserver for each runtime. Each takes about 200 MiB.
+	// RuntimesOwn runs one kube-apiserver per runtime. Each uses about 200 MiB of memory.
 	RuntimesOwn RuntimesMode = "own"
-	// RuntimesShared starts one kube-apiserver for all runtimes, which therefore see each other's objects.
+	// RuntimesShared runs one kube-apiserver for all runtimes, so runtimes see each other's objects.
 	RuntimesShared RuntimesMode = "shared"
-	// RuntimesSimulated starts no process: the garden itself serves objects of a few kinds for each runtime, and validates none
-	// of them.
+	// RuntimesSimulated runs no kube-apiserver: the garden itself serves a few kinds of objects for each runtime and does not
+	// validate them.
 	RuntimesSimulated RuntimesMode = "simulated"
 )
 
-// Config is the configuration of a garden from the command line, with all defaults filled in.
+// Config is the configuration from the command line, with all defaults applied.
 type Config struct {
-	// Dir is the absolute path of the folder with data, certificates, ports and logs. A garden in a used folder continues with
-	// its data.
+	// Dir is the absolute path of the folder for data, certificates, ports and logs. If the folder was used before, the garden
+	// continues with its data.
 	Dir string
-	// Binaries is the folder of etcd, kube-apiserver and gardener-apiserver.
+	// Binaries is the folder that contains etcd, kube-apiserver and gardener-apiserver.
 	Binaries string
 	Runtimes RuntimesMode
-	// Creation is the minimal time for the creation or a change of a Shoot, Deletion the minimal time for its deletion. The API
-	// server of the runtime may take longer.
+	// Creation is the minimum duration of the creation or a change of a Shoot, Deletion that of its deletion. The API server of the
+	// runtime can take longer.
 	Creation time.Duration
 	Deletion time.Duration
-	// Kubeconfig is the path of the kubeconfig that the garden writes for the services, which are members of the project.
+	// Kubeconfig is the path of the kubeconfig that the garden writes for the services, which act as a member of the project.
 	Kubeconfig string
 	// Project is the name of the only project. Its namespace is garden-<name>.
 	Project string
 }
 
-// Parse parses the command line. It writes the usage of the flags to output for --help and for unknown flags, and returns
-// flag.ErrHelp for --help.
+// Parse parses the command line. For --help and unknown flags, it writes the usage to output. For --help, it returns
+// flag.ErrHelp.
 func Parse(arguments []string, output io.Writer) (Config, error) {
 	var config Config
 
@@ -66,7 +66,7 @@ func Parse(arguments []string, output io.Writer) (Config, error) {
 	return config.complete()
 }
 
-// complete checks the flags and fills in the defaults that depend on other flags or on the executable.
+// complete validates the flags and sets the defaults that depend on other flags or on the executable.
 func (c Config) complete() (Config, error) {
 	if c.Dir == "" {
 		return Config{}, errors.New("--dir is missing")

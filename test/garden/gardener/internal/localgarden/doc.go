@@ -1,6 +1,6 @@
-// Package localgarden assembles the local garden from its parts: a control plane, a seeded project, the simulated gardenlet and
-// the API servers of runtimes. It runs them until its context ends, and leaves a folder with which the next garden continues.
+// Package localgarden assembles the local garden from its parts: a control plane, a project with seed objects, the simulated
+// gardenlet and the API servers of runtimes. It runs them until its context ends. The next garden in the same folder continues
+// with the same data.
 //
-// A flag is added in [Parse]. Rights of the services in the garden, and the objects that must exist before they start, are in
-// project.go.
+// Add a flag in [Parse]. The rights of the services, and objects that must exist before the services start, are in project.go.
 package localgarden

@@ -21,16 +21,16 @@ import (
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/process"
 )
 
-// closableRuntimes are the runtimes of the gardenlet. Close stops their API servers and keeps their objects.
+// closableRuntimes are the runtimes for the gardenlet. Close stops their API servers but does not delete their objects.
 type closableRuntimes interface {
 	gardenlet.Runtimes
 	Close() error
 }
 
 // Run runs a garden until the context ends, which is not an error. When the garden is ready, Run writes "garden ready
-// kubeconfig=<path>" to output. It returns an error if a server of the control plane ends, or if another garden uses the folder.
+// kubeconfig=<path>" to output. It returns an error if a server of the control plane exits or if another garden uses the folder.
 //
-// The parts stop in the reverse order of their start: gardenlet, runtimes, control plane.
+// The parts are stopped in the reverse order of their start: gardenlet, runtimes, control plane.
 func Run(ctx context.Context, config Config, output io.Writer, log logrus.FieldLogger) (err error) {
 	if err := os.MkdirAll(config.Dir, 0o700); err != nil {
 		return fmt.Errorf("creating the folder of the garden: %w", err)
@@ -58,7 +58,7 @@ func Run(ctx context.Context, config Config, output io.Writer, log logrus.FieldL
 	return garden.run(ctx, output)
 }
 
-// logs returns the folder of the logs of all servers, including those of runtimes.
+// logs returns the folder for the logs of all servers, including the API servers of runtimes.
 func (c Config) logs() string { return filepath.Join(c.Dir, "logs") }
 
 // garden is a garden whose control plane is running.
@@ -70,7 +70,7 @@ type garden struct {
 	log   logrus.FieldLogger
 }
 
-// run prepares the project, reports that the garden is ready, and runs the gardenlet. The kubeconfigs exist before the report.
+// run prepares the project, writes the kubeconfigs, reports that the garden is ready, and runs the gardenlet.
 func (g *garden) run(ctx context.Context, output io.Writer) (err error) {
 	admin, err := newClient(g.plane.Kubernetes.Admin)
 	if err != nil {
@@ -105,8 +105,8 @@ func (g *garden) run(ctx context.Context, output io.Writer) (err error) {
 	return g.runGardenlet(ctx, worker)
 }
 
-// runGardenlet runs the gardenlet until it, a server of the control plane or the context ends. It returns when the gardenlet has
-// stopped, so that nothing starts a runtime while the garden stops.
+// runGardenlet runs the gardenlet until the gardenlet fails, a server of the control plane exits, or the context ends. It returns
+// after the gardenlet has stopped, so that no runtime is started while the garden stops.
 func (g *garden) runGardenlet(ctx context.Context, worker *gardenlet.Gardenlet) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -121,8 +121,8 @@ func (g *garden) runGardenlet(ctx context.Context, worker *gardenlet.Gardenlet) 
 	}
 }
 
-// writeKubeconfigs writes the kubeconfigs of the services and of the administrator. Their certificates are new at each start, and
-// those of earlier starts remain valid: the authority is the same.
+// writeKubeconfigs writes the kubeconfigs of the services and the administrator. Each start issues new certificates. Certificates
+// from earlier starts remain valid, because the authority is the same.
 func (g *garden) writeKubeconfigs() error {
 	config := *g.plane.Kubernetes.Admin
 	credentials, err := g.plane.Certificates.TLS(member)
@@ -136,8 +136,8 @@ func (g *garden) writeKubeconfigs() error {
 	return apiserver.WriteKubeconfig(filepath.Join(g.Dir, "admin.kubeconfig"), g.plane.Kubernetes.Admin, gardenlet.Namespace(g.Project))
 }
 
-// runtimes returns the API servers of runtimes in the mode of the garden. None is running yet: the gardenlet starts them for its
-// Shoots.
+// runtimes returns the API servers of runtimes in the configured mode. No runtime is running yet: the gardenlet starts them for
+// its Shoots.
 func (g *garden) runtimes(ctx context.Context, admin client.Client) (closableRuntimes, error) {
 	config := clusters.Config{
 		Dir:      filepath.Join(g.Dir, "runtimes"),
@@ -157,8 +157,7 @@ func (g *garden) runtimes(ctx context.Context, admin client.Client) (closableRun
 	}
 }
 
-// newClient returns a client for the kinds of Gardener and the core kinds that the services use, and for RBAC, which only the
-// garden uses.
+// newClient returns a client for Gardener's kinds, the core kinds that the services use, and RBAC, which only the garden uses.
 func newClient(config *rest.Config) (client.WithWatch, error) {
 	scheme, err := fakegarden.NewScheme()
 	if err != nil {

@@ -19,21 +19,21 @@ import (
 )
 
 const (
-	// prepareTimeout is how long the admission plugins may take to notice the objects of the seed.
+	// prepareTimeout is how long the admission plugins may take to see the seed objects.
 	prepareTimeout = time.Minute
 
-	// member is the name of the user in the kubeconfig of the services: a member of the project without other rights in the
+	// member is the user name in the services' kubeconfig. This user is a member of the project and has no other rights in the
 	// garden.
 	member = "garden"
 
-	// memberRole and readerRole have the names of these roles in Gardener.
+	// memberRole and readerRole are the names that Gardener uses for these roles.
 	memberRole = "gardener.cloud:system:project-member"
 	readerRole = "gardener.cloud:system:read-global-resources"
 )
 
-// rights returns the roles that Gardener grants the member of a project, restricted to the resources that a client of Shoots
-// needs. In a production, the gardener-controller-manager creates them; a right that is missing here fails the end-to-end tests
-// with this garden.
+// rights returns the roles that Gardener grants to project members, restricted to the resources that a client of Shoots needs. In
+// production, the gardener-controller-manager creates these roles. If a right is missing here, the end-to-end tests with this
+// garden fail.
 func rights(project string) []client.Object {
 	everything := []string{"create", "delete", "deletecollection", "get", "list", "watch", "patch", "update"}
 	reading := []string{"get", "list", "watch"}
@@ -67,7 +67,7 @@ func rights(project string) []client.Object {
 	}
 }
 
-// grant creates the roles, or replaces the roles of an earlier start.
+// grant creates the roles or replaces those of an earlier start.
 func grant(ctx context.Context, admin client.Client, project string) error {
 	for _, role := range rights(project) {
 		err := admin.Create(ctx, role)
@@ -81,9 +81,8 @@ func grant(ctx context.Context, admin client.Client, project string) error {
 	return nil
 }
 
-// prepareProject creates the objects of the seed and the rights of the member, and waits until the garden accepts a Shoot. The
-// admission plugins of Gardener read objects from caches, so they reject the first attempts until their caches contain the new
-// objects.
+// prepareProject creates the seed objects and the member's rights, and waits until the garden accepts a Shoot. Gardener's
+// admission plugins read objects from caches, so they reject Shoots until the caches contain the new objects.
 func prepareProject(ctx context.Context, admin client.Client, project string) error {
 	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
@@ -100,8 +99,8 @@ func prepareProject(ctx context.Context, admin client.Client, project string) er
 	})
 }
 
-// sampleShoot returns a small Shoot for a dry run. It refers to objects of the seed, so its admission shows that the plugins know
-// them.
+// sampleShoot returns a small Shoot for a dry run. It refers to seed objects, so the admission succeeds only when the plugins
+// know these objects.
 func sampleShoot(project string) *gardencorev1beta1.Shoot {
 	return &gardencorev1beta1.Shoot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: gardenlet.Namespace(project), GenerateName: "sample-"},

@@ -4,8 +4,9 @@ package process
 
 import "syscall"
 
-// attributes put a server into a process group of its own: a Ctrl-C in the terminal reaches only the garden, which then stops its
-// servers in order. The servers of a killed garden keep running: the next garden finds their ports in use and reports it.
+// attributes runs a server in a separate process group, so that Ctrl-C in the terminal reaches only the garden, which then stops
+// its servers in order. If the garden is killed, its servers keep running. The next garden then reports that their ports are in
+// use.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

@@ -1,5 +1,6 @@
-// Package process runs the servers of the local garden: as processes with a log file each, on ports that they keep across restarts.
-// On Linux they end with the garden, however it ends.
+// Package process runs the servers of the local garden. Each server is a process with a log file and a port that stays the same
+// across restarts. On Linux, the servers exit when the garden exits for any reason.
 //
-// The package knows nothing about the servers: their flags and readiness checks are in packages controlplane and apiserver.
+// This package is independent of the individual servers: their flags and readiness checks are in packages controlplane and
+// apiserver.
 package process

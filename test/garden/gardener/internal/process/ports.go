@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// minPort and maxPort are below the ports of outgoing connections, which could take a port while the garden is down, and
-	// above those of package freeport.
+	// minPort and maxPort are below the ephemeral port range, so that no outgoing connection uses a port while the garden is down,
+	// and above the ports of package freeport.
 	minPort = 20000
 	maxPort = 29999
 	// attempts is the number of random ports that Port tries for a new server.
 	attempts = 1000
 )
 
-// Ports assigns ports to servers and keeps them in a file, so that a server has the same address after a restart, and kubeconfigs
-// keep working. It is safe for concurrent use within a process; Lock excludes other gardens.
+// Ports assigns ports to servers and stores them in a file, so that a server has the same address after a restart and kubeconfigs
+// keep working. It is safe for concurrent use within a process. Use Lock to exclude other gardens.
 type Ports struct {
 	path string
 
@@ -31,7 +31,7 @@ type Ports struct {
 	ports map[string]int
 }
 
-// OpenPorts reads the assigned ports from a file. If the file does not exist, no port is assigned yet.
+// OpenPorts reads the assigned ports from a file. A missing file means that no ports are assigned yet.
 func OpenPorts(path string) (*Ports, error) {
 	p := &Ports{path: path, ports: map[string]int{}}
 	content, err := os.ReadFile(path)
@@ -47,8 +47,8 @@ func OpenPorts(path string) (*Ports, error) {
 	return p, nil
 }
 
-// Port returns the port of a server. A new server gets a random port that is free now; it returns an error if it finds none. The
-// port of a known server may be in use: see WaitFree.
+// Port returns the port of a server. For a new server, it assigns a random port that is currently free, or returns an error if it
+// finds none. The port of a known server may be in use: see WaitFree.
 func (p *Ports) Port(server string) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,7 +69,7 @@ func (p *Ports) Port(server string) (int, error) {
 	return 0, fmt.Errorf("none of %d ports between %d and %d is free for %s", attempts, minPort, maxPort, server)
 }
 
-// Release forgets the port of a server. Unknown servers are ignored.
+// Release removes the assignment of a server's port. Unknown servers are ignored.
 func (p *Ports) Release(server string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +80,7 @@ func (p *Ports) Release(server string) error {
 	return p.save()
 }
 
-// save replaces the file atomically. The caller holds the lock.
+// save replaces the file atomically. The caller must hold the lock.
 func (p *Ports) save() error {
 	content, err := json.MarshalIndent(p.ports, "", "  ")
 	if err != nil {
@@ -89,7 +89,7 @@ func (p *Ports) save() error {
 	return atomicfile.Write(p.path, content)
 }
 
-// WaitFree waits until a server can listen on the port. After a garden was killed, its servers need a moment to end.
+// WaitFree waits until a server can listen on the port. When a garden is killed, its servers need a moment to exit.
 func WaitFree(ctx context.Context, port int) error {
 	return Until(ctx, freeport.Address(port)+" is free", func(ctx context.Context) error { return freeport.Check(ctx, port) })
 }

@@ -63,7 +63,8 @@ func draw(t *testing.T, path, owner string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A program that a parallel test starts inherits the socket of the check within Port until its execve.
+	// If a parallel test starts a program, the program inherits the socket that Port opens for its check, until the program calls
+	// execve.
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	if err := process.WaitFree(ctx, number); err != nil {

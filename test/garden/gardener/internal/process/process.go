@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// previousLog is the suffix of the log of the previous start, in which the reason of a crash can be found.
+	// previousLog is the suffix for the log of the previous start, which can show the reason for a crash.
 	previousLog = ".previous"
-	// tailLines and tailBytes limit the end of a log in an error message.
+	// tailLines and tailBytes limit how much of a log an error message quotes.
 	tailLines = 5
 	tailBytes = 4096
 )
@@ -24,16 +24,16 @@ const (
 type Spec struct {
 	// Name identifies the process in messages.
 	Name string
-	// Path is the path of the executable, which is not searched on PATH.
+	// Path is the path of the executable. PATH is not searched.
 	Path string
 	Args []string
-	// Env has additional variables; the process also inherits the environment of the garden.
+	// Env contains additional environment variables. The process also inherits the environment of the garden.
 	Env []string
-	// Log is the file for standard output and standard error. The log of the previous start gets the suffix .previous.
+	// Log is the file for standard output and standard error. The log of the previous start is renamed with the suffix .previous.
 	Log string
 }
 
-// Process is a process that was started. Its methods are safe for concurrent use.
+// Process is a started process. Its methods are safe for concurrent use.
 type Process struct {
 	spec   Spec
 	cmd    *exec.Cmd
@@ -41,7 +41,8 @@ type Process struct {
 	err    error // why it ended; may be read once exited is closed
 }
 
-// Start starts a process and returns as soon as it runs. WaitReady waits until it is ready. The caller ends it with Stop or Kill.
+// Start starts a process and returns when the process is running; use WaitReady to wait until it is ready. The caller must end it
+// with Stop or Kill.
 func Start(spec Spec) (*Process, error) {
 	log, err := openLog(spec.Log)
 	if err != nil {
@@ -61,8 +62,8 @@ func Start(spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// run starts the process and waits for it on one thread: Linux sends the death signal of the parent when the thread ends that
-// started the process.
+// run starts the process and waits for it on a locked thread. Linux sends the parent death signal when the thread that started
+// the process ends.
 func (p *Process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -75,11 +76,11 @@ func (p *Process) run(started chan<- error) {
 	close(p.exited)
 }
 
-// Exited returns a channel that is closed when the process has ended.
+// Exited returns a channel that is closed when the process has exited.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// Err returns how the process ended, with the end of its log. It is never nil: an exit with status 0 is an error too, because the
-// servers of the garden run until they are stopped. Call it only after Exited is closed.
+// Err returns how the process exited, with the end of its log. It is never nil: servers run until they are stopped, so even exit
+// status 0 is an error. Call it only after Exited is closed.
 func (p *Process) Err() error {
 	reason := p.err
 	if reason == nil {
@@ -88,7 +89,7 @@ func (p *Process) Err() error {
 	return fmt.Errorf("%s ended: %w; the end of %s:\n%s", p.spec.Name, reason, p.spec.Log, lastLines(p.spec.Log))
 }
 
-// WaitReady calls probe repeatedly until probe returns nil. It returns an error if the process or the context ends first.
+// WaitReady calls probe repeatedly until it returns nil. It returns an error if the process exits or the context ends first.
 func (p *Process) WaitReady(ctx context.Context, probe func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -102,8 +103,8 @@ func (p *Process) WaitReady(ctx context.Context, probe func(context.Context) err
 	return Until(ctx, p.spec.Name+" is ready (its log is "+p.spec.Log+")", probe)
 }
 
-// Stop sends SIGTERM and waits until the process has ended. If the context ends first, Stop kills the process. A process that has
-// ended already is no error.
+// Stop sends SIGTERM and waits until the process has exited. If the context ends first, Stop kills the process. It is not an
+// error if the process has already exited.
 func (p *Process) Stop(ctx context.Context) error {
 	if err := p.signal(syscall.SIGTERM); err != nil {
 		return err
@@ -116,7 +117,7 @@ func (p *Process) Stop(ctx context.Context) error {
 	}
 }
 
-// Kill sends SIGKILL and waits until the process has ended.
+// Kill sends SIGKILL and waits until the process has exited.
 func (p *Process) Kill() error {
 	if err := p.signal(syscall.SIGKILL); err != nil {
 		return err
@@ -125,7 +126,7 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// signal sends a signal. If the process has ended already, it does nothing.
+// signal sends a signal, or does nothing if the process has already exited.
 func (p *Process) signal(signal os.Signal) error {
 	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("sending %s to %s: %w", signal, p.spec.Name, err)
@@ -133,7 +134,7 @@ func (p *Process) signal(signal os.Signal) error {
 	return nil
 }
 
-// openLog creates a log and its folder, and renames the log of the previous start.
+// openLog creates a log file and its folder. It renames the log of the previous start.
 func openLog(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -144,8 +145,8 @@ func openLog(path string) (*os.File, error) {
 	return os.Create(path)
 }
 
-// lastLines returns the end of a log for a message, limited in lines and bytes. If the log cannot be read, it returns the reason
-// instead.
+// lastLines returns the end of a log for an error message, limited to tailLines and tailBytes. If the log cannot be read, it
+// returns the read error as text.
 func lastLines(path string) string {
 	content, err := os.ReadFile(path)
 	if err != nil {

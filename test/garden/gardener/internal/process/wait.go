@@ -12,14 +12,14 @@ import (
 const (
 	// interval is the pause between two probes.
 	interval = 50 * time.Millisecond
-	// answerTimeout limits one request of Answers.
+	// answerTimeout limits a single request of Answers.
 	answerTimeout = 5 * time.Second
-	// lockTimeout is how long Lock waits for a garden that is stopping.
+	// lockTimeout is how long Lock waits for another garden that is stopping.
 	lockTimeout = 15 * time.Second
 )
 
-// Until calls probe repeatedly until probe returns nil or the context ends. Its error has the last error of the probe. The
-// condition completes the text "waiting until …" of the error.
+// Until calls probe repeatedly until it returns nil or the context ends. The error contains the last error of probe. condition
+// completes the phrase "waiting until …" in the error.
 func Until(ctx context.Context, condition string, probe func(context.Context) error) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -36,7 +36,7 @@ func Until(ctx context.Context, condition string, probe func(context.Context) er
 	}
 }
 
-// Answers returns a probe that succeeds when a GET request to the URL returns status 200.
+// Answers returns a probe that succeeds if a GET request to the URL returns status 200.
 func Answers(client *http.Client, url string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
@@ -57,8 +57,8 @@ func Answers(client *http.Client, url string) func(context.Context) error {
 	}
 }
 
-// Lock locks a file until the process closes the file or ends. If another garden holds the lock, Lock waits up to lockTimeout,
-// because that garden may be stopping, and then returns an error.
+// Lock locks a file until the file is closed or the process exits. If another garden holds the lock, it may be stopping, so Lock
+// waits up to lockTimeout before it returns an error.
 func Lock(ctx context.Context, path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
