@@ -60,6 +60,6 @@ func TestInterruptedWaitReportsThatTheOperationContinues(t *testing.T) {
 	}
 
 	if !strings.Contains(out.String(), "in progress") {
-		t.Errorf("the last known state is missing: got %q", out.String())
+		t.Errorf("the output must contain the last known state, got %q", out.String())
 	}
 }

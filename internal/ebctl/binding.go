@@ -28,7 +28,7 @@ func newBindingCreateCommand(session *session) *cobra.Command {
 	command := session.onInstance(&cobra.Command{
 		Use:   "create INSTANCE",
 		Short: "Grant temporary access to the cluster",
-		Long: "Grant temporary access to the cluster through a ServiceAccount of its own.\n\n" +
+		Long: "Grant temporary access to the cluster through a separate ServiceAccount.\n\n" +
 			"INSTANCE is an ID or a name. With --id, the command is idempotent.",
 		Example: "  ebctl binding create my-runtime --role edit --expires-in 1h --output-file my-runtime.yaml\n" +
 			"  ebctl binding create my-runtime --rotate OLD_BINDING_ID",
@@ -59,7 +59,7 @@ func newBindingCreateCommand(session *session) *cobra.Command {
 	})
 
 	flags := command.Flags()
-	flags.StringVar(&id, "id", "", "the binding's ID; a new UUID by default")
+	flags.StringVar(&id, "id", "", "the binding's ID (default: a new UUID)")
 	flags.StringVar(&order.Parameters.Role, "role", "", "the role of the binding: admin (default), edit or view")
 	flags.DurationVar(&lifetime, "expires-in", 0, "the lifetime of the binding, 10m (default) to 2h")
 	flags.StringVar(&order.Predecessor, "rotate", "", "the ID of the binding to replace; its role and lifetime are the defaults")

@@ -206,7 +206,7 @@ func (b *fakeBroker) bound(handle http.HandlerFunc) http.HandlerFunc {
 func (b *fakeBroker) bind(w http.ResponseWriter, r *http.Request) {
 	var order bindingOrder
 	if err := json.NewDecoder(r.Body).Decode(&order); err != nil || order.ServiceID != serviceID {
-		refuse(w, http.StatusBadRequest, "", "the request is wrong")
+		refuse(w, http.StatusBadRequest, "", "the request is invalid")
 
 		return
 	}

@@ -109,7 +109,7 @@ func findPlan(ctx context.Context, client *brokerclient.Client, platformRegion, 
 	case 1:
 		return found[0], nil
 	default:
-		return offer{}, usage("services %s and %s both have a plan %q: give the plan's ID",
+		return offer{}, usage("services %s and %s both have a plan %q: use the plan's ID",
 			found[0].service.Name, found[1].service.Name, nameOrID)
 	}
 }

@@ -23,7 +23,7 @@ func (c *choice) Set(given string) error {
 	plain := strings.NewReplacer("_", " ", "-", " ").Replace(strings.ToLower(given))
 
 	if !slices.Contains(c.values, plain) {
-		return fmt.Errorf("the %s is unknown; use %s%s", c.noun, strings.Join(c.values, ", "), suggestion.For(plain, c.values))
+		return fmt.Errorf("unknown %s; use one of %s%s", c.noun, strings.Join(c.values, ", "), suggestion.For(plain, c.values))
 	}
 
 	c.chosen = plain

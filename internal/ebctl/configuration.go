@@ -131,7 +131,7 @@ func readConfiguration(path string) (configuration, error) {
 func (s Sources) change(apply func(*configuration) error) error {
 	path, _ := s.file()
 	if path == "" {
-		return errors.New("the configuration file has no place: set HOME, XDG_CONFIG_HOME or " + ConfigVariable)
+		return errors.New("cannot determine the path of the configuration file: set HOME, XDG_CONFIG_HOME or " + ConfigVariable)
 	}
 
 	changed, err := readConfiguration(path)

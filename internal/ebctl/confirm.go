@@ -35,8 +35,8 @@ func (s *session) confirm(ctx context.Context, format string, args ...any) error
 
 	answers := make(chan string, 1)
 
-	go func() { // a read of a terminal cannot be canceled
-		answer, _ := bufio.NewReader(s.In).ReadString('\n') // no answer declines
+	go func() { // reading from a terminal cannot be canceled
+		answer, _ := bufio.NewReader(s.In).ReadString('\n') // a missing answer means no
 
 		answers <- answer
 	}()

@@ -44,8 +44,8 @@ func newDoctorCommand(session *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the configuration, the connection, the roles and the state of the broker",
-		Long: "Check the configuration, the connection, the credentials, the clocks, the roles, the catalog, and stuck operations with the systems " +
-			"that delay them, each with what to do. The command changes nothing. It exits with 1 if a check fails.",
+		Long: "Check the configuration, the connection, the credentials, the clocks, the roles and the catalog, and find stuck operations. " +
+			"Each finding comes with advice. The command changes nothing. It exits with status 1 if a check fails.",
 		Args: arguments(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			checks, err := session.diagnose(command.Context())
@@ -83,7 +83,7 @@ func (s *session) diagnose(ctx context.Context) ([]check, error) {
 	served, err := client.ServerTime(ctx)
 	if err != nil {
 		return append(checks, check{ //nolint:nilerr // the failure is the result of a check
-			"connection", checkFailed, err.Error(), "Check that the broker runs, and the address: --address, EBCTL_ADDRESS or --context.",
+			"connection", checkFailed, err.Error(), "Check that the broker is running and that the address is correct: --address, EBCTL_ADDRESS or --context.",
 		}), nil
 	}
 
@@ -114,7 +114,7 @@ func clocks(served, local time.Time) check {
 
 	skew := served.Sub(local).Abs()
 	if skew > maxSkew {
-		return check{"clocks", checkFailed, "the clocks differ by " + output.Duration(skew), "Synchronize the clocks by NTP."}
+		return check{"clocks", checkFailed, "the clocks differ by " + output.Duration(skew), "Synchronize the clocks with NTP."}
 	}
 
 	return check{Name: "clocks", Result: checkPassed}
@@ -151,10 +151,10 @@ func roles(ctx context.Context, client *brokerclient.Client) []check {
 
 		switch err := api.call(); {
 		case answered(http.StatusForbidden)(err):
-			one.Result, one.Remedy = checkWarning, "Needed "+one.Detail+" only: see docs/operator/access.md."
+			one.Result, one.Remedy = checkWarning, "Required only "+one.Detail+": see docs/operator/access.md."
 			one.Detail = "missing"
 		case err != nil:
-			one.Result, one.Detail, one.Remedy = checkFailed, err.Error(), "See the broker's log, and its /readyz for the database."
+			one.Result, one.Detail, one.Remedy = checkFailed, err.Error(), "Check the broker's log, and its /readyz for the state of the database."
 		}
 
 		checks = append(checks, one)
@@ -182,7 +182,7 @@ func (s *session) stuckOperations(ctx context.Context, client *brokerclient.Clie
 		State: operatorapi.OperationStateInProgress, PageSize: maxCompletions,
 	})
 	if err != nil {
-		return check{"operations", checkWarning, err.Error(), "Operations cannot be checked."}
+		return check{"operations", checkWarning, err.Error(), "The operations could not be checked."}
 	}
 
 	var stuck []operatorapi.Operation

@@ -83,11 +83,11 @@ func ends() []end {
 		{answered(http.StatusConflict), ExitConflict, "See 'ebctl instance list'."},
 		{
 			answered(http.StatusUnauthorized), ExitError,
-			"Set EBCTL_USERNAME and EBCTL_PASSWORD, or give --username and --password.",
+			"Set EBCTL_USERNAME and EBCTL_PASSWORD, or use --username and --password.",
 		},
 		{
 			answered(http.StatusForbidden), ExitError,
-			"APP_AUTH_USERS, or the token issuer, grants roles: see docs/operator/access.md. Check the user with --username or EBCTL_USERNAME.",
+			"The user lacks a role. APP_AUTH_USERS or the token issuer grants roles: see docs/operator/access.md. To act as another user, set --username or EBCTL_USERNAME.",
 		},
 		{
 			is[*brokerclient.UnreachableError], ExitError,

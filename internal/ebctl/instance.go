@@ -190,7 +190,7 @@ func newInstanceUpdateCommand(session *session) *cobra.Command {
 			"  ebctl instance update my-runtime --maintenance",
 		PreRunE: func(*cobra.Command, []string) error {
 			if plan == "" && !given.given() && !maintenance {
-				return usage("give --plan, --parameters, --set or --maintenance")
+				return usage("set at least one of --plan, --parameters, --set and --maintenance")
 			}
 
 			var err error
@@ -262,7 +262,7 @@ func newInstanceExpireCommand(session *session) *cobra.Command {
 		Use:   "expire ID_OR_NAME",
 		Short: "Delete the cluster of an instance for good",
 		Long: "Delete the cluster of an instance for good. The instance stays and can only be deleted.\n\n" +
-			"The command needs the role operator. Only instances of plans that can expire are accepted.",
+			"The command needs the role operator. Only instances of plans that can expire can be expired.",
 	}, "expiring", session.confirmed("Delete the cluster of instance %s for good?",
 		func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
 			expiration, err := instance.ExpireInstance(ctx, instance.InstanceID)

@@ -46,7 +46,7 @@ func newInstanceCreateCommand(session *session) *cobra.Command {
 
 	flags := command.Flags()
 	flags.StringVar(&order.plan, "plan", "", "the plan's name or ID")
-	flags.StringVar(&order.id, "id", "", "the instance's ID; a new UUID by default")
+	flags.StringVar(&order.id, "id", "", "the instance's ID (default: a new UUID)")
 	flags.StringVar(&order.region, "region", "", "the provider's region; sets the parameter region")
 	flags.StringVar(&order.organization, "organization", platform, "the organization's GUID")
 	flags.StringVar(&order.space, "space", platform, "the space's GUID")
@@ -61,7 +61,7 @@ func newInstanceCreateCommand(session *session) *cobra.Command {
 // create checks the flags, sends the request and prints the result.
 func (s *session) create(command *cobra.Command, name string, order order) error {
 	if name == "" || order.plan == "" {
-		return usage("give a name and --plan; 'ebctl catalog' lists the plans")
+		return usage("specify a name and --plan; 'ebctl catalog' lists the plans")
 	}
 
 	parameters, err := order.parameters.read(s.In, order.region)

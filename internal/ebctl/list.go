@@ -68,7 +68,7 @@ func (l lister[L, E]) command(session *session, short string, withTotal bool) *c
 			}
 
 			if given.watch && given.total {
-				return usage("--watch and --total exclude each other")
+				return usage("--watch and --total cannot be combined")
 			}
 
 			if given.watch {
@@ -154,7 +154,7 @@ func (l lister[L, E]) list(ctx context.Context, client *brokerclient.Client, giv
 
 	most := given.limit
 	if given.sortBy != "" || given.total {
-		most = 0 // the first entries are known after sorting, the total after the last page
+		most = 0 // sorting and counting need all entries
 	}
 
 	if *data, err = l.collect(ctx, client, given.pageSize(every || given.total), most, keep); err != nil {

@@ -26,8 +26,8 @@ func newLoginCommand(session *session) *cobra.Command {
 		Use:   "login ADDRESS",
 		Short: "Check credentials and store them as a context",
 		Long: "Check the credentials of a user and store them, with the address, as a context in the configuration file, which only its owner can read.\n\n" +
-			"Without --password or --token, the password is asked for, or read as a line from standard input that is no terminal. " +
-			"The context becomes the current one.",
+			"Without --password or --token, ebctl prompts for the password. If standard input is not a terminal, ebctl reads the first line. " +
+			"The new context becomes the current one.",
 		Example: "  ebctl login broker.example.com --username jane\n" +
 			"  ebctl login 127.0.0.1:8080 --username sandbox --name sandbox < password.txt",
 		Args: arguments("ADDRESS"),
@@ -38,7 +38,7 @@ func newLoginCommand(session *session) *cobra.Command {
 		},
 	}
 
-	command.Flags().StringVar(&name, "name", "", "the name of the context; by default the host of the address")
+	command.Flags().StringVar(&name, "name", "", "the name of the context (default: the host of the address)")
 
 	return command
 }
@@ -53,7 +53,7 @@ func (s *session) login(ctx context.Context, name string) error {
 	}
 
 	if wanted.Token == "" && wanted.Username == "" {
-		return usage("give --username or --token")
+		return usage("missing credentials: set --username or --token")
 	}
 
 	if wanted.Token == "" && wanted.Password == "" {
@@ -113,9 +113,9 @@ func (s *session) askPassword(wanted Settings) (secret.String, error) {
 		return secret.String(password), nil
 	}
 
-	line, _ := bufio.NewReader(s.In).ReadString('\n') // a missing line break is no error
+	line, _ := bufio.NewReader(s.In).ReadString('\n') // a missing line break is not an error
 	if line = strings.TrimRight(line, "\r\n"); line == "" {
-		return "", errors.New("standard input has no password: give it there, or with --password or --token")
+		return "", errors.New("no password on standard input: enter one there, or set --password or --token")
 	}
 
 	return secret.String(line), nil
@@ -177,7 +177,7 @@ func newContextListCommand(session *session) *cobra.Command {
 
 // newContextUseCommand returns the command that selects the context for later commands.
 func newContextUseCommand(session *session) *cobra.Command {
-	return newContextChangeCommand(session, "use", "Select the context of the following commands", func(c *configuration, name string) {
+	return newContextChangeCommand(session, "use", "Select the context for later commands", func(c *configuration, name string) {
 		c.Context = name
 	})
 }

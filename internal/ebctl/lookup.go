@@ -50,7 +50,7 @@ func lookup(ctx context.Context, client *brokerclient.Client, idOrName string) (
 		ids = append(ids, "…")
 	}
 
-	return operatorapi.Runtime{}, usage("several instances are named %s: give one of the IDs %s", idOrName, strings.Join(ids, ", "))
+	return operatorapi.Runtime{}, usage("several instances are named %s: use one of the IDs %s", idOrName, strings.Join(ids, ", "))
 }
 
 // instanceID returns the ID of the instance with the given ID or name. It accepts the ID of a deleted instance if the broker

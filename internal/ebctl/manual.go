@@ -29,7 +29,7 @@ func writeManual(root *cobra.Command, folder string) error {
 
 	files := map[string]func(path string) error{
 		"man/man1/ebctl.1": func(path string) error {
-			root.DisableAutoGenTag = true // the tag has the day of the build
+			root.DisableAutoGenTag = true // the tag contains the build date
 
 			return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "environment broker", Manual: "ebctl"}, filepath.Dir(path))
 		},

@@ -107,7 +107,7 @@ func newOperationExplainCommand(session *session) *cobra.Command {
 	}
 }
 
-const helpNamed = "\n\nID_OR_NAME is the ID of an operation, or the ID or name of an instance, for its newest operation."
+const helpNamed = "\n\nID_OR_NAME is the ID of an operation, or the ID or name of an instance, which selects its newest operation."
 
 const helpAudited = helpNamed +
 	"\n\nThe command needs the role operator. The operation's timeline and the broker's log record your name and the reason."
@@ -146,11 +146,11 @@ type intervention struct {
 // and also if the operation succeeds before the cancellation takes effect.
 func newOperationCancelCommand(session *session) *cobra.Command {
 	return addYes(session, newInterventionCommand(session, &intervention{
-		question: "Cancel the operation? Everything that it has created stays.", verb: "cancel", doing: "canceling", send: (*brokerclient.Client).CancelOperation, goal: operatorapi.OperationStateCanceled,
+		question: "Cancel the operation? Everything that it has created will remain.", verb: "cancel", doing: "canceling", send: (*brokerclient.Client).CancelOperation, goal: operatorapi.OperationStateCanceled,
 	}, cobra.Command{
 		Short: "Cancel an operation before its next step",
-		Long: "Cancel an operation before its next step; a pending operation ends at once.\n\n" +
-			"Everything that the operation has created stays. 'ebctl operation retry' continues the operation; " +
+		Long: "Cancel an operation before its next step. A pending operation ends immediately.\n\n" +
+			"Everything that the operation has created remains. 'ebctl operation retry' continues the operation; " +
 			"'ebctl instance delete' deletes the instance." + helpAudited,
 	}))
 }
@@ -164,7 +164,7 @@ func newOperationRetryCommand(session *session) *cobra.Command {
 	command := newInterventionCommand(session, intervention, cobra.Command{
 		Short: "Retry an operation that failed or was canceled",
 		Long: "Retry an operation that failed or was canceled.\n\n" +
-			"The retry is a new operation with an ID of its own. It continues where the previous operation ended." + helpAudited,
+			"The retry is a new operation with a new ID. It continues where the previous operation ended." + helpAudited,
 	})
 	command.Flags().StringVar(&intervention.Step, "skip", "",
 		"skip the step at which the operation failed; 'ebctl operation explain' shows whether it is skippable")
@@ -177,14 +177,14 @@ func newOperationRetryCommand(session *session) *cobra.Command {
 // may have reached the next step when the request arrives.
 func newOperationSkipCommand(session *session) *cobra.Command {
 	intervention := &intervention{
-		question: "Skip the step? Its work is left to you.",
+		question: "Skip the step? You must do its work yourself.",
 		verb:     "skip", doing: "skipping a step of", send: (*brokerclient.Client).SkipStep, goal: operatorapi.OperationStateSucceeded,
 	}
 	command := newInterventionCommand(session, intervention, cobra.Command{
 		Short: "Skip the current step of an operation",
 		Long: "Skip the current step of an operation.\n\n" +
 			"Only some steps are skippable: 'ebctl operation explain' shows whether the current one is. " +
-			"Do the work of the skipped step by hand." + helpAudited,
+			"Do the work of the skipped step manually." + helpAudited,
 	})
 	command.Flags().StringVar(&intervention.Step, "step", "",
 		"the step to skip, by default the current one; the broker rejects the request if the operation is no longer at this step")
@@ -211,7 +211,7 @@ func newInterventionCommand(session *session, intervention *intervention, comman
 // end.
 func (s *session) intervene(ctx context.Context, idOrName string, wanted intervention) error {
 	if strings.TrimSpace(wanted.Reason) == "" {
-		return usage("--reason is missing: give a reason that others will understand")
+		return usage("--reason is missing: state the reason for other operators")
 	}
 
 	client, err := s.client()

@@ -46,7 +46,7 @@ func newOperationListCommand(session *session) *cobra.Command {
 		entries: "operations",
 		prepare: func(ctx context.Context, client *brokerclient.Client) error {
 			if stuck && state.chosen != "" && state.chosen != string(process.InProgress) {
-				return usage("--stuck excludes --state: stuck operations are in progress")
+				return usage("--stuck and --state cannot be combined: stuck operations are always in progress")
 			}
 
 			filter.State = operatorapi.OperationState(state.chosen)
@@ -89,7 +89,7 @@ func newOperationListCommand(session *session) *cobra.Command {
 	flags.StringVar(&filter.Kind, "kind", "", "only operations of the kind: "+strings.Join(operationKinds(), ", "))
 	flags.Var(&state, "state", "only operations in the state: "+strings.Join(state.values, ", "))
 	flags.BoolVar(&stuck, "stuck", false,
-		"only operations in progress that an error delays, that no worker picks up, or that started an hour ago or earlier")
+		"only operations in progress that are delayed by an error, that no worker claims, or that started at least an hour ago")
 	complete(command, "state", state.values...)
 	complete(command, "kind", operationKinds()...)
 	completeBy(command, "instance", session.completeInstance)

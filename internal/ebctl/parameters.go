@@ -58,7 +58,7 @@ func (p *parameterFlags) read(stdin io.Reader, region string) (json.RawMessage, 
 
 	if region != "" {
 		if _, twice := parameters["region"]; twice {
-			return nil, usage("both --region and the parameters contain the region")
+			return nil, usage("the region is set both with --region and in the parameters")
 		}
 
 		parameters["region"] = region
@@ -148,7 +148,7 @@ func valueIn(text string) (any, error) {
 	err := yaml.Unmarshal([]byte(text), &value)
 	if strings.HasPrefix(text, "[") || strings.HasPrefix(text, "{") {
 		if err != nil {
-			return nil, fmt.Errorf("the value is neither a list nor an object; quote a text that starts with a bracket: %w", err)
+			return nil, fmt.Errorf("the value is neither a list nor an object; quote a string that starts with a bracket: %w", err)
 		}
 
 		return value, nil

@@ -229,6 +229,6 @@ func complete(command *cobra.Command, flag string, values ...string) {
 // completeBy registers find for shell completion of the flag. It panics if the command does not have the flag.
 func completeBy(command *cobra.Command, flag string, find cobra.CompletionFunc) {
 	if err := command.RegisterFlagCompletionFunc(flag, find); err != nil {
-		panic(err) // a misspelled flag fails all tests of the command line
+		panic(err) // a programming error
 	}
 }

@@ -29,18 +29,18 @@ func TestResolve(t *testing.T) {
 			want:   ebctl.Settings{Address: ebctl.DefaultAddress},
 		},
 		"File": {
-			reason: "the file wins over the defaults",
+			reason: "the file takes precedence over the defaults",
 			file:   file,
 			want:   ebctl.Settings{Address: "http://file", Username: "file-user", Password: "file-password"},
 		},
 		"Environment": {
-			reason:      "a variable wins over the file, field by field",
+			reason:      "each variable takes precedence over the field in the file",
 			environment: map[string]string{"EBCTL_ADDRESS": "http://variable", "EBCTL_PASSWORD": "variable-password"},
 			file:        file,
 			want:        ebctl.Settings{Address: "http://variable", Username: "file-user", Password: "variable-password"},
 		},
 		"Flags": {
-			reason:      "a flag wins over a variable and the file",
+			reason:      "a flag takes precedence over a variable and the file",
 			flags:       ebctl.Settings{Address: "https://flag", Username: "flag-user", Password: "flag-password"},
 			environment: map[string]string{"EBCTL_ADDRESS": "http://variable", "EBCTL_USERNAME": "variable-user"},
 			file:        file,
@@ -97,7 +97,7 @@ func TestResolveFindsTheFile(t *testing.T) {
 			want:        "http://variable",
 		},
 		"Flag": {
-			reason:      "--config wins over EBCTL_CONFIG",
+			reason:      "--config takes precedence over EBCTL_CONFIG",
 			flag:        filepath.Join(folder, "flag.yaml"),
 			environment: map[string]string{"EBCTL_CONFIG": filepath.Join(folder, "variable.yaml")},
 			want:        "http://flag",
@@ -142,7 +142,7 @@ func TestResolveRejects(t *testing.T) {
 			address: "http://me:hunter2@broker", want: "EBCTL_PASSWORD", mustNotShow: "hunter2",
 		},
 		"NoURL": {
-			reason:  "an invalid address is not repeated, because it may contain a password",
+			reason:  "the error does not quote an invalid address, because it may contain a password",
 			address: "http://me:hunter2@bro ker", want: "not a URL", mustNotShow: "hunter2",
 		},
 		"MissingFile": {
@@ -167,7 +167,7 @@ func TestResolveRejects(t *testing.T) {
 			}
 
 			if tc.mustNotShow != "" && strings.Contains(err.Error(), tc.mustNotShow) {
-				t.Errorf("%s: the error shows %q", tc.reason, tc.mustNotShow)
+				t.Errorf("%s: the error contains %q", tc.reason, tc.mustNotShow)
 			}
 		})
 	}

@@ -29,7 +29,7 @@ func (l lister[L, E]) watch(ctx context.Context, session *session, given listFla
 
 		switch {
 		case ctx.Err() != nil:
-			return nil //nolint:nilerr // the user ends a watch by an interrupt
+			return nil //nolint:nilerr // the user has interrupted the watch
 		case err == nil:
 			if err := l.printChanged(session, list, &changes); err != nil {
 				return err

@@ -18,13 +18,13 @@ func TestBindingKeys(t *testing.T) {
 		keys[key] = ids[0] + " " + ids[1]
 
 		if instance, binding, is := environment.BindingOf(key); !is || instance != ids[0] || binding != ids[1] {
-			t.Errorf("%q became %q, %q, %t", ids, instance, binding, is)
+			t.Errorf("the key of %q was decoded to %q, %q, %t", ids, instance, binding, is)
 		}
 	}
 
 	for _, id := range []string{"a", "a/b", "service_bindings"} {
 		if _, _, is := environment.BindingOf(id); is {
-			t.Errorf("%q is an instance", id)
+			t.Errorf("the instance ID %q was decoded as the key of a binding", id)
 		}
 	}
 }

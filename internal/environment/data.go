@@ -82,7 +82,7 @@ func (d *Data) UnmarshalJSON(encoded []byte) error {
 	}
 
 	if stored.Version > dataVersion {
-		return fmt.Errorf("operation data has version %d, this release reads versions up to %d", stored.Version, dataVersion)
+		return fmt.Errorf("operation data has version %d, but this release only reads versions up to %d", stored.Version, dataVersion)
 	}
 
 	*d = Data(stored.dataV1)

@@ -38,7 +38,7 @@ func TestStoredData(t *testing.T) {
 	}
 
 	if version := got["version"]; version != 1. {
-		t.Errorf("rows are written with version %v, want 1", version)
+		t.Errorf("the row was written with version %v, want 1", version)
 	}
 
 	delete(got, "version")
@@ -48,6 +48,6 @@ func TestStoredData(t *testing.T) {
 	}
 
 	if err := json.Unmarshal([]byte(`{"version": 2}`), &data); err == nil || !strings.Contains(err.Error(), "version 2") {
-		t.Errorf("a row of a later version must be rejected, got %v", err)
+		t.Errorf("a row with a later version must be rejected, got %v", err)
 	}
 }

@@ -23,22 +23,22 @@ func TestPhaseOf(t *testing.T) {
 		want       environment.Phase
 		unfinished int
 	}{
-		"none":                 {"without operations", nil, environment.Unknown, 0},
-		"creating":             {"a pending creation", []process.Record{{Kind: environment.KindProvision, State: process.Pending}}, environment.Creating, 1},
-		"creation canceled":    {"a creation canceled before its start", []process.Record{neverBegun(environment.KindProvision)}, environment.CreationFailed, 0},
-		"active":               {"a finished creation", []process.Record{made}, environment.Active, 0},
-		"updating":             {"an update keeps the phase", []process.Record{did(environment.KindUpdate, process.InProgress), made}, environment.Active, 1},
-		"update failed":        {"a failed update keeps the phase", []process.Record{did(environment.KindUpdate, process.Failed), made}, environment.Active, 0},
-		"suspending":           {"a deletion in progress", []process.Record{did(environment.KindSuspend, process.InProgress), made}, environment.Suspending, 1},
-		"suspension failed":    {"the runtime may be partly removed", []process.Record{did(environment.KindSuspend, process.Failed), made}, environment.SuspensionFailed, 0},
-		"suspension not begun": {"the runtime is untouched", []process.Record{neverBegun(environment.KindSuspend), made}, environment.Active, 0},
-		"suspended":            {"a finished suspension", []process.Record{suspended, made}, environment.Suspended, 0},
-		"resumption not begun": {"no runtime was ordered", []process.Record{neverBegun(environment.KindResume), suspended, made}, environment.Suspended, 0},
-		"resumption canceled":  {"a runtime may have been ordered", []process.Record{did(environment.KindResume, process.Canceled), suspended, made}, environment.ResumptionFailed, 0},
-		"resumed":              {"a finished resumption", []process.Record{did(environment.KindResume, process.Succeeded), suspended, made}, environment.Active, 0},
-		"deleting":             {"a deletion overrides other operations", []process.Record{did(environment.KindDeprovision, process.Canceling), suspended, made}, environment.Deleting, 1},
-		"deletion failed":      {"a failed deletion may have removed a part", []process.Record{did(environment.KindDeprovision, process.Failed), made}, environment.DeletionFailed, 0},
-		"others' operations":   {"operations on bindings do not count", []process.Record{did("bind", process.InProgress), made}, environment.Active, 0},
+		"none":                   {"without operations", nil, environment.Unknown, 0},
+		"creating":               {"a pending creation", []process.Record{{Kind: environment.KindProvision, State: process.Pending}}, environment.Creating, 1},
+		"creation canceled":      {"a creation canceled before its start", []process.Record{neverBegun(environment.KindProvision)}, environment.CreationFailed, 0},
+		"active":                 {"a finished creation", []process.Record{made}, environment.Active, 0},
+		"updating":               {"an update keeps the phase", []process.Record{did(environment.KindUpdate, process.InProgress), made}, environment.Active, 1},
+		"update failed":          {"a failed update keeps the phase", []process.Record{did(environment.KindUpdate, process.Failed), made}, environment.Active, 0},
+		"suspending":             {"a deletion in progress", []process.Record{did(environment.KindSuspend, process.InProgress), made}, environment.Suspending, 1},
+		"suspension failed":      {"the runtime may be partly removed", []process.Record{did(environment.KindSuspend, process.Failed), made}, environment.SuspensionFailed, 0},
+		"suspension not started": {"the runtime is untouched", []process.Record{neverBegun(environment.KindSuspend), made}, environment.Active, 0},
+		"suspended":              {"a finished suspension", []process.Record{suspended, made}, environment.Suspended, 0},
+		"resumption not started": {"no runtime was ordered", []process.Record{neverBegun(environment.KindResume), suspended, made}, environment.Suspended, 0},
+		"resumption canceled":    {"a runtime may have been ordered", []process.Record{did(environment.KindResume, process.Canceled), suspended, made}, environment.ResumptionFailed, 0},
+		"resumed":                {"a finished resumption", []process.Record{did(environment.KindResume, process.Succeeded), suspended, made}, environment.Active, 0},
+		"deleting":               {"a deletion overrides other operations", []process.Record{did(environment.KindDeprovision, process.Canceling), suspended, made}, environment.Deleting, 1},
+		"deletion failed":        {"a failed deletion may have deleted some objects", []process.Record{did(environment.KindDeprovision, process.Failed), made}, environment.DeletionFailed, 0},
+		"others' operations":     {"operations on bindings do not affect the phase", []process.Record{did("bind", process.InProgress), made}, environment.Active, 0},
 	}
 
 	for name, c := range cases {
@@ -60,7 +60,7 @@ func TestUpdateIsAppliedOnce(t *testing.T) {
 
 	same, err := change.Apply(instance)
 	if diff := cmp.Diff(instance, same); diff != "" || err != nil {
-		t.Errorf("an unchanged update: -want +got\n%s%v", diff, err)
+		t.Errorf("an update without changes must have no effect: -want +got\n%s%v", diff, err)
 	}
 
 	change.Parameters, change.Context = []byte(`{"autoScalerMin": 2}`), []byte(`{"active": false}`)
@@ -78,7 +78,7 @@ func TestUpdateIsAppliedOnce(t *testing.T) {
 		}
 
 		if diff := cmp.Diff(want, instance); diff != "" {
-			t.Errorf("applied once and twice: -want +got\n%s", diff)
+			t.Errorf("an update must have the same effect if it is applied again: -want +got\n%s", diff)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestUpdateKeepsExpiry(t *testing.T) {
 	moved.ExpiresAt = change.ExpiresAt
 
 	for reason, c := range map[string]struct{ instance, want environment.Instance }{
-		"a plan change replaces the end":         {lasting, moved},
+		"a change of plan changes the expiry":    {lasting, moved},
 		"the instance expired during the update": {expired, expired},
 	} {
 		if got, err := change.Apply(c.instance); err != nil || !cmp.Equal(c.want, got) {

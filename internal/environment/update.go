@@ -62,7 +62,7 @@ func (u Update) Apply(instance Instance) (Instance, error) {
 	instance.PlanID, instance.PlanName, instance.MaintenanceVersion = u.PlanID, u.PlanName, u.MaintenanceVersion
 	instance.GlobalAccountID, instance.Exclusive = u.GlobalAccountID, u.Exclusive
 
-	if !instance.Expired() { // it may have expired after the update was accepted
+	if !instance.Expired() { // the instance may have expired after the update was accepted
 		instance.ExpiresAt = u.ExpiresAt
 	}
 

@@ -42,10 +42,10 @@ type Config struct {
 	ProvisionerAddress       string        `env:"PROVISIONER_ADDRESS"        help:"address of the Provisioner"`
 	StatusAddress            string        `env:"STATUS_ADDRESS"             help:"host and port of health and metrics of the broker"`
 	ProvisionerStatusAddress string        `env:"PROVISIONER_STATUS_ADDRESS" help:"host and port of health and metrics of the Provisioner"`
-	PortOffset               int           `env:"PORT_OFFSET"                help:"number to add to the ports of all four addresses, for a second sandbox or if programs use the ports"`
-	Director                 bool          `env:"DIRECTOR"                   help:"whether runtimes are registered in a simulated Director and have simulated agents"`
-	DashboardURL             string        `env:"DASHBOARD_URL"              help:"console of runtimes, with the placeholder {instance_id}; empty for the kubeconfig"`
-	TracingEndpoint          string        `env:"TRACING_ENDPOINT"           help:"URL of the collector that receives the spans of both services as OTLP over HTTP, such as http://127.0.0.1:4318; empty turns tracing off"`
+	PortOffset               int           `env:"PORT_OFFSET"                help:"number to add to the ports of all four addresses, for a second sandbox or if other programs use the default ports"`
+	Director                 bool          `env:"DIRECTOR"                   help:"register runtimes in a simulated Director and run simulated agents"`
+	DashboardURL             string        `env:"DASHBOARD_URL"              help:"URL of the console for runtimes, with the placeholder {instance_id}; if empty, the kubeconfig is used"`
+	TracingEndpoint          string        `env:"TRACING_ENDPOINT"           help:"URL of the collector that receives the spans of both services as OTLP over HTTP, such as http://127.0.0.1:4318; if empty, tracing is off"`
 
 	Log logging.Config `envPrefix:""`
 }
@@ -136,7 +136,7 @@ func (c Config) keys() (secret.String, error) {
 	}
 
 	if _, err := os.Stat(filepath.Join(c.Dir, brokerDatabase)); err == nil {
-		return "", fmt.Errorf("%s is missing, and the data in its folder cannot be read without it: restore the file, or remove the folder", path)
+		return "", fmt.Errorf("%s is missing, and the data in its folder cannot be decrypted without this file: restore the file, or remove the folder", path)
 	}
 
 	keys := secret.NewKey("sandbox")

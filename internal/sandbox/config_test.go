@@ -13,12 +13,12 @@ func TestInvalidConfiguration(t *testing.T) {
 		change func(*Config)
 		want   string
 	}{
-		"broker exposed":      {"its password is public", func(c *Config) { c.BrokerAddress = "0.0.0.0:0" }, "loopback"},
-		"provisioner exposed": {"it does not authenticate", func(c *Config) { c.ProvisionerAddress = ":0" }, "loopback"},
-		"no port":             {"it says what an address looks like", func(c *Config) { c.StatusAddress = "8071" }, "SANDBOX_STATUS_ADDRESS: must be a host and a port"},
-		"named port":          {"the offset needs a number", func(c *Config) { c.BrokerAddress = "127.0.0.1:http" }, `SANDBOX_BROKER_ADDRESS: "http" is not a port`},
-		"large offset":        {"there is no such port", func(c *Config) { c.PortOffset = 60_000 }, "SANDBOX_PORT_OFFSET: port 8080 of SANDBOX_BROKER_ADDRESS becomes 68080"},
-		"no time":             {"a cluster takes some time", func(c *Config) { c.ClusterCreation = -1 }, "SANDBOX_CLUSTER_CREATION"},
+		"broker exposed":      {"the sandbox's password is public", func(c *Config) { c.BrokerAddress = "0.0.0.0:0" }, "loopback"},
+		"provisioner exposed": {"the Provisioner does not authenticate its clients", func(c *Config) { c.ProvisionerAddress = ":0" }, "loopback"},
+		"no port":             {"the error describes a valid address", func(c *Config) { c.StatusAddress = "8071" }, "SANDBOX_STATUS_ADDRESS: must be a host and a port"},
+		"named port":          {"an offset can only be added to a numeric port", func(c *Config) { c.BrokerAddress = "127.0.0.1:http" }, `SANDBOX_BROKER_ADDRESS: "http" is not a port`},
+		"large offset":        {"the offset makes the port too large", func(c *Config) { c.PortOffset = 60_000 }, "SANDBOX_PORT_OFFSET: port 8080 of SANDBOX_BROKER_ADDRESS becomes 68080"},
+		"no time":             {"the creation of a cluster takes time", func(c *Config) { c.ClusterCreation = -1 }, "SANDBOX_CLUSTER_CREATION"},
 	}
 
 	for name, c := range cases {
@@ -62,7 +62,7 @@ func TestTakenPorts(t *testing.T) {
 	err := Run(t.Context(), config, "", &output)
 	want := "SANDBOX_BROKER_ADDRESS: another program uses " + config.BrokerAddress +
 		"\nSANDBOX_PROVISIONER_STATUS_ADDRESS: another program uses " + config.ProvisionerStatusAddress +
-		"\nstop it, set another address, or add a number to all ports: SANDBOX_PORT_OFFSET=100 SANDBOX_DIR=.sandbox-100"
+		"\nstop the program, set another address, or add an offset to all ports: SANDBOX_PORT_OFFSET=100 SANDBOX_DIR=.sandbox-100"
 
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want\n%s", err, want)

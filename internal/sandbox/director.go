@@ -82,7 +82,7 @@ func (a agents) run(ctx context.Context) error {
 	var working sync.WaitGroup
 	defer working.Wait()
 
-	running := map[string]context.CancelFunc{} // by the ID of the runtime
+	running := map[string]context.CancelFunc{} // by runtime ID
 
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		wanted := a.wanted()
@@ -130,7 +130,7 @@ func (a agents) wanted() map[string]string {
 func (a agents) repeat(ctx context.Context, shootName string) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := a.session(ctx, shootName); err != nil && ctx.Err() == nil {
-			a.log.WithError(err).WithField("shoot", shootName).Debug("the simulated agent cannot reach its cluster")
+			a.log.WithError(err).WithField("shoot", shootName).Debug("the simulated agent cannot connect to its cluster; trying again")
 		}
 	}, agentPause)
 }

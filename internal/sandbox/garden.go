@@ -61,7 +61,7 @@ func localGarden(ctx context.Context, program string, config Config, log io.Writ
 
 		return api, part, err
 	case err := <-process.ended:
-		return nil, part, fmt.Errorf("the garden ended before it was ready: %w", err)
+		return nil, part, fmt.Errorf("the garden exited before it was ready: %w", err)
 	case <-time.After(gardenStart):
 		close(process.stop)
 
@@ -90,7 +90,7 @@ type gardenProcess struct {
 func (g *gardenProcess) run(program string, config Config) {
 	runtime.LockOSThread()
 
-	command := exec.Command(program, //nolint:noctx // the user names it; it is stopped by a signal
+	command := exec.Command(program, //nolint:noctx // the user chooses the program; a signal stops it
 		"--dir", filepath.Join(config.Dir, "garden-real"),
 		"--cluster-creation", config.ClusterCreation.String())
 	command.Stderr = g.log
@@ -110,7 +110,7 @@ func (g *gardenProcess) run(program string, config Config) {
 	go func() {
 		<-g.stop
 
-		_ = command.Process.Signal(syscall.SIGTERM) // it fails if the program has ended
+		_ = command.Process.Signal(syscall.SIGTERM) // it fails only if the program has exited
 		time.AfterFunc(gardenStop, func() { _ = command.Process.Kill() })
 	}()
 
@@ -129,7 +129,7 @@ func (g *gardenProcess) run(program string, config Config) {
 func (g *gardenProcess) wait(ctx context.Context) error {
 	select {
 	case err := <-g.ended:
-		return fmt.Errorf("the garden ended unexpectedly: %w", err)
+		return fmt.Errorf("the garden exited unexpectedly: %w", err)
 	case <-ctx.Done():
 		close(g.stop)
 

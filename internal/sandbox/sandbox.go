@@ -76,7 +76,7 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 
 	var (
 		garden client.WithWatch
-		parts  = make([]lifecycle.Part, 1) // the garden comes first, so that it stops last
+		parts  = make([]lifecycle.Part, 1) // parts stop in reverse order, so the garden stops last
 	)
 
 	if gardenProgram == "" {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the local garden into .bin/ of the repository: etcd, kube-apiserver, gardener-apiserver, and garden, which runs them.
-# Up-to-date programs are not built again. See README.md.
+# It does not rebuild programs that are up to date. See README.md.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -10,7 +10,7 @@ kubernetes_version=v1.35.4
 kubernetes_flags="-X k8s.io/component-base/version.gitVersion=$kubernetes_version"
 kubernetes_flags+=" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=35"
 
-# The flags are those of the whole repository, to share the build cache. The result does not depend on the time and the place of the build.
+# The flags are the same as in the rest of the repository, so that the build cache is shared. Builds are reproducible.
 build() { # module, linker flags, commands...
 	local module=$1 flags=$2
 	shift 2
@@ -18,7 +18,7 @@ build() { # module, linker flags, commands...
 }
 
 # progress reads the output of go build -v, which has a line for each compiled package and each downloaded module. It counts these lines and
-# prints the counts every ten seconds, also while the linker is silent. Errors pass through.
+# prints the counts every ten seconds, even while the linker prints nothing. It passes errors through.
 progress() {
 	local packages=0 modules=0 printed=$SECONDS line status
 	while true; do
@@ -37,14 +37,14 @@ progress() {
 	done
 }
 
-# fingerprint hashes the inputs of the commands of a module: dependencies, their own sources, compiler, flags.
+# fingerprint hashes the inputs of a module's commands: dependencies, the sources of the commands, compiler and flags.
 fingerprint() { # module, linker flags, commands...
 	local module=$1 flags=$2
 	shift 2
 	(cd "$here/$module" && { go version; echo "$flags"; cat go.mod go.sum "${@/%//main.go}"; } | sha256sum)
 }
 
-# refresh builds commands that are missing or whose fingerprint has changed. Running go build for that would take seconds.
+# refresh builds commands that are missing or that have a new fingerprint. Running go build to find this out would take seconds.
 refresh() { # module, linker flags, commands...
 	local module=$1 stamp="$bin/.$1.stamp" made command
 	made=$(fingerprint "$@")
@@ -62,11 +62,11 @@ refresh() { # module, linker flags, commands...
 announced=false
 announce() {
 	$announced && return
-	echo "building the local garden (etcd, kube-apiserver, gardener-apiserver): some minutes the first time" >&2
+	echo "building the local garden (etcd, kube-apiserver, gardener-apiserver): this takes a few minutes the first time" >&2
 	announced=true
 }
 
 mkdir -p "$bin"
 refresh kubernetes "$kubernetes_flags" etcd kube-apiserver
 refresh gardener "" gardener-apiserver
-build gardener "" garden # it contains code of the main module, so go decides
+build gardener "" garden # it contains code of the main module, so let go build decide

@@ -58,7 +58,7 @@ func TestAnswers(t *testing.T) {
 			want:   "the id is in use (Conflict, 409)",
 		},
 		"DescriptionOnly": {
-			reason: "OSB errors often have no code; the status replaces the full stop",
+			reason: "the status is shown if an OSB error has no code, which is common",
 			answer: respond(http.StatusBadRequest, `{"description": "plan_id is missing."}`),
 			want:   "plan_id is missing (400 Bad Request)",
 		},
@@ -68,7 +68,7 @@ func TestAnswers(t *testing.T) {
 			want:   "the broker responded with AsyncRequired (422 Unprocessable Entity)",
 		},
 		"Page": {
-			reason: "of a proxy's page only the status is shown", temporary: true,
+			reason: "only the status of a proxy's error page is shown", temporary: true,
 			answer: respond(http.StatusBadGateway, "<html>password=hunter2</html>"),
 			want:   "the broker responded with 502 Bad Gateway",
 		},
@@ -78,25 +78,25 @@ func TestAnswers(t *testing.T) {
 			want:   "the broker responded with 503 Service Unavailable",
 		},
 		"Redirect": {
-			reason: "a redirect is an error: following it would turn a PUT into a GET",
+			reason: "a redirect is an error, because following it would turn a PUT into a GET",
 			answer: respond(http.StatusMovedPermanently, "", "Location", "https://broker.example.com/operations/op"),
 			want:   "the broker has moved to https://broker.example.com/operations/op (301 Moved Permanently)",
 		},
 		"Rubbish": {
-			reason: "a success without JSON does not come from a broker",
+			reason: "a successful response without JSON is not from a broker",
 			answer: respond(http.StatusOK, "<html>"),
 			want: "the response to GET /operations/op is not JSON; is this the address of a broker? " +
 				"invalid character '<' looking for beginning of value",
 		},
 		"TooLong": {
-			reason: "answers have a limit",
+			reason: "the size of responses is limited",
 			answer: respond(http.StatusOK, strings.Repeat(" ", huge)),
 			want:   "the response to GET /operations/op exceeds 8 MiB",
 		},
 		"CutShort": {
-			reason: "a truncated answer is no answer", temporary: true,
+			reason: "a truncated response is an error", temporary: true,
 			answer: respond(http.StatusOK, "{", "Content-Length", "100"),
-			want:   "does not answer: the connection was closed: unexpected EOF",
+			want:   "does not respond: the connection was closed: unexpected EOF",
 		},
 	}
 
@@ -126,8 +126,8 @@ func TestRetryAfter(t *testing.T) {
 		header string
 		want   time.Duration
 	}{
-		"Success": {reason: "a success may have it", status: http.StatusOK, header: "3", want: 3 * time.Second},
-		"Failure": {reason: "an error may have it", status: http.StatusServiceUnavailable, header: "5", want: 5 * time.Second},
+		"Success": {reason: "a successful response can have a Retry-After", status: http.StatusOK, header: "3", want: 3 * time.Second},
+		"Failure": {reason: "an error response can have a Retry-After", status: http.StatusServiceUnavailable, header: "5", want: 5 * time.Second},
 		"Date":    {reason: "dates are ignored", status: http.StatusOK, header: "Fri, 01 May 2026 10:00:00 GMT"},
 		"Minus":   {reason: "negative values are ignored", status: http.StatusOK, header: "-1"},
 	}
@@ -156,7 +156,7 @@ func TestUnreachable(t *testing.T) {
 		_, err := newClient(server.URL, time.Minute).Catalog(t.Context(), "")
 
 		var unreachable *brokerclient.UnreachableError
-		if !errors.As(err, &unreachable) || !strings.HasPrefix(err.Error(), "the broker at "+server.URL+" does not answer: ") {
+		if !errors.As(err, &unreachable) || !strings.HasPrefix(err.Error(), "the broker at "+server.URL+" does not respond: ") {
 			t.Errorf("the error does not name the broker: %v", err)
 		}
 	})
@@ -172,7 +172,7 @@ func TestUnreachable(t *testing.T) {
 
 		_, err := newClient(server.URL, time.Millisecond).Catalog(t.Context(), "")
 
-		want := "the broker at " + server.URL + " does not answer: no answer within 1ms: context deadline exceeded"
+		want := "the broker at " + server.URL + " does not respond: no response within 1ms: context deadline exceeded"
 		if err == nil || err.Error() != want {
 			t.Errorf("slow broker: got %v, want %s", err, want)
 		}

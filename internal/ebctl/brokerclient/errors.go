@@ -75,7 +75,7 @@ type UnreachableError struct {
 
 // Error returns the address of the broker and the cause.
 func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("the broker at %s does not answer: %v", e.Address, e.Cause)
+	return fmt.Sprintf("the broker at %s does not respond: %v", e.Address, e.Cause)
 }
 
 // Unwrap returns the cause.

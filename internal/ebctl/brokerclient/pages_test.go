@@ -38,7 +38,7 @@ func TestAll(t *testing.T) {
 		err    string
 	}{
 		"End": {
-			reason: "reading ends at a page without a cursor",
+			reason: "the sequence ends after a page without a cursor",
 			last:   `{"data": [{"instanceID": "d"}]}`, want: []string{"a", "b", "c", "d"},
 		},
 		"Circle": {
@@ -102,7 +102,7 @@ func TestAll(t *testing.T) {
 		}
 
 		if first.InstanceID != "a" {
-			t.Errorf("a caller may stop early, got %+v", first)
+			t.Errorf("got the first entry %+v, want the one with ID a", first)
 		}
 	})
 }

@@ -82,7 +82,7 @@ func TestRequests(t *testing.T) {
 			want: of(operator, "POST /runtimes/i/adminkubeconfig", ""),
 		},
 		"Operations": {
-			reason: "empty filters are left out",
+			reason: "empty filters are omitted",
 			call: func(ctx context.Context, client *brokerclient.Client) error {
 				_, err := client.ListOperations(ctx, operatorapi.ListOperationsParams{State: operatorapi.OperationStateInProgress})
 
@@ -126,7 +126,7 @@ func TestNoCredentialsNoAuthorization(t *testing.T) {
 
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if header := r.Header.Get("Authorization"); header != "" {
-			t.Errorf("Authorization is sent without credentials: %q", header)
+			t.Errorf("a request without credentials has the header Authorization: %q", header)
 		}
 
 		respond(http.StatusOK, "{}")(w, r)
@@ -153,6 +153,6 @@ func TestTokenReplacesPassword(t *testing.T) {
 
 	client := brokerclient.New(brokerclient.Config{Address: server.URL, Username: "operator", Password: "secret", Token: "signed"})
 	if _, err := client.ListAudit(t.Context(), operatorapi.ListAuditParams{}); err != nil || got != "Bearer signed" {
-		t.Errorf("want the token, got %q, %v", got, err)
+		t.Errorf("got the header %q (%v), want one with the token", got, err)
 	}
 }

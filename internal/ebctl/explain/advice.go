@@ -104,7 +104,7 @@ func rules() []rule {
 		},
 		{
 			from(failure.ComponentGardener, failure.ComponentGardenerClient),
-			"Check the Shoot in Gardener: its conditions and last errors name credentials, quotas and regions.",
+			"Check the Shoot's conditions and last errors in Gardener. Common causes are credentials and quotas.",
 		},
 		{
 			from(failure.ComponentRuntime),
@@ -112,7 +112,7 @@ func rules() []rule {
 		},
 		{
 			func(s situation) bool { return s.failing() && s.Problem.Reason == failure.ReasonInternal },
-			"The broker's log has the cause, in the lines with operation {operation}.",
+			"Find the cause in the broker's log: search for operation {operation}.",
 		},
 		{
 			func(s situation) bool { return s.active() && due(s.Operation, s.now.Add(-overdue)) },
@@ -120,7 +120,7 @@ func rules() []rule {
 		},
 		{
 			func(s situation) bool { return s.is(process.Succeeded) && len(s.SkippedSteps) > 0 },
-			"Some steps were skipped; the timeline shows why. Do the work of these steps by hand.",
+			"Some steps were skipped; the timeline shows why. Do the work of these steps manually.",
 		},
 		{
 			func(s situation) bool { return s.stuck() && s.Skippable },
@@ -156,12 +156,12 @@ func rules() []rule {
 		},
 		{
 			failedAs(environment.KindUpdate),
-			"Or send another update; until then, the instance keeps its previous parameters: " +
+			"Or send another update. Until it succeeds, the instance keeps its previous parameters: " +
 				"ebctl instance update {instance} --parameters JSON",
 		},
 		{
 			failedAs(environment.KindSuspend),
-			"Or suspend the instance again; until then, it cannot be updated or resumed: ebctl instance suspend {instance}",
+			"Or suspend the instance again. Until that succeeds, it cannot be updated or resumed: ebctl instance suspend {instance}",
 		},
 		{
 			failedAs(environment.KindResume),

@@ -134,7 +134,7 @@ func predicate(operation operatorapi.Operation, now time.Time) string {
 	case process.Pending:
 		return "is queued"
 	case process.Canceling:
-		return "is being canceled and ends before its next step"
+		return "is being canceled and will end before its next step"
 	case process.Succeeded:
 		return "succeeded" + took
 	case process.Failed:
@@ -150,7 +150,7 @@ func predicate(operation operatorapi.Operation, now time.Time) string {
 	case operation.Problem.Message != "":
 		return "is delayed by an error and will be retried"
 	case due(operation, now):
-		return "is due and waits for a free worker"
+		return "is due and waiting for a free worker"
 	default:
 		return "is waiting"
 	}

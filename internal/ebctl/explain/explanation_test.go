@@ -72,14 +72,14 @@ func TestOf(t *testing.T) {
 		"Due": {
 			reason:    "a due operation runs as soon as a worker is free",
 			operation: operation(func(o *operatorapi.Operation) { o.NextRun = ago(3) }),
-			summary:   "The provision operation of instance i is due and waits for a free worker.",
+			summary:   "The provision operation of instance i is due and waiting for a free worker.",
 			continues: "now",
 			advice:    []string{"No action is needed. " + watch},
 		},
 		"Overdue": {
 			reason:    "a long overdue operation points to the broker",
 			operation: operation(func(o *operatorapi.Operation) { o.NextRun = ago(61) }),
-			summary:   "The provision operation of instance i is due and waits for a free worker.",
+			summary:   "The provision operation of instance i is due and waiting for a free worker.",
 			continues: "now",
 			advice: []string{
 				"No action is needed. " + watch,
@@ -101,7 +101,7 @@ func TestOf(t *testing.T) {
 			},
 		},
 		"Skippable": {
-			reason: "a stuck step that is skippable may be skipped",
+			reason: "a stuck step can be skipped if it is skippable",
 			operation: operation(func(o *operatorapi.Operation) {
 				o.Skippable, o.Step, o.StepBegan, o.NextRun = true, "Check", ago(3600), ago(-5)
 			}),
@@ -125,7 +125,7 @@ func TestOf(t *testing.T) {
 		"Canceling": {
 			reason:    "a cancellation takes effect between two steps",
 			operation: operation(func(o *operatorapi.Operation) { o.State, o.Replica = "canceling", "replica-1" }),
-			summary:   "The provision operation of instance i is being canceled and ends before its next step.",
+			summary:   "The provision operation of instance i is being canceled and will end before its next step.",
 			advice:    []string{"No action is needed. " + watch},
 		},
 		"Succeeded": {
@@ -134,13 +134,13 @@ func TestOf(t *testing.T) {
 			summary:   "The provision operation of instance i succeeded after 2m10s.",
 		},
 		"Skipped": {
-			reason: "skipped steps leave work for people",
+			reason: "skipped steps require manual work",
 			operation: operation(func(o *operatorapi.Operation) {
 				o.State, o.FinishedAt, o.SkippedSteps = "succeeded", ago(170), []string{"Register"}
 			}),
 			summary: "The provision operation of instance i succeeded after 2m10s.",
 			advice: []string{
-				"Some steps were skipped; the timeline shows why. Do the work of these steps by hand.",
+				"Some steps were skipped; the timeline shows why. Do the work of these steps manually.",
 			},
 		},
 		"Failed": {
@@ -151,7 +151,7 @@ func TestOf(t *testing.T) {
 			}),
 			summary: "The provision operation of instance i failed after 5m00s.",
 			advice: []string{
-				"The broker's log has the cause, in the lines with operation op.",
+				"Find the cause in the broker's log: search for operation op.",
 				"After fixing the cause, continue at the failed step: ebctl operation retry op --reason REASON",
 				"Or delete the instance and create it again: ebctl instance delete i",
 			},
@@ -178,7 +178,7 @@ func TestOf(t *testing.T) {
 			advice: []string{
 				"After fixing the cause, continue at the failed step: ebctl operation retry op --reason REASON",
 				"Or continue without the failed step: ebctl operation retry op --skip Register --reason REASON",
-				"Or send another update; until then, the instance keeps its previous parameters: ebctl instance update i --parameters JSON",
+				"Or send another update. Until it succeeds, the instance keeps its previous parameters: ebctl instance update i --parameters JSON",
 			},
 		},
 		"FailedSuspension": {
@@ -189,7 +189,7 @@ func TestOf(t *testing.T) {
 			summary: "The suspend operation of instance i failed after 5m00s.",
 			advice: []string{
 				"After fixing the cause, continue at the failed step: ebctl operation retry op --reason REASON",
-				"Or suspend the instance again; until then, it cannot be updated or resumed: ebctl instance suspend i",
+				"Or suspend the instance again. Until that succeeds, it cannot be updated or resumed: ebctl instance suspend i",
 			},
 		},
 		"Retried": {
@@ -243,7 +243,7 @@ func TestSince(t *testing.T) {
 		want     time.Time
 	}{
 		"FirstAttempt": {
-			reason:   "the first attempt has no entry before it ends",
+			reason:   "a first attempt in progress has no entry",
 			timeline: []operatorapi.TimelineEntry{entry("Ask", "done", 1, 90)},
 			want:     ago(5),
 		},
@@ -294,11 +294,11 @@ func TestElapsedToleratesClockSkew(t *testing.T) {
 
 	future := explain.Of(operation(func(o *operatorapi.Operation) { o.CreatedAt = ago(-10) }), now)
 	if got := future.Elapsed(); got != 0 {
-		t.Errorf("operation accepted in the future: got %s", got)
+		t.Errorf("an operation that was accepted in the future must have an elapsed time of 0, got %s", got)
 	}
 
 	if got := explain.Of(operatorapi.Operation{}, now).Elapsed(); got != 0 {
-		t.Errorf("unknown operation: got %s", got)
+		t.Errorf("an operation that was not read must have an elapsed time of 0, got %s", got)
 	}
 }
 

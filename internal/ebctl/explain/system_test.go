@@ -30,7 +30,7 @@ func TestSystemText(t *testing.T) {
 		},
 		"Trial": {"the breaker is half-open", func(s *operatorapi.System) { s.State = "half-open" }, failed + "; the broker is trying again"},
 		"NoNextTry": {
-			"a replica of another version may leave fields out",
+			"a replica of another version may omit fields",
 			func(s *operatorapi.System) { s.State = "open" }, failed + "; the broker is trying again",
 		},
 	}
@@ -52,6 +52,6 @@ func TestSystemText(t *testing.T) {
 	}
 
 	if got := explain.Of(operation(func(*operatorapi.Operation) {}), now).SystemText(); got != "" {
-		t.Errorf("without a system: got %q", got)
+		t.Errorf("an explanation without a system must have no text, got %q", got)
 	}
 }

@@ -65,7 +65,7 @@ func (e Explanation) fields() output.Fields {
 	}
 
 	if left := e.Left(); left > 0 {
-		add("Left", "about %s, as past operations took", output.Duration(left))
+		add("Left", "about %s, based on past operations", output.Duration(left))
 	}
 
 	add("Problem", "%s", ProblemText(e.Problem))

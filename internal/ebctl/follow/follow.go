@@ -60,7 +60,7 @@ type TimedOutError struct {
 
 // Error returns a message with the operation and the limit.
 func (e *TimedOutError) Error() string {
-	return fmt.Sprintf("gave up waiting for operation %s after %s; the operation continues", e.OperationID, e.After)
+	return fmt.Sprintf("timed out waiting for operation %s after %s; the operation continues", e.OperationID, e.After)
 }
 
 // EndedError reports that the operation ended without success: Operation.State is failed or canceled.

@@ -113,7 +113,7 @@ func TestFollow(t *testing.T) {
 			err:     "operation op canceled",
 		},
 		"Trouble": {
-			reason:  "while the broker is away, polling continues and the view is notified",
+			reason:  "during an outage of the broker, polling continues and the view shows the error",
 			answers: []answer{{err: passingError{}}, {state: "in progress"}, {err: passingError{}}, {state: "succeeded"}},
 			asked:   []time.Duration{0, second, 2 * second, 3 * second},
 			shown: []shown{
@@ -124,7 +124,7 @@ func TestFollow(t *testing.T) {
 			},
 		},
 		"Rest": {
-			reason:  "polling respects Retry-After, while the view is updated",
+			reason:  "polling respects Retry-After, and the view is updated in between",
 			answers: []answer{{err: passingError{}, rest: 3 * second}, {state: "succeeded"}},
 			asked:   []time.Duration{0, 3 * second},
 			shown: []shown{
@@ -135,12 +135,12 @@ func TestFollow(t *testing.T) {
 			},
 		},
 		"Timeout": {
-			reason:  "the wait ends exactly at its limit, not at the next poll",
+			reason:  "the wait ends exactly at its limit and not at the next poll",
 			answers: []answer{{state: "in progress"}},
 			limit:   1500 * time.Millisecond,
 			asked:   []time.Duration{0, second},
 			shown:   []shown{{0, "in progress", ""}, {second, "in progress", ""}, {1500 * time.Millisecond, "in progress", ""}},
-			err:     "gave up waiting for operation op after 1.5s; the operation continues",
+			err:     "timed out waiting for operation op after 1.5s; the operation continues",
 		},
 		"LastingError": {
 			reason:  "a permanent error ends the wait",

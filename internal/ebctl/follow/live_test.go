@@ -138,12 +138,12 @@ func TestLiveFitsTheTerminal(t *testing.T) {
 		live.Show(moment)
 
 		if got := len(screen.lines); got >= height {
-			t.Errorf("%d lines and the cursor do not fit a terminal of %d lines:\n%s", got, height, screen)
+			t.Errorf("%d lines and the cursor do not fit on a terminal with %d lines:\n%s", got, height, screen)
 		}
 	}
 
 	if want := "  ✓ start\n  ✓ create_runtime\n  ✓ check_runtime"; screen.String() != want {
-		t.Errorf("the last lines are kept: got\n%s\nwant\n%s", screen, want)
+		t.Errorf("the screen must show the last lines: got\n%s\nwant\n%s", screen, want)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestLiveOnATerminalOfUnknownSize(t *testing.T) {
 	live.Show(moments()[3])
 
 	if !strings.Contains(out.String(), "connection refused (provisioner); continues in 3s") {
-		t.Errorf("lines are cut: %q", out.String())
+		t.Errorf("lines were cut: %q", out.String())
 	}
 }
 

@@ -31,7 +31,7 @@ func (s *terminal) take(text string) string {
 		if n, err := fmt.Sscanf(sequence, "\x1b[%d", &up); n == 1 && err == nil {
 			s.row -= up
 			if s.row < 0 {
-				s.t.Fatalf("the cursor moves above the screen")
+				s.t.Fatalf("the cursor moved above the screen")
 			}
 
 			return rest

@@ -84,7 +84,7 @@ type Named interface {
 }
 
 // ErrNoNames reports that a result has no IDs and cannot be printed in the format Name.
-var ErrNoNames = errors.New("the result has no names: use another format than name")
+var ErrNoNames = errors.New("the result has no names: use an output format other than name")
 
 // Print writes text if the format is for people, and otherwise value in the selected format.
 func (f Format) Print(w io.Writer, value any, text Text) error {

@@ -42,7 +42,7 @@ func TestPrint(t *testing.T) {
 			want:   "TEXT             NEXT\none two [31mred  x\n",
 		},
 		"Fields": {
-			reason: "a field without a value is left out",
+			reason: "a field without a value is omitted",
 			format: output.Table,
 			text:   output.Fields{{Name: "Name", Value: "skr"}, {Name: "Shoot"}, {Name: "Region", Value: "eu-central-1"}},
 			want:   "Name    skr\nRegion  eu-central-1\n",
@@ -148,7 +148,7 @@ func TestSet(t *testing.T) {
 
 		if strings.HasSuffix(name, "=") {
 			if err := format.Set(name); err == nil {
-				t.Errorf("%s without an expression is accepted", name)
+				t.Errorf("Set accepted %s without an expression", name)
 			}
 
 			name += "{.a}"
@@ -162,19 +162,19 @@ func TestSet(t *testing.T) {
 	for _, name := range []string{"jsonpath={.a", "go-template={{.a"} {
 		var format output.Format
 		if err := format.Set(name); err == nil {
-			t.Errorf("the invalid expression of %s is accepted", name)
+			t.Errorf("Set accepted an invalid expression of %s", name)
 		}
 	}
 
 	if err := output.Name.Print(io.Discard, nil, output.Plain("a")); !errors.Is(err, output.ErrNoNames) {
-		t.Errorf("a result without IDs: got %v", err)
+		t.Errorf("a result without IDs must be an error, got %v", err)
 	}
 
 	format := output.JSON
 
 	err := format.Set("xml")
 	if err == nil || err.Error() != `output format "xml" is not one of table, wide, name, json, yaml, jsonpath=, go-template=` || format != output.JSON {
-		t.Errorf("unknown format, got %v, %s", err, format)
+		t.Errorf("unknown format: got %v and format %s", err, format)
 	}
 }
 
@@ -204,10 +204,10 @@ func TestTime(t *testing.T) {
 	moment := time.Date(2026, 5, 1, 12, 0, 3, 4, time.FixedZone("east", 2*60*60))
 
 	if got, want := output.Time(moment), "2026-05-01 10:00:03Z"; got != want {
-		t.Errorf("a time is shown in UTC: got %q, want %q", got, want)
+		t.Errorf("a time must be shown in UTC: got %q, want %q", got, want)
 	}
 
 	if got := output.Time(time.Time{}); got != "" {
-		t.Errorf("the zero time is empty, got %q", got)
+		t.Errorf("the zero time must be empty, got %q", got)
 	}
 }

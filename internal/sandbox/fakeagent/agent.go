@@ -46,7 +46,7 @@ func New(options Options) *Agent { return &Agent{Options: options} }
 func (a *Agent) Run(ctx context.Context) error {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := a.check(ctx); err != nil && ctx.Err() == nil {
-			a.Log.WithError(err).Debug("the simulated agent tries again")
+			a.Log.WithError(err).Debug("the simulated agent failed to check its cluster; trying again")
 		}
 	}, a.Every)
 

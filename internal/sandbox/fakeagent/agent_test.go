@@ -234,7 +234,7 @@ func TestAgent(t *testing.T) {
 		}{
 			{"waits for a token", func() {}, connection{}, 0},
 			{"reports a failed connection", func() { f.connector.fail(errLocked, nil); f.configure("one") }, connection{State: connectionFailed, Connecting: "locked"}, 0},
-			{"tries no token twice", func() { f.connector.fail(nil, nil) }, connection{State: connectionFailed, Connecting: "locked"}, 0},
+			{"does not send a token a second time", func() { f.connector.fail(nil, nil) }, connection{State: connectionFailed, Connecting: "locked"}, 0},
 			{"tries another token", func() { f.configure("two") }, connection{State: connected}, 1},
 			{"synchronizes when it is connected", func() {}, connection{State: synchronized}, 1},
 			{"ignores a token while it is connected", func() { f.configure("three") }, connection{State: synchronized}, 1},
@@ -263,19 +263,19 @@ func TestNoTokenIsSpentTwice(t *testing.T) {
 	}{
 		"undisturbed": {"the agent connects once for each token", func(fixture) {}},
 		"creating the connection fails": {
-			"the agent knows that it is connected, and reports it later",
+			"the agent knows that it is connected, and reports the connection later",
 			func(f fixture) { f.before(1, "create", connectionResource, nothing, broken) },
 		},
 		"creating the credentials fails": {
-			"the agent stores them later",
+			"the agent stores the credentials later",
 			func(f fixture) { f.before(1, "create", "secrets", nothing, broken) },
 		},
 		"updating the credentials fails": {
-			"credentials of the first token do not count for the second",
+			"the agent does not use credentials of the first token for the second",
 			func(f fixture) { f.before(1, "update", "secrets", nothing, broken) },
 		},
 		"reading the credentials fails": {
-			"the agent cannot know whether it has connected, and does not try",
+			"the agent cannot know whether it is connected, so it does not connect",
 			func(f fixture) { f.before(2, "get", "secrets", nothing, broken) },
 		},
 		"updating the connection fails": {
@@ -283,11 +283,11 @@ func TestNoTokenIsSpentTwice(t *testing.T) {
 			func(f fixture) { f.before(1, "update", connectionResource, nothing, broken) },
 		},
 		"requested during a check": {
-			"while there is no connection, the token is unspent",
+			"the agent sends the new token while there is no connection",
 			func(f fixture) { f.before(5, "get", connectionResource, func() { f.reconnect("two") }, nil) },
 		},
 		"requested before the token is read": {
-			"the agent may try the new token while the old connection still exists",
+			"the agent can send the new token while the old connection exists",
 			func(f fixture) {
 				f.connector.fail(errLocked, nil)
 				f.before(3, "list", "secrets", func() { f.connector.fail(nil, nil); f.reconnect("two") }, nil)
@@ -341,7 +341,7 @@ func TestRestartAfterConnect(t *testing.T) {
 		f.checks(2)
 
 		if diff := cmp.Diff(connection{State: synchronized}, f.reported()); diff != "" {
-			t.Errorf("the second agent finds the credentials of the first, -want +got:\n%s", diff)
+			t.Errorf("the second agent must use the credentials of the first one, -want +got:\n%s", diff)
 		}
 	})
 }

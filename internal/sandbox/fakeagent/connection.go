@@ -124,7 +124,7 @@ var definitionText []byte
 func definition() *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(definitionText, object); err != nil {
-		panic(err) // the file is a part of the program
+		panic(err) // the file is embedded
 	}
 
 	return object

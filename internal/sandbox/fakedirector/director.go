@@ -25,7 +25,7 @@ const (
 	TokenPath   = "/oauth/token" //nolint:gosec // a path
 
 	DefaultClientID     = "provisioner"
-	DefaultClientSecret = "provisioner-secret" //nolint:gosec // it protects nothing
+	DefaultClientSecret = "provisioner-secret" //nolint:gosec // not a real secret
 
 	DefaultConnectorURL = "https://connector.example.com/graphql"
 
@@ -156,7 +156,7 @@ func (d *Director) RevokeTokens() {
 // authentication. It grants the requested scope without checking it. A fault with Lost issues the token and then breaks the
 // connection; clients must be able to request a token again.
 func (d *Director) serveToken(w http.ResponseWriter, request *http.Request) {
-	granted := request.PostFormValue("grant_type") // reads the whole body, so that a disconnect is noticed
+	granted := request.PostFormValue("grant_type") // reads the whole body; otherwise net/http does not detect a disconnect
 
 	fault := d.faultOf(TokenOperation)
 	if fault.answer(w, request) {

@@ -62,7 +62,7 @@ func (d *Director) execute(tenant, operation string, arguments map[string]any) (
 
 // change runs an operation that registers, updates or unregisters a runtime. If the input is invalid, nothing changes.
 func (d *Director) change(operation string, runtime *Runtime, input map[string]any) error {
-	if operation == "unregisterRuntime" { // its one-time tokens become invalid with it
+	if operation == "unregisterRuntime" { // this also invalidates its one-time tokens
 		d.runtimes = slices.DeleteFunc(d.runtimes, func(each *Runtime) bool { return each == runtime })
 
 		return nil

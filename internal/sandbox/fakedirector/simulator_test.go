@@ -69,14 +69,14 @@ func TestRequestsWithLiterals(t *testing.T) {
 
 	runtimes := d.Runtimes()
 	if len(runtimes) != 1 || !strings.Contains(answer, fmt.Sprintf(`{"data":{"made":{"id":%q,"status":{"condition":"PROVISIONING"}}}}`, runtimes[0].ID)) {
-		t.Fatalf("registered %v, got the response %s", runtimes, answer)
+		t.Fatalf("got runtimes %v and response %s, want one runtime", runtimes, answer)
 	}
 
 	id := runtimes[0].ID
 
 	again, err := fakedirector.New(fakedirector.Options{File: file})
 	if err != nil || len(again.Runtimes()) != 1 || again.Runtimes()[0].ID != id {
-		t.Errorf("after a restart: %v, %v", again.Runtimes(), err)
+		t.Errorf("got runtimes %v (%v) after a restart, want the registered one", again.Runtimes(), err)
 	}
 
 	cases := map[string]struct{ reason, tenant, token, query, want string }{
@@ -103,7 +103,7 @@ func TestRequestsWithLiterals(t *testing.T) {
 	d.Forget("t")
 
 	if answer := ask(t, d, "t", token, `{ result: runtime(id: "none") { id } }`); !strings.Contains(answer, `"error_code":25`) {
-		t.Errorf("an unknown tenant: %s", answer)
+		t.Errorf("an unknown tenant must be rejected, got: %s", answer)
 	}
 }
 
@@ -114,11 +114,11 @@ func TestTokensForCredentials(t *testing.T) {
 	}
 
 	if _, status := login(t, d, "wrong", "client_credentials"); status != http.StatusUnauthorized {
-		t.Errorf("a wrong secret: %d", status)
+		t.Errorf("a wrong secret must be rejected, got: %d", status)
 	}
 
 	if _, status := login(t, d, fakedirector.DefaultClientSecret, "password"); status != http.StatusBadRequest {
-		t.Errorf("another grant: %d", status)
+		t.Errorf("an unsupported grant type must be rejected, got: %d", status)
 	}
 }
 
@@ -164,6 +164,6 @@ func TestConnector(t *testing.T) {
 	}
 
 	if err := again.Connect(t.Context(), fakedirector.DefaultConnectorURL, given[0].Token); err == nil {
-		t.Error("a restarted Director accepts a spent token")
+		t.Error("a restarted Director accepted a spent token")
 	}
 }

@@ -89,7 +89,7 @@ func TestExpiration(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := status.ExpirationTimestamp.Sub(before); got > test.want+time.Minute || got < test.want-time.Minute {
-				t.Errorf("valid for %s, want %s", got, test.want)
+				t.Errorf("the kubeconfig is valid for %s, want %s", got, test.want)
 			}
 		})
 	}
@@ -116,7 +116,7 @@ func TestKubeconfig(t *testing.T) {
 		t.Errorf("clusters -want +got:\n%s", diff)
 	}
 	if config.CurrentContext != "garden-local--c-1-external" {
-		t.Errorf("current context %s", config.CurrentContext)
+		t.Errorf("got current context %s, want the external address", config.CurrentContext)
 	}
 	block, _ := pem.Decode(config.AuthInfos["garden-local--c-1"].ClientCertificateData)
 	certificate, err := x509.ParseCertificate(block.Bytes)
@@ -125,7 +125,7 @@ func TestKubeconfig(t *testing.T) {
 	}
 	subject := certificate.Subject
 	if subject.CommonName != "gardener.cloud:admin:someone" || !cmp.Equal(subject.Organization, []string{"gardener.cloud:system:admins"}) {
-		t.Errorf("subject %s", subject)
+		t.Errorf("unexpected subject %s", subject)
 	}
 }
 

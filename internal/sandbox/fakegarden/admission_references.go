@@ -174,7 +174,7 @@ func (a admission) validateProviderType(
 	}
 	binding := &securityv1alpha1.CredentialsBinding{}
 	key := client.ObjectKey{Namespace: shoot.Namespace, Name: *shoot.Spec.CredentialsBindingName}
-	err := a.Get(ctx, key, binding) // findReferences has rejected a missing one
+	err := a.Get(ctx, key, binding) // findReferences has rejected a missing binding
 	found.add(err == nil && binding.Provider.Type != provider, field.Invalid(path, provider,
 		fmt.Sprintf("provider type in shoot must match provider type of referenced CredentialsBinding: %q", binding.Provider.Type)))
 }

@@ -47,7 +47,7 @@ func TestDeprecatedFieldsOfOlderVersionsAreAccepted(t *testing.T) {
 	}
 	shoot.Spec.CredentialsBindingName, shoot.Spec.SecretBindingName = new("aws"), nil
 	if err := c.Update(t.Context(), shoot); err != nil {
-		t.Errorf("replacing a SecretBinding by a CredentialsBinding must be allowed: %v", err)
+		t.Errorf("replacing a SecretBinding with a CredentialsBinding must be allowed: %v", err)
 	}
 }
 
@@ -63,16 +63,16 @@ func TestInvalidChangesAreRejected(t *testing.T) {
 		{"the credentials cannot change", func(shoot *gardencorev1beta1.Shoot) {
 			shoot.Spec.SecretBindingName = new("other")
 		}, "spec.secretBindingName: Invalid value"},
-		{"credentials are of one kind", func(shoot *gardencorev1beta1.Shoot) {
+		{"only one kind of credentials can be set", func(shoot *gardencorev1beta1.Shoot) {
 			shoot.Spec.CredentialsBindingName = new("aws")
 		}, "is incompatible with credentialsBindingName"},
 		{"a cluster cannot lose its network", func(shoot *gardencorev1beta1.Shoot) {
 			shoot.Spec.Networking.Type = nil
 		}, "spec.networking.type"},
-		{"the purpose is one of four", func(shoot *gardencorev1beta1.Shoot) {
+		{"the purpose must be one of four values", func(shoot *gardencorev1beta1.Shoot) {
 			shoot.Spec.Purpose = new(gardencorev1beta1.ShootPurpose("fun"))
 		}, `spec.purpose: Unsupported value: "fun"`},
-		{"zones are unique", func(shoot *gardencorev1beta1.Shoot) {
+		{"zones must be unique", func(shoot *gardencorev1beta1.Shoot) {
 			shoot.Spec.Provider.Workers[0].Zones = []string{"eu-central-1a", "eu-central-1a"}
 		}, "Duplicate value"},
 		{"Kubernetes 1.33 replaced an option of the autoscaler", func(shoot *gardencorev1beta1.Shoot) {
@@ -93,7 +93,7 @@ func TestInvalidChangesAreRejected(t *testing.T) {
 			shoot := stored.DeepCopy()
 			test.spoil(shoot)
 			if err := c.Update(t.Context(), shoot); err == nil || !strings.Contains(err.Error(), test.text) {
-				t.Errorf("got %v, want …%s…", err, test.text)
+				t.Errorf("got %v, want an error that contains %s", err, test.text)
 			}
 		})
 	}
@@ -125,6 +125,6 @@ func TestNamespaceWithoutProject(t *testing.T) {
 	shoot.Spec.CredentialsBindingName = nil
 	shoot.Spec.Provider.Workers = nil
 	if err := c.Create(t.Context(), shoot); !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), "could not find referenced project") {
-		t.Errorf("got %v", err)
+		t.Errorf("a shoot in a namespace without a project must be an internal error, got: %v", err)
 	}
 }

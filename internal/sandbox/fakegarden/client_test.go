@@ -58,7 +58,7 @@ func TestOfferedConfigurationsAreAdmitted(t *testing.T) {
 				shoot.Spec.Provider.Workers = append(shoot.Spec.Provider.Workers, *worker)
 			}
 			if err := c.Create(t.Context(), shoot); err != nil {
-				t.Errorf("%s in %s: %v", profile.Name, region.Name, err)
+				t.Errorf("creating a shoot of profile %s in region %s: %v", profile.Name, region.Name, err)
 				continue
 			}
 			confirmAndDelete(t, c, shoot)
@@ -96,7 +96,7 @@ func TestDefaults(t *testing.T) {
 		"generation":                shoot.Generation == 1,
 	} {
 		if !right {
-			t.Errorf("%s differs from the default of Gardener: %+v", what, shoot.Spec)
+			t.Errorf("%s differs from Gardener's default: %+v", what, shoot.Spec)
 		}
 	}
 }
@@ -117,10 +117,10 @@ func TestGeneration(t *testing.T) {
 		change func(*gardencorev1beta1.Shoot)
 		raised bool
 	}{
-		{"a label keeps the generation", false, func(shoot *gardencorev1beta1.Shoot) { shoot.Labels = map[string]string{"a": "b"} }, false},
-		{"a change of the spec raises it", false, func(shoot *gardencorev1beta1.Shoot) { shoot.Spec.Provider.Workers[0].Maximum++ }, true},
-		{"a change of the status keeps it", true, failed, false},
-		{"a retry of a failed shoot raises it", false, func(shoot *gardencorev1beta1.Shoot) {
+		{"a change of labels does not increment the generation", false, func(shoot *gardencorev1beta1.Shoot) { shoot.Labels = map[string]string{"a": "b"} }, false},
+		{"a change of the spec increments the generation", false, func(shoot *gardencorev1beta1.Shoot) { shoot.Spec.Provider.Workers[0].Maximum++ }, true},
+		{"a change of the status does not increment the generation", true, failed, false},
+		{"a retry of a failed shoot increments the generation", false, func(shoot *gardencorev1beta1.Shoot) {
 			metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, "gardener.cloud/operation", "retry")
 		}, true},
 	}
@@ -137,11 +137,11 @@ func TestGeneration(t *testing.T) {
 			t.Fatalf("%s: %v", test.reason, err)
 		}
 		if raised := shoot.Generation > before; raised != test.raised {
-			t.Errorf("%s: generation %d, then %d", test.reason, before, shoot.Generation)
+			t.Errorf("%s: the generation changed from %d to %d", test.reason, before, shoot.Generation)
 		}
 	}
 	if operation, left := shoot.Annotations["gardener.cloud/operation"]; left {
-		t.Errorf("the annotation %q must be removed", operation)
+		t.Errorf("the annotation %q was not removed", operation)
 	}
 	before := shoot.Generation
 	confirmAndDelete(t, c, shoot)
@@ -149,7 +149,7 @@ func TestGeneration(t *testing.T) {
 		t.Fatal(err)
 	}
 	if shoot.Generation != before+1 {
-		t.Errorf("a deletion must raise the generation by 1: %d, then %d", before, shoot.Generation)
+		t.Errorf("a deletion must increment the generation by 1: got %d, then %d", before, shoot.Generation)
 	}
 	deleted := shoot.DeletionTimestamp
 	if err := c.Delete(t.Context(), shoot); err != nil {
@@ -172,7 +172,7 @@ func TestStatusCannotBeSetWithTheSpec(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(shoot), shoot); err != nil || shoot.Status.TechnicalID != "" {
-		t.Errorf("technical ID %q (%v)", shoot.Status.TechnicalID, err)
+		t.Errorf("a change of the spec set the technical ID %q (%v)", shoot.Status.TechnicalID, err)
 	}
 }
 

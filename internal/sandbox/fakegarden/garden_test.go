@@ -35,7 +35,7 @@ func start(t *testing.T, dir string, creation time.Duration) (opened *fakegarden
 		stopped = true
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("run the garden: %v", err)
+			t.Errorf("running the garden: %v", err)
 		}
 	}
 	t.Cleanup(stop)

@@ -82,7 +82,7 @@ func TestKillLosesNothingAcknowledged(t *testing.T) {
 	for _, name := range acknowledged {
 		key := client.ObjectKey{Namespace: memory.Namespace(), Name: name}
 		if err := memory.Client().Get(t.Context(), key, &gardencorev1beta1.Shoot{}); err != nil {
-			t.Errorf("acknowledged and lost: %v", err)
+			t.Errorf("an acknowledged shoot was lost: %v", err)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func TestRuntimesComeBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if version, err := runtime.ServerVersion(); err != nil || version.GitVersion != "v1.35.4" {
-		t.Errorf("with the kubeconfig from before the restart the runtime answers %v %v", version, err)
+		t.Errorf("with a kubeconfig from before the restart, the runtime returned %v %v", version, err)
 	}
 }
 
@@ -139,5 +139,5 @@ func awaitSuccess(t *testing.T, memory *fakegarden.Memory, name string) {
 			return
 		}
 	}
-	t.Fatalf("the operation of %s has not succeeded", name)
+	t.Fatalf("timed out waiting for the operation of shoot %s to succeed", name)
 }

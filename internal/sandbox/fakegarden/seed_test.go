@@ -113,7 +113,7 @@ func TestEveryProfileOffersUpgrades(t *testing.T) {
 		}
 		for _, wanted := range []string{"1.35.2", "1.35.4", "1.36.3"} {
 			if !slices.Contains(versions, wanted) {
-				t.Errorf("%s does not offer %s, only %v", profile.Name, wanted, versions)
+				t.Errorf("profile %s does not offer version %s, only %v", profile.Name, wanted, versions)
 			}
 		}
 	}

@@ -28,7 +28,7 @@ var claimed struct { //nolint:gochecknoglobals // listeners belong to the proces
 	sync.Mutex
 
 	next, end int
-	listeners []net.Listener // referenced, or the runtime closes them
+	listeners []net.Listener // keeps listeners open: unreferenced ones are closed by the garbage collector
 }
 
 // Draw returns a free loopback port. No other call of Draw returns this port, neither in this process nor in another one.

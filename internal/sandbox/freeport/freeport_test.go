@@ -34,7 +34,7 @@ func TestDraw(t *testing.T) {
 		}
 
 		if other, err := listen(t.Context(), claimed.end-block); err == nil {
-			t.Errorf("another process can claim the block of port %d", port)
+			t.Errorf("another process can reserve the block of port %d", port)
 			_ = other.Close()
 		}
 	}
@@ -52,9 +52,9 @@ func TestDrawSkipsPortsInUse(t *testing.T) {
 	}
 	defer listener.Close()
 
-	claimed.next = port // draw it again
+	claimed.next = port // make Draw try this port again
 
 	if got, err := Draw(t.Context()); err != nil || got == port {
-		t.Errorf("port %d is drawn, %v; %d is in use", got, err, port)
+		t.Errorf("got port %d, %v although port %d is in use", got, err, port)
 	}
 }

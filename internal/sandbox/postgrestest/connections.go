@@ -76,7 +76,7 @@ func takeAll(ctx context.Context, db *sql.DB) ([]*sql.Conn, error) {
 
 		if _, err := first.ExecContext(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 			WHERE datname <> current_database()`); err != nil {
-			return taken, fmt.Errorf("terminating the connections of others after %d of %d: %w", len(taken), most, err)
+			return taken, fmt.Errorf("terminating connections of other clients after opening %d of %d: %w", len(taken), most, err)
 		}
 	}
 

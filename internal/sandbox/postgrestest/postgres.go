@@ -19,7 +19,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
-	"github.com/lib/pq" // it also registers the driver "postgres"
+	"github.com/lib/pq" // also registers the driver "postgres"
 
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/storage"
@@ -27,8 +27,8 @@ import (
 
 const (
 	dsnVariable = "TEST_POSTGRES_DSN"
-	missing     = "no PostgreSQL for the tests: install it (Debian: apt-get install postgresql), or set " + dsnVariable +
-		" to postgres://user:password@host:port/database?sslmode=disable of a server where databases may be created"
+	missing     = "PostgreSQL is not available: install it (Debian: apt-get install postgresql), or set " + dsnVariable +
+		" to postgres://user:password@host:port/database?sslmode=disable of a server where the user can create databases"
 )
 
 // shared is the server of this test binary. Starting a server takes seconds, so all tests share one, each with its own database.
@@ -107,7 +107,7 @@ func newDatabase(tb testing.TB, dsn string) storage.Config {
 		tb.Fatalf("creating a database: %v", err)
 	}
 
-	tb.Cleanup(func() { // the context of the test has ended
+	tb.Cleanup(func() { // the test's context has already ended
 		if err := administer(context.Background(), dsn, `DROP DATABASE `+name+` WITH (FORCE)`); err != nil {
 			tb.Errorf("dropping the database: %v", err)
 		}

@@ -168,5 +168,5 @@ func (g gate) Write(bytes []byte) (int, error) {
 
 	<-open
 
-	return g.to.Write(bytes) //nolint:wrapcheck // io.Copy drops it
+	return g.to.Write(bytes) //nolint:wrapcheck // io.Copy does not return it
 }

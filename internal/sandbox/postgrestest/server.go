@@ -261,7 +261,7 @@ func unprivileged() (*syscall.SysProcAttr, int, error) {
 		}
 	}
 
-	attributes.Credential = &syscall.Credential{Uid: uint32(ids[0]), Gid: uint32(ids[1])} //nolint:gosec // the system's own IDs
+	attributes.Credential = &syscall.Credential{Uid: uint32(ids[0]), Gid: uint32(ids[1])} //nolint:gosec // IDs from the user database
 
 	return attributes, ids[0], nil
 }

@@ -45,16 +45,16 @@ func TestClientIsAcceptedByItsAuthorityOnly(t *testing.T) {
 	client := parse(t, pair.Certificate)
 	usage := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	if _, err := client.Verify(x509.VerifyOptions{Roots: own.Pool(), KeyUsages: usage}); err != nil {
-		t.Errorf("rejected by its own authority: %v", err)
+		t.Errorf("the issuing authority rejects the certificate: %v", err)
 	}
 	if _, err := client.Verify(x509.VerifyOptions{Roots: other.Pool(), KeyUsages: usage}); err == nil {
-		t.Error("accepted by another authority")
+		t.Error("another authority accepts the certificate")
 	}
 	if client.Subject.CommonName != "someone" || client.Subject.Organization[0] != "admins" {
-		t.Errorf("subject %s", client.Subject)
+		t.Errorf("got subject %s, want someone in admins", client.Subject)
 	}
 	if !client.NotAfter.Equal(pair.NotAfter) || time.Until(pair.NotAfter) > time.Hour {
-		t.Errorf("valid until %s, reported %s", client.NotAfter, pair.NotAfter)
+		t.Errorf("the certificate is valid until %s, but its pair reports %s", client.NotAfter, pair.NotAfter)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestServerNamesItsHosts(t *testing.T) {
 	server := parse(t, pair.Certificate)
 	for _, host := range []string{"127.0.0.1", "localhost"} {
 		if _, err := server.Verify(x509.VerifyOptions{Roots: authority.Pool(), DNSName: host}); err != nil {
-			t.Errorf("%s: %v", host, err)
+			t.Errorf("verifying the certificate for %s: %v", host, err)
 		}
 	}
 }
@@ -79,12 +79,12 @@ func TestAuthorityCanBeLoaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(loaded.CertificatePEM(), authority.CertificatePEM()) || !bytes.Equal(loaded.KeyPEM(), authority.KeyPEM()) {
-		t.Error("the loaded authority differs")
+		t.Error("the loaded authority differs from the original")
 	}
 	if !strings.HasPrefix(string(authority.KeyPEM()), "-----BEGIN RSA PRIVATE KEY-----") {
-		t.Error("Gardener needs keys in PKCS#1")
+		t.Error("the key is not in PKCS#1 form, which Gardener requires")
 	}
 	if _, err := certificate.LoadAuthority(other.KeyPEM(), other.CertificatePEM()); err == nil {
-		t.Error("loading with certificate and key swapped must fail")
+		t.Error("LoadAuthority accepted a swapped certificate and key")
 	}
 }

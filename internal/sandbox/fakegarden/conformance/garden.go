@@ -51,7 +51,7 @@ type Garden struct {
 func Shoot(namespace, name string) *gardencorev1beta1.Shoot {
 	shoot := &gardencorev1beta1.Shoot{}
 	if err := yaml.UnmarshalStrict(shootText, shoot); err != nil {
-		panic(err) // the file is a part of the program
+		panic(err) // the file is embedded
 	}
 	shoot.Namespace, shoot.Name = namespace, name
 	return shoot

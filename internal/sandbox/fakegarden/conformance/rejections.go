@@ -91,7 +91,7 @@ func spoiled(t *testing.T, valid *gardencorev1beta1.Shoot, patch jsonpatch.Patch
 		err = yaml.UnmarshalStrict(content, shoot)
 	}
 	if err != nil {
-		t.Fatalf("spoiling the shoot: %v", err)
+		t.Fatalf("patching the shoot: %v", err)
 	}
 	return shoot
 }

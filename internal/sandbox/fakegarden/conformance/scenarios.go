@@ -33,7 +33,7 @@ func Lifecycle(t *testing.T, g Garden) {
 
 	g.apply(ctx, t, shoot)
 	if again := g.get(ctx, t, shoot.Name); again.Generation != created.Generation {
-		t.Errorf("applying the same shoot again raised its generation from %d to %d", created.Generation, again.Generation)
+		t.Errorf("applying an unchanged shoot raised its generation from %d to %d", created.Generation, again.Generation)
 	}
 
 	shoot.Spec.Provider.Workers[0].Maximum = 5
@@ -84,15 +84,15 @@ func (g Garden) checkCreation(ctx context.Context, t *testing.T, name string) *g
 			return
 		}
 		if last.Type != gardencorev1beta1.LastOperationTypeCreate || last.Progress < progress {
-			t.Errorf("the creation went from %d%% to %+v", progress, last)
+			t.Errorf("the progress of the creation changed from %d%% to %+v", progress, last)
 		}
 		progress = last.Progress
 	}, succeeded(gardencorev1beta1.LastOperationTypeCreate))
 	if progress != 100 {
-		t.Errorf("a successful creation is at %d%%", progress)
+		t.Errorf("a successful creation reports a progress of %d%%", progress)
 	}
 	if wanted := gardenlet.TechnicalID(g.Project, name); shoot.Status.TechnicalID != wanted || shoot.Status.UID == "" {
-		t.Errorf("technical ID %q and UID %q, want %q and any", shoot.Status.TechnicalID, shoot.Status.UID, wanted)
+		t.Errorf("got technical ID %q and UID %q, want %q and any UID", shoot.Status.TechnicalID, shoot.Status.UID, wanted)
 	}
 	if !controllerutil.ContainsFinalizer(shoot, gardencorev1beta1.GardenerName) {
 		t.Errorf("the finalizer of the gardenlet is missing: %v", shoot.Finalizers)
@@ -174,7 +174,7 @@ func (g Garden) checkChange(ctx context.Context, t *testing.T, name string, befo
 		t.Errorf("the change is not in the shoot: %+v", workers)
 	}
 	if now, was := shoot.Spec.Provider.Workers[0].Machine.Image, before.Spec.Provider.Workers[0].Machine.Image; *now.Version != *was.Version {
-		t.Errorf("the machine image changed unrequested from %s to %s", *was.Version, *now.Version)
+		t.Errorf("the machine image changed from %s to %s without a request", *was.Version, *now.Version)
 	}
 }
 
@@ -185,7 +185,7 @@ func (g Garden) checkDeletion(ctx context.Context, t *testing.T, name string) {
 	var last *gardencorev1beta1.LastOperation
 	g.remove(ctx, t, name, func(shoot *gardencorev1beta1.Shoot) { last = shoot.Status.LastOperation })
 	if last == nil || last.Type != gardencorev1beta1.LastOperationTypeDelete {
-		t.Errorf("the last operation of the shoot was %+v, want its deletion", last)
+		t.Errorf("got the last operation %+v of the shoot, want its deletion", last)
 	}
 	for _, object := range []client.Object{
 		&gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Name: name}},
@@ -194,7 +194,7 @@ func (g Garden) checkDeletion(ctx context.Context, t *testing.T, name string) {
 	} {
 		key := client.ObjectKey{Namespace: g.Namespace, Name: object.GetName()}
 		if err := g.Client.Get(ctx, key, object); !apierrors.IsNotFound(err) {
-			t.Errorf("%T %s must be gone with the shoot, got: %v", object, key, err)
+			t.Errorf("%T %s must be deleted together with the shoot, got: %v", object, key, err)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func TestFailOnceThenRetry(t *testing.T) {
 		s.pass(time.Hour)
 		s.expect("c-1", "Create Failed 50")
 		if failed := s.get("c-1"); len(failed.Status.LastErrors) != 1 {
-			t.Errorf("errors of a failed creation: %+v", failed.Status.LastErrors)
+			t.Errorf("unexpected errors of a failed creation: %+v", failed.Status.LastErrors)
 		}
 		s.retry("c-1")
 		s.expect("c-1", "Create Processing 0")
@@ -96,7 +96,7 @@ func TestRateLimitPasses(t *testing.T) {
 		s.pass(2 * creation)
 		s.expect("c-1", "Create Succeeded 100")
 		if errors := s.get("c-1").Status.LastErrors; len(errors) > 0 {
-			t.Errorf("errors of a creation that succeeded: %+v", errors)
+			t.Errorf("a successful creation reports errors: %+v", errors)
 		}
 	})
 }
@@ -141,6 +141,6 @@ func (s *fixture) hasCode(name string, code gardencorev1beta1.ErrorCode) {
 	s.Helper()
 	errors := s.get(name).Status.LastErrors
 	if len(errors) != 1 || len(errors[0].Codes) != 1 || errors[0].Codes[0] != code {
-		s.Errorf("errors %+v, want one with code %s", errors, code)
+		s.Errorf("got errors %+v, want one with code %s", errors, code)
 	}
 }

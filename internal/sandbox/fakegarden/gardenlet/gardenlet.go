@@ -142,9 +142,9 @@ func (g *Gardenlet) informer(shoots queue) (cache.SharedIndexInformer, error) {
 	}
 	informer := cache.NewSharedIndexInformer(source, &gardencorev1beta1.Shoot{}, 0, nil)
 	if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		g.Log.WithError(err).Debug("the watch of the shoots ended and starts again")
+		g.Log.WithError(err).Debug("watching the shoots failed; restarting the watch")
 	}); err != nil {
-		return nil, fmt.Errorf("handling errors of the watch of the shoots: %w", err)
+		return nil, fmt.Errorf("setting the error handler of the watch: %w", err)
 	}
 	enqueue := func(object any) {
 		if name, err := cache.DeletionHandlingObjectToName(object); err == nil {
@@ -185,9 +185,9 @@ func (g *Gardenlet) handle(ctx context.Context, shoots queue, name string) {
 		}
 		log := g.Log.WithField("shoot", name).WithError(err)
 		if apierrors.IsConflict(err) {
-			log.Debug("the shoot has changed meanwhile and is reconciled again")
+			log.Debug("the shoot has changed during its reconciliation; trying again")
 		} else {
-			log.Warn("the shoot could not be reconciled; trying again")
+			log.Warn("reconciling the shoot failed; trying again")
 		}
 		shoots.AddRateLimited(name)
 		return

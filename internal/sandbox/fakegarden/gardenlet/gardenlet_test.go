@@ -129,7 +129,7 @@ func (s *fixture) run() {
 	s.stop = func() {
 		cancel()
 		if err := <-done; err != nil {
-			s.Errorf("run the gardenlet: %v", err)
+			s.Errorf("running the gardenlet: %v", err)
 		}
 	}
 }
@@ -229,7 +229,7 @@ func TestCreationTakesItsTime(t *testing.T) {
 			t.Errorf("addresses -want +got:\n%s", diff)
 		}
 		if *shoot.Spec.DNS.Domain != "c-1.local.runtimes.test" {
-			t.Errorf("domain %s", *shoot.Spec.DNS.Domain)
+			t.Errorf("unexpected domain %s", *shoot.Spec.DNS.Domain)
 		}
 		if shoot.Status.ObservedGeneration != shoot.Generation {
 			t.Errorf("generation %d, observed %d", shoot.Generation, shoot.Status.ObservedGeneration)
@@ -250,7 +250,7 @@ func TestChangeIsReconciled(t *testing.T) {
 		s.pass(time.Hour)
 		s.expect("c-1", "Reconcile Succeeded 100")
 		if before, after := s.get("c-1").Generation, s.get("c-1").Status.ObservedGeneration; before != after || resting == "" {
-			t.Errorf("a label changed the generation: %d, observed %d", before, after)
+			t.Errorf("a change of labels changed the observed generation from %d to %d", before, after)
 		}
 	})
 }
@@ -284,7 +284,7 @@ func TestDeletionLeavesNothing(t *testing.T) {
 			}
 		}
 		if s.runtimes.runs("shoot--local--c-1") {
-			t.Error("the runtime still runs")
+			t.Error("the runtime is still running")
 		}
 	})
 }
@@ -312,7 +312,7 @@ func TestRestartResumes(t *testing.T) {
 		synctest.Wait()
 
 		if !s.runtimes.runs("shoot--local--ready") {
-			t.Error("a ready runtime does not run after the restart")
+			t.Error("a ready runtime is not running after the restart")
 		}
 		if url := s.get("ready").Status.AdvertisedAddresses[0].URL; url != "https://second/shoot--local--ready" {
 			t.Errorf("the advertised address is still %s", url)

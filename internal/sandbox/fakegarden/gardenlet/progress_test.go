@@ -33,11 +33,11 @@ func TestProgressAfter(t *testing.T) {
 		{"an operation starts at 0 %", "", 0, seen{State: processing, Next: 2 * second}},
 		{"progress is reported in steps", "", 3 * second, seen{State: processing, Progress: 20, Next: second}},
 		{"the last step ends with the operation", "", 9 * second, seen{State: processing, Progress: 80, Next: second}},
-		{"it is complete after its duration", "", duration, seen{State: succeeded, Progress: 100}},
-		{"it stays complete", "", time.Hour, seen{State: succeeded, Progress: 100}},
-		{"a clock behind is tolerated", "", -second, seen{State: processing, Next: 3 * second}},
-		{"it does not fail at once", FaultFailOnce, 4 * second, seen{State: processing, Progress: 40, Next: second}},
-		{"it fails halfway", FaultFailOnce, 5 * second, seen{State: failed, Progress: 50, Failure: true}},
+		{"the operation is complete after its duration", "", duration, seen{State: succeeded, Progress: 100}},
+		{"the operation stays complete", "", time.Hour, seen{State: succeeded, Progress: 100}},
+		{"a clock that was set back is tolerated", "", -second, seen{State: processing, Next: 3 * second}},
+		{"the operation does not fail immediately", FaultFailOnce, 4 * second, seen{State: processing, Progress: 40, Next: second}},
+		{"the operation fails halfway", FaultFailOnce, 5 * second, seen{State: failed, Progress: 50, Failure: true}},
 		{"a spent fault has no effect", FaultSpent, duration, seen{State: succeeded, Progress: 100}},
 		{
 			"an exceeded quota is permanent", FaultQuota, time.Hour,
@@ -46,11 +46,11 @@ func TestProgressAfter(t *testing.T) {
 		{"a stuck operation starts normally", FaultStuck, 3 * second, seen{State: processing, Progress: 20, Next: second}},
 		{"a stuck operation checks whether the fault was removed", FaultStuck, time.Hour, seen{State: processing, Progress: 40, Next: 2 * second}},
 		{
-			"a rate limit delays for twice the duration", FaultRateLimit, 5 * second,
+			"a rate limit delays an operation by two times its duration", FaultRateLimit, 5 * second,
 			seen{State: waits, Failure: true, Code: gardencorev1beta1.ErrorInfraRateLimitsExceeded, Next: 15 * second},
 		},
-		{"after a rate limit the operation starts", FaultRateLimit, 20 * second, seen{State: processing, Next: 2 * second}},
-		{"after a rate limit the operation takes its duration", FaultRateLimit, 30 * second, seen{State: succeeded, Progress: 100}},
+		{"the operation starts after the rate limit", FaultRateLimit, 20 * second, seen{State: processing, Next: 2 * second}},
+		{"after the rate limit, the operation takes its usual time", FaultRateLimit, 30 * second, seen{State: succeeded, Progress: 100}},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestProgressAfter(t *testing.T) {
 func TestOperationWithoutDuration(t *testing.T) {
 	for _, fault := range []Fault{"", FaultSpent, FaultRateLimit} {
 		if now := progressAfter(0, 0, fault); now.state != gardencorev1beta1.LastOperationStateSucceeded {
-			t.Errorf("with fault %q an operation without duration is %s", fault, now.state)
+			t.Errorf("with fault %q, an operation that takes no time is in state %s", fault, now.state)
 		}
 	}
 }

@@ -90,7 +90,7 @@ func (g *Gardenlet) startOperation(ctx context.Context, shoot *gardencorev1beta1
 	if running(shoot) && shoot.Status.RetryCycleStartTime != nil {
 		started = *shoot.Status.RetryCycleStartTime
 	}
-	g.Log.WithField("shoot", shoot.Name).WithField("operation", operation).Info("the gardenlet starts an operation")
+	g.Log.WithField("shoot", shoot.Name).WithField("operation", operation).Info("the gardenlet has started an operation")
 	return g.writeStatus(ctx, shoot, func(status *gardencorev1beta1.ShootStatus) {
 		status.RetryCycleStartTime = &started
 		g.report(shoot, operation, progress{state: gardencorev1beta1.LastOperationStateProcessing})

@@ -84,7 +84,7 @@ func (s *Server) patch(r *request) (int, any, error) {
 		return http.StatusOK, stored, err
 	}
 	return 0, nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "patch", r.resource.plural(), r.key.Name,
-		"the server supports merge patches and server-side apply only", 0, true)
+		"the server supports only merge patches and server-side apply", 0, true)
 }
 
 // patched returns an object with a merge patch (RFC 7386) applied. It patches the JSON form of responses, which has no managed

@@ -92,7 +92,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.ServeHTTP(response, request)
 		response.WriteHeader(http.StatusOK)
 		_ = request.Body.Close() // the body is in memory
-		_ = writer.Close()       // it never fails
+		_ = writer.Close()       // Close never fails
 	}()
 	select {
 	case code := <-response.status:
@@ -102,7 +102,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}, nil
 	case <-r.Context().Done():
 		cancel()
-		_ = reader.Close() // it never fails, and ends a handler that writes
+		_ = reader.Close() // Close never fails; it ends a handler that is writing
 		<-ended
 		return nil, r.Context().Err()
 	}

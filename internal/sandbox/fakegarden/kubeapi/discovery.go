@@ -115,7 +115,7 @@ func statusOf(err error) *metav1.Status {
 // reply writes a response. A string is sent as text, anything else as JSON.
 func reply(w http.ResponseWriter, code int, body any) {
 	if text, ok := body.(string); ok {
-		_, _ = io.WriteString(w, text) //nolint:gosec // Kubernetes clients read it, not browsers
+		_, _ = io.WriteString(w, text) //nolint:gosec // the client is not a browser
 		return
 	}
 	w.Header().Set("Content-Type", runtime.ContentTypeJSON)

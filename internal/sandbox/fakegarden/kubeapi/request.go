@@ -249,7 +249,7 @@ func (r *request) place(object client.Object) error {
 		object.SetNamespace(r.key.Namespace)
 	}
 	if client.ObjectKeyFromObject(object) != r.key {
-		return apierrors.NewBadRequest("the name or the namespace of the object is not that of the path")
+		return apierrors.NewBadRequest("the name or namespace of the object does not match the path")
 	}
 	return nil
 }

@@ -36,8 +36,8 @@ func (k Kind) Resource() schema.GroupVersionResource {
 // plural returns the resource without its version, as used in error messages.
 func (k Kind) plural() schema.GroupResource { return k.Resource().GroupResource() }
 
-// Subresource handles a POST request for a subresource of an object, which need not exist. decode decodes the request body into
-// an object of the same kind. The result is the response body.
+// Subresource handles a POST request for a subresource of an object, which need not exist. decode decodes the request body
+// and fails if its kind differs from the kind of into. The result is the response body.
 type Subresource func(ctx context.Context, key client.ObjectKey, decode func(into runtime.Object) error) (runtime.Object, error)
 
 // Options configures a server.

@@ -182,7 +182,7 @@ func asObject(of runtime.Object) (client.Object, error) {
 
 // copyOf returns a copy that the caller may modify.
 func copyOf(of client.Object) client.Object {
-	copied, _ := of.DeepCopyObject().(client.Object) // it has the type of the original
+	copied, _ := of.DeepCopyObject().(client.Object) // a copy has the type of the original
 	return copied
 }
 

@@ -108,18 +108,18 @@ func TestReopenedStoreIsTheSame(t *testing.T) {
 
 	after := open(t, dir)
 	if diff := cmp.Diff(wanted, get(t, after, "kept")); diff != "" {
-		t.Errorf("-before +after:\n%s", diff)
+		t.Errorf("the restart changed the object, -before +after:\n%s", diff)
 	}
 	list := &corev1.ConfigMapList{}
 	if err := after.List(t.Context(), list); err != nil || len(list.Items) != 1 {
-		t.Errorf("%d config maps after the restart (%v), want 1", len(list.Items), err)
+		t.Errorf("got %d config maps after the restart (%v), want 1", len(list.Items), err)
 	}
 	if err := after.Get(t.Context(), client.ObjectKey{Name: namespace}, &corev1.Namespace{}); err != nil {
-		t.Errorf("an object without a namespace is lost: %v", err)
+		t.Errorf("an object without a namespace was lost: %v", err)
 	}
 	create(t, after, configMap("later", nil))
 	if later := get(t, after, "later"); later.ResourceVersion <= wanted.ResourceVersion {
-		t.Errorf("resource version %s after %s", later.ResourceVersion, wanted.ResourceVersion)
+		t.Errorf("got resource version %s after %s, want a higher one", later.ResourceVersion, wanted.ResourceVersion)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestFilesAreForTheOwnerOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if mode := info.Mode().Perm(); mode != 0o600 {
-		t.Errorf("mode %o", mode)
+		t.Errorf("got file mode %o, want 600", mode)
 	}
 	secret := &corev1.Secret{}
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "secret"}, secret); err != nil {
@@ -182,18 +182,18 @@ func TestRejectedChangeIsInvisible(t *testing.T) {
 	changed := get(t, c, "a")
 	changed.Data["forbidden"] = "yes"
 	if err := c.Update(t.Context(), changed); !apierrors.IsForbidden(err) {
-		t.Fatalf("the rules must reject it, got: %v", err)
+		t.Fatalf("the admission rules must reject the update, got: %v", err)
 	}
 	if err := c.Create(t.Context(), configMap("b", map[string]string{"forbidden": "yes"})); !apierrors.IsForbidden(err) {
-		t.Fatalf("the rules must reject it, got: %v", err)
+		t.Fatalf("the admission rules must reject the creation, got: %v", err)
 	}
 	for _, c := range []client.Client{c, open(t, dir)} {
 		want := map[string]string{"color": "red", "defaulted": "yes"}
 		if diff := cmp.Diff(want, get(t, c, "a").Data); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
+			t.Errorf("data after a rejected update, -want +got:\n%s", diff)
 		}
 		if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "b"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
-			t.Errorf("a rejected object exists: %v", err)
+			t.Errorf("a rejected creation stored an object: %v", err)
 		}
 	}
 }
@@ -215,7 +215,7 @@ func TestUpdateWithoutChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after := get(t, c, "a"); after.ResourceVersion != before.ResourceVersion {
-		t.Errorf("resource version %s, then %s", before.ResourceVersion, after.ResourceVersion)
+		t.Errorf("an update without a change raised the resource version from %s to %s", before.ResourceVersion, after.ResourceVersion)
 	}
 }
 
@@ -229,11 +229,11 @@ func TestConflict(t *testing.T) {
 	}
 	first.Data["color"] = "green"
 	if err := c.Update(t.Context(), first); err != nil {
-		t.Errorf("an update must refresh the given object: %v", err)
+		t.Errorf("an update must set the new state in the given object: %v", err)
 	}
 	second.Data["color"] = "yellow"
 	if err := c.Update(t.Context(), second); !apierrors.IsConflict(err) {
-		t.Errorf("must be a conflict, got: %v", err)
+		t.Errorf("an outdated update must be a conflict, got: %v", err)
 	}
 }
 
@@ -243,7 +243,7 @@ func TestIdentityCannotBeChosen(t *testing.T) {
 	chosen.UID = "chosen"
 	create(t, c, chosen)
 	if chosen.UID == "chosen" || chosen.UID == "" || chosen.CreationTimestamp.IsZero() {
-		t.Errorf("UID %q, created %s", chosen.UID, chosen.CreationTimestamp)
+		t.Errorf("got UID %q and creation time %s, want both set by the server", chosen.UID, chosen.CreationTimestamp)
 	}
 	changed := chosen.DeepCopy()
 	changed.UID = "other"
@@ -262,7 +262,7 @@ func TestUpdateWithoutResourceVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if stored := get(t, c, "a"); stored.Data["color"] != "blue" {
-		t.Errorf("stored %v", stored.Data)
+		t.Errorf("the update was not stored: got %v", stored.Data)
 	}
 	if err := c.Update(t.Context(), configMap("missing", nil)); !apierrors.IsNotFound(err) {
 		t.Errorf("an update must not create an object, got: %v", err)
@@ -278,7 +278,7 @@ func TestDeletePreconditions(t *testing.T) {
 		"another resource version": {ResourceVersion: new("0")},
 	} {
 		if err := c.Delete(t.Context(), configMap("a", nil), condition); !apierrors.IsConflict(err) {
-			t.Errorf("%s must be a conflict, got: %v", reason, err)
+			t.Errorf("a deletion with %s must be a conflict, got: %v", reason, err)
 		}
 	}
 	if err := c.Delete(t.Context(), configMap("a", nil), client.Preconditions{UID: &created.UID}); err != nil {
@@ -314,7 +314,7 @@ func TestCanceledChangeIsOver(t *testing.T) {
 			t.Errorf("got %v, want the error of the context", err)
 		}
 		if !admitted {
-			t.Error("the server works on the request after its client has returned")
+			t.Error("the server was still processing the request after its client had returned")
 		}
 	})
 }

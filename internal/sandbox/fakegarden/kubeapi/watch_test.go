@@ -107,7 +107,7 @@ func TestWatchOfForgottenVersionExpires(t *testing.T) {
 		create(t, c, configMap("b", nil))
 		restarted := open(t, dir)
 		if _, err := startWatch(t, restarted, "", metav1.ListOptions{ResourceVersion: version}); !apierrors.IsResourceExpired(err) {
-			t.Errorf("got %v, want an expired version", err)
+			t.Errorf("got %v, want the error of an expired version", err)
 		}
 	})
 }
@@ -131,7 +131,7 @@ func TestWatchBySelectors(t *testing.T) {
 		}
 		expect(t, named, "MODIFIED b")
 		if _, err := startWatch(t, c, "", metav1.ListOptions{FieldSelector: "data.color=red"}); !apierrors.IsBadRequest(err) {
-			t.Errorf("got %v, want a bad request", err)
+			t.Errorf("got %v, want a bad request error", err)
 		}
 	})
 }
@@ -150,12 +150,12 @@ func TestSlowWatcherBlocksNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, dir)
 		slow := watchMaps(t, c, metav1.ListOptions{})
-		const many = 500 // more than any channel buffers
+		const many = 500 // exceeds the buffer of every channel
 		for i := range many {
 			create(t, c, configMap(fmt.Sprintf("c-%d", i), nil))
 		}
 		if got := len(received(slow)); got != many {
-			t.Errorf("%d events, want %d", got, many)
+			t.Errorf("got %d events, want %d", got, many)
 		}
 	})
 }
@@ -171,10 +171,10 @@ func TestWatchersDoNotShareObjects(t *testing.T) {
 		spoiled.Data["color"] = "spoiled"
 		event = <-second.ResultChan()
 		if object, _ := event.Object.(*corev1.ConfigMap); object.Data["color"] != "red" {
-			t.Errorf("watchers share an object: %v", object.Data)
+			t.Errorf("two watches share an object: %v", object.Data)
 		}
 		if stored := get(t, c, "a"); stored.Data["color"] != "red" {
-			t.Errorf("a watcher shares an object with the store: %v", stored.Data)
+			t.Errorf("a watch shares an object with the store: %v", stored.Data)
 		}
 	})
 }

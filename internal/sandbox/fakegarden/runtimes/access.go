@@ -197,7 +197,7 @@ func loadTokenKey(dir string) ([]byte, error) {
 	key, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		key = make([]byte, tokenKeySize)
-		_, _ = rand.Read(key) // it never fails
+		_, _ = rand.Read(key) // Read never fails
 		err = atomicfile.Write(path, key)
 	}
 	if err != nil {

@@ -125,7 +125,7 @@ func authorize(r *http.Request, kind kubeapi.Kind) error {
 			return nil
 		}
 	}
-	return apierrors.NewForbidden(kind.Resource().GroupResource(), "", fmt.Errorf("user %s has no role that allows it", user.name))
+	return apierrors.NewForbidden(kind.Resource().GroupResource(), "", fmt.Errorf("user %s has no role that allows this request", user.name))
 }
 
 // allows reports whether a ClusterRole allows a request for a kind. It implements the default roles of every cluster, simplified

@@ -37,7 +37,7 @@ func TestServerSideApply(t *testing.T) {
 	own := metav1.ApplyOptions{FieldManager: "one", Force: true}
 	first, err := maps.Namespace("default").Apply(t.Context(), "map", configMap("map", "", map[string]any{"a": "1", "b": "1"}), own)
 	if err != nil || first.GetUID() == "" {
-		t.Fatalf("created %v, %v", first, err)
+		t.Fatalf("applying a new object: got %v, %v", first, err)
 	}
 	if _, err := maps.Namespace("default").Apply(t.Context(), "map", configMap("map", "", map[string]any{"c": "2"}),
 		metav1.ApplyOptions{FieldManager: "two"}); err != nil {
@@ -49,7 +49,7 @@ func TestServerSideApply(t *testing.T) {
 	}
 	data, _, err := unstructured.NestedStringMap(second.Object, "data")
 	if err != nil || len(data) != 2 || data["a"] != "3" || data["c"] != "2" || second.GetUID() != first.GetUID() {
-		t.Errorf("apply must remove the fields that a manager omits and keep those of others: got %v, %v", data, err)
+		t.Errorf("apply must remove omitted fields of its manager and keep those of other managers: got %v, %v", data, err)
 	}
 	apply := func(namespace string, object *unstructured.Unstructured, options metav1.ApplyOptions) error {
 		_, err := maps.Namespace(namespace).Apply(t.Context(), object.GetName(), object, options)
@@ -99,10 +99,10 @@ func TestCustomResources(t *testing.T) {
 	}
 	listed, err := connections.List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(listed.Items) != 1 || listed.Items[0].GetUID() != made.GetUID() {
-		t.Fatalf("listed %v, %v", listed, err)
+		t.Fatalf("got %v, %v, want the created object", listed, err)
 	}
 	if state, _, _ := unstructured.NestedString(listed.Items[0].Object, "status", "connectionState"); state != "Synchronized" {
-		t.Errorf("state %q", state)
+		t.Errorf("got state %q, want Synchronized", state)
 	}
 	remove := func(uid types.UID) error {
 		return connections.Delete(t.Context(), "one", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
@@ -168,13 +168,13 @@ func TestFinalizersKeepObjects(t *testing.T) {
 		}
 		found, err := maps.Get(t.Context(), "map", metav1.GetOptions{})
 		if err != nil || found.GetDeletionTimestamp() == nil {
-			t.Fatalf("%s: an object with a finalizer must stay with a deletion timestamp: %v, %v", name, found, err)
+			t.Fatalf("%s: a deleted object with a finalizer must remain with a deletion timestamp: %v, %v", name, found, err)
 		}
 		if err := release(found); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := maps.Get(t.Context(), "map", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			t.Errorf("%s: without finalizers the object must be deleted: %v", name, err)
+			t.Errorf("%s: removing the last finalizer must remove the object: %v", name, err)
 		}
 	}
 }

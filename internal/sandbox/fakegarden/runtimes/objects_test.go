@@ -78,7 +78,7 @@ func issue(t *testing.T, admin *clientset.Clientset) string {
 		t.Fatal(err)
 	}
 	if left := time.Until(issued.Status.ExpirationTimestamp.Time); left < 9*time.Minute || left > 10*time.Minute {
-		t.Errorf("the token is valid for %s", left)
+		t.Errorf("the token is valid for %s, want ten minutes", left)
 	}
 	return issued.Status.Token
 }
@@ -88,9 +88,9 @@ func TestRoles(t *testing.T) {
 		reason, role                          string
 		reads, secrets, writes, rules, tokens bool
 	}{
-		{"an administrator may do everything", "cluster-admin", true, true, true, true, true},
-		{"an editor may change workloads, but no roles", "edit", true, true, true, false, true},
-		{"a viewer sees no secrets", "view", true, false, false, false, false},
+		{"an administrator can do everything", "cluster-admin", true, true, true, true, true},
+		{"an editor can change workloads but not roles", "edit", true, true, true, false, true},
+		{"a viewer cannot read secrets", "view", true, false, false, false, false},
 		{"an unknown role allows nothing", "unknown", false, false, false, false, false},
 	}
 	for _, test := range tests {
@@ -135,7 +135,7 @@ func TestTokensOfADeletedAccountAreRejected(t *testing.T) {
 		return err == nil
 	}
 	if !allowed(own, token) || allowed(other, token) || allowed(own, token+"x") || allowed(own, "x.y.z") || allowed(own, "x") {
-		t.Error("a token must be valid in its own runtime only, and unchanged")
+		t.Error("a modified token or a token of another runtime was accepted")
 	}
 
 	stop()
@@ -144,7 +144,7 @@ func TestTokensOfADeletedAccountAreRejected(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !allowed(own, token) {
-		t.Error("the token is invalid after a restart")
+		t.Error("a restart invalidated the token")
 	}
 
 	admin := own.admin(t)
@@ -152,13 +152,13 @@ func TestTokensOfADeletedAccountAreRejected(t *testing.T) {
 		t.Fatal(err)
 	}
 	if allowed(own, token) {
-		t.Error("the token of a deleted account is valid")
+		t.Error("the token of a deleted account was accepted")
 	}
 	if err := admin.RbacV1().ClusterRoleBindings().Delete(t.Context(), account, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if again := addAccount(t, admin, "view"); !allowed(own, again) || allowed(own, token) {
-		t.Error("a recreated account must have new tokens, and the old ones stay invalid")
+		t.Error("a recreated account must accept only new tokens")
 	}
 }
 
@@ -177,7 +177,7 @@ func TestStopDeletesObjects(t *testing.T) {
 	}
 	renewed := startRuntime(t, server, "own")
 	if _, err := renewed.admin(t).CoreV1().ServiceAccounts("kube-system").Get(t.Context(), account, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("a new runtime has an object of its predecessor: %v", err)
+		t.Errorf("a new runtime contains an object of the deleted runtime with the same name: %v", err)
 	}
 }
 
@@ -197,9 +197,9 @@ func TestRejectedChanges(t *testing.T) {
 		err    error
 		is     func(error) bool
 	}{
-		{"names are unique", create("default", configMap), apierrors.IsAlreadyExists},
+		{"names must be unique", create("default", configMap), apierrors.IsAlreadyExists},
 		{"the namespace must exist", create("nowhere", configMap), apierrors.IsNotFound},
-		{"names are DNS names", create("default", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "_"}}), apierrors.IsInvalid},
+		{"names must be DNS names", create("default", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "_"}}), apierrors.IsInvalid},
 		{"a missing object cannot be deleted", admin.CoreV1().ConfigMaps("default").Delete(t.Context(), "two", metav1.DeleteOptions{}), apierrors.IsNotFound},
 	}
 	for _, test := range tests {
@@ -209,6 +209,6 @@ func TestRejectedChanges(t *testing.T) {
 	}
 	found, err := admin.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(found.Items) != 1 || found.Items[0].UID == "" || found.Items[0].Namespace != "default" {
-		t.Errorf("found %v, %v", found, err)
+		t.Errorf("got %v, %v, want one config map in the namespace default", found, err)
 	}
 }

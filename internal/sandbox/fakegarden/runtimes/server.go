@@ -238,7 +238,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, technicalID strin
 	runtime := s.runtimes[technicalID]
 	s.mu.RUnlock()
 	if runtime == nil {
-		kubeapi.Refuse(w, kubeapi.NotServed("no runtime is served here"))
+		kubeapi.Refuse(w, kubeapi.NotServed("no runtime is served at this path"))
 		return
 	}
 	user, err := s.authenticate(r, runtime)

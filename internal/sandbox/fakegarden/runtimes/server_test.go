@@ -196,11 +196,11 @@ func TestResponses(t *testing.T) {
 	var info version.Info
 	get(t, admin, runtime.endpoint.URL+"/version", &info)
 	if info.GitVersion != "v1.35.4" || info.Major != "1" || info.Minor != "35" {
-		t.Errorf("version %+v", info)
+		t.Errorf("got version %+v, want 1.35.4", info)
 	}
 	var status metav1.Status
 	if code := get(t, admin, runtime.endpoint.URL+"/api/v1/pods", &status); code != http.StatusNotFound || status.Reason != metav1.StatusReasonNotFound {
-		t.Errorf("a missing resource: %d %+v", code, status)
+		t.Errorf("an unknown resource must be 404, got: %d %+v", code, status)
 	}
 	status = metav1.Status{}
 	get(t, runtime.as(t, nil, "", 0), runtime.endpoint.URL+"/version", &status)
@@ -223,7 +223,7 @@ func TestStoppedRuntimeDoesNotAnswer(t *testing.T) {
 		}
 	}
 	if code := get(t, admin, runtime.endpoint.URL+"/version", nil); code != http.StatusNotFound {
-		t.Errorf("a stopped runtime: got %d", code)
+		t.Errorf("a stopped runtime must be 404, got: %d", code)
 	}
 }
 
@@ -241,14 +241,14 @@ func TestKubeconfigsOutliveTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(runtime.endpoint, endpoint); diff != "" {
-		t.Errorf("endpoint -before +after:\n%s", diff)
+		t.Errorf("the restart changed the endpoint, -before +after:\n%s", diff)
 	}
 	if code := get(t, admin, runtime.endpoint.URL+"/version", nil); code != http.StatusOK {
-		t.Errorf("an old kubeconfig: got %d", code)
+		t.Errorf("a kubeconfig from before the restart must work, got: %d", code)
 	}
 	for _, name := range []string{"ca.key", "ca.crt", "address"} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v %v", name, info, err)
+			t.Errorf("file %s must have mode 600: %v %v", name, info, err)
 		}
 	}
 }
@@ -271,13 +271,13 @@ func TestAddressInUse(t *testing.T) {
 	after, _ := serve(t, dir)
 	runtime := startRuntime(t, after, "own")
 	if code := get(t, runtime.as(t, runtime.authority, admins, time.Hour), runtime.endpoint.URL+"/readyz", nil); code != http.StatusOK {
-		t.Errorf("at the new address: got %d", code)
+		t.Errorf("a runtime must be ready at the new address, got: %d", code)
 	}
 }
 
 func TestStartNeedsAnAuthority(t *testing.T) {
 	server, _ := serve(t, t.TempDir())
 	if _, err := server.Start(t.Context(), "own", []byte("nothing")); err == nil {
-		t.Error("starting a runtime without a client authority must fail")
+		t.Error("starting a runtime without a client authority did not fail")
 	}
 }

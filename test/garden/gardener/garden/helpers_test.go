@@ -68,11 +68,11 @@ func start(t *testing.T, dir string, arguments ...string) *garden {
 	overdue := time.AfterFunc(patience, func() { _ = p.command.Process.Kill() })
 	defer overdue.Stop()
 	if !output.Scan() {
-		t.Fatalf("the garden ended before it was ready: %v", output.Err())
+		t.Fatalf("the garden exited before it was ready: %v", output.Err())
 	}
 	path, found := strings.CutPrefix(output.Text(), "garden ready kubeconfig=")
 	if !found {
-		t.Fatalf("the garden printed %q", output.Text())
+		t.Fatalf("the garden printed %q, want the line with the kubeconfig", output.Text())
 	}
 	p.kubeconfig = path
 	return p
@@ -82,11 +82,11 @@ func start(t *testing.T, dir string, arguments ...string) *garden {
 func (p *garden) end(t *testing.T, signal syscall.Signal) {
 	t.Helper()
 	if err := p.command.Process.Signal(signal); err != nil {
-		t.Fatalf("send %s to the garden: %v", signal, err)
+		t.Fatalf("sending %s to the garden: %v", signal, err)
 	}
 	err := p.wait()
 	if signal != syscall.SIGKILL && err != nil {
-		t.Errorf("after %s the garden ended with %v", signal, err)
+		t.Errorf("after %s the garden exited with an error: %v", signal, err)
 	}
 }
 
@@ -114,7 +114,7 @@ func connect(t *testing.T, kubeconfig string) client.WithWatch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.QPS = -1 // no throttle
+	config.QPS = -1 // no rate limit
 	types, err := fakegarden.NewScheme()
 	if err != nil {
 		t.Fatal(err)

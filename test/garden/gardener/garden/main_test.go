@@ -33,7 +33,7 @@ func testMain(m *testing.M) int {
 	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(folder, "garden"), ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build garden: %v\n%s", err, output)
+		fmt.Fprintf(os.Stderr, "building the garden: %v\n%s", err, output)
 		return 1
 	}
 	if err := os.Setenv(commandVariable, filepath.Join(folder, "garden")); err != nil {

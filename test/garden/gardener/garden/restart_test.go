@@ -46,7 +46,7 @@ func TestRestart(t *testing.T) {
 			// Clients of the garden and of the runtime must still work after the restart.
 			start(t, dir, "--runtimes", test.mode)
 			awaitShoot(t, garden, "ready")
-			eventually(t, "the runtime answers again", func(ctx context.Context) error { return getNamespace(ctx, runtime, "hello") })
+			eventually(t, "the runtime responds again", func(ctx context.Context) error { return getNamespace(ctx, runtime, "hello") })
 			createNamespace(t, adminOf(t, garden, awaitShoot(t, garden, "unfinished")), "world")
 		})
 	}
@@ -62,7 +62,7 @@ func TestSecondGarden(t *testing.T) {
 		t.Errorf("a second garden in the same folder printed %q", output.Text())
 	}
 	if err := second.wait(); err == nil || !strings.Contains(second.log.String(), "another garden uses this folder") {
-		t.Errorf("a second garden in the same folder ended with %v and printed %q", err, second.log)
+		t.Errorf("a second garden in the same folder exited with %v and printed %q", err, second.log)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestLostServer(t *testing.T) {
 		}
 	}
 	if err := garden.wait(); err == nil || !strings.Contains(garden.log.String(), "gardener-apiserver ended: signal: killed") {
-		t.Errorf("without its API server the garden ended with %v and printed %q", err, garden.log)
+		t.Errorf("the garden exited with %v after the loss of its API server and printed %q", err, garden.log)
 	}
 	awaitEnd(t, servers)
 }
@@ -118,7 +118,7 @@ func (p *garden) servers(t *testing.T) []server {
 		}
 	}
 	if len(servers) < 3 {
-		t.Fatalf("a garden has at least three servers, %s lists %v", pattern, servers)
+		t.Fatalf("a garden must have at least three servers, but %s lists %v", pattern, servers)
 	}
 	return servers
 }
@@ -129,7 +129,7 @@ func awaitEnd(t *testing.T, servers []server) {
 	for _, server := range servers {
 		eventually(t, server.name+" is gone", func(context.Context) error {
 			if path, err := executable(server.pid); err == nil {
-				return fmt.Errorf("process %d runs %s", server.pid, path)
+				return fmt.Errorf("process %d of %s is still running", server.pid, path)
 			}
 			return nil
 		})

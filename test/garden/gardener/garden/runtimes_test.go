@@ -31,7 +31,7 @@ func TestRuntimes(t *testing.T) {
 
 			createNamespace(t, one, "hello")
 			if seen := hasNamespace(t, two, "hello"); seen == test.isolated {
-				t.Errorf("the other runtime sees the namespace: %t, want %t", seen, !test.isolated)
+				t.Errorf("the other runtime contains the namespace: got %t, want %t", seen, !test.isolated)
 			}
 
 			deleteShoot(t, garden, shoot)
@@ -45,7 +45,7 @@ func TestRuntimes(t *testing.T) {
 
 			again := adminOf(t, garden, createShoot(t, garden, "one"))
 			if kept := hasNamespace(t, again, "hello"); kept == test.isolated {
-				t.Errorf("the runtime of a new shoot with the name of a deleted one has its namespace: %t, want %t", kept, !test.isolated)
+				t.Errorf("a new shoot with the name of a deleted one has the old runtime's namespace: got %t, want %t", kept, !test.isolated)
 			}
 		})
 	}
@@ -65,7 +65,7 @@ func TestNamespacesAreEmptied(t *testing.T) {
 	if err := runtime.CoreV1().Namespaces().Delete(t.Context(), "hello", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the namespace is gone", func(ctx context.Context) error {
+	eventually(t, "the namespace is deleted", func(ctx context.Context) error {
 		if err := getNamespace(ctx, runtime, "hello"); !apierrors.IsNotFound(err) {
 			return errors.Join(errors.New("it still exists"), err)
 		}
@@ -74,7 +74,7 @@ func TestNamespacesAreEmptied(t *testing.T) {
 
 	createNamespace(t, runtime, "hello")
 	if _, err := runtime.CoreV1().ConfigMaps("hello").Get(t.Context(), "content", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("its content still exists: %v", err)
+		t.Errorf("objects in the deleted namespace still exist: %v", err)
 	}
 }
 
@@ -82,7 +82,7 @@ func createNamespace(t *testing.T, runtime *kubernetes.Clientset, name string) {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if _, err := runtime.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
-		t.Fatalf("create a namespace in the runtime: %v", err)
+		t.Fatalf("creating a namespace in the runtime: %v", err)
 	}
 }
 
@@ -90,7 +90,7 @@ func hasNamespace(t *testing.T, runtime *kubernetes.Clientset, name string) bool
 	t.Helper()
 	err := getNamespace(t.Context(), runtime, name)
 	if err != nil && !apierrors.IsNotFound(err) {
-		t.Fatalf("read a namespace of the runtime: %v", err)
+		t.Fatalf("reading a namespace of the runtime: %v", err)
 	}
 	return err == nil
 }

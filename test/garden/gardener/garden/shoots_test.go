@@ -23,7 +23,7 @@ import (
 func createShoot(t *testing.T, c client.Client, name string) *gardencorev1beta1.Shoot {
 	t.Helper()
 	if err := c.Create(t.Context(), conformance.Shoot(gardenlet.Namespace(project), name)); err != nil {
-		t.Fatalf("create the shoot: %v", err)
+		t.Fatalf("creating the shoot: %v", err)
 	}
 	return awaitShoot(t, c, name)
 }
@@ -50,10 +50,10 @@ func deleteShoot(t *testing.T, c client.Client, shoot *gardencorev1beta1.Shoot) 
 	before := shoot.DeepCopy()
 	metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, v1beta1constants.ConfirmationDeletion, "true")
 	if err := c.Patch(t.Context(), shoot, client.MergeFrom(before)); err != nil {
-		t.Fatalf("confirm the deletion of the shoot: %v", err)
+		t.Fatalf("confirming the deletion of the shoot: %v", err)
 	}
 	if err := c.Delete(t.Context(), shoot); err != nil {
-		t.Fatalf("delete the shoot: %v", err)
+		t.Fatalf("deleting the shoot: %v", err)
 	}
 	eventually(t, "the shoot is gone", func(ctx context.Context) error {
 		err := c.Get(ctx, client.ObjectKeyFromObject(shoot), shoot)
@@ -71,15 +71,15 @@ func adminOf(t *testing.T, c client.Client, shoot *gardencorev1beta1.Shoot) *kub
 		Spec: authenticationv1alpha1.AdminKubeconfigRequestSpec{ExpirationSeconds: new(int64(3600))},
 	}
 	if err := c.SubResource("adminkubeconfig").Create(t.Context(), shoot, request); err != nil {
-		t.Fatalf("get the admin kubeconfig: %v", err)
+		t.Fatalf("requesting the admin kubeconfig: %v", err)
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig(request.Status.Kubeconfig)
 	if err != nil {
-		t.Fatalf("read the admin kubeconfig: %v", err)
+		t.Fatalf("loading the admin kubeconfig: %v", err)
 	}
 	runtime, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		t.Fatalf("make a client of the runtime: %v", err)
+		t.Fatalf("creating a client for the runtime: %v", err)
 	}
 	return runtime
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/gardener/gardener/cmd/gardener-apiserver/app"
 	"github.com/gardener/gardener/pkg/apiserver/features"
 	"github.com/gardener/gardener/pkg/utils/secrets"
-	_ "k8s.io/component-base/logs/json/register" // lets --logging-format=json work
+	_ "k8s.io/component-base/logs/json/register" // supports --logging-format=json
 	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
 )
 

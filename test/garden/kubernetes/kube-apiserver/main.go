@@ -5,7 +5,7 @@ import (
 	"os"
 
 	"k8s.io/component-base/cli"
-	_ "k8s.io/component-base/logs/json/register"          // lets --logging-format=json work
+	_ "k8s.io/component-base/logs/json/register"          // supports --logging-format=json
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client metrics
 	_ "k8s.io/component-base/metrics/prometheus/version"  // the version metric
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"

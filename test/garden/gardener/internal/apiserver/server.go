@@ -87,7 +87,7 @@ func Start(ctx context.Context, config Config) (*Server, error) {
 		Name: config.Name,
 		Path: filepath.Join(config.Binaries, binary),
 		Args: arguments(config, serving),
-		Env:  []string{"GOGC=" + cmp.Or(os.Getenv("GOGC"), "50")}, // a third less memory than the default, for a third more CPU time
+		Env:  []string{"GOGC=" + cmp.Or(os.Getenv("GOGC"), "50")}, // uses a third less memory than the default but a third more CPU time
 		Log:  filepath.Join(config.Logs, config.Name+".log"),
 	})
 	if err != nil {

@@ -162,7 +162,7 @@ func (h *host) start(ctx context.Context) (*apiserver.Server, error) {
 func (h *host) report(server *apiserver.Server) {
 	<-server.Exited()
 	if h.detach(server) {
-		h.config.Log.WithField("runtime", h.name).WithError(server.Err()).Warn("the API server of a runtime has ended")
+		h.config.Log.WithField("runtime", h.name).WithError(server.Err()).Warn("the API server of a runtime has exited")
 	}
 }
 
@@ -171,7 +171,7 @@ func (h *host) report(server *apiserver.Server) {
 func (h *host) endNamespaces(ctx context.Context, server *apiserver.Server) {
 	log := h.config.Log.WithField("runtime", h.name)
 	if err := endNamespaces(ctx, server.Admin, log); err != nil {
-		log.WithError(err).Warn("deleted namespaces of a runtime are not removed")
+		log.WithError(err).Warn("cannot remove deleted namespaces of a runtime")
 	}
 }
 

@@ -65,7 +65,7 @@ func (n namespaces) end(ctx context.Context, namespace *corev1.Namespace) {
 		_, err = n.client.CoreV1().Namespaces().Finalize(ctx, ended, metav1.UpdateOptions{})
 	}
 	if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-		n.log.WithError(err).WithField("namespace", namespace.Name).Debug("a deleted namespace of a runtime is not empty yet")
+		n.log.WithError(err).WithField("namespace", namespace.Name).Debug("a deleted namespace of a runtime still contains objects; trying again")
 	}
 }
 

@@ -34,7 +34,7 @@ func (o *Own) Start(ctx context.Context, technicalID string, clientCA []byte) (g
 	case o.starts <- struct{}{}:
 		defer func() { <-o.starts }()
 	case <-ctx.Done():
-		return gardenlet.Endpoint{}, fmt.Errorf("waiting for the start of other runtimes: %w", ctx.Err())
+		return gardenlet.Endpoint{}, fmt.Errorf("waiting for other runtimes to start: %w", ctx.Err())
 	}
 	host, err := o.host(technicalID)
 	if err != nil {

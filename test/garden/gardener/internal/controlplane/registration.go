@@ -50,7 +50,7 @@ func newRegistration(admin *rest.Config, port int, ca []byte) (*registration, er
 	if err != nil {
 		return nil, fmt.Errorf("creating the client of the API registration: %w", err)
 	}
-	return &registration{client: c, port: int32(port), ca: ca}, nil //nolint:gosec // A port fits.
+	return &registration{client: c, port: int32(port), ca: ca}, nil //nolint:gosec // ports fit into int32
 }
 
 // samples returns the group versions of Gardener's API, each with one of its kinds. The kind is only used to check that
@@ -72,7 +72,7 @@ func (r *registration) apply(ctx context.Context) error {
 	if _, err := controllerutil.CreateOrUpdate(ctx, r.client, service, func() error {
 		service.Annotations = map[string]string{startedAnnotation: time.Now().UTC().Format(time.RFC3339Nano)}
 		service.Spec.Type = corev1.ServiceTypeExternalName
-		service.Spec.ExternalName = "127.0.0.1" // an address needs no resolver
+		service.Spec.ExternalName = "127.0.0.1" // an IP address needs no DNS
 		return nil
 	}); err != nil {
 		return fmt.Errorf("registering the service %s: %w", serviceName, err)

@@ -49,12 +49,12 @@ func Parse(arguments []string, output io.Writer) (Config, error) {
 
 	flags := flag.NewFlagSet("garden", flag.ContinueOnError)
 	flags.SetOutput(output)
-	flags.StringVar(&config.Dir, "dir", "", "`folder` of the garden's data; a garden that is started in it again continues with them (required)")
-	flags.StringVar(&config.Binaries, "bin-dir", "", "`folder` of etcd, kube-apiserver and gardener-apiserver (default: that of garden itself)")
+	flags.StringVar(&config.Dir, "dir", "", "`folder` for the garden's data; a garden that is restarted in the same folder continues with its data (required)")
+	flags.StringVar(&config.Binaries, "bin-dir", "", "`folder` that contains etcd, kube-apiserver and gardener-apiserver (default: the folder of garden itself)")
 	flags.StringVar((*string)(&config.Runtimes), "runtimes", string(RuntimesOwn),
-		"`own`: a kube-apiserver for each runtime; shared: one for all of them; simulated: none, the garden serves a few kinds of objects")
-	flags.DurationVar(&config.Creation, "cluster-creation", 5*time.Second, "minimal `duration` of the creation or a change of a cluster")
-	flags.DurationVar(&config.Deletion, "cluster-deletion", 0, "minimal `duration` of the deletion of a cluster (default: half of --cluster-creation)")
+		"`own`: a kube-apiserver for each runtime; shared: one for all runtimes; simulated: none, the garden itself serves a few kinds of objects")
+	flags.DurationVar(&config.Creation, "cluster-creation", 5*time.Second, "minimum `duration` of the creation or a change of a cluster")
+	flags.DurationVar(&config.Deletion, "cluster-deletion", 0, "minimum `duration` of the deletion of a cluster (default: half of --cluster-creation)")
 	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "`file` for the kubeconfig of the project's member (default: kubeconfig in --dir)")
 	flags.StringVar(&config.Project, "project", "local", "`name` of the project")
 	if err := flags.Parse(arguments); err != nil {

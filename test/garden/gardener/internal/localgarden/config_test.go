@@ -61,7 +61,7 @@ func TestParseRefuses(t *testing.T) {
 	}{
 		"no folder":     {"the folder is required", nil, "--dir is missing"},
 		"unknown mode":  {"a typo must not start another mode", []string{"--dir=/data", "--runtimes=none"}, `"none" is not own, shared or simulated`},
-		"extra word":    {"it may belong to the flag before it", []string{"--dir=/data", "shared"}, `unexpected argument "shared"`},
+		"extra word":    {"an argument without a flag is probably a mistake", []string{"--dir=/data", "shared"}, `unexpected argument "shared"`},
 		"unknown flags": {"a typo must be reported", []string{"--dir=/data", "--speed=9"}, "flag provided but not defined"},
 	}
 	for name, test := range tests {

@@ -30,7 +30,7 @@ func TestRelease(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ports.json")
 	draw(t, path, "runtime")
 	ports := open(t, path)
-	for range 2 { // the second time the owner is unknown, which is no error
+	for range 2 { // releasing an unknown server is not an error
 		if err := ports.Release("runtime"); err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func TestWaitFreeNamesTheAddress(t *testing.T) {
 	taken := listener.Addr().(*net.TCPAddr).Port
 	err = process.WaitFree(ctx, taken)
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), freeport.Address(taken)) {
-		t.Errorf("waiting for a port in use ended with %v, want the canceled context and the address", err)
+		t.Errorf("waiting for a port in use: got %v, want an error with the canceled context and the address", err)
 	}
 }
 

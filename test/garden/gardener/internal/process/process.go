@@ -38,7 +38,7 @@ type Process struct {
 	spec   Spec
 	cmd    *exec.Cmd
 	exited chan struct{}
-	err    error // why it ended; may be read once exited is closed
+	err    error // how the process exited; set before exited is closed
 }
 
 // Start starts a process and returns when the process is running; use WaitReady to wait until it is ready. The caller must end it

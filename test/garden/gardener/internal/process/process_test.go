@@ -19,7 +19,7 @@ func TestStopSendsSIGTERM(t *testing.T) {
 		t.Fatal(err)
 	}
 	if content := read(t, log); !strings.Contains(content, "asked") {
-		t.Errorf("the process got no SIGTERM; its log is %q", content)
+		t.Errorf("the process received no SIGTERM; its log is %q", content)
 	}
 }
 
@@ -33,7 +33,7 @@ func TestStopKillsAfterTheContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := process.Err(); !strings.Contains(err.Error(), "signal: killed") {
-		t.Errorf("the process ended with %v, want a kill", err)
+		t.Errorf("the process exited with %v, want it to be killed", err)
 	}
 }
 
@@ -42,7 +42,7 @@ func TestStopOfAnEndedProcess(t *testing.T) {
 	process, _ := start(t, `exit 0`)
 	<-process.Exited()
 	if err := process.Stop(t.Context()); err != nil {
-		t.Errorf("stopping a process that has ended failed: %v", err)
+		t.Errorf("stopping a process that has already exited failed: %v", err)
 	}
 }
 
@@ -52,7 +52,7 @@ func TestWaitReadyReportsTheEndOfTheProcess(t *testing.T) {
 	err := process.WaitReady(t.Context(), func(context.Context) error { return errors.New("connection refused") })
 	for _, want := range []string{"test ended: exit status 3", "no data folder"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("the wait ended with %v, want %q in it", err, want)
+			t.Errorf("got %v, want an error that contains %q", err, want)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func Until(ctx context.Context, condition string, probe func(context.Context) er
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("waiting until %s: %w; last: %w", condition, context.Cause(ctx), err)
+			return fmt.Errorf("waiting until %s: %w; last error: %w", condition, context.Cause(ctx), err)
 		}
 	}
 }
