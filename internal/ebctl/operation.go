@@ -137,7 +137,7 @@ type intervention struct {
 	verb, doing string
 	// send is the client method that sends the intervention. It returns the changed operation or, for a retry, the new operation.
 	send func(*brokerclient.Client, context.Context, string, operatorapi.Intervention) (operatorapi.Operation, error)
-	// goal is the final state in which a wait succeeds.
+	// goal is the final state of the operation that makes --wait succeed.
 	goal    operatorapi.OperationState
 	waiting waiting
 }

@@ -96,7 +96,7 @@ func newRootCommand(session *session) *cobra.Command {
 	complete(root, "output", output.Formats()...)
 	completeBy(root, "context", session.completeContext)
 
-	// Cobra's own completion command would accept unknown shells and print its help.
+	// Reject unknown shells: Cobra's completion command would print its help and succeed.
 	root.InitDefaultCompletionCmd()
 
 	for _, command := range root.Commands() {

@@ -67,7 +67,7 @@ func Database(tb testing.TB) storage.Config {
 			return
 		}
 
-		// Automatic statistics would make tests of query plans nondeterministic.
+		// Autovacuum also collects statistics, which would make tests of query plans nondeterministic.
 		if shared.own, shared.err = startWithoutSync("autovacuum=off"); shared.err == nil {
 			shared.dsn = shared.own.dsn
 		}

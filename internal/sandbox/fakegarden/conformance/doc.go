@@ -1,4 +1,4 @@
-// Package conformance tests that both gardens behave alike: the garden in memory (package fakegarden) and the local garden
+// Package conformance tests that both gardens behave alike: the fake garden (package fakegarden) and the local garden
 // (test/garden), which is a real Gardener API server. The tests of each garden call Lifecycle, Faults and Rejections.
 //
 // Each Gardener rule that fakegarden imitates has an entry in rejections.yaml: a patch that makes a valid Shoot invalid, and the

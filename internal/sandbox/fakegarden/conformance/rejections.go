@@ -142,7 +142,7 @@ func requests() []rejection {
 	}
 }
 
-// kubeconfigFor requests an admin kubeconfig that is valid for the given number of seconds. The runtime has no address yet, so
+// kubeconfigFor returns a request for an admin kubeconfig with the given validity in seconds. The runtime has no address yet, so
 // every such request fails, unless an earlier check rejects it first.
 func kubeconfigFor(seconds int64) request {
 	return func(ctx context.Context, g Garden, shoot *gardencorev1beta1.Shoot) error {
