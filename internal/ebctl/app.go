@@ -136,7 +136,7 @@ type target struct {
 	operatorapi.Runtime
 }
 
-// find returns the instance with the ID, or else the only instance with the name.
+// find returns the instance with the given ID or, if there is none, the only instance with this name.
 func (s *session) find(ctx context.Context, idOrName string) (target, error) {
 	client, err := s.client()
 	if err != nil {

@@ -287,7 +287,7 @@ func newInstanceDeleteCommand(session *session) *cobra.Command {
 		})))
 }
 
-// changer sends a request that changes an instance.
+// changer is a function that sends a request to change an instance.
 type changer = func(ctx context.Context, instance target) (brokerclient.Accepted, error)
 
 // confirmed returns a function that asks the question and then calls send. The question contains %s for the instance.

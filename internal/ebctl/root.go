@@ -173,7 +173,7 @@ func noCommand(command *cobra.Command, args []string) error {
 
 	text := fmt.Sprintf("%q is not a command of %s", args[0], command.CommandPath())
 
-	// Cobra sets its default distance only for errors that it creates itself.
+	// Set the distance here, because Cobra applies its default only when it creates the error itself.
 	const distance = 2
 	command.SuggestionsMinimumDistance = distance
 

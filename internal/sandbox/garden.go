@@ -81,7 +81,7 @@ type gardenProcess struct {
 	// buffer, so run never blocks.
 	ready chan string
 	ended chan error
-	// stop is closed to stop the program.
+	// Closing stop stops the program.
 	stop chan struct{}
 }
 
@@ -133,7 +133,7 @@ func (g *gardenProcess) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		close(g.stop)
 
-		// A stopped program may have any exit code.
+		// After a stop, any exit code is acceptable.
 		if err := <-g.ended; err != nil && !isExit(err) {
 			return err
 		}

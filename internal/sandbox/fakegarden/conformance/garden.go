@@ -27,7 +27,7 @@ const (
 	// fieldManager is the field manager of the Provisioner, so the scenarios own the same fields as the Provisioner.
 	fieldManager = "environment-broker-provisioner"
 
-	// kubernetesVersion is the version in shoot.yaml.
+	// kubernetesVersion is the Kubernetes version in shoot.yaml.
 	kubernetesVersion = "1.35.4"
 )
 

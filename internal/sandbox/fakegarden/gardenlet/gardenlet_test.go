@@ -71,7 +71,7 @@ func (r *fakeRuntimes) runs(technicalID string) bool {
 	return r.running[technicalID]
 }
 
-// fixture is a garden with a gardenlet in fake time.
+// fixture is a garden with a gardenlet that runs in fake time.
 type fixture struct {
 	*testing.T
 
@@ -81,7 +81,7 @@ type fixture struct {
 	stop      func()
 }
 
-// withGardenlet runs a test with a gardenlet in fake time.
+// withGardenlet runs a test with a gardenlet that runs in fake time.
 func withGardenlet(t *testing.T, run func(fixture *fixture)) {
 	t.Helper()
 	dir := t.TempDir()

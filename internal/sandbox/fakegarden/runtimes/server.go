@@ -117,7 +117,7 @@ func Listen(ctx context.Context, options Options) (*Server, error) {
 		tls: &tls.Config{
 			MinVersion:   tls.VersionTLS12,
 			Certificates: []tls.Certificate{serving},
-			// The authority of a client certificate depends on the path of the request.
+			// The authority of a client certificate depends on the path of the request, so byCertificate verifies it, not the handshake.
 			ClientAuth: tls.RequestClientCert,
 		},
 		version: options.Version, dir: options.Dir, log: options.Log,
