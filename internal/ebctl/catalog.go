@@ -50,7 +50,7 @@ func catalogText(catalog apiresponses.CatalogResponse) output.Text {
 	rows := output.Rows{Head: []string{"SERVICE", "PLAN", "ID", "FREE", "DESCRIPTION"}, None: "The catalog is empty."}
 
 	for _, offer := range offers(catalog) {
-		// The Open Service Broker API defines that a plan without this field is free.
+		// In the Open Service Broker API, a plan without this field is free.
 		free := "yes"
 		if offer.plan.Free != nil && !*offer.plan.Free {
 			free = "no"

@@ -108,7 +108,7 @@ func (l lister[L, E]) command(session *session, short string, withTotal bool) *c
 		"sort all entries by a field of their JSON form, such as createdAt or status.state; implies --all-pages")
 
 	if withTotal {
-		flags.BoolVar(&given.total, "total", false, "show the number of entries on all pages")
+		flags.BoolVar(&given.total, "total", false, "show the total number of entries on all pages")
 	}
 
 	return command

@@ -172,7 +172,7 @@ func (s *session) completeBinding(command *cobra.Command, instance, given string
 }
 
 // completeOperation returns the completions for commands on an operation: the IDs of the newest operations, and the names of
-// instances, each of which selects the newest operation of the instance.
+// instances, which select their newest operation.
 func (s *session) completeOperation(command *cobra.Command, args []string, given string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

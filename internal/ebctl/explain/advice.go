@@ -63,7 +63,7 @@ func (s situation) retried() bool {
 // failed reports whether the operation failed and has not been retried.
 func (s situation) failed() bool { return s.is(process.Failed) && !s.retried() }
 
-// from returns a function that matches operations whose problem one of the components reported.
+// from returns a function that matches operations with a problem that one of the components reported.
 func from(components ...string) func(situation) bool {
 	return func(s situation) bool { return s.failing() && slices.Contains(components, s.Problem.Component) }
 }

@@ -91,7 +91,7 @@ func (a admission) cloudProfile(ctx context.Context, shoot *gardencorev1beta1.Sh
 	return &profile.Spec, nil
 }
 
-// completeImage sets the image version of a worker pool if it is missing. An existing worker pool keeps its image, so that a
+// completeImage sets the image of a worker pool if its name or version is missing. An existing worker pool keeps its image, so that a
 // change of the Shoot does not replace its nodes. A new pool gets the latest version of its image, or of the first image in the
 // cloud profile if the pool names none. It returns a problem if the cloud profile does not offer the image.
 func completeImage(

@@ -21,7 +21,7 @@ func validateDeprecated(found *problems, spec *gardencorev1beta1.ShootSpec, path
 	if err != nil {
 		return
 	}
-	// since reports whether the Shoot's Kubernetes version is in the minor version or a later one.
+	// since reports whether the Shoot's Kubernetes version is at least the given minor version.
 	since := func(minor string) bool { return !version.LessThan(semver.MustParse(minor)) }
 	found.add(present(spec.CloudProfileName) && since("1.34"), field.Forbidden(path.Child("cloudProfileName"),
 		"for Kubernetes version >= 1.34, cloudProfileName field is no longer supported, use spec.cloudProfile.name instead"))
