@@ -53,7 +53,7 @@ func Order(planID string) map[string]any {
 }
 
 // Call is a request. Its Header overrides the headers that [Endpoint.Request] sets; a header without values is not sent. Path
-// contains the query, and an empty Body is no body.
+// includes the query. If Body is empty, the request has no body.
 type Call struct {
 	Method, Path, Body string
 	Header             http.Header
@@ -67,14 +67,14 @@ type Reply struct {
 	Raw    string
 }
 
-// Text returns a field of the body, or "" if it is not a string.
+// Text returns a string field of the body, or "" if the field is missing or not a string.
 func (r Reply) Text(field string) string {
 	text, _ := r.Body[field].(string)
 
 	return text
 }
 
-// Object returns a field of the body, or nil if it is not an object.
+// Object returns an object field of the body, or nil if the field is missing or not an object.
 func (r Reply) Object(field string) map[string]any {
 	object, _ := r.Body[field].(map[string]any)
 
@@ -189,8 +189,8 @@ func (c Client) Create(id, planID string) (operation string) {
 	return c.Send(http.MethodPut, InstancePath(id)+Incomplete, Order(planID), http.StatusAccepted).Text("operation")
 }
 
-// Update orders an update of an instance. Change is the request body without the service ID, which Update adds to the map. A body with
-// context.active set to false suspends the instance, true resumes it.
+// Update orders an update of an instance. Change is the request body without the service ID, which Update adds to the map.
+// Setting context.active to false suspends the instance; true resumes it.
 func (c Client) Update(id string, change map[string]any) {
 	c.Helper()
 
@@ -226,16 +226,17 @@ func (c Client) WaitForEnd(id string) Reply {
 	return last
 }
 
-// WantSucceeded waits for the end of the last operation, which must succeed.
+// WantSucceeded waits until the last operation has ended, and fails the test if the operation failed.
 func (c Client) WantSucceeded(id string) {
 	c.Helper()
 
 	if last := c.WaitForEnd(id); last.Text("state") != "succeeded" {
-		c.Fatalf("the operation on %s ended with %d %s", id, last.Status, last.Raw)
+		c.Fatalf("the operation on %s ended with %d %s, want succeeded", id, last.Status, last.Raw)
 	}
 }
 
-// WantFailed waits for the end of the last operation, which must fail. The description of the failure must contain the cause.
+// WantFailed waits until the last operation has ended, and fails the test unless the operation failed with a description that
+// contains cause.
 func (c Client) WantFailed(id, cause string) {
 	c.Helper()
 
@@ -244,7 +245,7 @@ func (c Client) WantFailed(id, cause string) {
 	}
 }
 
-// WantGone waits for the end of a deletion, which must succeed: the instance is then gone.
+// WantGone waits until an instance is deleted, and fails the test if the deletion failed.
 func (c Client) WantGone(id string) {
 	c.Helper()
 
@@ -252,7 +253,7 @@ func (c Client) WantGone(id string) {
 	c.Send(http.MethodGet, InstancePath(id), nil, http.StatusNotFound)
 }
 
-// Until calls [Until] with the test of the client.
+// Until calls the function [Until] with the client's test.
 func (c Client) Until(what string, condition func() bool) {
 	c.Helper()
 	Until(c, what, condition)

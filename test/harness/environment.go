@@ -35,7 +35,7 @@ const anyPort = "127.0.0.1:0"
 type Options struct {
 	// Database creates the databases of both services. Nil means SQLite.
 	Database Database
-	// ClusterCreation is how long the garden takes to create or change a cluster. A deletion takes half of that time.
+	// ClusterCreation is how long the garden takes to create or change a cluster. A deletion takes half as long.
 	ClusterCreation time.Duration
 	// Configure changes the settings of the services before they start. It may be nil. The URL of the Provisioner in the broker's
 	// settings is set later.
@@ -136,8 +136,8 @@ func Shoots(tb testing.TB, garden client.Client, namespace string, options ...cl
 // GardenNamespace returns the namespace of the default project, in which the Provisioners of the tests create their Shoots.
 func GardenNamespace() string { return gardenlet.Namespace(fakegarden.DefaultProject) }
 
-// InjectClusterFaults replaces the faults that a garden injects into the clusters of the default project. The key of a fault is
-// the name of a Shoot, or gardenlet.FaultDefault for all other Shoots. Nil removes all faults.
+// InjectClusterFaults replaces the faults that a garden injects into the clusters of the default project. The keys are names of
+// Shoots; the key gardenlet.FaultDefault applies to all other Shoots. Nil removes all faults.
 func InjectClusterFaults(tb testing.TB, garden client.Client, faults map[string]string) {
 	tb.Helper()
 
@@ -189,7 +189,7 @@ func ProvisionerSettings(database replica.Database) provisioner.Config {
 }
 
 // StartProvisioner runs a Provisioner on a garden until stop is called or the test ends. It returns the URL of the GraphQL API,
-// which accepts requests without credentials unless the settings say otherwise. Stop waits until the Provisioner has stopped.
+// which accepts requests without credentials unless the settings require them. Stop waits until the Provisioner has stopped.
 func StartProvisioner(
 	tb testing.TB, garden client.WithWatch, settings provisioner.Config, log logrus.FieldLogger,
 ) (url string, stop func()) {

@@ -149,8 +149,8 @@ func (p *FaultProxy) passes(w http.ResponseWriter, r *http.Request) bool {
 	}
 }
 
-// match returns the latest fault or hold for a call, or nil. It counts the call as held under the same lock, so that Held never
-// misses a call that a hold already delays.
+// match returns the latest fault or hold for a call, or nil. It counts a held call under the same lock, so Held includes every
+// call that a hold delays.
 func (p *FaultProxy) match(call Match) *injected {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -175,19 +175,19 @@ func (p *FaultProxy) count(matched *injected, change int) {
 	matched.held += change
 }
 
-// Refuse is a [Fault]: a permanent GraphQL error.
+// Refuse is a [Fault] that returns a permanent GraphQL error.
 func Refuse(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"data":null,"errors":[{"message":"injected fault","extensions":{"error_code":400}}]}`)
 }
 
-// Disconnect is a [Fault]: the connection breaks before a response.
+// Disconnect is a [Fault] that closes the connection without a response.
 func Disconnect(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// NoAnswer is a [Fault]: the response never arrives.
+// NoAnswer is a [Fault] that never responds.
 func NoAnswer(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-// Garbage is a [Fault]: the response is not GraphQL.
+// Garbage is a [Fault] that responds with something other than GraphQL.
 func Garbage(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, "<html>no GraphQL here</html>")
 }

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// Patience limits every wait. It is generous because tests share slow machines; only a failing test waits that long.
+	// Patience limits every wait. It is long because tests share slow machines. Only a failing test waits this long.
 	Patience = 4 * time.Minute
 	// interval is the pause between two checks of a condition.
 	interval = 50 * time.Millisecond
@@ -24,7 +24,7 @@ type Reporter interface {
 	Fatalf(format string, args ...any)
 }
 
-// Until waits until the condition holds. It fails the test after [Patience], with a message that contains what.
+// Until waits until the condition is true. After [Patience] it fails the test with a message that contains what.
 func Until(r Reporter, what string, condition func() bool) {
 	r.Helper()
 
@@ -33,7 +33,8 @@ func Until(r Reporter, what string, condition func() bool) {
 	}
 }
 
-// Within waits until the condition holds or the limit has passed, and reports whether it held. It checks at least once.
+// Within waits until the condition is true or the limit has passed, and reports whether the condition was true. It checks at
+// least once.
 func Within(limit time.Duration, condition func() bool) bool {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -87,8 +88,8 @@ func Seed(tb testing.TB) uint64 {
 	return seed
 }
 
-// SoakDuration returns how long a soak test adds rounds: the environment variable SOAK_DURATION, or zero if the variable is not
-// set.
+// SoakDuration returns for how long a soak test adds rounds: the value of the environment variable SOAK_DURATION, or zero if
+// the variable is not set.
 func SoakDuration(tb testing.TB) time.Duration {
 	tb.Helper()
 

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// checkLimit is how long the search for one order of a history may take. It usually takes less than a second.
+	// checkLimit is how long the search for an order of one history may take. It usually takes less than a second.
 	checkLimit = time.Minute
-	// prefixLimit is how long the search may take for one prefix of a history that has no order.
+	// prefixLimit is how long the search may take for one prefix of a history that is not linearizable.
 	prefixLimit = 3 * time.Second
-	// explained is the number of failures that get an explanation.
+	// explained is the maximum number of failures that a test explains.
 	explained = 2
-	// histories is the folder of the visualizations, which git ignores.
+	// histories is the folder for visualizations. Git ignores it.
 	histories = "testdata/histories"
 )
 
@@ -39,7 +39,7 @@ func output(o porcupine.Operation) answer {
 	return a
 }
 
-// model returns the model of an instance for Porcupine. Early is that of [state].
+// model returns the Porcupine model of an instance. Early has the same meaning as in [state].
 func model(early bool) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return initial(early) },
@@ -83,9 +83,10 @@ func partition(calls []porcupine.Operation) map[int][]porcupine.Operation {
 	return partitions
 }
 
-// withoutImplied leaves out calls that cannot make a history illegal, which shortens the search a lot: those whose interval
-// contains that of the same call with the same response. Wherever the shorter one takes effect, the longer one can follow at once,
-// because the model accepts every call a second time. Parts of synchronous requests are kept: each has an effect of its own.
+// withoutImplied drops calls that cannot make a history illegal, which shortens the search a lot. It drops a call if the
+// interval of an identical call with the same response lies within its own interval. The dropped call could take effect right
+// after the other one, because the model accepts every call a second time. Parts of synchronous requests are never dropped:
+// each part has its own effect.
 func withoutImplied(calls []porcupine.Operation) []porcupine.Operation {
 	type pair struct {
 		call   call
@@ -115,8 +116,8 @@ func withoutImplied(calls []porcupine.Operation) []porcupine.Operation {
 	return kept
 }
 
-// check fails the test unless the calls of each instance are linearizable. It explains the first failures. Name is the start of
-// the names of the visualizations.
+// check fails the test unless the calls of each instance are linearizable. It explains the first failures. The file names of
+// the visualizations start with name.
 func check(t *testing.T, name string, calls []porcupine.Operation, early bool) {
 	t.Helper()
 
@@ -129,7 +130,7 @@ func check(t *testing.T, name string, calls []porcupine.Operation, early bool) {
 		}
 
 		if failures++; failures > explained {
-			t.Errorf("found no order of the history of instance %d either (%s); the other histories are not checked", instance, result)
+			t.Errorf("the history of instance %d is not linearizable either (%s); the other histories are not checked", instance, result)
 
 			return
 		}
@@ -138,7 +139,7 @@ func check(t *testing.T, name string, calls []porcupine.Operation, early bool) {
 		_, info := porcupine.CheckOperationsVerbose(model(early), smallest, prefixLimit)
 		path := filepath.Join(histories, fmt.Sprintf("%s-%d.html", strings.ReplaceAll(name, "/", "-"), instance))
 
-		t.Errorf("found no order of the history of instance %d (%s); test/linear/%s shows it.\n%s", instance, result, path, explain(smallest, info, early))
+		t.Errorf("the history of instance %d is not linearizable (%s), see test/linear/%s\n%s", instance, result, path, explain(smallest, info, early))
 
 		if err := os.MkdirAll(histories, 0o755); err != nil {
 			t.Error(err)
@@ -150,8 +151,8 @@ func check(t *testing.T, name string, calls []porcupine.Operation, early bool) {
 	}
 }
 
-// shortest returns the shortest prefix of a history that is not linearizable, or the shortest one that was found before a search took too
-// long.
+// shortest returns the shortest prefix of a history that is not linearizable. If a search takes too long, it returns the
+// shortest such prefix found so far.
 func shortest(calls []porcupine.Operation, early bool) []porcupine.Operation {
 	byReturn := slices.SortedFunc(slices.Values(calls), func(one, other porcupine.Operation) int { return cmp.Compare(one.Return, other.Return) })
 
@@ -172,8 +173,9 @@ func shortest(calls []porcupine.Operation, early bool) []porcupine.Operation {
 	return prefix(byReturn, high)
 }
 
-// prefix returns the first calls of a history in the order of their returns, and those calls that were in progress at the last of
-// these returns and may have had an effect by then. Their responses are pending: they may also have had no effect yet.
+// prefix returns the calls of a history whose responses came first, up to length. It adds the calls that were in progress at
+// the last of these responses and may already have had an effect. The added calls are pending: they may also have had no effect
+// yet.
 func prefix(byReturn []porcupine.Operation, length int) []porcupine.Operation {
 	calls := slices.Clone(byReturn[:length])
 	if length == 0 {
@@ -216,7 +218,7 @@ func explain(calls []porcupine.Operation, info porcupine.LinearizationInfo, earl
 		}
 	}
 
-	fmt.Fprintf(&text, "there is no order since the response to:\n  %s\nthe longest order of the calls until then ends with:\n", describe(last))
+	fmt.Fprintf(&text, "no order of the calls explains the response to:\n  %s\nthe longest order of the calls up to that response ends with:\n", describe(last))
 
 	for i, index := range longest {
 		s, _ = s.step(input(calls[index]), output(calls[index]))
@@ -241,14 +243,14 @@ func explain(calls []porcupine.Operation, info porcupine.LinearizationInfo, earl
 
 	fmt.Fprintf(&text, "state after these %d calls: %s\nnone of the next calls fits:\n", len(longest), s)
 
-	first := int64(math.MaxInt64) // the next call is one of those that start before the first response
+	first := int64(math.MaxInt64) // the next call must start before the first response to a remaining call
 	for _, each := range left {
 		first = min(first, each.Return)
 	}
 
 	for _, each := range left {
 		if _, why := s.step(input(each), output(each)); each.Call <= first {
-			fmt.Fprintf(&text, "  %s: %s\n", describe(each), cmp.Or(why, "possible, but leads to no order either"))
+			fmt.Fprintf(&text, "  %s: %s\n", describe(each), cmp.Or(why, "possible, but no complete order continues with it"))
 		}
 	}
 

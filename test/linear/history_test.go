@@ -15,10 +15,10 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// action is a method and route of the API.
+// action names a method and a route of the API.
 type action string
 
-// The actions on an instance, then those on a binding.
+// The actions on an instance are followed by the actions on a binding.
 const (
 	order  action = "order"
 	update action = "update"
@@ -32,8 +32,8 @@ const (
 	pollBinding  action = "poll binding"
 )
 
-// part is the part of a request that a recorded call covers. A synchronous bind or unbind takes effect twice, when its operation
-// is accepted and when it has ended, so it is recorded as two calls with the same times.
+// part is the part of a request that a recorded call covers. A synchronous bind or unbind takes effect twice: when the broker
+// accepts its operation, and when the operation has ended. It is therefore recorded as two calls with the same times.
 type part string
 
 const (
@@ -42,7 +42,7 @@ const (
 	end   part = " (ended)"
 )
 
-// nodes are the parameters autoScalerMin and autoScalerMax. Zero means that a parameter is not given.
+// nodes are the parameters autoScalerMin and autoScalerMax. Zero means that the parameter is absent.
 type nodes struct{ min, max int }
 
 // merged returns the parameters after an update.
@@ -54,21 +54,21 @@ func (n nodes) merged(update nodes) nodes {
 type call struct {
 	action action
 	part   part
-	// request numbers the requests of a history. The parts of a request have the same number.
+	// request is the number of the request in its history. Both parts of a request have the same number.
 	request int
-	// instance and binding are indexes. binding is unused for actions on an instance.
+	// instance and binding are indexes. Actions on an instance do not use binding.
 	instance, binding int
 	// async reports whether the client accepts an asynchronous operation.
 	async bool
-	// variant distinguishes orders, and binds, with different parameters.
+	// variant distinguishes orders, or binds, that have different parameters.
 	variant int
 	// nodes are the parameters of an update.
 	nodes nodes
-	// operation is the ID in a poll, or empty.
+	// operation is the operation ID in a poll, or empty.
 	operation string
 }
 
-// String describes the call without its instance, which is the same in a whole partition.
+// String describes the call without its instance, because all calls of a partition concern the same instance.
 func (c call) String() string {
 	text := string(c.action)
 
@@ -116,16 +116,16 @@ func (c call) changes() bool {
 // answer is the part of a response that the model predicts.
 type answer struct {
 	status int
-	// code is the error code, and text the description of an error.
+	// code is the error code, and text the error description.
 	code, text string
-	// operation is the ID of an accepted operation, state that of a polled one.
+	// operation is the ID of an accepted operation. state is the state that a poll returns.
 	operation, state string
-	// variant and nodes are those of a fetched instance.
+	// variant and nodes describe a fetched instance.
 	variant int
 	nodes   nodes
-	// credentials is a digest of the credentials of a binding.
+	// credentials is a digest of a binding's credentials.
 	credentials string
-	// pending reports that the response arrives after the end of the examined part of the history.
+	// pending reports that the response arrived after the end of the examined part of the history.
 	pending bool
 }
 
@@ -149,16 +149,16 @@ func (a answer) String() string {
 	return strings.Join(parts, " ")
 }
 
-// shorten returns the start of an ID, which is enough to recognize it.
+// shorten returns the start of an ID, which suffices to recognize the ID.
 func shorten(id string) string { return id[:min(len(id), 8)] }
 
-// regions are the regions of the variants of an order.
+// regions maps the variants of an order to regions.
 func regions() []string { return []string{"eu-west-1", "eu-central-1"} }
 
 // unknownVariant is the variant of an instance in an unexpected region.
 const unknownVariant = -1
 
-// answerOf returns the predicted part of a response.
+// answerOf returns the part of a response that the model predicts.
 func answerOf(reply harness.Reply) answer {
 	a := answer{
 		status: reply.Status, code: reply.Text("error"), operation: reply.Text("operation"), state: reply.Text("state"),
@@ -194,7 +194,7 @@ func number(value any) int {
 	return int(float)
 }
 
-// history is a recorder. It may be used concurrently.
+// history records calls. It may be used concurrently.
 type history struct {
 	began time.Time
 
@@ -216,7 +216,7 @@ func (h *history) begin() (request int, at time.Duration) {
 	return h.requests, time.Since(h.began)
 }
 
-// record adds a request with its response, which has just arrived. Client numbers the sender.
+// record adds a request and its response, which has just arrived. Client is the number of the sender.
 func (h *history) record(client int, c call, invoked time.Duration, a answer) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -231,14 +231,13 @@ func (h *history) record(client int, c call, invoked time.Duration, a answer) {
 	}
 }
 
-// Descriptions in the broker's responses. They distinguish outcomes of a synchronous request that have the same status.
+// Descriptions in the broker's responses. They distinguish outcomes of a synchronous request with the same status.
 const (
 	textBindingGone  = "The binding was removed, or its creation was canceled, before it was ready."
 	textStillRunning = "The operation did not finish in time and continues in the background. Send the same request again."
 )
 
-// partsOf returns the parts of a request that was accepted and whose client has waited for the operation. A request that was
-// decided at once, or that is asynchronous, has one part.
+// partsOf splits a synchronous request into its parts if the broker accepted an operation for it. Other requests have one part.
 func partsOf(c call, a answer) []call {
 	accepted, ended := c, c
 	accepted.part, ended.part = start, end
@@ -255,7 +254,7 @@ func partsOf(c call, a answer) []call {
 	}
 }
 
-// kindOf classifies a call with its response, to count what a run has exercised.
+// kindOf classifies a call and its response, so that a run can count the kinds it has exercised.
 func kindOf(c call, a answer) string {
 	kind := string(c.action)
 	if c.changes() && !c.async {

@@ -9,7 +9,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// story builds a history of one instance by hand. Its calls follow each other unless they are given to meanwhile.
+// story builds a history of one instance by hand. Calls added with then follow each other; calls added with meanwhile overlap
+// earlier ones.
 type story struct {
 	calls []porcupine.Operation
 	now   int64
@@ -39,7 +40,7 @@ func (s *story) add(c call, a answer, from, to int64) {
 	}
 }
 
-// Calls with their usual values.
+// Calls with typical values.
 func ordering(variant int) call { return call{action: order, async: true, variant: variant} }
 func updatingTo(n nodes) call   { return call{action: update, async: true, nodes: n} }
 func removing() call            { return call{action: remove, async: true} }
@@ -60,18 +61,18 @@ func shown(state string) answer               { return answer{status: ok, state:
 func shows(n nodes) answer                    { return answer{status: ok, nodes: n} }
 func credentials(status int, c string) answer { return answer{status: status, credentials: c} }
 
-// readyInstance returns a history in which an instance became ready.
+// readyInstance returns a history after which the instance is ready.
 func readyInstance() *story {
 	return (&story{}).then(ordering(0), started("create")).then(polling("create"), shown(succeeded))
 }
 
-// boundInstance returns a history in which binding 0 became ready too.
+// boundInstance returns a history after which the instance and binding 0 are ready.
 func boundInstance() *story {
 	return readyInstance().then(binding0(0), started("bind")).then(pollingBinding("bind"), shown(succeeded)).
 		then(fetchingBinding(), credentials(ok, "k1"))
 }
 
-// deletedInstance returns a history of a bound instance that was deleted.
+// deletedInstance returns a history after which an instance and its binding are deleted.
 func deletedInstance() *story {
 	return boundInstance().then(removing(), started("delete")).then(polling("delete"), shown(succeeded))
 }
@@ -82,8 +83,8 @@ var (
 	largest   = nodes{min: 4, max: 14}
 )
 
-// TestModelRejects checks that the model rejects a history for each rule. Each history is legal without its last call, so the
-// last call is the reason.
+// TestModelRejects checks that the model rejects one history for each rule. Without its last call each history is legal, so the
+// model rejects it because of that call.
 func TestModelRejects(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
@@ -101,7 +102,7 @@ func TestModelRejects(t *testing.T) {
 				then(fetching(), shows(nodes{min: 5, max: 10})),
 		},
 		"early update": {
-			"a fetch shows an update, and a later poll says that it is in progress",
+			"a fetch shows an update, but a later poll reports it as in progress",
 			readyInstance().then(updatingTo(nodes{max: 12}), started("update")).then(fetching(), shows(larger)).
 				then(polling("update"), shown(inProgress)),
 		},
@@ -116,7 +117,7 @@ func TestModelRejects(t *testing.T) {
 				then(updatingTo(nodes{max: 14}), started("u2")).then(polling("u1"), shown(inProgress)),
 		},
 		"repeated update": {
-			"the update in progress is accepted again, with another operation",
+			"the update in progress is accepted again, with a different operation",
 			readyInstance().then(updatingTo(nodes{max: 12}), started("u1")).then(updatingTo(nodes{max: 12}), started("u2")),
 		},
 		"update without effect": {
@@ -124,7 +125,7 @@ func TestModelRejects(t *testing.T) {
 			readyInstance().then(updatingTo(nodes{max: 10}), started("update")),
 		},
 		"update ignored": {
-			"an update to other parameters is answered as if it had no effect",
+			"the response to an update of the parameters says that nothing changed",
 			readyInstance().then(updatingTo(nodes{max: 12}), status(ok)),
 		},
 		"false concurrency": {
@@ -132,27 +133,27 @@ func TestModelRejects(t *testing.T) {
 			readyInstance().then(updatingTo(nodes{max: 12}), concurrent()),
 		},
 		"update failed": {
-			"an operation fails although nothing failed and nobody canceled it",
+			"an operation fails without a fault or a cancellation",
 			readyInstance().then(updatingTo(nodes{max: 12}), started("update")).then(polling("update"), shown(failed)),
 		},
-		"update of an absent instance": {"the instance was never ordered", (&story{}).then(updatingTo(larger), started("update"))},
+		"update of an absent instance": {"an instance that was never ordered is updated", (&story{}).then(updatingTo(larger), started("update"))},
 		"succeeded after it was gone": {
-			"the newest operation is the creation again, after the deletion was shown",
+			"the newest operation is the creation, although an earlier response showed the deletion",
 			deletedInstance().then(polling(""), shown(inProgress)),
 		},
 		"deletion undone": {
 			"a fetch shows an instance that was deleted", deletedInstance().then(fetching(), shows(initially)),
 		},
 		"deletion unknown": {
-			"the deletion has succeeded, and a poll of it says that there is no such operation",
+			"the deletion has succeeded, but a poll does not find its operation",
 			deletedInstance().then(polling("delete"), status(gone)),
 		},
 		"deletion restarts": {
-			"a poll says that the deletion is in progress after it has succeeded",
+			"a poll reports a deletion as in progress after it has succeeded",
 			deletedInstance().then(polling("delete"), shown(inProgress)),
 		},
 		"early deletion": {
-			"an update says that the instance is gone, and a later poll that the deletion is in progress",
+			"an update reports that the instance is gone, but a later poll reports the deletion as in progress",
 			readyInstance().then(removing(), started("delete")).then(updatingTo(larger), status(missing)).
 				then(polling("delete"), shown(inProgress)),
 		},
@@ -160,70 +161,70 @@ func TestModelRejects(t *testing.T) {
 			"a second deletion starts while the first one is in progress",
 			readyInstance().then(removing(), started("d1")).then(removing(), started("d2")),
 		},
-		"deletion of nothing": {"the instance was never ordered", (&story{}).then(removing(), started("delete"))},
+		"deletion of nothing": {"an instance that was never ordered is deleted", (&story{}).then(removing(), started("delete"))},
 		"fetch during the deletion": {
 			"the instance is shown although its deletion was accepted",
 			readyInstance().then(removing(), started("delete")).then(fetching(), shows(initially)),
 		},
 		"canceled operation outlives the deletion": {
-			"the canceled update is in progress although the deletion has succeeded",
+			"the canceled update is still in progress after the deletion has succeeded",
 			readyInstance().then(updatingTo(nodes{max: 12}), started("update")).then(removing(), started("delete")).
 				then(polling("delete"), shown(succeeded)).then(polling("update"), shown(inProgress)),
 		},
 		"outcome changes": {
-			"the canceled update has failed at first, and then succeeded",
+			"polls report the canceled update first as failed, and then as succeeded",
 			readyInstance().then(updatingTo(nodes{max: 12}), started("update")).then(removing(), started("delete")).
 				then(polling("update"), shown(failed)).then(polling("update"), shown(succeeded)),
 		},
 		"instance too early": {
-			"a fetch shows the instance, and a later poll that its creation is in progress",
+			"a fetch shows the instance, but a later poll reports its creation as in progress",
 			(&story{}).then(ordering(0), started("create")).then(fetching(), shows(initially)).then(polling("create"), shown(inProgress)),
 		},
 		"instance disappears": {"a fetch does not find a ready instance", readyInstance().then(fetching(), status(missing))},
-		"other order":         {"the instance has the parameters of another order", readyInstance().then(fetching(), answer{status: ok, variant: 1, nodes: initially})},
+		"other order":         {"the instance has the parameters of a different order", readyInstance().then(fetching(), answer{status: ok, variant: 1, nodes: initially})},
 		"order twice": {
-			"the same order starts another operation while the first one is in progress",
+			"a repeated order starts a second operation while the first one is in progress",
 			(&story{}).then(ordering(0), started("c1")).then(ordering(0), started("c2")),
 		},
-		"order of a used ID": {"another order with the ID of the instance is accepted", readyInstance().then(ordering(1), status(ok))},
+		"order of a used ID": {"a different order with the ID of the instance is accepted", readyInstance().then(ordering(1), status(ok))},
 		"old operation for a new order": {
-			"the order after a deletion returns the operation of the first life",
+			"an order after a deletion returns the operation of the deleted instance",
 			deletedInstance().then(ordering(0), started("create")),
 		},
 		"order forgotten": {
-			"an order was accepted, and the newest operation is unknown",
+			"an order was accepted, but a poll finds no operation",
 			(&story{}).then(ordering(0), started("create")).then(polling(""), status(missing)),
 		},
-		"synchronous order": {"only asynchronous orders are accepted", (&story{}).then(call{action: order}, started("create"))},
+		"synchronous order": {"a synchronous order is accepted", (&story{}).then(call{action: order}, started("create"))},
 
 		"binding outlives its instance": {
-			"a binding is alive after the deletion of its instance", deletedInstance().then(fetchingBinding(), credentials(ok, "k1")),
+			"a binding still exists after the deletion of its instance", deletedInstance().then(fetchingBinding(), credentials(ok, "k1")),
 		},
 		"binding's operation outlives its instance": {
-			"a poll finds the operation of a binding that went with its instance",
+			"a poll finds the operation of a binding that was deleted with its instance",
 			deletedInstance().then(pollingBinding("bind"), shown(succeeded)),
 		},
 		"binding ends with its instance": {
-			"the binding went with its instance, and a poll without an operation finds that it was created",
+			"the binding was deleted with its instance, but a poll without an operation ID reports its creation",
 			deletedInstance().then(pollingBinding(""), shown(succeeded)),
 		},
-		"operation on a former binding": {
-			"the binding was removed and created again, and a poll finds the operation that created the first one",
+		"operation on a previous binding": {
+			"the binding was removed and created again, but a poll finds the operation that created the first one",
 			boundInstance().then(unbinding(), started("unbind")).then(pollingBinding("unbind"), shown(succeeded)).
 				then(binding0(0), started("b2")).then(pollingBinding("bind"), shown(succeeded)),
 		},
 		"removal forgotten": {
-			"a removal has succeeded, and a poll does not find it",
+			"a removal has succeeded, but a poll does not find its operation",
 			boundInstance().then(unbinding(), started("unbind")).then(pollingBinding("unbind"), shown(succeeded)).
 				then(pollingBinding(""), status(missing)),
 		},
-		"binding in the next life": {
-			"the instance was ordered again, and has a binding of its first life",
+		"binding of a deleted instance": {
+			"the instance was deleted and ordered again, but still has a binding of the deleted instance",
 			deletedInstance().then(ordering(0), started("c2")).then(polling("c2"), shown(succeeded)).
 				then(fetchingBinding(), credentials(ok, "k1")),
 		},
-		"poll in the next life": {
-			"the instance was ordered again, and a poll finds the operation of a binding of its first life",
+		"poll of a deleted instance's binding": {
+			"the instance was deleted and ordered again, but a poll finds the operation of a deleted binding",
 			deletedInstance().then(ordering(0), started("c2")).then(pollingBinding(""), shown(succeeded)),
 		},
 		"binding during the deletion": {
@@ -234,17 +235,17 @@ func TestModelRejects(t *testing.T) {
 			"a bind is accepted during the deletion of the instance",
 			readyInstance().then(removing(), started("delete")).then(binding0(0), started("bind")),
 		},
-		"bind of an absent instance": {"the instance was never ordered", (&story{}).then(binding0(0), started("bind"))},
+		"bind of an absent instance": {"an instance that was never ordered is bound", (&story{}).then(binding0(0), started("bind"))},
 		"credentials change":         {"two fetches show different credentials", boundInstance().then(fetchingBinding(), credentials(ok, "k2"))},
 		"repeated bind":              {"a repeated bind returns different credentials", boundInstance().then(binding0(0), credentials(ok, "k2"))},
 		"bind twice": {
-			"the same bind starts another operation while the first one is in progress",
+			"a repeated bind starts a second operation while the first one is in progress",
 			readyInstance().then(binding0(0), started("b1")).then(binding0(0), started("b2")),
 		},
-		"bind of a used ID":  {"another bind with the ID of the binding is accepted", boundInstance().then(binding0(1), credentials(ok, "k1"))},
+		"bind of a used ID":  {"a different bind with the ID of the binding is accepted", boundInstance().then(binding0(1), credentials(ok, "k1"))},
 		"binding disappears": {"a fetch does not find a ready binding", boundInstance().then(fetchingBinding(), status(missing))},
 		"binding too early": {
-			"a fetch shows the binding, and a later poll that the bind is in progress",
+			"a fetch shows the binding, but a later poll reports the bind as in progress",
 			readyInstance().then(binding0(0), started("bind")).then(fetchingBinding(), credentials(ok, "k1")).
 				then(pollingBinding("bind"), shown(inProgress)),
 		},
@@ -262,24 +263,24 @@ func TestModelRejects(t *testing.T) {
 			boundInstance().then(unbinding(), started("u1")).then(unbinding(), started("u2")),
 		},
 		"unbind without effect": {
-			"an unbind says that the binding is gone, although nobody has removed it", boundInstance().then(unbinding(), status(gone)),
+			"an unbind reports that the binding is gone, although no request removed it", boundInstance().then(unbinding(), status(gone)),
 		},
 		"synchronous bind of a removed binding": {
-			"a bind returns the credentials of another bind: the binding was removed and created again before the bind was sent",
+			"a bind returns credentials of an earlier binding: the binding was removed and created again before the request was sent",
 			boundInstance().then(unbinding(), started("unbind")).then(pollingBinding("unbind"), shown(succeeded)).
 				then(binding0(0), started("b2")).then(pollingBinding("b2"), shown(succeeded)).then(fetchingBinding(), credentials(ok, "k2")).
 				then(bindingNow(), credentials(created, "k1")),
 		},
 		"synchronous bind without a binding": {
-			"a bind has returned credentials, and a fetch does not find the binding",
+			"a bind has returned credentials, but a fetch does not find the binding",
 			readyInstance().then(bindingNow(), credentials(created, "k1")).then(fetchingBinding(), status(missing)),
 		},
 		"synchronous bind fails without a reason": {
-			"a bind says that the binding was removed, although nobody has removed it",
+			"a bind reports that the binding was removed, although no request removed it",
 			readyInstance().then(bindingNow(), answer{status: conflict, text: textBindingGone}),
 		},
 		"synchronous unbind without effect": {
-			"an unbind has ended, and a fetch shows the binding",
+			"an unbind has ended, but a fetch shows the binding",
 			boundInstance().then(call{action: unbind}, status(ok)).then(fetchingBinding(), credentials(ok, "k1")),
 		},
 	}
@@ -290,7 +291,7 @@ func TestModelRejects(t *testing.T) {
 			calls := c.history.calls
 
 			if !porcupine.CheckOperations(model(false), calls[:lastRequest(calls)]) {
-				t.Error("the history is illegal without its last call too")
+				t.Error("the history is illegal even without its last call")
 			}
 
 			if porcupine.CheckOperations(model(false), calls) {
@@ -307,7 +308,7 @@ func lastRequest(calls []porcupine.Operation) int {
 	return slices.IndexFunc(calls, func(each porcupine.Operation) bool { return input(each).request == last })
 }
 
-// TestModelAccepts checks that the model accepts histories with concurrent calls that a correct broker may produce.
+// TestModelAccepts checks that the model accepts histories of concurrent calls that a correct broker can produce.
 func TestModelAccepts(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
@@ -329,7 +330,7 @@ func TestModelAccepts(t *testing.T) {
 				then(polling("delete"), shown(succeeded)),
 		},
 		"canceled creation": {
-			"a deletion cancels the creation, which may have ended before",
+			"a deletion cancels the creation, which may already have ended",
 			(&story{}).then(ordering(0), started("create")).then(removing(), started("delete")).then(polling("create"), shown(inProgress)).
 				then(polling("create"), shown(failed)),
 		},
@@ -338,7 +339,7 @@ func TestModelAccepts(t *testing.T) {
 			(&story{}).then(ordering(0), started("create")).then(removing(), started("delete")).then(polling("create"), shown(succeeded)),
 		},
 		"bind overtaken by a deletion": {
-			"the deletion of the instance cancels the bind, and the waiting request gets 409",
+			"the deletion of the instance cancels the bind, and the waiting request returns 409",
 			readyInstance().then(removing(), started("delete")).
 				meanwhile(5, bindingNow(), answer{status: conflict, text: textBindingGone}).then(polling("delete"), shown(succeeded)),
 		},
@@ -348,12 +349,12 @@ func TestModelAccepts(t *testing.T) {
 				then(pollingBinding("unbind"), shown(succeeded)).then(fetchingBinding(), status(missing)),
 		},
 		"bind joined by another": {
-			"a synchronous and an asynchronous bind share an operation, whose ID only the latter shows",
+			"a synchronous and an asynchronous bind share an operation, and only the asynchronous response shows its ID",
 			readyInstance().then(binding0(0), started("bind")).meanwhile(5, bindingNow(), credentials(created, "k1")).
 				then(pollingBinding("bind"), shown(succeeded)).then(binding0(0), credentials(ok, "k1")),
 		},
 		"removal that ends during a deletion": {
-			"a binding is gone, which does not show that the deletion of its instance has ended",
+			"a binding is gone, although the deletion of its instance may still be in progress",
 			boundInstance().then(unbinding(), started("unbind")).then(removing(), started("delete")).then(unbinding(), status(gone)).
 				then(updatingTo(larger), concurrent()).then(polling("delete"), shown(inProgress)),
 		},
@@ -374,9 +375,10 @@ func TestModelAccepts(t *testing.T) {
 	}
 }
 
-// TestKnownDefects shows the histories that the model rejects and [TestLinearizable] nevertheless accepts: the broker writes the
-// rows of an instance or a binding and the end of the operation in two transactions. A request between them sees the result of an
-// operation that polls still report as in progress.
+// TestKnownDefects lists histories that the model rejects by default, and that [TestLinearizable] accepts because of a known
+// defect: the broker uses separate transactions to write the result of an operation to the rows of the instance or binding, and
+// to end the operation. A request between these transactions sees the result of an operation that polls still report as in
+// progress.
 func TestKnownDefects(t *testing.T) {
 	cases := map[string]*story{
 		"an update is visible before it has ended": readyInstance().then(updatingTo(nodes{max: 12}), started("update")).
@@ -395,12 +397,12 @@ func TestKnownDefects(t *testing.T) {
 		}
 
 		if !porcupine.CheckOperations(model(true), s.calls) {
-			t.Errorf("the model of the known defects rejects that %s", name)
+			t.Errorf("the model that accepts the known defects rejects that %s", name)
 		}
 	}
 }
 
-// TestShortest checks that the explanation of a long history ends at the call that is wrong.
+// TestShortest checks that the explanation of a long history ends with the illegal call.
 func TestShortest(t *testing.T) {
 	s := readyInstance()
 	for i := range 50 {
@@ -413,7 +415,7 @@ func TestShortest(t *testing.T) {
 
 	smallest := shortest(s.calls, false)
 	if last := output(smallest[len(smallest)-1]); last.status != missing {
-		t.Errorf("the shortest history ends with %s", last)
+		t.Errorf("the shortest illegal history ends with %s", last)
 	}
 
 	_, info := porcupine.CheckOperationsVerbose(model(false), smallest, checkLimit)

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// shortestRound is the shortest time in which the clients send calls in a round.
+	// shortestRound is the minimum time for which the clients send calls in a round.
 	shortestRound = 15 * time.Second
 	// roundLimit bounds a history, so that its check stays short. A longer run has several rounds, each with new instances.
 	roundLimit = 20 * time.Second
-	// exerciseLimit is how long a run adds rounds until it has exercised enough. Only a very slow machine needs that.
+	// exerciseLimit is how long a run may add rounds until it has exercised enough. Only a very slow machine needs this time.
 	exerciseLimit = 90 * time.Second
-	// clusterCreation is how long a cluster takes to be created or changed; its deletion takes half of that.
+	// clusterCreation is how long it takes to create or change a cluster. A deletion takes half as long.
 	clusterCreation = 100 * time.Millisecond
 )
 
-// forms are the forms of deployment: the database, and the number of brokers on it.
+// forms returns the tested deployments: the database, and the number of brokers that share it.
 func forms() map[string]struct {
 	database harness.Database
 	brokers  int
@@ -38,16 +38,19 @@ func forms() map[string]struct {
 	}
 }
 
-// earlyRows accepts a known defect of the broker, which TestKnownDefects shows. It becomes false with the fix.
+// earlyRows makes the model accept a known defect of the broker, see TestKnownDefects. Set it to false once the defect is
+// fixed.
 const earlyRows = true
 
-// TestLinearizable checks the histories of 200 clients of 20 instances with 60 bindings. Each history must be linearizable, and all
-// histories of a form of deployment together must contain every kind of response often enough.
+// TestLinearizable checks the histories of 200 clients of 20 instances with 60 bindings. Each history must be linearizable, and
+// all histories of a deployment together must contain every kind of response often enough.
 //
-// TEST_SEED repeats the calls that the clients draw, though not their interleaving. SOAK_DURATION sets the time for all forms.
+// TEST_SEED repeats the calls that the clients draw, but not their interleaving. SOAK_DURATION sets the total time for all
+// deployments.
 //
-// The check runs only with SOAK_DURATION, because it still finds histories that are not linearizable: with TEST_SEED=8969446624842450891
-// on a busy machine, a binding is answered with 404 and a poll of an update with "failed" out of order.
+// The check runs only with SOAK_DURATION, because it still finds histories that are not linearizable. With
+// TEST_SEED=8969446624842450891 on a busy machine, a request for a binding returns 404 out of order, and so does a poll of an
+// update that returns "failed".
 func TestLinearizable(t *testing.T) {
 	soak := harness.SoakDuration(t)
 	if soak == 0 {
@@ -90,7 +93,7 @@ func TestLinearizable(t *testing.T) {
 
 				ended := time.Now()
 				check(t, fmt.Sprintf("%s-%d", t.Name(), round), l.calls, earlyRows)
-				t.Logf("TEST_SEED=%d: %d calls, checked within %s", round, len(l.calls), time.Since(ended).Round(time.Millisecond))
+				t.Logf("TEST_SEED=%d: %d calls, checked in %s", round, len(l.calls), time.Since(ended).Round(time.Millisecond))
 
 				for kind, count := range l.counts {
 					counts[kind] += count
@@ -102,7 +105,7 @@ func TestLinearizable(t *testing.T) {
 	}
 }
 
-// wantExercised fails the test unless each kind of response occurred often enough.
+// wantExercised fails the test unless each kind of response has occurred often enough.
 func wantExercised(t *testing.T, counts map[string]int) {
 	t.Helper()
 
@@ -115,15 +118,15 @@ func wantExercised(t *testing.T, counts map[string]int) {
 	}
 }
 
-// unseen returns the kinds of responses that a run still has to contain.
+// unseen returns the kinds of responses that have not yet occurred often enough in a run.
 func unseen(counts map[string]int) []string {
 	return slices.DeleteFunc(exercised(), func(kind string) bool { return counts[kind] >= leastCount })
 }
 
-// leastCount is the minimum of each kind of response in a run.
+// leastCount is the required number of responses of each kind in a run.
 const leastCount = 2
 
-// exercised returns the kinds of responses that every run must contain.
+// exercised returns the kinds of responses that must occur in every run.
 func exercised() []string {
 	return []string{
 		"order: 202", "order: 200", "order: 409", "update: 202", "update: 422 ConcurrencyError", "delete: 202", "fetch: 200", "fetch: 404",

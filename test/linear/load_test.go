@@ -18,36 +18,37 @@ import (
 const (
 	clientCount   = 200
 	instanceCount = 20
-	// pace is the mean time between the response to a client and its next request. Without it, the clients would occupy the whole
-	// machine, and each request would take seconds: the more calls are concurrent, the less a history proves.
+	// pace is the mean pause between a response to a client and the client's next request. Without the pause, the clients would
+	// overload the machine and each request would take seconds. The more calls are concurrent, the less a history proves.
 	pace = 300 * time.Millisecond
-	// rememberedOperations is the number of operations of a resource that clients still poll.
+	// rememberedOperations is how many operations of a resource the clients continue to poll.
 	rememberedOperations = 8
 )
 
-// load is a number of clients of one or more brokers that share a database.
+// load is a group of clients of one or more brokers that share a database.
 type load struct {
 	testing.TB
 	*history
 
 	brokers []harness.Endpoint
-	// id is the start of the IDs of the instances.
+	// id is the prefix of the instance IDs.
 	id string
 
 	mutex sync.Mutex
-	// known are the IDs of the operations that responses have shown, by the path of the resource.
+	// known has the operation IDs from earlier responses, by the path of the resource.
 	known map[string][]string
 }
 
-// weights are the frequencies of the actions. Deletions are rare, so that the instances live long enough for the other actions.
+// weights returns the relative frequency of each action. Deletions are rare, so instances exist long enough for the other
+// actions.
 func weights() map[action]int {
 	return map[action]int{
 		order: 30, update: 50, remove: 3, fetch: 60, poll: 60, bind: 50, unbind: 20, fetchBinding: 60, pollBinding: 60,
 	}
 }
 
-// run sends random calls from all clients until the time has passed, and then fetches and polls everything when all operations
-// have ended, so that the history shows their results.
+// run sends random calls from all clients for the given duration. After all operations have ended, run fetches and polls every
+// resource, so that the history shows the results.
 func (l *load) run(seed uint64, duration time.Duration) {
 	l.Helper()
 
@@ -142,7 +143,7 @@ func (l *load) operations(path string) []string {
 	return l.known[path]
 }
 
-// learn remembers the ID of an operation.
+// learn stores the ID of an operation for later polls.
 func (l *load) learn(path, operation string) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -155,7 +156,7 @@ func (l *load) learn(path, operation string) {
 	l.known[path] = append(slices.Clone(known[max(0, len(known)+1-rememberedOperations):]), operation)
 }
 
-// path returns the path of the resource of a call.
+// path returns the path of the resource that a call addresses.
 func (l *load) path(c call) string {
 	instance := fmt.Sprintf("%s-%d", l.id, c.instance)
 	if c.onBinding() {
@@ -165,7 +166,7 @@ func (l *load) path(c call) string {
 	return harness.InstancePath(instance)
 }
 
-// send sends a call to a broker and records it with the response.
+// send sends a call to a broker, records the call and its response, and returns the response.
 func (l *load) send(client, broker int, c call) answer {
 	request, invoked := l.begin()
 	c.request = request

@@ -35,8 +35,8 @@ func (s *state) bind(c call, a answer) (*state, string) {
 	}
 }
 
-// acceptOnBinding returns the state after the acceptance of a new operation on a binding. The response to a synchronous request
-// does not show the ID of the operation, so the request waits for whatever operation is the newest.
+// acceptOnBinding returns the state after a new operation on a binding was accepted. The response to a synchronous request does
+// not contain the ID of the operation, so the request waits for the newest operation.
 func (s *state) acceptOnBinding(c call, a answer, then phase) (*state, string) {
 	operations := s.bindings[c.binding].operations
 
@@ -73,7 +73,7 @@ func (s *state) wait(c call) {
 	slices.SortFunc(s.waits, func(one, other wait) int { return one.request - other.request })
 }
 
-// join predicts the response to a request that an operation in progress already carries out.
+// join predicts the response to a request for which an operation is already in progress.
 func (s *state) join(c call, a answer) (*state, string) {
 	operations := s.bindings[c.binding].operations
 	current := operations[len(operations)-1]
@@ -100,7 +100,7 @@ func (s *state) join(c call, a answer) (*state, string) {
 	return next, ""
 }
 
-// showCredentials predicts a response with the credentials of a ready binding. They never change.
+// showCredentials predicts a response with the credentials of a ready binding. The credentials never change.
 func (s *state) showCredentials(c call, a answer, status int) (*state, string) {
 	known := s.bindings[c.binding].credentials
 
@@ -108,7 +108,7 @@ func (s *state) showCredentials(c call, a answer, status int) (*state, string) {
 	case a.want(status) != "":
 		return nil, a.want(status)
 	case c.part == start:
-		return nil, "the binding is ready: want the response at once"
+		return nil, "the binding is ready: want an immediate response"
 	case a.credentials == "" || known != "" && a.credentials != known:
 		return nil, fmt.Sprintf("want %q", known)
 	case known != "":
@@ -145,7 +145,8 @@ func (s *state) endBind(c call, a answer) (*state, string) {
 	}
 }
 
-// endWait returns the state after the end of a wait, and that wait. It fails if the request was not accepted before.
+// endWait ends the wait of a request. It returns the new state and the wait, or a reason if the request was not accepted
+// earlier.
 func (s *state) endWait(c call) (*state, wait, string) {
 	index := slices.IndexFunc(s.waits, func(each wait) bool { return each.request == c.request })
 	if index < 0 {
@@ -158,7 +159,7 @@ func (s *state) endWait(c call) (*state, wait, string) {
 	return next, s.waits[index], ""
 }
 
-// unbind predicts the response to DELETE …/service_bindings/{id}. It cancels the creation of the binding.
+// unbind predicts the response to DELETE …/service_bindings/{id}. An unbind cancels the creation of the binding.
 func (s *state) unbind(c call, a answer) (*state, string) {
 	if c.part == end {
 		return s.endUnbind(c, a)
@@ -205,8 +206,9 @@ func (s *state) fetchBinding(c call, a answer) (*state, string) {
 	return s.unchanged(a, missing)
 }
 
-// pollBinding predicts the response to GET …/service_bindings/{id}/last_operation. An operation that has created a binding is
-// unknown when the binding is gone, because it must not look alive. So is one that has failed, unless the poll names it.
+// pollBinding predicts the response to GET …/service_bindings/{id}/last_operation. Once a binding is gone, polls no longer find
+// the operation that created it; otherwise the binding would seem to exist. Polls do not find a failed operation either, unless
+// they name it.
 func (s *state) pollBinding(c call, a answer) (*state, string) {
 	b := s.bindings[c.binding]
 
@@ -243,8 +245,8 @@ func (s *state) pollBinding(c call, a answer) (*state, string) {
 	return next, ""
 }
 
-// hide returns an operation that has created a binding after a poll that does not find it. Named reports whether the poll names
-// the operation, so that it has succeeded.
+// hide returns an operation that created a binding, after a poll has not found the operation. Named reports whether the poll
+// named the operation. In that case the operation must have succeeded, because polls find a failed operation by its ID.
 func (o operation) hide(named bool) (operation, string) {
 	switch {
 	case named && (o.progress == canceled || o.progress == stopped):

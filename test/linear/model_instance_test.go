@@ -33,7 +33,7 @@ func (s *state) order(c call, a answer) (*state, string) {
 	}
 }
 
-// accept returns the state after the acceptance of a new operation on the instance.
+// accept returns the state after a new operation on the instance was accepted.
 func (s *state) accept(a answer, then phase) (*state, string) {
 	if why := a.want(accepted); why != "" {
 		return nil, why + " with a new operation"
@@ -50,7 +50,7 @@ func (s *state) accept(a answer, then phase) (*state, string) {
 	return next, ""
 }
 
-// repeated predicts the response to a request that an operation in progress already carries out.
+// repeated predicts the response to a request for which an operation is already in progress.
 func (s *state) repeated(c call, a answer) (*state, string) {
 	current := s.operations[len(s.operations)-1].id
 
@@ -101,8 +101,8 @@ func (s *state) update(c call, a answer) (*state, string) {
 	return next, why
 }
 
-// remove predicts the response to DELETE /v2/service_instances/{id}. A deletion cancels the operations of the instance and the
-// creations of its bindings.
+// remove predicts the response to DELETE /v2/service_instances/{id}. A deletion cancels the creation or update of the instance
+// and the creations of its bindings.
 func (s *state) remove(c call, a answer) (*state, string) {
 	switch {
 	case s.phase == absent:
@@ -145,8 +145,8 @@ func (s *state) fetch(a answer) (*state, string) {
 	return s.unchanged(a, ok)
 }
 
-// poll predicts the response to GET /v2/service_instances/{id}/last_operation. The outcome of every operation stays visible,
-// also after the instance is gone.
+// poll predicts the response to GET /v2/service_instances/{id}/last_operation. Every outcome stays visible, even after the
+// instance is gone.
 func (s *state) poll(c call, a answer) (*state, string) {
 	index := indexOf(s.operations, c.operation)
 	if index < 0 {
@@ -164,7 +164,7 @@ func (s *state) poll(c call, a answer) (*state, string) {
 	return next, a.want(ok)
 }
 
-// unchangedIf returns the state if there is no reason against it and the status is 200.
+// unchangedIf returns the unchanged state if the reason why is empty and the status is 200.
 func (s *state) unchangedIf(a answer, why string) (*state, string) {
 	if why != "" {
 		return nil, why
@@ -173,8 +173,8 @@ func (s *state) unchangedIf(a answer, why string) (*state, string) {
 	return s.unchanged(a, ok)
 }
 
-// indexOf returns the index of the operation with the ID, or of the newest one if the ID is empty. It is negative if there is
-// none.
+// indexOf returns the index of the operation with the ID, or of the newest operation if the ID is empty. It returns a negative
+// number if there is no such operation.
 func indexOf(operations []operation, id string) int {
 	if id == "" {
 		return len(operations) - 1

@@ -25,14 +25,14 @@ const (
 	concurrency   = "ConcurrencyError"
 )
 
-// Values of the state in responses to polls.
+// Operation states in responses to polls.
 const (
 	inProgress = "in progress"
 	succeeded  = "succeeded"
 	failed     = "failed"
 )
 
-// phase is the position of an instance or a binding in its life. Bindings are never updating.
+// phase is the phase of an instance or a binding. Bindings are never updating.
 type phase string
 
 const (
@@ -49,19 +49,19 @@ type progress string
 const (
 	// running operations have neither ended nor been canceled.
 	running progress = "running"
-	// canceled operations were canceled before a response showed their end. They may have ended before that.
+	// canceled operations were canceled before a response showed their end. They may have ended before the cancellation.
 	canceled progress = "canceled"
 	// orphaned operations remove a binding whose instance is gone. They may have ended.
 	orphaned progress = "orphaned"
-	// stopped operations have ended, but no response has shown yet how.
+	// stopped operations have ended, but no response has shown their outcome yet.
 	stopped progress = "stopped"
-	// done and broken operations have succeeded and failed.
+	// done operations have succeeded, and broken operations have failed.
 	done   progress = "done"
 	broken progress = "broken"
 )
 
-// operation is an accepted operation. The ID is empty until a response shows it, because responses to synchronous requests
-// have none.
+// operation is an accepted operation. Its ID is empty until a response shows the ID, because responses to synchronous requests
+// contain none.
 type operation struct {
 	id       string
 	progress progress
@@ -69,23 +69,23 @@ type operation struct {
 	removes bool
 }
 
-// binding is a binding in the model. The newest operation is the one of its phase.
+// binding is a binding in the model. Its phase is the phase of the newest operation.
 type binding struct {
 	phase phase
-	// variant is that of the accepted bind.
+	// variant is the variant of the accepted bind.
 	variant int
-	// credentials is a digest, or empty until a response shows it.
+	// credentials is a digest of the credentials. It is empty until a response shows them.
 	credentials string
-	// operations are those of the binding ID, the newest last.
+	// operations are the operations of the binding ID, newest last.
 	operations []operation
-	// first is the index of the operation that created the binding, unless the phase is absent.
+	// first is the index of the operation that created the binding. It is unused if the phase is absent.
 	first int
 }
 
-// wait is a synchronous request that has been accepted and has not been answered.
+// wait is a synchronous request that was accepted and has no response yet.
 type wait struct {
 	request, binding int
-	// operation is the index of the operation in those of the binding.
+	// operation is the index of the operation in the operations of the binding.
 	operation int
 }
 
@@ -95,23 +95,25 @@ const bindingCount = 3
 // state is an instance with its bindings. A state never changes: the model copies it.
 //
 // Operations end at any time, without a call. The model assumes that an operation has not ended until a response shows its end.
-// This is sufficient: while no response depends on the end, a running operation can do everything that an ended one can.
+// This assumption is safe: while no response depends on the end of an operation, the model accepts the same calls whether the
+// operation is running or has ended.
 type state struct {
 	phase phase
-	// variant is that of the accepted order. It survives updates.
+	// variant is the variant of the accepted order. Updates do not change it.
 	variant int
-	// nodes are the parameters, and target those after the update in progress.
+	// nodes are the current parameters. target has the parameters after the update in progress.
 	nodes, target nodes
-	// operations are those of the instance ID, the newest last. The newest is the one of the phase, unless the phase is ready.
+	// operations are the operations of the instance ID, newest last. The phase is the phase of the newest operation, unless the
+	// phase is ready.
 	operations []operation
 	bindings   [bindingCount]binding
 	waits      []wait
-	// early reports that the model accepts a known defect of the broker: the rows of an instance or a binding show the result of an
-	// operation shortly before the operation has ended. applied reports that the rows of the instance do.
+	// early makes the model accept a known defect of the broker: the rows of an instance or a binding show the result of an
+	// operation shortly before the operation has ended. applied reports that the rows of the instance already show the result.
 	early, applied bool
 }
 
-// clone returns a copy that can be changed.
+// clone returns a copy that callers may change.
 func (s *state) clone() *state {
 	copied := *s
 	copied.operations, copied.waits = slices.Clone(s.operations), slices.Clone(s.waits)
@@ -143,7 +145,7 @@ func (s *state) equal(other *state) bool {
 // hashSeed makes the hashes of a run comparable.
 var hashSeed = maphash.MakeSeed()
 
-// hash returns a number that is the same for equal states. It leaves out what seldom distinguishes states.
+// hash returns the same number for equal states. It ignores fields that rarely distinguish states.
 func (s *state) hash() uint64 {
 	type part struct {
 		phase       phase
@@ -206,7 +208,7 @@ func newest(operations []operation) string {
 	return text.String()
 }
 
-// initial returns the state of an instance ID that was never used.
+// initial returns the state of an unused instance ID.
 func initial(early bool) *state {
 	s := &state{phase: absent, early: early}
 	for i := range s.bindings {
@@ -216,8 +218,8 @@ func initial(early bool) *state {
 	return s
 }
 
-// step returns the state after a call with its response, or the reason why the response is wrong. It first tries the state as it
-// is, and then with the operation in progress of the instance or of the called binding ended.
+// step returns the state after a call with its response, or the reason why the response is wrong. It first tries the current
+// state. It then tries the states in which the operation in progress of the instance or of the called binding has ended.
 func (s *state) step(c call, a answer) (*state, string) {
 	next, why := s.respond(c, a)
 	if why == "" {
@@ -226,8 +228,8 @@ func (s *state) step(c call, a answer) (*state, string) {
 
 	reasons := []string{why}
 
-	// The end of a deletion also removes the bindings, so it comes last: after the end of an operation on a binding, the deletion
-	// may still end, but not the reverse.
+	// The end of a deletion also removes the bindings, so endOperation comes last. After the end of an operation on a binding,
+	// the deletion can still end. The reverse is impossible.
 	var candidates []*state
 	if c.onBinding() {
 		candidates = append(candidates, s.applyBinding(c.binding), s.endBinding(c.binding))
@@ -248,14 +250,14 @@ func (s *state) step(c call, a answer) (*state, string) {
 		reasons = append(reasons, reason)
 	}
 
-	if a.pending { // the response comes after the examined calls, so the call may have had no effect yet
+	if a.pending { // the response came after the examined calls, so the call may have had no effect yet
 		return s, ""
 	}
 
 	return nil, strings.Join(reasons, "; if the operation had ended: ")
 }
 
-// respond is [state.step] without the end of an operation.
+// respond is like [state.step], but assumes that no operation has ended since the previous call.
 func (s *state) respond(c call, a answer) (*state, string) {
 	switch c.action {
 	case order:
@@ -281,8 +283,8 @@ func (s *state) respond(c call, a answer) (*state, string) {
 	}
 }
 
-// endOperation returns the state after the success of the operation in progress of the instance, or nil if there is none. With the
-// end of a deletion, all older operations of the instance have ended too, and the bindings are gone. Operations on bindings may
+// endOperation returns the state after the instance's operation in progress has succeeded, or nil if there is none. When a
+// deletion ends, all older operations of the instance have ended too, and the bindings are gone. Operations on bindings can
 // still be in progress then.
 func (s *state) endOperation() *state {
 	if s.phase == absent || s.phase == ready {
@@ -325,7 +327,8 @@ func (s *state) apply() {
 	}
 }
 
-// applyOperation returns the state in which the rows show the result of the operation in progress of the instance, or nil.
+// applyOperation returns the state in which the rows already show the result of the instance's operation in progress, or nil if
+// the rows cannot show it.
 func (s *state) applyOperation() *state {
 	if !s.early || s.applied || s.phase != updating && s.phase != deleting {
 		return nil
@@ -337,7 +340,8 @@ func (s *state) applyOperation() *state {
 	return applied
 }
 
-// applyBinding returns the state in which the row of a binding shows the result of its operation in progress, or nil.
+// applyBinding returns the state in which the row of a binding already shows the result of the binding's operation in progress,
+// or nil if the row cannot show it.
 func (s *state) applyBinding(index int) *state {
 	ended := s.endBinding(index)
 	if !s.early || ended == nil || ended.bindings[index].phase == s.bindings[index].phase {
@@ -350,7 +354,7 @@ func (s *state) applyBinding(index int) *state {
 	return ended
 }
 
-// replace replaces the progress of operations.
+// replace sets the progress of all operations with progress old to with.
 func replace(operations []operation, old, with progress) {
 	for i := range operations {
 		if operations[i].progress == old {
@@ -359,7 +363,7 @@ func replace(operations []operation, old, with progress) {
 	}
 }
 
-// endBinding returns the state after the success of the operation in progress of a binding, or nil if there is none.
+// endBinding returns the state after a binding's operation in progress has succeeded, or nil if there is none.
 func (s *state) endBinding(index int) *state {
 	b := s.bindings[index]
 	if len(b.operations) == 0 || b.operations[len(b.operations)-1].progress != running {
@@ -379,7 +383,7 @@ func (s *state) endBinding(index int) *state {
 	return ended
 }
 
-// show returns an operation after a poll that shows its state, or the reason why the operation cannot have that state.
+// show returns the operation after a poll that reports the state shown, or the reason why the operation cannot have that state.
 func (o operation) show(shown string) (operation, string) {
 	switch {
 	case shown == inProgress && (o.progress == running || o.progress == canceled || o.progress == orphaned),
@@ -396,7 +400,7 @@ func (o operation) show(shown string) (operation, string) {
 	return o, ""
 }
 
-// want returns a reason unless the response has the status and the error code.
+// want returns an empty reason if the response has the status and the error code.
 func (a answer) want(status int, code ...string) string {
 	if a.status == status && strings.Join(code, "") == a.code {
 		return ""
@@ -405,7 +409,7 @@ func (a answer) want(status int, code ...string) string {
 	return strings.TrimSpace(fmt.Sprintf("want %d %s", status, strings.Join(code, "")))
 }
 
-// unchanged returns the state, or the reason if the response does not have the status and the error code.
+// unchanged returns the unchanged state, or a reason if the response does not have the status and the error code.
 func (s *state) unchanged(a answer, status int, code ...string) (*state, string) {
 	return s, a.want(status, code...)
 }

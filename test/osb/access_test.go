@@ -72,14 +72,15 @@ func (p platform) tokenExpiry(binding harness.Reply) time.Time {
 	return time.Unix(claims.Expiry, 0)
 }
 
-// ownCluster returns the parameters that order an instance of plan own_cluster with an existing cluster.
+// ownCluster returns the parameters of an order that uses an existing cluster (plan own_cluster).
 func ownCluster(kubeconfig string) fields {
 	return fields{
 		"kubeconfig": base64.StdEncoding.EncodeToString([]byte(kubeconfig)), "shootName": "own", "shootDomain": "own.example.com",
 	}
 }
 
-// waitForAccessFailure waits until calls with the credentials of a binding fail. The cluster may reject the token or be gone.
+// waitForAccessFailure waits until calls with the credentials of a binding fail, because the cluster rejects the token or no
+// longer exists.
 func (p platform) waitForAccessFailure(binding harness.Reply) {
 	p.Helper()
 

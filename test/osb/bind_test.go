@@ -16,7 +16,7 @@ func rowBindNeedsID(r *row) {
 
 	r.createBinding(id, "one")
 	r.want("a binding has its ID", r.get(harness.BindingPath(id, "one")), http.StatusOK)
-	r.want("another ID is another binding", r.get(harness.BindingPath(id, "other")), http.StatusNotFound)
+	r.want("a different ID creates a different binding", r.get(harness.BindingPath(id, "other")), http.StatusNotFound)
 }
 
 func rowBindNeedsServiceAndPlan(r *row) {
@@ -59,7 +59,7 @@ func rowRepeatedBindIs200(r *row) {
 		r.want("the same bind again", again, http.StatusOK)
 
 		if encode(again.Body["credentials"]) != encode(created.Body["credentials"]) {
-			r.Errorf("a repeated bind returns other credentials")
+			r.Errorf("a repeated bind returns different credentials")
 		}
 	}
 }
@@ -78,7 +78,7 @@ func rowBindIs202WithoutCredentials(r *row) {
 	}
 
 	if again := r.want("the same bind", r.bind(id, "b", r.binding()), http.StatusAccepted); again.Raw != first.Raw {
-		r.Errorf("a repeated bind returns another response: %s and %s", first.Raw, again.Raw)
+		r.Errorf("a repeated bind returns a different response: %s and %s", first.Raw, again.Raw)
 	}
 
 	lift()
@@ -109,7 +109,7 @@ func rowSynchronousBind(r *row) {
 		r.want("a bind with "+query, r.do(harness.Call{
 			Method: http.MethodPut, Path: harness.BindingPath(id, binding) + query, Body: r.binding(),
 		}), http.StatusCreated)
-		r.want("the binding exists", r.get(harness.BindingPath(id, binding)), http.StatusOK)
+		r.want("a fetch finds the binding", r.get(harness.BindingPath(id, binding)), http.StatusOK)
 	}
 }
 

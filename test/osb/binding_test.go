@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// rowEndpoints fetches a binding with its endpoints, which version 2.15 introduced. Clients of version 2.14 get no endpoints,
-// because the client library of Kubernetes fails on ports that are strings.
+// rowEndpoints fetches a binding with its endpoints, which version 2.15 of the API introduced. Clients of version 2.14 get no
+// endpoints, because the Kubernetes client library fails to decode string ports.
 func rowEndpoints(r *row) {
 	id := r.createInstance()
 	created := r.createBinding(id, "b")
@@ -76,7 +76,7 @@ func rowBindingRotation(r *row) {
 
 		rotated := r.want("a fetch", r.get(harness.BindingPath(id, name)), http.StatusOK)
 		if encode(rotated.Body["parameters"]) != encode(old.Body["parameters"]) {
-			r.Errorf("the parameters differ from those of the predecessor: %v", rotated.Body["parameters"])
+			r.Errorf("the parameters differ from the predecessor's parameters: %v", rotated.Body["parameters"])
 		}
 
 		r.wantAccess("the new credentials work", rotated)
@@ -84,7 +84,7 @@ func rowBindingRotation(r *row) {
 	}
 
 	r.wantUnchanged([]string{harness.BindingPath(id, "refused")}, func() {
-		for _, predecessor := range []any{"unknown", "foreign", "refused", 5} { // "refused" is the binding itself
+		for _, predecessor := range []any{"unknown", "foreign", "refused", 5} { // a binding cannot replace itself
 			r.wantRejected(harness.Call{
 				Method: http.MethodPut, Path: harness.BindingPath(id, "refused") + harness.Incomplete,
 				Body: r.binding(fields{"predecessor_binding_id": predecessor}),

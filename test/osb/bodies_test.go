@@ -19,7 +19,7 @@ func rowResponsesAreJSON(r *row) {
 	}
 }
 
-// malformed returns bodies that are not exactly one JSON object.
+// malformed returns bodies that do not consist of exactly one JSON object.
 func malformed() []string {
 	return []string{"{bad", "", "[]", `"x"`, "5", "null", "{} {}", `{"service_id":}`, "\x00", "{\"a\":\xff}", "true"}
 }
@@ -83,8 +83,8 @@ func rowUsabilityHintsOnlyWhereDefined(r *row) {
 	}
 }
 
-// rowResponsesArePromptDuringOutage calls every endpoint while all calls to the Provisioner hang. platform.do fails the test if a
-// response takes too long.
+// rowResponsesArePromptDuringOutage calls every endpoint while all calls to the Provisioner hang. platform.do fails the test if
+// a response takes too long.
 func rowResponsesArePromptDuringOutage(r *row) {
 	for _, call := range []string{callOrder, callUpgrade, callRemoval, callKubeconfig} {
 		defer r.hold(call)()
@@ -109,7 +109,7 @@ func rowIDsArePercentDecoded(r *row) {
 	}
 
 	for first, other := range same {
-		operation := r.want("an ID may hold any characters: "+first, r.put(first, r.order()), http.StatusAccepted).Text("operation")
+		operation := r.want("an ID can contain any characters: "+first, r.put(first, r.order()), http.StatusAccepted).Text("operation")
 		r.want("percent encoding makes no difference: "+other, r.poll(harness.InstancePath(other), operation), http.StatusOK)
 		r.wantSucceeded(harness.InstancePath(other), operation)
 		r.want("the instance can be fetched", r.get(harness.InstancePath(other)), http.StatusOK)

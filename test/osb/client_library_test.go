@@ -55,7 +55,7 @@ func (r *row) libraryOrder(id string) *client.ProvisionRequest {
 	}
 }
 
-// pollUntilDone calls poll until the operation has succeeded or its resource is gone.
+// pollUntilDone calls poll until the operation has succeeded or the polled resource is gone.
 func (r *row) pollUntilDone(poll func() (*client.LastOperationResponse, error)) {
 	r.Helper()
 
@@ -112,12 +112,12 @@ func libraryInstance(r *row) {
 	id := r.createWithLibrary(library)
 
 	if again, err := library.ProvisionInstance(r.libraryOrder(id)); err != nil || again.Async {
-		r.Errorf("the same order for a ready instance: %+v, %v", again, err)
+		r.Errorf("repeating the order of a ready instance: %+v, %v", again, err)
 	}
 
 	found, err := library.GetInstance(&client.GetInstanceRequest{InstanceID: id})
 	if err != nil || found.PlanID != harness.PlanAWS || found.Parameters["region"] != "eu-west-1" {
-		r.Errorf("the library fetches %+v, %v", found, err)
+		r.Errorf("the library fetched %+v, %v", found, err)
 	}
 
 	removal := &client.DeprovisionRequest{InstanceID: id, AcceptsIncomplete: true, ServiceID: harness.ServiceID, PlanID: harness.PlanAWS}
@@ -130,7 +130,7 @@ func libraryInstance(r *row) {
 	r.waitForInstance(library, id, removed.OperationKey)
 
 	if again, err := library.DeprovisionInstance(removal); err != nil && !client.IsGoneError(err) {
-		r.Errorf("the same deletion of a deleted instance: %+v, %v", again, err)
+		r.Errorf("repeating a finished deletion: %+v, %v", again, err)
 	}
 }
 
@@ -151,7 +151,7 @@ func libraryUpdate(r *row) {
 
 	found, err := library.GetInstance(&client.GetInstanceRequest{InstanceID: id})
 	if err != nil || found.Parameters["autoScalerMax"] != 12.0 {
-		r.Errorf("the library fetches %+v, %v", found, err)
+		r.Errorf("the library fetched %+v, %v", found, err)
 	}
 }
 
@@ -247,7 +247,7 @@ func libraryErrors(r *row) {
 	lift()
 	r.wantGone(harness.InstancePath(id), "")
 
-	// After the deletion has ended, the library must see success or a gone instance.
+	// After the deletion, the library must report success or that the instance is gone.
 	if _, err := library.DeprovisionInstance(removal); err != nil && !client.IsGoneError(err) {
 		r.Errorf("the deletion of a deleted instance: %v", err)
 	}

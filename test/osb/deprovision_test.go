@@ -15,7 +15,7 @@ func (r *row) wantNoClusters() {
 	r.Helper()
 
 	if clusters := r.shoots(); len(clusters) > 0 {
-		r.Errorf("%d clusters remain", len(clusters))
+		r.Errorf("want no clusters, got %d", len(clusters))
 	}
 }
 
@@ -61,7 +61,7 @@ func rowRepeatedDeprovisionReturnsOperation(r *row) {
 	first := r.want("a deletion", r.remove(id), http.StatusAccepted)
 	for range 3 {
 		if again := r.want("the same deletion", r.remove(id), http.StatusAccepted); again.Raw != first.Raw {
-			r.Errorf("a repeated deletion returns another response: %s and %s", first.Raw, again.Raw)
+			r.Errorf("a repeated deletion returns a different response: %s and %s", first.Raw, again.Raw)
 		}
 	}
 
@@ -105,8 +105,8 @@ func rowDeprovisionDuringUpdate(r *row) {
 	r.wantNoClusters()
 }
 
-// rowDeprovisionDuringCreation deletes an instance while its creation is held at one of its calls, for each of these calls. A
-// creation that is not held may succeed before the deletion.
+// rowDeprovisionDuringCreation deletes an instance during its creation, once with each call of the creation held. Without a
+// hold, the creation may succeed before the deletion.
 func rowDeprovisionDuringCreation(r *row) {
 	for _, held := range []string{"", callOrder, callStatus, callKubeconfig} {
 		lift, ends := func() {}, []string{"failed", "succeeded"}
@@ -191,8 +191,8 @@ func rowFailedInstanceCanBeDeleted(r *row) {
 	r.wantNoClusters()
 }
 
-// rowUnacknowledgedInstanceCanBeDeleted sends an order and closes the connection before the response. The instance can still be
-// deleted.
+// rowUnacknowledgedInstanceCanBeDeleted sends an order and closes the connection before the response arrives. The platform must
+// still be able to delete the instance.
 func rowUnacknowledgedInstanceCanBeDeleted(r *row) {
 	id := r.newID()
 
@@ -274,8 +274,8 @@ func rowNothingIsDeletedUnasked(r *row) {
 	}
 }
 
-// rowServerErrorsOnlyWhenUnknown sends many bodies to every endpoint. platform.do fails the test if a response has a status of
-// 500 or more.
+// rowServerErrorsOnlyWhenUnknown sends many kinds of bodies to every endpoint. platform.do fails the test if a response has a
+// status of 500 or more.
 func rowServerErrorsOnlyWhenUnknown(r *row) {
 	id := r.createInstance()
 

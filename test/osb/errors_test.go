@@ -43,7 +43,7 @@ func rowErrorsHaveFittingStatuses(r *row) {
 	r.want("deletion of an unknown instance", r.remove(r.newID()), http.StatusGone)
 }
 
-// rowErrorCodesAreCamelCase provokes many errors. platform.do checks the form of their codes.
+// rowErrorCodesAreCamelCase provokes many errors. platform.do checks the form of the error codes.
 func rowErrorCodesAreCamelCase(r *row) {
 	for _, rejected := range rejectedRequests(r) {
 		if code, given := rejected.Body["error"]; given && code == "" {
@@ -88,7 +88,8 @@ const (
 	concurrencyError = "The Service Broker does not support concurrent requests that mutate the same resource."
 )
 
-// rowDefinedErrorCodes provokes each error code that the specification defines, except RequiresApp: no binding requires an app.
+// rowDefinedErrorCodes provokes each error code that the specification defines, except RequiresApp, because no binding requires
+// an app.
 func rowDefinedErrorCodes(r *row) {
 	id := r.newID()
 
@@ -139,7 +140,7 @@ func rowRejectedRequestChangesNothing(r *row) {
 		}
 	})
 
-	r.want("the ID of a rejected order is still free", r.put(unknown, r.order()), http.StatusAccepted)
+	r.want("the ID of a rejected order can be used", r.put(unknown, r.order()), http.StatusAccepted)
 }
 
 // wantRejected sends a request that the broker must reject with a 4xx status.

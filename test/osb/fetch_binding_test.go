@@ -23,7 +23,7 @@ func rowFetchOfUnknownBindingIs404(r *row) {
 	defer lift()
 
 	operation := r.want("a bind", r.bind(id, "b", r.binding()), http.StatusAccepted).Text("operation")
-	r.want("a binding in creation", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
+	r.want("a binding that is being created", r.get(harness.BindingPath(id, "b")), http.StatusNotFound)
 	lift()
 	r.wantSucceeded(harness.BindingPath(id, "b"), operation)
 

@@ -58,7 +58,7 @@ func rowFetchDuringUpdateReturnsActual(r *row) {
 	r.wantSucceeded(harness.InstancePath(id), operation)
 
 	if after := r.get(harness.InstancePath(id)); after.Object("parameters")["autoScalerMax"] != 12.0 {
-		r.Errorf("a fetch after the update returns the old state: %s", after.Raw)
+		r.Errorf("a fetch after the update returns the previous state: %s", after.Raw)
 	}
 }
 
@@ -103,5 +103,5 @@ func rowFetchDuringDeletion(r *row) {
 	defer lift()
 
 	r.want("a deletion", r.remove(id), http.StatusAccepted)
-	r.want("a fetch in the meantime", r.get(harness.InstancePath(id)), http.StatusUnprocessableEntity, "ConcurrencyError")
+	r.want("a fetch during the deletion", r.get(harness.InstancePath(id)), http.StatusUnprocessableEntity, "ConcurrencyError")
 }

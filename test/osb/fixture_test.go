@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// clusterCreation is how long a cluster takes to be created or changed; its deletion takes half of that.
+	// clusterCreation is how long it takes to create or change a cluster. A deletion takes half as long.
 	clusterCreation = 100 * time.Millisecond
 	// responseLimit is the longest acceptable duration of a request on a busy machine. Platforms give up after a minute.
 	responseLimit = 20 * time.Second
@@ -41,14 +41,14 @@ const (
 	callKubeconfig = "Kubeconfig"
 )
 
-// env is an environment whose broker logs to a hook, so that tests can read the log.
+// env is an environment with a broker that logs to a hook, so that tests can read the log.
 type env struct {
 	*harness.Environment
 
 	log *logtest.Hook
 }
 
-// setting is an environment variable of the broker with its value, such as APP_OSB_STRICT=true.
+// setting is an environment variable of the broker and its value, such as APP_OSB_STRICT=true.
 type setting string
 
 // start runs an environment on SQLite until the test ends.
@@ -98,7 +98,7 @@ func (p platform) shoots() []gardencorev1beta1.Shoot {
 	return p.Shoots(client.MatchingLabels{"account": p.tenant})
 }
 
-// send sends a call. It adds the request identity of the tests unless the call sets the header.
+// send sends a call. It adds the default request identity unless the call sets the header.
 func send(endpoint harness.Endpoint, call harness.Call) (harness.Reply, error) {
 	headers := header(identityHeader, identity)
 	maps.Copy(headers, call.Header)

@@ -106,8 +106,8 @@ func drawValue(t *rapid.T, name string, schema *openapi3.Schema, depth int) any 
 	}
 }
 
-// drawObject draws the required and some optional properties of an object. Objects without defined properties get properties from
-// openFields.
+// drawObject draws all required and some optional properties of an object. Objects without defined properties get properties
+// from openFields.
 func drawObject(t *rapid.T, name string, schema *openapi3.Schema, depth int) map[string]any {
 	object := map[string]any{}
 
@@ -119,7 +119,7 @@ func drawObject(t *rapid.T, name string, schema *openapi3.Schema, depth int) map
 		}
 	}
 
-	// The specification leaves the fields of such objects to the broker.
+	// The specification does not define the fields of this object.
 	if len(object) == 0 && depth <= maxDepth {
 		open := openFields(name)
 		for _, field := range slices.Sorted(maps.Keys(open)) {
@@ -155,7 +155,7 @@ func openFields(name string) map[string][]any {
 	}
 }
 
-// drawText draws a string. Most service and plan IDs are IDs of the catalog.
+// drawText draws a string. Most service and plan IDs are taken from the catalog.
 func drawText(t *rapid.T, name string) string {
 	switch {
 	case name == "service_id" && rapid.IntRange(0, 9).Draw(t, "fits") > 0:

@@ -24,10 +24,10 @@ type fuzzTarget struct {
 	database *sql.DB
 	tables   []string
 
-	// seeds is the number of inputs that the target was given, inputs the number of those that were run.
+	// seeds counts the inputs added to the target, and inputs counts the inputs that ran.
 	seeds  int
 	inputs atomic.Int64
-	// responses is the number of responses that were checked.
+	// responses counts the checked responses.
 	responses atomic.Int64
 }
 
@@ -39,8 +39,9 @@ func (target *fuzzTarget) add(f *testing.F, input ...any) {
 	f.Add(input...)
 }
 
-// wantResponses fails the target unless the seeds led to a minimum of checked responses: a seed that sends no request tests
-// nothing. It is called after the seeds have been run. While fuzzing, other processes run the inputs, so they are not counted.
+// wantResponses fails the target if its seeds led to fewer than least checked responses, because a seed that sends no request
+// tests nothing. It must be called after the seeds have run. During fuzzing it checks nothing: worker processes run the
+// inputs, and this process cannot count them.
 func (target *fuzzTarget) wantResponses(f *testing.F, least int64) {
 	f.Helper()
 
@@ -116,7 +117,7 @@ func (target *fuzzTarget) resources(t testing.TB) []string {
 	return names
 }
 
-// state formats the number of rows in each table, and the state of the known instance.
+// state formats the row count of each table and the state of the known instance.
 func (target *fuzzTarget) state(t testing.TB) string {
 	t.Helper()
 
@@ -180,7 +181,7 @@ func (target *fuzzTarget) check(t *testing.T, call harness.Call) {
 	}
 }
 
-// protocol reports whether the Open Service Broker API defines responses for the path.
+// protocol reports whether the Open Service Broker API defines a response for the path.
 func protocol(path string) bool {
 	for _, prefix := range []string{"/v2/", "/oauth/v2/", "/oauth/cf-eu10/v2/"} {
 		if strings.HasPrefix(path, prefix) {

@@ -167,7 +167,7 @@ func FuzzDescribed(f *testing.F) {
 		f.Fatal(err)
 	}
 
-	// A call takes some hundred draws of eight bytes. An input that is too short is skipped.
+	// Drawing a call consumes a few hundred values of eight bytes each. rapid skips an input that is too short.
 	for seed := range byte(seedCount) {
 		input := make([]byte, 16<<10)
 		if _, err := rand.NewChaCha8([32]byte{seed}).Read(input); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// actions returns the actions that rapid repeats in random order, by name. It calls the action without a name after each other
-// action.
+// actions returns the actions by name. rapid repeats them in random order, and calls the action without a name after each of
+// the others.
 func (m *model) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"": m.compare, "order": m.orderAny, "delete": m.deleteAny, "poll": m.pollAny, "settle": func(*rapid.T) { m.endOperations() },
@@ -32,11 +32,11 @@ func (m *model) compare(_ *rapid.T) {
 
 		switch instance.phase {
 		case absent, creating:
-			m.want("a fetch of an instance that is "+string(instance.phase), got, http.StatusNotFound)
+			m.want("a fetch of an instance in phase "+string(instance.phase), got, http.StatusNotFound)
 		case deleting:
 			m.want("a fetch during the deletion", got, http.StatusUnprocessableEntity, "ConcurrencyError")
 		case ready, updating:
-			m.want("a fetch of an instance that is "+string(instance.phase), got, http.StatusOK)
+			m.want("a fetch of an instance in phase "+string(instance.phase), got, http.StatusOK)
 
 			if maximum := got.Object("parameters")["autoScalerMax"]; maximum != float64(instance.autoScalerMax) {
 				m.Errorf("autoScalerMax is %v, want %d: %s", maximum, instance.autoScalerMax, got.Raw)
@@ -50,14 +50,14 @@ func (m *model) compare(_ *rapid.T) {
 		for id, credentials := range instance.bindings {
 			got := m.want("a fetch of a binding", m.get(harness.BindingPath(instance.id, id)), http.StatusOK)
 			if encode(got.Body["credentials"]) != credentials {
-				m.Errorf("a fetch returns other credentials than the bind")
+				m.Errorf("a fetch and the bind return different credentials")
 			}
 		}
 	}
 }
 
-// orderAny orders an instance: with a new ID, or with the ID of an existing instance and the same or another order. It may repeat
-// the request.
+// orderAny orders an instance with a new or an existing ID. With an existing ID, the order is either identical or different.
+// orderAny may repeat the request.
 func (m *model) orderAny(t *rapid.T) {
 	instance, number := m.drawInstance(t), rapid.IntRange(0, 1).Draw(t, "order")
 
@@ -105,8 +105,8 @@ func (m *model) wantSameOperation(instance *modelInstance, got harness.Reply) {
 	}
 }
 
-// create orders an instance and waits until it is ready. Without it, instances would seldom exist, because an order and the end of
-// its operation are two actions.
+// create orders an instance and waits until it is ready. Without this action few instances would become ready, because an order
+// and the end of its operation are separate actions.
 func (m *model) create(t *rapid.T) {
 	instance, number := m.drawInstance(t), rapid.IntRange(0, 1).Draw(t, "order")
 	if instance.phase != absent {
@@ -119,7 +119,7 @@ func (m *model) create(t *rapid.T) {
 	m.endOperations()
 }
 
-// deleteAny deletes an instance, and may repeat the request.
+// deleteAny deletes an instance. It may repeat the request.
 func (m *model) deleteAny(t *rapid.T) {
 	instance := m.drawInstance(t)
 
@@ -145,7 +145,7 @@ func (m *model) deleteOnce(instance *modelInstance, async bool) {
 	case instance.phase == absent:
 		m.want("a deletion of an unknown instance", got, http.StatusGone)
 	case !async:
-		m.want("a deletion that may not take its time", got, http.StatusUnprocessableEntity, "AsyncRequired")
+		m.want("a synchronous deletion", got, http.StatusUnprocessableEntity, "AsyncRequired")
 	case instance.phase == deleting:
 		m.want("the same deletion", got, http.StatusAccepted)
 		m.wantSameOperation(instance, got)
@@ -187,7 +187,7 @@ func (m *model) waitForCall(instance *modelInstance) (call string) {
 func (m *model) orderAndDelete(t *rapid.T) {
 	instance := m.drawInstance(t)
 	if instance.phase != absent || rapid.IntRange(0, 3).Draw(t, "rarely") > 0 {
-		t.Skip("the instance exists, or the action would be too frequent")
+		t.Skip("the instance exists, or the action is skipped to keep it rare")
 	}
 
 	created := m.want("a new order", m.put(instance.id, m.order(orders()[0])), http.StatusAccepted).Text("operation")
@@ -228,7 +228,7 @@ func (m *model) pollAny(t *rapid.T) {
 		case outcome == outcomeGone:
 			m.wantState(got, "succeeded")
 		case outcome == outcomeFailed && instance.phase == deleting:
-			m.want("a poll of an operation in cancellation", got, http.StatusOK)
+			m.want("a poll of an operation that is being canceled", got, http.StatusOK)
 		default:
 			m.wantState(got, outcome)
 		}
@@ -243,7 +243,7 @@ func (m *model) wantState(got harness.Reply, state string) {
 	}
 }
 
-// updateAny changes the maximum of nodes of an instance, and may repeat the request.
+// updateAny changes the maximum number of nodes of an instance. It may repeat the request.
 func (m *model) updateAny(t *rapid.T) {
 	instance, maximum := m.drawInstance(t), rapid.IntRange(10, 12).Draw(t, "most")
 
@@ -282,8 +282,8 @@ func (m *model) updateOnce(instance *modelInstance, maximum int, async bool) {
 		m.want("the same update", got, http.StatusAccepted)
 		m.wantSameOperation(instance, got)
 	case maximum == instance.autoScalerMax:
-		m.wantOneOf("an update back to the actual state, during another", got, http.StatusUnprocessableEntity, http.StatusOK)
+		m.wantOneOf("an update back to the actual state, during another update", got, http.StatusUnprocessableEntity, http.StatusOK)
 	default:
-		m.want("another update", got, http.StatusUnprocessableEntity)
+		m.want("a different update", got, http.StatusUnprocessableEntity)
 	}
 }

@@ -24,7 +24,7 @@ func (m *model) bindSync(t *rapid.T) {
 	}
 }
 
-// checkBind compares the response to a bind with the model. Created is the status of a new binding.
+// checkBind compares the response to a bind with the model. Created is the expected status for a new binding.
 func (m *model) checkBind(instance *modelInstance, id string, got harness.Reply, created int) {
 	m.Helper()
 
@@ -41,7 +41,7 @@ func (m *model) checkBind(instance *modelInstance, id string, got harness.Reply,
 			m.want("the same bind", got, http.StatusOK)
 
 			if encode(got.Body["credentials"]) != credentials {
-				m.Errorf("a repeated bind returns other credentials")
+				m.Errorf("a repeated bind returns different credentials")
 			}
 		case instance.phase == updating:
 			m.wantOneOf("a bind during an update", got, created, http.StatusUnprocessableEntity)
@@ -51,7 +51,8 @@ func (m *model) checkBind(instance *modelInstance, id string, got harness.Reply,
 	}
 }
 
-// bindAsync creates a binding asynchronously, sends other requests for it during the operation, and waits until it is ready.
+// bindAsync creates a binding asynchronously, sends further requests for the binding during the operation, and waits until
+// the binding is ready.
 func (m *model) bindAsync(t *rapid.T) {
 	instance, id := m.drawInstance(t), drawBinding(t)
 	path := harness.BindingPath(instance.id, id)
@@ -72,14 +73,14 @@ func (m *model) bindAsync(t *rapid.T) {
 		switch rapid.IntRange(0, 3).Draw(t, "check") {
 		case 0:
 			if again := m.want("the same bind", m.bind(instance.id, id, m.binding()), http.StatusAccepted); again.Raw != got.Raw {
-				m.Errorf("a repeated bind returns another response: %s and %s", got.Raw, again.Raw)
+				m.Errorf("a repeated bind returns a different response: %s and %s", got.Raw, again.Raw)
 			}
 		case 1:
 			m.want("a different bind with the same ID", m.bind(instance.id, id, m.binding(fields{
 				"parameters": fields{"expiration_seconds": 901},
 			})), http.StatusConflict)
 		case 2:
-			m.want("a fetch in the meantime", m.get(path), http.StatusNotFound)
+			m.want("a fetch during the bind", m.get(path), http.StatusNotFound)
 		default:
 			m.wantState(m.poll(path, operation), "in progress")
 		}
@@ -96,7 +97,7 @@ func (m *model) unbindAny(t *rapid.T) {
 	path := harness.BindingPath(instance.id, id)
 
 	if instance.phase == deleting {
-		t.Skip("the model does not know whether bindings of a deleting instance exist")
+		t.Skip("the model does not know whether the bindings of an instance in deletion exist")
 	}
 
 	_, bound := instance.bindings[id]

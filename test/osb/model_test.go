@@ -27,17 +27,17 @@ type modelInstance struct {
 	phase phase
 	// order is the index of the accepted order in orders.
 	order int
-	// autoScalerMax is the maximum of nodes, and updatedMax the maximum after the update in progress.
+	// autoScalerMax is the maximum number of nodes. updatedMax is the maximum after the update in progress.
 	autoScalerMax, updatedMax int
 	// updated reports whether the instance was updated since its creation.
 	updated bool
 	// operation is the ID of the newest operation, or empty.
 	operation string
-	// outcomes has the final states of ended operations, as polls report them, by the ID of the operation.
+	// outcomes maps the IDs of ended operations to their final states, as reported by polls.
 	outcomes map[string]string
-	// bindings has the credentials of the bindings, by the ID of the binding.
+	// bindings maps the IDs of bindings to their credentials.
 	bindings map[string]string
-	// canceled is the name of the call that a canceled operation has sent and that is still held, or empty.
+	// canceled is the name of the held call of a canceled operation. It is empty if no such call is held.
 	canceled string
 }
 
@@ -63,12 +63,12 @@ type model struct {
 
 	instances []*modelInstance
 	lifts     []func()
-	// counts is the number of responses that the model has checked, by the reason of the check.
+	// counts is the number of checked responses for each reason.
 	counts map[string]int
 }
 
-// newModel returns a model without instances. It fails unless the plan allows updates and bindings, because the model would not
-// exercise them.
+// newModel returns a model without instances. It fails unless the plan allows updates and bindings, which the model must
+// exercise.
 func newModel(t *rapid.T, e *env, counts map[string]int) *model {
 	m := &model{platform: newPlatform(t, e), counts: counts}
 
@@ -90,7 +90,7 @@ func newModel(t *rapid.T, e *env, counts map[string]int) *model {
 	return m
 }
 
-// block holds all calls that start operations of the Provisioner, so that no operation of the broker ends.
+// block holds all calls that start operations of the Provisioner, so no operation of the broker ends.
 func (m *model) block() {
 	for _, call := range []string{callOrder, callUpgrade, callRemoval} {
 		m.lifts = append(m.lifts, m.hold(call))
@@ -145,7 +145,7 @@ func (i *modelInstance) end(next phase, outcome string) {
 	i.phase, i.outcomes[i.operation] = next, outcome
 }
 
-// want is [platform.want], and counts the response.
+// want calls [platform.want] and counts the response.
 func (m *model) want(reason string, got harness.Reply, status int, code ...string) harness.Reply {
 	m.Helper()
 	m.counts[reason]++
@@ -153,23 +153,23 @@ func (m *model) want(reason string, got harness.Reply, status int, code ...strin
 	return m.platform.want(reason, got, status, code...)
 }
 
-// exercised returns the checks of the model that every run must contain: each action with an effect, most of them also repeated.
+// exercised returns the checks that must occur in every run: each action with an effect, and for most actions a repetition.
 func exercised() []string {
 	return []string{
 		"a new order", "a different order with the same ID", "the same order", "the same order for a ready instance",
 		"a deletion", "a deletion of an unknown instance", "the same deletion", "a deletion right after it",
 		"an update", "an update without effect", "the same update", "a bind", "the same bind", "an unbind",
-		"a fetch of an instance that is absent", "a fetch of an instance that is creating", "a fetch of an instance that is ready",
-		"a fetch of an instance that is updating", "a fetch during the deletion", "a fetch of a binding", "a poll of an unknown instance",
+		"a fetch of an instance in phase absent", "a fetch of an instance in phase creating", "a fetch of an instance in phase ready",
+		"a fetch of an instance in phase updating", "a fetch during the deletion", "a fetch of a binding", "a poll of an unknown instance",
 	}
 }
 
-// roundLimit is how often the test may add rounds until all checks of exercised have occurred. The first rounds suffice almost
-// always.
+// roundLimit is how many rounds the test may add until all checks in exercised have occurred. The first rounds almost always
+// suffice.
 const roundLimit = 20
 
 // TestModel sends random requests to a broker on each database and compares every response with a model. It fails unless each
-// kind of request has occurred. SOAK_DURATION sets how long the test adds rounds.
+// kind of request has occurred. SOAK_DURATION sets for how long the test adds rounds.
 func TestModel(t *testing.T) {
 	harness.EachDatabase(t, func(t *testing.T, database harness.Database) {
 		e, counts := startOn(t, database), map[string]int{}

@@ -115,7 +115,7 @@ func rowCatalogIDsNeverChange(r *row) {
 
 	for name := range offered {
 		if publishedIDs()[name] == "" {
-			r.Errorf("%s is offered, but its ID is missing from published", name)
+			r.Errorf("%s is offered, but publishedIDs lacks its ID", name)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func rowCatalogTextsAreShort(r *row) {
 	})
 }
 
-// rowBindableIsTrue binds an instance of a bindable plan. Row G21 tests a plan that is not bindable.
+// rowBindableIsTrue binds an instance of a bindable plan. Row G21 tests an unbindable plan.
 func rowBindableIsTrue(r *row) {
 	bindable := 0
 

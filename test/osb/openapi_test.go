@@ -25,9 +25,9 @@ const (
 //go:embed testdata/openapi-2.17.yaml
 var officialDescription []byte
 
-// specification returns the official OpenAPI description with the overlay.
+// specification returns the official OpenAPI description with the overlay applied.
 var specification = sync.OnceValues(func() (*openapi3.T, error) {
-	openapi3.SchemaErrorDetailsDisabled = true // otherwise every failure repeats schema and value
+	openapi3.SchemaErrorDetailsDisabled = true // otherwise every failure repeats the schema and the value
 
 	document, err := openapi3.NewLoader().LoadFromData(officialDescription)
 	if err != nil {

@@ -163,7 +163,7 @@ func rowEndedDeletionSucceeds(r *row) {
 	r.want("only a deletion of the deleted instance is gone", r.remove(id), http.StatusGone)
 
 	for _, earlier := range []string{created, changed} {
-		r.want("an earlier operation is no deletion", r.poll(harness.InstancePath(id), earlier), http.StatusOK)
+		r.want("an earlier operation is not a deletion", r.poll(harness.InstancePath(id), earlier), http.StatusOK)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // missingStatus is a status that the specification or HTTP defines, but the OpenAPI description lacks.
 type missingStatus struct {
 	status int
-	// methods maps routes to the methods that may return the status. Nil means all methods of all routes.
+	// methods maps routes to the methods that can return the status. Nil means all methods of all routes.
 	methods map[string][]string
 	reason  string
 }
@@ -48,7 +48,7 @@ func missingFields() []missingField {
 	}
 }
 
-// closedSchemas returns the names of the schemas that must not allow other properties (A10).
+// closedSchemas returns the names of the schemas that must not allow additional properties (A10).
 func closedSchemas() []string {
 	return []string{
 		"Catalog", "Service", "Plan", "Schemas", "ServiceInstanceSchema", "ServiceBindingSchema", "DashboardClient",
@@ -58,7 +58,8 @@ func closedSchemas() []string {
 	}
 }
 
-// overlay adds the missing statuses and properties to the OpenAPI description, and forbids other properties in closed schemas.
+// overlay adds the missing statuses and properties to the OpenAPI description, and forbids additional properties in closed
+// schemas.
 func overlay(document *openapi3.T) {
 	for _, missing := range missingStatuses() {
 		for route, item := range document.Paths.Map() {

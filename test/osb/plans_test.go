@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// eachSchema calls visit with every schema of the catalog. Place is the plan, the resource and the action.
+// eachSchema calls visit with every schema of the catalog. Place names the plan, the resource and the action.
 func (r *row) eachSchema(visit func(place string, schema map[string]any)) {
 	r.Helper()
 
@@ -113,7 +113,7 @@ func rowPollingDurationExceedsOperations(r *row) {
 	})
 }
 
-// rowBindingRotatableIsTrue checks that exactly the bindable plans allow the rotation of bindings.
+// rowBindingRotatableIsTrue checks that exactly the bindable plans allow clients to rotate bindings.
 func rowBindingRotatableIsTrue(r *row) {
 	rotatable := 0
 

@@ -11,10 +11,10 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// counter makes the tenants and IDs of all platforms unique.
+// counter makes tenants and IDs unique across all platforms.
 var counter atomic.Int64
 
-// platform is a platform with a tenant of its own, so that its faults and instances do not affect other tests.
+// platform is a platform with its own tenant, so its faults and instances do not affect other tests.
 type platform struct {
 	harness.Reporter
 	*env
@@ -29,7 +29,7 @@ func newPlatform(reporter harness.Reporter, e *env) platform {
 // newID returns an unused ID.
 func (p platform) newID() string { return "id-" + strconv.FormatInt(counter.Add(1), 10) }
 
-// do sends a call. It checks the requirements that apply to every response, and names the row in the message of a failure.
+// do sends a call and checks the requirements that apply to every response. Failure messages name the violated row.
 func (p platform) do(call harness.Call) harness.Reply {
 	p.Helper()
 
@@ -75,10 +75,10 @@ func (p platform) wantOneOf(reason string, got harness.Reply, statuses ...int) h
 	return got
 }
 
-// fields is a JSON object of a request.
+// fields is a JSON object in a request.
 type fields map[string]any
 
-// order returns the body of a valid provision request with the changes. A change to nil removes the field.
+// order returns the body of a valid provision request with the changes applied. A nil value removes a field.
 func (p platform) order(changes ...fields) string {
 	return encode(change(fields{
 		"service_id": harness.ServiceID, "plan_id": harness.PlanAWS, "organization_guid": p.tenant, "space_guid": "space-1",
@@ -87,17 +87,17 @@ func (p platform) order(changes ...fields) string {
 	}, changes...))
 }
 
-// binding returns the body of a valid bind with the changes.
+// binding returns the body of a valid bind request with the changes applied.
 func (p platform) binding(changes ...fields) string {
 	return encode(change(fields{"service_id": harness.ServiceID, "plan_id": harness.PlanAWS}, changes...))
 }
 
-// patch returns the body of a valid update of one parameter with the changes.
+// patch returns the body of a valid update of one parameter with the changes applied.
 func (p platform) patch(changes ...fields) string {
 	return encode(change(fields{"service_id": harness.ServiceID, "parameters": fields{"autoScalerMax": 12}}, changes...))
 }
 
-// change merges the changes into the object, and removes fields that are nil.
+// change merges the changes into the object and removes fields that are nil.
 func change(object fields, changes ...fields) fields {
 	for _, change := range changes {
 		maps.Copy(object, change)

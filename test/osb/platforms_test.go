@@ -9,7 +9,7 @@ import (
 )
 
 // rowCloudFoundryRepeatsRequests simulates Cloud Foundry on Kubernetes: each reconciliation repeats the request, and polls only
-// if the response is 202.
+// after a 202 response.
 func rowCloudFoundryRepeatsRequests(r *row) {
 	id := r.newID()
 	body := r.order(fields{"context": nil, "parameters": nil})
@@ -29,7 +29,7 @@ func rowCloudFoundryRepeatsRequests(r *row) {
 		})
 
 		if len(operations) != 1 || operations[""] {
-			r.Errorf("the reconciliations got the operations %v", operations)
+			r.Errorf("want one operation for all reconciliations, got %v", operations)
 		}
 
 		clear(operations)
@@ -43,7 +43,7 @@ func rowCloudFoundryRepeatsRequests(r *row) {
 	id = r.newID()
 	r.want("an order", order(), http.StatusAccepted)
 	r.wantFailed(harness.InstancePath(id), "")
-	r.want("a repeated order after the failure is no success", order(), http.StatusConflict)
+	r.want("repeating a failed order does not report success", order(), http.StatusConflict)
 }
 
 func rowCloudFoundryServiceKeys(r *row) {
@@ -81,8 +81,8 @@ func rowKubernetesServiceCatalog(r *row) {
 	r.wantGone(bad, r.want("a deletion after the failure", send(http.MethodDelete, bad+harness.Incomplete+"&"+ids, ""), http.StatusAccepted).Text("operation"))
 }
 
-// rowServiceManagerVersions simulates Service Manager, which sends changes with version 2.13 and fetches with version 2.14. Its
-// binds have no accepts_incomplete.
+// rowServiceManagerVersions simulates Service Manager, which sends changes with version 2.13 and fetches with version 2.14. It
+// binds without accepts_incomplete.
 func rowServiceManagerVersions(r *row) {
 	originator := "service-manager " + base64.StdEncoding.EncodeToString([]byte(`{"username":"somebody"}`))
 	changes := header(harness.VersionHeader, "2.13", originatorHeader, originator)
@@ -112,8 +112,8 @@ func rowServiceManagerVersions(r *row) {
 	r.wantGone(path, operation)
 }
 
-// rowOSBCheckerEmptyObjects simulates osb-checker: it sends empty objects, which count as absent, and polls with the kind of the
-// operation instead of its ID.
+// rowOSBCheckerEmptyObjects simulates osb-checker. It sends empty objects, which the broker treats as absent, and polls with
+// the kind of the operation instead of its ID.
 func rowOSBCheckerEmptyObjects(r *row) {
 	r.want("an empty version header", r.do(harness.Call{Method: http.MethodGet, Path: "/v2/catalog", Header: header(harness.VersionHeader, "")}),
 		http.StatusPreconditionFailed)

@@ -22,7 +22,7 @@ func rowProvisionNeedsID(r *row) {
 	}
 }
 
-// wantInvalid sends a changed order of a new instance, which the broker must reject with 400.
+// wantInvalid sends a changed order for a new instance. The broker must reject the order with 400.
 func (r *row) wantInvalid(reason string, change fields) {
 	r.Helper()
 
@@ -141,7 +141,7 @@ func rowRepeatedProvisionReturnsOperation(r *row) {
 
 	for range 3 {
 		if again := r.want("the same order", r.put(id, r.order()), http.StatusAccepted); again.Raw != first.Raw {
-			r.Errorf("a repeated order returns another response: %s and %s", first.Raw, again.Raw)
+			r.Errorf("a repeated order returns a different response: %s and %s", first.Raw, again.Raw)
 		}
 	}
 
@@ -170,7 +170,7 @@ func rowRepeatedProvisionWhenReadyIs200(r *row) {
 
 	for reason, body := range map[string]string{
 		"the same order": r.order(),
-		"parameters in another order": strings.Replace(r.order(), `{"autoScalerMin":4,"region":"eu-west-1"}`,
+		"parameters in a different sequence": strings.Replace(r.order(), `{"autoScalerMin":4,"region":"eu-west-1"}`,
 			`{"region":"eu-west-1" , "autoScalerMin":4}`, 1),
 		"another context": r.order(fields{"context": fields{"platform": "cloudfoundry", "instance_name": "renamed"}}),
 	} {
@@ -265,7 +265,7 @@ func rowProvisionAfterFailureIs409(r *row) {
 	r.wantFailed(harness.InstancePath(id), r.want("an order", r.put(id, r.order()), http.StatusAccepted).Text("operation"))
 	lift()
 
-	r.want("the same order is no success", r.put(id, r.order()), http.StatusConflict)
+	r.want("repeating the order does not report success", r.put(id, r.order()), http.StatusConflict)
 	r.deleteInstance(id)
 	r.want("the ID can be ordered after its deletion", r.put(id, r.order()), http.StatusAccepted)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// endpoints returns a call of every method of every route of the protocol, for an instance and a binding.
+// endpoints returns a call for every method of every route of the protocol, with the IDs of an instance and a binding.
 func endpoints(instance, binding string) []harness.Call {
 	instancePath, bindingPath := harness.InstancePath(instance), harness.BindingPath(instance, binding)
 
@@ -26,7 +26,7 @@ func endpoints(instance, binding string) []harness.Call {
 	}
 }
 
-// unauthenticated returns headers without valid credentials. The key describes the error.
+// unauthenticated returns headers without valid credentials. Each key describes the error.
 func unauthenticated() map[string]http.Header {
 	basic := func(pair string) http.Header {
 		return header("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(pair)))
@@ -101,7 +101,7 @@ func rowMissingVersionIsRejected(r *row) {
 func rowUnsupportedVersionIsRejected(r *row) {
 	for _, version := range []string{"1.0", "3.0", "abc", "2", "2.", "2.17abc", "2.17.1", "-2.17", "22.1", "2,17", " ", "2.17 ", "+2.17"} {
 		got := r.do(harness.Call{Method: http.MethodGet, Path: "/v2/catalog", Header: header(harness.VersionHeader, version)})
-		if version == "2.17 " { // HTTP trims the value of a header
+		if version == "2.17 " { // HTTP trims header values
 			r.want(version, got, http.StatusOK)
 
 			continue
@@ -139,8 +139,8 @@ func rowVersionsCompareAsNumbers(r *row) {
 	}
 }
 
-// rowRequestIdentityIsReturned sends unusual requests, whose responses must return the request identity too. platform.do checks
-// the responses of all other rows.
+// rowRequestIdentityIsReturned sends unusual requests. Their responses must contain the request identity, too. platform.do
+// checks the responses of all other rows.
 func rowRequestIdentityIsReturned(r *row) {
 	calls := []harness.Call{
 		{Method: http.MethodGet, Path: "/v2/nothing"},

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// camelCase matches an error code, which is one CamelCase word.
+// camelCase matches an error code, which must be one CamelCase word.
 var camelCase = regexp.MustCompile(`^([A-Z][a-z]+)+$`)
 
 // checkResponse checks the requirements that apply to every response, and validates the response against the OpenAPI description.
@@ -56,7 +56,7 @@ func checkResponse(reporter harness.Reporter, call harness.Call, got harness.Rep
 	}
 }
 
-// checkDocumented checks that docs/user/errors.md describes the error: the page is generated from [broker.ErrorCatalog].
+// checkDocumented checks that docs/user/errors.md describes the error. The page is generated from [broker.ErrorCatalog].
 func checkDocumented(reporter harness.Reporter, place string, got harness.Reply) {
 	reporter.Helper()
 
@@ -76,7 +76,8 @@ func checkDocumented(reporter harness.Reporter, place string, got harness.Reply)
 
 var identityHeaderKey = http.CanonicalHeaderKey(identityHeader)
 
-// checkUsability checks that a response contains the usability hints only where the specification defines them, and as booleans.
+// checkUsability checks that a response contains usability hints only where the specification defines them, and that the hints
+// are booleans.
 func checkUsability(reporter harness.Reporter, call harness.Call, got harness.Reply) {
 	reporter.Helper()
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// row runs the test of one row of the matrix. All rows share one environment, but each row has a tenant of its own.
+// row runs the test of one row of the matrix. All rows share one environment, but each row has its own tenant.
 type row struct {
 	platform
 
@@ -18,14 +18,14 @@ func newRow(t *testing.T, e *env) *row {
 	return &row{platform: newPlatform(t, e), t: t}
 }
 
-// isolated starts an environment for this row alone, because the row needs other settings or restarts the broker.
+// isolated starts an environment for this row alone, because the row needs different settings or restarts the broker.
 func (r *row) isolated(settings ...setting) platform {
 	r.Helper()
 
 	return newPlatform(r.Reporter, start(r.t, settings...))
 }
 
-// TestRows runs the tests of all rows. To run one row: -run 'TestRows/rows/^D10_'.
+// TestRows runs the tests of all rows. To run a single row, use -run 'TestRows/rows/^D10_'.
 func TestRows(t *testing.T) {
 	e := start(t)
 

@@ -49,7 +49,7 @@ func rowRepeatedUnbindReturnsOperation(r *row) {
 
 	first := r.want("an unbind", r.unbind(id, "b"), http.StatusAccepted)
 	if again := r.want("the same unbind", r.unbind(id, "b"), http.StatusAccepted); again.Raw != first.Raw {
-		r.Errorf("a repeated unbind returns another response: %s and %s", first.Raw, again.Raw)
+		r.Errorf("a repeated unbind returns a different response: %s and %s", first.Raw, again.Raw)
 	}
 
 	lift()
@@ -69,7 +69,7 @@ func rowUnbindOfUnknownBindingIs410(r *row) {
 	r.want("a deleted binding", r.unbind(id, "b"), http.StatusGone)
 }
 
-// rowUnbindWithoutAsync unbinds without accepts_incomplete=true: the response has no operation, and the binding is gone.
+// rowUnbindWithoutAsync unbinds without accepts_incomplete=true. The response has no operation, and the binding is gone.
 func rowUnbindWithoutAsync(r *row) {
 	id := r.createInstance()
 

@@ -78,14 +78,13 @@ func rowMalformedUpdateIs400(r *row) {
 	})
 }
 
-// rowUnsupportedChangeIs422 changes the plan of an instance whose plan cannot be changed, and updates an instance whose creation
-// failed.
+// rowUnsupportedChangeIs422 changes the plan of an instance whose plan is fixed, and updates an instance whose creation failed.
 func rowUnsupportedChangeIs422(r *row) {
 	id := r.createInstance(fields{"plan_id": harness.PlanTrial, "parameters": nil})
 
 	r.eachPlan(func(offering offering, plan plan) {
 		if plan.ID == harness.PlanTrial && offering.changeable(plan) {
-			r.Fatalf("trial can be changed; this test needs a plan that cannot")
+			r.Fatalf("plan trial can be changed, but this test needs a plan that cannot be changed")
 		}
 	})
 
@@ -121,11 +120,11 @@ func rowContextUpdate(r *row) {
 	after := r.get(harness.InstancePath(id))
 	if encode(before.Body["parameters"]) != encode(after.Body["parameters"]) || before.Text("plan_id") != after.Text("plan_id") ||
 		encode(before.Body["maintenance_info"]) != encode(after.Body["maintenance_info"]) {
-		r.Errorf("the update of the context changed something else:\nbefore %s\nafter  %s", before.Raw, after.Raw)
+		r.Errorf("the update of the context had another effect:\nbefore %s\nafter  %s", before.Raw, after.Raw)
 	}
 }
 
-// rowAppliedUpdateIs200 sends an update that changes nothing. Changes of the cluster are asynchronous (row F10).
+// rowAppliedUpdateIs200 sends an update that changes nothing. Changes to the cluster are asynchronous (row F10).
 func rowAppliedUpdateIs200(r *row) {
 	id := r.createInstance()
 
@@ -147,15 +146,15 @@ func rowRepeatedUpdateReturnsOperation(r *row) {
 
 	for range 2 {
 		if again := r.want("the same update", r.update(id, r.patch()), http.StatusAccepted); again.Text("operation") != first.Text("operation") {
-			r.Errorf("a repeated update returns another operation: %s and %s", first.Raw, again.Raw)
+			r.Errorf("a repeated update returns a different operation: %s and %s", first.Raw, again.Raw)
 		}
 	}
 
-	r.want("another update", r.update(id, r.patch(fields{"parameters": fields{"autoScalerMax": 15}})),
+	r.want("a different update", r.update(id, r.patch(fields{"parameters": fields{"autoScalerMax": 15}})),
 		http.StatusUnprocessableEntity, "ConcurrencyError")
 	lift()
 	r.wantSucceeded(harness.InstancePath(id), first.Text("operation"))
-	r.want("the same update after its end", r.update(id, r.patch()), http.StatusOK)
+	r.want("the same update after the first one has ended", r.update(id, r.patch()), http.StatusOK)
 }
 
 func rowUpdateRequiresAsync(r *row) {
@@ -218,8 +217,7 @@ func rowRejectedUpdateAppliesNothing(r *row) {
 	}
 }
 
-// rowUpdateReturnsDashboardURL checks that an update does not change the dashboard URL, which depends only on the ID of the
-// instance.
+// rowUpdateReturnsDashboardURL checks that an update does not change the dashboard URL, which depends only on the instance ID.
 func rowUpdateReturnsDashboardURL(r *row) {
 	id := r.createInstance()
 	before := r.get(harness.InstancePath(id)).Text("dashboard_url")
@@ -270,8 +268,8 @@ func rowUpdateParametersAreValidated(r *row) {
 		}
 
 		for reason, parameters := range map[string]fields{
-			"a parameter that only orders take, as resolved": {"networking": fields{"nodes": "10.250.0.0/16"}},
-			"another parameter that only orders take":        {"purpose": "development"},
+			"the actual value of a parameter that is fixed at creation":       {"networking": fields{"nodes": "10.250.0.0/16"}},
+			"the actual value of another parameter that is fixed at creation": {"purpose": "development"},
 		} {
 			r.want(reason, r.update(id, r.patch(fields{"parameters": parameters})), http.StatusOK)
 		}
@@ -282,7 +280,7 @@ func rowPreviousValuesAreIgnored(r *row) {
 	id := r.createInstance()
 
 	for _, previous := range []any{"", "x", 0, 5, true, []any{}} {
-		r.want("previous values that are no object", r.update(id, encode(fields{
+		r.want("previous values that are not an object", r.update(id, encode(fields{
 			"service_id": harness.ServiceID, "previous_values": previous,
 		})), http.StatusBadRequest)
 	}
@@ -290,7 +288,7 @@ func rowPreviousValuesAreIgnored(r *row) {
 	for i, previous := range []any{
 		fields{"plan_id": harness.PlanGCP}, fields{"plan_id": "x", "service_id": 5, "organization_id": nil, "space_id": []int{}}, fields{}, nil,
 	} {
-		got := r.want("previous values with any contents", r.update(id, encode(fields{
+		got := r.want("previous values with arbitrary contents", r.update(id, encode(fields{
 			"service_id": harness.ServiceID, "parameters": fields{"autoScalerMax": 10 + i}, "previous_values": previous,
 		})), http.StatusAccepted)
 		if got.Status == http.StatusAccepted {

@@ -21,7 +21,7 @@ func (p platform) poll(path, operation string) harness.Reply {
 	return p.get(path + "/last_operation" + query)
 }
 
-// waitForEnd polls the operation until it has ended, and returns the last response.
+// waitForEnd polls the operation until it has ended and returns the last response.
 func (p platform) waitForEnd(path, operation string) harness.Reply {
 	p.Helper()
 
@@ -36,22 +36,23 @@ func (p platform) waitForEnd(path, operation string) harness.Reply {
 	return last
 }
 
-// wantSucceeded waits for the end of the operation, which must succeed.
+// wantSucceeded waits until the operation has ended, and fails the test unless it succeeded.
 func (p platform) wantSucceeded(path, operation string) {
 	p.Helper()
 
 	if last := p.waitForEnd(path, operation); last.Text("state") != "succeeded" {
-		p.Fatalf("the operation on %s ended with %d %s", path, last.Status, last.Raw)
+		p.Fatalf("the operation on %s ended with %d %s, want succeeded", path, last.Status, last.Raw)
 	}
 }
 
-// wantFailed waits for the end of the operation, which must fail, and returns the last response of the polls.
+// wantFailed waits until the operation has ended, fails the test unless the operation failed, and returns the last poll
+// response.
 func (p platform) wantFailed(path, operation string) harness.Reply {
 	p.Helper()
 
 	last := p.waitForEnd(path, operation)
 	if last.Text("state") != "failed" {
-		p.Fatalf("the operation on %s ended with %d %s", path, last.Status, last.Raw)
+		p.Fatalf("the operation on %s ended with %d %s, want failed", path, last.Status, last.Raw)
 	}
 
 	return last
@@ -84,12 +85,12 @@ func (p platform) createBinding(instance, binding string, changes ...fields) har
 	return p.want("a fetch of the binding", p.get(harness.BindingPath(instance, binding)), http.StatusOK)
 }
 
-// wantGone waits for the end of the deletion at the path, which must succeed.
+// wantGone waits until the deletion at the path has ended, and fails the test unless the deletion succeeded.
 func (p platform) wantGone(path, operation string) {
 	p.Helper()
 
 	if last := p.waitForEnd(path, operation); last.Status != http.StatusOK || last.Text("state") != "succeeded" {
-		p.Fatalf("the deletion of %s ended with %d %s", path, last.Status, last.Raw)
+		p.Fatalf("the deletion of %s ended with %d %s, want success", path, last.Status, last.Raw)
 	}
 }
 
@@ -100,13 +101,13 @@ func (p platform) deleteInstance(id string) {
 	p.wantGone(harness.InstancePath(id), p.want("a deletion", p.remove(id), http.StatusAccepted).Text("operation"))
 }
 
-// until waits until the condition holds. After a timeout it fails the test with a message that contains what.
+// until waits until the condition is true. After a timeout it fails the test with a message that contains what.
 func (p platform) until(what string, condition func() bool) {
 	p.Helper()
 	harness.Until(p, what, condition)
 }
 
-// snapshot returns the responses of a fetch and a poll of each resource.
+// snapshot returns the responses to a fetch and a poll of each resource.
 func (p platform) snapshot(paths ...string) string {
 	p.Helper()
 
@@ -122,7 +123,7 @@ func (p platform) snapshot(paths ...string) string {
 	return all.String()
 }
 
-// wantUnchanged fails the test if sendRequests changes the responses of fetches and polls of the resources.
+// wantUnchanged fails the test if sendRequests changes the responses to fetches and polls of the resources.
 func (p platform) wantUnchanged(paths []string, sendRequests func()) {
 	p.Helper()
 
