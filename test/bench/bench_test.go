@@ -70,8 +70,8 @@ func scenarios() []scenario {
 	}
 }
 
-// Benchmark runs the scenarios that -bench selects and writes the page. A failed scenario has a row in the page, and the next one
-// still runs.
+// Benchmark runs the scenarios that -bench selects and writes the page. If a scenario fails, the page has a row that says so,
+// and the next scenario runs.
 func Benchmark(b *testing.B) {
 	broker := filepath.Join(b.TempDir(), "broker")
 
@@ -100,11 +100,11 @@ func Benchmark(b *testing.B) {
 		table := &report.Table{}
 
 		if !b.Run(scenario.name, func(b *testing.B) {
-			if b.N == 1 { // A benchmark of less than a second is called again with a higher N.
+			if b.N == 1 { // Go calls a benchmark that takes less than a second again with a higher N.
 				(&scope{TB: b, postgres: postgres, broker: broker, table: table}).within(scenario.measure)
 			}
 
-			b.ReportMetric(0, "ns/op") // The duration of a scenario means nothing.
+			b.ReportMetric(0, "ns/op") // The duration of a scenario is meaningless.
 
 			for name, median := range table.Medians() {
 				b.ReportMetric(median, strings.ReplaceAll(name, " ", "-"))
@@ -125,7 +125,7 @@ func Benchmark(b *testing.B) {
 	}
 }
 
-// machine describes hardware, Go and PostgreSQL.
+// machine describes the hardware and the versions of Go and PostgreSQL.
 func machine(tb testing.TB, postgres *postgrestest.Server) string {
 	tb.Helper()
 
@@ -179,13 +179,13 @@ func open(tb testing.TB, postgres *postgrestest.Server, database string) *sqlx.D
 	return db
 }
 
-// scope is the part of a scenario after which its programs and databases end. Because it is a testing.TB with cleanups of its
-// own, the harness starts its services in a scope.
+// scope is a part of a scenario. Its programs and databases end with the scope. Because a scope is a testing.TB with its own
+// cleanups, the harness can start services in it.
 type scope struct {
 	testing.TB
 
 	postgres *postgrestest.Server
-	// broker is the path of the program.
+	// broker is the path of the broker's binary.
 	broker string
 	table  *report.Table
 
@@ -195,7 +195,7 @@ type scope struct {
 // Cleanup calls the function when the scope ends. The last function is called first.
 func (s *scope) Cleanup(function func()) { s.cleanups = append(s.cleanups, function) }
 
-// within calls the function with a scope that ends with it.
+// within calls the function with a new scope and ends the scope afterwards.
 func (s *scope) within(measure func(s *scope)) {
 	inner := &scope{TB: s.TB, postgres: s.postgres, broker: s.broker, table: s.table}
 
@@ -208,7 +208,7 @@ func (s *scope) within(measure func(s *scope)) {
 	measure(inner)
 }
 
-// rounds calls the function once per round, each time in a scope of its own.
+// rounds calls the function once per round, each time in a new scope.
 func (s *scope) rounds(measure func(s *scope)) {
 	for range *rounds {
 		s.within(measure)
@@ -222,14 +222,14 @@ func (s *scope) add(figure report.Figure, value float64) {
 	s.table.Add(figure, value)
 }
 
-// addWithFloor adds a sample, measured together with its floor, to the table and the log.
+// addWithFloor adds a sample to the table and the log, together with the floor of the same round.
 func (s *scope) addWithFloor(figure report.Figure, value, floor float64) {
 	s.Helper()
 	s.Logf("%s: %.4g %s, floor %.4g", figure.Name, value, figure.Unit, floor)
 	s.table.AddWithFloor(figure, value, floor)
 }
 
-// check ends the scenario if there is an error.
+// check ends the scenario if err is not nil.
 func (s *scope) check(err error) {
 	s.Helper()
 

@@ -24,7 +24,7 @@ const (
 	clients = 32
 	// manyTenants is the number of tenants of the load.
 	manyTenants = 100
-	// A rate is measured for period, after warmUp has opened connections and filled query plans and caches.
+	// A rate is measured for period, after a warm-up that opens connections and fills query plans and caches.
 	warmUp = 500 * time.Millisecond
 	period = 2 * time.Second
 )
@@ -55,7 +55,7 @@ func (s *scope) startPaused() *environment {
 	return e
 }
 
-// prepare starts everything but the broker.
+// prepare starts everything except the broker.
 func (s *scope) prepare(behaviour simulated.Behaviour) *environment {
 	database := s.postgres.Database(s)
 
@@ -65,8 +65,8 @@ func (s *scope) prepare(behaviour simulated.Behaviour) *environment {
 	}
 }
 
-// fill starts an environment with count instances, whose runtimes are ready or wait for their Provisioner, and stops its broker.
-// The broker creates one instance, which is copied.
+// fill starts an environment with count instances and stops its broker. The runtimes of the instances are ready, or wait for
+// the Provisioner. The broker creates one instance, and fill copies it.
 func (s *scope) fill(count int, ready bool) (*environment, []prefill.Copy) {
 	e := s.start(simulated.Behaviour{Hold: !ready})
 	e.create(1)
@@ -96,7 +96,8 @@ func (e *environment) create(count int) []load.Response {
 	return responses
 }
 
-// finish waits until all operations have succeeded and returns when the last one ended. There must be count operations.
+// finish waits until all operations have succeeded and returns the time when the last one ended. There must be count
+// operations.
 func (e *environment) finish(count int) (ended time.Time) {
 	e.waitFor(allSucceeded, count)
 	e.get(&ended, `SELECT max(finished_at) FROM operations`)
@@ -113,20 +114,20 @@ func (e *environment) get(value any, query string, arguments ...any) {
 	}
 }
 
-// Conditions of waitFor, with the number of operations as their argument.
+// Conditions for waitFor. Their argument is the number of operations.
 const (
-	// allSucceeded is evaluated often during measurements, so it counts operations only when the indexes show that all have
-	// ended.
+	// allSucceeded is evaluated often during measurements. It counts operations only if the indexes show that all operations
+	// have ended.
 	allSucceeded = `NOT EXISTS (SELECT FROM operations WHERE state = 'pending')
 		AND NOT EXISTS (SELECT FROM operations WHERE state IN ('in progress', 'canceling'))
 		AND (SELECT count(*) FROM operations WHERE state = 'succeeded') = $1`
-	// allWait holds when all operations wait for their runtimes. Workers may be polling some of them.
+	// allWait is true when all operations wait for their runtimes. Workers may be polling some of the runtimes.
 	allWait = `count(*) = $1 FROM operations WHERE state = 'in progress' AND step = 'Check_Runtime'`
-	// allWaitWithoutWorker holds when, in addition, no worker has one of the operations.
+	// allWaitWithoutWorker is true when all operations wait for their runtimes and no worker has any of them.
 	allWaitWithoutWorker = allWait + ` AND lease_owner = ''`
 )
 
-// waitFor waits until the condition holds for count operations.
+// waitFor waits until the condition is true for count operations.
 func (e *environment) waitFor(condition string, count int) {
 	e.Helper()
 	e.until(condition, func() (holds bool) {
@@ -136,7 +137,7 @@ func (e *environment) waitFor(condition string, count int) {
 	})
 }
 
-// until waits until the condition holds. If it never does, the error lists the states of all operations.
+// until waits until the condition is true. After a timeout, the error lists the states of all operations.
 func (e *environment) until(what string, condition func() bool) {
 	e.Helper()
 
@@ -176,7 +177,7 @@ func (s *scope) fetch(generator *load.Generator, request load.Request) load.Resp
 	return response
 }
 
-// header returns the headers that Cloud Foundry sends. Requests share the result, which must not be modified.
+// header returns the headers that Cloud Foundry sends. Requests share the header, so callers must not modify it.
 func header() http.Header {
 	return http.Header{
 		"Authorization":                     {"Basic " + base64.StdEncoding.EncodeToString([]byte(harness.User+":"+harness.Password))},
@@ -187,7 +188,7 @@ func header() http.Header {
 	}
 }
 
-// creates returns requests for new instances, distributed over tenants, as Cloud Foundry sends them.
+// creates returns requests for new instances as Cloud Foundry sends them, distributed over tenants.
 func creates(url string, tenants int) func(number int) load.Request {
 	header := header()
 
@@ -204,7 +205,7 @@ func creates(url string, tenants int) func(number int) load.Request {
 			"parameters": map[string]any{"name": name, "autoScalerMax": 5},
 		})
 		if err != nil {
-			panic(err) // strings and numbers always encode
+			panic(err) // cannot happen: strings and numbers always encode
 		}
 
 		return load.Request{
@@ -214,7 +215,7 @@ func creates(url string, tenants int) func(number int) load.Request {
 	}
 }
 
-// gets returns equal requests for a URL.
+// gets returns identical GET requests for a URL.
 func gets(url string) func(int) load.Request {
 	request := load.Request{Method: http.MethodGet, URL: url, Header: header(), Want: http.StatusOK}
 

@@ -27,32 +27,32 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// The floor serves the minimum of the broker's requests: the same server, Basic authentication, log line, driver and pool size,
-// with only the bare work between them. It is a process of its own, as the broker is.
+// The floor serves the minimum of the broker's requests. It uses the same server, Basic authentication, log line, driver and
+// pool size, and does only the bare work in between. Like the broker, it runs as a separate process.
 
-// The environment variables of the floor. The data source name is for lib/pq.
+// Environment variables of the floor. The data source name is for lib/pq.
 const (
 	floorAddress      = "FLOOR_ADDRESS"
 	floorDSN          = "FLOOR_DSN"
 	floorCatalogBytes = "FLOOR_CATALOG_BYTES"
 )
 
-// floorReady is the readiness probe of the floor. It needs no user and does no work.
+// floorReady is the path of the floor's readiness probe. The probe needs no user and does no work.
 const floorReady = "/ready"
 
-// floorConnections and floorConnectionAge are the pool settings of package storage.
+// floorConnections and floorConnectionAge equal the pool settings of package storage.
 const (
 	floorConnections   = 12
 	floorConnectionAge = 30 * time.Minute
 )
 
-// floorTables creates the tables of the floor unless they exist.
+// floorTables creates the tables of the floor if they do not exist.
 const floorTables = `
 CREATE TABLE IF NOT EXISTS floor_instances (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, request TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS floor_operations (
 	id TEXT PRIMARY KEY, instance_id TEXT NOT NULL, state TEXT NOT NULL, description TEXT NOT NULL, payload TEXT NOT NULL)`
 
-// floor has the statements of the floor, each prepared once on every connection.
+// floor has the prepared statements of the floor.
 type floor struct {
 	db                                               *sqlx.DB
 	insertInstance, insertOperation, selectOperation *sqlx.Stmt
@@ -136,7 +136,7 @@ func (f floor) provision(request *http.Request) (httpserver.Response, error) {
 	if err != nil {
 		return httpserver.Response{}, fmt.Errorf("beginning a transaction: %w", err)
 	}
-	defer tx.Rollback() // It fails after the commit.
+	defer tx.Rollback() // This fails after the commit.
 
 	instance := request.PathValue("instance_id")
 

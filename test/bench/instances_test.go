@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/bench/simulated"
 )
 
-// measureFinished measures a broker with many ready instances: its start, memory and lists.
+// measureFinished measures a broker with many ready instances: its start time, its memory and its lists.
 func measureFinished(s *scope) {
 	const (
 		count      = 100_000
@@ -30,7 +30,7 @@ func measureFinished(s *scope) {
 
 		first := fmt.Sprintf("%s/runtimes?page_size=%d", broker.url, pageSize)
 
-		// The cursor of the previous page leads to the middle page.
+		// Follow the cursors to the middle page.
 		var list operatorapi.RuntimeList
 
 		s.check(json.Unmarshal(s.fetch(generator, gets(fmt.Sprintf("%s&page=%d", first, middlePage))(0)).Body, &list))

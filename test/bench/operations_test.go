@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/bench/simulated"
 )
 
-// measureThroughput measures finished operations per second with a Provisioner that answers at once.
+// measureThroughput measures finished operations per second with a Provisioner that responds immediately.
 func measureThroughput(s *scope) {
 	s.rounds(func(s *scope) {
 		for _, size := range []int{1_000, 5_000} {
@@ -21,7 +21,7 @@ func measureThroughput(s *scope) {
 	})
 }
 
-// finishAll creates size instances, waits until all are ready, and adds the cost of an operation.
+// finishAll creates size instances, waits until all are ready, and reports the cost of an operation.
 func (s *scope) finishAll(size int) {
 	e := s.start(simulated.Behaviour{})
 	count := float64(size)
@@ -47,15 +47,17 @@ func (s *scope) finishAll(size int) {
 	}, float64(calls.All())/count)
 }
 
-// commits returns the number of writing transactions on the server so far: PostgreSQL assigns transaction IDs to these only.
+// commits returns the number of writing transactions on the server so far. PostgreSQL assigns transaction IDs only to writing
+// transactions.
 func (e *environment) commits() (commits float64) {
 	e.get(&commits, `SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint`)
 
 	return commits
 }
 
-// measurePickUp measures how long an operation waits for a worker of an idle broker. The time starts with the acceptance,
-// slightly before the commit. The instances are created one after the other, with a pause in which the broker becomes idle again.
+// measurePickUp measures how long an operation waits for a worker of an idle broker. The measurement starts with the
+// acceptance, slightly before the commit. The instances are created one after the other, with pauses in which the broker
+// becomes idle again.
 func measurePickUp(s *scope) {
 	const (
 		count = 100
@@ -87,8 +89,8 @@ func measurePickUp(s *scope) {
 	})
 }
 
-// measureSlowRuntimes measures more runtimes than workers, each of which takes a minute, with a feed and polled. Both brokers
-// work at the same time, because they mostly wait.
+// measureSlowRuntimes creates more runtimes than there are workers, each of which takes a minute, once with a feed and once
+// polled. Both brokers run at the same time, because they mostly wait.
 func measureSlowRuntimes(s *scope) {
 	const count = 200
 
@@ -116,8 +118,8 @@ func measureSlowRuntimes(s *scope) {
 	}
 }
 
-// measureWaiting measures a broker with very many waiting operations: the delay until they start, their cost while they wait, and
-// the calls to the Provisioner, once with a feed and once polled.
+// measureWaiting measures a broker with very many waiting operations, once with a feed and once polled: the delay until the
+// operations start, their cost while they wait, and the calls to the Provisioner.
 func measureWaiting(s *scope) {
 	s.within(func(s *scope) {
 		name := "10000 waiting operations, with the feed (one run): "
@@ -142,13 +144,13 @@ func measureWaiting(s *scope) {
 	})
 }
 
-// gather creates the operations, first a few and then the rest, and waits until their runtimes are ordered. The difference in
-// memory between both is the cost of a waiting operation. It returns the number of operations.
+// gather creates the operations and waits until their runtimes are ordered. It creates a few first and then the rest, and
+// attributes the growth in memory to the rest. It returns the number of operations.
 func (e *environment) gather(name string) int {
 	const (
 		few  = 1_000
 		rest = 9_000
-		// settle is the pause before memory is read.
+		// settle is the pause before a memory measurement.
 		settle = 5 * time.Second
 	)
 
@@ -208,9 +210,9 @@ func (e *environment) watch(name string, count int) {
 	e.add(report.Figure{Name: name + "commits/s meanwhile"}, commits/duration.Seconds())
 }
 
-// measureKilled kills a broker with SIGKILL, restarts it, and measures when its operations resume and when all have ended. Most
-// operations wait for their runtimes, which become ready while the broker is down; as many as APP_PROVISIONER_CALLS allows are in
-// an unanswered order.
+// measureKilled kills a broker with SIGKILL, restarts it, and measures when its operations resume and when all of them have
+// ended. Most operations wait for their runtimes, which become ready while the broker is down. The other operations, as many as
+// APP_PROVISIONER_CALLS allows, wait for the response to their order.
 func measureKilled(s *scope) {
 	const (
 		waiting  = 968

@@ -22,14 +22,14 @@ const (
 	mebibyte = 1 << 20
 	gibibyte = 1 << 30
 
-	// programTimeout limits the time until a program is ready, and until it has ended.
+	// programTimeout limits the time until a program is ready, and the time until it has stopped.
 	programTimeout = time.Minute
-	// readyInterval is the time between two readiness checks: short, because start times are measured.
+	// readyInterval is the time between two readiness checks. It is short, because start times are measured.
 	readyInterval = 2 * time.Millisecond
-	// cpuTick is the unit of CPU times in Linux's /proc.
+	// cpuTick is the unit of CPU times in /proc on Linux.
 	cpuTick = 10 * time.Millisecond
 
-	// paused is the environment variable of a broker that accepts requests and runs no operations.
+	// paused is the environment variable for a broker that accepts requests but runs no operations.
 	paused = "APP_WORKERS=0"
 )
 
@@ -50,7 +50,7 @@ type program struct {
 	log   string
 }
 
-// startBroker runs a broker on the database and the Provisioner of the environment until the scope ends. Variables are additional
+// startBroker runs a broker on the environment's database and Provisioner until the scope ends. Variables are additional
 // environment variables.
 func (s *scope) startBroker(e *environment, variables ...string) *program {
 	address, status := s.freeAddress(), s.freeAddress()
@@ -71,8 +71,8 @@ func (s *scope) startBroker(e *environment, variables ...string) *program {
 	))
 }
 
-// startFloor runs the floors of the broker's requests on the database of the environment until the scope ends. The catalog's
-// response has catalogBytes bytes.
+// startFloor runs the floor of the broker's requests on the environment's database until the scope ends. The response for the
+// catalog has catalogBytes bytes.
 func (s *scope) startFloor(e *environment, catalogBytes int) *program {
 	address := s.freeAddress()
 	dsn, err := s.postgres.DSN(e.database.Name)
@@ -89,7 +89,7 @@ func (s *scope) startFloor(e *environment, catalogBytes int) *program {
 	})
 }
 
-// freeAddress returns a free loopback address that no other call returns.
+// freeAddress returns a free loopback address. It never returns the same address twice.
 func (s *scope) freeAddress() string {
 	port, err := freeport.Draw(s.Context())
 	s.check(err)
@@ -97,7 +97,8 @@ func (s *scope) freeAddress() string {
 	return freeport.Address(port)
 }
 
-// startProgram runs a program until the scope ends, with only the given environment variables, and waits until ready returns 200.
+// startProgram starts a program with only the given environment variables and waits until the path ready returns 200. The
+// program runs until the scope ends.
 func (s *scope) startProgram(path, url, ready string, variables []string) *program {
 	log, err := os.Create(filepath.Join(s.TempDir(), "log"))
 	s.check(err)
@@ -139,7 +140,7 @@ func (s *scope) startProgram(path, url, ready string, variables []string) *progr
 	return p
 }
 
-// responds reports whether a request for the URL is answered with 200. It leaves no idle connection to the measured program.
+// responds reports whether a request for the URL returns 200. It leaves no idle connection to the measured program.
 func responds(url string) bool {
 	client := &http.Client{Timeout: programTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
 
@@ -148,13 +149,13 @@ func responds(url string) bool {
 	return err == nil && response.Body.Close() == nil && response.StatusCode == http.StatusOK
 }
 
-// stop terminates the program and waits for its end. A program that ends with an error fails the scenario. Repeated calls have no
-// effect.
+// stop terminates the program and waits until it has ended. A program that ends with an error fails the scenario. Repeated
+// calls have no effect.
 func (p *program) stop() {
 	p.terminate()
 	<-p.ended
 
-	// Wait returns the error of the context if the program ended without one.
+	// Wait returns the error of the context if the program itself ended without an error.
 	if p.err == nil || errors.Is(p.err, context.Canceled) {
 		return
 	}
@@ -168,16 +169,16 @@ func (p *program) stop() {
 
 // kill sends SIGKILL and waits until the program has ended.
 func (p *program) kill() {
-	_ = p.command.Process.Kill() // It may have ended.
+	_ = p.command.Process.Kill() // The program may already have ended.
 	<-p.ended
 
 	p.err = nil
 }
 
-// memory returns the resident memory of the program, and its peak, in bytes.
+// memory returns the program's current and peak resident memory in bytes.
 func (p *program) memory() (resident, peak float64) { return p.memoryOf(p.command.Process.Pid) }
 
-// memoryOf returns the resident memory of a process, and its peak, in bytes.
+// memoryOf returns the current and peak resident memory of a process in bytes.
 func (s *scope) memoryOf(id int) (resident, peak float64) {
 	process, err := procfs.NewProc(id)
 	s.check(err)
@@ -188,7 +189,7 @@ func (s *scope) memoryOf(id int) (resident, peak float64) {
 	return float64(status.VmRSS), float64(status.VmHWM)
 }
 
-// cpuOf returns the user and system time of a process and its children, including those that have ended.
+// cpuOf returns the user and system time of a process and its children, including children that have ended.
 func (s *scope) cpuOf(id int) (total time.Duration) {
 	processes, err := procfs.AllProcs()
 	s.check(err)
@@ -197,7 +198,7 @@ func (s *scope) cpuOf(id int) (total time.Duration) {
 		stat, err := process.Stat()
 
 		switch {
-		case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ESRCH): // The process has ended since.
+		case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ESRCH): // The process has ended in the meantime.
 		case err != nil:
 			s.Fatalf("reading the CPU time of process %d: %v", process.PID, err)
 		case process.PID == id || stat.PPID == id:

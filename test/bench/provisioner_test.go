@@ -16,8 +16,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// measureProvisioner measures a Provisioner that gets many orders at once. The Provisioner and the fake garden run in this
-// process.
+// measureProvisioner measures a Provisioner that receives many orders at the same time. The Provisioner and the fake
+// garden run in the benchmark's process.
 func measureProvisioner(s *scope) {
 	const (
 		count    = 500
@@ -61,7 +61,7 @@ func measureProvisioner(s *scope) {
 
 	s.add(report.Figure{Name: name + "all done", Unit: "s"}, took.Seconds())
 	s.add(report.Figure{
-		Name: name + "calls to Gardener per runtime", AtMost: 12, // Polling every second would need more.
+		Name: name + "calls to Gardener per runtime", AtMost: 12, // Polling every second would need more calls.
 		Note: fmt.Sprintf("get %.1f, patch %.1f, create %.1f", per(verbs["get"]), per(verbs["patch"]), per(verbs["create"])),
 	}, per(total))
 	s.add(report.Figure{Name: name + "lists and watches for all of them"}, float64(verbs["list"]+verbs["watch"]))

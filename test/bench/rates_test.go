@@ -11,7 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// measureAccept measures how many creates a second a broker accepts that does nothing else, and one that works on them.
+// measureAccept measures how many creates per second a broker accepts, first without and then with workers that run the
+// operations.
 func measureAccept(s *scope) {
 	quiet := s.startPaused()
 	floor := s.startFloor(quiet, 0)
@@ -20,7 +21,7 @@ func measureAccept(s *scope) {
 		least := s.rate(creates(floor.url, manyTenants))
 		many := s.rate(creates(quiet.broker.url, manyTenants))
 		one := s.rate(creates(quiet.broker.url, 1))
-		// The unfinished operations of a broker of its own disturb no other figure.
+		// This load leaves unfinished operations, so it gets a separate broker that no other figure uses.
 		busy := s.rate(creates(s.start(simulated.Behaviour{}).broker.url, manyTenants))
 
 		name := "accepted creates/s, workers paused"
@@ -31,8 +32,8 @@ func measureAccept(s *scope) {
 	})
 }
 
-// measureLastOperation measures polls of running operations, with few and with many operations in the database. Servers run only
-// while they are measured: all of them at once would exceed PostgreSQL's connections.
+// measureLastOperation measures polls of running operations, with few and with many operations in the database. Each server
+// runs only while it is measured, because together they would exceed PostgreSQL's connection limit.
 func measureLastOperation(s *scope) {
 	type filled struct {
 		*environment
@@ -77,9 +78,9 @@ func measureLastOperation(s *scope) {
 	})
 }
 
-// lastOperations polls all operations in a scattered order.
+// lastOperations returns polls of all operations in a scattered order.
 func lastOperations(url string, instances []prefill.Copy) func(number int) load.Request {
-	const stride = 7919 // a prime, so every instance is polled
+	const stride = 7919 // a prime number, so that the loop reaches every instance
 
 	header := header()
 

@@ -17,8 +17,8 @@ import (
 // connectTime is how long the agent takes to connect.
 const connectTime = 3 * time.Second
 
-// agents simulates the runtime agent of the only cluster. Once configured, the agent connects if it has no connection or an
-// unused token.
+// agents simulates the runtime agent of the only cluster. Once configured, the agent connects if it has no connection or
+// has an unused token.
 type agents struct {
 	mutex           sync.Mutex
 	configured      agent.Configuration
@@ -51,7 +51,7 @@ func (a *agents) connection() agentConnection {
 	return state
 }
 
-// advance brings the agent's connection to the state that it would have reached by now. The caller holds the mutex.
+// advance moves the agent's connection to the state that it has at the current time. The caller holds the mutex.
 func (a *agents) advance() {
 	if a.version == 0 || time.Since(a.connectingSince) < connectTime || a.current != nil && a.current.State == agent.Synchronized {
 		return

@@ -40,7 +40,7 @@ func operationName(request *http.Request) string {
 	return call.OperationName
 }
 
-// proxiedRows reaches the broker's tables through the proxy of a replica, so that faults are injected into reads and writes.
+// proxiedRows reaches the broker's tables through the proxy of a replica, which injects faults into reads and writes.
 type proxiedRows struct {
 	service.Rows
 
@@ -87,7 +87,8 @@ func (r proxiedRows) RemoveBinding(ctx context.Context, id string) error {
 	return r.call(ctx, "RemoveBinding", func(ctx context.Context) error { return r.Rows.RemoveBinding(ctx, id) })
 }
 
-// call makes a call through the proxy. It returns injected faults as the stores return a failure of the database.
+// call makes a call through the proxy. It returns an injected fault as the error that the stores return when the database
+// fails.
 func (r proxiedRows) call(ctx context.Context, name string, call func(ctx context.Context) error) error {
 	err := r.proxy.Call(ctx, name, call)
 	if errors.Is(err, crashtest.ErrLost) {
@@ -97,7 +98,7 @@ func (r proxiedRows) call(ctx context.Context, name string, call func(ctx contex
 	return err
 }
 
-// readRow makes a call that returns a value, like proxiedRows.call.
+// readRow is like proxiedRows.call, for a call that returns a value.
 func readRow[T any](ctx context.Context, r proxiedRows, name string, call func(ctx context.Context) (T, error)) (value T, err error) {
 	err = r.call(ctx, name, func(ctx context.Context) error {
 		var err error
@@ -110,7 +111,7 @@ func readRow[T any](ctx context.Context, r proxiedRows, name string, call func(c
 	return value, err
 }
 
-// proxiedAccess fetches kubeconfigs from the Provisioner and simulates the API servers of all runtimes. The runtimes share one
+// proxiedAccess fetches kubeconfigs from the Provisioner and simulates the API servers of all runtimes. All runtimes share one
 // set of service accounts.
 type proxiedAccess struct {
 	provisioner *provisionerclient.Client

@@ -46,7 +46,7 @@ const (
 	pollInterval = 5 * time.Second
 )
 
-// brokerFixture is the database and the API of a broker. Its Provisioner has a database of its own and one replica without
+// brokerFixture is the database and the API of a broker. Its Provisioner has a separate database and one replica without
 // faults.
 type brokerFixture struct {
 	*testing.T
@@ -93,7 +93,7 @@ func (p *provisioner) run() {
 	}
 
 	go func() {
-		time.Sleep(370 * time.Millisecond) // keeps the engine's polls from coinciding with other events, whose order would be random
+		time.Sleep(370 * time.Millisecond) // prevents polls at the same time as other events, because the order of simultaneous events is random
 		ended <- engine.Run(ctx)
 	}()
 
@@ -173,11 +173,11 @@ func (f *brokerFixture) send(method, path, body string) string {
 type brokerState struct {
 	Provisioner provisionerState
 	Instances   int
-	// Bindings are the states of the rows. Accounts is the number of accounts in the runtime, and Orphans the number of accounts
-	// without a row.
+	// Bindings are the states of the bindings' rows. Accounts is the number of accounts in the runtime, and Orphans is the
+	// number of accounts without a row.
 	Bindings          []string
 	Accounts, Orphans int
-	// Suspended and AutoScalerMax are from the row of the instance.
+	// Suspended and AutoScalerMax are values of the instance's row.
 	Suspended     bool
 	AutoScalerMax int
 	// Runtime reports whether the Provisioner has the runtime of the instance.
@@ -245,11 +245,11 @@ type brokerScenario struct {
 	name, kind string
 	// before lists requests whose operations end before faults are injected.
 	before []request
-	// during, if set, is a request whose operation is in progress when the scenario's request follows, after the delay. How far
-	// that operation has come depends on the fault.
+	// during, if set, is a request that the scenario sends before its main request. The operation of during is in progress when
+	// the main request follows after the delay; the fault determines how far the operation has progressed.
 	during request
 	delay  time.Duration
-	// request starts the operation whose outcome must not depend on the fault.
+	// request is the main request. The outcome of its operation must not depend on the fault.
 	request request
 }
 
@@ -372,7 +372,7 @@ func brokerScenarios(t *testing.T, shared shared, open database) []crashtest.Sce
 	)
 }
 
-// deletionFaults is the sample of faults in deletions of trials: one in nine. Other scenarios inject every fault into
+// deletionFaults is the share of faults that run in deletions of trials: one in nine. Other scenarios inject every fault into
 // suspensions, resumptions and deletions.
 const deletionFaults = 9
 

@@ -11,13 +11,13 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// Flags of the tests with two faults. A longer search: go test ./test/crash -run Pairs -pairs 500 -seed 7.
+// Flags of the tests that inject two faults. For a longer search: go test ./test/crash -run Pairs -pairs 500 -seed 7.
 var (
 	pairs = flag.Int("pairs", 10, "number of pairs of faults for each scenario")
 	seed  = flag.Uint64("seed", 1, "seed that draws the pairs of faults")
 )
 
-// postgresSample is the sample of faults that also run on PostgreSQL: one in 23.
+// postgresSample is the share of faults that also run on PostgreSQL: one in 23.
 const postgresSample = 23
 
 func TestEveryRegisteredProcessHasAScenario(t *testing.T) {
@@ -30,13 +30,13 @@ func TestEveryRegisteredProcessHasAScenario(t *testing.T) {
 const (
 	// fullScenarios is the share of scenarios that run with every fault if SOAK_DURATION is not set: one in three.
 	fullScenarios = 3
-	// sampledFaults is the sample of faults in the other scenarios: one in five.
+	// sampledFaults is the share of faults that run in the other scenarios: one in five.
 	sampledFaults = 5
 )
 
 // matrix runs every scenario with single faults. With SOAK_DURATION, which `make soak` sets, every scenario runs with every
-// fault. Otherwise a random third of the scenarios runs with every fault and the others with a sample; TEST_SEED repeats the
-// choice.
+// fault. Otherwise a random third of the scenarios runs with every fault, and the others run with a sample of the faults.
+// TEST_SEED repeats the choice.
 func matrix[D any](t *testing.T, scenarios []crashtest.Scenario[D]) {
 	t.Helper()
 
@@ -83,7 +83,7 @@ func TestProvisionerPairs(t *testing.T) {
 func TestBrokerOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 
-	postgres(t) // starts the server now, because in the scenarios time is fake
+	postgres(t) // starts the server before the scenarios, which run in fake time
 
 	crashtest.Sample(t, postgresSample, brokerScenarios(t, newShared(t), postgres)...)
 }

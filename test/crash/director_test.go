@@ -31,7 +31,7 @@ func withDirector(p *provisioner) {
 	}
 }
 
-// directorClient returns a client that reaches Director through the proxy of a replica.
+// directorClient returns a Director client that sends its requests through the proxy of a replica.
 func (p *provisioner) directorClient(proxy *crashtest.Proxy) *director.Client {
 	p.Helper()
 
@@ -46,7 +46,7 @@ func (p *provisioner) directorClient(proxy *crashtest.Proxy) *director.Client {
 	return client
 }
 
-// directorCall returns the name of a call to Director's GraphQL API or to its token endpoint.
+// directorCall returns the name of a call to the GraphQL API or the token endpoint of Director.
 func directorCall(request *http.Request) string {
 	if request.URL.Path == simulator.TokenPath {
 		return simulator.TokenOperation
@@ -66,7 +66,7 @@ func (directorCredentials) Read(context.Context) (director.ClientCredentials, er
 	}, nil
 }
 
-// registered formats the runtimes that are registered in Director, or returns nil without a Director.
+// registered formats the runtimes that are registered in Director. It returns nil if there is no Director.
 func (p *provisioner) registered() []string {
 	if p.director == nil {
 		return nil

@@ -28,7 +28,7 @@ func postgres(tb testing.TB) *storage.DB {
 	return storagetest.Open(tb, postgrestest.Database(tb))
 }
 
-// shared holds the resources that all scenarios of a test share, because creating them takes long.
+// shared has the resources that all scenarios of a test share because creating them is slow.
 type shared struct {
 	// garden is a fake garden. Each scenario deletes its objects at the end.
 	garden *fakegarden.Memory

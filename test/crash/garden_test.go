@@ -30,15 +30,15 @@ const (
 	deletion = 4 * time.Second
 )
 
-// gardener simulates Gardener on fake time: it reconciles the Shoots of one scenario and counts the created clusters.
+// gardener simulates Gardener in fake time. It reconciles the Shoots of one scenario and counts the created clusters.
 type gardener struct {
 	*testing.T
 	client.WithWatch
 
 	namespace string
 	mutex     sync.Mutex
-	created   int // clusters created so far
-	peak      int // maximum of clusters at the same time
+	created   int // number of clusters created so far
+	peak      int // maximum number of simultaneous clusters
 }
 
 func newGardener(t *testing.T, memory *fakegarden.Memory) *gardener {
@@ -57,7 +57,7 @@ func newGardener(t *testing.T, memory *fakegarden.Memory) *gardener {
 	}
 
 	reconciling.Go(func() {
-		time.Sleep(130 * time.Millisecond) // keeps reconciliations from coinciding with other events, whose order would be random
+		time.Sleep(130 * time.Millisecond) // prevents reconciliations at the same time as other events, because the order of simultaneous events is random
 		g.reconcileShoots(ctx, changes)
 	})
 	t.Cleanup(func() {
@@ -69,7 +69,7 @@ func newGardener(t *testing.T, memory *fakegarden.Memory) *gardener {
 	return g
 }
 
-// apply applies an object and counts the clusters that the application creates.
+// apply applies an object and counts the clusters that this creates.
 func (g *gardener) apply(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
 	before := len(g.shoots())
 
@@ -94,7 +94,7 @@ func (g *gardener) shoots() []gardencorev1beta1.Shoot {
 	return harness.Shoots(g.T, g.WithWatch, g.namespace)
 }
 
-// count returns the number of clusters created so far, the maximum that existed at the same time, and the number that exist now.
+// count returns how many clusters were created so far, how many existed at most at the same time, and how many exist now.
 func (g *gardener) count() (created, peak, remaining int) {
 	g.Helper()
 
@@ -106,8 +106,8 @@ func (g *gardener) count() (created, peak, remaining int) {
 	return g.created, g.peak, remaining
 }
 
-// reconcileShoots reconciles all Shoots until the context ends. It reads the Shoots from a watch, because listing them takes real
-// time.
+// reconcileShoots reconciles all Shoots until the context ends. It reads the Shoots from a watch, because a list call takes
+// real time.
 func (g *gardener) reconcileShoots(ctx context.Context, changes watch.Interface) {
 	ticker := time.NewTicker(2 * time.Second)
 	defer ticker.Stop()
@@ -164,7 +164,7 @@ func isCreated(shoot *gardencorev1beta1.Shoot) bool {
 	return last != nil && (last.Type == gardencorev1beta1.LastOperationTypeReconcile || last.State == gardencorev1beta1.LastOperationStateSucceeded)
 }
 
-// reconcileChange applies a change of the Shoot to the cluster.
+// reconcileChange applies a change of the Shoot to its cluster.
 func (g *gardener) reconcileChange(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	last := shoot.Status.LastOperation
 
@@ -204,7 +204,7 @@ func (g *gardener) report(ctx context.Context, shoot *gardencorev1beta1.Shoot, d
 	return g.Status().Update(ctx, shoot)
 }
 
-// finishDeletion ends the deletion of a cluster: it removes the finalizers of the Shoot.
+// finishDeletion completes the deletion of a cluster by removing the finalizers of its Shoot.
 func (g *gardener) finishDeletion(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	if err := g.report(ctx, shoot, gardencorev1beta1.LastOperationTypeDelete, gardencorev1beta1.LastOperationStateSucceeded); err != nil {
 		return err
@@ -238,7 +238,7 @@ func (g *gardener) deleteAll() {
 	}
 }
 
-// configMaps returns the ConfigMaps of the Shoots, which the Provisioner labels with the ID of the runtime.
+// configMaps returns the ConfigMaps of the Shoots. The Provisioner labels them with the ID of the runtime.
 func (g *gardener) configMaps() []corev1.ConfigMap {
 	g.Helper()
 
@@ -250,7 +250,7 @@ func (g *gardener) configMaps() []corev1.ConfigMap {
 	return list.Items
 }
 
-// behind returns a client that reaches the garden through the proxy of a replica.
+// behind returns a garden client that sends its requests through the proxy of a replica.
 func (g *gardener) behind(proxy *crashtest.Proxy) client.WithWatch {
 	return interceptor.NewClient(g.WithWatch, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {

@@ -47,7 +47,7 @@ func (k *kymaInstallation) report() (components string, services, heldBrokers in
 	return strings.Join(k.components, " "), k.services, k.heldBrokers
 }
 
-// advance installs, upgrades or removes one component. It returns true if all components already are as wanted.
+// advance installs, upgrades or removes one component. It returns true if the installed components already match want.
 func (k *kymaInstallation) advance(want []string) bool {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
@@ -76,7 +76,7 @@ func (k *kymaInstallation) advance(want []string) bool {
 	return true
 }
 
-// installer installs and removes Kyma, one component with each call.
+// installer installs and removes Kyma, one component per call.
 type installer struct {
 	kyma  *kymaInstallation
 	proxy *crashtest.Proxy
@@ -175,7 +175,7 @@ func kymaOf(version string, components ...string) *spec.Kyma {
 	return config
 }
 
-// provisionWithKyma orders a runtime with Kyma, whose cluster has external services and service brokers.
+// provisionWithKyma orders a runtime with Kyma. The cluster of the runtime has external services and service brokers.
 func (p *provisioner) provisionWithKyma() (operationID, runtimeID string) {
 	p.Helper()
 

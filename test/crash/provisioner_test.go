@@ -30,7 +30,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// provisioner is a Provisioner: its stores, its API and its simulated upstreams.
+// provisioner is a Provisioner with its stores, its API and its simulated upstreams.
 type provisioner struct {
 	*gardener
 
@@ -39,7 +39,7 @@ type provisioner struct {
 	service *orders.Service
 	// director is nil if the Provisioner does not register its runtimes in Director.
 	director *simulator.Director
-	// administrators are the administrators of the only cluster. The pointer is nil before they are set.
+	// administrators are the administrators of the only cluster. The pointer is nil until they are set.
 	administrators atomic.Pointer[[]string]
 	// kyma is the installation in the only cluster.
 	kyma   kymaInstallation
@@ -142,7 +142,7 @@ func (p *provisioner) deprovision(runtimeID string) string {
 	return id
 }
 
-// upgrade changes the maximum of nodes, the identity provider and the administrator.
+// upgrade changes the maximum number of nodes, the identity provider and the administrator.
 func (p *provisioner) upgrade(runtimeID string) string {
 	p.Helper()
 
@@ -160,7 +160,7 @@ func (p *provisioner) upgrade(runtimeID string) string {
 	return status.ID
 }
 
-// sendMutation sends a mutation whose only argument is the ID of a runtime, such as hibernation. Key is the idempotency key.
+// sendMutation sends a mutation whose only argument is a runtime ID, such as hibernation. Key is the idempotency key.
 func (p *provisioner) sendMutation(
 	mutation func(ctx context.Context, caller orders.Caller, runtimeID string) (operation.Status, error), key, runtimeID string,
 ) string {
@@ -174,7 +174,7 @@ func (p *provisioner) sendMutation(
 	return status.ID
 }
 
-// clusterOrder returns an order of a runtime whose cluster has the name.
+// clusterOrder returns an order of a runtime with a cluster of the given name.
 func clusterOrder(name string) spec.Runtime {
 	return spec.Runtime{
 		Metadata: &spec.Metadata{Name: name},
@@ -195,20 +195,20 @@ func clusterOrder(name string) spec.Runtime {
 // provisionerState is the state of the Provisioner's rows and upstreams. It must be the same at the end of every run of a
 // scenario.
 type provisionerState struct {
-	// Created is the number of clusters created so far, or 0 if that number depends on the fault. Remaining is the number of
+	// Created is the number of clusters created so far, or 0 if this number depends on the fault. Remaining is the number of
 	// existing clusters. Runtimes is the number of runtimes that are not deleted.
 	Created   int
 	Remaining int
 	Runtimes  int
-	// ConfigMaps is the number of the Shoots' ConfigMaps.
+	// ConfigMaps is the number of ConfigMaps that belong to Shoots.
 	ConfigMaps int
-	// MaxNodes is the maximum of nodes in the Shoot, and RecordedMaxNodes the maximum in the runtime's row. Both are 0 without a
-	// cluster.
+	// MaxNodes is the maximum number of nodes in the Shoot, and RecordedMaxNodes is the maximum in the runtime's row. Both are
+	// 0 without a cluster.
 	MaxNodes, RecordedMaxNodes int
 	Administrators             string
 	Hibernated                 bool
 	// Kyma lists the installed components, and RecordedKyma is the version in the runtime's row. Services is the number of
-	// external services, and HeldBrokers the number of service brokers with finalizers.
+	// external services, and HeldBrokers is the number of service brokers with finalizers.
 	Kyma, RecordedKyma    string
 	Services, HeldBrokers int
 	Agent                 agentConnection
@@ -238,7 +238,7 @@ func (p *provisioner) state(racy bool) provisionerState {
 
 	created, peak, remaining := p.count()
 	if peak > 1 {
-		p.Errorf("%d clusters existed at the same time, want one at most", peak)
+		p.Errorf("%d clusters existed at the same time, want at most one", peak)
 	}
 
 	if racy {
@@ -276,7 +276,7 @@ func (p *provisioner) state(racy bool) provisionerState {
 	return state
 }
 
-// recordedOrder returns the order in the row of the runtime with this Shoot.
+// recordedOrder returns the order in the row of the runtime with the given Shoot.
 func (p *provisioner) recordedOrder(shootName string) spec.Runtime {
 	p.Helper()
 
@@ -305,15 +305,16 @@ type provisionerScenario struct {
 	setup []func(*provisioner)
 	// provision orders the runtime.
 	provision func(*provisioner) (operationID, runtimeID string)
-	// duringCreation sends the request when Gardener has had the time to create the cluster, without waiting for the order. How
-	// far the order has come depends on the fault.
+	// duringCreation sends the request once Gardener has had time to create the cluster, without waiting for the operation that
+	// creates the runtime. The fault determines how far this operation has progressed.
 	duringCreation bool
 	// before lists requests whose operations end before faults are injected.
 	before []runtimeRequest
-	// during, if set, is a request whose operation is changing the cluster when the scenario's request follows. How far that
-	// operation has come depends on the fault.
+	// during, if set, is a request that the scenario sends before its main request. The operation of during is changing the
+	// cluster when the main request follows; the fault determines how far the operation has progressed.
 	during runtimeRequest
-	// request starts the operation whose outcome must not depend on the fault. If request is nil, that operation is the order.
+	// request is the main request. The outcome of its operation must not depend on the fault. If request is nil, provision is
+	// the main request.
 	request runtimeRequest
 }
 

@@ -1,3 +1,3 @@
-// Package docs checks the documentation: every link leads to a page or heading that exists, and every page can be reached from
-// docs/README.md.
+// Package docs checks the documentation. Every link must lead to an existing page or heading, and every page must be reachable
+// from docs/README.md.
 package docs

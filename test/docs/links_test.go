@@ -43,7 +43,7 @@ func TestLinks(t *testing.T) {
 }
 
 // TestEveryPageIsReachable checks that links lead from docs/README.md to every page below docs. ADRs are exempt, because other
-// pages link to their folder.
+// pages link to the ADR folder.
 func TestEveryPageIsReachable(t *testing.T) {
 	reached := map[string]bool{}
 
@@ -101,7 +101,7 @@ func pages(t *testing.T) []string {
 	}
 
 	if len(found) < 20 {
-		t.Fatalf("found %d pages: the test looks in the wrong folder", len(found))
+		t.Fatalf("found only %d pages: the test may be looking in the wrong folder", len(found))
 	}
 
 	return found
@@ -128,7 +128,7 @@ func targets(t *testing.T, page string) []string {
 	return found
 }
 
-// anchors returns the anchors of the headings of a page, as GitHub forms them.
+// anchors returns the anchors that GitHub generates for the headings of a page.
 func anchors(t *testing.T, page string) map[string]bool {
 	t.Helper()
 

@@ -81,7 +81,7 @@ func (c agentEnv) reconnect(runtimeID string) (operationID string) {
 	return operationID
 }
 
-// waitForConnection waits until runtimeStatus returns this connection status and exactly these errors.
+// waitForConnection waits until runtimeStatus returns the given connection status and exactly the given errors.
 func (c agentEnv) waitForConnection(runtimeID, status string, errors ...string) {
 	c.Helper()
 
@@ -115,8 +115,8 @@ func (c agentEnv) waitForConnection(runtimeID, status string, errors ...string) 
 	}
 }
 
-// testAgent connects the agent of a runtime with Kyma, upgrades Kyma, reconnects the agent, locks the agent out, and removes the
-// runtime.
+// testAgent provisions a runtime with Kyma and connects its agent. It then upgrades Kyma, reconnects the agent, makes the
+// agent's connection fail, and removes the runtime.
 func testAgent(t *testing.T, api client.WithWatch) {
 	t.Helper()
 
@@ -141,13 +141,13 @@ func testAgent(t *testing.T, api client.WithWatch) {
 	c.wantSucceeded(upgrade.ID)
 
 	if upgraded := c.connection(created.RuntimeID, cluster); upgraded != first {
-		t.Errorf("an upgrade of Kyma made the agent reconnect: %s, %s", first, upgraded)
+		t.Errorf("the upgrade of Kyma made the agent reconnect: %s, %s", first, upgraded)
 	}
 
 	c.wantSucceeded(c.reconnect(created.RuntimeID))
 
 	if second := c.connection(created.RuntimeID, cluster); second == first {
-		t.Error("the agent did not reconnect after the request")
+		t.Error("the agent did not reconnect when requested")
 	}
 
 	registered := c.directorRuntime(created.RuntimeID)
@@ -184,7 +184,7 @@ func (c agentEnv) checkRuntimeWithoutAgent() {
 	c.remove(created.RuntimeID)
 }
 
-// connection waits until the agent has connected, and returns the UID of the connection object in the cluster.
+// connection waits until the agent has connected and returns the UID of the connection object in the cluster.
 func (c agentEnv) connection(runtimeID string, cluster dynamic.Interface) string {
 	c.Helper()
 	c.waitForConnection(runtimeID, "Connected")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestHelpAndVersionNeedNoConfiguration runs newly installed binaries, without any variables.
+// TestHelpAndVersionNeedNoConfiguration runs the programs without environment variables, as after a new installation.
 func TestHelpAndVersionNeedNoConfiguration(t *testing.T) {
 	t.Parallel()
 

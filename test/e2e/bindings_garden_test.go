@@ -14,7 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestBindingsOnLocalGarden checks the rights of bindings and the removal of expired bindings, with real API servers.
+// TestBindingsOnLocalGarden checks the permissions of bindings and the removal of expired bindings with real API
+// servers.
 func TestBindingsOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
@@ -43,15 +44,15 @@ func TestBindingsOnLocalGarden(t *testing.T) {
 	}
 
 	expireBindings(t, settings)
-	p.Until("expired bindings to be removed", func() bool { return countBindingAccounts(t, runtime) == 0 })
+	p.Until("the expired bindings to be removed", func() bool { return countBindingAccounts(t, runtime) == 0 })
 	p.Send(http.MethodGet, harness.BindingPath("bound", "viewer"), nil, http.StatusNotFound)
 
 	p.Delete("bound", harness.PlanTrial)
 	p.WantGone("bound")
 }
 
-// aggregateRoles adds the aggregated rules to the cluster roles view and edit. Clusters of the local garden have no
-// controller-manager, which does this in other clusters.
+// aggregateRoles adds the aggregated rules to the cluster roles view and edit. In other clusters the
+// controller-manager does this, but clusters of the local garden have none.
 func aggregateRoles(t *testing.T, runtime *kubernetes.Clientset) {
 	t.Helper()
 
@@ -80,7 +81,7 @@ func aggregateRoles(t *testing.T, runtime *kubernetes.Clientset) {
 	}
 }
 
-// countBindingAccounts counts the service accounts that bindings have in the runtime.
+// countBindingAccounts returns the number of service accounts of bindings in the runtime.
 func countBindingAccounts(t *testing.T, runtime *kubernetes.Clientset) int {
 	t.Helper()
 
@@ -94,7 +95,7 @@ func countBindingAccounts(t *testing.T, runtime *kubernetes.Clientset) int {
 	return len(accounts.Items)
 }
 
-// expireBindings moves the expiry of all bindings into the past.
+// expireBindings sets the expiry of all bindings to a time in the past.
 func expireBindings(t *testing.T, settings replica.Database) {
 	t.Helper()
 

@@ -13,16 +13,16 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// revokedWithin is the longest time that revoked credentials may still work. An API server caches a valid token for ten seconds.
+// revokedWithin is the longest time for which revoked credentials may work. An API server caches a valid token for ten seconds.
 const revokedWithin = 15 * time.Second
 
 func bindingOf(planID, role string) map[string]any {
 	return map[string]any{"service_id": harness.ServiceID, "plan_id": planID, "parameters": map[string]any{"role": role}}
 }
 
-// sendSynchronous sends a request for a synchronous operation, which must return the status want. The broker answers 503 if the
-// operation takes too long. sendSynchronous then repeats the request, and also accepts wantRepeated: the status of an operation
-// that has already succeeded.
+// sendSynchronous sends a request for a synchronous operation, which must return the status want. If the operation takes too
+// long, the broker returns 503. sendSynchronous then repeats the request and also accepts wantRepeated, the status of an
+// operation that has already succeeded.
 func (p platform) sendSynchronous(method, path string, body any, want, wantRepeated int) harness.Reply {
 	p.Helper()
 
@@ -76,8 +76,8 @@ func listConfigMaps(t *testing.T, client *kubernetes.Clientset) error {
 	return err
 }
 
-// testBindings creates two bindings of a ready instance, with the roles edit and view. It checks the rights of both and removes
-// one of them.
+// testBindings creates two bindings of a ready instance, with the roles edit and view. It checks the permissions of both
+// bindings and removes one of them.
 func testBindings(t *testing.T, p platform, instance, planID string) {
 	t.Helper()
 
@@ -92,20 +92,20 @@ func testBindings(t *testing.T, p platform, instance, planID string) {
 
 	viewer := bindingClient(t, p.Send(http.MethodGet, harness.BindingPath(instance, "viewer"), nil, http.StatusOK))
 
-	// New role bindings take effect after a delay: API servers read them from a cache.
-	p.Until("the rights of the editor", func() bool { return listConfigMaps(t, editor) == nil })
-	p.Until("the rights of the viewer", func() bool { return listConfigMaps(t, viewer) == nil })
+	// New role bindings take effect after a delay, because API servers cache role bindings.
+	p.Until("the permissions of the editor", func() bool { return listConfigMaps(t, editor) == nil })
+	p.Until("the permissions of the viewer", func() bool { return listConfigMaps(t, viewer) == nil })
 
 	if err := createConfigMap(t, editor, "by-editor"); err != nil {
-		t.Errorf("the editor cannot write: %v", err)
+		t.Errorf("the editor must be able to write: %v", err)
 	}
 
 	if err := createConfigMap(t, viewer, "by-viewer"); !apierrors.IsForbidden(err) {
-		t.Errorf("the viewer can write: %v", err)
+		t.Errorf("the viewer must not be able to write: %v", err)
 	}
 
 	if _, err := editor.RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
-		t.Errorf("the editor can read role bindings: %v", err)
+		t.Errorf("the editor must not be able to read role bindings: %v", err)
 	}
 
 	p.sendSynchronous(http.MethodDelete, harness.BindingPath(instance, "editor")+"?service_id="+harness.ServiceID+"&plan_id="+planID, nil, http.StatusOK, http.StatusGone)
@@ -124,7 +124,7 @@ func testBindings(t *testing.T, p platform, instance, planID string) {
 	})
 
 	if took := lastGood.Sub(removed); took > revokedWithin {
-		t.Errorf("revoked credentials worked for another %s", took)
+		t.Errorf("revoked credentials worked for %s after the revocation", took)
 	}
 
 	p.Send(http.MethodGet, harness.BindingPath(instance, "editor"), nil, http.StatusNotFound)
@@ -144,7 +144,7 @@ func TestBindings(t *testing.T) {
 		e.WantSucceeded("bound")
 		testBindings(t, e.platform, "bound", harness.PlanTrial)
 
-		// The instance can be deleted although a binding remains.
+		// An instance can be deleted even if it has a binding.
 		e.Delete("bound", harness.PlanTrial)
 		e.WantGone("bound")
 		e.Send(http.MethodGet, harness.BindingPath("bound", "viewer"), nil, http.StatusNotFound)

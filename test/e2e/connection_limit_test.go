@@ -10,9 +10,9 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestDatabaseWithoutFreeConnections takes all connections of the PostgreSQL server of both services during an operation.
-// Meanwhile the broker answers 503 with a Retry-After header, and no engine claims operations. Both services resume their work
-// when connections are free again.
+// TestDatabaseWithoutFreeConnections occupies all connections of the PostgreSQL server that both services share, while an
+// operation is in progress. The broker must return 503 with a Retry-After header, and no engine can claim operations. Both
+// services must resume their work when connections are free again.
 func TestDatabaseWithoutFreeConnections(t *testing.T) {
 	t.Parallel()
 
@@ -52,7 +52,7 @@ func TestDatabaseWithoutFreeConnections(t *testing.T) {
 	}
 }
 
-// metric returns the sum of all series of a counter of the broker.
+// metric returns the sum of all series of a broker counter.
 func (e env) metric(name string) float64 {
 	e.Helper()
 

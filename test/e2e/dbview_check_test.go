@@ -25,7 +25,7 @@ func TestTimelineViolations(t *testing.T) {
 		want     []string
 	}{
 		"valid": {
-			"a stage repeats until it is done, also on another replica",
+			"a stage repeats until it is done, even on another replica",
 			[]process.Entry{accepted, in("a", process.Retrying), {Outcome: process.TakenOver}, in("a", process.Done), in("b", process.Done), ended},
 			nil,
 		},
@@ -68,7 +68,7 @@ func TestDelay(t *testing.T) {
 
 	timeline := []process.Entry{
 		{Outcome: process.Accepted, Began: at(0), End: at(0)},
-		{Outcome: process.Done, Began: at(1), End: at(10)}, // one second in the queue
+		{Outcome: process.Done, Began: at(1), End: at(10)}, // one second late
 		{Outcome: process.Waiting, Began: at(10), End: at(11), NextRun: at(40)},
 		{Outcome: process.Waiting, Began: at(20), End: at(21), NextRun: at(50)}, // an event woke the operation early
 		{Outcome: process.Done, Began: at(53), End: at(54)},                     // three seconds late

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// dbView reads the operations of a running service directly from its database.
+// dbView reads the operations of a running service from its database.
 type dbView struct {
 	*testing.T
 
@@ -61,7 +61,7 @@ func (v dbView) unfinished() int {
 	return v.count(`SELECT count(*) FROM operations WHERE state IN ('pending', 'in progress', 'canceling')`)
 }
 
-// takeovers returns how often replicas have taken over operations from other replicas.
+// takeovers returns how many times a replica has taken over an operation from another replica.
 func (v dbView) takeovers() int {
 	v.Helper()
 
@@ -81,8 +81,8 @@ func (v dbView) outcomes() string {
 	return strings.Join(lines, ", ")
 }
 
-// retryReasons formats the five most frequent reasons for retries, each with its longest wait before the next attempt. IDs in the
-// reasons are replaced by an ellipsis.
+// retryReasons formats the five most frequent reasons for retries, each with its longest wait before the next attempt. An
+// ellipsis replaces IDs in the reasons.
 func (v dbView) retryReasons() string {
 	v.Helper()
 
@@ -105,7 +105,7 @@ func (v dbView) leaseOwners() int {
 	return v.count(`SELECT count(DISTINCT lease_owner) FROM operations WHERE lease_until > now()`)
 }
 
-// expiredLeases returns the number of operations whose lease has expired without a takeover.
+// expiredLeases returns the number of operations with an expired lease that no replica has taken over.
 func (v dbView) expiredLeases() int {
 	v.Helper()
 
@@ -131,7 +131,7 @@ func (v dbView) records() map[string]process.Record {
 	return found
 }
 
-// checkTimelines fails the test for operations that failed, and for timelines that violate an invariant of the engine.
+// checkTimelines fails the test for each failed operation and for each timeline that violates an invariant of the engine.
 func (v dbView) checkTimelines(records map[string]process.Record) {
 	v.Helper()
 
@@ -182,8 +182,8 @@ func finalOutcomes() map[process.State]process.Outcome {
 	}
 }
 
-// violations returns the invariants that the timeline of an ended operation violates: the first entry must be the acceptance, the
-// last entry must have the final outcome, and no finished stage may run again.
+// violations returns the invariants that the timeline of an ended operation violates. The first entry must be the acceptance,
+// the last entry must have the final outcome, and no finished stage may run again.
 func violations(record process.Record, timeline []process.Entry) []string {
 	var found []string
 
@@ -226,7 +226,7 @@ func violations(record process.Record, timeline []process.Entry) []string {
 	return found
 }
 
-// ranAgain reports whether a finished stage ran again: whether its last step was done more than once.
+// ranAgain reports whether a finished stage ran again. A stage ran again if its last step was done more than once.
 func ranAgain(stage string, timeline []process.Entry) bool {
 	last, done := "", 0
 
@@ -245,8 +245,8 @@ func ranAgain(stage string, timeline []process.Entry) bool {
 	return done > 1
 }
 
-// delay returns the longest time between two entries in which an attempt was due but did not start. An attempt is due after the
-// acceptance and after each earlier attempt, or at the scheduled time if the earlier attempt sets one.
+// delay returns the longest time between two entries in which an attempt was due but did not start. The first attempt is due at
+// the acceptance. Each later attempt is due when the previous attempt ends, or at the time that the previous attempt scheduled.
 func delay(timeline []process.Entry) time.Duration {
 	var longest time.Duration
 
@@ -266,7 +266,7 @@ func delay(timeline []process.Entry) time.Duration {
 	return longest
 }
 
-// formatTimeline formats a timeline, one entry a line.
+// formatTimeline formats a timeline, one entry per line.
 func formatTimeline(timeline []process.Entry) string {
 	var text strings.Builder
 

@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 )
 
-// connector is the connector of the fake Director. It rejects connections after a call of reject.
+// connector is the connector of the fake Director. After a call of reject, it rejects connections.
 type connector struct {
 	*fakedirector.Director
 
@@ -37,7 +37,7 @@ func (c *connector) Connect(ctx context.Context, url, token string) error {
 	return c.Director.Connect(ctx, url, token)
 }
 
-// reject makes all further connections fail with the error.
+// reject makes all later connections fail with the error.
 func (c *connector) reject(err error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -45,7 +45,7 @@ func (c *connector) reject(err error) {
 	c.rejection = err
 }
 
-// newDirector runs a fake Director. It also returns the settings with which a Provisioner registers its runtimes in that
+// newDirector runs a fake Director. It also returns the settings that make a Provisioner register its runtimes in this
 // Director.
 func newDirector(t *testing.T) (*fakedirector.Director, provisioner.Director) {
 	t.Helper()

@@ -34,7 +34,7 @@ func startStandalone(t *testing.T, garden client.WithWatch, settings provisioner
 	return standalone{T: t, client: client, stop: stop}
 }
 
-// order orders a runtime whose Shoot has the name.
+// order orders a runtime with a Shoot of the given name.
 func (p standalone) order(name string) provisionerclient.Operation {
 	p.Helper()
 
@@ -101,7 +101,7 @@ func TestOperationsOfPreviousProcessAreNotResumed(t *testing.T) {
 		previous.stop()
 		harness.InjectClusterFaults(t, memory.Client(), nil)
 
-		// Without workers, a Provisioner accepts orders but never starts their operations.
+		// Without workers, a Provisioner accepts orders but never starts the operations.
 		withoutWorkers := settings
 		withoutWorkers.Engine.Workers = 0
 
@@ -114,8 +114,8 @@ func TestOperationsOfPreviousProcessAreNotResumed(t *testing.T) {
 
 		next := startStandalone(t, memory.Client(), withoutResuming)
 
-		// Two operations of the new process run one after the other. Then the earlier clusters are ready and their operations are
-		// due.
+		// The new process runs two operations one after the other. When they have ended, the earlier clusters are ready and
+		// their operations are due.
 		for _, name := range []string{"c-own", "c-own-too"} {
 			next.waitForState(next.order(name).ID, provisionerclient.StateSucceeded)
 		}
@@ -124,12 +124,12 @@ func TestOperationsOfPreviousProcessAreNotResumed(t *testing.T) {
 			started.ID: provisionerclient.StateInProgress, unwanted.ID: provisionerclient.StateInProgress, waiting.ID: provisionerclient.StatePending,
 		} {
 			if got := next.state(id); got != want {
-				t.Errorf("an operation of a previous process is %s, want %s: it must not be resumed", got, want)
+				t.Errorf("an operation of the previous process is %s, want %s: the new process must not resume it", got, want)
 			}
 		}
 
-		// The removal of a runtime belongs to the new process, so the new process runs it. It cancels the operation of the old
-		// process.
+		// The new process accepts the removal of a runtime and therefore runs it. The removal cancels an operation of the
+		// previous process.
 		removal, err := next.client.DeprovisionRuntime(t.Context(), provisionerclient.Caller{Tenant: "tenant"}, unwanted.RuntimeID)
 		if err != nil {
 			t.Fatal(err)

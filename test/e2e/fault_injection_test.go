@@ -21,7 +21,7 @@ const (
 	faultRestartDatabase = "restart of PostgreSQL"
 )
 
-// fault is a fault of the fleet. It is injected after the given number of finished orders or actions.
+// fault is a fault of the fleet. It is injected after a given number of finished orders or actions.
 type fault struct {
 	kind   string
 	target *member // nil for the database
@@ -36,7 +36,7 @@ func (f fault) String() string {
 	return fmt.Sprintf("after %3d: %s to %s", f.after, f.kind, f.target.name)
 }
 
-// drawFaults draws the faults of a run and their sequence. Each service that has replicas gets every kind of fault. Total is the
+// drawFaults draws the faults of a run and their order. Each service with replicas gets every kind of fault. Total is the
 // number of orders or actions in the run.
 func (f *fleet) drawFaults(random *rand.Rand, total int) []fault {
 	services := slices.DeleteFunc([]*replicas{f.brokers, f.provisioners}, func(r *replicas) bool { return len(r.members) == 0 })
@@ -51,7 +51,7 @@ func (f *fleet) drawFaults(random *rand.Rand, total int) []fault {
 
 	random.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
 
-	// The last fault is injected while 30 % of the load remains.
+	// The last fault is injected when 30 % of the orders or actions are not finished.
 	const lastAt = 0.7
 
 	for i := range faults {
@@ -86,19 +86,20 @@ func (f *fleet) inject(next fault) {
 }
 
 const (
-	// stopLimit is the longest time that a replica without a shutdown delay takes to stop, as docs/operator/running.md promises.
+	// stopLimit is the longest time that a replica without a shutdown delay takes to stop. docs/operator/running.md promises
+	// this limit.
 	stopLimit = 25 * time.Second
-	// takeoverLimit is the longest time until other replicas have claimed the operations of a frozen replica, and also the
-	// longest time until the resumed replica logs that it has lost its leases.
+	// takeoverLimit is the longest time until other replicas have claimed the operations of a frozen replica. It is also the
+	// longest time until the frozen replica, once resumed, logs that it has lost its leases.
 	takeoverLimit = 30 * time.Second
-	// freezeAttempts limits how often the test tries to freeze a replica while the replica holds operations.
+	// freezeAttempts limits how often the test tries to freeze a replica that has leases.
 	freezeAttempts = 5
-	// leaseLost is the log text of a replica that writes after its lease has expired.
+	// leaseLost is the message that a replica logs when it writes after its lease has expired.
 	leaseLost = "lease lost: another replica continues the operation"
 )
 
-// freeze stops a working replica with SIGSTOP until other replicas have taken over its operations. After SIGCONT the fence must
-// reject the replica's writes.
+// freeze stops a replica with SIGSTOP until other replicas have taken over its operations. After SIGCONT the fence must reject
+// the replica's writes.
 func (f *fleet) freeze(m *member) {
 	f.Helper()
 
@@ -112,14 +113,14 @@ func (f *fleet) freeze(m *member) {
 	for range freezeAttempts {
 		before, rejectedBefore := rows.takeovers(), strings.Count(m.running.readLog(), leaseLost)
 
-		// While the upstream is silent, every replica soon holds operations.
+		// While the upstream does not respond, every replica soon has an operation in progress.
 		release := hold()
 		allHold := harness.Within(3*time.Second, func() bool { return rows.leaseOwners() >= others })
 		m.running.signal(syscall.SIGSTOP)
 		release()
 
 		limit := 3 * lease
-		if allHold { // otherwise the frozen replica may hold no operation, and nothing is taken over
+		if allHold { // otherwise the frozen replica may have no operation that others can take over
 			limit = takeoverLimit
 		}
 
@@ -137,7 +138,7 @@ func (f *fleet) freeze(m *member) {
 		}
 	}
 
-	f.Errorf("%s was frozen %d times, but no late write was rejected", m.name, freezeAttempts)
+	f.Errorf("%s was frozen %d times, but the fence rejected no write", m.name, freezeAttempts)
 }
 
 // restartDatabase stops PostgreSQL, waits until every replica reports that it is not ready, and starts PostgreSQL again.

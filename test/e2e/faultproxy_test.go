@@ -10,7 +10,7 @@ import (
 )
 
 // tcpProxy forwards TCP connections to the target. It injects faults where [harness.FaultProxy] cannot, because the clients use
-// TLS. A blocked proxy closes all connections and rejects new ones. A held proxy keeps connections open but delivers nothing.
+// TLS. A blocked proxy closes all connections and rejects new ones. A held proxy keeps connections open but forwards no data.
 type tcpProxy struct {
 	listener net.Listener
 	target   string
@@ -53,14 +53,14 @@ func newTCPProxy(t *testing.T, target string) *tcpProxy {
 
 func (p *tcpProxy) address() string { return p.listener.Addr().String() }
 
-// hold stops the delivery in both directions until lift is called.
+// hold stops forwarding in both directions until lift is called.
 func (p *tcpProxy) hold() (lift func()) {
 	p.gate.Lock()
 
 	return p.gate.Unlock
 }
 
-// gatedConn is a connection whose reads return only while the gate is not locked.
+// gatedConn is a connection whose reads block while the gate is locked.
 type gatedConn struct {
 	net.Conn
 

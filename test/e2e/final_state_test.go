@@ -22,15 +22,15 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// finalState is the state of a runtime at the end of a round, as each system reports it.
+// finalState is the state of a runtime at the end of a round, as reported by each system.
 type finalState struct {
-	// Reported and Kyma are from the Provisioner's API.
+	// Reported and Kyma come from the Provisioner's API.
 	Reported clusterState
 	Kyma     kymaState
-	// Shoot is from Gardener; Director is the condition of the runtime in Director.
+	// Shoot comes from Gardener. Director is the condition of the runtime in Director.
 	Shoot    clusterState
 	Director string
-	// Administrators and Installed are read from the cluster.
+	// Administrators and Installed come from the cluster.
 	Administrators, Installed []string
 }
 
@@ -62,7 +62,7 @@ func (f *fleet) checkFinalStates(scenarios []*scenario) {
 	}
 }
 
-// finalState returns the state that each system must report for this runtime.
+// finalState returns the state that the systems must report for this runtime.
 func (s runtimeState) finalState() finalState {
 	want := finalState{
 		Reported: s.clusterState, Kyma: s.Kyma, Shoot: s.clusterState, Director: "PROVISIONING",
@@ -73,15 +73,15 @@ func (s runtimeState) finalState() finalState {
 		want.Director = "CONNECTED"
 	}
 
-	if s.Hibernated { // the role bindings of a hibernated cluster are updated when it wakes up
+	if s.Hibernated { // a hibernated cluster gets its role bindings when it wakes up
 		want.Administrators = nil
 	}
 
 	return want
 }
 
-// agentStatus returns the connection status that the Provisioner must report. Only Kyma has an agent, and the Provisioner does
-// not query a hibernated cluster.
+// agentStatus returns the connection status that the Provisioner must report. Only runtimes with Kyma have an agent, and the
+// Provisioner does not query hibernated clusters.
 func (s runtimeState) agentStatus() string {
 	if s.Kyma.Version != "" && !s.Hibernated {
 		return "Connected"
@@ -229,7 +229,8 @@ func subjects(binding unstructured.Unstructured) []string {
 	return names
 }
 
-// describe formats an object: its resource, namespace and name, and the values that depend on the release and on the order.
+// describe formats an object as its resource, namespace and name, followed by the values that depend on the release and on the
+// order.
 func describe(resource string, object unstructured.Unstructured) string {
 	columns := []string{resource, object.GetNamespace(), object.GetName()}
 

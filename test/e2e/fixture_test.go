@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(m) }
 
-// platform is a client of a broker: it orders instances through the Open Service Broker API, and calls the operator API.
+// platform is a client of a broker. It orders instances through the Open Service Broker API, and calls the operator API.
 type platform struct{ harness.Client }
 
 func newPlatform(tb testing.TB, url string) platform {
@@ -32,7 +32,7 @@ type env struct {
 	services *harness.Environment
 }
 
-// start runs an environment until the test ends. Creation is how long its garden takes to create a cluster.
+// start runs an environment until the test ends. Creation is how long the garden takes to create a cluster.
 func start(t *testing.T, database harness.Database, creation time.Duration, configure ...func(*broker.Config, *provisioner.Config)) env {
 	t.Helper()
 
@@ -42,7 +42,7 @@ func start(t *testing.T, database harness.Database, creation time.Duration, conf
 	return *e
 }
 
-// prepare is start without the broker.
+// prepare is like start, but does not start the broker.
 func prepare(t *testing.T, database harness.Database, creation time.Duration, configure ...func(*broker.Config, *provisioner.Config)) *env {
 	t.Helper()
 

@@ -21,8 +21,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// agentInterval is the agent's polling interval. It is so short that the agent has connected when the Provisioner first checks
-// the connection.
+// agentInterval is the agent's polling interval. It is short, so that the agent has connected before the Provisioner first
+// checks the connection.
 const agentInterval = time.Second
 
 // runAgent runs an agent and a service catalog in the cluster of a scenario until s.stopAgent is called.
@@ -34,7 +34,7 @@ func (f *fleet) runAgent(s *scenario) {
 	working.Go(func() {
 		cluster, err := s.cluster(ctx)
 		if err != nil {
-			return // the cluster was removed before it was ready, or the scenario reports the error
+			return // the cluster was removed before it was ready, or the scenario itself reports the error
 		}
 
 		working.Go(func() { releaseExternalService(ctx, s, cluster) })

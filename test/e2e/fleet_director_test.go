@@ -9,9 +9,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// checkRegistered compares the runtimes in Director with the runtimes of the Provisioner. If a fault leaves another runtime in
-// Director, the table registrations must have the intent of that registration: an hour later the Provisioner removes the runtime
-// because of that row.
+// checkRegistered compares the runtimes in Director with the runtimes of the Provisioner. After a fault, Director can have
+// additional runtimes. Each of them must have an intent in the table registrations: with this row the Provisioner removes the
+// runtime from Director an hour later.
 func (f *fleet) checkRegistered(runtimeIDs []string) {
 	f.Helper()
 
@@ -33,10 +33,10 @@ func (f *fleet) checkRegistered(runtimeIDs []string) {
 		case slices.Contains(intents, label):
 			remaining++
 		default:
-			f.Errorf("runtime %s stays in Director forever", runtime.ID)
+			f.Errorf("runtime %s in Director has no intent, so the Provisioner will never remove it", runtime.ID)
 		}
 	}
 
-	f.Logf("%d runtimes stay in Director until their registrations are cleaned up", remaining)
+	f.Logf("%d additional runtimes stay in Director until the Provisioner cleans up their registrations", remaining)
 	f.wantEqual("runtimes in Director", slices.Clone(runtimeIDs), registered)
 }

@@ -21,8 +21,8 @@ const (
 	provisionerReplicas = 2
 )
 
-// fleet is a broker and a Provisioner with several replicas each, which run as processes on one PostgreSQL server and one local
-// garden.
+// fleet is a broker and a Provisioner with several replicas each. The replicas run as processes that share one PostgreSQL
+// server and one local garden.
 type fleet struct {
 	*testing.T
 
@@ -31,8 +31,8 @@ type fleet struct {
 	postgres *postgrestest.Server
 
 	brokers, provisioners *replicas
-	// toProvisioner forwards calls of the broker to a ready replica of the Provisioner. toGarden forwards connections of the
-	// Provisioner to the garden.
+	// toProvisioner forwards the broker's calls to a ready replica of the Provisioner. toGarden forwards the Provisioner's
+	// connections to the garden.
 	toProvisioner *harness.FaultProxy
 	toGarden      *tcpProxy
 	// brokerDB and provisionerDB read the databases of the services.
@@ -88,7 +88,7 @@ func newProvisioners(t *testing.T, runtimes string, settings ...string) *fleet {
 	return f
 }
 
-// until waits until the condition holds. After a timeout it fails the test with a message that contains what.
+// until waits until the condition is true. After a timeout it fails the test with a message that contains what.
 func (f *fleet) until(what string, holds func() bool) {
 	f.Helper()
 	harness.Until(f, what, holds)
@@ -115,7 +115,7 @@ func (f *fleet) kill(m *member) {
 	f.restart(m)
 }
 
-// terminate stops a replica with SIGTERM, starts it again, and returns how long the replica took to stop.
+// terminate stops a replica with SIGTERM and starts it again. It returns how long the replica took to stop.
 func (f *fleet) terminate(m *member) time.Duration {
 	f.Helper()
 
@@ -126,7 +126,7 @@ func (f *fleet) terminate(m *member) time.Duration {
 	took := time.Since(signaled)
 
 	if code := m.running.command.ProcessState.ExitCode(); code != 0 {
-		f.Errorf("%s exited with %d after SIGTERM", m.name, code)
+		f.Errorf("%s exited with code %d after SIGTERM", m.name, code)
 	}
 
 	f.restart(m)
@@ -134,7 +134,7 @@ func (f *fleet) terminate(m *member) time.Duration {
 	return took
 }
 
-// restart starts a replica whose process has ended, and waits until all replicas are ready.
+// restart starts a replica whose process has ended and waits until all replicas are ready.
 func (f *fleet) restart(m *member) {
 	f.Helper()
 	f.until(m.name+" to become unready", func() bool { return !m.ready.Load() })
@@ -142,7 +142,7 @@ func (f *fleet) restart(m *member) {
 	f.allReady()
 }
 
-// terminate sends SIGTERM and waits for the process to end.
+// terminate sends SIGTERM and waits until the process has ended.
 func (p *program) terminate() {
 	p.Helper()
 	p.signal(syscall.SIGTERM)

@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestParallelRuntimesLimitGardenerCalls provisions runtimes concurrently and counts the calls to Gardener. One watch reports all
-// changes, so the Provisioner must not poll.
+// TestParallelRuntimesLimitGardenerCalls provisions runtimes concurrently and counts the calls to Gardener. One watch reports
+// all changes, so the Provisioner does not need to poll.
 func TestParallelRuntimesLimitGardenerCalls(t *testing.T) {
 	const (
 		runtimes = 50
@@ -65,10 +65,10 @@ func TestParallelRuntimesLimitGardenerCalls(t *testing.T) {
 		reason string
 		most   int
 	}{
-		"patch":  {"one apply of each Shoot, and one of its ConfigMap", 2 * runtimes},
-		"get":    {"one for each reported change, and a few more for each runtime, before its order and after its creation", int(reported.Load()) + 5*runtimes},
+		"patch":  {"one apply for each Shoot, and one for its ConfigMap", 2 * runtimes},
+		"get":    {"one for each reported change, and a few more for each runtime before and after its creation", int(reported.Load()) + 5*runtimes},
 		"create": {"one kubeconfig for each runtime, to check that its cluster responds", runtimes},
-		"list":   {"one at the start of the watch, and a few for the search for orphaned Shoots and ConfigMaps", 10},
+		"list":   {"one at the start of the watch, and a few to find orphaned Shoots and ConfigMaps", 10},
 		"watch":  {"one watch for all runtimes", 2},
 		"update": {"nothing is updated", 0},
 		"delete": {"nothing is deleted", 0},

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestGardenerOutage blocks the connection from the Provisioner to Gardener. `ebctl operation explain` names the cause, and the
-// operations continue when Gardener is available again.
+// TestGardenerOutage blocks the connection from the Provisioner to Gardener. `ebctl operation explain` must name the cause, and
+// the operations must continue when Gardener is available again.
 func TestGardenerOutage(t *testing.T) {
 	t.Parallel()
 
@@ -31,7 +31,7 @@ func TestGardenerOutage(t *testing.T) {
 	}
 
 	for _, operation := range operations {
-		p.Until("the reason", func() bool {
+		p.Until("the explanation", func() bool {
 			return strings.Contains(p.explain(operation), "Gardener is unavailable")
 		})
 	}

@@ -8,7 +8,7 @@ import (
 	"net/http"
 )
 
-// caller sends requests of a tenant to the GraphQL API of a Provisioner.
+// caller sends the requests of one tenant to the GraphQL API of a Provisioner.
 type caller struct {
 	url, tenant string
 	// key is the idempotency key of a mutation. It may be empty.
@@ -24,7 +24,7 @@ type rejection struct {
 }
 
 // send sends a request and decodes the field result of the response into result. It returns the first GraphQL error as a
-// rejection, and other failures, such as a missing response, as an error.
+// rejection. It returns other failures, such as a missing response, as an error.
 func (c caller) send(ctx context.Context, query string, variables map[string]any, result any) (*rejection, error) {
 	body, err := json.Marshal(map[string]any{"query": query, "variables": variables})
 	if err != nil {

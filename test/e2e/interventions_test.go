@@ -20,7 +20,7 @@ import (
 // blockingFinalizer blocks the deletion of a Shoot until the test removes it.
 const blockingFinalizer = "example.com/held"
 
-// TestFailedCreationIsRetried makes Gardener fail permanently to create a cluster. After the cause is removed, an operator
+// TestFailedCreationIsRetried makes Gardener fail permanently to create a cluster. Once the cause is removed, an operator
 // retries the operation, which creates the same cluster.
 func TestFailedCreationIsRetried(t *testing.T) {
 	t.Parallel()
@@ -38,7 +38,7 @@ func TestFailedCreationIsRetried(t *testing.T) {
 			t.Errorf("the explanation does not suggest a retry:\n%s", text)
 		}
 
-		// While the cause remains, a retry fails like the first attempt.
+		// While the cause persists, a retry fails like the first attempt.
 		e.Send(http.MethodPost, "/operations/"+failed+"/retry", reason("too early"), http.StatusAccepted)
 		e.WantFailed("retried", "quota")
 
@@ -71,7 +71,8 @@ func TestFailedCreationIsRetried(t *testing.T) {
 	})
 }
 
-// TestCanceledCreationIsRetried cancels a creation while its cluster is being created, and retries it.
+// TestCanceledCreationIsRetried cancels the creation of an instance while Gardener creates its cluster, and then retries the
+// creation.
 func TestCanceledCreationIsRetried(t *testing.T) {
 	t.Parallel()
 
@@ -95,8 +96,8 @@ func TestCanceledCreationIsRetried(t *testing.T) {
 	e.WantGone("canceled")
 }
 
-// TestRetryUsesTheCorrectedTargetSecret orders a runtime with credentials that do not exist in Gardener. The retry after a restart
-// with a corrected configuration succeeds.
+// TestRetryUsesTheCorrectedTargetSecret orders a runtime with credentials that do not exist in Gardener. The broker is
+// restarted with a corrected configuration, and the retry succeeds.
 func TestRetryUsesTheCorrectedTargetSecret(t *testing.T) {
 	t.Parallel()
 
@@ -115,8 +116,8 @@ func TestRetryUsesTheCorrectedTargetSecret(t *testing.T) {
 	}
 }
 
-// TestRetryFindsTheRuntimeOfTheFormerTargetSecret changes the credentials while the runtime of a canceled creation is still being
-// created. The retry continues with that runtime, and its deletion leaves none.
+// TestRetryFindsTheRuntimeOfTheFormerTargetSecret changes the credentials while the runtime of a canceled creation is being
+// created. The retry must continue with the same runtime, and the deletion must remove it.
 func TestRetryFindsTheRuntimeOfTheFormerTargetSecret(t *testing.T) {
 	t.Parallel()
 
@@ -161,8 +162,7 @@ func TestDeletionDuringARetry(t *testing.T) {
 	e.faults(harness.StuckClusters())
 
 	retry := e.intervene("retry", operation, "the quota was raised")
-	// The explanation shows Gardener's progress up to a minute late. The Shoot shows earlier that Gardener is working on the
-	// retry.
+	// The explanation shows Gardener's progress up to a minute late. The Shoot shows earlier that Gardener works on the retry.
 	e.Until("the retry to wait for Gardener", func() bool {
 		shoots := e.shoots()
 
@@ -181,7 +181,7 @@ func TestDeletionDuringARetry(t *testing.T) {
 	}
 }
 
-// TestFailedDeletionIsRetried deletes a cluster that Gardener does not delete in time. An operator retries the deletion after
+// TestFailedDeletionIsRetried deletes a cluster, but Gardener exceeds the time limit. An operator retries the deletion once
 // Gardener has deleted the cluster.
 func TestFailedDeletionIsRetried(t *testing.T) {
 	t.Parallel()
@@ -216,8 +216,8 @@ func TestFailedDeletionIsRetried(t *testing.T) {
 	e.Send(http.MethodPost, "/operations/"+operation+"/retry", reason("once more"), http.StatusConflict)
 }
 
-// TestStuckDeletionEndsWithSkippedStep deletes an instance while the Provisioner is unavailable. An operator deletes the cluster
-// manually and skips the step.
+// TestStuckDeletionEndsWithSkippedStep deletes an instance while the Provisioner is unavailable. An operator deletes the
+// cluster manually and skips the step that calls the Provisioner.
 func TestStuckDeletionEndsWithSkippedStep(t *testing.T) {
 	t.Parallel()
 
@@ -251,7 +251,7 @@ func TestStuckDeletionEndsWithSkippedStep(t *testing.T) {
 	e.Send(http.MethodGet, harness.InstancePath("stuck"), nil, http.StatusNotFound)
 }
 
-// TestOperationsCanceledWhilePendingAreCounted cancels an operation of a broker that never starts its operations.
+// TestOperationsCanceledWhilePendingAreCounted cancels a pending operation of a broker that never starts operations.
 func TestOperationsCanceledWhilePendingAreCounted(t *testing.T) {
 	t.Parallel()
 

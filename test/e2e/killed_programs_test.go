@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// programs is a broker and a Provisioner that run as processes on PostgreSQL and a local garden.
+// programs is a broker and a Provisioner that run as processes, with databases on PostgreSQL and a local garden.
 type programs struct {
 	*testing.T
 	platform
@@ -100,8 +100,8 @@ func startProgramsOn(t *testing.T, kubeconfig string, database harness.Database)
 	return p
 }
 
-// proxyGarden runs a proxy in front of the garden of a kubeconfig. It also writes a kubeconfig that uses the proxy, and returns
-// its path.
+// proxyGarden runs a proxy in front of the garden of a kubeconfig. It writes a kubeconfig that uses the proxy, and returns the
+// proxy and the path of the new kubeconfig.
 func proxyGarden(t *testing.T, kubeconfig string) (proxy *tcpProxy, path string) {
 	t.Helper()
 
@@ -184,8 +184,8 @@ func (p *programs) killAndRestart(victim string) {
 
 func (p *programs) restart(victim string) { *p.running(victim) = p.start[victim]() }
 
-// TestKilledPrograms kills the broker and the Provisioner at three points of a provisioning. The operation must still succeed
-// with exactly one Shoot, and the deletion must leave no Shoot.
+// TestKilledPrograms kills the broker and the Provisioner at three points during the creation of an instance. The operation
+// must succeed with exactly one Shoot, and the deletion must leave no Shoot.
 func TestKilledPrograms(t *testing.T) {
 	t.Parallel()
 
@@ -230,7 +230,7 @@ func TestKilledPrograms(t *testing.T) {
 			},
 		},
 		"before the last save": {
-			reason: "the cluster is ready, but the killed program has not saved that",
+			reason: "the cluster is ready, but the killed program has not recorded it",
 			kill: func(id, victim string) {
 				harness.InjectClusterFaults(p.T, p.garden, harness.StuckClusters())
 				p.Create(id, harness.PlanAWS)

@@ -25,7 +25,7 @@ func TestRuntimesWithKymaOnLocalGarden(t *testing.T) {
 	testKyma(t, api, clusters.defineServices)
 }
 
-// defineServices creates the custom resource definitions of the service catalog in a runtime.
+// defineServices creates the service catalog's custom resource definitions in a runtime.
 func (c clusters) defineServices(runtimeID string) {
 	c.Helper()
 

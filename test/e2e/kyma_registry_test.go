@@ -20,13 +20,13 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// restartEnv is an environment in which a Provisioner starts several times with the same database and garden.
+// restartEnv starts a Provisioner several times with the same database and garden.
 type restartEnv struct {
 	*testing.T
 
 	settings provisioner.Config
 	garden   client.WithWatch
-	// locked makes the garden issue no kubeconfigs, so that the Provisioner cannot reach any cluster.
+	// locked prevents the garden from issuing kubeconfigs, so the Provisioner cannot reach any cluster.
 	locked atomic.Bool
 	log    *logBuffer
 }
@@ -72,7 +72,7 @@ func newRestartEnv(t *testing.T) *restartEnv {
 	return r
 }
 
-// run runs a Provisioner with the Kyma settings until use returns.
+// run runs a Provisioner with the Kyma settings until the function use returns.
 func (r *restartEnv) run(kyma provisioner.Kyma, use func(c clusters)) {
 	r.Helper()
 
@@ -89,8 +89,9 @@ func (r *restartEnv) run(kyma provisioner.Kyma, use func(c clusters)) {
 	use(clusters{T: r.T, url: url, garden: r.garden})
 }
 
-// TestKymaFromARegistry installs and upgrades Kyma with releases from an OCI registry that requires credentials. Cached releases
-// do not need the registry. Other upgrades wait while the registry is unavailable or rejects the credentials.
+// TestKymaFromARegistry installs and upgrades Kyma with releases from an OCI registry that requires credentials. Cached
+// releases must not need the registry. Upgrades to other releases must wait while the registry is unavailable or rejects the
+// credentials.
 func TestKymaFromARegistry(t *testing.T) {
 	t.Parallel()
 
@@ -129,7 +130,7 @@ func TestKymaFromARegistry(t *testing.T) {
 
 		releases.push("1.1.0")
 		c.wantSucceeded(c.mustSend(upgradeRuntime, upgrade(runtimeID, "1.1.0")).ID)
-		c.wantInstalled("a release pushed later needs no restart", want("1.1.0"), c.installed(runtimeID))
+		c.wantInstalled("a new release needs no restart", want("1.1.0"), c.installed(runtimeID))
 	})
 
 	releases.unavailable.Store(true)

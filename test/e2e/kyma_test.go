@@ -15,8 +15,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// component returns a component of an order of Kyma. Values are alternating keys and values; values of keys that end with
-// Password are secret.
+// component returns a component in an order of Kyma. Values are alternating keys and values. If a key ends with Password, its
+// value is secret.
 func component(name, namespace string, values ...string) map[string]any {
 	entries := []any{}
 	for i := 0; i < len(values); i += 2 {
@@ -28,7 +28,7 @@ func component(name, namespace string, values ...string) map[string]any {
 	return map[string]any{"component": name, "namespace": namespace, "configuration": entries}
 }
 
-// kymaOf returns an order of Kyma with the components and the runtime agent.
+// kymaOf returns an order of Kyma with the given components and the runtime agent.
 func kymaOf(version string, components ...map[string]any) map[string]any {
 	return map[string]any{"version": version, "components": append(components, component("compass-runtime-agent", "compass-system"))}
 }
@@ -85,8 +85,8 @@ func (c clusters) wantInstalled(reason string, want, got installed) {
 	}
 }
 
-// testKyma provisions, upgrades, rolls back, hibernates and removes a runtime with Kyma. It calls whenCreated after the creation
-// of the runtime.
+// testKyma provisions, upgrades, rolls back, hibernates and removes a runtime with Kyma. It calls whenCreated once the runtime
+// exists.
 func testKyma(t *testing.T, api client.WithWatch, whenCreated func(c clusters, runtimeID string)) {
 	t.Helper()
 
@@ -126,7 +126,7 @@ func testKyma(t *testing.T, api client.WithWatch, whenCreated func(c clusters, r
 	}})
 	c.wantSucceeded(upgrade.ID)
 	poolUnchanged("an upgrade of Kyma")
-	c.wantInstalled("an upgrade merges with the order", installed{Reported: "1.1.0", Essentials: "1.1.0", Retention: "9d", Password: "hush"},
+	c.wantInstalled("an upgrade is merged with the order", installed{Reported: "1.1.0", Essentials: "1.1.0", Retention: "9d", Password: "hush"},
 		c.installed(created.RuntimeID))
 
 	c.rollBackTwice(created.RuntimeID)
@@ -181,7 +181,7 @@ func (c clusters) checkNoSecrets(runtimeID string) {
 	}
 }
 
-// rollBackTwice rolls back the last upgrade. The Provisioner must reject a second rollback.
+// rollBackTwice rolls back the last upgrade, and then tries to roll back again, which the Provisioner must reject.
 func (c clusters) rollBackTwice(runtimeID string) {
 	c.Helper()
 

@@ -17,7 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestInstanceFromCreateToDelete creates, uses and deletes an instance of every plan whose clusters the Provisioner creates.
+// TestInstanceFromCreateToDelete creates, uses and deletes an instance of every plan for which the Provisioner creates
+// clusters.
 func TestInstanceFromCreateToDelete(t *testing.T) {
 	t.Parallel()
 
@@ -63,7 +64,7 @@ func TestInstanceFromCreateToDelete(t *testing.T) {
 	})
 }
 
-// TestOwnCluster creates an instance of plan own_cluster with the runtime of another instance.
+// TestOwnCluster creates an instance of plan own_cluster on the cluster of another instance.
 func TestOwnCluster(t *testing.T) {
 	t.Parallel()
 
@@ -91,7 +92,7 @@ func TestOwnCluster(t *testing.T) {
 	e.decode(e.ebctl("instance", "get", "own", "-o", "json"), &shown)
 
 	if listed := e.runtime("own").ShootName; shown.ShootName != "made" || listed != "" {
-		t.Errorf("ebctl shows the cluster %q, and %q in lists, want the ordered name and none", shown.ShootName, listed)
+		t.Errorf("ebctl shows the cluster %q, and %q in lists; want the ordered name, and none in lists", shown.ShootName, listed)
 	}
 
 	if shoots := e.shoots(); len(shoots) != 1 {
@@ -146,7 +147,7 @@ func TestIDOfDeletedInstanceIsReusable(t *testing.T) {
 	}
 }
 
-// TestUnreachableOwnCluster orders an instance with the kubeconfig of a cluster that is gone.
+// TestUnreachableOwnCluster orders an instance with the kubeconfig of a cluster that does not exist.
 func TestUnreachableOwnCluster(t *testing.T) {
 	t.Parallel()
 
@@ -165,7 +166,8 @@ func TestUnreachableOwnCluster(t *testing.T) {
 	e.WantFailed("gone", "Connecting to the cluster failed: the cluster at 127.0.0.1:1 is not reachable: connection refused")
 }
 
-// TestProgressMoves polls a creation of some seconds, and expects that the percentage of the Provisioner moves in last_operation.
+// TestProgressMoves polls a creation that takes a few seconds. The percentage in last_operation, which comes from the
+// Provisioner, must change.
 func TestProgressMoves(t *testing.T) {
 	t.Parallel()
 
@@ -187,6 +189,6 @@ func TestProgressMoves(t *testing.T) {
 	})
 
 	if len(seen) < 2 {
-		t.Errorf("the percentages above 0 were %v, want several", slices.Collect(maps.Keys(seen)))
+		t.Errorf("want several percentages above 0, got %v", slices.Collect(maps.Keys(seen)))
 	}
 }

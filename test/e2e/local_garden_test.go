@@ -36,7 +36,7 @@ func TestInstanceOnLocalGarden(t *testing.T) {
 	}
 }
 
-// TestAgentConnectsOnLocalGarden connects the agent of a runtime with a real API server.
+// TestAgentConnectsOnLocalGarden connects the agent of a runtime whose API server is real.
 func TestAgentConnectsOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
@@ -58,7 +58,7 @@ func TestSandboxAgentsOnLocalGarden(t *testing.T) {
 	wantNoDirectorRuntimes(t, config.Dir)
 }
 
-// TestRuntimeChangesOnLocalGarden validates the Shoots of all providers and their changes with Gardener's API server.
+// TestRuntimeChangesOnLocalGarden checks that Gardener's API server accepts the Shoots of all providers and their changes.
 func TestRuntimeChangesOnLocalGarden(t *testing.T) {
 	t.Parallel()
 

@@ -22,11 +22,11 @@ func (e env) faults(faults map[string]string) {
 	harness.InjectClusterFaults(e.TB, e.services.Garden.Client(), faults)
 }
 
-// changeShoot changes the only Shoot of the garden, and retries after conflicts.
+// changeShoot changes the only Shoot of the garden and retries after conflicts.
 func (e env) changeShoot(change func(*gardencorev1beta1.Shoot)) {
 	e.Helper()
 
-	e.Until("the Shoot to be changed", func() bool {
+	e.Until("the change of the Shoot", func() bool {
 		shoot := e.shoots()[0]
 		change(&shoot)
 
@@ -72,7 +72,7 @@ func (p platform) intervene(verb, operation, why string, flags ...string) operat
 	return operated
 }
 
-// interveneAndWait runs intervene with the flag --wait, so it returns the ended operation.
+// interveneAndWait is like intervene, but adds the flag --wait and returns the ended operation.
 func (p platform) interveneAndWait(verb, operation, why string) operatorapi.Operation {
 	p.Helper()
 
@@ -94,7 +94,7 @@ func (p platform) explain(operation string) string {
 	return p.ebctl("operation", "explain", operation)
 }
 
-// kubeconfig returns a kubeconfig with the rights of an administrator for the runtime of an instance.
+// kubeconfig returns an administrator's kubeconfig for the runtime of an instance.
 func (p platform) kubeconfig(id string) []byte {
 	p.Helper()
 
@@ -113,7 +113,7 @@ func (p platform) ebctl(args ...string) string {
 		Interactive: func() bool { return false }, PollInterval: 100 * time.Millisecond,
 	}.Run(p.Context(), append(args, "--address", p.URL, "--username", p.User, "--password", p.Password))
 	if code != 0 {
-		p.Fatalf("ebctl %v exited with %d: %s", args, code, problems.String())
+		p.Fatalf("ebctl %v exited with code %d: %s", args, code, problems.String())
 	}
 
 	return output.String()

@@ -32,7 +32,7 @@ const pollInterval = 300 * time.Millisecond
 type order struct {
 	id      string
 	outcome outcome
-	// polls is the number of polls before a deletion during the creation.
+	// polls is how often the customer polls before deleting the instance during its creation.
 	polls int
 	// accepted lists the IDs of the operations that the broker accepted with 202.
 	accepted []string
@@ -52,13 +52,13 @@ func newOrders(random *rand.Rand, prefix string, count int) []*order {
 	return orders
 }
 
-// load is a group of concurrent customers. Each customer executes one order after another.
+// load is a group of concurrent customers. Each customer executes orders one after another.
 type load struct {
 	done      atomic.Int64
 	customers sync.WaitGroup
 }
 
-// order starts the customers, which take the orders from a queue.
+// order starts the customers, which fetch the orders from a queue.
 func (f *fleet) order(ctx context.Context, customers int, orders []*order) *load {
 	queue := make(chan *order, len(orders))
 	for _, o := range orders {
@@ -84,7 +84,7 @@ func (f *fleet) order(ctx context.Context, customers int, orders []*order) *load
 	return l
 }
 
-// runOrder creates an instance and, depending on the planned outcome, deletes it.
+// runOrder creates an instance and deletes it if the planned outcome requires a deletion.
 func (f *fleet) runOrder(ctx context.Context, o *order) error {
 	created, err := f.send(ctx, http.MethodPut, harness.InstancePath(o.id)+harness.Incomplete, harness.Order(harness.PlanAWS),
 		http.StatusAccepted, http.StatusOK)
@@ -137,7 +137,7 @@ func (f *fleet) delete(ctx context.Context, o *order) error {
 	}
 }
 
-// waitForCreation polls until the creation has succeeded, or until it has polled the given number of times; 0 means no limit.
+// waitForCreation polls until the creation has succeeded or the number of polls is reached. With 0 polls there is no limit.
 func (f *fleet) waitForCreation(ctx context.Context, o *order, polls int) error {
 	for poll := 1; ; poll++ {
 		got, err := f.send(ctx, http.MethodGet, harness.InstancePath(o.id)+"/last_operation", nil, http.StatusOK)
@@ -164,7 +164,7 @@ func (o *order) record(accepted harness.Reply) {
 	}
 }
 
-// pause waits for pollInterval. It returns the context's error if the context ends earlier.
+// pause waits for pollInterval. If the context ends earlier, it returns the context's error.
 func pause(ctx context.Context) error {
 	timer := time.NewTimer(pollInterval)
 	defer timer.Stop()
@@ -177,8 +177,8 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// send sends an idempotent request, and repeats it at the next replica while a replica or its database is down. A response with
-// another status than the wanted ones is an error.
+// send sends an idempotent request. While a replica or its database is down, send repeats the request at the next replica. It
+// returns an error if a response has a status that is not in want.
 func (f *fleet) send(ctx context.Context, method, path string, body any, want ...int) (harness.Reply, error) {
 	var got harness.Reply
 
@@ -194,7 +194,7 @@ func (f *fleet) send(ctx context.Context, method, path string, body any, want ..
 	return got, err
 }
 
-// retry repeats an attempt until the attempt succeeds or fails with an error that is not retryable.
+// retry repeats an attempt until it succeeds or returns an error that is not retryable.
 func retry(ctx context.Context, attempt func() (retryable bool, err error)) error {
 	for deadline := time.Now().Add(harness.Patience); ; {
 		retryable, err := attempt()

@@ -21,11 +21,11 @@ import (
 
 const (
 	ownManager = "environment-broker-provisioner"
-	// formerManager is the field manager of Kyma Provisioner and of version 0.1.0.
+	// formerManager is the field manager that Kyma Provisioner and version 0.1.0 use.
 	formerManager = "provisioner"
 )
 
-// ownership applies and changes one Shoot of the local garden. The API server keeps the owners of its fields.
+// ownership applies and changes one Shoot of the local garden. The API server records which manager owns each field.
 type ownership struct {
 	*testing.T
 
@@ -34,7 +34,7 @@ type ownership struct {
 	name   string
 }
 
-// TestFieldsOfFormerManagersOnLocalGarden changes Shoots that Kyma Provisioner and version 0.1.0 have written.
+// TestFieldsOfFormerManagersOnLocalGarden changes Shoots that Kyma Provisioner or version 0.1.0 has written.
 func TestFieldsOfFormerManagersOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
@@ -53,7 +53,7 @@ func TestFieldsOfFormerManagersOnLocalGarden(t *testing.T) {
 
 	t.Run("Kyma Provisioner", func(t *testing.T) { on(t, "c-former").testKymaProvisioner() })
 	t.Run("version 0.1.0", func(t *testing.T) { on(t, "c-earlier").testEarlierVersion(false) })
-	t.Run("version 0.1.0 beside this one", func(t *testing.T) { on(t, "c-beside").testEarlierVersion(true) })
+	t.Run("version 0.1.0 next to this version", func(t *testing.T) { on(t, "c-beside").testEarlierVersion(true) })
 }
 
 // testKymaProvisioner changes a Shoot whose fields all belong to Kyma Provisioner. Fields that our order omits must stay.
@@ -77,7 +77,7 @@ func (o ownership) testKymaProvisioner() {
 	written.Spec.Kubernetes.VerticalPodAutoscaler = &gardencorev1beta1.VerticalPodAutoscaler{Enabled: true, EvictAfterOOMThreshold: &metav1.Duration{Duration: 7 * 60e9}}
 	o.applyAs(formerManager, written)
 
-	// Gardener rejects a Shoot with both bindings, so an operator swaps them before the first change.
+	// Gardener rejects a Shoot with both bindings, so an operator replaces one with the other before the first change.
 	swapped := o.get()
 	before := swapped.DeepCopy()
 	swapped.Spec.SecretBindingName, swapped.Spec.CredentialsBindingName = nil, new("aws")
@@ -96,7 +96,7 @@ func (o ownership) testKymaProvisioner() {
 
 		autoscaler := after.Spec.Kubernetes.VerticalPodAutoscaler
 		if autoscaler == nil || !autoscaler.Enabled || autoscaler.EvictAfterOOMThreshold.Minutes() != 7 {
-			o.Errorf("the vertical pod autoscaler of Kyma Provisioner became %+v", autoscaler)
+			o.Errorf("the vertical pod autoscaler that Kyma Provisioner configured is now %+v", autoscaler)
 		}
 	}
 
@@ -105,8 +105,8 @@ func (o ownership) testKymaProvisioner() {
 	}
 }
 
-// testEarlierVersion removes a worker pool from an order that version 0.1.0 has carried out. With beside, a replica of each version
-// writes the Shoot before.
+// testEarlierVersion creates a Shoot as version 0.1.0 does, and then removes a worker pool from the order. If beside is true,
+// replicas of both versions write the Shoot before the removal.
 func (o ownership) testEarlierVersion(beside bool) {
 	o.applyAs(formerManager, o.order(3, "batch").Shoot)
 
@@ -120,22 +120,23 @@ func (o ownership) testEarlierVersion(beside bool) {
 	after := o.get()
 
 	if after.UID != before.UID || len(after.Spec.Provider.Workers) != 1 || after.Spec.Provider.Workers[0].Maximum != 5 {
-		o.Errorf("the dropped pool stays: %+v", after.Spec.Provider.Workers)
+		o.Errorf("want one pool with 5 machines, got %+v", after.Spec.Provider.Workers)
 	}
 
 	if diff := cmp.Diff([]string{ownManager}, o.managers()); diff != "" {
 		o.Errorf("managers: -want +got\n%s", diff)
 	}
 
-	// A stale version changes neither fields nor owners.
+	// A change based on an outdated version of the Shoot must fail without changing fields or owners.
 	if err := o.shoots.Change(o.Context(), before, o.order(9)); err == nil || o.get().Spec.Provider.Workers[0].Maximum != 5 {
-		o.Errorf("a stale change returned %v", err)
+		o.Errorf("a change of an outdated Shoot returned %v", err)
 	}
 }
 
 func (o ownership) runtimeID() string { return "runtime-of-" + o.name }
 
-// order returns the objects of a cluster with at most that many machines in its first pool, and with additional pools.
+// order returns the objects of a cluster with the given maximum number of machines in its first pool, and with additional
+// pools.
 func (o ownership) order(machines int32, pools ...string) *shoot.Objects {
 	o.Helper()
 
@@ -166,7 +167,8 @@ func (o ownership) order(machines int32, pools ...string) *shoot.Objects {
 	return objects
 }
 
-// change sends an order as the Provisioner does. It repeats the order, because the gardenlet also changes the Shoot.
+// change sends an order as the Provisioner does. It repeats the order on conflicts, because the gardenlet also changes the
+// Shoot.
 func (o ownership) change(machines int32, pools ...string) {
 	o.Helper()
 
@@ -181,7 +183,7 @@ func (o ownership) change(machines int32, pools ...string) {
 	}
 }
 
-// applyAs applies the Shoot under the name of another program. It retries, because Gardener reads references from a cache.
+// applyAs applies the Shoot under another field manager. It retries, because Gardener reads referenced objects from a cache.
 func (o ownership) applyAs(manager string, wanted *gardencorev1beta1.Shoot) {
 	o.Helper()
 
@@ -210,7 +212,7 @@ func (o ownership) get() *gardencorev1beta1.Shoot {
 	return existing
 }
 
-// managers returns the sorted names of the field managers that have applied the Shoot.
+// managers returns the sorted names of the managers that have applied fields of the Shoot.
 func (o ownership) managers() []string {
 	o.Helper()
 

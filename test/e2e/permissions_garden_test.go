@@ -37,11 +37,11 @@ func TestDocumentedPermissionsSuffice(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// New role bindings take effect after a delay, because API servers read them from a cache and also cache rejections.
+	// New role bindings take effect after a delay, because API servers cache role bindings and rejections.
 	for kind, list := range map[string]client.ObjectList{
 		"Shoots": &gardencorev1beta1.ShootList{}, "their ConfigMaps": &corev1.ConfigMapList{},
 	} {
-		harness.Until(t, "the right to list "+kind, func() bool {
+		harness.Until(t, "the permission to list "+kind, func() bool {
 			return api.List(t.Context(), list, client.InNamespace(harness.GardenNamespace())) == nil
 		})
 	}

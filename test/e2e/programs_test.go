@@ -16,11 +16,11 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// root is the repository's folder, relative to the tests.
+// root is the path of the repository, relative to the tests.
 const root = "../.."
 
-// binaries has a function for each program that builds the program once per test run and returns its path. The binaries stay in
-// .bin, because checking that a binary is up to date takes one second, and linking takes five.
+// binaries maps each program to a function that builds it once per test run and returns its path. The binaries stay in .bin,
+// because checking that a binary is up to date takes one second, while linking it takes five.
 var binaries = map[string]func() (string, error){
 	"broker":      sync.OnceValues(func() (string, error) { return compile("broker") }),
 	"provisioner": sync.OnceValues(func() (string, error) { return compile("provisioner") }),
@@ -43,7 +43,7 @@ func compile(command string) (string, error) {
 	return path, nil
 }
 
-// build builds a program, unless this test run has built it already, and returns its path.
+// build builds a program if this test run has not built it yet, and returns its path.
 func build(t *testing.T, command string) string {
 	t.Helper()
 
@@ -65,8 +65,8 @@ type program struct {
 	ended   chan struct{}
 }
 
-// launch starts a program with additional environment variables. The program is stopped when the test ends. If the test fails, it
-// prints the end of the program's log.
+// launch starts a program with additional environment variables and stops it when the test ends. If the test fails, launch logs
+// the last lines of the program's log.
 func launch(t *testing.T, variables []string, path string, arguments ...string) *program {
 	t.Helper()
 
@@ -122,7 +122,7 @@ func launch(t *testing.T, variables []string, path string, arguments ...string) 
 	return p
 }
 
-// line waits for the first line of output and returns it.
+// line waits for the program's first line of output and returns it.
 func (p *program) line() string {
 	p.Helper()
 
@@ -130,7 +130,7 @@ func (p *program) line() string {
 	case line := <-p.lines:
 		return line
 	case <-p.ended:
-		p.Fatal("the program ended without output")
+		p.Fatal("the program ended without any output")
 	case <-time.After(harness.Patience):
 		p.Fatalf("no output for %s", harness.Patience)
 	}
@@ -138,7 +138,7 @@ func (p *program) line() string {
 	return ""
 }
 
-// readLog returns the log that the program has written so far.
+// readLog returns everything that the program has logged so far.
 func (p *program) readLog() string {
 	p.Helper()
 
@@ -152,7 +152,7 @@ func (p *program) readLog() string {
 
 func (p *program) signal(signal syscall.Signal) { _ = p.command.Process.Signal(signal) }
 
-// kill sends SIGKILL and waits for the process to end.
+// kill sends SIGKILL and waits until the process has ended.
 func (p *program) kill() {
 	p.signal(syscall.SIGKILL)
 	<-p.ended

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestProvisionerFaults makes the Provisioner disconnect, hang or return garbage. `ebctl operation explain` names the cause, and
-// the operation succeeds after the fault is removed.
+// TestProvisionerFaults makes the Provisioner disconnect, hang or return garbage. `ebctl operation explain` must name the
+// cause, and the operation must succeed after the fault is removed.
 func TestProvisionerFaults(t *testing.T) {
 	t.Parallel()
 

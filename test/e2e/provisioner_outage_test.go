@@ -24,7 +24,7 @@ const (
 )
 
 // countedDisconnect returns a fault that breaks every connection and counts the calls. It does not count calls of the change
-// feed, which the broker always keeps open.
+// feed, because the broker always keeps one open.
 func countedDisconnect(calls *atomic.Int64) harness.Fault {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if body, err := io.ReadAll(r.Body); err == nil && !bytes.Contains(body, []byte("operationChanges")) {
@@ -35,9 +35,9 @@ func countedDisconnect(calls *atomic.Int64) harness.Fault {
 	}
 }
 
-// TestProvisionerOutage makes many operations wait for an unavailable Provisioner. Every operation names the cause, and the
-// broker sends only the probes of its circuit breaker. When the Provisioner is available again, all operations end before their
-// next scheduled attempt.
+// TestProvisionerOutage makes many operations wait for an unavailable Provisioner. Every operation must name the cause, and the
+// broker must send only the probes of its circuit breaker. When the Provisioner is available again, all operations must end
+// before their next scheduled attempt.
 func TestProvisionerOutage(t *testing.T) {
 	t.Parallel()
 
@@ -62,7 +62,7 @@ func TestProvisionerOutage(t *testing.T) {
 		return true
 	})
 
-	// The circuit breaker is open: from here on, the broker sends only probes.
+	// The circuit breaker is open. From now on the broker sends only probes.
 	probing, callsBefore := time.Now(), calls.Load()
 	e.Until("a probe of the circuit breaker", func() bool { return calls.Load() > callsBefore })
 
@@ -89,12 +89,12 @@ func TestProvisionerOutage(t *testing.T) {
 		e.WantSucceeded(id)
 	}
 
-	t.Logf("%d calls until all operations named the cause, %d probes in %s; all done %s after the outage, although the last next attempt was due after %s",
+	t.Logf("%d calls until all operations named the cause, %d probes in %s; all done %s after the outage, although the last attempt was scheduled for %s after it",
 		callsBefore, probes, repaired.Sub(probing).Round(time.Millisecond), time.Since(repaired).Round(time.Millisecond),
 		last.nextRun.Sub(repaired).Round(time.Millisecond))
 
 	if progressed := e.progressed(last.operation, repaired); !progressed.Before(last.nextRun) {
-		t.Errorf("an operation whose next attempt was at %s progressed at %s", last.nextRun, progressed)
+		t.Errorf("an operation whose next attempt was scheduled for %s made progress only at %s", last.nextRun, progressed)
 	}
 
 	if shoots := e.shoots(); len(shoots) != operationCount {
@@ -109,8 +109,8 @@ func (p platform) operation(id string) map[string]any {
 	return p.Send(http.MethodGet, "/operations/"+id, nil, http.StatusOK).Body
 }
 
-// progressed returns when the operation first made progress after the given time: the end of the first attempt with another
-// outcome than retrying.
+// progressed returns when the operation first made progress after the given time: the end of the first attempt whose outcome is
+// not retrying.
 func (p platform) progressed(operation string, after time.Time) time.Time {
 	p.Helper()
 
@@ -128,14 +128,14 @@ func (p platform) progressed(operation string, after time.Time) time.Time {
 	return got.Timeline[first].End
 }
 
-// delayed is an operation and the scheduled time of its next attempt.
+// delayed is an operation and the time for which its next attempt is scheduled.
 type delayed struct {
 	operation string
 	nextRun   time.Time
 }
 
-// mostDelayed waits until the next attempt of one of the operations is far in the future, and returns the operation with the
-// latest next attempt.
+// mostDelayed waits until the next attempt of one of the operations is far in the future. It returns the operation whose next
+// attempt is last.
 func (p platform) mostDelayed(operations map[string]string) delayed {
 	p.Helper()
 

@@ -18,14 +18,14 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// scenarioCount is the number of scenarios in a round, which all run concurrently.
+// scenarioCount is the number of scenarios in a round. All scenarios of a round run concurrently.
 const scenarioCount = 20
 
 // TestProvisionerReplicas runs operations of every kind while replicas of the Provisioner are killed, frozen and stopped,
-// PostgreSQL is restarted, and responses of Director are lost. Every accepted operation must succeed, and each runtime must match
+// PostgreSQL is restarted, and responses of Director are lost. Every accepted operation must succeed. Each runtime must match
 // its last operation: in the Provisioner's database, in Gardener, in its cluster and in Director.
 //
-// TEST_SEED repeats a run. SOAK_DURATION sets how long the test adds rounds, each with a new seed.
+// TEST_SEED repeats a run. SOAK_DURATION sets for how long the test adds rounds, each with a new seed.
 func TestProvisionerReplicas(t *testing.T) {
 	t.Parallel()
 
@@ -52,7 +52,7 @@ func TestProvisionerReplicas(t *testing.T) {
 	}
 }
 
-// kinds returns all kinds of operations of the Provisioner.
+// kinds returns all kinds of operations that the Provisioner accepts.
 func kinds() []string {
 	var all []string
 	for _, each := range service.Processes(service.DefaultConfig(), service.Parts{}) {
@@ -141,15 +141,15 @@ func (f *fleet) startScenarios(ctx context.Context, scenarios []*scenario) *load
 				f.Errorf("%s, runtime %s: %v", s.name, s.runtimeID, err)
 			}
 
-			l.done.Add(remaining) // after a failure the customer skips its remaining actions
+			l.done.Add(remaining) // after a failure the customer skips the remaining actions
 		})
 	}
 
 	return l
 }
 
-// checkScenarios waits until all operations have ended, and compares the results that customers saw with all systems. It returns
-// the scenarios whose runtimes remain.
+// checkScenarios waits until all operations have ended and compares the results that the customers saw with the state of all
+// systems. It returns the scenarios whose runtimes remain.
 func (f *fleet) checkScenarios(scenarios []*scenario) []*scenario {
 	f.Helper()
 	f.until("every operation to end", func() bool { return f.provisionerDB.unfinished() == 0 })
@@ -175,7 +175,7 @@ func (f *fleet) checkScenarios(scenarios []*scenario) []*scenario {
 
 	for _, s := range scenarios {
 		if s.releasesServices && !s.released.Load() {
-			f.Errorf("%s, runtime %s: the cluster was removed before its service was released", s.name, s.runtimeID)
+			f.Errorf("%s, runtime %s: the cluster was removed before the service catalog released its service", s.name, s.runtimeID)
 		}
 
 		for _, id := range s.accepted {
@@ -190,7 +190,7 @@ func (f *fleet) checkScenarios(scenarios []*scenario) []*scenario {
 
 	f.checkRuntimes(live)
 
-	if !f.Failed() { // after a failure, runtimes may lack their last operation
+	if !f.Failed() { // after a failure, the last operation of a runtime may be missing
 		f.checkFinalStates(remaining)
 	}
 

@@ -35,7 +35,7 @@ type ociRegistry struct {
 	*httptest.Server
 
 	content http.Handler
-	// unavailable makes the registry break every connection.
+	// unavailable makes the registry close every connection.
 	unavailable atomic.Bool
 	// calls counts all requests, including those while the registry is unavailable.
 	calls atomic.Int64
@@ -58,7 +58,7 @@ func (r *ociRegistry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.calls.Add(1)
 
 	if r.unavailable.Load() {
-		panic(http.ErrAbortHandler) // the connection breaks
+		panic(http.ErrAbortHandler) // closes the connection
 	}
 
 	switch user, password, _ := request.BasicAuth(); {
@@ -74,7 +74,7 @@ func (r *ociRegistry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// repository returns the name of the repository with the releases.
+// repository returns the name of the repository that contains the releases.
 func (r *ociRegistry) repository() string {
 	return strings.TrimPrefix(r.URL, "http://") + "/team/releases"
 }

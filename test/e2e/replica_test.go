@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// probeTimeout limits the duration of a readiness probe.
+	// probeTimeout limits how long a readiness probe takes.
 	probeTimeout = time.Second
 	// probeInterval is the pause between two probes of a replica.
 	probeInterval = 100 * time.Millisecond
@@ -32,7 +32,7 @@ type member struct {
 // restart starts the program again, without waiting until it is ready.
 func (m *member) restart() { m.running = m.start() }
 
-// replicas are the replicas of a service. Like a load balancer, nextReady distributes requests among the ready replicas.
+// replicas are the replicas of a service. nextReady distributes requests among the ready replicas, like a load balancer.
 type replicas struct {
 	members []*member
 	turn    atomic.Uint32
@@ -88,7 +88,7 @@ func (r *replicas) probe(t *testing.T) {
 	})
 }
 
-// isReady reports whether the status endpoint of a replica reports that the replica is ready.
+// isReady reports whether a replica's status endpoint says that the replica is ready.
 func isReady(ctx context.Context, status string) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// lease is short, because a replica stays frozen until its leases have expired.
+	// lease is short, because the tests keep a frozen replica stopped until its leases have expired.
 	lease = 2 * time.Second
-	// orderCount is the number of instances per round, customerCount the number of concurrent customers.
+	// orderCount is the number of instances per round, and customerCount is the number of concurrent customers.
 	orderCount    = 250
 	customerCount = 40
 )
 
 // TestReplicas orders and deletes hundreds of instances while replicas are killed, frozen and stopped, and PostgreSQL is
-// restarted. Every accepted operation must end, each remaining instance must have one Shoot, and no other Shoots may remain.
+// restarted. Every accepted operation must end. Each remaining instance must have one Shoot, and no other Shoots may remain.
 //
-// TEST_SEED repeats a run. SOAK_DURATION sets how long the test adds rounds, each with a new seed.
+// TEST_SEED repeats a run. SOAK_DURATION sets for how long the test adds rounds, each with a new seed.
 func TestReplicas(t *testing.T) {
 	seed, duration := harness.Seed(t), harness.SoakDuration(t)
 	f := newFleet(t, "APP_LEASE_DURATION="+lease.String(), "APP_SHUTDOWN_DELAY=0s", "APP_WORKERS=20")
@@ -90,8 +90,8 @@ func (f *fleet) runRound(seed uint64, before []*order) (remaining []*order) {
 	return slices.DeleteFunc(orders, func(o *order) bool { return o.outcome != stays })
 }
 
-// checkResults waits until all operations have ended, and compares the results that customers saw with both databases and the
-// garden.
+// checkResults waits until all operations have ended and compares the results that the customers saw with both databases and
+// the garden.
 func (f *fleet) checkResults(orders []*order) {
 	f.Helper()
 	f.until("every operation to end", func() bool { return f.brokerDB.unfinished()+f.provisionerDB.unfinished() == 0 })
@@ -120,7 +120,7 @@ func (f *fleet) checkResults(orders []*order) {
 	f.checkClusters(live)
 }
 
-// checkAccepted fails the test if an accepted operation is missing, or was canceled although its instance was not deleted.
+// checkAccepted fails the test if an accepted operation is missing, or if it was canceled without a deletion of its instance.
 func (f *fleet) checkAccepted(o *order, id string, record process.Record) {
 	f.Helper()
 
@@ -132,7 +132,7 @@ func (f *fleet) checkAccepted(o *order, id string, record process.Record) {
 	}
 }
 
-// checkClusters compares the instances that customers have with the rows of both services and with the Shoots.
+// checkClusters compares the instances that the customers have with the rows of both services and with the Shoots.
 func (f *fleet) checkClusters(live []string) {
 	f.Helper()
 
@@ -156,7 +156,7 @@ func (f *fleet) checkClusters(live []string) {
 	f.checkRuntimes(runtimes)
 }
 
-// removeOrphans restarts the replicas of the Provisioner, which search for orphaned Shoots when they start. A frozen replica may
+// removeOrphans restarts the replicas of the Provisioner. At its start, a replica removes orphaned Shoots: a frozen replica may
 // have created a Shoot after another replica had taken over its operation.
 func (f *fleet) removeOrphans() {
 	f.Helper()
@@ -166,8 +166,8 @@ func (f *fleet) removeOrphans() {
 	}
 }
 
-// checkRuntimes compares the expected runtimes with the Provisioner's rows, with Director and with the Shoots. Each runtime is
-// given by its ID and the name of its Shoot, separated by a space.
+// checkRuntimes compares the expected runtimes with the Provisioner's rows, with Director and with the Shoots. Each element of
+// want is the ID of a runtime and the name of its Shoot, separated by a space.
 func (f *fleet) checkRuntimes(want []string) {
 	f.Helper()
 
@@ -212,7 +212,7 @@ func (f *fleet) shootsOfRuntimes() []string {
 	return owned
 }
 
-// wantEqual fails the test if two lists differ in more than the order of their elements.
+// wantEqual fails the test if two lists have different elements. The order of the elements does not matter.
 func (f *fleet) wantEqual(what string, want, got []string) {
 	f.Helper()
 	slices.Sort(want)

@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// rollingLease is longer than any pause of a slow machine, so that only a lease that a stopped replica did not return can
-	// expire.
+	// rollingLease is longer than any pause of a slow machine. A lease can therefore expire only if a stopped replica did not
+	// release it.
 	rollingLease = 30 * time.Second
 	// maxDelay is the default of APP_LEASE_DURATION.
 	maxDelay = 6 * time.Second
-	// shutdownDelay is much longer than clients need to notice that a replica drains, even on a slow machine.
+	// shutdownDelay is much longer than clients need to notice that a replica is draining, even on a slow machine.
 	shutdownDelay = 50 * probeInterval
-	// unreadyLimit is the longest time that all replicas of the broker may look unready to a client on a slow machine.
+	// unreadyLimit is the longest time for which no replica of the broker may look ready to a client on a slow machine.
 	unreadyLimit = shutdownDelay
 )
 
-// TestRollingRestart restarts three replicas of the broker under load, one after another. Every request of a client that probes
-// readiness ten times a second gets a response. A stopping replica releases its leases, so no operation is taken over or delayed
-// by more than the default lease duration.
+// TestRollingRestart restarts three replicas of the broker under load, one after another. A client that probes readiness ten
+// times a second must get a response to every request. A stopping replica must release its leases, so that no operation is
+// taken over or delayed by more than the default lease duration.
 func TestRollingRestart(t *testing.T) {
 	f := newFleet(t, "APP_SHUTDOWN_DELAY="+shutdownDelay.String(), "APP_LEASE_DURATION="+rollingLease.String())
 
@@ -80,17 +80,17 @@ func TestRollingRestart(t *testing.T) {
 		}
 	}
 
-	t.Logf("%d requests, all with responses; %d operations, delayed by at most %s", load.requests.Load(), len(records), longest)
+	t.Logf("%d requests, all with a response; %d operations, delayed by at most %s", load.requests.Load(), len(records), longest)
 }
 
-// steadyLoad is a load of requests that lasts until its context ends.
+// steadyLoad counts the requests and the created instances of a load that lasts until its context ends.
 type steadyLoad struct {
 	requests  atomic.Int64
 	created   atomic.Int64
 	customers sync.WaitGroup
 }
 
-// moreCreated returns a condition that holds as soon as a few more instances are created.
+// moreCreated returns a condition that becomes true once a few more instances have been created.
 func (s *steadyLoad) moreCreated() (holds func() bool) {
 	const few = 8
 
@@ -112,7 +112,7 @@ func (f *fleet) startSteadyLoad(ctx context.Context) *steadyLoad {
 		m := f.brokers.waitForReady(limited)
 		if m == nil {
 			if ctx.Err() == nil {
-				f.Errorf("%s %s: no broker was ready for %s, although only one at a time restarts", method, path, unreadyLimit)
+				f.Errorf("%s %s: no broker was ready for %s, although only one replica restarts at a time", method, path, unreadyLimit)
 			}
 
 			return harness.Reply{}

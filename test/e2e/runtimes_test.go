@@ -84,7 +84,7 @@ func (c clusters) mustSend(query string, variables map[string]any) operationStat
 	return accepted
 }
 
-// wantSucceeded waits for the end of the operation, which must succeed.
+// wantSucceeded waits until the operation has ended, and fails the test unless it succeeded.
 func (c clusters) wantSucceeded(operationID string) {
 	c.Helper()
 
@@ -99,7 +99,7 @@ func (c clusters) wantSucceeded(operationID string) {
 	})
 }
 
-// waitForMessage waits until the message of an operation in progress contains the text.
+// waitForMessage waits until the message of an operation in progress contains want.
 func (c clusters) waitForMessage(operationID, want string) {
 	c.Helper()
 
@@ -193,7 +193,7 @@ func (c clusters) runtimeClient(runtimeID string) *kubernetes.Clientset {
 	return harness.RuntimeClient(c, []byte(c.status(runtimeID, "kubeconfig").RuntimeConfiguration.Kubeconfig))
 }
 
-// administrators returns the users with all rights in the runtime.
+// administrators returns the users that have all permissions in the runtime.
 func (c clusters) administrators(runtimeID string) []string {
 	c.Helper()
 
@@ -224,7 +224,7 @@ func oidc(issuer string) map[string]any {
 	}
 }
 
-// clusterOf returns the complete order of a cluster at a cloud provider.
+// clusterOf returns a complete order for a cluster of a cloud provider.
 func clusterOf(provider string) map[string]any {
 	order := map[string]any{
 		"name": "c-" + provider[:3], "provider": provider, "targetSecret": provider, "kubernetesVersion": "1.34.5",
@@ -262,7 +262,7 @@ func clusterOf(provider string) map[string]any {
 	return order
 }
 
-// testRuntimeChanges orders, changes and removes a cluster at each cloud provider.
+// testRuntimeChanges orders, changes and removes a cluster of each cloud provider.
 func testRuntimeChanges(t *testing.T, api client.WithWatch) {
 	t.Helper()
 
@@ -303,13 +303,13 @@ func testRuntimeChanges(t *testing.T, api client.WithWatch) {
 			c.wantSucceeded(removal)
 
 			if left := c.configMaps(created.RuntimeID); len(left) != 0 {
-				t.Errorf("the runtime left %d ConfigMaps behind", len(left))
+				t.Errorf("%d ConfigMaps remain after the removal of the runtime", len(left))
 			}
 		})
 	}
 }
 
-// checkUpgrade changes every setting that does not depend on the cloud provider.
+// checkUpgrade changes every setting that is independent of the cloud provider.
 func (c clusters) checkUpgrade(runtimeID, name string) {
 	c.Helper()
 
@@ -356,7 +356,7 @@ func (c clusters) checkUpgrade(runtimeID, name string) {
 	}
 }
 
-// checkForeignFields changes the Shoot directly in Gardener, and then upgrades the cluster. The upgrade must keep the values of
+// checkForeignFields changes the Shoot directly in Gardener and then upgrades the cluster. The upgrade must keep the values of
 // fields that the order does not set.
 func (c clusters) checkForeignFields(runtimeID, name string) {
 	c.Helper()
@@ -428,7 +428,7 @@ func (c clusters) checkSecondPool(runtimeID, name string) {
 	}
 }
 
-// checkHibernation hibernates the cluster, changes it during the hibernation, and wakes it up.
+// checkHibernation hibernates the cluster, changes it during hibernation, and wakes it up.
 func (c clusters) checkHibernation(runtimeID, name string, poolUnchanged func(after string)) {
 	c.Helper()
 

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 )
 
-// withSandbox runs the sandbox until use returns. The use function gets the sandbox's Provisioner.
+// withSandbox runs the sandbox until the function use returns. The argument of use is a client of the sandbox's Provisioner.
 func withSandbox(t *testing.T, config sandbox.Config, gardenProgram string, use func(c agentEnv)) {
 	t.Helper()
 
@@ -91,7 +91,7 @@ func (c agentEnv) reconnectAndRemove(runtimeID string) {
 	c.remove(runtimeID)
 }
 
-// TestSandboxAgents connects an agent, and reconnects it after restarts of the sandbox.
+// TestSandboxAgents connects an agent, and reconnects the agent after each restart of the sandbox.
 func TestSandboxAgents(t *testing.T) {
 	t.Parallel()
 
@@ -119,7 +119,7 @@ func TestSandboxAgents(t *testing.T) {
 	wantNoDirectorRuntimes(t, config.Dir)
 }
 
-// wantNoDirectorRuntimes checks that Director has no runtime.
+// wantNoDirectorRuntimes fails the test if Director has a runtime.
 func wantNoDirectorRuntimes(t *testing.T, folder string) {
 	t.Helper()
 
@@ -128,8 +128,8 @@ func wantNoDirectorRuntimes(t *testing.T, folder string) {
 	}
 }
 
-// spentTokens returns the tokens with which the agent has connected. The runtime may also have unused tokens, because a repeated
-// step requests another token.
+// spentTokens returns the tokens that the agent has used to connect. The runtime may also have unused tokens, because a
+// repeated step requests another token.
 func spentTokens(runtime fakedirector.Runtime) (tokens []string) {
 	for _, each := range runtime.OneTimeTokens {
 		if each.Spent {
@@ -140,7 +140,7 @@ func spentTokens(runtime fakedirector.Runtime) (tokens []string) {
 	return tokens
 }
 
-// wantConnections checks how often the agent of the only runtime has connected.
+// wantConnections fails the test unless the agent of the only runtime has connected want times.
 func wantConnections(t *testing.T, folder string, want int) {
 	t.Helper()
 

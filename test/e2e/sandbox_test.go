@@ -16,7 +16,7 @@ import (
 func TestSandboxSurvivesSIGKILL(t *testing.T) {
 	t.Parallel()
 
-	path := build(t, "sandbox") // before freeAddress: a build takes so long that another process may take the address
+	path := build(t, "sandbox") // before freeAddress, because another process could take the address during the build
 	folder, address := t.TempDir(), freeAddress(t)
 	variables := []string{
 		"SANDBOX_DIR=" + folder,
@@ -74,17 +74,17 @@ func TestSandboxSurvivesSIGKILL(t *testing.T) {
 	began := time.Now()
 
 	second := launch(t, variables, path)
-	<-second.ended // the first sandbox has locked the folder
+	<-second.ended // a second sandbox fails, because the first one has locked the folder
 
 	if second.command.ProcessState.ExitCode() != 1 || time.Since(began) > harness.Patience {
-		t.Errorf("a second sandbox in the same folder exited with %d", second.command.ProcessState.ExitCode())
+		t.Errorf("a second sandbox in the same folder exited with code %d", second.command.ProcessState.ExitCode())
 	}
 
 	running.signal(syscall.SIGINT)
 	<-running.ended
 
 	if code := running.command.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("the interrupted sandbox exited with %d, want 0", code)
+		t.Errorf("the interrupted sandbox exited with code %d, want 0", code)
 	}
 }
 

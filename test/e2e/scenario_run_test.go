@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// callTimeout limits one attempt of a call. The next attempt goes to the next replica.
+	// callTimeout limits one attempt of a call. The next attempt uses the next replica.
 	callTimeout = 5 * time.Second
-	// operationLimit limits the duration of an operation under any number of faults.
+	// operationLimit limits how long an operation may take under any number of faults.
 	operationLimit = 2 * harness.Patience
 )
 
@@ -104,7 +104,7 @@ func (f *fleet) runAction(ctx context.Context, s *scenario, a action) error {
 	return nil
 }
 
-// waitForOperation polls until the operation has succeeded, or until it has polled the given number of times; 0 means no limit.
+// waitForOperation polls until the operation has succeeded or the number of polls is reached. With 0 polls there is no limit.
 func (f *fleet) waitForOperation(ctx context.Context, s *scenario, operationID string, polls int) error {
 	const query = `query ($id: String!) { result: runtimeOperationStatus(id: $id) { state message lastError { errMessage reason component } } }`
 
@@ -135,7 +135,7 @@ func (f *fleet) waitForOperation(ctx context.Context, s *scenario, operationID s
 	}
 }
 
-// sendGraphQL sends a request to one replica of the Provisioner after another, until a replica responds.
+// sendGraphQL sends a request to the replicas of the Provisioner in turn until one of them responds.
 func (f *fleet) sendGraphQL(ctx context.Context, by caller, query string, variables map[string]any, result any) error {
 	return retry(ctx, func() (again bool, err error) {
 		address := f.provisioners.address()

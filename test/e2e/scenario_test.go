@@ -14,17 +14,18 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// clusterState has the properties of a cluster that customers change.
+// clusterState has the properties of a cluster that customers can change.
 type clusterState struct {
 	Kubernetes, Machine string
 	Machines            int
 	Hibernated          bool
 }
 
-// kymaState has the properties of a Kyma installation that customers change. The zero value is a runtime without Kyma.
+// kymaState has the properties of a Kyma installation that customers can change. The zero value means that the runtime has no
+// Kyma.
 type kymaState struct {
 	Version string
-	// Retention is a setting of the component monitoring; empty without that component.
+	// Retention is a setting of the component monitoring. It is empty without this component.
 	Retention string
 	Tracing   bool
 }
@@ -34,7 +35,7 @@ type runtimeState struct {
 	clusterState
 
 	Administrator string
-	// Kyma has no version if it is not installed.
+	// Kyma has an empty version if Kyma is not installed.
 	Kyma kymaState
 }
 
@@ -43,9 +44,10 @@ type action struct {
 	kind string
 	// want is the state of the runtime after the operation.
 	want runtimeState
-	// losesResponse drops the response, so that the customer repeats the request.
+	// losesResponse makes the test drop the response, so that the customer repeats the request.
 	losesResponse bool
-	// polls is the number of polls after which the customer abandons an operation in progress; 0 waits until the operation ends.
+	// polls is the number of polls after which the customer abandons an operation in progress. With 0 the customer waits until
+	// the operation has ended.
 	polls int
 }
 
@@ -54,11 +56,11 @@ type scenario struct {
 	name, provider string
 	actions        []action
 
-	// releasesServices reports whether the external service still exists when the runtime is removed, so that the service catalog
-	// must release it.
+	// releasesServices reports whether the runtime is removed while the external service exists, so that the service catalog
+	// must release the service.
 	releasesServices bool
 
-	// The following fields are results: the ID of the runtime, the IDs of the accepted operations, the IDs of those operations
+	// The following fields are results: the ID of the runtime, the IDs of the accepted operations, the IDs of the operations
 	// that the customer abandoned, and whether the service catalog has released the external service.
 	runtimeID           string
 	accepted, abandoned []string
@@ -74,7 +76,8 @@ func (s *scenario) last() *action { return &s.actions[len(s.actions)-1] }
 
 func (s *scenario) keepsRuntime() bool { return !operation.Deprovisions(s.last().kind) }
 
-// remove adds an action that removes the runtime. If the last action is abandoned, the removal starts during its operation.
+// remove adds an action that removes the runtime. If the customer abandons the last action, the removal starts during the
+// operation of that action.
 func (s *scenario) remove(random *rand.Rand) {
 	before := s.last()
 	kind := operation.KindDeprovisionNoInstall
@@ -87,7 +90,7 @@ func (s *scenario) remove(random *rand.Rand) {
 	s.actions = append(s.actions, action{kind: kind, want: before.want, losesResponse: random.IntN(4) == 0})
 }
 
-// newScenarios draws scenarios until they contain each kind of operation.
+// newScenarios draws scenarios until every kind of operation occurs.
 func newScenarios(random *rand.Rand, prefix string, count int, kinds []string) []*scenario {
 	for {
 		covered := map[string]bool{}
@@ -157,8 +160,8 @@ func newScenario(random *rand.Rand, name string) *scenario {
 	return s
 }
 
-// possibleKinds returns the kinds of operations that the Provisioner accepts for a runtime in this state. Previous is nil if no
-// upgrade of Kyma can be rolled back.
+// possibleKinds returns the kinds of operations that the Provisioner accepts for a runtime in this state. Previous is nil if
+// there is no upgrade of Kyma to roll back.
 func possibleKinds(state runtimeState, previous *kymaState) []string {
 	if state.Hibernated {
 		return []string{operation.KindUpgradeShoot, operation.KindWakeUp}
@@ -198,10 +201,11 @@ func drawKyma(random *rand.Rand) kymaState {
 	return kyma
 }
 
-// versions returns Kubernetes versions that the garden offers, in ascending order. Each version can be upgraded to the next one.
+// versions returns Kubernetes versions that the garden offers, in ascending order. A cluster can be upgraded from each version
+// to the next.
 func versions() []string { return []string{"1.34.5", "1.34.7", "1.35.2", "1.35.4", "1.36.1", "1.36.3"} }
 
-// machines returns two machine types that the garden offers for a provider.
+// machines returns two machine types that the garden offers for the provider.
 func machines(provider string) []string {
 	return map[string][]string{
 		"aws": {"m6i.large", "m6i.xlarge"}, "azure": {"Standard_D4s_v5", "Standard_D8s_v5"},

@@ -32,7 +32,7 @@ func (c clusters) dynamicClient(runtimeID string) dynamic.Interface {
 // catalogFinalizer is the finalizer that the service catalog sets on its objects.
 const catalogFinalizer = "kubernetes-incubator/service-catalog"
 
-// kymaFinalizer blocks the removal of Kyma until the test has checked the runtime.
+// kymaFinalizer blocks the removal of Kyma, so that the test can check the runtime during the removal.
 const kymaFinalizer = "example.com/keeper"
 
 // catalogResource returns a resource of the service catalog's API.
@@ -112,8 +112,8 @@ func (s *serviceCatalog) setKymaFinalizers(finalizers []string) {
 	}
 }
 
-// reconcile removes the finalizers of deleted bindings, and of deleted instances once no binding exists. It does nothing if the
-// runtime does not respond.
+// reconcile removes the finalizers of deleted bindings. Once no binding exists, it also removes the finalizers of deleted
+// instances. It does nothing if the runtime does not respond.
 func (s *serviceCatalog) reconcile(ctx context.Context) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -156,7 +156,7 @@ func (s *serviceCatalog) release(ctx context.Context, resource string, object un
 	}
 }
 
-// reportFailure records in the status of a binding that unbinding fails.
+// reportFailure sets the status of a binding to report that unbinding fails.
 func (s *serviceCatalog) reportFailure(ctx context.Context, binding unstructured.Unstructured) {
 	binding.Object["status"] = map[string]any{"conditions": []any{map[string]any{
 		"type": "Ready", "status": "Unknown", "reason": "UnbindCallFailed", "message": "the broker is busy",
@@ -168,8 +168,8 @@ func (s *serviceCatalog) reportFailure(ctx context.Context, binding unstructured
 	}
 }
 
-// checkRemoval checks the removal of the runtime. The operation must report the objects that block it, and must remove the
-// services before Kyma.
+// checkRemoval checks the removal of the runtime. The operation must report the objects that block the removal, and must remove
+// the services before Kyma.
 func (s *serviceCatalog) checkRemoval(removalID string) {
 	s.Helper()
 

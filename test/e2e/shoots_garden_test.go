@@ -22,7 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestGoldenShootsOnLocalGarden applies the golden files of package shoot to Gardener's API server. It applies Shoots as a dry
+// TestGoldenShootsOnLocalGarden applies the golden files of package shoot to Gardener's API server. Shoots are applied in a dry
 // run.
 func TestGoldenShootsOnLocalGarden(t *testing.T) {
 	t.Parallel()
@@ -84,7 +84,7 @@ func (w *warnings) take() []string {
 	return texts
 }
 
-// member returns a client of the garden with the Provisioner's rights.
+// member returns a garden client that has the Provisioner's permissions.
 func (w *warnings) member(t *testing.T, kubeconfig string) client.Client {
 	t.Helper()
 
@@ -103,8 +103,8 @@ func (w *warnings) member(t *testing.T, kubeconfig string) client.Client {
 	return member
 }
 
-// wantAccepted applies an object as the Provisioner does, but a Shoot as a dry run. It retries, because Gardener reads referenced
-// objects from a cache that lags behind.
+// wantAccepted applies an object as the Provisioner does, except that it applies Shoots in a dry run. It retries, because
+// Gardener reads referenced objects from a cache.
 func wantAccepted(t *testing.T, member client.Client, object *unstructured.Unstructured) {
 	t.Helper()
 
@@ -124,7 +124,7 @@ func wantAccepted(t *testing.T, member client.Client, object *unstructured.Unstr
 	}
 }
 
-// createReferences creates the objects to which the golden Shoots refer and which a new garden lacks.
+// createReferences creates the objects that the golden Shoots refer to and that a new garden lacks.
 func createReferences(t *testing.T, admin client.Client) {
 	t.Helper()
 

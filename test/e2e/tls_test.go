@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// certificates is a folder with the certificate of an authority and the certificates that it has issued.
+// certificates is a folder with the certificate of a certificate authority and the certificates that the authority has issued.
 type certificates struct {
 	*testing.T
 
@@ -66,8 +66,8 @@ func (c certificates) save(name string, pair certificate.Pair, err error) {
 	c.write(name+".key", pair.Key)
 }
 
-// server issues a server certificate and returns the TLS settings of the server, which grants the role osb to the client with the
-// common name.
+// server issues a server certificate and returns the TLS settings of the server. The settings grant the role osb to the client
+// with the given common name.
 func (c certificates) server(name, client string) auth.Config {
 	c.Helper()
 
@@ -91,8 +91,8 @@ func (c certificates) client(name string) reload.ClientTLS {
 	return reload.ClientTLS{CAFile: c.file("ca.pem"), CertFile: c.file(name + ".pem"), KeyFile: c.file(name + ".key")}
 }
 
-// TestInstanceOverTLS orders an instance while the platform calls the broker, and the broker calls the Provisioner, over TLS.
-// Each client authenticates with a certificate only.
+// TestInstanceOverTLS orders an instance. The platform calls the broker over TLS, and the broker calls the Provisioner over
+// TLS. Each client authenticates only with a certificate.
 func TestInstanceOverTLS(t *testing.T) {
 	t.Parallel()
 

@@ -47,7 +47,7 @@ func (c *traces) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// paths returns the number of spans for each path of span names, from the root of a trace to the span.
+// paths counts the spans by path. A path lists the span names from the root of the trace to the span.
 func (c *traces) paths() map[string]int {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -101,17 +101,17 @@ func TestOneTraceForOneCreate(t *testing.T) {
 		e.Until("the span "+path, func() bool { return collected.paths()[path] > 0 })
 	}
 
-	// A service exports each span when the span ends, so a child may arrive before its parent.
+	// A service exports a span when the span ends, so a child can arrive before its parent.
 	unrelated := func() []string {
 		return slices.DeleteFunc(slices.Sorted(maps.Keys(collected.paths())), func(path string) bool { return strings.HasPrefix(path, request) })
 	}
 
 	if !harness.Within(harness.Patience, func() bool { return len(unrelated()) == 0 }) {
-		t.Errorf("unrelated spans: %q; polls and the feed must have none", unrelated())
+		t.Errorf("unrelated spans: %q; polls and the feed must have no spans", unrelated())
 	}
 
 	paths := collected.paths()
 	if paths[request] != 1 || paths[provision] != 1 || paths[provisionerOperation] != 1 {
-		t.Errorf("want one trace for one create, got %v", paths)
+		t.Errorf("want one trace for one creation, got %v", paths)
 	}
 }

@@ -38,7 +38,7 @@ func TestOurBroker(t *testing.T) {
 	})
 }
 
-// TestTenantThatCannotBeALabel orders like the open-source Service Manager, which has no organizations.
+// TestTenantThatCannotBeALabel orders instances like the open-source Service Manager, which has no organizations.
 func TestTenantThatCannotBeALabel(t *testing.T) {
 	t.Parallel()
 
@@ -58,8 +58,8 @@ func TestTenantThatCannotBeALabel(t *testing.T) {
 	wantNoRuntime(p)
 }
 
-// TestSuspension suspends an instance, which removes its runtime, and resumes the instance, which creates a runtime of the same
-// name.
+// TestSuspension suspends and resumes an instance. The suspension removes the runtime, and the resumption creates a runtime
+// with the same name.
 func TestSuspension(t *testing.T) {
 	t.Parallel()
 
@@ -86,9 +86,9 @@ func TestSuspension(t *testing.T) {
 	wantNoRuntime(p)
 }
 
-// TestFaults injects faults into calls. A Kyma Provisioner has no idempotency keys: when an order is repeated, the name of the
-// cluster prevents a second one, and the operation fails with instructions if the broker cannot identify the owner of the
-// cluster.
+// TestFaults injects faults into calls. A Kyma Provisioner has no idempotency keys. When the broker repeats an order, Gardener
+// rejects a second cluster with the same name. If the broker cannot identify the owner of the existing cluster, the operation
+// fails with instructions.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 
@@ -96,8 +96,8 @@ func TestFaults(t *testing.T) {
 		reason string
 		field  string
 		faults []provisioner.Fault
-		create string // state and description at the end of the creation
-		remove string // the same of the deletion that follows
+		create string // state and description when the creation has ended
+		remove string // state and description when the following deletion has ended
 	}{
 		"order unanswered": {
 			reason: "the owner of the cluster is unknown, so an operator must check it; the description names the cluster",
@@ -140,7 +140,7 @@ func TestFaults(t *testing.T) {
 			made := p.provisioner.Runtimes()
 
 			if len(made) > 1 {
-				t.Fatalf("%s: want one runtime at most, got %d", tc.reason, len(made))
+				t.Fatalf("%s: want at most one runtime, got %d", tc.reason, len(made))
 			}
 
 			wantEnd(t, tc.reason, tc.create, made, created)
@@ -155,8 +155,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestUpgradeUnanswered loses the response to an upgrade. The broker repeats the upgrade after the first one has ended, without
-// further effect.
+// TestUpgradeUnanswered loses the response to an upgrade. The broker repeats the upgrade after the first one has ended; the
+// second upgrade changes nothing.
 func TestUpgradeUnanswered(t *testing.T) {
 	t.Parallel()
 
@@ -171,7 +171,8 @@ func TestUpgradeUnanswered(t *testing.T) {
 	wantRuntime(p, "aws", "13", "ProvisionNoInstall", "UpgradeShoot", "UpgradeShoot")
 }
 
-// TestPolls creates many slow runtimes. The broker must respect its limit of polls per second, and request the change feed once.
+// TestPolls creates many slow runtimes. The broker must respect its limit of polls per second and request the change feed only
+// once.
 func TestPolls(t *testing.T) {
 	t.Parallel()
 
@@ -212,7 +213,8 @@ func TestPolls(t *testing.T) {
 		t.Errorf("%d polls for %d instances", len(polls), instances)
 	}
 
-	// The limit applies to the first burst, and then to each second. A slow machine may send due polls together, but never early.
+	// The limit applies to the first burst, and then to each second. A slow machine can delay polls and send several together,
+	// but it never sends a poll early.
 	for i, at := range polls {
 		if earliest := time.Duration(i+1-limit) * time.Second / limit; at.Sub(started) < earliest {
 			t.Errorf("poll %d came after %s, but is due after %s", i, at.Sub(started), earliest)
@@ -237,7 +239,7 @@ func wantRuntime(p env, provider, autoScalerMax string, operations ...string) {
 	}
 }
 
-// wantNoRuntime fails the test if a runtime exists.
+// wantNoRuntime fails the test if any runtime exists.
 func wantNoRuntime(p env) {
 	p.Helper()
 
@@ -246,7 +248,7 @@ func wantNoRuntime(p env) {
 	}
 }
 
-// wantEnd checks the state and the description at the end of an operation. NAME in want stands for the name of the cluster.
+// wantEnd checks the state and the description of an ended operation. NAME in want stands for the name of the cluster.
 func wantEnd(t *testing.T, reason, want string, made []provisioner.Runtime, got harness.Reply) {
 	t.Helper()
 
@@ -260,15 +262,15 @@ func wantEnd(t *testing.T, reason, want string, made []provisioner.Runtime, got 
 	}
 }
 
-// TestRangesThatGardenerChooses: a Kyma Provisioner has no fields for these ranges, so the broker does not report the plan's
-// ranges either.
+// TestRangesThatGardenerChooses checks that the broker does not report the IP ranges of the plan. A Kyma Provisioner has no
+// fields for these ranges, so Gardener chooses them.
 func TestRangesThatGardenerChooses(t *testing.T) {
 	t.Parallel()
 
 	p := start(t, harness.SQLite, 200*time.Millisecond)
 
 	p.Create("one", harness.PlanAWS)
-	p.WantSucceeded("one") // afterwards the broker knows the kind of the Provisioner
+	p.WantSucceeded("one") // from then on the broker knows that it calls a Kyma Provisioner
 
 	resolved, _ := p.Send(http.MethodPost, harness.InstancePath("two")+"/validate", harness.Order(harness.PlanAWS), http.StatusOK).Body["resolved"].(map[string]any)
 	if diff := cmp.Diff(map[string]any{"nodes": "10.250.0.0/16"}, resolved["networking"]); diff != "" {

@@ -19,13 +19,13 @@ const (
 	subAccount = "sub-1"
 )
 
-// client calls a Provisioner as Kyma Environment Broker does: values are in the text of the request, every call is named
+// client calls a Provisioner as Kyma Environment Broker does: the text of the request contains all values, every call is named
 // `result`, and unknown fields in a response are errors.
 type client struct {
 	*testing.T
 
 	url string
-	// tenant and subAccount are the headers; an empty one is not sent.
+	// tenant and subAccount are header values. The client does not send empty headers.
 	tenant, subAccount string
 	// sendsGET sends queries with GET instead of POST.
 	sendsGET bool
@@ -41,7 +41,7 @@ type graphQLError struct {
 	} `json:"extensions"`
 }
 
-// recorded returns a recorded request of testdata, with the IDs of this run.
+// recorded returns a recorded request from testdata with the IDs replaced by the given ones.
 func recorded(t *testing.T, name, runtimeID, operationID string) string {
 	t.Helper()
 
@@ -53,7 +53,7 @@ func recorded(t *testing.T, name, runtimeID, operationID string) string {
 	return strings.NewReplacer(`"RUNTIME"`, `"`+runtimeID+`"`, `"OPERATION"`, `"`+operationID+`"`).Replace(string(text))
 }
 
-// send sends the text and decodes the result. It returns the GraphQL errors, and fails the test if a client could not decode the
+// send sends the text and decodes the result. It returns the GraphQL errors. It fails the test if a client could not decode the
 // response.
 func (c client) send(text string, result any) []graphQLError {
 	c.Helper()
@@ -144,7 +144,7 @@ func (c client) order(name, runtimeID string, want operationType) operationStatu
 	return got
 }
 
-// wantSucceeded polls until the operation has ended, which must succeed.
+// wantSucceeded polls until the operation has ended, and fails the test unless it succeeded.
 func (c client) wantSucceeded(operationID string) {
 	c.Helper()
 
@@ -161,7 +161,7 @@ func (c client) wantSucceeded(operationID string) {
 	})
 }
 
-// status fetches the status of a runtime.
+// status returns the status of a runtime.
 func (c client) status(runtimeID string) runtimeStatus {
 	c.Helper()
 

@@ -20,7 +20,7 @@ type env struct {
 	provisioner *provisioner.Provisioner
 }
 
-// start runs our broker with a simulated Kyma Provisioner. Each of its operations takes the duration.
+// start runs our broker with a simulated Kyma Provisioner. Each operation of the Provisioner takes the given duration.
 func start(t *testing.T, database harness.Database, duration time.Duration, configure ...func(*broker.Config)) env {
 	t.Helper()
 

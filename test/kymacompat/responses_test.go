@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// The responses as clients of the Kyma Provisioner declare them. Nullable fields are pointers; unknown values of enums are
-// errors.
+// These types declare the responses as clients of the Kyma Provisioner do. Nullable fields are pointers. Unknown enum
+// values are errors.
 
 type operationStatus struct {
 	ID        *string        `json:"id"`
@@ -39,7 +39,7 @@ type runtimeStatus struct {
 	} `json:"runtimeConfiguration"`
 }
 
-// clusterConfig decodes the provider-specific part according to the provider.
+// clusterConfig decodes the provider-specific part into the type of its provider.
 type clusterConfig struct {
 	settings
 

@@ -10,7 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestKymaEnvironmentBroker runs a runtime of each provider through its lifecycle, with the requests of Kyma Environment Broker.
+// TestKymaEnvironmentBroker creates, changes and removes a runtime of each provider with the requests of Kyma Environment
+// Broker.
 func TestKymaEnvironmentBroker(t *testing.T) {
 	specific := map[string]any{
 		"aws": &awsConfig{VpcCidr: new("10.250.0.0/16"), AwsZones: []struct {
@@ -101,7 +102,7 @@ func (c client) lifecycle(provider string, specific any) {
 	}
 }
 
-// TestRejections sends requests that our Provisioner rejects. Kyma Environment Broker decides by the code: 400 to 499 is
+// TestRejections sends requests that our Provisioner rejects. Kyma Environment Broker treats error codes from 400 to 499 as
 // permanent.
 func TestRejections(t *testing.T) {
 	url := startOurProvisioner(t, harness.SQLite, time.Hour) // the first operation does not end
@@ -115,7 +116,7 @@ func TestRejections(t *testing.T) {
 		want   graphQLError
 	}{
 		"kyma": {
-			reason: "without releases Kyma cannot be installed", body: "provision_kyma", tenant: tenant,
+			reason: "Kyma cannot be installed without releases", body: "provision_kyma", tenant: tenant,
 			want: permanentError(
 				"kymaConfig: this Provisioner has no releases of Kyma: omit it, or set APP_KYMA_RELEASES_PATH or APP_KYMA_RELEASES_REPOSITORY",
 				"err_provisioner_bad_request", "provisioner"),
@@ -125,7 +126,7 @@ func TestRejections(t *testing.T) {
 			want: conflictError("the runtime "+*ordered.RuntimeID+" was ordered without Kyma: there is nothing to upgrade", "err_db_conflict", "provisioner"),
 		},
 		"roll back": {
-			reason: "no upgrade preceded", body: "roll_back", tenant: tenant, want: conflictError("", "err_db_conflict", "provisioner"),
+			reason: "there was no upgrade to roll back", body: "roll_back", tenant: tenant, want: conflictError("", "err_db_conflict", "provisioner"),
 		},
 		"reconnect": {
 			reason: "agents connect through Director, which is disabled", body: "reconnect", tenant: tenant,
@@ -183,7 +184,7 @@ func conflictError(message, reason, component string) graphQLError {
 	return problem
 }
 
-// permanentError returns an error that Kyma Environment Broker does not retry. An empty message matches any message.
+// permanentError returns an error that Kyma Environment Broker does not retry. An empty message matches every message.
 func permanentError(message, reason, component string) graphQLError {
 	problem := graphQLError{Message: message}
 	problem.Extensions.Code, problem.Extensions.Reason, problem.Extensions.Component = 400, reason, component

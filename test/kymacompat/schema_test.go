@@ -30,7 +30,8 @@ func load(t *testing.T, path string) *ast.Schema {
 	return schema
 }
 
-// TestOurQueriesFitTheKymaSchema checks that a Kyma Provisioner supports all calls of our broker except the change feed.
+// TestOurQueriesFitTheKymaSchema checks that a Kyma Provisioner supports all calls of our broker, except calls of the change
+// feed.
 func TestOurQueriesFitTheKymaSchema(t *testing.T) {
 	kyma := load(t, filepath.Join("provisioner", "schema.graphql"))
 
@@ -45,8 +46,8 @@ func TestOurQueriesFitTheKymaSchema(t *testing.T) {
 	}
 }
 
-// TestContractIsKept compares our schema with the Kyma schema. Input may be less strict, and output stricter, but no output may
-// have a value that existing clients cannot decode.
+// TestContractIsKept compares our schema with the Kyma schema. Our input types may be less strict and our output types
+// stricter. No output may contain a value that existing clients cannot decode.
 func TestContractIsKept(t *testing.T) {
 	kymaSchema := load(t, filepath.Join("provisioner", "schema.graphql"))
 	ourSchema := load(t, filepath.Join("..", "..", "provisioner", "schema.graphql"))
@@ -69,7 +70,7 @@ func TestContractIsKept(t *testing.T) {
 	}
 }
 
-// breaks returns the incompatible differences of our type to that of the Kyma schema.
+// breaks returns the incompatible differences between our type and the type in the Kyma schema.
 func breaks(kyma, ours *ast.Definition) []string {
 	var broken []string
 
@@ -125,7 +126,7 @@ func brokenArguments(kyma, ours *ast.FieldDefinition) []string {
 	return broken
 }
 
-// accepts reports whether every value of the narrow type is also one of the wide type.
+// accepts reports whether every value of the narrow type is also a value of the wide type.
 func accepts(wide, narrow *ast.Type) bool {
 	if wide.NonNull && !narrow.NonNull {
 		return false

@@ -85,7 +85,7 @@ func eachDriver(t *testing.T, test func(t *testing.T, driver string)) {
 	}
 }
 
-// must returns a function that returns the value, or ends the test if err is not nil. The two steps allow calls such as
+// must returns a function that returns the value, or ends the test if err is not nil. The two calls allow expressions such as
 // must(store.Get(id))(t).
 func must[T any](value T, err error) func(testing.TB) T {
 	return func(tb testing.TB) T {
@@ -107,8 +107,8 @@ func equal(t *testing.T, what string, want, got any) {
 	}
 }
 
-// operationHistory returns the kind and the state of each operation, sorted. It calls check with the record and the payload of
-// each operation, and requires that each operation has a timeline.
+// operationHistory returns the sorted kinds and states of all operations. It calls check with the record and the payload of
+// each operation, and fails the test if an operation has no timeline.
 func operationHistory(t *testing.T, db *storage.DB, store *operations.Store, check func(record process.Record, payload []byte)) []string {
 	t.Helper()
 
@@ -128,7 +128,7 @@ func operationHistory(t *testing.T, db *storage.DB, store *operations.Store, che
 	return found
 }
 
-// claimInterrupted claims the only operation that was in progress, as an engine does when the lease has expired.
+// claimInterrupted claims the only operation in progress, as an engine does after the lease has expired.
 func claimInterrupted(t *testing.T, store *operations.Store, kind string) process.Claimed {
 	t.Helper()
 

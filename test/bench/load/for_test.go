@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// server responds to each request after this time.
+// server responds to each request after this duration.
 type server time.Duration
 
 func (s server) RoundTrip(*http.Request) (*http.Response, error) {
@@ -16,14 +16,14 @@ func (s server) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
 
-// TestFor: neither responses nor seconds of the warm-up count.
+// TestFor checks that neither responses nor seconds of the warm-up count.
 func TestFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const (
 			clients = 4
 			takes   = 15 * time.Millisecond
 			warmUp  = 100 * time.Millisecond // 6 responses per client
-			period  = 200 * time.Millisecond // 14 responses per client, the last at the very end
+			period  = 200 * time.Millisecond // 14 responses per client, the last one at the very end
 		)
 
 		generator := New(clients)

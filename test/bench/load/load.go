@@ -1,7 +1,7 @@
-// Package load sends HTTP requests in a closed loop: each of a number of clients waits for the response before it sends its next
-// request. The load therefore adapts to the server, and latencies include no queue in front of the clients.
+// Package load sends HTTP requests in a closed loop: each client waits for the response before it sends its next request. The
+// load therefore adapts to the server, and latencies include no queue in front of the clients.
 //
-// A response with an unexpected status ends the load with an error, since failed requests must not count as fast ones.
+// A response with an unexpected status ends the load with an error, because failed requests must not count as fast requests.
 package load
 
 import (
@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// requestTimeout is far beyond every latency that a benchmark accepts.
+// requestTimeout is much longer than any latency that a benchmark accepts.
 const requestTimeout = time.Minute
 
 // Request is one request of a load. Requests may share their headers, which the generator does not modify.
@@ -32,13 +32,15 @@ type Request struct {
 
 // Response is the complete response to a request.
 type Response struct {
-	// Took is the time from sending the request to the last byte of the response. At is when that byte arrived.
+	// Took is the time from sending the request to receiving the last byte of the response. At is the time when that byte
+	// arrived.
 	Took time.Duration
 	At   time.Time
 	Body []byte
 }
 
-// Generator sends requests with a number of clients, each with a persistent connection. It may run one load after the other.
+// Generator sends requests from a number of clients, each with a persistent connection. It runs one load at a time, but can run
+// several in sequence.
 type Generator struct {
 	clients int
 	client  *http.Client
@@ -54,8 +56,8 @@ func New(clients int) *Generator {
 // Close closes the connections. No load may be running.
 func (g *Generator) Close() { g.client.CloseIdleConnections() }
 
-// Count sends total requests and returns the responses in the order of their requests. It calls request with the numbers from 0,
-// concurrently.
+// Count sends total requests and returns the responses in the order of the requests. It calls request concurrently, with the
+// numbers from 0 to total-1.
 func (g *Generator) Count(ctx context.Context, total int, request func(number int) Request) ([]Response, error) {
 	responses := make([]Response, total)
 
@@ -66,16 +68,16 @@ func (g *Generator) Count(ctx context.Context, total int, request func(number in
 	return responses, err
 }
 
-// Rate is the outcome of a load over a period.
+// Rate is the result of a load over a period.
 type Rate struct {
 	// PerSecond is the number of responses per second.
 	PerSecond float64
-	// Latencies has the time of each response, in no particular order.
+	// Latencies has the latency of each response, in no particular order.
 	Latencies []time.Duration
 }
 
-// For sends requests for the time of warmUp and period together, and returns the responses that arrived within period. The
-// warm-up opens connections and fills caches and query plans.
+// For sends requests for the sum of warmUp and period, and returns the responses that arrived within period. The warm-up opens
+// connections and fills caches and query plans.
 func (g *Generator) For(ctx context.Context, warmUp, period time.Duration, request func(number int) Request) (Rate, error) {
 	var (
 		rate  Rate
@@ -130,7 +132,7 @@ func (g *Generator) run(ctx context.Context, request func(int) Request, more fun
 	return clients.Wait()
 }
 
-// Send sends one request and reads the response. It returns an error if the status is not the expected one.
+// Send sends one request and reads the response. It returns an error if the response does not have the expected status.
 func (g *Generator) Send(ctx context.Context, request Request) (Response, error) {
 	sent, err := http.NewRequestWithContext(ctx, request.Method, request.URL, bytes.NewReader(request.Body))
 	if err != nil {

@@ -46,7 +46,8 @@ func newGenerator(t *testing.T) *load.Generator {
 	return generator
 }
 
-// TestCount: each request is sent once, over persistent connections, and the responses are in the order of the requests.
+// TestCount checks that each request is sent once over a persistent connection, and that the responses have the order of
+// the requests.
 func TestCount(t *testing.T) {
 	const total = 200
 
@@ -70,7 +71,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// TestRefusal: a response with another status fails the run, and the error contains the response.
+// TestRefusal checks that a response with an unexpected status fails the load, and that the error contains the response.
 func TestRefusal(t *testing.T) {
 	url, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "the database does not answer", http.StatusServiceUnavailable)

@@ -1,5 +1,6 @@
-// Package prefill fills a database of the broker with copies of an instance that the broker has created. The copies have the same
-// rows as the original, so they stay true when the schema changes; only new tables and sealed columns need an entry in tables.
+// Package prefill fills a database of the broker with copies of an instance that the broker has created. The copies have the
+// same rows as the original, so most schema changes need no change here. Only new tables and sealed columns need an entry in
+// tables.
 package prefill
 
 import (
@@ -17,25 +18,25 @@ import (
 )
 
 const (
-	// shootNameLength is short enough for a Shoot's name and long enough to avoid collisions of 100,000 names.
+	// shootNameLength is short enough for the name of a Shoot, and long enough to avoid collisions among 100,000 names.
 	shootNameLength = 12
-	// tenants is the number of tenants of the copies, which is that of the load.
+	// tenants is the number of tenants of the copies. The load uses the same number.
 	tenants = 100
-	// interval is the difference in age between consecutive copies.
+	// interval is the difference in age between two consecutive copies.
 	interval = 10 * time.Millisecond
 )
 
 // table is a table with rows of an instance.
 type table struct {
 	name string
-	// sealed is the encrypted column, if any. Place returns the context that binds an encrypted value to the row with the ID: the
-	// stores reject a value that was copied to another row.
+	// sealed is the name of the encrypted column, if any. Place returns the context that binds an encrypted value to the row
+	// with the ID, because the stores reject a value that was copied to another row.
 	sealed string
 	place  func(id string) string
 }
 
-// tables returns the tables with rows of an instance. The first two have one row each. The places of encrypted values repeat
-// those of the stores, which do not export them; a test opens the copies with the stores.
+// tables returns the tables with rows of an instance. The first two tables have one row for each instance. The contexts of
+// encrypted values repeat those in the stores, which do not export them. A test opens the copies with the stores.
 func tables() []table {
 	return []table{
 		{name: "instances", sealed: "request", place: func(id string) string { return "request of instance " + id }},
@@ -51,8 +52,8 @@ type Copy struct {
 }
 
 // Multiply copies the only instance of the database, with all its rows, until there are count instances. It returns the copies,
-// oldest first, followed by the original. The test fails if the database has several instances, or if the runtime is not ordered
-// yet: copies need all values that differ between instances.
+// oldest first, followed by the original. It fails the test if the database has several instances, or if the runtime is not
+// ordered yet, because a copy replaces all values that must differ between instances.
 func Multiply(tb testing.TB, db *sqlx.DB, keys *secret.Keyring, count int) []Copy {
 	tb.Helper()
 
@@ -79,7 +80,7 @@ func Multiply(tb testing.TB, db *sqlx.DB, keys *secret.Keyring, count int) []Cop
 	for i := range count - 1 {
 		copied := Copy{Instance: uuid.NewString(), Operation: uuid.NewString()}
 		copies = append(copies, copied)
-		// The values occur in several columns, and in the encrypted texts.
+		// These values occur in several columns and in the encrypted texts.
 		replacers = append(replacers, strings.NewReplacer(
 			instance, copied.Instance, operation, copied.Operation, runtime, uuid.NewString(),
 			shoot, "c-"+strings.ReplaceAll(uuid.NewString(), "-", "")[:shootNameLength], tenant, fmt.Sprintf("tenant-%03d", i%tenants),
@@ -92,7 +93,7 @@ func Multiply(tb testing.TB, db *sqlx.DB, keys *secret.Keyring, count int) []Cop
 		}
 	}
 
-	// Otherwise autovacuum would run during a measurement.
+	// Without this statement, autovacuum would run during a measurement.
 	if _, err := db.ExecContext(tb.Context(), `VACUUM ANALYZE`); err != nil {
 		tb.Fatalf("vacuuming: %v", err)
 	}
@@ -100,7 +101,7 @@ func Multiply(tb testing.TB, db *sqlx.DB, keys *secret.Keyring, count int) []Cop
 	return append(copies, Copy{Instance: instance, Operation: operation})
 }
 
-// read returns the rows of a table by column, with encrypted values opened.
+// read returns the rows of a table as maps by column, with encrypted values decrypted.
 func read(tb testing.TB, db *sqlx.DB, keys *secret.Keyring, table table) (read []map[string]any) {
 	tb.Helper()
 
@@ -142,7 +143,7 @@ func text(row map[string]any, column string) string {
 	return value
 }
 
-// write inserts a copy of the rows for each replacer. Copies differ in age, so that lists have a definite order.
+// write inserts a copy of the rows for each replacer. Copies differ in age, so that lists have a defined order.
 func write(db *sqlx.DB, keys *secret.Keyring, table table, rows []map[string]any, replacers []*strings.Replacer) error {
 	if len(rows) == 0 {
 		return nil
@@ -173,14 +174,14 @@ func write(db *sqlx.DB, keys *secret.Keyring, table table, rows []map[string]any
 		}
 	}
 
-	if _, err := statement.Exec(); err != nil { // It flushes the rows.
+	if _, err := statement.Exec(); err != nil { // Without arguments, Exec flushes the rows.
 		return err
 	}
 
 	return tx.Commit()
 }
 
-// copied returns the values of a row in a copy, in the order of the columns.
+// copied returns the values of a copied row, in the order of the columns.
 func (t table) copied(row map[string]any, columns []string, keys *secret.Keyring, replacer *strings.Replacer, age time.Duration) []any {
 	values := make([]any, 0, len(columns))
 

@@ -20,7 +20,8 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(m) }
 
-// TestMultiply: the stores read each copy as a separate instance, and its sealed values contain the copy's names.
+// TestMultiply checks that the stores read each copy as a separate instance, and that the sealed values contain the
+// copy's names.
 func TestMultiply(t *testing.T) {
 	const count = 5
 

@@ -1,9 +1,9 @@
 // Package report collects the samples of a benchmark, one per round, and renders their medians as the rows of a Markdown table.
 //
 // A figure that depends on the machine is sampled together with a floor, the cost of the bare work in the same round. The table
-// then shows the median of the ratios: a machine that slows down for a while affects a figure and its floor alike.
+// then shows the median of the ratios, because a temporarily slow machine affects the figure and its floor alike.
 //
-// A new column is a new field of [Figure] and a cell in row.cells.
+// A new column needs a field of [Figure] and a cell in row.cells.
 package report
 
 import (
@@ -21,8 +21,8 @@ const Header = `| figure | measured | floor | ratio | target | reached |
 |---|---|---|---|---|---|
 `
 
-// Percentile returns the smallest value that at least the share of the values does not exceed; the share of the 99th percentile
-// is 0.99. The result is always one of the values, or zero if there are none.
+// Percentile returns the smallest value such that at least the given share of the values are not greater. For the 99th
+// percentile the share is 0.99. The result is always one of the values, or zero if there are none.
 func Percentile[Value cmp.Ordered](values []Value, share float64) Value {
 	if len(values) == 0 {
 		var none Value
@@ -36,29 +36,29 @@ func Percentile[Value cmp.Ordered](values []Value, share float64) Value {
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
-// Median returns the middle value, or the lower of the two middle values if their number is even.
+// Median returns the middle value, or the lower of the two middle values if the number of values is even.
 func Median[Value cmp.Ordered](values []Value) Value {
 	const half = 0.5
 
 	return Percentile(values, half)
 }
 
-// Figure describes a row of the table. A zero target means that the figure has none.
+// Figure describes a row of the table. A zero target means that the figure has no target.
 type Figure struct {
 	// Name identifies the row within its table.
 	Name string
-	// Unit follows the value, for example ms or MiB. It is empty if the name contains the unit.
+	// Unit is printed after the value, for example ms or MiB. It is empty if the name contains the unit.
 	Unit string
 	// AtLeast and AtMost are inclusive targets of the median value.
 	AtLeast, AtMost float64
-	// FloorShare is an inclusive target of the median ratio to the floor, in percent.
+	// FloorShare is the inclusive target of the median ratio to the floor, in percent.
 	FloorShare float64
-	// Note explains the value in parentheses. The table shows the note of the last round.
+	// Note is printed in parentheses after the value and explains it. The table shows the note of the last round.
 	Note string
 }
 
-// Table has the samples of figures, in the order of each figure's first sample. The zero value is an empty table. It is not safe
-// for concurrent use.
+// Table has the samples of figures. Its rows have the order in which the first samples were added. The zero value is an empty
+// table. It must not be used concurrently.
 type Table struct{ rows []*row }
 
 // row has the samples of a figure. Ratios has one entry per sample with a floor.
@@ -124,8 +124,8 @@ func (t *Table) String() string {
 	return text.String()
 }
 
-// cells returns the cells in the order of the [Header]. A figure has at most one target: a share of its floor comes before a
-// value.
+// cells returns the cells of the row in the order of the [Header]. A figure shows at most one target: the share of its floor,
+// if set, or else the target of its value.
 func (r *row) cells() []string {
 	if r.failed {
 		return []string{r.Name, "could not be measured", "", "", "", verdict(false)}
@@ -160,7 +160,7 @@ func (r *row) cells() []string {
 	return []string{r.Name, measured, floor, ratio, target, reached}
 }
 
-// verdict returns the last cell of a row with a target.
+// verdict returns the last cell of a row that has a target.
 func verdict(holds bool) string {
 	if holds {
 		return "yes"
@@ -169,7 +169,8 @@ func verdict(holds bool) string {
 	return "**no**"
 }
 
-// format returns a value with up to three significant digits, or all digits of its integer part. Integers have no fraction.
+// format returns a value with up to three significant digits, but never drops digits of the integer part. Integers have no
+// fraction.
 func format(value float64, unit string) string {
 	decimals := 0
 

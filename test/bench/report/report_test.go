@@ -28,7 +28,7 @@ func TestPercentile(t *testing.T) {
 		"Half of a hundred":  {reason: "fifty values do not exceed it", values: hundred, share: 0.5, want: 50},
 		"All":                {reason: "no value exceeds the largest", values: hundred, share: 1, want: 100},
 		"None":               {reason: "the result is always a measured value", values: hundred, share: 0, want: 1},
-		"99th of few":        {reason: "of few values, it is the largest", values: []int{3, 1, 2}, share: 0.99, want: 3},
+		"99th of few":        {reason: "the 99th percentile of few values is the largest", values: []int{3, 1, 2}, share: 0.99, want: 3},
 		"Of one":             {reason: "one value is every percentile", values: []int{7}, share: 0.5, want: 7},
 		"Of no value at all": {reason: "nothing was measured", values: nil, share: 0.5, want: 0},
 	}
@@ -94,7 +94,7 @@ func TestFloor(t *testing.T) {
 			want: "| rate | 499 | 1000 | 50 % | ≥ 50 % of the floor | **no** |\n",
 		},
 		"Machine that slows down": {
-			reason: "each run is compared to the floor of its round: 60, 50 and 60 percent; the medians would make 50",
+			reason: "each sample is compared to the floor of its round: 60, 50 and 60 percent; the ratio of the medians would be 50",
 			values: []float64{600, 500, 60}, floors: []float64{1000, 1000, 100}, share: 60,
 			want: "| rate | 500 | 1000 | 60 % | ≥ 60 % of the floor | yes |\n",
 		},
@@ -121,7 +121,7 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// TestTable: rows have the order of their first samples, the median of their values and the latest note.
+// TestTable checks that rows have the order of their first samples, the median of their values and the latest note.
 func TestTable(t *testing.T) {
 	t.Parallel()
 

@@ -1,5 +1,5 @@
-// Package simulated has the broker's upstreams: a Provisioner with the real GraphQL schema, whose runtimes are ready at once,
-// after a given time or on demand, and the API servers of these runtimes. It counts the broker's calls.
+// Package simulated simulates the broker's upstreams: a Provisioner with the real GraphQL schema, and the API servers of its
+// runtimes. The runtimes become ready immediately, after a given time or on demand. The package counts the broker's calls.
 //
 // The Provisioner creates runtimes and reports their status. Other mutations fail with an internal error.
 package simulated
@@ -19,42 +19,45 @@ import (
 // endpoint is the path of the GraphQL API.
 const endpoint = "/graphql"
 
-// Behaviour configures how a Provisioner handles orders. With the zero value, a runtime is ready when its order is answered.
+// Behaviour configures how a Provisioner handles orders. With the zero value, a runtime is ready when the Provisioner responds
+// to its order.
 type Behaviour struct {
 	// Takes is how long a runtime takes.
 	Takes time.Duration
 	// Hold delays the readiness of all runtimes until Release.
 	Hold bool
-	// AnswerUntil, unless 0, is the number of orders that are answered. Later orders wait for Release.
+	// AnswerUntil, unless 0, is the number of orders that get a response immediately. Later orders wait for Release.
 	AnswerUntil int
 	// KymaProvisioner simulates the Kyma Provisioner: it has no feed, and it ignores idempotency keys.
 	KymaProvisioner bool
 }
 
-// Calls has the numbers of the broker's calls by kind.
+// Calls counts the broker's calls by kind.
 type Calls struct {
-	// Orders are provisionRuntime, Statuses runtimeOperationStatus, Feeds operationChanges, Kubeconfigs runtimeStatus.
+	// Orders counts calls of provisionRuntime, Statuses of runtimeOperationStatus, Feeds of operationChanges, and Kubeconfigs
+	// of runtimeStatus.
 	Orders, Statuses, Feeds, Kubeconfigs int
-	// Probes are the requests to the API servers of runtimes.
+	// Probes counts the requests to the API servers of runtimes.
 	Probes int
-	// Changes is the number of changes that the feed has reported.
+	// Changes counts the changes that the feed has reported.
 	Changes int
 }
 
 // All returns the total number of calls.
 func (c Calls) All() int { return c.Orders + c.Statuses + c.Feeds + c.Kubeconfigs + c.Probes }
 
-// Provisioner is a running simulated Provisioner. Its methods are safe for concurrent use.
+// Provisioner is a running simulated Provisioner. Its methods can be called concurrently.
 type Provisioner struct {
 	// URL is the address of the GraphQL API.
 	URL string
-	// Release ends all delays of Behaviour, for existing and for later orders. Repeated calls have no effect.
+	// Release ends all delays of Behaviour, for existing and later orders. Repeated calls have no effect.
 	Release func()
 
 	service *service
 }
 
-// Start runs a Provisioner and the API servers of its runtimes until the test ends. The end releases all orders that still wait.
+// Start runs a Provisioner and the API servers of its runtimes until the test ends. Orders that still wait then get their
+// response.
 func Start(tb testing.TB, behaviour Behaviour) *Provisioner {
 	tb.Helper()
 
@@ -70,7 +73,7 @@ func Start(tb testing.TB, behaviour Behaviour) *Provisioner {
 	release := sync.OnceFunc(service.release)
 
 	tb.Cleanup(func() {
-		release() // The server waits for its requests.
+		release() // The server's Close waits for requests in progress.
 		server.CloseClientConnections()
 		server.Close()
 	})
@@ -78,7 +81,7 @@ func Start(tb testing.TB, behaviour Behaviour) *Provisioner {
 	return &Provisioner{URL: server.URL + endpoint, Release: release, service: service}
 }
 
-// Calls returns the calls so far.
+// Calls returns the call counts so far.
 func (p *Provisioner) Calls() Calls {
 	p.service.mutex.Lock()
 	defer p.service.mutex.Unlock()
@@ -86,8 +89,8 @@ func (p *Provisioner) Calls() Calls {
 	return p.service.calls
 }
 
-// Ordered returns the time of the first arrival of each order by its idempotency key, which is the ID of the broker's operation.
-// It includes orders that are not answered yet.
+// Ordered returns when each order first arrived, by idempotency key. The key is the ID of the broker's operation. The result
+// includes orders without a response.
 func (p *Provisioner) Ordered() map[string]time.Time {
 	p.service.mutex.Lock()
 	defer p.service.mutex.Unlock()

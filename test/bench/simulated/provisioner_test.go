@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const tenant = "acme"
 
-// start runs a Provisioner until the test ends and returns the broker's client of it.
+// start runs a Provisioner until the test ends and returns a client of the kind that the broker uses.
 func start(t *testing.T, behaviour simulated.Behaviour) (*simulated.Provisioner, *provisionerclient.Client) {
 	t.Helper()
 
@@ -69,7 +69,8 @@ func state(t *testing.T, client *provisionerclient.Client, id string) provisione
 	return operation.State
 }
 
-// TestAtOnce: a runtime is ready when its order is answered, its kubeconfig works, and all calls are counted.
+// TestAtOnce checks that a runtime is ready when the Provisioner responds to its order, that its kubeconfig works,
+// and that all calls are counted.
 func TestAtOnce(t *testing.T) {
 	provisioner, client := start(t, simulated.Behaviour{})
 
@@ -100,7 +101,7 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// TestHold: runtimes become ready on Release and not before, and the feed reports it.
+// TestHold checks that runtimes become ready when Release is called and not earlier, and that the feed reports it.
 func TestHold(t *testing.T) {
 	provisioner, client := start(t, simulated.Behaviour{Hold: true})
 
@@ -134,7 +135,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestKymaProvisioner: the broker's client recognizes the missing feed, and all other calls work.
+// TestKymaProvisioner checks that the broker's client recognizes the missing feed, and that all other calls work.
 func TestKymaProvisioner(t *testing.T) {
 	_, client := start(t, simulated.Behaviour{KymaProvisioner: true})
 

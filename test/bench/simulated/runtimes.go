@@ -14,11 +14,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 )
 
-// validity of the client certificate: longer than any benchmark.
+// validity of the client certificate. It is longer than any benchmark.
 const validity = 24 * time.Hour
 
-// kubeconfigText is a kubeconfig like Gardener's, except that all runtimes share one client certificate: signing one for each
-// would load the measured machine.
+// kubeconfigText is a kubeconfig like Gardener's, except that all runtimes share one client certificate. Signing one for each
+// runtime would distort the measurement.
 const kubeconfigText = `apiVersion: v1
 kind: Config
 current-context: runtime

@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-// The feed polls as often and returns as many changes per page as the real Provisioner's.
+// The feed polls at the same interval and returns the same number of changes per page as the real Provisioner.
 const (
 	feedPause = 250 * time.Millisecond
 	feedPage  = 500
@@ -26,27 +26,27 @@ const (
 
 // service implements the part of graph.Service that the benchmarks need. Each runtime has one operation, with the same ID.
 type service struct {
-	graph.Service // nil: the GraphQL server turns the panics of other methods into internal errors
+	graph.Service // nil: calls of other methods panic, and the GraphQL server returns internal errors
 
 	kubeconfig func(id string) string
-	// released is closed by release. Orders that are not answered wait for it.
+	// released is closed by release. Orders without an immediate response wait for it.
 	released chan struct{}
 
 	// mutex guards the fields below.
 	mutex sync.Mutex
-	// behaviour loses its delays at the release.
+	// behaviour is the current behaviour. release removes its delays.
 	behaviour Behaviour
 	calls     Calls
-	// byKey has the IDs of runtimes by idempotency key.
+	// byKey maps idempotency keys to IDs of runtimes.
 	byKey  map[string]string
 	states map[string]process.State
-	// arrivals has the time of the first arrival of each order by idempotency key.
+	// arrivals maps idempotency keys to the time when the order first arrived.
 	arrivals map[string]time.Time
-	// changes has all changes since the start: the cursors of the feed are indexes.
+	// changes has all changes since the start. The cursors of the feed are indexes of this slice.
 	changes []orders.Change
 }
 
-// count changes the numbers of calls.
+// count updates the call counts.
 func (s *service) count(change func(calls *Calls)) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -117,7 +117,7 @@ func (s *service) Provision(ctx context.Context, caller orders.Caller, order spe
 	return accepted, nil
 }
 
-// arrive records an order and reports whether it is answered before the release.
+// arrive records an order and reports whether the order gets a response before the release.
 func (s *service) arrive(key string) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -172,14 +172,13 @@ func (s *service) status(id string) operation.Status {
 	}
 }
 
-// unknown returns the error of a Provisioner for an ID that it has not issued, with the reason by which the broker recognizes
-// this case.
+// unknown returns the Provisioner's error for an unknown ID. The broker recognizes the error by its reason.
 func unknown(id string) error {
 	return failure.New(failure.NotFound, "there is no runtime or operation %q", id).
 		WithReason(failure.ReasonNotFound, failure.ComponentProvisioner)
 }
 
-// Changes implements graph.Service. A cursor is the number of changes reported so far. The Kyma Provisioner responds like a
+// Changes implements graph.Service. A cursor is the number of changes reported so far. A Kyma Provisioner responds like a
 // GraphQL server whose schema lacks the field.
 func (s *service) Changes(ctx context.Context, after string, wait time.Duration) (string, []orders.Change, error) {
 	s.count(func(calls *Calls) { calls.Feeds++ })
@@ -200,8 +199,8 @@ func (s *service) Changes(ctx context.Context, after string, wait time.Duration)
 	}
 }
 
-// changesAfter returns a page of changes and the cursor after it. Several changes of one operation become one, with its present
-// state. An empty cursor starts at the end.
+// changesAfter returns a page of changes and the cursor after the page. Several changes of one operation become one change with
+// the current state. An empty cursor stands for the end of the changes.
 func (s *service) changesAfter(after string) (string, []orders.Change, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

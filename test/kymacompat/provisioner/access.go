@@ -9,7 +9,7 @@ import (
 	"net/http/httptest"
 )
 
-// kubeconfigText has the placeholders address and authority (base64). The API server ignores the token.
+// kubeconfigText has the placeholders address and authority (base64). The simulated API server ignores the token.
 const kubeconfigText = `apiVersion: v1
 kind: Config
 current-context: runtime
@@ -18,8 +18,8 @@ contexts: [{name: runtime, context: {cluster: runtime, user: admin}}]
 users: [{name: admin, user: {token: kyma}}]
 `
 
-// newAccess simulates the API servers of all runtimes: one server that returns its version to every request, which is the request
-// of the broker's probe. The caller closes the server.
+// newAccess simulates the API servers of all runtimes. It starts one server that returns its version to every request, because
+// the broker's probe requests only the version. The caller closes the server.
 func newAccess() *httptest.Server {
 	return httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

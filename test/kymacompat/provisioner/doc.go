@@ -5,5 +5,5 @@
 // Its runtimes have no clusters: an operation only takes time, and one API server serves all runtimes. Tests inject faults with
 // [Provisioner.Fail] and inspect the result with [Provisioner.Calls] and [Provisioner.Runtimes].
 //
-// A field of the schema that the broker starts to use needs a case in resolve; all others are rejected.
+// When the broker starts to use another field of the schema, add a case to resolve, which rejects all other fields.
 package provisioner

@@ -14,15 +14,16 @@ type Fault int
 // The faults.
 const (
 	none Fault = iota
-	// ResponseLost executes the call and closes the connection instead of responding, so the broker cannot know the outcome.
+	// ResponseLost executes the call and closes the connection without a response, so the broker cannot know the outcome.
 	ResponseLost
-	// Unavailable responds with 503, like a proxy in front of the Provisioner, without executing the call.
+	// Unavailable responds with 503 without executing the call, like a proxy in front of the Provisioner.
 	Unavailable
 	// TenantRejected responds with a permanent error, without executing the call.
 	TenantRejected
 )
 
-// Fail makes the next calls of a GraphQL field fail, one call for each fault. Faults of earlier calls of Fail apply first.
+// Fail makes the next calls of a GraphQL field fail. Each fault applies to one call. Faults from earlier calls of Fail apply
+// first.
 func (p *Provisioner) Fail(field string, faults ...Fault) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -45,7 +46,8 @@ func (p *Provisioner) fault(field string) Fault {
 	return left[0]
 }
 
-// problem is an error as the Kyma Provisioner reports it. Codes are those of HTTP or of its database layer.
+// problem is an error as the Kyma Provisioner reports it. Its code is an HTTP status or a code of the Kyma Provisioner's
+// database layer.
 type problem struct {
 	message, reason, component string
 	code                       int
@@ -58,12 +60,12 @@ func badRequest(format string, args ...any) error {
 	return &problem{fmt.Sprintf(format, args...), "err_provisioner_internal", "provisioner", 400}
 }
 
-// notFound returns the error for an unknown ID. Its code is that of the database layer, not 404.
+// notFound returns the error for an unknown ID. Its code comes from the database layer and is not 404.
 func notFound(format string, args ...any) error {
 	return &problem{fmt.Sprintf(format, args...), "err_db_not_found", "db - provisioner", 2}
 }
 
-// nameTaken returns the error of Gardener for a duplicate name of a cluster, which the Kyma Provisioner passes on.
+// nameTaken returns Gardener's error for a duplicate cluster name, which the Kyma Provisioner passes on.
 func nameTaken(name string) error {
 	return &problem{fmt.Sprintf(`shoots.core.gardener.cloud "%s" already exists`, name), "AlreadyExists", "k8s client - gardener", 500}
 }
@@ -77,7 +79,7 @@ func checkTenant(caller caller, runtime *runtime) error {
 	return nil
 }
 
-// toGraphQL converts an error of a field; errors other than problem become internal ones.
+// toGraphQL converts an error of a field. Errors of other types than problem become internal errors.
 func toGraphQL(field *ast.Field, err error) *gqlerror.Error {
 	known, ok := errors.AsType[*problem](err)
 	if !ok {

@@ -17,17 +17,16 @@ const (
 	deprovision = "DeprovisionNoInstall"
 )
 
-// Runtime is the state of a runtime that tests inspect.
+// Runtime is the part of a runtime's state that tests inspect.
 type Runtime struct {
 	ID, Name, Tenant string
 	// Config is the ordered cluster with the changes of its upgrades.
 	Config map[string]any
-	// Operations has the kinds of its operations in the order of their start, including the one in progress.
+	// Operations has the kinds of the runtime's operations, including the one in progress, in the order in which they started.
 	Operations []string
 }
 
-// runtime also has the state that tests do not see. It stays in the Provisioner after its removal, because operations refer to
-// it.
+// runtime is a Runtime with internal state. It stays in the Provisioner after its removal, because operations refer to it.
 type runtime struct {
 	Runtime
 
@@ -35,7 +34,7 @@ type runtime struct {
 	deleted bool
 }
 
-// operation succeeds when its time has passed; nothing runs in the background.
+// operation succeeds when its time has passed. Nothing runs in the background.
 type operation struct {
 	id, kind string
 	runtime  *runtime
@@ -66,8 +65,8 @@ func (r *runtime) gone() bool { return r.deleted && !r.last.running() }
 
 func (o *operation) running() bool { return time.Now().Before(o.ends) }
 
-// resolve executes a field of Mutation or Query and returns its value, from which project selects the requested fields. With the
-// fault ResponseLost it executes the field as usual.
+// resolve executes a field of Mutation or Query and returns its value. The function project then selects the requested fields.
+// With the fault ResponseLost, resolve executes the field as usual.
 func (p *Provisioner) resolve(caller caller, field *ast.Field, variables map[string]any, fault Fault) (any, error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -130,14 +129,14 @@ func (p *Provisioner) resolve(caller caller, field *ast.Field, variables map[str
 	}
 }
 
-// provision creates the cluster before it returns, like the Kyma Provisioner. A repeated order therefore fails because of the
-// name, and the broker has to find out whether its first order created the cluster.
+// provision creates the cluster before it returns, like the Kyma Provisioner. A repeated order therefore fails because the name
+// is taken, and the broker must find out whether its first order created the cluster.
 func (p *Provisioner) provision(caller caller, config map[string]any) (any, error) {
 	ordered, _ := config["clusterConfig"].(map[string]any)
 	cluster, _ := ordered["gardenerConfig"].(map[string]any)
 	name, _ := cluster["name"].(string)
 
-	// Gardener refuses the labels of the Shoot.
+	// Gardener rejects invalid labels of the Shoot.
 	for _, label := range []string{caller.tenant, caller.subAccount} {
 		if problems := validation.IsValidLabelValue(label); len(problems) > 0 {
 			return nil, badRequest("Shoot is invalid: metadata.labels: Invalid value: %q: %s", label, problems[0])
@@ -188,8 +187,8 @@ func (p *Provisioner) start(runtime *runtime, kind string) (map[string]any, erro
 	return started.response(), nil
 }
 
-// response returns an OperationStatus. Like the Kyma Provisioner, it has a lastError without texts if the operation has not
-// failed.
+// response returns an OperationStatus. As in the Kyma Provisioner, an operation that has not failed has a lastError without
+// texts.
 func (o *operation) response() map[string]any {
 	state, message := "Succeeded", "Operation succeeded"
 	if o.running() {
@@ -202,8 +201,8 @@ func (o *operation) response() map[string]any {
 	}
 }
 
-// status returns the status of a runtime. Unlike ours, the Kyma Provisioner has a kubeconfig as soon as the cluster exists, and
-// creates one even if the query does not select it.
+// status returns the status of a runtime. The Kyma Provisioner, unlike ours, creates a kubeconfig as soon as the cluster
+// exists, even if the query does not select the kubeconfig.
 func (p *Provisioner) status(runtime *runtime) map[string]any {
 	config := maps.Clone(runtime.Config)
 	config["providerSpecificConfig"] = specific(runtime.Config["providerSpecificConfig"])
@@ -221,8 +220,8 @@ func (p *Provisioner) status(runtime *runtime) map[string]any {
 	}
 }
 
-// specific converts the provider-specific part of an order into its output type. In an order, the part is the only field of an
-// object with one field per provider; in a response, its __typename names the provider. Without a provider-specific part,
+// specific converts the provider-specific part of an order into its output type. In an order, the part is the only set field of
+// an object with one field per provider. In a response, its __typename names the provider. Without a provider-specific part,
 // specific returns nil.
 func specific(ordered any) any {
 	parts, _ := ordered.(map[string]any)

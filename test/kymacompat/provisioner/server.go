@@ -21,7 +21,7 @@ import (
 //go:embed schema.graphql
 var contract string
 
-// Provisioner is a simulated Kyma Provisioner that serves GraphQL at URL. Its methods are safe for concurrent use.
+// Provisioner is a simulated Kyma Provisioner that serves GraphQL at URL. Its methods can be called concurrently.
 type Provisioner struct {
 	URL string
 
@@ -29,7 +29,7 @@ type Provisioner struct {
 	schema *ast.Schema
 	access *httptest.Server
 
-	// mutex guards the fields below. Operations are executed one after the other.
+	// mutex guards the fields below. The Provisioner executes one operation at a time.
 	mutex      sync.Mutex
 	runtimes   map[string]*runtime
 	operations map[string]*operation
@@ -37,14 +37,14 @@ type Provisioner struct {
 	faults     map[string][]Fault
 }
 
-// Call is a request for a field of Mutation or Query. If a request violates the schema, Field is empty and Rejected has the
-// reason.
+// Call is a request for a field of Mutation or Query. If the request violates the schema, Field is empty and Rejected contains
+// the reason.
 type Call struct {
 	Field, Rejected string
 	At              time.Time
 }
 
-// Start serves a Provisioner until closed is called. Each operation succeeds after the given time.
+// Start serves a Provisioner until closed is called. Each operation succeeds after the given duration.
 func Start(takes time.Duration) (p *Provisioner, closed func(), err error) {
 	schema, err := gqlparser.LoadSchema(&ast.Source{Name: "schema.graphql", Input: contract})
 	if err != nil {
@@ -64,7 +64,7 @@ func Start(takes time.Duration) (p *Provisioner, closed func(), err error) {
 	}, nil
 }
 
-// Calls returns the calls so far in the order of their arrival, including those that a fault prevented.
+// Calls returns all calls so far in order of arrival, including calls that a fault prevented.
 func (p *Provisioner) Calls() []Call {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -72,14 +72,15 @@ func (p *Provisioner) Calls() []Call {
 	return append([]Call(nil), p.calls...)
 }
 
-// graphQLRequest is the body of a GraphQL request. With GET, only the query is used.
+// graphQLRequest is the body of a GraphQL request. A GET request has only a query.
 type graphQLRequest struct {
 	Query         string         `json:"query"`
 	OperationName string         `json:"operationName"`
 	Variables     map[string]any `json:"variables"`
 }
 
-// ServeHTTP responds like the Kyma Provisioner: 422 if a request violates the schema, 200 otherwise, also for errors of fields.
+// ServeHTTP responds like the Kyma Provisioner: with 422 if a request violates the schema, otherwise with 200, even if a field
+// fails.
 func (p *Provisioner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	request := graphQLRequest{Query: r.URL.Query().Get("query")}
 
@@ -128,7 +129,7 @@ func (p *Provisioner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 		value, err := p.resolve(caller, field, variables, fault)
 		if fault == ResponseLost {
-			panic(http.ErrAbortHandler) // the connection ends, the effect remains
+			panic(http.ErrAbortHandler) // closes the connection after the call has taken effect
 		}
 
 		data[field.Alias] = nil
@@ -142,7 +143,7 @@ func (p *Provisioner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	respond(w, http.StatusOK, data, problems...)
 }
 
-// parse validates the request against the schema, and returns its operation and its variables with their defaults.
+// parse validates the request against the schema. It returns the operation and the variables, with default values filled in.
 func (p *Provisioner) parse(request graphQLRequest) (*ast.OperationDefinition, map[string]any, *gqlerror.Error) {
 	document, problems := gqlparser.LoadQueryWithRules(p.schema, request.Query, rules.NewDefaultRules())
 	if len(problems) > 0 {
@@ -170,7 +171,7 @@ func (p *Provisioner) record(call Call) {
 	p.calls = append(p.calls, call)
 }
 
-// respond writes a GraphQL response. As the GraphQL specification requires, data and errors may both be present.
+// respond writes a GraphQL response. Data and errors can both be present, as in the GraphQL specification.
 func respond(w http.ResponseWriter, status int, data any, problems ...*gqlerror.Error) {
 	body := map[string]any{"data": data}
 	if len(problems) > 0 {
@@ -189,7 +190,8 @@ func respond(w http.ResponseWriter, status int, data any, problems ...*gqlerror.
 	_, _ = w.Write(text)
 }
 
-// project returns the selected fields of a value, recursively. Lists are projected element by element, scalars stay as they are.
+// project returns the selected fields of a value, recursively. It projects lists element by element and returns scalars
+// unchanged.
 func project(selections ast.SelectionSet, value any) any {
 	switch value := value.(type) {
 	case []any:
@@ -213,8 +215,8 @@ func project(selections ast.SelectionSet, value any) any {
 	}
 }
 
-// collect adds the selected fields of an object to selected, including those of fragments. An inline fragment applies if its type
-// condition is the __typename of the object, or if the object has none.
+// collect adds the selected fields of an object to selected, including the fields of fragments. An inline fragment applies if
+// its type condition equals the __typename of the object, or if the object has no __typename.
 func collect(selected map[string]any, selections ast.SelectionSet, value map[string]any) {
 	for _, selection := range selections {
 		switch selection := selection.(type) {
