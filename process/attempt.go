@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
-// errPanic marks the error of guard, to distinguish a panic from an error that the step returned.
+// errPanic marks the error that guard returns, to distinguish a panic from an error that the step returned.
 var errPanic = errors.New("step panicked")
 
 // runStep runs a step once, records the result, and reports whether the step is done.
@@ -36,14 +36,14 @@ func (r *run[D]) runStep(ctx context.Context, stage Stage[D], step Step[D]) bool
 		return false
 	}
 
-	// The result of a step that panicked or broke its contract is discarded; data that it saved is kept.
+	// Discard the result of a step that panicked or broke its contract. Data that the step has saved stays stored.
 	if violation := checkResult(r.operation, result, wait, err); violation != nil {
 		r.stepFailed(ctx, log, attempt, violation)
 
 		return false
 	}
 
-	// The engine owns the record: a step may change only these two fields.
+	// The engine controls the record. A step may change only these two fields.
 	record := r.operation.Record
 	record.Description, record.WaitingFor = result.Description, result.WaitingFor
 	r.operation = result
@@ -65,7 +65,8 @@ func (r *run[D]) runStep(ctx context.Context, stage Stage[D], step Step[D]) bool
 	return false
 }
 
-// begin counts the attempt and makes it visible to the lease renewal, which stores the step if it is still running by then.
+// begin counts the attempt and makes it visible to the lease renewal. The renewal stores the step if the step is still running
+// then.
 func (r *run[D]) begin(stage, step string) Attempt {
 	now := r.engine.clock.Now()
 
@@ -88,7 +89,7 @@ func (r *run[D]) begin(stage, step string) Attempt {
 	return attempt
 }
 
-// call runs the step. After a panic it returns the unchanged operation and the error of guard.
+// call runs the step. If the step panics, call returns the unchanged operation and the error of guard.
 func call[D any](ctx context.Context, step Step[D], operation Operation[D], log logrus.FieldLogger,
 ) (result Operation[D], wait time.Duration, err error) {
 	panicked := guard(log, func() { result, wait, err = step.Run(ctx, operation, log) })
@@ -99,7 +100,7 @@ func call[D any](ctx context.Context, step Step[D], operation Operation[D], log 
 	return result, wait, err
 }
 
-// guard turns a panic in work into an internal failure of this operation, with the stack in the log. Other operations of the
+// guard calls work. It turns a panic into an internal failure of this operation and logs the stack. Other operations of the
 // replica continue.
 func guard(log logrus.FieldLogger, work func()) (err error) {
 	defer func() {
@@ -115,8 +116,8 @@ func guard(log logrus.FieldLogger, work func()) (err error) {
 	return nil
 }
 
-// checkResult rejects results that break the contract of Step. The operation fails, because continuing would lose data or hide an
-// error.
+// checkResult rejects results that break the contract of Step. The operation then fails, because continuing would lose data or
+// hide an error.
 func checkResult[D any](before, after Operation[D], wait time.Duration, err error) error {
 	var violation string
 
@@ -156,8 +157,8 @@ func (r *run[D]) done(log logrus.FieldLogger, attempt Attempt) {
 	r.addEntry(attempt, outcome, message, time.Time{})
 }
 
-// wait records a step that asks to run again. A plain wait ends the retry window of the step; a wait from RetryOperation counts
-// as a failure.
+// wait records a step that must run again. A plain wait ends the retry window of the step; a wait from RetryOperation counts as
+// a failure.
 func (r *run[D]) wait(ctx context.Context, log logrus.FieldLogger, attempt Attempt, wait time.Duration) {
 	outcome, next := Waiting, r.nextRun(wait)
 
@@ -175,7 +176,7 @@ func (r *run[D]) wait(ctx context.Context, log logrus.FieldLogger, attempt Attem
 	r.runAgain(ctx, attempt, outcome, r.operation.note.message, next)
 }
 
-// retry records a retryable error, or fails the operation when the stage's retry window has passed.
+// retry records a retryable error. It fails the operation if the stage's retry window has passed.
 func (r *run[D]) retry(ctx context.Context, log logrus.FieldLogger, stage Stage[D], attempt Attempt, err error) {
 	if attempt.failingFor() >= stage.Retry.Window {
 		r.stepFailed(ctx, log, attempt, gaveUp("", err, stage.Retry.Window))
@@ -192,8 +193,8 @@ func (r *run[D]) retry(ctx context.Context, log logrus.FieldLogger, stage Stage[
 	r.runAgain(ctx, attempt, Retrying, r.operation.Problem.Message, next)
 }
 
-// nextRun returns when the step runs again: after the wait, or when the operation reaches its limit if that comes first, so that
-// the operation fails on time.
+// nextRun returns when the step runs again: after the wait, or earlier if the operation reaches its limit during the wait, so
+// that the operation fails on time.
 func (r *run[D]) nextRun(wait time.Duration) time.Time {
 	next := r.engine.clock.Now().Add(wait)
 	if end := r.operation.StartedAt.Add(r.engine.processes[r.operation.Kind].Limit); end.Before(next) {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// One in reservedShare workers is reserved, in equal parts for all kinds. A kind may use its own part and all unreserved workers,
-// so no kind can starve another, and a kind that alone has work still gets more than half of the workers.
+// One in reservedShare workers is reserved, in equal parts for all kinds. A kind may use its reserved part and all unreserved
+// workers. This way no kind can starve another, and a kind that is the only one with work gets more than half of the workers.
 const reservedShare = 2
 
 // claimWork claims due operations for the free workers and starts them. Each call starts with a different kind, and alternates
-// between resumed and pending work. claimWork reports whether more operations may be due. Errors of the store lengthen the pause
-// before the next call.
+// between resumed and pending work. claimWork reports whether more operations may be due. If the store fails, the pause before
+// the next call becomes longer.
 func (e *Engine[D]) claimWork(ctx, runs context.Context) bool {
 	more, err := e.startDue(ctx, runs)
 	if err == nil {
@@ -30,8 +30,8 @@ func (e *Engine[D]) claimWork(ctx, runs context.Context) bool {
 	return false
 }
 
-// startDue claims work in the order of the schedule, which rotates by one at each call, and reports whether a claim used all free
-// workers.
+// startDue claims work in the order of the schedule and starts it. Each call rotates the schedule by one. startDue reports
+// whether a claim returned as many operations as it asked for, so that more may be due.
 func (e *Engine[D]) startDue(ctx, runs context.Context) (more bool, err error) {
 	due, err := e.findDue(ctx)
 	if err != nil {
@@ -69,10 +69,10 @@ func (e *Engine[D]) findDue(ctx context.Context) ([]Due, error) {
 	return e.store.Due(deadline, e.kinds, e.clock.Now())
 }
 
-// claim claims at most limit operations, which fences all earlier runs of them.
+// claim claims at most limit operations. The claim fences all earlier runs of these operations.
 func (e *Engine[D]) claim(ctx context.Context, due Due, limit int) ([]Claimed, error) {
-	// A claim in flight finishes even if the engine is stopping: its operations are then handed back at once, instead of staying
-	// blocked until their leases expire.
+	// Let a claim in flight finish even if the engine is stopping. Its operations are then handed back immediately, instead of
+	// staying blocked until their leases expire.
 	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.config.Lease)
 	defer cancel()
 
@@ -112,8 +112,8 @@ func (e *Engine[D]) capacity(kind string) int {
 }
 
 // storePause returns the pause before the next call to the store: 0 after a success, and longer after each consecutive failure.
-// It grows from a tenth of the poll interval to five times the interval, which bounds how long a recovery goes unnoticed. Jitter
-// keeps the replicas from returning to a recovering database all at once.
+// It grows from a tenth of the poll interval to five times the poll interval, so that the engine soon notices a recovery.
+// Jitter prevents all replicas from returning to a recovering database at the same time.
 func (e *Engine[D]) storePause() time.Duration {
 	if e.storeFailures == 0 {
 		return 0
@@ -131,12 +131,12 @@ const (
 	// expireInterval is the time between searches for pending operations that are too old. Each search reads all pending
 	// operations.
 	expireInterval = time.Minute
-	// expireBatch bounds how many operations fail in one transaction, which keeps it short.
+	// expireBatch bounds how many operations fail in one transaction, which keeps the transaction short.
 	expireBatch = 100
 )
 
-// expirePending fails operations that have been pending for longer than the limit, until the context ends. Every replica runs it;
-// the store returns each expired operation to only one of them.
+// expirePending fails operations that have been pending for longer than the limit, until the context ends. Every replica runs
+// it. The store returns each expired operation to only one replica.
 func (e *Engine[D]) expirePending(ctx context.Context) {
 	ticker := e.clock.NewTicker(expireInterval)
 	defer ticker.Stop()
@@ -149,7 +149,7 @@ func (e *Engine[D]) expirePending(ctx context.Context) {
 		}
 
 		for e.expireSome(ctx) == expireBatch {
-			// there may be more
+			// There may be more expired operations.
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// skewedClock is the real clock, off by a constant.
+// skewedClock is the real clock with a constant offset.
 type skewedClock struct {
 	clock.RealClock
 
@@ -22,7 +22,8 @@ func (c skewedClock) Now() time.Time { return c.RealClock.Now().Add(c.by) }
 
 func (c skewedClock) Since(moment time.Time) time.Duration { return c.Now().Sub(moment) }
 
-// TestClocksMayDiffer runs two replicas, one of them with a clock that is off by two seconds. Neither takes over from the other.
+// TestClocksMayDiffer runs two replicas, one of them with a clock that is off by two seconds. Neither may take over operations
+// from the other.
 func TestClocksMayDiffer(t *testing.T) {
 	for _, by := range []time.Duration{-2 * time.Second, 2 * time.Second} {
 		t.Run(by.String(), func(t *testing.T) {
@@ -66,7 +67,7 @@ func TestClocksMayDiffer(t *testing.T) {
 
 					for _, entry := range b.timeline(id) {
 						if entry.Outcome == process.TakenOver {
-							b.Errorf("%s was taken over from a running replica: %v", id, b.history(id))
+							b.Errorf("%s was taken over although its replica was running: %v", id, b.history(id))
 						}
 					}
 				}

@@ -1,11 +1,11 @@
-// Package process is the engine: it runs operations through stages of steps until they succeed or fail, on any replica and across
+// Package process is the engine. It runs operations through stages of steps until they succeed or fail, on any replica and across
 // crashes. It knows nothing about clusters or the Open Service Broker API.
 //
 // # Model
 //
 // An operation is a row in a Store, described by a Record. Its kind names a Process, which lists stages in order; a Stage lists
-// steps. A request accepts an operation as Pending, in its own transaction, and calls Engine.Wake after the commit. The engines
-// of all replicas share the rows; each replica has one Engine.
+// steps. The handler of a request accepts an operation as Pending in its transaction, and calls Engine.Wake after the commit. Each
+// replica has one Engine, and all engines share the rows.
 //
 // # Claim, lease and fence
 //
@@ -24,33 +24,33 @@
 // a step waits or fails, and when a step calls Operation.Save. A finished stage never runs again. After a crash or a wait the
 // unfinished stage starts again from its first step, with the data of the last write.
 //
-// A step must therefore be safe to repeat. It checks first whether its work is done. Before a call that creates something in an
-// upstream it stores the intent with Operation.Save, together with a name or an idempotency key that never changes. A step that
-// polls belongs in a stage of its own, so that its waits do not repeat the request.
+// A step must therefore be safe to repeat. It first checks whether its work is done. Before a call that creates something in an
+// upstream, it stores the intent with Operation.Save, together with a name or an idempotency key that never changes. A step that
+// polls belongs in a separate stage, so that its waits do not repeat the request.
 //
 // # Waiting, retrying and giving up
 //
-// Nothing waits inside a worker. A step that has to wait returns a duration, usually by Await. The engine then releases the lease
-// and sets NextRun. The event named in Record.WaitingFor makes the operation due earlier: the store sets NextRun to now and marks
-// the row as woken, so an event that arrives during the run is not lost. Polling remains as the fallback.
+// Workers never wait. A step that has to wait returns a duration, usually with Await. The engine then releases the lease and sets
+// NextRun. The event named in Record.WaitingFor makes the operation due earlier: the store sets NextRun to now and marks the row as
+// woken, so an event that arrives during the run is not lost. Polling is the fallback.
 //
-// A step that returns an error of a retryable kind (see package failure) runs again as the RetryPolicy of its stage says. The
-// retry window starts with the first of the consecutive failures; a success or a wait ends it. When the window has passed, the
-// operation fails. Any other error fails the operation at once, and Process.Limit bounds the whole run including all waits.
+// A step that returns an error of a retryable kind (see package failure) runs again according to the RetryPolicy of its stage. The
+// retry window starts with the first of the consecutive failures. A success or a wait ends the window. When the window has passed,
+// the operation fails. Any other error fails the operation immediately. Process.Limit bounds the whole run, including all waits.
 //
 // # Guarantees
 //
 //   - At most one operation of an instance is in progress, and only the replica with the lease writes its results.
 //   - A crash loses at most the work since the last write.
 //   - Kinds share the workers, and the tenants of a kind take turns, so no kind or tenant can starve the others.
-//   - A cancellation takes effect before the next step, never in the middle of one.
+//   - A cancellation takes effect before the next step, never during a step.
 //   - The timeline has an entry for every attempt whose result was stored.
 //
 // # Usual changes
 //
-// A new step is a file in the folder of its process and a line in that folder's process.go; StepFunc and Action save defining a
-// type for it. A new process is a Process value that the service registers, and a scenario in test/crash.
-// docs/contributor/add-a-step.md has the checklist, and example_test.go a small process that runs.
+// A new step needs a file in the folder of its process and a line in that folder's process.go. With StepFunc and Action it needs no
+// type. A new process needs a Process value that the service registers, and a scenario in test/crash.
+// docs/contributor/add-a-step.md has the checklist, and example_test.go has a small process that runs.
 //
 // Retry behavior is in retry.go, scheduling in claim.go, leases in lease.go, and the rules of one run in run.go, attempt.go and
 // save.go.

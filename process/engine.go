@@ -21,8 +21,8 @@ type Config struct {
 	Workers int
 	// Limits bounds how many operations of a kind run at the same time in this replica. Other kinds are bounded by Workers.
 	Limits map[string]int
-	// Lease is how long a replica that stopped renewing keeps its operations. Each lease is renewed three times before it would
-	// expire. A shorter lease means a faster takeover after a crash, and more writes.
+	// Lease is how long a replica keeps its operations after it stops renewing their leases. Each lease is renewed three times
+	// before it would expire. A shorter lease means a faster takeover after a crash, and more writes.
 	Lease time.Duration
 	// Poll is the interval between searches for due operations and expired leases when nothing wakes the engine.
 	Poll time.Duration
@@ -30,13 +30,13 @@ type Config struct {
 	PendingLimit time.Duration
 	// CreatedAfter, if set, excludes operations that were accepted earlier, but not their cancellation.
 	CreatedAfter time.Time
-	// Component is the component of problems that name none. It stands for the service itself.
+	// Component is the component of problems that name no component. It should name the service itself.
 	Component string
-	// Grace is how long running steps may continue after the engine is stopped. Then their contexts end.
+	// Grace is how long running steps may continue after the engine is stopped. After that, their contexts end.
 	Grace time.Duration
-	// Observer receives events; nil for none.
+	// Observer receives events. It may be nil.
 	Observer Observer
-	// Tracer traces attempts; nil for none.
+	// Tracer traces attempts. It may be nil.
 	Tracer Tracer
 }
 
@@ -53,15 +53,15 @@ func DefaultConfig() Config {
 	return Config{Workers: workers, Lease: lease, Poll: time.Second, PendingLimit: pendingLimit, Grace: grace}
 }
 
-// Engine claims operations and runs them. All engines on one store share the work. Run is called once; the other methods may be
-// called from any goroutine, even before Run.
+// Engine claims operations and runs them. All engines on one store share the work. Run must be called once; the other methods
+// may be called from any goroutine, even before Run.
 type Engine[D any] struct {
 	store     Store
 	processes map[string]Process[D]
 	kinds     []string
 	// schedule is the order in which kinds are claimed next. It rotates with each claim. Only the dispatcher uses it.
 	schedule []Due
-	// storeFailures counts the consecutive failed calls of the dispatcher, for storePause.
+	// storeFailures counts the consecutive failed calls of the dispatcher. storePause uses it.
 	storeFailures int
 	config        Config
 	clock         clock.WithTicker
@@ -69,7 +69,7 @@ type Engine[D any] struct {
 	owner         string
 	wake          chan struct{} // has room for one wake-up, which stands for any number
 
-	stopping <-chan struct{} // closed once operations are to be handed back before their next step
+	stopping <-chan struct{} // closed when operations must be handed back before their next step
 	running  sync.WaitGroup
 	mutex    sync.Mutex // guards held and the leases in it
 	held     map[string]*lease
@@ -137,8 +137,8 @@ func (e *Engine[D]) Handles(kind string) bool {
 	return known
 }
 
-// Wake makes the engine look for due operations now instead of at the next poll. It never blocks. Callers wake the engine after
-// the commit of a transaction that accepts an operation or makes one due.
+// Wake makes the engine look for due operations now instead of at the next poll. It never blocks. Callers must wake the engine
+// after committing a transaction that accepts an operation or makes one due.
 func (e *Engine[D]) Wake() {
 	select {
 	case e.wake <- struct{}{}:
@@ -146,9 +146,10 @@ func (e *Engine[D]) Wake() {
 	}
 }
 
-// Run claims and runs operations until the context ends. It then claims no more, lets running steps finish for the grace period,
-// and hands back the operations, so that other replicas resume them at once. It returns once no step is running. Run fails only
-// at the start, when unfinished operations have a kind without a process; it tolerates a store that does not answer.
+// Run claims and runs operations until the context ends. It then claims no more operations, lets running steps finish for the
+// grace period, and hands back the operations, so that other replicas resume them immediately. It returns once no step is
+// running. Run fails only at startup, if no process is registered for the kind of an unfinished operation. It tolerates a store
+// that does not respond.
 func (e *Engine[D]) Run(ctx context.Context) error {
 	kinds, err := e.unfinishedKinds(ctx)
 	if err != nil {
@@ -178,8 +179,8 @@ func (e *Engine[D]) Run(ctx context.Context) error {
 	return nil
 }
 
-// unfinishedKinds reads the kinds until the store answers or the context ends, so a starting replica tolerates a database outage
-// like a running one.
+// unfinishedKinds reads the kinds until the store responds or the context ends, so that a starting replica tolerates a database
+// outage as a running one does.
 func (e *Engine[D]) unfinishedKinds(ctx context.Context) ([]string, error) {
 	for {
 		kinds, err := e.store.UnfinishedKinds(ctx)
@@ -224,7 +225,7 @@ func (e *Engine[D]) dispatch(ctx, runs context.Context) {
 			continue
 		}
 
-		// A wake-up must not cause a call to a store that does not answer.
+		// A wake-up must not cause a call to a store that does not respond.
 		if pause := e.storePause(); pause > 0 {
 			_ = lifecycle.Pause(ctx, e.clock, pause) // the loop checks the context
 
@@ -239,7 +240,7 @@ func (e *Engine[D]) dispatch(ctx, runs context.Context) {
 	}
 }
 
-// start runs a claimed operation in a goroutine of its own. The run counts against the capacity until it has written its result.
+// start runs a claimed operation in a new goroutine. The run occupies a worker until it has written its result.
 func (e *Engine[D]) start(runs context.Context, work Claimed) {
 	ctx, cancel := context.WithCancel(runs)
 	held := &lease{
@@ -252,7 +253,7 @@ func (e *Engine[D]) start(runs context.Context, work Claimed) {
 
 	e.mutex.Lock()
 	if former, still := e.held[work.Record.ID]; still {
-		former.cancel() // this replica lost that lease to itself
+		former.cancel() // this replica has claimed the operation again
 	}
 
 	e.held[work.Record.ID] = held
@@ -285,8 +286,8 @@ func (e *Engine[D]) release(ended *lease) {
 	}
 }
 
-// interruptLate interrupts the steps that still run after the grace period. It runs in a goroutine of its own and measures the
-// period from the stop of the engine, because the dispatcher may still be waiting for a claim then.
+// interruptLate interrupts the steps that are running after the grace period. It runs in a separate goroutine and measures the
+// period from the stop of the engine, because the dispatcher may be waiting for a claim at that time.
 func (e *Engine[D]) interruptLate(runs context.Context, stop context.CancelFunc) {
 	<-e.stopping
 

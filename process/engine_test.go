@@ -98,7 +98,8 @@ func TestRetryPolicyAppliesToRetryableErrors(t *testing.T) {
 	})
 }
 
-// TestErrorEndsTheOperation checks for a known defect of similar engines: they count an error without a duration as a success.
+// TestErrorEndsTheOperation checks for a known defect of similar engines, which treat an error without a duration as a
+// success.
 func TestErrorEndsTheOperation(t *testing.T) {
 	cases := map[string]struct {
 		reason      string
@@ -116,7 +117,7 @@ func TestErrorEndsTheOperation(t *testing.T) {
 			wantRuns:    1,
 		},
 		"unknown": {
-			reason:      "an error without a kind is internal: its text is only logged",
+			reason:      "an error without a kind is internal, and only the log has its text",
 			err:         errors.New("secret of the driver"),
 			wantMessage: "internal error",
 			wantReason:  failure.ReasonInternal,
@@ -130,7 +131,7 @@ func TestErrorEndsTheOperation(t *testing.T) {
 			wantRuns:    1,
 		},
 		"window passed": {
-			reason:      "a retryable error beyond the stage's window fails the operation with its text",
+			reason:      "a retryable error after the stage's window fails the operation with the text of the error",
 			err:         failure.New(failure.Transient, "the Provisioner is unavailable").WithReason("err_http", "provisioner"),
 			wantMessage: "the Provisioner is unavailable: gave up after 1m0s",
 			wantReason:  "err_http",
@@ -290,8 +291,8 @@ func TestRetryOperationWindows(t *testing.T) {
 	}
 }
 
-// TestRetryWindowStartsWithTheFirstAttempt checks for a known defect of similar engines: a long wait of one step uses up the
-// retry window of the next step.
+// TestRetryWindowStartsWithTheFirstAttempt checks for a known defect of similar engines, in which a long wait of one step uses
+// up the retry window of the next step.
 func TestRetryWindowStartsWithTheFirstAttempt(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		poll := scripted("Poll", func(run int) (time.Duration, error) {
@@ -347,10 +348,10 @@ func TestProblemNamesItsComponent(t *testing.T) {
 		"waited": {"the service waits for too long", func(_ context.Context, o operation) (operation, time.Duration, error) {
 			return process.Await(o, "a decision is pending", time.Second, time.Minute)
 		}, service},
-		"overdue": {"the service ends an operation without an end", func(_ context.Context, o operation) (operation, time.Duration, error) {
+		"overdue": {"the service ends an operation that never ends", func(_ context.Context, o operation) (operation, time.Duration, error) {
 			return o, time.Minute, nil
 		}, service},
-		"unexplained": {"an error without a kind is the service's own", func(_ context.Context, o operation) (operation, time.Duration, error) {
+		"unexplained": {"an error without a kind is an error of the service itself", func(_ context.Context, o operation) (operation, time.Duration, error) {
 			return o, 0, errors.New("hush")
 		}, service},
 		"elsewhere": {"the component of another system is kept", func(_ context.Context, o operation) (operation, time.Duration, error) {

@@ -24,7 +24,7 @@ type cluster struct {
 	Nodes    int    `json:"nodes"`
 }
 
-// awaitApproval is a step that waits: it polls the approval service until the cluster is approved.
+// awaitApproval is a step that waits. It polls the approval service until the cluster is approved.
 type awaitApproval struct{ approvals *approvals }
 
 func (awaitApproval) Name() string { return "Await_Approval" }
@@ -64,7 +64,7 @@ func (a *approvals) poll() (string, bool) {
 	return "approval 7", a.polls > 1
 }
 
-// A process is data: stages in order, each with its steps. A step that waits has a stage of its own, so that earlier steps do not
+// A process is data: stages in order, each with its steps. A step that waits has a separate stage, so that earlier steps do not
 // run again.
 func Example() {
 	folder, err := os.MkdirTemp("", "example")
@@ -106,7 +106,7 @@ func Example() {
 		panic(err)
 	}
 
-	// An operation is accepted in the caller's transaction.
+	// The caller accepts the operation in its own transaction.
 	payload, err := json.Marshal(cluster{})
 	if err != nil {
 		panic(err)

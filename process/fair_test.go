@@ -23,7 +23,8 @@ func blocking(name string) *step {
 	}}
 }
 
-// startSlowAndQuick starts an engine with two kinds: operations of kind slow never end, operations of kind quick end at once.
+// startSlowAndQuick starts an engine with two kinds of operations. Operations of kind slow never end, and operations of kind
+// quick end immediately.
 func (b *fixture) startSlowAndQuick(workers int, limits map[string]int) (slow *step) {
 	b.Helper()
 
@@ -102,8 +103,8 @@ func TestInvalidLimits(t *testing.T) {
 	}
 }
 
-// TestTenantsTakeTurns runs one worker. The operation of another tenant runs second, although a thousand operations were accepted
-// before.
+// TestTenantsTakeTurns runs one worker. The operation of another tenant runs second, although a thousand operations were
+// accepted before it.
 func TestTenantsTakeTurns(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		const flood = 1000

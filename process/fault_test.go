@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// TestReplicaThatTakesOverFromItself lets renewals fail while claims succeed: the replica loses its lease and claims the
+// TestReplicaThatTakesOverFromItself makes renewals fail while claims succeed. The replica loses its lease and claims the
 // operation again. The new claim must stop the first run.
 func TestReplicaThatTakesOverFromItself(t *testing.T) {
 	inBubble(t, func(b *fixture) {
@@ -70,7 +70,7 @@ func TestPanicKeepsTheIntent(t *testing.T) {
 	})
 }
 
-// lostResponse is a store that stores the first progress and then returns an error, as if the response was lost.
+// lostResponse is a store that stores the first progress and then returns an error, as if the response had been lost.
 type lostResponse struct {
 	process.Store
 
@@ -86,7 +86,7 @@ func (s *lostResponse) Save(ctx context.Context, progress process.Progress) (pro
 	return state, err
 }
 
-// TestUncertainWriteIsNotRepeated loses the response to a write. A second write in the same run would repeat the timeline
+// TestUncertainWriteIsNotRepeated loses the response to a write. A second write in the same run could repeat the timeline
 // entries.
 func TestUncertainWriteIsNotRepeated(t *testing.T) {
 	inBubble(t, func(b *fixture) {
@@ -109,8 +109,8 @@ func TestUncertainWriteIsNotRepeated(t *testing.T) {
 	})
 }
 
-// TestPollingUsesNoRetryWindow polls between two retryable errors, for longer than the stage's retry window. The polls end the
-// window.
+// TestPollingUsesNoRetryWindow polls between two retryable errors for longer than the stage's retry window. The polls must end
+// the window.
 func TestPollingUsesNoRetryWindow(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		poll := scripted("Poll", func(run int) (time.Duration, error) {
@@ -155,7 +155,8 @@ func TestStepThatGaveUpDoesNotRunAgain(t *testing.T) {
 	})
 }
 
-// TestUnreadablePayloadFailsOnlyItsOperation checks that other operations continue, and that the unreadable payload is kept.
+// TestUnreadablePayloadFailsOnlyItsOperation checks that other operations continue, and that the unreadable payload stays
+// stored.
 func TestUnreadablePayloadFailsOnlyItsOperation(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		b.accept("broken", "one")

@@ -28,7 +28,7 @@ const service = "office"
 // data is the data of the test processes.
 type data struct {
 	Trace []string `json:"trace"`
-	// Input is not stored: it is lost when a run ends.
+	// Input is not stored, so it is lost when a run ends.
 	Input string `json:"-"`
 }
 
@@ -101,7 +101,7 @@ type fixture struct {
 	store *operations.Store
 }
 
-// inBubble runs the test in a synctest bubble, in which time is fake.
+// inBubble runs the test in a synctest bubble with fake time.
 func inBubble(t *testing.T, test func(b *fixture)) {
 	t.Helper()
 
@@ -117,7 +117,7 @@ func inBubble(t *testing.T, test func(b *fixture)) {
 	})
 }
 
-// engine returns an engine with one process of kind "test", on the store.
+// engine returns an engine on the store. Its only process has the kind "test".
 func (b *fixture) engine(store process.Store, stages ...process.Stage[data]) *process.Engine[data] {
 	b.Helper()
 
@@ -162,7 +162,7 @@ func (b *fixture) accept(id, instance string) {
 	b.acceptNew(process.New{ID: id, Kind: "test", InstanceID: instance})
 }
 
-// acceptNew accepts the operation at the current time. The payload is empty unless the operation has one.
+// acceptNew accepts the operation at the current time, with an empty payload unless the operation has one.
 func (b *fixture) acceptNew(operation process.New) {
 	b.Helper()
 
@@ -208,7 +208,7 @@ func (b *fixture) await(id string) process.Record {
 		time.Sleep(100 * time.Millisecond) // fake time
 	}
 
-	b.Fatalf("operation %s does not end: %+v", id, b.get(id))
+	b.Fatalf("operation %s has not ended: %+v", id, b.get(id))
 
 	return process.Record{}
 }
@@ -252,7 +252,7 @@ func (b *fixture) timeline(id string) []process.Entry {
 	return timeline
 }
 
-// history formats the timeline as lines of step and outcome, with the range of attempts.
+// history formats the timeline as lines of step and outcome. Lines of retries include the range of attempts.
 func (b *fixture) history(id string) []string {
 	b.Helper()
 

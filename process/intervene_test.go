@@ -45,7 +45,7 @@ func TestSkip(t *testing.T) {
 		time.Sleep(10 * time.Second)
 
 		if b.skip("op", "A") || b.skip("op", "C") || b.skip("none", "Broken") {
-			b.Error("a step was skipped that is not the current one")
+			b.Error("a step other than the current one was skipped")
 		}
 
 		if !b.skip("op", "Broken") {
@@ -60,7 +60,7 @@ func TestSkip(t *testing.T) {
 		}
 
 		if diff := cmp.Diff([]string{"Broken"}, record.SkippedSteps); diff != "" || record.Skip != (process.Skip{}) {
-			b.Errorf("still to skip %v, skipped -want +got:\n%s", record.Skip, diff)
+			b.Errorf("pending skip request %v, skipped steps -want +got:\n%s", record.Skip, diff)
 		}
 
 		// The stage restarts from its first step.
@@ -73,7 +73,7 @@ func TestSkip(t *testing.T) {
 	})
 }
 
-// TestSkipDuringAnAttempt requests the skip while the step runs. The result of the running attempt does not undo the request.
+// TestSkipDuringAnAttempt requests the skip while the step runs. The result of the running attempt must not undo the request.
 func TestSkipDuringAnAttempt(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		slow := scripted("Slow", func(int) (time.Duration, error) {
@@ -96,11 +96,11 @@ func TestSkipDuringAnAttempt(t *testing.T) {
 	})
 }
 
-// TestSecondSkip requests a second skip after the first step was skipped, and before the run has stored the skip.
+// TestSecondSkip requests a second skip after the first step was skipped, but before the run has stored the first skip.
 func TestSecondSkip(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		slow := scripted("Slow", func(int) (time.Duration, error) {
-			time.Sleep(10 * time.Second) // fake time, in which a renewal records the step
+			time.Sleep(10 * time.Second) // fake time; a renewal records the step meanwhile
 
 			return 0, failure.Wrap(failure.Transient, errUnavailable, "the upstream is unavailable")
 		})
@@ -126,7 +126,8 @@ func TestSecondSkip(t *testing.T) {
 	})
 }
 
-// TestSkipWhilePending requests the skip while the operation is pending, as operators do for a retry without a step.
+// TestSkipWhilePending requests the skip while the operation is pending, as operators do for a retry that must not run a
+// step.
 func TestSkipWhilePending(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		broken := scripted("Broken", func(int) (time.Duration, error) { return 0, failure.New(failure.Permanent, "broken") })
@@ -183,7 +184,7 @@ func TestRetryIsANewOperation(t *testing.T) {
 			b.Errorf("ended as %s, retries %q", record.State, record.PredecessorID)
 		}
 
-		// The retry takes over the data. It starts at the stage named by RetryFrom instead of the first stage.
+		// The retry inherits the data. It starts at the stage named by RetryFrom instead of the first stage.
 		if diff := cmp.Diff([]string{"First", "Order", "Order", "Last"}, b.trace(record)); diff != "" {
 			b.Errorf("data -want +got:\n%s", diff)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// TestKnownDefectsOfSimilarEngines checks the engine for known defects of similar engines. Other packages test the defects that
+// TestKnownDefectsOfSimilarEngines checks the engine for known defects of similar engines. Other packages test defects that
 // concern more than the engine:
 //
 //   - duplicate orders: the scenarios of test/crash;
@@ -28,10 +28,10 @@ func TestKnownDefectsOfSimilarEngines(t *testing.T) {
 	}{
 		"error swallowed":       {"the save after a step hides the step's error, and the process continues", errorAfterASave},
 		"limit from last write": {"the limit counts from the last write, so an operation that keeps writing never times out", limitDespiteWrites},
-		"inputs lost":           {"after a concurrent write the row is read again, without the data that steps keep in memory", inputsSurviveConcurrentWrites},
+		"inputs lost":           {"after a concurrent write the engine reads the row again and loses data that steps have in memory", inputsSurviveConcurrentWrites},
 		"two at once":           {"two pending operations of an instance run at the same time", pendingOperationsQueue},
 		"half accepted":         {"rows are written one by one, and a crash leaves only some of them", acceptedAtomically},
-		"not queued":            {"accepted operations are queued in memory, and a crash loses them", acceptedWithoutAWakeUp},
+		"lost queue":            {"accepted operations are queued in memory, and a crash loses them", acceptedWithoutAWakeUp},
 		"error forgotten":       {"the last error is kept in memory, and users see a fixed text", lastErrorIsStored},
 		"last save lost":        {"an operation whose last save fails is forgotten until a restart", failedLastSaveIsRetried},
 		"old replica's work":    {"the operations of a crashed replica are resumed only when another one starts", abandonedWorkIsResumed},
@@ -159,7 +159,7 @@ func acceptedAtomically(b *fixture) {
 
 func acceptedWithoutAWakeUp(b *fixture) {
 	b.start(b.engine(b.store, stage("only", succeeding("A"))))
-	b.accept("op", "instance") // the engine is not woken
+	b.accept("op", "instance") // without waking the engine
 	time.Sleep(2 * time.Second)
 
 	if record := b.get("op"); record.State != process.Succeeded {
@@ -228,7 +228,7 @@ func abandonedWorkIsResumed(b *fixture) {
 }
 
 func waitsFreeTheWorker(b *fixture) {
-	const many = 70 // more than workers
+	const many = 70 // more than there are workers
 
 	wait := &step{name: "Wait", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
 		return o, time.Minute - o.Elapsed(), nil

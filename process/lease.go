@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// renewals is how many times a lease is renewed before it would expire: two renewals may fail before the lease is lost.
+// renewals is how many times a lease is renewed before it would expire. Two renewals can therefore fail before the lease is
+// lost.
 const renewals = 3
 
 // lease is an operation that a worker of this replica runs. The mutex of the Engine guards the fields that change.
@@ -15,12 +16,12 @@ type lease struct {
 	kind      string
 	cancel    context.CancelFunc // stops the run when the lease is lost, or the operation exceeds its limit
 	ends      time.Time          // when the operation reaches its limit
-	reported  time.Time          // StepBegan as the store knows it
-	canceling bool               // the operation is canceled at its next safe point
+	reported  time.Time          // the StepBegan that the store has
+	canceling bool               // the operation will be canceled at its next safe point
 }
 
-// renewLeases extends the leases of this replica until the context ends. It stops runs whose operation has reached its limit, was
-// claimed by another replica, or may be claimed by one before the next renewal.
+// renewLeases extends the leases of this replica until the context ends. It stops a run if the operation has reached its limit,
+// if another replica has claimed the operation, or if another replica could claim it before the next renewal.
 func (e *Engine[D]) renewLeases(ctx context.Context) {
 	ticker := e.clock.NewTicker(e.config.Lease / renewals)
 	defer ticker.Stop()
@@ -38,8 +39,9 @@ func (e *Engine[D]) renewLeases(ctx context.Context) {
 			until = now.Add(e.config.Lease)
 		}
 
-		// If the leases may expire before the next renewal, because the database is down or the machine slept, other replicas may
-		// claim the operations. The steps then stop here, so that two replicas do not call an upstream at the same time.
+		// If the leases may expire before the next renewal, for example because the database is down or the machine slept,
+		// other replicas may claim the operations. Stop the steps, so that two replicas do not call an upstream at the same
+		// time.
 		late := e.now().Add(e.config.Lease / renewals).After(until)
 
 		e.interrupt(late, e.now())
@@ -47,11 +49,11 @@ func (e *Engine[D]) renewLeases(ctx context.Context) {
 }
 
 // now returns the wall-clock time without its monotonic part. The monotonic clock stops while the machine sleeps, but leases
-// expire.
+// expire in that time.
 func (e *Engine[D]) now() time.Time { return e.clock.Now().Round(0) }
 
-// renew extends every lease and applies the response: it stops the runs that have lost their lease, and marks the operations that
-// an operator or a user cancels. It reports whether the store answered.
+// renew extends every lease and applies the response: it stops the runs that have lost their lease, and marks the operations
+// for which a cancellation was requested. It reports whether the store responded.
 func (e *Engine[D]) renew(ctx context.Context, now time.Time) bool {
 	held := e.holding()
 	if len(held) == 0 {
@@ -94,8 +96,8 @@ func (e *Engine[D]) renew(ctx context.Context, now time.Time) bool {
 	return true
 }
 
-// holding lists the operations that this replica runs, with their current steps. It copies them, so that no lock is held during a
-// call to the store.
+// holding lists the operations that this replica runs, with their current steps. It returns copies, so that the engine holds no
+// lock during a call to the store.
 func (e *Engine[D]) holding() []Held {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -110,8 +112,8 @@ func (e *Engine[D]) holding() []Held {
 	return all
 }
 
-// interrupt stops every run, or only those beyond the limit of their operation. The next claim fails an operation that has
-// exceeded its limit, and resumes the others.
+// interrupt stops every run if all is set, and otherwise only the runs of operations beyond their limit. The next claim fails
+// operations beyond their limit and resumes the others.
 func (e *Engine[D]) interrupt(all bool, now time.Time) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()

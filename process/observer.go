@@ -12,16 +12,16 @@ import (
 type Observer interface {
 	// Began reports that a worker started a run.
 	Began(kind string)
-	// PickedUp reports how long an operation was due before a worker started it. It excludes operations taken over from a
-	// replica.
+	// PickedUp reports how long an operation was due before a worker started it. It is not called for operations taken over
+	// from another replica.
 	PickedUp(kind string, delay time.Duration)
 	// Left reports that the worker is free again.
 	Left(kind string)
 	// Attempted reports the outcome and the duration of an attempt.
 	Attempted(kind, step string, outcome Outcome, took time.Duration)
-	// Ended reports that an operation ended: once for each operation, across all replicas.
+	// Ended reports that an operation ended. It is called once for each operation, across all replicas.
 	Ended(record Record)
-	// ClaimFailed reports that the store did not answer a claim.
+	// ClaimFailed reports that the store failed to respond to a claim.
 	ClaimFailed()
 	// LeaseLost reports that a run stopped because another replica has claimed its operation.
 	LeaseLost()
@@ -39,7 +39,7 @@ func (noObserver) ClaimFailed()                                     {}
 func (noObserver) LeaseLost()                                       {}
 
 // Ended reports the end of an operation to the Observer, the Tracer and the log. The engine calls it after the write that ends
-// the operation. Stores call it for operations that are canceled while pending, because no engine runs these.
+// the operation. Stores call it for operations that are canceled while pending, because no engine runs them.
 func (e *Engine[D]) Ended(record Record) {
 	e.config.Observer.Ended(record)
 	e.config.Tracer.Ended(record)

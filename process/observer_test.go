@@ -54,7 +54,7 @@ func (d *recorder) ClaimFailed() { d.add("claim failed") }
 
 func (d *recorder) LeaseLost() { d.add("lease lost") }
 
-// faultyClaims is a store whose first claims fail, and that reports every lease as lost if lost is set.
+// faultyClaims is a store whose first claims fail. If lost is set, it also reports every lease as lost.
 type faultyClaims struct {
 	process.Store
 
@@ -126,8 +126,8 @@ func TestObserver(t *testing.T) {
 	})
 }
 
-// TestObserverOfOperationsThatEndWhilePending runs two replicas without workers that share one observer. The observer sees each
-// end once.
+// TestObserverOfOperationsThatEndWhilePending runs two replicas without workers that share one observer. The observer must see
+// each end once.
 func TestObserverOfOperationsThatEndWhilePending(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		tracer := &tracer{}

@@ -8,9 +8,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Operation is the input and the result of a step: the stored record and the decoded data of the process. A step receives a copy
-// and returns it. A step may change Data, and the fields Description and WaitingFor of the Record; the engine restores all other
-// fields.
+// Operation is the input and the result of a step: the stored record and the decoded data of the process. A step receives a
+// copy and returns it. A step may change Data, and the fields Description and WaitingFor of the Record. The engine restores all
+// other fields.
 type Operation[D any] struct {
 	Record
 
@@ -29,30 +29,30 @@ type note struct {
 	message string
 	// failed counts the attempt as a failure instead of a wait.
 	failed bool
-	// problem has the reason and the component of the failure, as far as the error of the step names them.
+	// problem has the reason and the component of the failure, if the error of the step names them.
 	problem Problem
 	// notCompleted continues the operation even though the step has not succeeded.
 	notCompleted bool
 }
 
-// NewOperation returns an operation for the test of a step: its first attempt runs at the given time, and Save does nothing.
+// NewOperation returns an operation for testing a step. The first attempt runs at the given time, and Save does nothing.
 func NewOperation[D any](record Record, data D, now time.Time) Operation[D] {
 	return Operation[D]{Record: record, Data: data, now: now, attempt: Attempt{Number: 1, First: now, Last: now}}
 }
 
-// Attempt returns the number of this attempt, counted from 1. The count starts over when the step succeeds.
+// Attempt returns the number of this attempt, counted from 1. The count restarts when the step succeeds.
 func (o Operation[D]) Attempt() int { return o.attempt.Number }
 
-// Elapsed returns the time since the step's first attempt. It survives crashes, because attempts are stored.
+// Elapsed returns the time since the step's first attempt. The time includes crashes, because attempts are stored.
 func (o Operation[D]) Elapsed() time.Duration { return o.now.Sub(o.attempt.First) }
 
-// Now returns when this attempt started, by the engine's clock. Steps use it instead of the system clock, so that tests control
-// the time.
+// Now returns when this attempt started, by the engine's clock. Steps use it instead of the system clock, so that tests can
+// control the time.
 func (o Operation[D]) Now() time.Time { return o.now }
 
-// Save stores Data and WaitingFor at once, under the lease. Steps use it to store an intent before a call that creates something
-// in an upstream. It fails when the lease is lost or the context has ended; the step must then return the error without making
-// the call.
+// Save stores Data and WaitingFor immediately, under the lease. Steps use it to store an intent before a call that creates
+// something in an upstream. Save fails if the lease is lost or the context has ended. The step must then return the error
+// without making the call.
 func (o Operation[D]) Save(ctx context.Context) error {
 	if o.save == nil {
 		return nil
@@ -61,11 +61,11 @@ func (o Operation[D]) Save(ctx context.Context) error {
 	return o.save(ctx, o)
 }
 
-// Await runs the step again after the interval, or as soon as the event in WaitingFor arrives. It fails the operation, with the
-// reason failure.ReasonTimeout, once the limit has passed since the step's first attempt. Users see the text why as the progress
-// of the operation.
+// Await runs the step again after the interval, or as soon as the event in WaitingFor arrives. Once the limit has passed since
+// the step's first attempt, Await fails the operation with the reason failure.ReasonTimeout. Users see the text why as the
+// progress of the operation.
 //
-// An earlier write must have stored WaitingFor, or an event that arrives during this attempt is missed. Therefore the step that
+// An event that arrives during this attempt is missed unless an earlier write has stored WaitingFor. Therefore the step that
 // sends a request sets WaitingFor, and a step in the next stage waits.
 func Await[D any](operation Operation[D], why string, interval, limit time.Duration) (Operation[D], time.Duration, error) {
 	if err := checkInterval(interval); err != nil {
@@ -81,8 +81,8 @@ func Await[D any](operation Operation[D], why string, interval, limit time.Durat
 	return operation, interval, nil
 }
 
-// RetryOperation runs the step again after the interval, with an interval and a window of its own instead of the stage's
-// RetryPolicy. Once the step has failed for the window without a success or a wait in between, it fails the operation with the
+// RetryOperation runs the step again after the interval. It replaces the interval and the window of the stage's RetryPolicy.
+// Once the step has failed for the window without a success or a wait in between, RetryOperation fails the operation with the
 // reason and the error.
 func RetryOperation[D any](operation Operation[D], reason string, err error, interval, window time.Duration,
 ) (Operation[D], time.Duration, error) {
@@ -99,8 +99,8 @@ func RetryOperation[D any](operation Operation[D], reason string, err error, int
 	return operation, interval, nil
 }
 
-// RetryOperationWithoutFail is RetryOperation for a step that the operation can do without. After the window it records the step
-// as not completed and continues with the next step.
+// RetryOperationWithoutFail is like RetryOperation, but for an optional step. After the window it records the step as not
+// completed and continues with the next step.
 func RetryOperationWithoutFail[D any](operation Operation[D], reason string, err error, interval, window time.Duration,
 ) (Operation[D], time.Duration, error) {
 	if err := checkInterval(interval); err != nil {
@@ -137,7 +137,7 @@ func gaveUp(reason string, err error, window time.Duration) error {
 		WithReason(known.Reason, known.Component)
 }
 
-// failedNote returns the note of a failed attempt that will be retried.
+// failedNote returns the note for a failed attempt that will be retried.
 func failedNote(reason string, err error) note {
 	problem := Problem{Message: describe(reason, err)}
 	if known, ok := errors.AsType[*failure.Error](err); ok {

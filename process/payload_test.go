@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// saveRecorder is a store that records whether each save keeps the stored payload.
+// saveRecorder is a store that records for each save whether the stored payload is kept.
 type saveRecorder struct {
 	process.Store
 
@@ -23,7 +23,7 @@ func (n *saveRecorder) Save(ctx context.Context, progress process.Progress) (pro
 	return n.Store.Save(ctx, progress)
 }
 
-// TestPayloadIsWrittenWhenItChanges checks that the engine does not seal and write unchanged data again.
+// TestPayloadIsWrittenWhenItChanges checks that the engine does not encrypt and write unchanged data again.
 func TestPayloadIsWrittenWhenItChanges(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		idle := func(name string) *step { return scripted(name, func(int) (time.Duration, error) { return 0, nil }) }

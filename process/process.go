@@ -10,19 +10,19 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Step is one unit of work in a process. It may run many times, on any replica: it first checks whether its work is already done,
-// and it returns instead of waiting. Its name is unique within the process; it never changes, because users and operators see it,
-// and running operations are stored with it. Run is called from one goroutine for each operation, and concurrently for different
+// Step is one unit of work in a process. It may run many times, on any replica. It first checks whether its work is already done,
+// and it returns instead of waiting. Its name is unique within the process. The name never changes, because users and operators see
+// it and it is stored with running operations. Run is called from one goroutine for each operation, and concurrently for different
 // operations.
 //
 // Run returns the modified operation and
 //
 //   - 0, nil: the step is done and the next one runs;
-//   - d, nil: the worker is freed, and the stage restarts after d;
-//   - 0, err: the operation fails, unless the kind of the error is retryable: then the stage's RetryPolicy decides.
+//   - d, nil: the step must run again: the worker becomes free, and the stage restarts after d;
+//   - 0, err: the operation fails, or, if the kind of the error is retryable, the stage's RetryPolicy applies.
 //
 // Returning both a duration and an error is a programming error and fails the operation. A panic fails it, too. The context ends
-// when the replica stops or loses the lease; the error of an attempt that was interrupted this way does not count as a failure.
+// when the replica stops or loses the lease. An attempt that was interrupted this way does not count as a failure.
 type Step[D any] interface {
 	Name() string
 	Run(ctx context.Context, operation Operation[D], log logrus.FieldLogger) (Operation[D], time.Duration, error)
@@ -31,7 +31,7 @@ type Step[D any] interface {
 // RunFunc has the signature of Step.Run.
 type RunFunc[D any] func(ctx context.Context, operation Operation[D], log logrus.FieldLogger) (Operation[D], time.Duration, error)
 
-// StepFunc returns a step that calls run. It suits steps without a type of their own.
+// StepFunc returns a step that calls run. It suits steps that need no type.
 func StepFunc[D any](name string, run RunFunc[D]) Step[D] { return stepFunc[D]{name: name, run: run} }
 
 type stepFunc[D any] struct {
@@ -45,8 +45,8 @@ func (s stepFunc[D]) Run(ctx context.Context, operation Operation[D], log logrus
 	return s.run(ctx, operation, log)
 }
 
-// Action returns a step that is done once do succeeds. The step then shows the description to users, or keeps the description of
-// the operation if that is empty. It suits steps that neither wait nor change the data of the operation.
+// Action returns a step that is done once do succeeds. The step then shows the description to users. If the description is
+// empty, the description of the operation stays. Action suits steps that neither wait nor change the data of the operation.
 func Action[D any](name, description string, do func(ctx context.Context, operation Operation[D]) error) Step[D] {
 	return StepFunc(name, func(ctx context.Context, operation Operation[D], _ logrus.FieldLogger) (Operation[D], time.Duration, error) {
 		if err := do(ctx, operation); err != nil {
@@ -59,23 +59,24 @@ func Action[D any](name, description string, do func(ctx context.Context, operat
 	})
 }
 
-// Process defines how operations of a kind run. D is the data that its steps share; it must survive a round trip through JSON.
+// Process defines how operations of a kind run. D is the data that its steps share. D must survive encoding to JSON and back.
 type Process[D any] struct {
 	// Kind is stored with every operation and never changes.
 	Kind string
-	// Stages run in order. A run skips finished stages by name, so a release may add stages while operations are unfinished.
+	// Stages run in order. A run skips finished stages by name, so a new release may add stages while operations are
+	// unfinished.
 	Stages []Stage[D]
 	// Limit is the longest time that an operation may take, counted from its first claim and including all waits. After that the
 	// operation fails.
 	Limit time.Duration
 }
 
-// Stage is a group of steps that finishes as a whole: it is recorded once all its steps succeed, and restarts from its first step
-// when one of them has to run again.
+// Stage is a group of steps that finishes as a whole. It is recorded once all its steps have succeeded, and it restarts from
+// its first step if one of them has to run again.
 type Stage[D any] struct {
-	// Name is unique within the process and stored once the stage has finished.
+	// Name is unique within the process. It is stored once the stage has finished.
 	Name string
-	// Retry applies to the retryable errors of every step of the stage.
+	// Retry applies to the retryable errors of all steps of the stage.
 	Retry RetryPolicy
 	Steps []Task[D]
 	// RetryFrom names an earlier stage. When an operator retries an operation that ended in this stage, the retry starts there.
@@ -86,8 +87,7 @@ type Stage[D any] struct {
 // Task is a step as part of a stage.
 type Task[D any] struct {
 	Step Step[D]
-	// When, if set, reports whether the step runs at all. It is evaluated in every run of the stage and must only read the
-	// operation.
+	// When, if set, reports whether the step runs. It is evaluated in every run of the stage and must only read the operation.
 	When func(Operation[D]) bool
 	// Skippable allows operators to skip the step. No later step may depend on the result of a skippable step.
 	Skippable bool
@@ -123,8 +123,8 @@ func (p Process[D]) StageNames() []string {
 	return names
 }
 
-// Validate reports definitions that would fail only at run time: missing or duplicate names, empty stages, invalid limits.
-// NewEngine calls it for every process.
+// Validate reports mistakes that would otherwise show only at run time: missing or duplicate names, empty stages, invalid
+// limits. NewEngine calls it for every process.
 func (p Process[D]) Validate() error {
 	if p.Kind == "" {
 		return errors.New("the process has no kind")

@@ -45,7 +45,7 @@ func TestProcessesAreCheckedAtStart(t *testing.T) {
 	}
 
 	if _, err := process.NewEngine(nil, process.DefaultConfig(), clock.RealClock{}, logging.Discard(), good(), good()); err == nil {
-		t.Error("two processes of one kind are accepted")
+		t.Error("two processes of the same kind are accepted")
 	}
 
 	if _, err := process.NewEngine[data](nil, process.DefaultConfig(), clock.RealClock{}, logging.Discard()); err == nil {

@@ -23,7 +23,7 @@ type disconnectableStore struct {
 
 	mutex        sync.Mutex
 	disconnected bool
-	// failRenewals lets renewals fail and other calls succeed.
+	// failRenewals makes renewals fail while other calls succeed.
 	failRenewals bool
 }
 
@@ -162,9 +162,9 @@ func TestReplicaThatLostALeaseStopsItsStep(t *testing.T) {
 		givesUp  bool
 		wantRuns int
 	}{
-		"kept":       {"the next renewal reports the lost lease", context.Canceled, false, 1},
-		"done":       {"a finished step is not followed by another one", nil, false, 1},
-		"given back": {"a new claim of the same replica stops the former run before a renewal reports it", context.Canceled, true, 2},
+		"kept":        {"the next renewal reports the lost lease", context.Canceled, false, 1},
+		"done":        {"a finished step is not followed by another one", nil, false, 1},
+		"handed back": {"when the same replica claims the operation again, the previous run stops before a renewal reports the lost lease", context.Canceled, true, 2},
 	}
 
 	for name, c := range cases {
@@ -208,14 +208,14 @@ func TestReplicaThatLostALeaseStopsItsStep(t *testing.T) {
 				time.Sleep(time.Second)
 
 				if record := b.get("op"); hang.runs() != c.wantRuns || never.runs() != 0 || (record.Lease.Owner == "another") == c.givesUp {
-					b.Errorf("%s: runs %d times, under the lease of %q", c.reason, hang.runs(), record.Lease.Owner)
+					b.Errorf("%s: the step ran %d times, and the lease belongs to %q", c.reason, hang.runs(), record.Lease.Owner)
 				}
 			})
 		})
 	}
 }
 
-// lateResponse is a store whose first renewal returns late: by then the run has returned the lease.
+// lateResponse is a store whose first renewal returns late, when the run has already returned the lease.
 type lateResponse struct {
 	process.Store
 
@@ -254,7 +254,7 @@ func TestLateRenewalDoesNotAffectALaterRun(t *testing.T) {
 		engine := b.engine(&lateResponse{Store: b.store}, stage("only", poll))
 		b.start(engine)
 		b.accept("op", "instance")
-		engine.Wake() // the step starts now, and again at the third poll, before the response of the renewal
+		engine.Wake() // the step starts now, and again at the third poll, before the renewal returns
 		b.await("op")
 
 		want := []string{"accepted", "Poll waiting", "Poll done", "operation succeeded"}
@@ -380,7 +380,7 @@ func TestCancelStopsAtTheNextSafePoint(t *testing.T) {
 		never := succeeding("Never")
 		running := &step{name: "Running", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
 			b.cancel(o.InstanceID)
-			time.Sleep(5 * time.Second) // the step may finish
+			time.Sleep(5 * time.Second) // time for the step to finish
 
 			o.Data.Trace = append(o.Data.Trace, "Running")
 
@@ -396,13 +396,13 @@ func TestCancelStopsAtTheNextSafePoint(t *testing.T) {
 		}
 
 		if diff := cmp.Diff([]string{"Running"}, b.trace(record)); diff != "" {
-			b.Errorf("the data is kept for the cleanup: -want +got:\n%s", diff)
+			b.Errorf("the data must stay stored for the cleanup: -want +got:\n%s", diff)
 		}
 	})
 }
 
-// TestCancelIsSeenByTheNextWrite cancels the operation shortly before the end of a stage. The write at the end reports the
-// cancellation, because no renewal runs in between.
+// TestCancelIsSeenByTheNextWrite cancels the operation shortly before the end of a stage. The write at the end of the
+// stage reports the cancellation, because no renewal runs in between.
 func TestCancelIsSeenByTheNextWrite(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		never := succeeding("Never")
@@ -539,11 +539,11 @@ func TestStopHandsBackOperations(t *testing.T) {
 		stop()
 
 		if took := time.Since(stopping); took > 20*time.Second {
-			b.Errorf("stopping took %s, want the grace of 15s", took)
+			b.Errorf("stopping took %s, want the grace period of 15s", took)
 		}
 
 		if record := b.get("op"); record.State != process.InProgress || record.Lease.Owner != "" {
-			b.Errorf("left behind as %s under the lease of %q", record.State, record.Lease.Owner)
+			b.Errorf("the operation stayed %s under the lease of %q", record.State, record.Lease.Owner)
 		}
 
 		b.start(b.engine(b.store, stage("only", hang, second)))

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// RetryPolicy says when a step runs again after a retryable error. The zero value is invalid; see DefaultRetry.
+// RetryPolicy determines when a step runs again after a retryable error. The zero value is invalid; see DefaultRetry.
 type RetryPolicy struct {
-	// First is the wait after the first failure. Each further wait is Factor times as long, up to Cap.
+	// First is the wait after the first failure. Each following wait is Factor times as long, up to Cap.
 	First, Cap time.Duration
 	Factor     float64
-	// Jitter lengthens each wait at random by up to this share: 0.1 is 10 %.
+	// Jitter lengthens each wait at random by up to this fraction: 0.1 means 10 %.
 	Jitter float64
-	// Window is the retry window. The operation fails once the step has failed for that long without a success or a wait. An
-	// attempt that starts within the window still counts, so the last one may end later.
+	// Window is the retry window. The operation fails once the step has failed for this long without a success or a wait. An
+	// attempt that starts within the window counts, so the last attempt may end after the window.
 	Window time.Duration
 }
 
-// DefaultRetry returns a policy for upstreams with outages of minutes: from 1 s to 1 min, for an hour.
+// DefaultRetry returns a policy for upstreams with outages of minutes. It waits from 1 s to 1 min, and gives up after an hour.
 func DefaultRetry() RetryPolicy {
 	return RetryPolicy{First: time.Second, Cap: time.Minute, Factor: 2, Jitter: 0.2, Window: time.Hour}
 }
@@ -41,8 +41,9 @@ func (p RetryPolicy) validate() error {
 	return nil
 }
 
-// Successor returns the operation that retries a failed or canceled one. It takes over the data, the finished stages before the
-// first stage of the retry (see Stage.RetryFrom), and the steps that operators skipped. The argument must include its payload.
+// Successor returns the operation that retries a failed or canceled one. The retry inherits the data, the finished stages
+// before the first stage of the retry (see Stage.RetryFrom), and the steps that operators skipped. The argument must include
+// its payload.
 func (e *Engine[D]) Successor(former Record, id string, at time.Time) New {
 	process := e.processes[former.Kind]
 	stages := process.reusableStages(former)
@@ -61,8 +62,8 @@ func (e *Engine[D]) Successor(former Record, id string, at time.Time) New {
 	}
 }
 
-// reusableStages lists the stages that a retry of the operation does not run again: those before the first unfinished stage, or
-// before its RetryFrom.
+// reusableStages lists the stages that a retry of the operation does not run again: the stages before the first unfinished
+// stage, or before the RetryFrom of that stage.
 func (p Process[D]) reusableStages(former Record) []string {
 	names := p.StageNames()
 
@@ -81,8 +82,9 @@ func (p Process[D]) reusableStages(former Record) []string {
 	return names
 }
 
-// skippedSteps lists the steps that a retry does not run: those not completed in the reused stages, and those that an operator
-// skipped in the stages that run again. A step that gave up by itself runs again, unless operators may skip it.
+// skippedSteps lists the steps that a retry does not run. In the reused stages these are the steps that were not completed. In
+// the stages that run again these are the steps that an operator skipped. A step that gave up by itself runs again, unless
+// operators may skip it.
 func (p Process[D]) skippedSteps(former Record, reused []string) []string {
 	var steps []string
 
@@ -92,7 +94,7 @@ func (p Process[D]) skippedSteps(former Record, reused []string) []string {
 
 			skipped := slices.Contains(former.SkippedSteps, name)
 			if !slices.Contains(reused, stage.Name) {
-				// The operation may have ended before it reached the step that was to be skipped.
+				// The operation may have ended before it reached the step that the operator asked to skip.
 				skipped = task.Skippable && (skipped || former.Skip.Step == name)
 			}
 

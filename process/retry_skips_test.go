@@ -82,15 +82,15 @@ func TestSkipsOfARetry(t *testing.T) {
 		want   []string
 	}{
 		"nothing":       {"all steps were done", process.Record{FinishedStages: []string{"first"}}, nil},
-		"an operator's": {"the stage would be stuck again", process.Record{SkippedSteps: []string{"A", "C"}}, []string{"A", "C"}},
+		"an operator's": {"without the skip, the stage would be stuck again", process.Record{SkippedSteps: []string{"A", "C"}}, []string{"A", "C"}},
 		"requested":     {"the operation ended before the skip was applied", process.Record{Skip: process.Skip{Step: "A"}}, []string{"A"}},
 		"the step was done despite the skip": {
 			"the skipped step was done before", process.Record{FinishedStages: []string{"first"}, Skip: process.Skip{Step: "A"}}, nil,
 		},
-		"not completed":       {"a step that timed out may succeed now", process.Record{SkippedSteps: []string{"B"}}, nil},
-		"of a reused stage":   {"the step stays skipped", process.Record{FinishedStages: []string{"first"}, SkippedSteps: []string{"B"}}, []string{"B"}},
-		"before RetryFrom":    {"the stage before runs again, too", process.Record{FinishedStages: []string{"first", "second"}, SkippedSteps: []string{"C"}}, []string{"C"}},
-		"of a former release": {"the process has no such step", process.Record{SkippedSteps: []string{"Z"}}, nil},
+		"not completed":         {"a step that timed out may succeed now", process.Record{SkippedSteps: []string{"B"}}, nil},
+		"of a reused stage":     {"the step stays skipped", process.Record{FinishedStages: []string{"first"}, SkippedSteps: []string{"B"}}, []string{"B"}},
+		"before RetryFrom":      {"the previous stage runs again, too", process.Record{FinishedStages: []string{"first", "second"}, SkippedSteps: []string{"C"}}, []string{"C"}},
+		"of an earlier release": {"the process has no such step", process.Record{SkippedSteps: []string{"Z"}}, nil},
 	}
 
 	inBubble(t, func(b *fixture) {

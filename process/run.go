@@ -13,23 +13,24 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
-// run executes one claimed operation until it ends, waits or is lost. One goroutine uses it; the lease is shared with the
-// renewal.
+// run executes one claimed operation until the operation ends, waits or is lost. Only one goroutine uses a run, but the lease
+// is shared with the renewal.
 type run[D any] struct {
 	engine    *Engine[D]
 	lease     *lease
 	operation Operation[D]
 	takenFrom string
-	// attempts are the stored attempts, by step.
+	// attempts are the stored attempts, by step name.
 	attempts map[string]Attempt
-	// progress collects the results since the last save.
+	// progress collects the results since the last write.
 	progress Progress
 	log      logrus.FieldLogger
 
 	// endTrace ends the trace of the running attempt.
 	endTrace func(Outcome, string)
 
-	// unreadable is Claimed.Unreadable. keepPayload prevents the run from overwriting a payload that it could not decode.
+	// unreadable is the error of Claimed.Unreadable. keepPayload prevents the run from overwriting a payload that it could not
+	// decode.
 	unreadable  error
 	keepPayload bool
 	// uncertain reports that a write has failed, see errUncertain.
@@ -60,8 +61,8 @@ func (e *Engine[D]) newRun(work Claimed, held *lease) *run[D] {
 	}
 }
 
-// execute runs the unfinished stages. It returns when the operation has ended, waits, was handed back, or was lost. By then it
-// has written the result, or given up because another replica continues.
+// execute runs the unfinished stages. It returns when the operation has ended, waits, was handed back, or was lost. Before
+// that, it has written the result, or has given up because another replica continues.
 func (r *run[D]) execute(ctx context.Context) {
 	if r.takenFrom != "" {
 		r.addEvent(TakenOver, "the replica that ran the operation stopped renewing its lease")
@@ -147,8 +148,8 @@ func (r *run[D]) enabled(task Task[D]) (enabled bool, err error) {
 	return enabled, err
 }
 
-// skipped reports whether the run leaves out the step, because an operator requested it now or earlier. It records a new request
-// in the timeline, and clears the problem and the event of the step that no longer runs.
+// skipped reports whether the run omits the step, because an operator requested the skip now or earlier. It records a new
+// request in the timeline, and clears the problem and the event of the omitted step.
 func (r *run[D]) skipped(stage, step string) bool {
 	if r.operation.Skip.Step == step {
 		now := r.engine.clock.Now()
@@ -167,8 +168,8 @@ func (r *run[D]) skipped(stage, step string) bool {
 	return slices.Contains(r.operation.SkippedSteps, step)
 }
 
-// mayContinue is the safe point before each step. There an operation is canceled, fails by its limit, or is handed back because
-// the replica stops. It reports whether the next step may run.
+// mayContinue is the safe point before each step. At this point a canceled operation ends, an operation beyond its limit fails,
+// and a stopping replica hands back its operation. mayContinue reports whether the next step may run.
 func (r *run[D]) mayContinue(ctx context.Context, process Process[D]) bool {
 	r.engine.mutex.Lock()
 	canceling := r.lease.canceling
@@ -190,7 +191,7 @@ func (r *run[D]) mayContinue(ctx context.Context, process Process[D]) bool {
 	return false
 }
 
-// overdue reports whether the operation has used up its limit, which counts from the first claim and includes waits.
+// overdue reports whether the operation has reached its limit, which counts from the first claim and includes waits.
 func (r *run[D]) overdue(process Process[D], now time.Time) bool {
 	return !r.operation.StartedAt.IsZero() && now.Sub(r.operation.StartedAt) >= process.Limit
 }

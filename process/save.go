@@ -14,12 +14,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// saveTimeout bounds a write. Writes outlive the context of the run, so that a stopping replica still stores its results. The
-// timeout may exceed the lease: the fence rejects a late write.
+// saveTimeout bounds a write. Writes continue after the context of the run has ended, so that a stopping replica stores its
+// results. The timeout may exceed the lease, because the fence rejects a late write.
 const saveTimeout = 10 * time.Second
 
-// errUncertain is the error of all writes after a failed one. The database may have committed the failed write and lost the
-// response, so another write could repeat timeline entries. The lease expires instead, and the next claim reads the stored row.
+// errUncertain is the error of every write after a failed one. The database may have committed the failed write although the
+// response was lost, so another write could repeat timeline entries. The run therefore writes nothing more. The lease expires,
+// and the next claim reads the stored row.
 var errUncertain = errors.New("an earlier write may or may not have been stored")
 
 // fail ends the operation with the error.
@@ -33,8 +34,8 @@ func (r *run[D]) failWith(ctx context.Context, problem Problem) {
 	r.finish(ctx, Failed, OperationFailed, problem.Message)
 }
 
-// finish ends the operation. The store records an operation that is being canceled as canceled, whatever its result. Only the run
-// whose write succeeds reports the end, so observers count each operation once.
+// finish ends the operation. An operation that is being canceled ends as canceled, whatever its result. Only the run whose
+// write succeeds reports the end, so observers count each operation once.
 func (r *run[D]) finish(ctx context.Context, state State, outcome Outcome, message string) {
 	now := r.engine.clock.Now()
 
@@ -77,8 +78,8 @@ func (r *run[D]) checkpoint(ctx context.Context, operation Operation[D]) error {
 	return r.store(ctx)
 }
 
-// write stores the progress and reports whether the run may continue. After a failed write the next claim resumes from the last
-// successful one.
+// write stores the progress and reports whether the run may continue. After a failed write, the next claim resumes from the
+// last successful write.
 func (r *run[D]) write(ctx context.Context) bool {
 	err := r.store(ctx)
 
@@ -95,8 +96,9 @@ func (r *run[D]) write(ctx context.Context) bool {
 	return false
 }
 
-// store writes the progress under the lease. It takes over the stored state, because a cancellation may have arrived since the
-// last renewal. An unchanged payload is not sealed and written again: it is the largest column.
+// store writes the progress under the lease. It then uses the state that the store returns, because a cancellation may have
+// arrived since the last renewal. It does not encrypt and write an unchanged payload again, because the payload is the largest
+// column.
 func (r *run[D]) store(ctx context.Context) error {
 	if r.uncertain {
 		return errUncertain
@@ -137,15 +139,16 @@ func (r *run[D]) store(ctx context.Context) error {
 	return nil
 }
 
-// problemOf returns the part of an error that is stored and shown. An error without a component is this service's own.
+// problemOf returns the part of an error that is stored and shown to users. An error that names no component gets the component
+// of this service.
 func (e *Engine[D]) problemOf(err error) Problem {
 	known := failure.Of(err)
 
 	return Problem{Message: known.Text, Reason: known.Reason, Component: cmp.Or(known.Component, e.config.Component)}
 }
 
-// timedOut returns the problem of a missed limit. what describes the event that did not happen, such as "the operation did not
-// start".
+// timedOut returns the problem of an operation that missed a time limit. what describes the event that did not happen, such as
+// "the operation did not start".
 func (e *Engine[D]) timedOut(what string, limit time.Duration) Problem {
 	return Problem{
 		Message:   fmt.Sprintf("%s within %s", what, limit),
@@ -154,10 +157,10 @@ func (e *Engine[D]) timedOut(what string, limit time.Duration) Problem {
 	}
 }
 
-// maxText bounds stored texts, in characters. Error texts may come from another system and be of any size.
+// maxText bounds stored texts, in characters. Error texts may come from other systems and can have any size.
 const maxText = 2000
 
-// presentable returns a text that every database stores and every terminal shows: valid UTF-8 without control characters,
+// presentable returns a text that every database can store and every terminal can show: valid UTF-8 without control characters,
 // truncated to maxText.
 func presentable(text string) string {
 	clean := strings.Map(func(char rune) rune {

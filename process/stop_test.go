@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// stoppedDuringClaim is a store that stops its engine during a claim, after the commit and before the response.
+// stoppedDuringClaim is a store that stops its engine during a claim, between the commit and the response.
 type stoppedDuringClaim struct {
 	process.Store
 
@@ -42,7 +42,7 @@ func TestClaimDuringAStopIsHandedBack(t *testing.T) {
 		}
 
 		if record := b.get("one"); record.Lease.Owner != "" || untouched.runs() != 0 {
-			b.Errorf("the operation is still leased by %q after %d runs: other replicas have to wait for the lease to expire",
+			b.Errorf("%q still has the lease after %d runs: other replicas must wait until it expires",
 				record.Lease.Owner, untouched.runs())
 		}
 
@@ -54,7 +54,7 @@ func TestClaimDuringAStopIsHandedBack(t *testing.T) {
 	})
 }
 
-// hangingStore is a store that does not answer while hangs is set. Calls then end with their context.
+// hangingStore is a store that does not respond while hangs is set. Calls then end with their context.
 type hangingStore struct {
 	process.Store
 
@@ -98,14 +98,14 @@ func TestStopEndsWhileTheStoreHangs(t *testing.T) {
 		reason string
 		took   time.Duration
 	}{
-		"between steps": {"the step ends during the stop, and cannot be stored", 0},
+		"between steps": {"the step ends during the stop, but its result cannot be stored", 0},
 		"during a step": {"the step uses up the grace period, and its lease cannot be returned", 14 * time.Second},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *fixture) {
-				const most = 25 * time.Second // within which a service must stop
+				const most = 25 * time.Second // time limit for stopping a service
 
 				store := &hangingStore{Store: b.store}
 				begun := make(chan struct{})
@@ -143,13 +143,13 @@ func TestStopEndsWhileTheStoreHangs(t *testing.T) {
 	}
 }
 
-// TestStepThatIgnoresTheStop runs a step that ignores its context. Another replica continues the operation after the grace period
-// and a lease.
+// TestStepThatIgnoresTheStop runs a step that ignores its context. Another replica must continue the operation after the grace
+// period and the lease.
 func TestStepThatIgnoresTheStop(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		const (
 			stepDuration = time.Hour
-			// most is the sum of the grace period, a lease, and the time to poll for expired leases.
+			// most is the sum of the grace period, a lease, and the interval of polls for expired leases.
 			most = 15*time.Second + 6*time.Second + 2*time.Second
 		)
 
@@ -223,7 +223,7 @@ func TestGraceStartsWithTheStop(t *testing.T) {
 
 		stop := b.start(b.engine(store, stage("only", long)))
 		b.accept("running", "instance-1")
-		time.Sleep(2 * time.Second) // until the step runs
+		time.Sleep(2 * time.Second) // time for the step to start
 		b.accept("waiting", "instance-2")
 		<-store.claimed
 

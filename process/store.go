@@ -6,37 +6,37 @@ import (
 	"time"
 )
 
-// ErrLeaseLost reports that the operation was claimed again, usually by another replica. Nothing was written.
+// ErrLeaseLost reports that the operation was claimed again, usually by another replica, and that nothing was written.
 var ErrLeaseLost = errors.New("lease lost to another replica")
 
-// Store keeps the operations. Package storage/operations implements it. The engine passes all times, so a replica never mixes its
-// own clock with the clock of the database. Methods are called concurrently and end with their context.
+// Store persists the operations. Package storage/operations implements it. The engine passes all times, so a replica never
+// mixes its own clock with the clock of the database. Methods are called concurrently and must return when their context ends.
 type Store interface {
 	// Due reports which of the kinds have work. It is called at every poll and wake-up, so it must be cheap. A later Claim may
-	// still return nothing, because other replicas claim too.
+	// return nothing, because other replicas claim, too.
 	Due(ctx context.Context, kinds []string, now time.Time) ([]Due, error)
-	// Claim takes operations of a kind under the owner's lease. Pending operations become in progress in the order of the
-	// tenants' turns, except where an older operation of the instance is unfinished. Other operations are claimed when they are
+	// Claim claims operations of a kind under the owner's lease. Pending operations become in progress in the order of the
+	// tenants' turns, unless an older operation of the same instance is unfinished. Other operations are claimed when they are
 	// due again.
 	Claim(ctx context.Context, claim Claim) ([]Claimed, error)
-	// Renew extends the owner's leases and returns the states of the operations that the owner still holds, by operation ID. It
+	// Renew extends the owner's leases and returns the states of the operations whose lease the owner has, by operation ID. It
 	// never revives a lease that was returned or lost.
 	Renew(ctx context.Context, renewal Renewal) (map[string]State, error)
-	// Save writes the progress of a run in one transaction and returns the resulting state: Canceling when a cancellation was
-	// requested in the meantime. It returns ErrLeaseLost when the fence has been raised.
+	// Save writes the progress of a run in one transaction and returns the resulting state, which is Canceling if a
+	// cancellation was requested in the meantime. It returns ErrLeaseLost if the fence has been raised.
 	Save(ctx context.Context, progress Progress) (State, error)
 	// UnfinishedKinds lists the kinds of operations that have not ended. The engine refuses to start if it has no process for one
 	// of them.
 	UnfinishedKinds(ctx context.Context) ([]string, error)
-	// ExpirePending fails operations that have been pending too long and returns them. If it returns fewer than the limit, none
-	// are left. Each operation is returned to one replica only.
+	// ExpirePending fails operations that have been pending for too long and returns them. If it returns fewer than the limit,
+	// no more are left. Each operation is returned to only one replica.
 	ExpirePending(ctx context.Context, expiry Expiry) ([]Record, error)
 }
 
-// Due identifies work: a kind, and which of its operations to claim.
+// Due identifies work: operations of a kind that are either pending or due again.
 type Due struct {
 	Kind string
-	// Pending selects operations that have not started. Otherwise Due selects operations that are due again.
+	// Pending selects operations that have not started. If false, Due selects operations that are due again.
 	Pending bool
 }
 
@@ -44,29 +44,29 @@ type Due struct {
 type Claim struct {
 	Due
 
-	// Owner identifies the replica: a random ID that is new after each start.
+	// Owner identifies the replica. It is a random ID that changes with each start.
 	Owner string
 	// Limit bounds the number of claimed operations.
 	Limit int
 	// CreatedAfter excludes operations that were accepted earlier.
 	CreatedAfter time.Time
 	Now          time.Time
-	// Until is the expiry of the lease.
+	// Until is when the lease expires.
 	Until time.Time
 }
 
-// Claimed is an operation with the attempts of its unfinished steps.
+// Claimed is a claimed operation with the attempts of its unfinished steps.
 type Claimed struct {
 	Record   Record
 	Attempts []Attempt
-	// TakenFrom is the owner whose lease expired, or empty. The run then starts the timeline with TakenOver.
+	// TakenFrom is the previous owner if its lease expired, or empty. If set, the timeline gets a TakenOver entry.
 	TakenFrom string
-	// Unreadable is the error of decrypting the payload, or nil. An operation with an unreadable payload fails and keeps the
+	// Unreadable is the error of decrypting the payload, or nil. An operation with an unreadable payload fails but keeps the
 	// payload, so that an operator can add the missing key and retry.
 	Unreadable error
 }
 
-// Renewal extends the leases of operations and records the step that each of them runs.
+// Renewal extends the leases of operations and records the step that each operation runs.
 type Renewal struct {
 	Owner string
 	Until time.Time
@@ -80,25 +80,25 @@ type Held struct {
 	Stage, Step string
 	StepBegan   time.Time
 	// Changed reports that the step differs from the stored one. Most steps end before the next renewal, so few renewals write
-	// it.
+	// a step.
 	Changed bool
 }
 
-// Progress is the result of a run since its last save. The store writes all of it in one transaction, or nothing.
+// Progress is the result of a run since its last write. The store writes it completely or not at all, in one transaction.
 type Progress struct {
 	// Record has the new values, and the lease under which the operation was claimed.
 	Record Record
-	// Failed are the attempts of steps that run again. Cleared are the attempts to delete, because their steps succeeded or were
-	// skipped.
+	// Failed are the stored attempts of steps that run again. Cleared are the attempts to delete, because their steps succeeded
+	// or were skipped.
 	Failed, Cleared []Attempt
 	// Timeline are the new entries, oldest first.
 	Timeline []Entry
-	// KeepPayload leaves the stored payload unchanged.
+	// KeepPayload keeps the stored payload.
 	KeepPayload bool
-	// LeftOut is the step that the run skipped at an operator's request, or empty. The store clears the request only if it names
-	// this step, because the operator may have requested another skip in the meantime.
+	// LeftOut is the step that the run skipped at an operator's request, or empty. The store clears the request only if the
+	// request names this step, because the operator may have requested another skip in the meantime.
 	LeftOut string
-	// Release returns the lease: the operation is due at Record.NextRun, or at once if it was woken in the meantime.
+	// Release returns the lease. The operation is due at Record.NextRun, or immediately if it was woken in the meantime.
 	Release bool
 	Now     time.Time
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// unavailableStore is a store whose searches for due operations fail during an outage. It counts the searches.
+// unavailableStore is a store that fails and counts searches for due operations during an outage.
 type unavailableStore struct {
 	process.Store
 
@@ -48,7 +48,8 @@ func TestBackoffDuringAnOutage(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 
-		// The pauses grow from 0.1 s to between 2.5 s and 5 s: about six pauses while they grow, and then about twenty.
+		// The pauses grow from 0.1 s to between 2.5 s and 5 s. There are about six pauses while they grow, and about twenty
+		// afterwards.
 		if calls := store.calls.Load(); calls < 10 || calls > 40 {
 			b.Errorf("in an outage of a minute the store was called %d times, want 10 to 40", calls)
 		}
@@ -102,7 +103,7 @@ func TestFullDatabaseLosesNothing(t *testing.T) {
 
 		storagetest.Fill(b, b.db)
 
-		// The step adds so much data to each operation that the remaining space does not suffice.
+		// The step adds so much data to each operation that the disk fills up.
 		grows := &step{name: "Grows", work: func(_ context.Context, operation operation) (operation, time.Duration, error) {
 			for range 500 {
 				operation.Data.Trace = append(operation.Data.Trace, "data that needs disk space")
@@ -135,8 +136,8 @@ func TestFullDatabaseLosesNothing(t *testing.T) {
 	})
 }
 
-// TestWorkResumesWhenPostgresIsBack cuts the connection to PostgreSQL and then freezes it, while operations run. It runs in real
-// time, because network connections do not work in a synctest bubble.
+// TestWorkResumesWhenPostgresIsBack first cuts and then freezes the connection to PostgreSQL while operations run. It runs in
+// real time, because network connections do not work in a synctest bubble.
 func TestWorkResumesWhenPostgresIsBack(t *testing.T) {
 	config, line := postgrestest.Through(t, postgrestest.Database(t))
 	db := storagetest.Open(t, config)

@@ -9,12 +9,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// cleanupTimeout bounds the calls after the account is created. They run even if the replica has lost its lease in the meantime,
+// cleanupTimeout bounds the calls that follow the creation of the account. They run even if the replica loses its lease,
 // because no other replica may know of the account.
 const cleanupTimeout = 20 * time.Second
 
-// createAccess creates the account and stores its credentials in the binding's row. If the binding has been removed in the
-// meantime, createAccess removes the account at once, because the unbind operation may have finished before the account existed.
+// createAccess creates the account and stores its credentials in the binding's row. If the binding was removed during the
+// creation, createAccess removes the account immediately, because the unbind operation may have finished before the account
+// existed.
 type createAccess struct {
 	runtimes Runtimes
 	bindings Bindings
@@ -60,8 +61,8 @@ func (s createAccess) Run(ctx context.Context, operation Operation, _ logrus.Fie
 	return operation, 0, nil
 }
 
-// failed handles a failed attempt, which may have created an account that only this replica knows of. It removes the account if
-// the binding has been removed in the meantime, and otherwise returns the cause.
+// failed handles a failed attempt, which may have created an account that only this replica knows of. If the binding was
+// removed, failed removes the account. Otherwise it returns the cause.
 func (s createAccess) failed(ctx context.Context, operation Operation, cause error) error {
 	wanted, err := s.bindings.WantsBinding(ctx, operation.Data.Binding.ID)
 	if err != nil || wanted {
@@ -81,7 +82,7 @@ func (s createAccess) undo(ctx context.Context, operation Operation) error {
 	return errRemoved()
 }
 
-// errRemoved is permanent: the operation of a removed binding fails.
+// errRemoved returns a permanent error, because a binding that was removed must not be created again.
 func errRemoved() error {
 	return failure.New(failure.Permanent, "the binding or its instance was removed before the access was ready").
 		WithReason(failure.ReasonConflict, failure.ComponentBroker)

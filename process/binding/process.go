@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Limit is the longest time that creating or removing a binding may take. It leaves room for the retry window of one hour of each
-// stage.
+// Limit is the longest time that creating or removing a binding may take. It exceeds the retry windows of the stages, which are
+// one hour or less.
 const Limit = 3 * time.Hour
 
 // Operation is the input and the result of the steps.
@@ -26,13 +26,14 @@ type Runtimes interface {
 	Revoke(ctx context.Context, instance environment.Instance, binding environment.Binding) error
 }
 
-// Bindings reads and writes the broker's rows. The errors come from package failure.
+// Bindings reads and writes the broker's rows. Its errors come from package failure.
 type Bindings interface {
 	// Find returns the current state of the instance.
 	Find(ctx context.Context, instanceID string) (environment.Instance, error)
 	// WantsBinding reports whether the binding exists and is not being removed.
 	WantsBinding(ctx context.Context, id string) (bool, error)
-	// SaveAccess stores the credentials unless some are stored. It reports false if the binding is gone or being removed.
+	// SaveAccess stores the credentials unless the row already has some. It reports false if the binding is gone or being
+	// removed.
 	SaveAccess(ctx context.Context, id string, access environment.Access) (bool, error)
 	// RuntimeEnding reports whether the runtime of the instance is being removed or was removed.
 	RuntimeEnding(ctx context.Context, instanceID string) (bool, error)
@@ -62,8 +63,8 @@ func Bind(options Options) process.Process[environment.Data] {
 	}
 }
 
-// Unbind returns the process that removes access. Operators may skip the removal of the account if the runtime will never answer
-// again.
+// Unbind returns the process that removes access. Operators may skip the removal of the account if the runtime will never
+// respond again.
 func Unbind(options Options) process.Process[environment.Data] {
 	retry := process.RetryPolicy{
 		First: 500 * time.Millisecond, Factor: 2, Cap: 30 * time.Second, Jitter: 0.2, Window: time.Hour,

@@ -12,7 +12,7 @@ import (
 )
 
 // removeAccess removes the account, unless its runtime is gone. While the instance is being deleted or suspended, a permanent
-// failure means that the access is gone: the runtime no longer gives access to anybody, and its account ends with it.
+// failure counts as success: the runtime rejects all clients by then, and its accounts are removed with it.
 func removeAccess(runtimes Runtimes, bindings Bindings) Step {
 	return process.StepFunc("Remove_Access",
 		func(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
@@ -47,7 +47,7 @@ func removeAccess(runtimes Runtimes, bindings Bindings) Step {
 		})
 }
 
-// runtimeGone reports whether the instance is gone, or its runtime is no longer the one with the account. A suspension removes
+// runtimeGone reports whether the instance is gone, or has another runtime than the one with the account. A suspension removes
 // the runtime with all its accounts.
 func runtimeGone(ctx context.Context, bindings Bindings, binding environment.Binding) (bool, error) {
 	instance, err := bindings.Find(ctx, binding.InstanceID)

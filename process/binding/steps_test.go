@@ -25,13 +25,13 @@ var (
 // still creates or removes the account, as if only its response was lost.
 type fixture struct {
 	calls []string
-	// account reports whether the account exists, access whether the row has credentials.
+	// account reports whether the account exists. access reports whether the row has credentials.
 	account, access bool
-	// unwanted names the call that reports the binding as gone or being removed.
+	// unwanted is the name of the call that reports the binding as gone or being removed.
 	unwanted  string
 	instances map[string]environment.Instance
 	faults    map[string]error
-	// ending reports that the runtime is being removed.
+	// ending reports whether the runtime is being removed.
 	ending bool
 	// granting, if set, is called while an account is created.
 	granting func()
@@ -128,7 +128,7 @@ func TestBind(t *testing.T) {
 	}{
 		"made":           {"the account exists, and the row has its credentials", "", nil, []string{"wants", "grant", "keep"}, true, ""},
 		"removed before": {"no account is created", "wants", nil, []string{"wants"}, false, failure.Permanent},
-		"removed during": {"the binding was removed meanwhile", "keep", nil, []string{"wants", "grant", "keep", "revoke"}, false, failure.Permanent},
+		"removed during": {"the binding was removed during the creation", "keep", nil, []string{"wants", "grant", "keep", "revoke"}, false, failure.Permanent},
 		"not removed": {
 			"a failed cleanup is retried", "keep",
 			map[string]error{"revoke": errAway},
@@ -144,7 +144,7 @@ func TestBind(t *testing.T) {
 		"not granted": {"the failure is retried", "", map[string]error{"grant": errAway}, []string{"wants", "grant", "wants"}, true, failure.Transient},
 		"not kept":    {"the failure is retried", "", map[string]error{"keep": errAway}, []string{"wants", "grant", "keep", "wants"}, true, failure.Transient},
 		"the binding is gone: no account stays": {
-			"a replica that was frozen removes its late account at once", "keep",
+			"a replica that was frozen immediately removes the account that it created too late", "keep",
 			map[string]error{"keep": errAway},
 			[]string{"wants", "grant", "keep", "wants", "revoke"},
 			false, failure.Permanent,
@@ -168,14 +168,14 @@ func TestBind(t *testing.T) {
 	}
 }
 
-// TestLostLeaseLeavesNoAccount ends the context of the run while the account is being created, as when the lease is lost. By then
-// the binding may have been removed.
+// TestLostLeaseLeavesNoAccount ends the context of the run while the account is being created, as when the lease is lost. The
+// binding may have been removed in the meantime.
 func TestLostLeaseLeavesNoAccount(t *testing.T) {
 	ctx, lose := context.WithCancel(t.Context())
 	w := &fixture{unwanted: "keep", granting: lose}
 
 	if _, err := w.execute(ctx, binding.Bind); failure.KindOf(err) != failure.Permanent || w.account {
-		t.Errorf("account %t, %v, %v", w.account, w.calls, err)
+		t.Errorf("account exists: %t, error %v, calls %v", w.account, w.calls, err)
 	}
 }
 

@@ -12,25 +12,26 @@ import (
 // Mode is a kind of fault.
 type Mode string
 
-// The modes. A dead replica is replaced. A frozen replica later continues with the call, although another replica has taken over.
+// The modes of faults. A dead replica is replaced. A frozen replica continues with the call after another replica has taken
+// over.
 const (
-	DiesBefore Mode = "before" // the replica dies, the call is not made
-	DiesAfter  Mode = "after"  // the call is made, the replica dies without its response
-	AnswerLost Mode = "lost"   // the call is made, the replica gets an error
-	Unsent     Mode = "unsent" // the call is not made, the replica gets an error
+	DiesBefore Mode = "before" // the replica dies and makes no call
+	DiesAfter  Mode = "after"  // the call is made, but the replica dies before the response
+	AnswerLost Mode = "lost"   // the call is made, but the replica gets an error
+	Unsent     Mode = "unsent" // the call is not made, and the replica gets an error
 	Freezes    Mode = "frozen" // the replica pauses beyond its lease, then makes the call
 )
 
-// freezeTime is how long a frozen replica pauses: longer than a lease, so that another one takes over.
+// freezeTime is how long a frozen replica pauses. It is longer than a lease, so that another replica takes over.
 const freezeTime = 15 * time.Second
 
 var (
-	// ErrLost is the error of a call whose request or response is lost. The caller cannot know which of them was.
+	// ErrLost is the error of a call whose request or response is lost. The caller cannot know which of the two was lost.
 	ErrLost = errors.New("connection lost")
 	errDead = errors.New("replica is dead")
 )
 
-// Point identifies a call: the Nth call with the Name in a run, counted from 1 across all replicas.
+// Point identifies a call: the Nth call with the given Name in a run. N is counted from 1, across all replicas.
 type Point struct {
 	Name string
 	N    int
@@ -47,7 +48,7 @@ type Fault struct {
 
 func (f Fault) String() string { return f.Point.String() + "/" + string(f.Mode) }
 
-// name returns the test name of a run with the faults.
+// name returns the name of the subtest that runs with the faults of the plan.
 func name(plan []Fault) string {
 	parts := make([]string, 0, len(plan))
 	for _, fault := range plan {
@@ -64,14 +65,14 @@ type faults struct {
 	mutex  sync.Mutex
 	active bool
 	counts map[string]int
-	// possible lists all faults that could have been injected, in the order of the calls.
+	// possible lists all faults that the run could have injected, in the order of the calls.
 	possible []Fault
 	injected int
 }
 
 func newFaults(plan []Fault) *faults { return &faults{plan: plan, counts: map[string]int{}} }
 
-// activate makes later calls fault points.
+// activate turns later calls into fault points.
 func (f *faults) activate() {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -79,7 +80,7 @@ func (f *faults) activate() {
 	f.active = true
 }
 
-// next counts a call that any of the modes may hit. It returns the mode planned for this call, or "".
+// next counts a call to which the given modes apply. It returns the mode that is planned for this call, or "".
 func (f *faults) next(name string, modes ...Mode) Mode {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()

@@ -13,8 +13,8 @@ import (
 // latency is the duration of a call to an upstream. It is long enough that some leases are renewed during a call.
 const latency = 970 * time.Millisecond
 
-// Proxy is the only connection of a replica to its store and to upstreams. It injects the faults. After the replica dies, every
-// call fails.
+// Proxy connects a replica to its store and to upstreams, and injects the faults. The replica has no other connection. After
+// the replica has died, every call fails.
 type Proxy struct {
 	faults *faults
 	// kill ends the context of the replica's engine.
@@ -22,12 +22,12 @@ type Proxy struct {
 
 	mutex sync.Mutex
 	dead  bool
-	// thaws is when the frozen replica continues, or zero if it was never frozen.
+	// thaws is when the frozen replica continues. It is zero if the replica was never frozen.
 	thaws time.Time
 }
 
-// Call calls an upstream. Faults may hit the request or the response. The name groups the calls that are counted together, such
-// as "OrderRuntime".
+// Call calls an upstream. Faults can affect the request or the response. The name identifies the kind of call, such as
+// "OrderRuntime", because fault points are counted by name.
 func (p *Proxy) Call(ctx context.Context, name string, call func(ctx context.Context) error) error {
 	return p.forward(ctx, name, func(ctx context.Context) error {
 		select {
@@ -44,7 +44,8 @@ func (p *Proxy) Call(ctx context.Context, name string, call func(ctx context.Con
 	})
 }
 
-// Client returns a client whose requests the handler answers. Each request is a Call with the given name.
+// Client returns an HTTP client that sends its requests to the handler. Each request is a Call with the name that the function
+// returns.
 func (p *Proxy) Client(handler http.Handler, name func(*http.Request) string) *http.Client {
 	return &http.Client{Transport: roundTripper(func(request *http.Request) (*http.Response, error) {
 		recorder := httptest.NewRecorder()
@@ -66,8 +67,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-// forward makes a call, with a fault if one is planned. The call of a frozen replica arrives late, even if its context has ended:
-// the request may have left the machine before the freeze.
+// forward makes a call, and injects a fault if one is planned. The call of a frozen replica arrives late, even if its context
+// has ended, because the request may have left the machine before the freeze.
 func (p *Proxy) forward(ctx context.Context, name string, call func(ctx context.Context) error) error {
 	start := time.Now()
 
@@ -98,7 +99,7 @@ func (p *Proxy) forward(ctx context.Context, name string, call func(ctx context.
 	return p.respond(mode, call(ctx))
 }
 
-// respond returns the response of a call to its caller, unless the fault hits the response.
+// respond returns the result of a call to the caller, unless the fault affects the response.
 func (p *Proxy) respond(mode Mode, err error) error {
 	switch mode {
 	case DiesAfter:
@@ -115,7 +116,7 @@ func (p *Proxy) respond(mode Mode, err error) error {
 	return err
 }
 
-// checkAlive fails if the replica is dead. It blocks while the replica is frozen.
+// checkAlive returns an error if the replica is dead. It blocks while the replica is frozen.
 func (p *Proxy) checkAlive() error {
 	for {
 		p.mutex.Lock()
@@ -159,10 +160,11 @@ func (p *Proxy) running() bool {
 	return !p.dead && time.Until(p.thaws) <= 0
 }
 
-// Transparent returns a proxy without faults, for the client side of a scenario.
+// Transparent returns a proxy without faults, for the clients of a scenario.
 func Transparent() *Proxy { return &Proxy{faults: newFaults(nil), kill: func() {}} }
 
-// store is the engine's store behind a replica's proxy. It reports claims and writes to the monitor. Reads need no fault points.
+// store is the engine's store as seen through a replica's proxy. It reports claims and writes to the monitor. Reads need no
+// fault points.
 type store struct {
 	process.Store
 
@@ -170,7 +172,7 @@ type store struct {
 	monitor *monitor
 }
 
-// Due implements process.Store. It only reads, so a crash here is equivalent to a crash before the claim.
+// Due implements process.Store. Because Due only reads, a crash here is equivalent to a crash before the claim.
 func (s store) Due(ctx context.Context, kinds []string, now time.Time) ([]process.Due, error) {
 	if err := s.proxy.checkAlive(); err != nil {
 		return nil, err

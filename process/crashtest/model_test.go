@@ -25,9 +25,9 @@ import (
 // action is one step of a random script: a request, an intervention, or a fault of a replica.
 type action struct {
 	What string
-	// Instance is the number of the instance or replica that the action affects.
+	// Instance is the number of the affected instance or replica.
 	Instance int
-	// Script lists the results of the first attempts of an accepted operation, in order. Later attempts succeed.
+	// Script lists the results of the first attempts of an accepted operation, in order. All later attempts succeed.
 	Script []result
 	// For is the pause before the next action.
 	For time.Duration
@@ -51,7 +51,7 @@ type data struct {
 }
 
 // model executes actions on a store and its replicas, and records the state that each operation must have. The rules of check
-// hold after every action, the rules of finally once all operations have ended.
+// must be satisfied after every action, and the rules of finally once all operations have ended.
 type model struct {
 	*Run[data]
 
@@ -65,7 +65,7 @@ type model struct {
 	kept     map[string][]string // stages that a retry reuses
 	before   map[string]process.Record
 	wrong    []string
-	// successors is an engine that only creates the operations for retries.
+	// successors is an engine that only creates the operations of retries.
 	successors *process.Engine[data]
 }
 
@@ -125,7 +125,7 @@ func (m *model) accept(instance string, script []result) {
 	})
 }
 
-// retry retries the instance's newest operation, as an operator would, if it failed or was canceled.
+// retry retries the newest operation of the instance if it failed or was canceled, as an operator would.
 func (m *model) retry(instance string) {
 	var newest process.Record
 
@@ -172,7 +172,7 @@ func (m *model) skip(instance string) {
 	}
 }
 
-// all returns a snapshot of the operations, read by one statement.
+// all returns a snapshot of the operations, read by a single statement.
 func (m *model) all() map[string]process.Record {
 	records := map[string]process.Record{}
 
@@ -294,7 +294,7 @@ func TestEngineAgainstModel(t *testing.T) {
 func TestEngineAgainstModelOnPostgreSQL(t *testing.T) {
 	const few = 4
 
-	postgrestest.Database(t) // starts the server outside of the bubble's fake time
+	postgrestest.Database(t) // starts the server outside the bubble, where time is real
 
 	for seed := range few {
 		script := scripts().Example(seed)

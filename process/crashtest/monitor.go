@@ -12,20 +12,20 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// monitor observes the claims, writes and steps of all replicas of a run and records violated invariants. It sees the calls in
-// the order in which the store executes them.
+// monitor observes the claims, writes and steps of all replicas of a run and records violated invariants. It sees calls in the
+// order in which the store executes them.
 type monitor struct {
 	mutex      sync.Mutex
 	operations map[string]*observation
-	// violations describe the violated invariants, in the order of the events.
+	// violations describe the violated invariants, in the order in which they were found.
 	violations []string
 }
 
-// observation is the state of an operation as the monitor derives it from claims and writes.
+// observation is the state of an operation as derived from claims and writes.
 type observation struct {
 	fence    int64
 	finished []string
-	// ran lists the steps that ran, by stage.
+	// ran lists the steps that have run, by stage.
 	ran map[string][]string
 	// holder is the proxy of the replica with the lease, or nil.
 	holder *Proxy
@@ -35,7 +35,7 @@ type observation struct {
 
 func newMonitor() *monitor { return &monitor{operations: map[string]*observation{}} }
 
-// of returns the observation of the operation, which is empty at first. The caller holds the mutex.
+// of returns the observation of the operation. A new observation is empty. The caller holds the mutex.
 func (m *monitor) of(operationID string) *observation {
 	known, ok := m.operations[operationID]
 	if !ok {
@@ -51,7 +51,8 @@ func (m *monitor) violated(format string, args ...any) {
 	m.violations = append(m.violations, fmt.Sprintf(format, args...))
 }
 
-// claimed checks claims: every claim raises the fence by one, and names the previous owner if, and only if, a lease has expired.
+// claimed checks that every claim raises the fence by one, and that it names the previous owner if and only if a lease has
+// expired.
 func (m *monitor) claimed(proxy *Proxy, claimed []process.Claimed) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -64,7 +65,7 @@ func (m *monitor) claimed(proxy *Proxy, claimed []process.Claimed) {
 		}
 
 		if (operation.holder != nil) != (work.TakenFrom != "") {
-			m.violated("%s was claimed as taken over from %q, but had a holder: %t", work.Record.Kind, work.TakenFrom, operation.holder != nil)
+			m.violated("%s was claimed as taken over from %q; it had a holder: %t", work.Record.Kind, work.TakenFrom, operation.holder != nil)
 		}
 
 		if work.TakenFrom != "" {
@@ -75,8 +76,8 @@ func (m *monitor) claimed(proxy *Proxy, claimed []process.Claimed) {
 	}
 }
 
-// saved checks a successful write: it must carry the fence of the last claim, come from the replica that claimed, and keep all
-// finished stages.
+// saved checks a successful write. The write must carry the fence of the last claim, come from the replica that made this
+// claim, and keep all finished stages.
 func (m *monitor) saved(proxy *Proxy, progress process.Progress) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -85,7 +86,7 @@ func (m *monitor) saved(proxy *Proxy, progress process.Progress) {
 	operation := m.of(record.ID)
 
 	if record.Lease.Fence != operation.fence || proxy != operation.holder {
-		m.violated("%s was written under fence %d instead of the last one, %d", record.Kind, record.Lease.Fence, operation.fence)
+		m.violated("%s was written under fence %d instead of the latest fence %d", record.Kind, record.Lease.Fence, operation.fence)
 	}
 
 	if len(record.FinishedStages) < len(operation.finished) ||
@@ -100,8 +101,8 @@ func (m *monitor) saved(proxy *Proxy, progress process.Progress) {
 	}
 }
 
-// began checks that a step of a finished stage does not run. A replica that has not yet noticed the loss of its lease is exempt,
-// because the fence rejects its results.
+// began checks that a step of a finished stage does not run. A replica that has not yet noticed the loss of its lease is
+// exempt, because the fence rejects its results.
 func (m *monitor) began(operation process.Record, stage, step string) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()

@@ -21,7 +21,7 @@ type outcome struct {
 	Upstream   any
 }
 
-// ended is an ended operation without its IDs and times, which differ between runs.
+// ended is an ended operation without IDs and times, which differ between runs.
 type ended struct {
 	Kind           string
 	State          process.State
@@ -32,7 +32,7 @@ type ended struct {
 	Data           string
 }
 
-// runOnce runs the scenario once and returns its outcome and its faults.
+// runOnce runs the scenario once. It returns the outcome and the faults of the run.
 func runOnce[D any](t *testing.T, scenario Scenario[D], plan []Fault) (outcome, *faults) {
 	t.Helper()
 
@@ -81,12 +81,12 @@ func runOnce[D any](t *testing.T, scenario Scenario[D], plan []Fault) (outcome, 
 	return result, faults
 }
 
-// same fails the test unless both outcomes are equal. want is the outcome of the run without a fault.
+// same fails the test unless both outcomes are equal. want is the outcome of the run without faults.
 func same(t *testing.T, want, got outcome) {
 	t.Helper()
 
 	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("the outcome differs from the run without a fault: -want +got\n%s", diff)
+		t.Errorf("the outcome differs from that of the run without faults: -want +got\n%s", diff)
 	}
 }
 
@@ -108,8 +108,8 @@ func (r *Run[D]) all() []process.Record {
 	return records
 }
 
-// violations returns the violated invariants of an operation that has ended: gaps in the timeline, a lease that was not returned,
-// takeovers without an entry, and steps of finished stages whose end is missing from the timeline.
+// violations returns the invariants that an ended operation violates: gaps in the timeline, a lease that was not returned,
+// takeovers without an entry, and steps of finished stages that the timeline does not report as done.
 func (r *Run[D]) violations(id string) []string {
 	r.Helper()
 
@@ -162,7 +162,7 @@ var (
 	times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
-// ending returns the part of an ended operation that is compared. Random texts in the data are replaced.
+// ending returns the part of an ended operation that is compared. It replaces random texts in the data.
 func (r *Run[D]) ending(record process.Record) ended {
 	data := ""
 	if !r.env.AnyData {

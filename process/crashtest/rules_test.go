@@ -11,7 +11,7 @@ func (m *model) note(format string, args ...any) {
 	m.wrong = append(m.wrong, fmt.Sprintf(format, args...))
 }
 
-// follows reports whether an operation that was in state before may be in state now.
+// follows reports whether the state before can change to the state now.
 func follows(before, now process.State) bool {
 	switch before {
 	case process.Pending:
@@ -25,7 +25,8 @@ func follows(before, now process.State) bool {
 	}
 }
 
-// check checks the rules that always hold. It compares two snapshots of all operations, because the engines keep running.
+// check checks the rules that always apply. It compares two snapshots of all operations, because the engines continue to
+// run.
 func (m *model) check() {
 	active, records := map[string]string{}, m.all()
 
@@ -56,7 +57,7 @@ func (m *model) check() {
 	}
 }
 
-// finally checks the rules that hold once all operations have ended.
+// finally checks the rules that apply once all operations have ended.
 func (m *model) finally() {
 	last := map[string]process.Record{}
 

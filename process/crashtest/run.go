@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// checkInterval is the time between two checks for an event.
+	// checkInterval is the time between two checks of a condition.
 	checkInterval = time.Second
-	// operationTimeout limits the wait for an operation. No operation needs that long.
+	// operationTimeout limits the wait for an operation. No operation takes that long.
 	operationTimeout = 2 * time.Hour
-	// settleTime is the time between the end of the operations and the checks, so that late calls take effect.
+	// settleTime is the time between the end of the operations and the checks. Late calls take effect in this time.
 	settleTime = 3 * latency
 	// poll is the poll interval of replicas. It is long because each poll costs real time.
 	poll = 4 * time.Second
@@ -31,7 +31,8 @@ type Run[D any] struct {
 	faults  *faults
 	monitor *monitor
 	running sync.WaitGroup
-	// proxies belong to the replicas in the order of their start. Only the last replica may be neither dead nor frozen.
+	// proxies are the proxies of the replicas, in the order in which the replicas started. At most the last replica is neither
+	// dead nor frozen.
 	proxies []*Proxy
 }
 
@@ -44,10 +45,10 @@ func newRun[D any](t *testing.T, env Env[D], plan []Fault) *Run[D] {
 	return run
 }
 
-// InjectFaults starts counting fault points. Earlier calls only prepare the scenario and never fail.
+// InjectFaults starts counting fault points. Earlier calls only prepare the scenario and never get a fault.
 func (r *Run[D]) InjectFaults() { r.faults.activate() }
 
-// Sleep lets the fake time pass. It starts a new replica when the last one dies or freezes.
+// Sleep sleeps in fake time. It starts a new replica whenever the last one dies or freezes.
 func (r *Run[D]) Sleep(d time.Duration) {
 	r.Helper()
 
@@ -60,7 +61,8 @@ func (r *Run[D]) Sleep(d time.Duration) {
 	}
 }
 
-// Await sleeps until the operations have ended. It fails the test with the timeline if one takes longer than operationTimeout.
+// Await sleeps until the operations have ended. If an operation takes longer than operationTimeout, it fails the test with the
+// timeline of that operation.
 func (r *Run[D]) Await(operationIDs ...string) {
 	r.Helper()
 
@@ -99,7 +101,7 @@ func (r *Run[D]) startReplica() {
 	})
 }
 
-// settle waits until frozen replicas continue and late calls take effect, so that the checks after the run see them.
+// settle waits until frozen replicas continue and late calls have taken effect, so that the checks see their effects.
 func (r *Run[D]) settle() {
 	r.Helper()
 

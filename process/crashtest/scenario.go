@@ -10,10 +10,10 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// Scenario describes operations that run once for each fault. D is the data of its operations. Its runs must be deterministic,
+// Scenario describes operations that run once for each fault. D is the data of the operations. The runs must be deterministic,
 // except for the order of concurrent events.
 type Scenario[D any] struct {
-	// Name is the name of the subtests.
+	// Name is the prefix of the subtests' names.
 	Name string
 	// Kind is the process under test.
 	Kind string
@@ -23,16 +23,17 @@ type Scenario[D any] struct {
 
 // Env is the environment of one run: a database and fake upstreams.
 type Env[D any] struct {
-	// Store is the store behind the proxies. It has no fault points of its own.
+	// Store is the store that the proxies forward to. Calls to Store itself have no fault points.
 	Store *operations.Store
 	// Processes returns all processes of the service, as a replica registers them. They call upstreams through the proxy.
 	Processes func(proxy *Proxy) []process.Process[D]
-	// AnyData ignores the data of the operations, for scenarios in which it depends on the time of the fault.
+	// AnyData excludes the data of the operations from the comparison, for scenarios whose data depends on the time of the
+	// fault.
 	AnyData bool
 	// Random, if set, matches random texts that are not compared. UUIDs and times are never compared.
 	Random *regexp.Regexp
-	// Script runs the scenario. It returns the operations whose outcome must be the same in every run. Other operations only have
-	// to end.
+	// Script runs the scenario. It returns the operations whose outcome must be the same in every run. All other operations
+	// must only end.
 	Script func(run *Run[D]) (operationIDs []string)
 	// Upstream returns the state of the upstreams after the run, which must be the same in every run. It fails the test for
 	// forbidden states, such as two runtimes for one instance.
@@ -45,7 +46,7 @@ func Matrix[D any](t *testing.T, scenarios ...Scenario[D]) {
 	Sample(t, 1, scenarios...)
 }
 
-// Sample runs every scenario once for every nth single fault. Builds use it where Matrix takes too long.
+// Sample runs every scenario once for every nth single fault. Use it where Matrix takes too long.
 func Sample[D any](t *testing.T, nth int, scenarios ...Scenario[D]) {
 	t.Helper()
 
@@ -59,8 +60,8 @@ func Sample[D any](t *testing.T, nth int, scenarios ...Scenario[D]) {
 	})
 }
 
-// Pairs runs every scenario with count pairs of faults, chosen by the seed. Both faults count calls from the start of the run, so
-// the second may hit the replacement of the replica that the first killed.
+// Pairs runs every scenario with count pairs of faults, which the seed selects. Both faults count calls from the start of the
+// run, so the second fault can affect the replacement of the replica that the first fault killed.
 func Pairs[D any](t *testing.T, seed uint64, count int, scenarios ...Scenario[D]) {
 	t.Helper()
 
@@ -76,7 +77,7 @@ func Pairs[D any](t *testing.T, seed uint64, count int, scenarios ...Scenario[D]
 	})
 }
 
-// each rehearses every scenario and runs it with the faults that plan chooses from the possible ones.
+// each rehearses every scenario, and runs it with the plans that the function plan derives from the possible faults.
 func each[D any](t *testing.T, scenarios []Scenario[D], plan func(possible []Fault) [][]Fault) {
 	t.Helper()
 
@@ -88,8 +89,9 @@ func each[D any](t *testing.T, scenarios []Scenario[D], plan func(possible []Fau
 	}
 }
 
-// all runs the scenario with each plan. Concurrent events may happen in any order, so a run may have fewer points than the first
-// run and miss its fault. At least three quarters of the runs must inject one, or the test would pass without testing anything.
+// all runs the scenario with each plan. Concurrent events have no fixed order, so a run may have fewer points than the first
+// run and miss its fault. At least three quarters of the runs must inject a fault. Otherwise the test fails, because it would
+// test too little.
 func all[D any](t *testing.T, scenario Scenario[D], baseline outcome, plans [][]Fault) {
 	t.Helper()
 
@@ -119,7 +121,7 @@ func rehearse[D any](t *testing.T, scenario Scenario[D]) (outcome, []Fault) {
 
 	baseline, faults := runOnce(t, scenario, nil)
 	if t.Failed() {
-		t.Fatal("the scenario fails without a fault")
+		t.Fatal("the scenario fails even without a fault")
 	}
 
 	if len(faults.possible) == 0 {

@@ -23,7 +23,7 @@ const (
 	saves     result = "saves an intent"
 )
 
-// scripted is a step that returns the results of the script in its operation.
+// scripted is a step that returns the scripted results of its operation.
 type scripted struct {
 	model *model
 	name  string
@@ -70,7 +70,7 @@ func (s scripted) Run(ctx context.Context, operation process.Operation[data], _ 
 	}
 }
 
-// next returns the next result of the operation's script, or success if the script is used up.
+// next returns the next result in the operation's script, or success at the end of the script.
 func (m *model) next(operationID string) result {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()

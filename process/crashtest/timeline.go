@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Gaps returns the defects in the timeline of an operation that ended in the state. A sound timeline starts with the acceptance,
-// has consecutive attempts of each step without duplicates, and ends with the end of the operation.
+// Gaps returns the defects in the timeline of an operation that ended in the given state. A correct timeline starts with the
+// acceptance, has consecutive attempts of each step without duplicates, and ends with the end of the operation.
 func Gaps(state process.State, timeline []process.Entry) []string {
 	var gaps []string
 
@@ -42,8 +42,8 @@ func Gaps(state process.State, timeline []process.Entry) []string {
 	return append(gaps, attemptGaps(timeline)...)
 }
 
-// attemptGaps returns the defects in the entries of attempts: wrong numbers, overlapping times, duplicates, and returns to a
-// stage that had already been left.
+// attemptGaps returns the defects in the entries of attempts: wrong numbers, overlapping times, duplicates, and attempts in a
+// stage that the operation had already left.
 func attemptGaps(timeline []process.Entry) []string {
 	var (
 		gaps   []string
@@ -52,7 +52,7 @@ func attemptGaps(timeline []process.Entry) []string {
 
 	next := map[string]int{}
 	seen := map[string]bool{}
-	left := map[string]bool{} // stages that were followed by another one
+	left := map[string]bool{} // stages that were followed by another stage
 
 	for i, entry := range timeline {
 		if entry.Step == "" {
@@ -61,7 +61,7 @@ func attemptGaps(timeline []process.Entry) []string {
 
 		what := fmt.Sprintf("entry %d, %s attempt %d %s", i, entry.Step, entry.Attempt, entry.Outcome)
 
-		// Equal attempts share an entry.
+		// Consecutive equal attempts share an entry.
 		first := cmp.Or(entry.FirstAttempt, entry.Attempt)
 
 		if want := max(next[entry.Step], 1); first != want && entry.Outcome != process.Skipped {
@@ -94,8 +94,8 @@ func attemptGaps(timeline []process.Entry) []string {
 	return gaps
 }
 
-// following returns the number of the attempt after the entry. The number of an attempt that was handed back is reused, and a
-// step that has ended counts from 1 if its stage restarts.
+// following returns the number of the attempt after the entry. An attempt that was handed back does not count, so its number is
+// used again. A step that is done counts from 1 again if its stage restarts.
 func following(entry process.Entry) int {
 	switch entry.Outcome {
 	case process.Waiting, process.Retrying:

@@ -18,7 +18,7 @@ func attempt(stage, step string, number, second int, outcome process.Outcome) pr
 
 func whole(outcome process.Outcome) process.Entry { return process.Entry{Outcome: outcome} }
 
-// compacted returns the entry with the attempts since first compacted into it.
+// compacted returns the entry with the attempts from first on compacted into it.
 func compacted(entry process.Entry, first int) process.Entry {
 	entry.FirstAttempt = first
 
@@ -54,7 +54,7 @@ func TestGaps(t *testing.T) {
 			},
 		},
 		"compacted with a gap": {
-			"a compacted entry continues the numbers of the attempts before",
+			"a compacted entry continues the numbers of the earlier attempts",
 			[]process.Entry{accepted, compacted(attempt("s", "A", 7, 1, process.Waiting), 2), attempt("s", "A", 8, 2, process.Done), succeeded},
 			"want attempt 1",
 		},

@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// checkRuntimeRemoval waits until the Provisioner has removed the runtime. If an operator has skipped the request for the removal,
-// there is nothing to wait for: the step reports that the runtime may be left over.
+// checkRuntimeRemoval waits until the Provisioner has removed the runtime. If an operator has skipped the request for the
+// removal, the step does not wait: it reports that the runtime may be left over.
 func checkRuntimeRemoval(waiter provisionerwait.Waiter, leftOver leftOverFunc) Step {
 	return process.StepFunc("Check_Runtime_Removal",
 		func(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// execute runs a removal like the engine, stage by stage. If dies is set, a failed attempt loses the changes of its step, as in a
-// crash; otherwise the changes are kept.
+// execute runs a removal stage by stage, like the engine. If dies is set, a failed attempt loses the changes of its step, as in
+// a crash. Otherwise the changes are kept.
 func execute(t *testing.T, w *fixture, data environment.Data, dies bool) {
 	t.Helper()
 
@@ -18,7 +18,7 @@ func execute(t *testing.T, w *fixture, data environment.Data, dies bool) {
 	for _, stage := range w.process().Stages {
 		for try := 1; ; try++ {
 			if try > enough {
-				t.Fatalf("stage %s does not end: %v", stage.Name, w.calls)
+				t.Fatalf("stage %s has not ended: %v", stage.Name, w.calls)
 			}
 
 			operation := newOperation(stored(t, data))
@@ -48,7 +48,8 @@ func execute(t *testing.T, w *fixture, data environment.Data, dies bool) {
 	}
 }
 
-// TestNoCrashLeavesARuntime repeats a removal with a fault at each of its calls in turn: the call or its response is lost.
+// TestNoCrashLeavesARuntime repeats a removal with a fault at each of its calls in turn. The fault loses either the call or its
+// response.
 func TestNoCrashLeavesARuntime(t *testing.T) {
 	ordered := environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"}
 	canceled := environment.Data{Instance: instance(), Provisioning: provisioning}
@@ -61,7 +62,7 @@ func TestNoCrashLeavesARuntime(t *testing.T) {
 		arrived bool // whether the order reached the Provisioner
 	}{
 		"runtime known":       {"a finished provisioning", recorded, true},
-		"answer lost":         {"the order created a runtime whose id was not recorded", ordered, true},
+		"answer lost":         {"the order created a runtime, but its ID was not recorded", ordered, true},
 		"order never arrived": {"the replica crashed between its intent and the order", ordered, false},
 		"nothing ordered":     {"the provisioning was canceled before its start", canceled, false},
 	}

@@ -1,7 +1,7 @@
 // Package deprovisioning contains the broker's process that removes a service instance with its runtime, and the process that
-// suspends an instance by removing only its runtime. Each step is a file and a stage of its own, and process.go orders them.
+// suspends an instance by removing only its runtime. Each step is a file and a separate stage, and process.go orders the steps.
 //
-// No runtime is left behind, even if the provisioning was interrupted after sending its order and before storing the result: the
-// removal repeats the order under the same idempotency key to learn the ID of the runtime. Kyma Provisioner has no idempotency
-// keys, so in this case an operator has to look for the runtime.
+// A removal leaves no runtime behind, even if the provisioning was interrupted between sending the order and storing the
+// result. The removal then repeats the order under the same idempotency key to find the ID of the runtime. Kyma Provisioner has
+// no idempotency keys, so an operator has to look for the runtime in this case.
 package deprovisioning

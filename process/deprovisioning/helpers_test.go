@@ -17,7 +17,7 @@ import (
 const (
 	tenant     = "tenant-1"
 	instanceID = "instance-1"
-	// provisioning is the ID of the operation that ordered the runtime, removal the ID of the tested operation.
+	// provisioning is the ID of the operation that ordered the runtime. removal is the ID of the tested operation.
 	provisioning = "op-1"
 	removal      = "op-2"
 
@@ -42,16 +42,16 @@ type fixture struct {
 
 	runtimes map[string]string // the runtimes that exist, by the key of their order
 	orders   map[string]bool   // the keys of all orders
-	removals map[string]string // the Provisioner's operations, by the runtime that they remove
+	removals map[string]string // the Provisioner's operations, by the runtime that each removes
 	recorded string            // the runtime in the instance's row
 	rows     int               // rows of the instance
-	// suspended reports whether the instance was suspended; change is the update recorded with the suspension.
+	// suspended reports whether the instance was suspended. change is the update that was recorded with the suspension.
 	suspended bool
 	change    *environment.Update
 
 	calls []string
-	// broken is the number of the call with the fault, counted from 1. The fault loses the response, or, if unsent is set, the
-	// call itself.
+	// broken is the number of the call with the fault, counted from 1. The fault loses the response, or the call itself if
+	// unsent is set.
 	broken int
 	unsent bool
 
@@ -66,7 +66,7 @@ func newFixture(past environment.Data) *fixture {
 	return &fixture{past: past, runtimes: map[string]string{}, orders: map[string]bool{}, removals: map[string]string{}, rows: 1}
 }
 
-// call counts a call and makes it, with the fault if its number is broken.
+// call counts a call and makes it. If broken is the number of the call, it injects the fault.
 func (w *fixture) call(name string, effect func()) error {
 	w.calls = append(w.calls, name)
 
@@ -188,7 +188,7 @@ func newOperation(data environment.Data) Operation {
 	return process.NewOperation(process.Record{ID: removal, InstanceID: instanceID, Kind: environment.KindDeprovision}, data, began)
 }
 
-// stored returns the data as read back from the operation's row.
+// stored returns the data as the engine reads it back from the operation's row.
 func stored(t *testing.T, data environment.Data) environment.Data {
 	t.Helper()
 
@@ -224,7 +224,7 @@ func done(t *testing.T, step process.Step[environment.Data], operation Operation
 	return after
 }
 
-// ours returns the kind of the Provisioner of this repository.
+// ours returns the kind that stands for this repository's Provisioner.
 func ours() provisionerclient.Kind { return provisionerclient.KindOurs }
 
 func kindOf(former, unknown bool) func() provisionerclient.Kind {

@@ -16,7 +16,7 @@ type Operation = process.Operation[environment.Data]
 // Step is a step of the process.
 type Step = process.Step[environment.Data]
 
-// Provisioner removes runtimes, and repeats orders to find them. Its errors come from package failure.
+// Provisioner removes runtimes, and repeats orders to find their runtimes. Its errors come from package failure.
 type Provisioner interface {
 	OrderRuntime(ctx context.Context, caller provisionerclient.Caller, instance environment.Instance, targetSecret string,
 		earlier ...string) (provisionerclient.Operation, error)
@@ -27,13 +27,13 @@ type Provisioner interface {
 type Instances interface {
 	SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error
 	Delete(ctx context.Context, by process.Record, instance environment.Instance) error
-	// Suspend records that an instance no longer has a runtime, together with the change unless that is nil. The errors come from
-	// package failure.
+	// Suspend records that an instance no longer has a runtime. It also records the change, unless change is nil. The errors
+	// come from package failure.
 	Suspend(ctx context.Context, by process.Record, instance environment.Instance, change *environment.Update) error
 }
 
-// Provisionings returns the data of the newest operation that may have ordered the instance's runtime, or the zero value if no
-// operation has. The errors come from package failure.
+// Provisionings returns the data of the newest operation that may have ordered the instance's runtime, or the zero value if
+// there is no such operation. The errors come from package failure.
 type Provisionings interface {
 	LastProvisioning(ctx context.Context, instanceID string) (environment.Data, error)
 }
@@ -44,25 +44,26 @@ type Options struct {
 	Instances     Instances
 	Provisionings Provisionings
 	Waiter        provisionerwait.Waiter
-	// Kind returns which Provisioner the broker is connected to. It is KindUnknown until the Provisioner has answered once.
+	// Kind returns which Provisioner the broker is connected to. It returns KindUnknown until the Provisioner has responded for
+	// the first time.
 	Kind func() provisionerclient.Kind
-	// LeftOver counts runtimes that nobody may have removed. It may be nil.
+	// LeftOver counts runtimes that may not have been removed. It may be nil.
 	LeftOver func(LeftOver)
 	// Limit is the longest time that an operation may take.
 	Limit time.Duration
 }
 
-// LeftOver is the reason why a runtime may be left over, the value of a label of the metric.
+// LeftOver is the reason why a runtime may be left over. It is the value of a metric label.
 type LeftOver string
 
 const (
-	// LeftOverUnknown means that a removal has failed because the Provisioner does not know the runtime.
+	// LeftOverUnknown means that a removal failed because the Provisioner does not know the runtime.
 	LeftOverUnknown LeftOver = "unknown"
-	// LeftOverSkipped means that a removal has continued without the Provisioner, because an operator skipped the step.
+	// LeftOverSkipped means that a removal continued without the Provisioner, because an operator skipped the step.
 	LeftOverSkipped LeftOver = "skipped"
 )
 
-// leftOverFunc is Options.LeftOver.
+// leftOverFunc is the type of Options.LeftOver.
 type leftOverFunc func(LeftOver)
 
 func (f leftOverFunc) report(reason LeftOver) {
@@ -76,19 +77,19 @@ func Process(options Options) process.Process[environment.Data] {
 	return removing(environment.KindDeprovision, options, removeInstance(options.Instances))
 }
 
-// Suspension removes an instance's runtime and keeps the instance.
+// Suspension removes an instance's runtime but not the instance.
 func Suspension(options Options) process.Process[environment.Data] {
 	return removing(environment.KindSuspend, options, suspendInstance(options.Instances))
 }
 
-// removing returns a process that removes a runtime and ends with the given step. Each step is a stage, so that a wait repeats no
-// other step.
+// removing returns a process that removes a runtime and ends with the given step. Each step is a separate stage, so that
+// waiting in one step does not repeat the others.
 func removing(kind string, options Options, last Step) process.Process[environment.Data] {
 	stage := func(step Step) process.Stage[environment.Data] {
 		return process.Stage[environment.Data]{Name: step.Name(), Retry: process.DefaultRetry(), Steps: process.Steps(step)}
 	}
 
-	// Operators who remove the runtime by hand skip these two steps.
+	// Operators who remove the runtime manually skip these two steps.
 	remove := stage(removeRuntime{
 		provisioner: options.Provisioner, instances: options.Instances, waiter: options.Waiter, kind: options.Kind,
 		leftOver: options.LeftOver,

@@ -7,7 +7,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// removeInstance removes the instance's row. Its operations are kept as its history.
+// removeInstance removes the instance's row. The rows of its operations stay as a history.
 func removeInstance(instances Instances) Step {
 	return process.Action("Remove_Instance", "Runtime is removed", func(ctx context.Context, operation Operation) error {
 		if err := instances.Delete(ctx, operation.Record, operation.Data.Instance); err != nil {

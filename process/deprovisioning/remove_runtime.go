@@ -13,16 +13,17 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// unknownWindow is how long removeRuntime asks again for a runtime that the Provisioner does not know. A Provisioner that is being
-// restored or switched over may know it again by then.
+// unknownWindow is how long removeRuntime repeats the request for a runtime that the Provisioner does not know. The Provisioner
+// may know the runtime again soon, for example if its database is being restored or if the broker is being connected to another
+// Provisioner.
 const unknownWindow = 5 * time.Minute
 
-// removeRuntime asks the Provisioner to remove the runtime. The ID of the operation is the idempotency key of the request. The
-// step succeeds if no runtime was ever ordered, or if the Provisioner no longer knows a runtime that it has known during the
-// removal.
+// removeRuntime requests the removal of the runtime from the Provisioner. The ID of the operation is the idempotency key of the
+// request. The step succeeds if no runtime was ever ordered, or if the Provisioner knew the runtime earlier in the removal and
+// no longer knows it.
 //
-// A Provisioner that has never known the runtime proves nothing: it may be the wrong one, or have lost its database, while the
-// cluster runs and costs money. Then the step fails after unknownWindow, and an operator decides.
+// A Provisioner that has never known the runtime proves nothing: it may be the wrong one, or it may have lost its database
+// while the cluster runs and costs money. The step then fails after unknownWindow, and an operator decides.
 type removeRuntime struct {
 	provisioner Provisioner
 	instances   Instances
@@ -78,8 +79,8 @@ func (s removeRuntime) Run(ctx context.Context, operation Operation, log logrus.
 	return operation, 0, nil
 }
 
-// runtimeUnknown fails the attempt, and after unknownWindow the operation, because the Provisioner does not know the runtime. The
-// message is in the timeline. A retry of the operation asks for another unknownWindow.
+// runtimeUnknown fails the attempt because the Provisioner does not know the runtime. After unknownWindow it fails the
+// operation. The timeline shows the message. A retry of the operation starts a new unknownWindow.
 func (s removeRuntime) runtimeUnknown(operation Operation, cause error) (Operation, time.Duration, error) {
 	instance := operation.Data.Instance
 	reported := func(kind failure.Kind, todo string) error {
@@ -103,9 +104,10 @@ func (s removeRuntime) runtimeUnknown(operation Operation, cause error) (Operati
 		"correct APP_PROVISIONER_URL or restore the runtime there and retry, or remove the cluster and retry without "+s.Name())
 }
 
-// findRuntime returns the ID of a runtime that was ordered but whose ID never reached the broker, or "" if there is none. It
-// repeats the order under its idempotency key: afterwards exactly one runtime has this key, or none if the order is rejected.
-// Kyma Provisioner has no idempotency keys, so its rejection does not prove that no runtime exists, and an operator has to look.
+// findRuntime returns the ID of a runtime that was ordered but whose ID never reached the broker, or "" if there is no such
+// runtime. It repeats the order under its idempotency key. Afterwards exactly one runtime has this key, or none if the
+// Provisioner rejects the order. Kyma Provisioner has no idempotency keys, so its rejection does not prove that no runtime
+// exists, and an operator has to look.
 func (s removeRuntime) findRuntime(ctx context.Context, operation Operation) (string, error) {
 	ordered, err := s.provisioner.OrderRuntime(ctx, provisionerclient.Caller{
 		Tenant:         operation.Data.Instance.RuntimeTenant(),

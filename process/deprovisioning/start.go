@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// start takes over the data of the provisioning, whether it succeeded, failed or was canceled: the removal needs the runtime's
-// ID, or the order to find it.
+// start copies the data of the provisioning, whether the provisioning succeeded, failed or was canceled. The removal needs the
+// runtime's ID, or the order with which to find the runtime.
 func start(provisionings Provisionings) Step {
 	return process.StepFunc("Init_Step",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

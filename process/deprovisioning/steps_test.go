@@ -34,7 +34,7 @@ func TestStartTakesOverTheProvisioning(t *testing.T) {
 		past     environment.Data
 		want     environment.Data
 	}{
-		"never begun": {
+		"never started": {
 			"a provisioning that was canceled before its start has ordered nothing",
 			instance(),
 			environment.Data{Instance: instance(), Provisioning: provisioning},
@@ -75,7 +75,7 @@ func TestStartTakesOverTheProvisioning(t *testing.T) {
 	}
 
 	if _, _, err := run(t, start(&fixture{broken: 1}), newOperation(environment.Data{})); !failure.Is(err, failure.Transient) {
-		t.Errorf("a database outage gives %v", err)
+		t.Errorf("a database outage returns %v", err)
 	}
 }
 
@@ -104,14 +104,14 @@ func TestRemoveRuntime(t *testing.T) {
 		wantText    string
 	}{
 		"no runtime ordered": {
-			reason: "a provisioning that was canceled early leaves nothing",
+			reason: "a provisioning that was canceled early left no runtime",
 			data:   environment.Data{Instance: instance(), Provisioning: provisioning},
 		},
 		"runtime known": {
 			reason: "a finished provisioning", data: known, wantCalls: []string{"deprovision"}, wantRemoval: "removal-of-r",
 		},
 		"runtime unknown": {
-			reason: "the runtime is found by the key of the order, and recorded before its removal", data: ordered,
+			reason: "the step finds the runtime by the key of the order, and records it before the removal", data: ordered,
 			wantCalls: []string{"provision", "record", "deprovision"}, wantRemoval: "removal-of-runtime-of-op-1",
 		},
 		"order refused": {
@@ -119,15 +119,15 @@ func TestRemoveRuntime(t *testing.T) {
 			provision: failure.New(failure.Permanent, "no such machine type"),
 		},
 		"name is another runtime's": {
-			reason: "our Provisioner knows the key: the cluster of that name is not from this order", data: ordered, provision: taken,
+			reason: "our Provisioner supports keys, so the cluster with this name is not from this order", data: ordered, provision: taken,
 		},
-		"former Provisioner": {
-			reason: "the Kyma Provisioner has no keys: an operator has to check, and gets the name", data: ordered, provision: taken,
+		"Kyma Provisioner": {
+			reason: "the Kyma Provisioner has no keys, so an operator has to check: the error names the cluster", data: ordered, provision: taken,
 			former:   true,
 			wantKind: failure.Permanent, wantText: `a cluster named "c-1234567" may be left`,
 		},
 		"Provisioner not known yet": {
-			reason: "a rejection is inconclusive before it is known whether keys are supported", data: ordered, provision: taken, unknown: true,
+			reason: "a rejection is inconclusive until the broker knows whether the Provisioner supports keys", data: ordered, provision: taken, unknown: true,
 			wantKind: failure.Waiting, wantText: "not yet known",
 		},
 		"Provisioner away before the order": {
@@ -143,16 +143,16 @@ func TestRemoveRuntime(t *testing.T) {
 			wantKind: failure.Internal, wantText: "elsewhere",
 		},
 		"runtime gone": {
-			reason: "a runtime that the Provisioner knew at the start of the removal, and no longer knows, is removed", data: seen,
+			reason: "a runtime that the Provisioner knew at the start of the removal but no longer knows is removed", data: seen,
 			deprovision: failure.New(failure.NotFound, "there is no such runtime"),
 		},
 		"runtime never known": {
-			reason: "the Provisioner may be the wrong one: the cluster may run", data: known,
+			reason: "the broker may be connected to the wrong Provisioner, and the cluster may still run", data: known,
 			deprovision: failure.New(failure.NotFound, "there is no such runtime"),
 			wantKind:    failure.Transient, wantText: `does not know the runtime r (cluster "c-1234567"), which may still run: asking again for 5m0s`,
 		},
 		"another operation runs": {
-			reason: "the Kyma Provisioner runs one operation of a runtime at a time", data: known,
+			reason: "a Kyma Provisioner runs only one operation of a runtime at a time", data: known,
 			deprovision: failure.New(failure.Waiting, "an upgrade is in progress"), wantWait: time.Second,
 		},
 		"Provisioner away": {
@@ -205,7 +205,7 @@ func TestLostRuntimeIsFoundWithTheSameOrder(t *testing.T) {
 	again := done(t, step, newOperation(stored(t, first.Data)))
 
 	if w.order.targetSecret != "new" || !slices.Equal(w.order.earlier, []string{"old"}) || w.order.instance.ShootName != "c-1234567" {
-		t.Errorf("the order differs: %+v", w.order)
+		t.Errorf("the repeated order differs: %+v", w.order)
 	}
 
 	find := provisionerclient.Caller{Tenant: tenant, SubAccount: "sub-1", IdempotencyKey: provisioning}
@@ -243,7 +243,7 @@ func TestCheckRuntimeRemoval(t *testing.T) {
 	}
 }
 
-// TestRuntimeStaysUnknown asks for a runtime that the Provisioner never knows, at different times.
+// TestRuntimeStaysUnknown requests the removal of a runtime that the Provisioner never knows, at different times.
 func TestRuntimeStaysUnknown(t *testing.T) {
 	var leftOver []LeftOver
 
@@ -252,7 +252,7 @@ func TestRuntimeStaysUnknown(t *testing.T) {
 	step := removeRuntime{provisioner: w, instances: w, waiter: w.waiter(), kind: ours, leftOver: func(reason LeftOver) { leftOver = append(leftOver, reason) }}
 	data := environment.Data{Instance: withRuntime("r"), Provisioning: provisioning, Ordered: true}
 
-	// The second round is a retry by an operator, with the data of the failed operation.
+	// The second round is a retry by an operator. It starts with the data of the failed operation.
 	for _, c := range []struct {
 		after time.Duration
 		want  failure.Kind
@@ -282,7 +282,7 @@ func TestRuntimeStaysUnknown(t *testing.T) {
 	}
 }
 
-// TestBusyProvisionerKnowsTheRuntime removes a runtime of the Kyma Provisioner after the answer to the first request was lost.
+// TestBusyProvisionerKnowsTheRuntime removes a runtime of a Kyma Provisioner after the response to the first request was lost.
 func TestBusyProvisionerKnowsTheRuntime(t *testing.T) {
 	w := newFixture(environment.Data{})
 	step := removeRuntime{provisioner: w, instances: w, waiter: w.waiter(), kind: kindOf(true, false)}
@@ -341,6 +341,6 @@ func TestRemoveInstance(t *testing.T) {
 
 	w.broken = len(w.calls) + 1
 	if _, _, err := run(t, step, newOperation(environment.Data{})); !failure.Is(err, failure.Transient) {
-		t.Errorf("a database outage gives %v", err)
+		t.Errorf("a database outage returns %v", err)
 	}
 }

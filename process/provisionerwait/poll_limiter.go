@@ -7,13 +7,13 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// maxReservations bounds the memory of a PollLimiter. An operation that ends early, or is woken by an event, leaves its
-// reservation behind.
+// maxReservations bounds the memory of a PollLimiter. Operations that end early, or that an event wakes, do not remove their
+// reservations.
 const maxReservations = 50_000
 
 // PollLimiter limits how many operations of this replica poll the Provisioner in a second. An operation that has to wait gets a
-// reserved time: it runs again once at that time, instead of competing with the others at every attempt. Each replica has its own
-// limiter, and reservations do not survive a restart.
+// reserved time. It runs again once at that time, instead of competing with other operations at every attempt. Each replica has
+// a separate limiter, and reservations do not survive a restart.
 type PollLimiter struct {
 	limiter *rate.Limiter
 
@@ -21,13 +21,13 @@ type PollLimiter struct {
 	reserved map[string]time.Time
 }
 
-// NewPollLimiter returns a limiter of perSecond polls, with bursts of the same size.
+// NewPollLimiter returns a limiter that allows perSecond polls per second, in bursts of up to the same number.
 func NewPollLimiter(perSecond int) *PollLimiter {
 	return &PollLimiter{limiter: rate.NewLimiter(rate.Limit(perSecond), perSecond), reserved: map[string]time.Time{}}
 }
 
-// Delay returns how long the operation must wait before it may poll. If the result is 0, it may poll now, which uses up its
-// reservation.
+// Delay returns how long the operation must wait before it may poll. If the result is 0, the operation may poll now, and its
+// reservation is used up.
 func (l *PollLimiter) Delay(operationID string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -32,7 +32,7 @@ func TestDelayReservesATimeForEachOperation(t *testing.T) {
 		const half = time.Second / 2
 
 		same("two operations may poll in a second", waits("a", "b", "c", "d"), 0, 0, half, 2*half)
-		same("an operation that is early keeps its reservation", waits("c", "d"), half, 2*half)
+		same("an operation that asks too early keeps its reservation", waits("c", "d"), half, 2*half)
 
 		time.Sleep(half) // fake time
 

@@ -2,11 +2,11 @@ package provisionerwait
 
 import "regexp"
 
-// The texts of our Provisioner about a Shoot, see package provisioner/gardener. The Provisioner's API has no field for the percentage,
-// because the Kyma Provisioner rejects queries of unknown fields.
+// Texts that our Provisioner reports about a Shoot, see package provisioner/gardener. The Provisioner's API has no field for
+// the percentage, because the Kyma Provisioner rejects queries of unknown fields.
 var (
 	percentage = regexp.MustCompile(`Gardener is at (\d{1,3})%`)
-	// trouble matches the errors of the infrastructure during which Gardener continues.
+	// trouble matches infrastructure errors after which Gardener continues.
 	trouble = regexp.MustCompile(`(?:and retries|earlier problems|is asked to retry|` + delayed + `): (.+)`)
 )
 
@@ -15,8 +15,8 @@ const (
 	delayed = "delayed by an error"
 )
 
-// Summary returns the part of Record.Progress that a user of a marketplace understands: the percentage, and the errors of the
-// infrastructure. It returns "" if the text has neither, as with the Kyma Provisioner.
+// Summary returns the part of Record.Progress that a user of a marketplace understands: the percentage and infrastructure
+// errors. It returns "" if the text contains neither, as with the Kyma Provisioner.
 func Summary(progress string) string {
 	var summary string
 

@@ -10,10 +10,10 @@ func TestSummary(t *testing.T) {
 	const working = "the Provisioner is working on it: Operation in progress. Stage WaitingForClusterCreation: "
 
 	cases := map[string]struct{ reason, progress, want string }{
-		"percentage": {"users see how far it is", working + "Gardener is at 40%: Creating infrastructure", "40 %"},
+		"percentage": {"users see the percentage", working + "Gardener is at 40%: Creating infrastructure", "40 %"},
 		"start":      {"0 % is a percentage", working + "Gardener is at 0%: Cluster is scheduled", "0 %"},
 		"retries": {
-			"an error of the infrastructure explains a delay", working + "Gardener is at 20% and retries: no quota [ERR_QUOTA]",
+			"an infrastructure error explains a delay", working + "Gardener is at 20% and retries: no quota [ERR_QUOTA]",
 			"20 %, delayed: no quota [ERR_QUOTA]",
 		},
 		"earlier": {"earlier errors may still delay it", working + "Gardener is at 20%: Busy; earlier problems: no quota", "20 %, delayed: no quota"},
@@ -22,7 +22,7 @@ func TestSummary(t *testing.T) {
 		"waiting": {"internal waits are for operators", working + "Gardener has not started to reconcile the cluster yet", ""},
 		"busy":    {"internal waits are for operators", "many operations are polling the Provisioner; this one is waiting for its turn", ""},
 		"Kyma":    {"Kyma Provisioner reports no percentage", "the Provisioner is working on it: Operation in progress", ""},
-		"nothing": {"the first poll is still ahead", "", ""},
+		"nothing": {"the first poll has not happened yet", "", ""},
 	}
 
 	for name, c := range cases {

@@ -21,42 +21,42 @@ type Operations interface {
 	OperationStatus(ctx context.Context, tenant, operationID string) (provisionerclient.Operation, error)
 }
 
-// Pace returns the interval until the next poll of an operation, given how long it has been polled so far. With a change feed,
-// polling is only the fallback.
+// Pace returns the interval until the next poll of an operation. Its argument is how long the operation has been polled so far.
+// With a change feed, polling is only the fallback.
 type Pace func(elapsed time.Duration) time.Duration
 
-// Waiter waits for operations of the Provisioner. All steps of the broker share one; it has no state of its own.
+// Waiter waits for operations of the Provisioner. It has no state, and all steps of the broker share one.
 type Waiter struct {
 	Operations Operations
 	// Pace is required. A replica with a change feed polls more slowly.
 	Pace Pace
-	// Delay returns how long an operation must wait before it may poll, see PollLimiter; nil for no limit.
+	// Delay returns how long an operation must wait before it may poll, see PollLimiter. Nil means no limit.
 	Delay func(operationID string) time.Duration
-	// Limit bounds the wait, counted from the first attempt of the step. After that the operation fails.
+	// Limit bounds the wait, counted from the first attempt of the step. After that, the operation fails.
 	Limit time.Duration
 }
 
-// While the Provisioner is busy, an operation retries after a tenth of the time it has waited so far, within these bounds.
+// While the Provisioner is busy, an operation retries after a tenth of the time that it has waited so far, within these bounds.
 const (
 	minBusyInterval = time.Second
 	maxBusyInterval = 20 * time.Second
 	busyShare       = 10
 )
 
-// Event returns the key of Record.WaitingFor for an operation of the Provisioner.
+// Event returns the value of Record.WaitingFor for an operation of the Provisioner.
 func Event(provisionerOperationID string) string {
 	return "provisioner operation " + provisionerOperationID
 }
 
-// AwaitIdle runs the step again later, because the Provisioner is busy with another operation of the runtime. The broker did not
-// start that operation, so the feed cannot wake this one when it ends.
+// AwaitIdle runs the step again later, because the Provisioner is busy with another operation of the runtime. The broker did
+// not start the other operation, so the feed does not report its end to this one.
 func (w Waiter) AwaitIdle(operation process.Operation[environment.Data]) (process.Operation[environment.Data], time.Duration, error) {
 	return process.Await(operation, "the Provisioner is busy with another operation of the runtime",
 		min(max(operation.Elapsed()/busyShare, minBusyInterval), maxBusyInterval), w.Limit)
 }
 
-// Await polls the Provisioner's operation named in the data. The step is done when that operation has succeeded, runs again while
-// it is unfinished, and fails with its error. Await is a process.RunFunc.
+// Await polls the Provisioner's operation that the data names. The step is done when that operation has succeeded, runs again
+// while it is unfinished, and fails with its error. Await is a process.RunFunc.
 func (w Waiter) Await(ctx context.Context, operation process.Operation[environment.Data], _ logrus.FieldLogger,
 ) (process.Operation[environment.Data], time.Duration, error) {
 	if w.Delay != nil {

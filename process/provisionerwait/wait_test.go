@@ -58,7 +58,7 @@ func TestAwait(t *testing.T) {
 		"succeeded":   {reason: "the step is done", status: provisionerclient.Operation{State: provisionerclient.StateSucceeded}, limit: time.Hour},
 		"pending":     {reason: "it has not started yet", status: provisionerclient.Operation{State: provisionerclient.StatePending}, limit: time.Hour, wantWait: pace},
 		"in progress": {reason: "it is still running", status: provisionerclient.Operation{State: provisionerclient.StateInProgress}, limit: time.Hour, wantWait: pace},
-		"new state":   {reason: "an unknown state of a later version counts as unfinished", status: provisionerclient.Operation{State: "Dreaming"}, limit: time.Hour, wantWait: pace},
+		"new state":   {reason: "a state that only a later version knows counts as unfinished", status: provisionerclient.Operation{State: "Dreaming"}, limit: time.Hour, wantWait: pace},
 		"failed": {
 			reason: "the reason, component and text are passed on", limit: time.Hour,
 			status: failed("all", provisionerclient.LastError{Message: "no quota", Reason: "ERR_QUOTA", Component: "gardener"}),
@@ -69,7 +69,7 @@ func TestAwait(t *testing.T) {
 			want: &failure.Error{Kind: failure.Permanent, Text: "the Provisioner failed: timeout", Component: "provisioner"},
 		},
 		"failed without a message": {
-			reason: "the text is a full sentence without a message, too", limit: time.Hour, status: failed("", provisionerclient.LastError{}),
+			reason: "the text is complete even without a message", limit: time.Hour, status: failed("", provisionerclient.LastError{}),
 			want: &failure.Error{Kind: failure.Permanent, Text: "the Provisioner failed: no reason given", Component: "provisioner"},
 		},
 		"no answer": {

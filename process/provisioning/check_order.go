@@ -7,7 +7,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// checkOrder fails an operation whose runtime cannot be ordered, before anything is recorded or sent.
+// checkOrder fails the operation if its runtime cannot be ordered, before anything is recorded or sent.
 func checkOrder() Step {
 	return process.Action("Provision_Initialization", "", func(_ context.Context, operation Operation) error {
 		return provisionerclient.CheckOrder(operation.Data.Instance)

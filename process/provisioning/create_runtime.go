@@ -13,9 +13,9 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// createRuntime orders the runtime. It stores the intent before the first request. The ID of the operation is the idempotency key
-// of the order, so a repeated order creates no second runtime. A retry of the operation has its own ID, so it orders again under
-// a new key.
+// createRuntime orders the runtime. It stores the intent before the first request. The ID of the operation is the idempotency
+// key, so a repeated order creates no second runtime. A retry of the operation is a new operation with another ID, so it orders
+// under a new key.
 type createRuntime struct {
 	provisioner Provisioner
 	instances   Instances

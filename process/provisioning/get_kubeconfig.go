@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// RuntimeAccess checks whether an instance's runtime answers. Its errors come from package failure.
+// RuntimeAccess checks whether an instance's runtime responds. Its errors come from package failure.
 type RuntimeAccess interface {
 	Probe(ctx context.Context, instance environment.Instance) error
 }
@@ -19,15 +19,16 @@ type RuntimeAccess interface {
 // ownInterval is the pause between two probes of a tenant's own cluster.
 const ownInterval = 15 * time.Second
 
-// getKubeconfig checks that the runtime answers to a client with its kubeconfig. The kubeconfig itself is not stored. The check of a
-// tenant's own cluster fails after ownLimit: no creation is in progress there, and waiting does not correct a kubeconfig.
+// getKubeconfig checks that the runtime responds to a client that uses its kubeconfig. The kubeconfig is not stored. For a
+// tenant's own cluster the check fails after ownLimit, because the cluster already exists and waiting does not correct a wrong
+// kubeconfig.
 func getKubeconfig(access RuntimeAccess, ownLimit time.Duration) Step {
 	return process.StepFunc("Get_Kubeconfig",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
 			err := access.Probe(ctx, operation.Data.Instance)
 			if failure.Is(err, failure.Transient) && !managed(operation) && !ordered(operation) {
 				known := failure.Of(err)
-				limited := failure.Wrap(failure.Transient, err, "%s (the broker tries for %s)", known.Text, ownLimit).
+				limited := failure.Wrap(failure.Transient, err, "%s (the broker retries for %s)", known.Text, ownLimit).
 					WithReason(known.Reason, known.Component)
 
 				return process.RetryOperation(operation, "", limited, ownInterval, ownLimit)

@@ -17,7 +17,8 @@ type Operation = process.Operation[environment.Data]
 type Step = process.Step[environment.Data]
 
 // Provisioner orders runtimes. An order that is repeated with the same idempotency key returns the same runtime. The earlier
-// secrets find an order for the same runtime that named other credentials. The errors come from package failure.
+// secrets are the names of credentials that earlier orders for the same runtime may have used. The errors come from package
+// failure.
 type Provisioner interface {
 	OrderRuntime(ctx context.Context, caller provisionerclient.Caller, instance environment.Instance, targetSecret string,
 		earlier ...string) (provisionerclient.Operation, error)
@@ -36,7 +37,7 @@ type Instances interface {
 type Options struct {
 	Provisioner Provisioner
 	Instances   Instances
-	// TargetSecrets has the name of the Gardener credentials, by provider.
+	// TargetSecrets maps providers to the names of Gardener credentials.
 	TargetSecrets map[string]string
 	Access        RuntimeAccess
 	Waiter        provisionerwait.Waiter
@@ -46,7 +47,7 @@ type Options struct {
 	Limit time.Duration
 }
 
-// managed reports whether the runtime is created by the Provisioner, not by the tenant.
+// managed reports whether the Provisioner creates the runtime. A tenant's own cluster is not managed.
 func managed(operation Operation) bool { return operation.Data.Instance.Request.Cluster.Own == nil }
 
 // ordered reports whether the runtime was ordered. It stays false for a tenant's own cluster.
@@ -61,7 +62,7 @@ func when(condition func(Operation) bool, tasks []process.Task[environment.Data]
 	return tasks
 }
 
-// Process creates a runtime. For a tenant's own cluster, it only checks that the cluster answers.
+// Process creates a runtime. For a tenant's own cluster, it only checks that the cluster responds.
 func Process(options Options) process.Process[environment.Data] {
 	retry := process.DefaultRetry()
 
@@ -87,7 +88,7 @@ func Process(options Options) process.Process[environment.Data] {
 	}
 }
 
-// Resumption recreates the runtime of a suspended instance, under the same name.
+// Resumption recreates the runtime of a suspended instance with the same name.
 func Resumption(options Options) process.Process[environment.Data] {
 	resumption := Process(options)
 	resumption.Kind = environment.KindResume

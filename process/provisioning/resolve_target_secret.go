@@ -11,9 +11,9 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// resolveTargetSecret chooses the Gardener credentials for the runtime, by provider. The choice never changes within an operation,
-// because an order that is repeated under its idempotency key must stay the same. A retry is a new operation with its own key: it
-// chooses again, so that it uses a corrected APP_TARGET_SECRETS.
+// resolveTargetSecret chooses the Gardener credentials for the runtime, by provider. The choice never changes within an
+// operation, because an order that is repeated under its idempotency key must stay the same. A retry is a new operation with a
+// new key. It chooses again, so that it uses a corrected APP_TARGET_SECRETS.
 func resolveTargetSecret(secrets map[string]string) Step {
 	return process.StepFunc("Resolve_Target_Secret",
 		func(_ context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

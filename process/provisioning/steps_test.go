@@ -167,7 +167,7 @@ func TestCreateRuntimeFailures(t *testing.T) {
 			want: failure.Permanent,
 		},
 		"database away": {
-			reason:      "a response that cannot be recorded is requested again",
+			reason:      "if the response cannot be recorded, the order is repeated",
 			provisioner: &fakeProvisioner{}, instances: &fakeInstances{err: errAway},
 			want: failure.Transient,
 		},
@@ -199,7 +199,7 @@ func TestTargetSecretIsChosenOnce(t *testing.T) {
 
 	_, _, err := resolveTargetSecret(nil).Run(t.Context(), newOperation(), logging.Discard())
 	if !failure.Is(err, failure.Permanent) {
-		t.Errorf("a provider without credentials: got %v", err)
+		t.Errorf("a provider without credentials returned %v", err)
 	}
 }
 
@@ -221,7 +221,7 @@ func TestRetryResolvesTheTargetSecretAgain(t *testing.T) {
 	failed := environment.Data{Instance: instance(), Provisioning: "op-1", Ordered: true, TargetSecret: "wrong"}
 
 	if got := retry(failed, "right").Data; got.TargetSecret != "right" || !slices.Equal(got.EarlierSecrets, []string{"wrong"}) {
-		t.Errorf("a retry uses %q and remembers %q, want the corrected configuration", got.TargetSecret, got.EarlierSecrets)
+		t.Errorf("a retry uses %q and records %q as earlier, want the corrected configuration", got.TargetSecret, got.EarlierSecrets)
 	}
 
 	want := runtimeOrder{instance(), "right", []string{"wrong"}}
@@ -230,7 +230,7 @@ func TestRetryResolvesTheTargetSecretAgain(t *testing.T) {
 	}
 
 	if got := retry(failed, "wrong").Data; got.TargetSecret != "wrong" || len(got.EarlierSecrets) != 0 {
-		t.Errorf("an unchanged configuration gives %q, earlier %q", got.TargetSecret, got.EarlierSecrets)
+		t.Errorf("with an unchanged configuration a retry uses %q, earlier %q", got.TargetSecret, got.EarlierSecrets)
 	}
 }
 
@@ -295,6 +295,6 @@ func TestStartReadsTheInstanceAgain(t *testing.T) {
 	}
 
 	if _, _, err := start(&fakeInstances{err: errAway}).Run(t.Context(), newOperation(), logging.Discard()); err == nil {
-		t.Error("an unreadable instance is not an error")
+		t.Error("a failure to read the instance returns no error")
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// checkOwnCluster checks that the tenant's own cluster answers to the kubeconfig given by the update.
+// checkOwnCluster checks that the tenant's own cluster responds to the kubeconfig in the update.
 func checkOwnCluster(access RuntimeAccess) Step {
 	return process.Action("Check_Own_Cluster", "", func(ctx context.Context, operation Operation) error {
 		updated := operation.Data.Instance

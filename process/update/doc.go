@@ -1,7 +1,7 @@
 // Package update contains the broker's process that changes the runtime of a service instance. Each step is a file, and
-// process.go orders them.
+// process.go orders the steps.
 //
-// The change is part of the operation's data (environment.Update). The instance's row changes only after the runtime has changed,
-// so after a failed update the row still describes the actual runtime. A new parameter that changes the runtime needs no new
-// step: upgradeShoot sends the whole target to the Provisioner.
+// The change is part of the operation's data (environment.Update). The instance's row changes only after the runtime has
+// changed, so after a failed update the row still describes the actual runtime. A new parameter that changes the runtime needs
+// no new step, because upgradeShoot sends all target values to the Provisioner.
 package update

@@ -29,7 +29,7 @@ type Instances interface {
 	Update(ctx context.Context, by process.Record, instance environment.Instance, change environment.Update) error
 }
 
-// RuntimeAccess checks whether an instance's runtime answers. Its errors come from package failure.
+// RuntimeAccess checks whether an instance's runtime responds. Its errors come from package failure.
 type RuntimeAccess interface {
 	Probe(ctx context.Context, instance environment.Instance) error
 }
@@ -44,7 +44,7 @@ type Options struct {
 	Limit time.Duration
 }
 
-// ownCluster reports whether the cluster is the tenant's own. The Provisioner does not manage such a cluster.
+// ownCluster reports whether the cluster belongs to the tenant. The Provisioner does not manage such a cluster.
 func ownCluster(operation Operation) bool {
 	return operation.Data.Update != nil && operation.Data.Update.Cluster.Own != nil
 }
@@ -52,7 +52,8 @@ func ownCluster(operation Operation) bool {
 // managed reports whether the Provisioner created the runtime.
 func managed(operation Operation) bool { return !ownCluster(operation) }
 
-// Process changes a runtime. For a tenant's own cluster, it only checks that the cluster answers to the new kubeconfig.
+// Process changes a runtime. For a tenant's own cluster, it only checks that the cluster responds to the new
+// kubeconfig.
 func Process(options Options) process.Process[environment.Data] {
 	retry := process.DefaultRetry()
 

@@ -26,8 +26,8 @@ type fixture struct {
 
 	refusal, lost error // the errors of upgradeShoot and of the database
 
-	probed environment.Cluster // the cluster that was probed last
-	silent error               // its error
+	probed environment.Cluster // the last probed cluster
+	silent error               // the error of the probe
 }
 
 func (w *fixture) Probe(_ context.Context, instance environment.Instance) error {
@@ -90,7 +90,7 @@ func newFixture() *fixture {
 	}}
 }
 
-// updating returns an operation that updates the instance to more nodes.
+// updating returns an operation that updates the instance to a larger number of nodes.
 func updating(w *fixture) Operation {
 	change := environment.UnchangedUpdate(w.instance)
 	change.Cluster.AutoScalerMax = 5
@@ -167,8 +167,8 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestKubeconfigOfAnOwnCluster changes the kubeconfig of a tenant's own cluster. The update is recorded once the cluster answers
-// to the new kubeconfig, and the Provisioner is not called.
+// TestKubeconfigOfAnOwnCluster changes the kubeconfig of a tenant's own cluster. The update must be recorded once the cluster
+// responds to the new kubeconfig, without calling the Provisioner.
 func TestKubeconfigOfAnOwnCluster(t *testing.T) {
 	w := newFixture()
 	w.instance.RuntimeID, w.instance.Request.Cluster = "", environment.Cluster{Own: &environment.OwnCluster{Kubeconfig: "old", ShootName: "s"}}
@@ -184,7 +184,7 @@ func TestKubeconfigOfAnOwnCluster(t *testing.T) {
 	}
 
 	if _, _, err := run(t, w, "check", operation); !failure.Is(err, failure.Transient) || w.probed.Own.Kubeconfig != "new" {
-		t.Errorf("an unresponsive cluster gives %v", err)
+		t.Errorf("an unresponsive cluster returns %v", err)
 	}
 
 	w.silent = nil
@@ -210,7 +210,7 @@ func TestFailedUpdates(t *testing.T) {
 		want   failure.Kind
 	}{
 		"busy": {
-			reason: "operations run one at a time, and no feed reports the end of another's",
+			reason: "operations run one at a time, and the feed does not report the end of a foreign operation",
 			change: func(w *fixture) { w.refusal = failure.New(failure.Waiting, "busy") }, wait: time.Second,
 		},
 		"away": {

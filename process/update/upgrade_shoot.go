@@ -12,8 +12,8 @@ import (
 )
 
 // upgradeShoot asks the Provisioner to change the runtime. The ID of the operation is the idempotency key, so the Provisioner
-// executes a repeated request only once. Kyma Provisioner has no idempotency keys and executes a repeated request again, but the
-// second execution changes nothing.
+// executes a repeated request only once. Kyma Provisioner has no idempotency keys and executes a repeated request again, but
+// the second execution changes nothing.
 type upgradeShoot struct {
 	provisioner Provisioner
 	waiter      provisionerwait.Waiter
