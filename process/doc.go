@@ -4,8 +4,8 @@
 // # Model
 //
 // An operation is a row in a Store, described by a Record. Its kind names a Process, which lists stages in order; a Stage lists
-// steps. The handler of a request accepts an operation as Pending in its transaction, and calls Engine.Wake after the commit. Each
-// replica has one Engine, and all engines share the rows.
+// steps. The handler of a request accepts an operation as Pending in its transaction, and calls Engine.Wake after the commit.
+// Each replica has one Engine, and all engines share the rows.
 //
 // # Claim, lease and fence
 //
@@ -30,13 +30,14 @@
 //
 // # Waiting, retrying and giving up
 //
-// Workers never wait. A step that has to wait returns a duration, usually with Await. The engine then releases the lease and sets
-// NextRun. The event named in Record.WaitingFor makes the operation due earlier: the store sets NextRun to now and marks the row as
-// woken, so an event that arrives during the run is not lost. Polling is the fallback.
+// Workers never wait. A step that has to wait returns a duration, usually with Await. The engine then releases the lease and
+// sets NextRun. The event named in Record.WaitingFor makes the operation due earlier: the store sets NextRun to now and marks
+// the row as woken, so an event that arrives during the run is not lost. Polling is the fallback.
 //
-// A step that returns an error of a retryable kind (see package failure) runs again according to the RetryPolicy of its stage. The
-// retry window starts with the first of the consecutive failures. A success or a wait ends the window. When the window has passed,
-// the operation fails. Any other error fails the operation immediately. Process.Limit bounds the whole run, including all waits.
+// A step that returns an error of a retryable kind (see package failure) runs again according to the RetryPolicy of its stage.
+// The retry window starts with the first of the consecutive failures. A success or a wait ends the window. When the window has
+// passed, the operation fails. Any other error fails the operation immediately. Process.Limit bounds the whole run, including
+// all waits.
 //
 // # Guarantees
 //
@@ -48,8 +49,8 @@
 //
 // # Usual changes
 //
-// A new step needs a file in the folder of its process and a line in that folder's process.go. With StepFunc and Action it needs no
-// type. A new process needs a Process value that the service registers, and a scenario in test/crash.
+// A new step needs a file in the folder of its process and a line in that folder's process.go. With StepFunc and Action it
+// needs no type. A new process needs a Process value that the service registers, and a scenario in test/crash.
 // docs/contributor/add-a-step.md has the checklist, and example_test.go has a small process that runs.
 //
 // Retry behavior is in retry.go, scheduling in claim.go, leases in lease.go, and the rules of one run in run.go, attempt.go and

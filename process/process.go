@@ -10,10 +10,10 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Step is one unit of work in a process. It may run many times, on any replica. It first checks whether its work is already done,
-// and it returns instead of waiting. Its name is unique within the process. The name never changes, because users and operators see
-// it and it is stored with running operations. Run is called from one goroutine for each operation, and concurrently for different
-// operations.
+// Step is one unit of work in a process. It may run many times, on any replica. It first checks whether its work is already
+// done, and it returns instead of waiting. Its name is unique within the process. The name never changes, because users and
+// operators see it and it is stored with running operations. Run is called from one goroutine for each operation, and
+// concurrently for different operations.
 //
 // Run returns the modified operation and
 //

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Statement is a statement that writes rows, with `?` as placeholders, and its arguments. Stores return statements instead of
-// executing them where a caller combines statements of several stores into one round trip.
+// Statement is a writing statement, with `?` as placeholders, and its arguments. Stores return a Statement instead of executing
+// it if a caller combines statements of several stores into one round trip.
 type Statement struct {
 	Text string
 	Args []any
@@ -22,8 +22,8 @@ func Apply(ctx context.Context, tx Tx, statement Statement) error {
 	return err
 }
 
-// ExecBatch executes both statements or neither. The second must not read the changes of the first: PostgreSQL gets both as one
-// statement, in one round trip instead of four, and both see the rows as they were before.
+// ExecBatch executes both statements or neither. The second must not depend on changes of the first. PostgreSQL receives both
+// as one statement, in one round trip instead of four, and both see the rows as they were before.
 func (db *DB) ExecBatch(ctx context.Context, first, second Statement) error {
 	if db.config.Driver == DriverPostgres {
 		_, err := Exec(ctx, db.writer, `WITH first AS (`+first.Text+`) `+second.Text, append(first.Args, second.Args...)...)
@@ -42,11 +42,12 @@ func (db *DB) ExecBatch(ctx context.Context, first, second Statement) error {
 	})
 }
 
-// ExecCTE executes a statement that returns one value of the single row it changes, and then the others, which read that value
-// from the table `first (value)`. If the first statement changes no row, the table is empty and changed is false.
+// ExecCTE executes the statement first, which must return one value from the single row that it changes. It then executes the
+// others, which can read the value from the table `first (value)`. If the first statement changes no row, this table is empty
+// and found is false.
 //
-// The others must work whether or not they see each other's changes: PostgreSQL gets everything as one statement, in a single
-// round trip; SQLite executes them in order. Arguments must not be slices; IN (?) is not expanded.
+// The others must work whether or not they see each other's changes. PostgreSQL receives all statements as one, in a single
+// round trip. SQLite executes them in order. Arguments must not be slices, because IN (?) is not expanded.
 func (db *DB) ExecCTE(ctx context.Context, first Statement, others ...Statement) (value string, changed bool, err error) {
 	if db.config.Driver == DriverPostgres {
 		return one(selectBound[string](ctx, db.writer, db.writer.Rebind(cte(first, others)), cteArgs(first, others)))
@@ -77,7 +78,8 @@ func ApplyAfter(ctx context.Context, tx Tx, value string, other Statement) error
 	})
 }
 
-// cte returns one statement that executes the others as common table expressions, with the value of the first as table first.
+// cte returns one statement that executes the others as common table expressions. The value of the first statement is in the
+// table first.
 func cte(first Statement, others []Statement) string {
 	var text strings.Builder
 
@@ -102,7 +104,7 @@ func cteArgs(first Statement, others []Statement) []any {
 	return args
 }
 
-// one returns the only value, and false if the statement returned no row.
+// one returns the only value. It returns false if the statement returned no row.
 func one(values []string, err error) (value string, found bool, _ error) {
 	if err != nil || len(values) == 0 {
 		return "", false, err

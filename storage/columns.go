@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// timeLayout is the stored form of times in SQLite: UTC with microseconds, so that the texts sort chronologically. PostgreSQL has
-// the same precision.
+// timeLayout is the format of stored times in SQLite. Times are in UTC with microseconds, so the texts sort chronologically.
+// PostgreSQL has the same precision.
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 
 // Time is a time column. The zero time is stored as NULL, and NULL is read as the zero time.
 type Time struct{ time.Time }
 
-// At returns the time as it will be read back: in UTC, truncated to microseconds. A condition on a stored time must use At, too,
-// or it misses the row that was stored with the same time.
+// At returns the time as the database returns it: in UTC, truncated to microseconds. A condition on a stored time must also use
+// At. Otherwise it does not match a row that was stored with the same time.
 func At(moment time.Time) Time {
 	return Time{moment.UTC().Truncate(time.Microsecond)}
 }
@@ -28,7 +28,7 @@ func (t Time) Value() (driver.Value, error) {
 	return t.UTC().Format(timeLayout), nil
 }
 
-// Scan implements sql.Scanner, for SQLite's texts and PostgreSQL's times.
+// Scan implements sql.Scanner for the texts of SQLite and the times of PostgreSQL.
 func (t *Time) Scan(source any) error {
 	switch value := source.(type) {
 	case nil:
@@ -53,7 +53,7 @@ func (t *Time) Scan(source any) error {
 type SealedColumn struct {
 	// Table must have a primary key named id.
 	Table, Column string
-	// Place returns the context to which the envelope of a row is bound. An envelope that is copied to another row or column does
-	// not open. Stored envelopes depend on the text, so it never changes.
+	// Place returns the context to which the envelope of a row is bound. An envelope that is copied to another row or column
+	// cannot be decrypted. Stored envelopes depend on this text, so it never changes.
 	Place func(id string) string
 }

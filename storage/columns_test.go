@@ -53,12 +53,12 @@ func TestTimeRoundTrip(t *testing.T) {
 		at     time.Time
 		want   time.Time
 	}{
-		"zero":        {"the zero time is NULL in both directions", time.Time{}, time.Time{}},
-		"UTC":         {"precision is kept", time.Date(2026, 3, 4, 5, 6, 7, 890123000, time.UTC), time.Date(2026, 3, 4, 5, 6, 7, 890123000, time.UTC)},
-		"other zone":  {"times are converted to UTC", time.Date(2026, 3, 4, 1, 0, 0, 0, east), time.Date(2026, 3, 3, 19, 30, 0, 0, time.UTC)},
-		"nanoseconds": {"both databases have microseconds", time.Date(2026, 3, 4, 5, 6, 7, 999999999, time.UTC), time.Date(2026, 3, 4, 5, 6, 7, 999999000, time.UTC)},
-		"no fraction": {"the format has six digits", time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)},
-		"long ago":    {"the Unix epoch is not the zero time", time.Unix(0, 0), time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)},
+		"zero":              {"the zero time is NULL in both directions", time.Time{}, time.Time{}},
+		"UTC":               {"precision is kept", time.Date(2026, 3, 4, 5, 6, 7, 890123000, time.UTC), time.Date(2026, 3, 4, 5, 6, 7, 890123000, time.UTC)},
+		"another time zone": {"times are converted to UTC", time.Date(2026, 3, 4, 1, 0, 0, 0, east), time.Date(2026, 3, 3, 19, 30, 0, 0, time.UTC)},
+		"nanoseconds":       {"both databases have microseconds", time.Date(2026, 3, 4, 5, 6, 7, 999999999, time.UTC), time.Date(2026, 3, 4, 5, 6, 7, 999999000, time.UTC)},
+		"no fraction":       {"the format has six digits", time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)},
+		"long ago":          {"the Unix epoch is not the zero time", time.Unix(0, 0), time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)},
 	}
 
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
@@ -73,9 +73,9 @@ func TestTimeRoundTrip(t *testing.T) {
 					t.Errorf("%s: got %s, %v, want %s", c.reason, got.At, err, c.want)
 				}
 
-				// At returns the time that is read back.
+				// At returns the time that a later read returns.
 				if kept := storage.At(c.at); !kept.Equal(got.At.Time) {
-					t.Errorf("%s: At gives %s, the database %s", c.reason, kept, got.At)
+					t.Errorf("%s: At returns %s, the database %s", c.reason, kept, got.At)
 				}
 			})
 		}

@@ -11,23 +11,23 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// The supported databases, as values of Config.Driver.
+// The supported databases. They are the values of Config.Driver.
 const (
 	DriverPostgres = "postgres"
 	DriverSQLite   = "sqlite"
 )
 
-// idleInTransaction is how long PostgreSQL keeps the locks of an idle transaction. A replica that is frozen or cut off from the
-// network must not block the replicas that take over its operations when the leases expire.
+// idleInTransaction is how long PostgreSQL keeps the locks of an idle transaction. A replica that is frozen or disconnected
+// must not block the replicas that take over its operations when its leases expire.
 const idleInTransaction = 5 * time.Second
 
 // Config configures the connection to a database. Package internal/replica reads it from the environment variables of a service.
 type Config struct {
 	// Driver is DriverPostgres or DriverSQLite.
 	Driver string
-	// Path is the SQLite file. Its folder must exist, and also holds a lock file for migrations.
+	// Path is the path of the SQLite file. Its folder must exist, and also contains a lock file for migrations.
 	Path string
-	// User and all fields below are for PostgreSQL.
+	// User and all fields below apply only to PostgreSQL.
 	User     string
 	Password secret.String
 	Host     string
@@ -35,12 +35,13 @@ type Config struct {
 	Name     string
 	// SSLMode is an sslmode of libpq, such as disable, require or verify-full.
 	SSLMode string
-	// SSLRootCert is a file with CA certificates that sign the server's certificate; empty for the CAs of the system.
+	// SSLRootCert is the path of a file with the CA certificates that sign the server's certificate. If empty, the system's CA
+	// certificates apply.
 	SSLRootCert string
 }
 
-// postgresDSN returns the connection string, including the password. All values are quoted, so that parsing the string cannot
-// fail: the error would contain the password.
+// postgresDSN returns the connection string, including the password. All values are quoted, so parsing the string cannot fail.
+// A parse error would contain the password.
 func (c Config) postgresDSN() string {
 	quote := func(value string) string {
 		return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
@@ -64,8 +65,8 @@ func (c Config) postgresDSN() string {
 	return strings.Join(words, " ")
 }
 
-// sqliteDSN returns the file with its settings: writers wait up to 10 s for each other, transactions take the write lock at their
-// start, and a commit returns once it is on disk.
+// sqliteDSN returns the path of the file with its settings: writers wait up to 10 s for each other, transactions take the write
+// lock when they start, and a commit returns once it is on disk.
 func (c Config) sqliteDSN() string {
 	settings := url.Values{
 		"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)"},
@@ -75,7 +76,7 @@ func (c Config) sqliteDSN() string {
 	return "file:" + c.Path + "?" + settings.Encode()
 }
 
-// String returns a description without the password.
+// String returns a description of the database without the password.
 func (c Config) String() string {
 	if c.Driver == DriverSQLite {
 		return "sqlite " + c.Path

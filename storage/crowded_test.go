@@ -18,23 +18,23 @@ func TestTooManyConnections(t *testing.T) {
 
 	for how, write := range writes(db) {
 		if err := write(t.Context()); !storage.IsUnavailable(err) {
-			t.Errorf("without a free connection, a write %s gives %v", how, err)
+			t.Errorf("without a free connection, a write %s returns %v", how, err)
 		}
 	}
 
 	if err := db.Ping(t.Context()); !storage.IsUnavailable(err) {
-		t.Errorf("a replica that gets no connection is not ready, got %v", err)
+		t.Errorf("a replica without a connection must not be ready, got %v", err)
 	}
 
 	release()
 
 	for how, write := range writes(db) {
 		if err := write(t.Context()); err != nil {
-			t.Errorf("with free connections, a write %s gives %v", how, err)
+			t.Errorf("with free connections, a write %s returns %v", how, err)
 		}
 	}
 
 	if got, want := counted(t, db), len(writes(db)); got != want {
-		t.Errorf("%d writes are stored, want the %d that succeeded", got, want)
+		t.Errorf("%d writes are stored, but %d succeeded", got, want)
 	}
 }

@@ -15,33 +15,33 @@ import (
 
 const (
 	// postgresConnections is the pool size of one replica, far below PostgreSQL's default limit of 100 connections. Calls are
-	// short, so a dozen connections suffices for all workers and requests. Each connection is a server process with its own
-	// catalog cache and plans.
+	// short, so a dozen connections suffice for all workers and requests. Each connection is a server process with a separate
+	// catalog cache and separate plans.
 	postgresConnections = 12
-	// sqliteReaders is the number of read connections in addition to the single writer.
+	// sqliteReaders is the number of read connections. There is one additional connection for writes.
 	sqliteReaders = 4
-	// connectionAge is the maximum age of a PostgreSQL connection, so that replicas follow a host name that moves to another
+	// connectionAge is the maximum age of a PostgreSQL connection. It makes replicas follow a host name that moves to another
 	// server.
 	connectionAge = 30 * time.Minute
 )
 
-// Tx executes statements in a transaction, or each in a transaction of its own (Reader, Writer). Statements have `?` as
-// placeholders; Exec, Select and Get convert them to the driver's form. Use these functions instead of the methods of Tx, which
-// neither bound a call nor wait for a connection in order.
+// Tx executes statements, either in one transaction (InTx), or each in a separate transaction (Reader, Writer). Statements have
+// `?` as placeholders; Exec, Select and Get convert the placeholders for the driver. Use these functions instead of the methods
+// of Tx, which neither limit the duration of a call nor wait for a connection in order.
 type Tx interface {
 	sqlx.ExtContext
 }
 
-// DB is an open database. SQLite has one connection for writes and several for reads, PostgreSQL one pool for both. Its methods
-// may be called from any goroutine.
+// DB is an open database. With SQLite it has one connection for writes and several for reads, with PostgreSQL one pool for
+// both. Its methods may be called from any goroutine.
 type DB struct {
 	writer pool
 	reader pool
 	config Config
 }
 
-// Open connects to the database and fails if it does not answer. It does not migrate: each store migrates its own tables. The
-// caller closes the DB after everything that uses it has stopped.
+// Open connects to the database and fails if the database does not respond. It does not migrate, because each store migrates
+// its own tables. The caller must close the DB after stopping everything that uses it.
 func Open(ctx context.Context, config Config) (*DB, error) {
 	db := &DB{config: config}
 
@@ -94,7 +94,7 @@ func openPostgres(config Config) (pool, error) {
 // Driver returns DriverPostgres or DriverSQLite, for statements that differ between them.
 func (db *DB) Driver() string { return db.config.Driver }
 
-// Ping fails if the database does not answer, or if a new connection reaches a standby. Readiness probes call it.
+// Ping fails if the database does not respond, or if a new connection reaches a standby. Readiness probes call it.
 func (db *DB) Ping(ctx context.Context) error {
 	if err := db.writer.PingContext(ctx); err != nil {
 		return fmt.Errorf("connecting to %s: %w", db.config, err)
@@ -117,14 +117,15 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// Reader returns the connections for queries outside of a transaction. They may run while a write is in progress, even on SQLite.
+// Reader returns the connections for queries outside of a transaction. Even on SQLite, these queries can run while a write is
+// in progress.
 func (db *DB) Reader() Tx { return db.reader }
 
-// Writer returns the connections for single writing statements. Each statement is a transaction of its own, in one round trip
+// Writer returns the connections for single writing statements. Each statement is a separate transaction, in one round trip
 // instead of three.
 func (db *DB) Writer() Tx { return db.writer }
 
-// InTx runs work in one transaction. It commits if work returns nil, and otherwise rolls back and returns the error of work. The
+// InTx runs work in a transaction. It commits if work returns nil. Otherwise it rolls back and returns the error of work. The
 // transaction takes at most callLimit, unless the context has a deadline. If the commit fails, the caller does not know whether
 // the changes are stored.
 func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
@@ -142,7 +143,7 @@ func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
 
 	tx := &transaction{Tx: begun}
 
-	// After a panic in work the connection must be released, because SQLite has only one connection for writes.
+	// Release the connection even after a panic in work, because SQLite has only one connection for writes.
 	finished := false
 
 	defer func() {
@@ -163,7 +164,7 @@ func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
 	}
 
 	if err := tx.Commit(); err != nil {
-		// database/sql has rolled back the transaction if its context has ended.
+		// If the context has ended, database/sql has rolled back the transaction.
 		return fmt.Errorf("committing a transaction: %w", cause(ctx, err))
 	}
 
@@ -174,15 +175,15 @@ func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
 	return nil
 }
 
-// transaction is the Tx of InTx.
+// transaction is the Tx that InTx passes to work.
 type transaction struct {
 	*sqlx.Tx
 
 	afterCommit []func()
 }
 
-// AfterCommit calls the callback after the commit of the transaction, and never after a rollback. If tx is not a transaction, it
-// calls the callback at once. The callback must not block.
+// AfterCommit calls the callback after the commit of the transaction, and never after a rollback. If tx is not a transaction,
+// it calls the callback immediately. The callback must not block.
 func AfterCommit(tx Tx, callback func()) {
 	if open, is := tx.(*transaction); is {
 		open.afterCommit = append(open.afterCommit, callback)
@@ -202,8 +203,8 @@ func (db *DB) ForUpdate() string {
 	return ""
 }
 
-// SkipLocked returns the SQL fragment that locks rows and skips rows that other transactions have locked, so that replicas that
-// claim at the same time get different rows. It is empty for SQLite, which has one writer.
+// SkipLocked returns the SQL fragment that locks rows and skips rows that other transactions have locked. With it, replicas
+// that claim at the same time get different rows. It is empty for SQLite, which has only one writer.
 func (db *DB) SkipLocked() string {
 	if locks := db.ForUpdate(); locks != "" {
 		return locks + " SKIP LOCKED"
@@ -212,8 +213,8 @@ func (db *DB) SkipLocked() string {
 	return ""
 }
 
-// pool hands out connections in the order of the requests. database/sql would give a free connection to a random waiter: under
-// load one request in a hundred would wait four times as long as the others.
+// pool hands out connections in the order of the requests. database/sql would give a free connection to a random waiter. Under
+// load, one request in a hundred would then wait four times as long as the others.
 type pool struct {
 	*sqlx.DB
 

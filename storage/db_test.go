@@ -57,7 +57,7 @@ func TestTransactions(t *testing.T) {
 
 			return errors.Join(err, errWork)
 		}, 0},
-		"panic": {"a panic returns the connection", func(ctx context.Context, tx storage.Tx) error {
+		"panic": {"a panic releases the connection", func(ctx context.Context, tx storage.Tx) error {
 			_ = add(ctx, tx)
 
 			panic(errWork)
@@ -83,7 +83,7 @@ func TestTransactions(t *testing.T) {
 				}
 
 				if err := db.InTx(t.Context(), func(tx storage.Tx) error { return add(t.Context(), tx) }); err != nil {
-					t.Errorf("%s: the next transaction gives %v", c.reason, err)
+					t.Errorf("%s: the next transaction returns %v", c.reason, err)
 				}
 			})
 		}
@@ -115,7 +115,7 @@ func TestAfterCommit(t *testing.T) {
 					return errors.Join(add(t.Context(), tx), c.err)
 				})
 				if !errors.Is(err, c.err) || seen != c.want {
-					t.Errorf("%s: the function saw %d, want %d; the transaction gives %v", c.reason, seen, c.want, err)
+					t.Errorf("%s: the function saw %d, want %d; the transaction returned %v", c.reason, seen, c.want, err)
 				}
 			})
 		}
@@ -190,7 +190,7 @@ func TestReadersDoNotWaitForTheWriter(t *testing.T) {
 func TestWritersOfTwoReplicasLoseNothing(t *testing.T) {
 	const writers, each = 8, 10
 
-	path := filepath.Join(storagetest.VolatileDir(t), "test.db") // in memory, so that the speed of a disk does not matter
+	path := filepath.Join(storagetest.VolatileDir(t), "test.db") // in memory, so that the test does not depend on the speed of a disk
 	one := storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: path})
 	other := storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: path})
 
@@ -206,8 +206,8 @@ func TestWritersOfTwoReplicasLoseNothing(t *testing.T) {
 
 		running.Go(func() {
 			for range each {
-				// The read and the write are separate statements. Only a lock from the start of the transaction makes them
-				// atomic.
+				// The read and the write are separate statements. They are atomic only if the transaction takes the lock
+				// when it starts.
 				if err := db.InTx(t.Context(), func(tx storage.Tx) error {
 					value, err := storage.Get[int](t.Context(), tx, `SELECT value FROM counter`)
 					if err != nil {
@@ -241,7 +241,7 @@ func TestPasswordMayContainAnyCharacter(t *testing.T) {
 	}
 
 	if _, answered := errors.AsType[*pq.Error](err); err != nil && !answered {
-		t.Errorf("the server got another password: %v", err)
+		t.Errorf("the server received a different password: %v", err)
 	}
 }
 
@@ -258,7 +258,7 @@ func TestDatabasesThatCannotBeOpened(t *testing.T) {
 			storage.Config{Driver: storage.DriverSQLite, Path: filepath.Join(t.TempDir(), "none", "broker.db")},
 			"broker.db", true,
 		},
-		"nobody there": {
+		"no server": {
 			"the server may start later", storage.Config{
 				Driver: storage.DriverPostgres, User: "me", Password: "hush", Host: "127.0.0.1", Port: 1, Name: "broker", SSLMode: "disable",
 			}, "postgres me@127.0.0.1:1/broker", true,

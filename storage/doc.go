@@ -1,11 +1,12 @@
 // Package storage opens the database of a service, PostgreSQL or SQLite, migrates its schema, and runs its statements.
 //
-// The tables belong to the stores in the folders below:
+// The stores in the subfolders own the tables:
 //
-//   - operations: the tables of the engine, in the databases of both services. It implements process.Store.
-//   - instances, bindings, auditlog: the tables of the broker.
-//   - runtimes: the tables of the Provisioner.
-//   - keyrotation re-encrypts the sealed columns of all stores; storagetest opens databases for tests.
+//   - operations has the tables of the engine, in the databases of both services. It implements process.Store.
+//   - instances, bindings and auditlog have the tables of the broker.
+//   - runtimes has the tables of the Provisioner.
+//
+// Package keyrotation re-encrypts the sealed columns of all stores, and package storagetest opens databases for tests.
 //
 // # Statements
 //
@@ -15,23 +16,23 @@
 //
 // # Guarantees
 //
-//   - Times have one stored form, see Time.
+//   - Each database stores times in one format, see Time.
 //   - No call outlives its context by more than a second, even if the server is frozen. Calls without a deadline end after 10 s.
 //   - Connections are handed out in the order of the requests.
-//   - Errors of both drivers are classified alike: ErrNotFound, IsDuplicate and IsUnavailable.
+//   - Errors of both drivers are classified in the same way: ErrNotFound, IsDuplicate and IsUnavailable.
 //   - Calls never use a standby: new connections to a standby fail, and connections to a server that became read-only are dropped.
 //
 // # Versions
 //
-// Rows have no version of their own: migrations bring all rows to the current schema. During an update, replicas of two releases
-// share the database. A migration must therefore not break the statements of the preceding release.
+// Rows have no version number, because migrations bring all rows to the current schema. During an update, replicas of two
+// releases share the database. A migration must therefore not break the statements of the preceding release.
 //
-// Columns with JSON are the exception. Their Go types document the stored form and its versions: operations.payload,
-// instances.request, runtimes.configuration, bindings.access, audit.entry.
+// JSON columns are the exception: operations.payload, instances.request, runtimes.configuration, bindings.access and audit.entry.
+// Their Go types document the stored format and its versions.
 //
 // # Usual changes
 //
-// A new column or table belongs to a store: add a numbered file to its migrations folder, and never change one that was released.
-// For a new method, add a call to plans_calls_test.go, which checks the query plans on PostgreSQL. test/upgrade opens databases of
-// earlier releases.
+// To add a column or table, add a numbered file to the migrations folder of the store. Never change a migration that was
+// released. For a new method, add a call to plans_calls_test.go, which checks the query plans on PostgreSQL. test/upgrade opens
+// databases of earlier releases.
 package storage

@@ -14,13 +14,13 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// ErrNotFound reports that no row matches. Stores wrap it with the name of the missing row.
+// ErrNotFound reports that no row matches. Stores wrap it in an error that names the missing row.
 var ErrNotFound = errors.New("not found")
 
 // uniqueViolation is PostgreSQL's code for a duplicate key.
 const uniqueViolation = "23505"
 
-// IsDuplicate reports whether err is the violation of a primary key or a unique index. On PostgreSQL the transaction cannot
+// IsDuplicate reports whether err is a violation of a primary key or a unique index. On PostgreSQL the transaction cannot
 // continue after such an error.
 func IsDuplicate(err error) bool {
 	if known, ok := errors.AsType[*pq.Error](err); ok {
@@ -34,9 +34,9 @@ func IsDuplicate(err error) bool {
 	return false
 }
 
-// IsUnavailable reports whether err means that the database is unavailable for now, so that the same call may succeed later.
-// Examples are a lost connection, a full disk, a deadlock and an exceeded deadline. A canceled context is not such an error: the
-// caller gave up.
+// IsUnavailable reports whether err means that the database is temporarily unavailable, so that the same call may succeed
+// later. Examples are a lost connection, a full disk, a deadlock and an exceeded deadline. A canceled context is not an
+// example, because the caller gave up.
 func IsUnavailable(err error) bool {
 	if errors.Is(err, context.Canceled) {
 		return false
@@ -47,7 +47,7 @@ func IsUnavailable(err error) bool {
 	}
 
 	if known, ok := errors.AsType[*sqlite.Error](err); ok {
-		const primary = 0xff // extended codes hold the primary one in their lowest byte
+		const primary = 0xff // the lowest byte of an extended code is the primary code
 
 		switch known.Code() & primary {
 		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
@@ -70,11 +70,11 @@ func IsUnavailable(err error) bool {
 	return false
 }
 
-// unavailableCode reports whether the PostgreSQL error code is temporary. The list has classes of codes and single codes, see
-// https://www.postgresql.org/docs/current/errcodes-appendix.html.
+// unavailableCode reports whether the PostgreSQL error code is temporary. The list contains classes of codes and single codes,
+// see https://www.postgresql.org/docs/current/errcodes-appendix.html.
 func unavailableCode(code string) bool {
-	// In order: connection, resources, operator intervention, timeouts of an idle transaction, of a transaction, of a lock and of
-	// a statement, a read-only server, and serialization failures including deadlocks.
+	// In order: connection; resources; operator intervention; timeouts of an idle transaction, a transaction, a lock and a
+	// statement; a read-only server; serialization failures including deadlocks.
 	for _, class := range []string{"08", "53", "57P", "25P03", "25P04", "55P03", "57014", codeReadOnly, "40"} {
 		if strings.HasPrefix(code, class) {
 			return true

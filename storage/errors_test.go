@@ -39,15 +39,15 @@ func TestIsUnavailable(t *testing.T) {
 		"server stops":                 {"a standby is promoted", &pq.Error{Code: "57P01"}, true},
 		"server starts":                {"the server is starting", &pq.Error{Code: "57P03"}, true},
 		"deadlock":                     {"the other transaction continues, and a retry may succeed", &pq.Error{Code: "40P01"}, true},
-		"not serialized":               {"PostgreSQL requests a retry", &pq.Error{Code: "40001"}, true},
+		"not serialized":               {"PostgreSQL recommends a retry", &pq.Error{Code: "40001"}, true},
 		"read only":                    {"another server was promoted and will be found", &pq.Error{Code: "25006"}, true},
-		"statement too slow":           {"the limit of the server: a retry may be faster", &pq.Error{Code: "57014"}, true},
-		"lock is held":                 {"the holder of the lock continues", &pq.Error{Code: "55P03"}, true},
+		"statement too slow":           {"a server limit was exceeded, and a retry may be faster", &pq.Error{Code: "57014"}, true},
+		"lock is held":                 {"the lock may be released soon", &pq.Error{Code: "55P03"}, true},
 		"canceled by a caller":         {"the caller does not wait for the response", errors.Join(context.Canceled, &pq.Error{Code: "57014"}), false},
 		"duplicate":                    {"a retry fails, too", &pq.Error{Code: "23505"}, false},
 		"no such table":                {"a retry fails, too", &pq.Error{Code: "42P01"}, false},
 		"wrong password":               {"an operator has to act", &pq.Error{Code: "28P01"}, false},
-		"caller went away":             {"the caller does not wait for the response", context.Canceled, false},
+		"caller gave up":               {"the caller does not wait for the response", context.Canceled, false},
 		"dial with a canceled context": {"the caller does not wait for the response", &net.OpError{Op: "dial", Net: "tcp", Err: context.Canceled}, false},
 		"not found":                    {"the database has responded", storage.ErrNotFound, false},
 		"something else":               {"unknown errors are not retried", errors.New("connection refused"), false},
@@ -76,11 +76,11 @@ func TestPostgresTerminationIsUnavailable(t *testing.T) {
 		return err
 	})
 	if !storage.IsUnavailable(err) {
-		t.Errorf("a server that closes the connection gives %v", err)
+		t.Errorf("a server that closes the connection returns %v", err)
 	}
 
 	if err := db.Ping(t.Context()); err != nil {
-		t.Errorf("the next connection gives %v", err)
+		t.Errorf("the next connection returns %v", err)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestBusySQLiteIsUnavailable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	db := storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: path})
 
-	// A connection without the busy timeout that Open configures.
+	// This connection lacks the busy timeout that Open configures.
 	impatient, err := sqlx.Open(storage.DriverSQLite, "file:"+path+"?_pragma=busy_timeout(1)&_txlock=immediate")
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestBusySQLiteIsUnavailable(t *testing.T) {
 		return err
 	})
 	if !storage.IsUnavailable(err) || storage.IsDuplicate(err) {
-		t.Errorf("a file that another process writes gives %v", err)
+		t.Errorf("a file that another process writes returns %v", err)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestReadOnlySQLiteIsUnavailable(t *testing.T) {
 	execute(t, db, createCounter, zero, `PRAGMA query_only = on`) // SQLite is read-only after some disk errors
 
 	if err := add(t.Context(), db.Writer()); !storage.IsUnavailable(err) {
-		t.Errorf("a read-only file gives %v", err)
+		t.Errorf("a read-only file returns %v", err)
 	}
 
 	if _, err := storage.Exec(t.Context(), db.Writer(), `PRAGMA query_only = off`); err != nil {
@@ -123,6 +123,6 @@ func TestReadOnlySQLiteIsUnavailable(t *testing.T) {
 	}
 
 	if err := add(t.Context(), db.Writer()); err != nil {
-		t.Errorf("a writable file gives %v", err)
+		t.Errorf("a writable file returns %v", err)
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/lib/pq"
 )
 
-// PreparedQuery is a statement with its arguments, as PostgreSQL receives it.
+// PreparedQuery is a statement with its arguments, as the driver sends it to PostgreSQL.
 type PreparedQuery struct {
 	Text string
 	Args []driver.Value
 }
 
-// OpenRecording opens a PostgreSQL database and calls the function with every statement that it sends.
+// OpenRecording opens a PostgreSQL database and calls record with every statement that the database receives.
 func OpenRecording(config Config, record func(PreparedQuery)) (*DB, error) {
 	connector, err := pq.NewConnector(config.postgresDSN())
 	if err != nil {

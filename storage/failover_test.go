@@ -15,8 +15,8 @@ func writes(db *storage.DB) map[string]func(ctx context.Context) error {
 		"in a transaction": func(ctx context.Context) error {
 			return db.InTx(ctx, func(tx storage.Tx) error { return add(ctx, tx) })
 		},
-		"by itself": func(ctx context.Context) error { return add(ctx, db.Writer()) },
-		"that returns": func(ctx context.Context) error {
+		"without a transaction": func(ctx context.Context) error { return add(ctx, db.Writer()) },
+		"that returns a value": func(ctx context.Context) error {
 			_, err := storage.Select[int](ctx, db.Writer(), `UPDATE counter SET value = value + ? RETURNING value`, 1)
 
 			return err
@@ -24,7 +24,7 @@ func writes(db *storage.DB) map[string]func(ctx context.Context) error {
 	}
 }
 
-// TestFailover points the host name to a standby, and then promotes the standby.
+// TestFailover makes the host name resolve to a standby, and then promotes the standby.
 func TestFailover(t *testing.T) {
 	server := postgrestest.Own(t)
 	db := storagetest.Open(t, server.Database(t))
@@ -36,12 +36,12 @@ func TestFailover(t *testing.T) {
 
 	for how, write := range writes(db) {
 		if err := write(t.Context()); !storage.IsUnavailable(err) {
-			t.Errorf("a write %s to a standby gives %v", how, err)
+			t.Errorf("a write %s to a standby returns %v", how, err)
 		}
 	}
 
 	if err := db.Ping(t.Context()); !storage.IsUnavailable(err) {
-		t.Errorf("a replica that reaches a standby is not ready, got %v", err)
+		t.Errorf("a replica that reaches a standby must not be ready, got %v", err)
 	}
 
 	if err := server.Promote(t.Context()); err != nil {
@@ -50,13 +50,13 @@ func TestFailover(t *testing.T) {
 
 	for how, write := range writes(db) {
 		if err := write(t.Context()); err != nil {
-			t.Errorf("a write %s to the promoted standby gives %v", how, err)
+			t.Errorf("a write %s to the promoted standby returns %v", how, err)
 		}
 	}
 }
 
-// TestReadOnlyConnectionsAreDropped makes a server read-only for a while, as operators do when a disk is nearly full. Sessions
-// that started during that time stay read-only, so their connections must be dropped.
+// TestReadOnlyConnectionsAreDropped makes a server read-only temporarily, as operators do when a disk is nearly full. Sessions
+// that start during that time stay read-only, so their connections must be dropped.
 func TestReadOnlyConnectionsAreDropped(t *testing.T) {
 	config := postgrestest.Database(t)
 	setting := `ALTER DATABASE ` + config.Name + ` SET default_transaction_read_only = `
@@ -71,7 +71,7 @@ func TestReadOnlyConnectionsAreDropped(t *testing.T) {
 
 	for how, write := range ways {
 		if err := write(t.Context()); !storage.IsUnavailable(err) {
-			t.Errorf("a write %s in a read-only session gives %v", how, err)
+			t.Errorf("a write %s in a read-only session returns %v", how, err)
 		}
 	}
 
@@ -79,7 +79,7 @@ func TestReadOnlyConnectionsAreDropped(t *testing.T) {
 
 	for how, write := range ways {
 		if err := write(t.Context()); err != nil {
-			t.Errorf("a write %s in a new session gives %v", how, err)
+			t.Errorf("a write %s in a new session returns %v", how, err)
 		}
 	}
 }

@@ -12,22 +12,22 @@ import (
 	"github.com/lib/pq"
 )
 
-// cancelGrace is how long the server may take to confirm the cancellation of a call whose context has ended.
+// cancelGrace is how long the server may take to confirm the cancellation of a call after the context of the call has ended.
 const cancelGrace = time.Second
 
-// guarding connects to PostgreSQL so that no call outlives its context by more than cancelGrace. lib/pq asks the server to cancel
-// a call and then waits for the answer. If the server is frozen or the network drops packets, this wait takes a quarter of an
-// hour.
+// guarding connects to PostgreSQL so that no call outlives its context by more than cancelGrace. lib/pq asks the server to
+// cancel a call and then waits for the response. If the server is frozen or the network drops packets, this wait takes a
+// quarter of an hour.
 type guarding struct {
 	*pq.Connector
 }
 
-// guardedConnection makes reads and writes of its network connection fail soon after the context of a call ends.
+// guardedConnection makes reads and writes of its network connection fail soon after the context of a call has ended.
 type guardedConnection struct {
 	*preparedConnection
 
 	line *line
-	// broken marks a connection that must not be used again.
+	// broken reports that the connection must not be used again.
 	broken atomic.Bool
 }
 
@@ -51,7 +51,7 @@ func (g guarding) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 // during sets a deadline for the network connection if the context ends before the call has finished. The connection is then
-// broken, because the deadline may have cut a protocol message short. The caller calls finish when the call has ended.
+// broken, because the deadline may have interrupted a protocol message. The caller calls finish when the call has ended.
 func (c *guardedConnection) during(ctx context.Context) (finish func()) {
 	stop := context.AfterFunc(ctx, func() { _ = c.line.SetDeadline(time.Now().Add(cancelGrace)) })
 
@@ -62,7 +62,7 @@ func (c *guardedConnection) during(ctx context.Context) (finish func()) {
 	}
 }
 
-// BeginTx implements driver.ConnBeginTx. The context covers the whole transaction, so Commit and Rollback finish the call.
+// BeginTx implements driver.ConnBeginTx. The context applies to the whole transaction, so Commit and Rollback finish the call.
 func (c *guardedConnection) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
 	finish := c.during(ctx)
 
@@ -157,13 +157,13 @@ func (r guardedRows) Close() error {
 	return r.Rows.Close() //nolint:wrapcheck // as above
 }
 
-// line dials the network connection of a database connection, and keeps it to set deadlines. lib/pq reaches the network only
-// through it.
+// line dials the network connection of a database connection and stores it, so that deadlines can be set. lib/pq reaches the
+// network only through line.
 type line struct {
 	net.Conn
 
-	// connected is true once the database connection exists. lib/pq sends a cancel request on a connection of its own, so all
-	// later dials are for cancel requests.
+	// connected is true once the database connection exists. lib/pq sends each cancel request on a new connection, so all later
+	// dials are for cancel requests.
 	connected bool
 }
 
@@ -205,14 +205,15 @@ func (l *line) DialContext(ctx context.Context, network, address string) (net.Co
 	return dialed, nil
 }
 
-// cancelConn carries a cancel request under a capped deadline. lib/pq would wait for the server without one.
+// cancelConn is the connection of a cancel request. It caps every deadline, because lib/pq would otherwise wait for the server
+// without one.
 type cancelConn struct {
 	net.Conn
 
 	until time.Time
 }
 
-// SetDeadline sets the earlier of the given and the capped deadline.
+// SetDeadline sets the given deadline or the cap, whichever is earlier.
 func (c cancelConn) SetDeadline(at time.Time) error {
 	if at.IsZero() || at.After(c.until) {
 		at = c.until
@@ -221,13 +222,13 @@ func (c cancelConn) SetDeadline(at time.Time) error {
 	return c.Conn.SetDeadline(at)
 }
 
-// errStandby reports a server that replicates another one. It is read-only, and its data may be old.
+// errStandby reports a server that replicates another server. A standby is read-only, and its data may be outdated.
 var errStandby = errors.New("the server is a standby, not the primary")
 
 // codeReadOnly is PostgreSQL's code for a write on a read-only server or session.
 const codeReadOnly = "25006"
 
-// checkPrimary fails for a standby. During a failover the host name may resolve to the old or the new primary.
+// checkPrimary fails if the server is a standby. During a failover the host name may resolve to the old or the new primary.
 func checkPrimary(ctx context.Context, opened driver.QueryerContext) error {
 	rows, err := opened.QueryContext(ctx, `SELECT pg_is_in_recovery()`, nil)
 	if err != nil {
@@ -246,8 +247,8 @@ func checkPrimary(ctx context.Context, opened driver.QueryerContext) error {
 	return nil
 }
 
-// checked marks a connection as broken if the server rejected a write as read-only, and returns the error. The next connection
-// may reach the new primary.
+// checked returns the error of a call. It marks the connection as broken if the server rejected a write as read-only, because
+// the next connection may reach the new primary.
 func (c *guardedConnection) checked(err error) error {
 	if known, ok := errors.AsType[*pq.Error](err); ok && known.Code == codeReadOnly {
 		c.broken.Store(true)

@@ -15,7 +15,8 @@ import (
 func TestNoCallOutlivesItsContext(t *testing.T) {
 	const (
 		limit = 200 * time.Millisecond
-		// patience is far above the sum of limit and cancelGrace, even on a slow machine, and far below the timeouts of TCP.
+		// patience is much longer than the sum of limit and cancelGrace, even on a slow machine, and much shorter than the
+		// timeouts of TCP.
 		patience = 30 * time.Second
 	)
 
@@ -39,7 +40,7 @@ func TestNoCallOutlivesItsContext(t *testing.T) {
 
 			return read(ctx, db.Reader())
 		}},
-		"begin": {"a transaction starts without a context of lib/pq", func(ctx context.Context, db *storage.DB, line *postgrestest.Proxy) error {
+		"begin": {"lib/pq starts a transaction without a context", func(ctx context.Context, db *storage.DB, line *postgrestest.Proxy) error {
 			line.Freeze()
 
 			return db.InTx(ctx, func(tx storage.Tx) error { return read(ctx, tx) })
@@ -51,7 +52,7 @@ func TestNoCallOutlivesItsContext(t *testing.T) {
 				return add(ctx, tx)
 			})
 		}},
-		"commit": {"an uncertain commit", func(ctx context.Context, db *storage.DB, line *postgrestest.Proxy) error {
+		"commit": {"a commit with an unknown outcome", func(ctx context.Context, db *storage.DB, line *postgrestest.Proxy) error {
 			return db.InTx(ctx, func(tx storage.Tx) error {
 				err := add(ctx, tx)
 
@@ -79,17 +80,17 @@ func TestNoCallOutlivesItsContext(t *testing.T) {
 
 			err := c.call(ctx, db, line)
 			if took := time.Since(began); err == nil || took > patience {
-				t.Errorf("%s: it takes %s and gives %v", c.reason, took, err)
+				t.Errorf("%s: the call took %s and returned %v", c.reason, took, err)
 			}
 
 			if !storage.IsUnavailable(err) && !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%s: not reported as an unavailable database: %v", c.reason, err)
+				t.Errorf("%s: want an unavailable database, got %v", c.reason, err)
 			}
 
 			line.Thaw()
 
 			if err := db.InTx(t.Context(), func(tx storage.Tx) error { return add(t.Context(), tx) }); err != nil {
-				t.Errorf("%s: the next call gives %v", c.reason, err)
+				t.Errorf("%s: the next call returned %v", c.reason, err)
 			}
 		})
 	}
@@ -108,18 +109,18 @@ func TestSlowDatabaseIsUnavailable(t *testing.T) {
 	}
 
 	if took := time.Since(began); took > 30*time.Second {
-		t.Errorf("the call waited for the response, %s long", took)
+		t.Errorf("the call waited %s for the response", took)
 	}
 }
 
-// TestTransactionOfAFrozenReplicaIsEnded checks that the server ends an idle transaction. Otherwise its locks would block the
-// replicas that take over.
+// TestTransactionOfAFrozenReplicaIsEnded checks that the server ends an idle transaction. Otherwise the locks of the
+// transaction would block the replicas that take over.
 func TestTransactionOfAFrozenReplicaIsEnded(t *testing.T) {
 	config := postgrestest.Database(t)
 	frozen, other := storagetest.Open(t, config), storagetest.Open(t, config)
 	execute(t, frozen, createCounter, zero)
 
-	// The server ends the idle transaction after five seconds, or somewhat later under load.
+	// The server ends the idle transaction after five seconds, or slightly later under load.
 	patient, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 
@@ -130,16 +131,16 @@ func TestTransactionOfAFrozenReplicaIsEnded(t *testing.T) {
 
 		// The transaction of the first replica is idle while the second replica waits for the row.
 		if err := other.InTx(patient, func(tx storage.Tx) error { return add(patient, tx) }); err != nil {
-			t.Errorf("the other replica does not get the row: %v", err)
+			t.Errorf("the other replica cannot change the row: %v", err)
 		}
 
 		return add(t.Context(), tx)
 	})
 	if !storage.IsUnavailable(err) {
-		t.Errorf("the transaction continues: %v", err)
+		t.Errorf("the server did not end the idle transaction: %v", err)
 	}
 
 	if got := counted(t, other); got != 1 {
-		t.Errorf("the counter is %d, want only what the other replica added", got)
+		t.Errorf("the counter is %d, want only the change of the other replica", got)
 	}
 }

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// lockPause is the time in seconds between two attempts to get the migration lock, lockTries the number of attempts: five
-	// minutes.
+	// lockPause is the time in seconds between two attempts to get the migration lock. lockTries is the number of attempts.
+	// Together they allow five minutes.
 	lockPause = 1
 	lockTries = 300
 )
 
-// Migrate applies the missing migrations in the folder to a set of tables. Each set has its own version table, `schema_<set>`, so
-// that the engine's tables and a service's tables evolve independently in one database. Replicas that start together migrate one
-// after the other. A migration that fails is rolled back, and the next start tries it again.
+// Migrate applies the missing migrations in the folder to a set of tables. Each set has its own version table, `schema_<set>`,
+// so that the engine's tables and a service's tables evolve independently in one database. Replicas that start at the same time
+// migrate one after the other. A migration that fails is rolled back, and the next start tries it again.
 func (db *DB) Migrate(ctx context.Context, set string, files fs.FS, folder string) error {
 	migrations, err := fs.Sub(files, folder)
 	if err != nil {
@@ -78,7 +78,7 @@ func (db *DB) migrationProvider(set string, migrations fs.FS) (*goose.Provider, 
 	return provider, nil
 }
 
-// locked wraps work so that it runs under a lock on the file, because SQLite has no lock that outlives a transaction.
+// locked wraps work in a lock on the file, because SQLite has no lock that outlives a transaction.
 func locked(path string, work func() error) func() error {
 	return func() error {
 		file := flock.New(path)

@@ -26,11 +26,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// set is a set of tables with the folder of their migrations.
+// set is a set of tables and the folder of their migrations.
 type set struct {
 	name   string
 	folder string
-	// keys are the columns by which the test sorts the rows, by table.
+	// keys maps each table to the columns by which the test sorts its rows.
 	keys map[string]string
 }
 
@@ -44,7 +44,8 @@ func sets() []set {
 
 func (s set) files() fs.FS { return os.DirFS(filepath.Join(s.folder, "migrations")) }
 
-// TestDataSurvivesEveryMigration migrates rows of version 1 to the newest version, reads them with the stores, and migrates back.
+// TestDataSurvivesEveryMigration migrates rows of version 1 to the newest version, reads them with the stores, and migrates
+// them back.
 func TestDataSurvivesEveryMigration(t *testing.T) {
 	eachConfig(t, func(t *testing.T, config storage.Config) {
 		keys := storagetest.Keys(t)
@@ -60,7 +61,7 @@ func TestDataSurvivesEveryMigration(t *testing.T) {
 
 		for range 2 {
 			readVersion1(t, openAll(t, db, keys))
-			// The audit tables depend on the tables of operations, so their migrations are reverted first.
+			// The audit tables depend on the operations tables, so their migrations are reverted first.
 			migrateTo(t, config, "audit", os.DirFS(filepath.Join("auditlog", "migrations", config.Driver)), 0)
 
 			for _, set := range sets() {
@@ -74,7 +75,7 @@ func TestDataSurvivesEveryMigration(t *testing.T) {
 	})
 }
 
-// insertVersion1 runs the statements of testdata/version1.sql. It replaces each {{place}} by an envelope.
+// insertVersion1 runs the statements of testdata/version1.sql. It replaces each {{place}} with an envelope.
 func insertVersion1(t *testing.T, db *storage.DB, keys *secret.Keyring) {
 	t.Helper()
 
@@ -233,7 +234,7 @@ func readVersion1(t *testing.T, all stores) {
 	}
 
 	if operation, err := all.runtimes.Recall(ctx, reader, "tenant", "key"); err != nil || operation != "waits" {
-		t.Errorf("the key identifies %q, %v", operation, err)
+		t.Errorf("the idempotency key returns %q, %v", operation, err)
 	}
 
 	claimable(ctx, t, all, minute(60, 0))

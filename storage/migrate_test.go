@@ -30,7 +30,7 @@ func eachConfig(t *testing.T, test func(t *testing.T, config storage.Config)) {
 	t.Run("postgres", func(t *testing.T) { test(t, postgrestest.Database(t)) })
 }
 
-// migrations returns migration files. Each migration has one statement for up and one for down.
+// migrations returns migration files. Each migration has one statement for up and one statement for down.
 func migrations(statements ...[2]string) fs.FS {
 	files := fstest.MapFS{}
 
@@ -63,7 +63,7 @@ func TestReplicasThatStartTogetherMigrateOnce(t *testing.T) {
 
 		for _, db := range opened {
 			running.Go(func() {
-				// Each replica migrates one set after the other, like the services.
+				// Like the services, each replica migrates one set after the other.
 				for _, set := range []string{"one", "two"} {
 					steps := migrations([2]string{"CREATE TABLE " + set + " (value BIGINT)", "DROP TABLE " + set})
 					if err := db.Migrate(t.Context(), set, steps, "."); err != nil {
@@ -93,11 +93,11 @@ func TestFailedMigrationIsRetried(t *testing.T) {
 
 		err := db.Migrate(t.Context(), "test", migrations(makeCounter, broken), ".")
 		if err == nil || !strings.Contains(err.Error(), "migrating the test tables of "+config.Driver) {
-			t.Fatalf("an invalid migration gives %v", err)
+			t.Fatalf("an invalid migration returns %v", err)
 		}
 
 		if rows, err := storage.Select[int](t.Context(), db.Reader(), `SELECT value FROM counter`); err != nil || len(rows) != 0 {
-			t.Errorf("half a migration is stored: %v, %v", rows, err)
+			t.Errorf("a failed migration left changes behind: %v, %v", rows, err)
 		}
 
 		for range 2 { // the second call changes nothing
@@ -201,7 +201,7 @@ func migrateTo(t *testing.T, config storage.Config, set string, files fs.FS, ver
 	}
 }
 
-// dsn returns a connection string for drivers other than the tested one.
+// dsn returns a connection string for a driver that is not under test.
 func dsn(config storage.Config) string {
 	if config.Driver == storage.DriverSQLite {
 		return config.Path

@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// labeledPair is an argument with the fields of an embedded struct and one more.
+// labeledPair is an argument with an embedded struct and an additional field.
 type labeledPair struct {
 	pair
 
@@ -35,6 +35,6 @@ func TestNamed(t *testing.T) {
 
 func TestNamedWithoutValue(t *testing.T) {
 	if _, err := storage.NewNamed[pair](`UPDATE pairs SET size = :weight`); err == nil || !strings.Contains(err.Error(), ":weight") {
-		t.Errorf("a name without a value gives %v, want an error with the name", err)
+		t.Errorf("a name without a value returns %v, want an error with the name", err)
 	}
 }

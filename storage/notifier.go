@@ -11,17 +11,18 @@ import (
 const (
 	// wakeChannel is the channel name of LISTEN and NOTIFY.
 	wakeChannel = "operations_due"
-	// notifyPause coalesces bursts into one notification, because PostgreSQL serializes the commits of transactions with NOTIFY.
+	// notifyPause merges a burst into one notification, because PostgreSQL serializes the commits of transactions that use
+	// NOTIFY.
 	notifyPause = 20 * time.Millisecond
-	// notifyTimeout bounds the sending of a notification.
+	// notifyTimeout limits how long sending a notification may take.
 	notifyTimeout = 5 * time.Second
-	// reconnectMin and reconnectMax bound the wait before a lost listening connection is reopened.
+	// reconnectMin and reconnectMax are the limits of the wait before a lost listening connection is reopened.
 	reconnectMin = 200 * time.Millisecond
 	reconnectMax = 10 * time.Second
 )
 
 // Notifier notifies the other replicas of due operations, with LISTEN and NOTIFY of PostgreSQL. A lost notification delays an
-// operation by one poll at most. With SQLite, which has a single replica, it does nothing.
+// operation by at most one poll interval. With SQLite, which supports only one replica, Notifier does nothing.
 type Notifier struct {
 	db      *DB
 	log     logrus.FieldLogger
@@ -33,7 +34,8 @@ func (db *DB) NewNotifier(log logrus.FieldLogger) *Notifier {
 	return &Notifier{db: db, log: log, pending: make(chan struct{}, 1)}
 }
 
-// Notify wakes the other replicas soon. Callers call it after a commit that makes an operation due. It never blocks.
+// Notify wakes the other replicas after a short delay. It must be called after a commit that makes an operation due. It never
+// blocks.
 func (n *Notifier) Notify() {
 	select {
 	case n.pending <- struct{}{}:
@@ -41,8 +43,8 @@ func (n *Notifier) Notify() {
 	}
 }
 
-// Run sends notifications, and calls wake for each received one, until the context ends. A replica also receives its own
-// notifications. Run reconnects by itself and always returns nil.
+// Run sends notifications until the context ends, and calls wake for each notification that it receives. A replica also
+// receives its own notifications. Run reconnects automatically and always returns nil.
 func (n *Notifier) Run(ctx context.Context, wake func()) error {
 	if n.db.config.Driver != DriverPostgres {
 		<-ctx.Done()
@@ -59,7 +61,7 @@ func (n *Notifier) Run(ctx context.Context, wake func()) error {
 	defer func() { _ = listener.Close() }()
 
 	listening := make(chan error, 1)
-	go func() { listening <- listener.Listen(wakeChannel) }() // blocks until the database answers
+	go func() { listening <- listener.Listen(wakeChannel) }() // blocks until the database responds
 
 	for {
 		select {
@@ -75,7 +77,7 @@ func (n *Notifier) Run(ctx context.Context, wake func()) error {
 	}
 }
 
-// send notifies the other replicas. A failure is only logged, because the other replicas find the operations at their next poll.
+// send notifies the other replicas. It only logs a failure, because the other replicas find the operations at their next poll.
 func (n *Notifier) send(ctx context.Context) {
 	select {
 	case <-ctx.Done():

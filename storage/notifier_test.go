@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// listen runs the notifier until the test ends. It returns a channel that receives its wake-ups.
+// listen runs the notifier until the test ends. It returns a channel that receives the wake-ups.
 func listen(t *testing.T, db *storage.DB) (notifier *storage.Notifier, woken <-chan struct{}) {
 	t.Helper()
 
@@ -44,7 +44,7 @@ func TestNotificationWakesTheOtherReplica(t *testing.T) {
 	notifier, _ := listen(t, storagetest.Open(t, config))
 	_, woken := listen(t, storagetest.Open(t, config))
 
-	again := time.NewTicker(50 * time.Millisecond) // because a notification is lost if the other replica does not listen yet
+	again := time.NewTicker(50 * time.Millisecond) // because a notification is lost if the other replica is not listening yet
 	defer again.Stop()
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -72,7 +72,7 @@ func TestNotifierWithSQLite(t *testing.T) {
 
 	select {
 	case <-woken:
-		t.Error("a listener was woken")
+		t.Error("a listener was woken unexpectedly")
 	default:
 	}
 }

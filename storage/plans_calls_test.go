@@ -34,7 +34,7 @@ type stores struct {
 	auditlog   *auditlog.Store
 }
 
-// call is one use of a method. Its name is `store.Method`, or `store.Method how` if a method has several calls.
+// call calls one method. Its name is `store.Method`, or `store.Method variant` if a method has several calls.
 type call func(ctx context.Context) error
 
 // inTx returns a call that runs in a transaction.
@@ -44,8 +44,8 @@ func (s stores) inTx(work func(ctx context.Context, tx storage.Tx) error) call {
 	}
 }
 
-// calls returns calls of all methods of all stores. The envelopes of the filled rows cannot be opened, so calls that decrypt a
-// row fail after their statement.
+// calls returns calls of all methods of all stores. The envelopes of the filled rows cannot be decrypted, so calls that
+// decrypt a row fail after they have executed their statement.
 func (s stores) calls() map[string]call {
 	all := map[string]call{}
 
@@ -214,7 +214,7 @@ func (s stores) engineCalls() map[string]call {
 	}
 }
 
-// noPauseClock is the real clock with timers that expire at once.
+// noPauseClock is the real clock, except that its timers expire immediately.
 type noPauseClock struct{ clock.RealClock }
 
 func (h noPauseClock) NewTimer(time.Duration) clock.Timer { return h.RealClock.NewTimer(0) }
@@ -287,7 +287,7 @@ func (s stores) instanceCalls() map[string]call {
 		"instances.Hold": s.inTx(func(ctx context.Context, tx storage.Tx) error {
 			_, err := s.instances.Hold(ctx, tx, process.Record{ID: "p10"}, known, filledAt)
 			if errors.Is(err, storage.ErrNotFound) {
-				return nil // the step has no lease, which is expected
+				return nil // expected, because the step has no lease
 			}
 
 			return err

@@ -13,15 +13,15 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// fewRows is the limit of rows and index entries that a statement for at most 60 operations may read.
+// fewRows is the maximum number of rows and index entries that a statement for at most 60 operations may read.
 const fewRows = 500
 
-// mayExceedFewRows lists the calls that may read more than fewRows, with the reason.
+// mayExceedFewRows maps the calls that may read more than fewRows to the reasons.
 func mayExceedFewRows() map[string]string {
 	return map[string]string{
-		"operations.Claim blocked":   "it skips operations behind others of their instance",
+		"operations.Claim blocked":   "it skips operations that are queued behind others of their instance",
 		"operations.Resume":          "it runs once after an outage, and the system may have delayed all operations",
-		"operations.QueueDepths":     "it counts all unfinished operations, once a scrape",
+		"operations.QueueDepths":     "it counts all unfinished operations, once per scrape",
 		"operations.UnfinishedKinds": "it runs once, when a replica starts",
 		"instances.Durations":        "it reads the newest 1,000 operations, once a minute in each replica",
 	}
@@ -51,8 +51,8 @@ func (s stores) due(at time.Time, kinds ...string) call {
 }
 
 // TestEngineReadsLittleOfACrowdedTable runs the engine's calls on a table with a hundred thousand operations, most of them
-// unfinished. It counts the rows that a plan reads, because an index scan may also read all rows. Statements stay prepared, so
-// the test tries both plans between which PostgreSQL chooses: the custom plan and the generic plan.
+// unfinished. It counts the rows that a plan reads, because even an index scan can read all rows. Statements stay prepared, so
+// the test tries both plans that PostgreSQL can choose: the custom plan and the generic plan.
 func TestEngineReadsLittleOfACrowdedTable(t *testing.T) {
 	large := openLarge(t, crowdedTables())
 	calls := large.crowdedCalls()
@@ -61,14 +61,14 @@ func TestEngineReadsLittleOfACrowdedTable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			statements := large.statementsOf(t, calls[name])
 			if _, excused := mayExceedFewRows()[name]; excused {
-				return // the call only has to return
+				return // only the return of the call matters
 			}
 
 			for _, statement := range statements {
 				for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 					plan := large.planner.run(t, mode, statement)
 					if tables := plan.scanned(); len(tables) > 0 || plan.read() > fewRows {
-						t.Errorf("with %s it reads %d rows, and scans %q:\n%s\n%v",
+						t.Errorf("with %s the statement reads %d rows, and scans %q:\n%s\n%v",
 							mode, plan.read(), strings.Join(tables, " and "), statement.Text, statement.Args)
 					}
 				}
@@ -104,7 +104,7 @@ func (n node) read() int {
 	return total
 }
 
-// large has the stores of a large PostgreSQL database, and records the statements that they send.
+// large has the stores of a large PostgreSQL database and records the statements that they send.
 type large struct {
 	stores
 
@@ -123,7 +123,7 @@ func (l large) statementsOf(t *testing.T, call call) []storage.PreparedQuery {
 	}
 
 	if len(*l.sent) == 0 {
-		t.Fatal("it sends no statement, so the call proves nothing")
+		t.Fatal("the call sends no statement, so it tests nothing")
 	}
 
 	return different(*l.sent)

@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// manyInstances is the number of existing instances, goneInstances the number of deleted instances. Each instance has a
-	// provisioning. Deleted instances also have a deprovisioning.
+	// manyInstances is the number of existing instances, and goneInstances is the number of deleted instances. Each instance
+	// has a provisioning. Deleted instances also have a deprovisioning.
 	manyInstances = 100_000
 	goneInstances = 10_000
 )
 
-// filledAt is the current time of the calls. All rows were created earlier.
+// filledAt is the current time of the calls. All rows are older.
 var filledAt = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// fillTables inserts rows of both services, as in a large installation with many pending requests. Most instances are ready, ten
-// thousand are being created, a few have failed, and the deleted ones left their operations. Envelopes have a realistic length
-// but cannot be opened.
+// fillTables inserts rows of both services, as in a large installation with many pending requests. Most instances are ready,
+// ten thousand are being created, and a few have failed. The operations of deleted instances remain. Envelopes have a realistic
+// length but cannot be decrypted.
 func fillTables() []string {
 	return []string{
 		sources(`WHEN i % 1000 < 5 THEN 'failed' WHEN i % 1000 = 5 THEN 'canceled' WHEN i % 1000 BETWEEN 6 AND 105 THEN 'in progress'
@@ -46,8 +46,8 @@ func fillTables() []string {
 	}
 }
 
-// crowdedTables inserts mostly unfinished operations. Some are pending, and others wait for an upstream. Every third waiting
-// operation has another operation queued behind it.
+// crowdedTables inserts operations, most of them unfinished. Some are pending, and others wait for an upstream. Every third
+// waiting operation has another operation queued behind it.
 func crowdedTables() []string {
 	return []string{
 		sources(`WHEN i % 100 < 25 THEN 'in progress' WHEN i % 100 < 98 THEN 'pending' WHEN i % 100 = 98 THEN 'canceling' ELSE 'succeeded'`,
@@ -58,8 +58,8 @@ func crowdedTables() []string {
 	}
 }
 
-// sources returns the statement that creates a table with a row for each operation. states is the CASE that chooses the state.
-// held is the condition under which an operation in progress has a lease.
+// sources returns the statement that creates a table with one row for each operation. states is the CASE expression that
+// chooses the state. held is the condition under which an operation in progress has a lease.
 func sources(states, held string) string {
 	return `CREATE TEMPORARY TABLE sources AS SELECT i, state, ` + held + ` AS held,
 			'2029-01-01'::timestamptz + i * interval '4 minutes' AS at, 'test:' || repeat(md5(i::text), 20) AS envelope
@@ -73,8 +73,8 @@ const (
 		SELECT 'p' || i, 'stage', 'step', 3, at AS began, at AS ended, 0, '' FROM sources WHERE state IN ('in progress', 'failed')`
 )
 
-// operationsOf returns the statement that inserts an operation for each chosen source. One in seven of the active operations is
-// due, the others wait for a year.
+// operationsOf returns the statement that inserts an operation for each chosen source. One in seven active operations is due;
+// the others wait for a year.
 func operationsOf(instance, id, kind, state, chosen string) string {
 	return `INSERT INTO operations (instance_id, position, id, kind, state, tenant, turn, predecessor_id, description, problem_message,
 			problem_reason, problem_component, finished_stages, skipped_steps, stage, step, waiting_for, woken, payload, created_at, updated_at,
@@ -87,7 +87,7 @@ func operationsOf(instance, id, kind, state, chosen string) string {
 		FROM (SELECT i, at, envelope, ` + state + ` AS state, held FROM sources WHERE ` + chosen + `) AS chosen`
 }
 
-// fill executes the statements and updates the statistics of the planner.
+// fill executes the statements and updates the planner's statistics.
 func fill(t *testing.T, db *storage.DB, statements []string) {
 	t.Helper()
 

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// page is the page size of the operator API plus one, by which the API detects a next page.
+// page is the page size of the operator API plus one. The API reads one more row to detect a next page.
 const page = 101
 
 // listCalls returns calls of the lists, with a frequent and an absent value for each filter.
@@ -48,7 +48,7 @@ func (s stores) listCalls() map[string]call {
 
 	for name, filter := range map[string]instances.Filter{
 		"of all":          {},
-		"of an id":        {InstanceID: "i11"},
+		"of an ID":        {InstanceID: "i11"},
 		"of an account":   {GlobalAccountID: "account-10"},
 		"of no account":   {GlobalAccountID: "none"},
 		"of a subaccount": {SubAccountID: "subaccount-10"},

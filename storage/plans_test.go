@@ -25,12 +25,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// mayScan lists the calls that may scan a whole table, with the reason.
+// mayScan maps the calls that may scan a whole table to the reasons.
 func mayScan() map[string]string {
 	const (
 		nearlyAll = "it counts nearly every row, and only on request"
-		few       = "kinds, plans and regions are few: an index slows down every acceptance, and totals are rarely requested"
-		none      = "the value is absent: such a list is rare and takes less than 0.1 s"
+		few       = "there are few kinds, plans and regions: an index would slow down every acceptance, and totals are rarely requested"
+		none      = "no row has the value: such a list is rare and takes less than 0.1 s"
 	)
 
 	return map[string]string{
@@ -54,7 +54,7 @@ func mayScan() map[string]string {
 }
 
 // TestEveryStatementUsesAnIndex runs every method of the stores on a large PostgreSQL database, records the statements, and
-// explains them. No statement may scan a whole table, except those of mayScan.
+// explains them. No statement may scan a whole table, except for the calls in mayScan.
 func TestEveryStatementUsesAnIndex(t *testing.T) {
 	large := openLarge(t, fillTables())
 	calls := large.calls()
@@ -66,13 +66,13 @@ func TestEveryStatementUsesAnIndex(t *testing.T) {
 			t.Logf("%d statements, %s", len(statements), time.Since(began))
 
 			if want := listStatements(name); want > 0 && len(*large.sent) != want {
-				t.Errorf("a list is read by %d statements, want %d however long it is", len(*large.sent), want)
+				t.Errorf("the list needs %d statements, want %d regardless of its length", len(*large.sent), want)
 			}
 
 			for _, statement := range statements {
 				tables := large.planner.readWhole(t, statement)
 				if _, excused := mayScan()[name]; len(tables) > 0 && !excused {
-					t.Errorf("it scans %s:\n%s\n%v", strings.Join(tables, " and "), statement.Text, statement.Args)
+					t.Errorf("the statement scans %s:\n%s\n%v", strings.Join(tables, " and "), statement.Text, statement.Args)
 				}
 			}
 		})
@@ -85,7 +85,7 @@ func TestEveryStatementUsesAnIndex(t *testing.T) {
 	})
 }
 
-// openLarge returns the stores of a new PostgreSQL database that the statements have filled.
+// openLarge returns the stores of a new PostgreSQL database after executing the filling statements.
 func openLarge(t *testing.T, filling []string) large {
 	t.Helper()
 
@@ -130,7 +130,7 @@ func different(sent []storage.PreparedQuery) []storage.PreparedQuery {
 	})
 }
 
-// everyMethod fails the test unless every method of the stores has a call.
+// everyMethod fails the test unless calls contains a call for every method of the stores.
 func everyMethod(t *testing.T, calls map[string]call, stores map[string]reflect.Type) {
 	t.Helper()
 
@@ -144,13 +144,13 @@ func everyMethod(t *testing.T, calls map[string]call, stores map[string]reflect.
 		for i := range store.NumMethod() {
 			method := name + "." + store.Method(i).Name
 			if sendsNothing := []string{"Reader", "OnEnded", "Retention"}; !slices.Contains(sendsNothing, store.Method(i).Name) && !covered[method] {
-				t.Errorf("no call shows the plans of %s: add one to calls", method)
+				t.Errorf("no call covers the plans of %s: add one to calls", method)
 			}
 		}
 	}
 }
 
-// planner is a connection on which statements are explained.
+// planner is a connection that explains statements.
 type planner struct{ *sqlx.Conn }
 
 func openPlanner(t *testing.T, config storage.Config) planner {
@@ -168,10 +168,10 @@ func openPlanner(t *testing.T, config storage.Config) planner {
 	return planner{conn}
 }
 
-// uses is a number of executions after which PostgreSQL has chosen between the custom plan and the generic plan.
+// uses is the number of executions after which PostgreSQL has chosen between the custom plan and the generic plan.
 const uses = 7
 
-// readWhole lists the tables that a prepared statement scans, at its first execution or a later one.
+// readWhole lists the tables that a prepared statement scans completely, at its first or at a later execution.
 func (p planner) readWhole(t *testing.T, statement storage.PreparedQuery) []string {
 	t.Helper()
 
@@ -241,7 +241,8 @@ type node struct {
 	Index string `json:"Index Name"`
 	Plans []node
 
-	// A node has read (Rows + Removed + Rechecked) * Loops rows. It returned Rows in each loop and discarded the others.
+	// A node has read (Rows + Removed + Rechecked) * Loops rows. In each loop it returned Rows rows and discarded the
+	// others.
 	Rows      float64 `json:"Actual Rows"`
 	Removed   float64 `json:"Rows Removed by Filter"`
 	Rechecked float64 `json:"Rows Removed by Index Recheck"`

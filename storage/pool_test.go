@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// TestConnectionsAreGivenInOrder lets many callers wait for the single write connection of SQLite.
+// TestConnectionsAreGivenInOrder makes many callers wait for SQLite's only write connection.
 func TestConnectionsAreGivenInOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 
@@ -42,7 +42,7 @@ func TestConnectionsAreGivenInOrder(t *testing.T) {
 
 			go func() {
 				if err := db.InTx(t.Context(), func(storage.Tx) error {
-					order = append(order, number) // the callback runs while its caller holds the only connection
+					order = append(order, number) // the callback runs while its caller has the only connection
 
 					return nil
 				}); err != nil {
@@ -57,7 +57,7 @@ func TestConnectionsAreGivenInOrder(t *testing.T) {
 		defer cancel()
 
 		if _, err := storage.Select[int](impatient, db.Writer(), `SELECT 1`); !storage.IsUnavailable(err) {
-			t.Errorf("a caller without time gets %v, want an unavailable database", err)
+			t.Errorf("a caller whose time is up gets %v, want an unavailable database", err)
 		}
 
 		close(release)

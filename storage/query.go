@@ -14,11 +14,12 @@ import (
 	"github.com/jmoiron/sqlx/reflectx"
 )
 
-// callLimit bounds calls whose context has no deadline, so that a database that does not answer blocks no caller for longer.
+// callLimit limits the duration of calls whose context has no deadline. Without it, a database that does not respond would
+// block the callers.
 const callLimit = 10 * time.Second
 
-// begin bounds the context by callLimit, unless it has a deadline, and waits for a connection from the pool; a transaction
-// already has one. The caller calls end after the call, which releases both.
+// begin limits the context to callLimit unless it has a deadline, and waits for a connection from the pool. A transaction
+// already has a connection. The caller must call end after the call, which releases the context and the connection.
 func begin(ctx context.Context, tx Tx) (_ context.Context, end func(), _ error) {
 	cancel := func() {}
 	if _, has := ctx.Deadline(); !has {
@@ -42,8 +43,8 @@ func begin(ctx context.Context, tx Tx) (_ context.Context, end func(), _ error) 
 	}, nil
 }
 
-// Exec executes a statement and returns the number of rows that it changed. Slices are expanded for IN (?). Like Select and Get,
-// it ends with its context, or after callLimit if the context has no deadline.
+// Exec executes a statement and returns the number of rows that it changed. Slices are expanded for IN (?). Like Select and
+// Get, Exec ends with its context, or after callLimit if the context has no deadline.
 func Exec(ctx context.Context, tx Tx, statement string, args ...any) (int64, error) {
 	statement, args, err := expand(tx, statement, args)
 	if err != nil {
@@ -70,8 +71,8 @@ func Exec(ctx context.Context, tx Tx, statement string, args ...any) (int64, err
 	return changed, nil
 }
 
-// Select returns the rows of a query, or an empty slice. Row is a struct with `db` tags, or the type of a single column. Slices
-// are expanded for IN (?); an empty slice is an error.
+// Select returns the rows of a query, or an empty slice. Row is a struct with `db` tags, or the type of the only column. Slices
+// are expanded for IN (?). An empty slice is an error.
 func Select[Row any](ctx context.Context, tx Tx, query string, args ...any) ([]Row, error) {
 	query, args, err := expand(tx, query, args)
 	if err != nil {
@@ -81,7 +82,7 @@ func Select[Row any](ctx context.Context, tx Tx, query string, args ...any) ([]R
 	return selectBound[Row](ctx, tx, query, args)
 }
 
-// selectBound returns the rows of a query that has the driver's placeholders.
+// selectBound returns the rows of a query whose placeholders are already converted for the driver.
 func selectBound[Row any](ctx context.Context, tx Tx, query string, args []any) ([]Row, error) {
 	ctx, end, err := begin(ctx, tx)
 	if err != nil {
@@ -125,11 +126,11 @@ func Get[Row any](ctx context.Context, tx Tx, query string, args ...any) (Row, e
 	return row, nil
 }
 
-// cause adds the error of the context, because the database reports only that the call was canceled. Callers distinguish a
-// deadline from a cancellation with errors.Is.
+// cause adds the error of the context, because the database reports only that the call was canceled. With it, callers can use
+// errors.Is to distinguish a deadline from a cancellation.
 func cause(ctx context.Context, err error) error { return errors.Join(ctx.Err(), err) }
 
-// expand expands slices for IN (?) and converts the placeholders to the driver's form.
+// expand expands slices for IN (?) and converts the placeholders for the driver.
 func expand(tx Tx, query string, args []any) (string, []any, error) {
 	query, args, err := sqlx.In(query, args...)
 	if err != nil {
@@ -139,8 +140,8 @@ func expand(tx Tx, query string, args []any) (string, []any, error) {
 	return tx.Rebind(query), args, nil
 }
 
-// Page returns the LIMIT and OFFSET clauses of a query. The numbers are literals instead of parameters, because the planner bases
-// its estimates on them.
+// Page returns the LIMIT and OFFSET clauses of a query. The numbers are literals instead of parameters, because the query
+// planner bases its estimates on them.
 func Page(limit, offset int) string {
 	if offset == 0 {
 		return fmt.Sprintf("LIMIT %d", limit)
@@ -156,15 +157,15 @@ type Conditions struct {
 	args  []any
 }
 
-// Add adds a condition if the filter uses it.
+// Add adds a condition if used is true.
 func (c *Conditions) Add(used bool, condition string, args ...any) {
 	if used {
 		c.words, c.args = append(c.words, condition), append(c.args, args...)
 	}
 }
 
-// Where returns the clause, with a leading space, and the arguments in the order of the conditions. Without conditions it is
-// empty.
+// Where returns the WHERE clause, with a leading space, and the arguments in the order of the conditions. Without conditions
+// the clause is empty.
 func (c *Conditions) Where() (string, []any) {
 	if len(c.words) == 0 {
 		return "", nil
@@ -173,10 +174,10 @@ func (c *Conditions) Where() (string, []any) {
 	return " WHERE " + strings.Join(c.words, " AND "), c.args
 }
 
-// Named is a statement that writes rows and is parsed once. Its parameters are named by the `db` tags of Argument.
+// Named is a writing statement that is parsed once. Its parameters are named by the `db` tags of Argument.
 type Named[Argument any] struct {
 	text string
-	// fields are the index paths of the parameters in Argument, in the order of the text.
+	// fields are the index paths of the parameters in Argument, in the order in which the statement uses them.
 	fields [][]int
 }
 

@@ -30,7 +30,7 @@ func TestIsDuplicate(t *testing.T) {
 		"update":        {"another row has the value", `UPDATE pairs SET color = 'red' WHERE id = 'z'`, true},
 		"check":         {"a violated constraint is an error", `INSERT INTO pairs VALUES ('b', 'blue', 0)`, false},
 		"null":          {"a missing value is an error", `INSERT INTO pairs (id, color) VALUES ('b', 'blue')`, false},
-		"no table":      {"an invalid statement is an error", `INSERT INTO triples VALUES (1)`, false},
+		"no table":      {"an invalid statement is not a duplicate", `INSERT INTO triples VALUES (1)`, false},
 	}
 
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
@@ -70,7 +70,7 @@ func TestQueries(t *testing.T) {
 
 			changed, err := storage.Exec(ctx, tx, `UPDATE pairs SET size = size + ? WHERE id IN (?)`, 10, []string{"a", "c", "x"})
 			if changed != 2 {
-				t.Errorf("%d rows changed, want the 2 that exist", changed)
+				t.Errorf("%d rows changed, want the 2 existing rows", changed)
 			}
 
 			return err
@@ -86,19 +86,19 @@ func TestQueries(t *testing.T) {
 
 		none, err := storage.Select[pair](ctx, db.Reader(), `SELECT * FROM pairs WHERE color = ?`, "green")
 		if err != nil || none == nil || len(none) != 0 {
-			t.Errorf("no row gives %v, %v", none, err)
+			t.Errorf("a query without rows returns %v, %v", none, err)
 		}
 
 		if row, err := storage.Get[pair](ctx, db.Reader(), `SELECT * FROM pairs WHERE color = ?`, "a ? b"); err != nil || row.ID != "b" {
-			t.Errorf("a value with a question mark gives %v, %v", row, err)
+			t.Errorf("a value with a question mark returns %v, %v", row, err)
 		}
 
 		if _, err := storage.Get[pair](ctx, db.Reader(), `SELECT * FROM pairs WHERE id = ?`, "x"); !errors.Is(err, storage.ErrNotFound) {
-			t.Errorf("no row gives %v, want ErrNotFound", err)
+			t.Errorf("a query without rows returns %v, want ErrNotFound", err)
 		}
 
 		if _, err := storage.Select[pair](ctx, db.Reader(), `SELECT * FROM pairs WHERE id IN (?)`, []string{}); err == nil {
-			t.Error("an empty list fails")
+			t.Error("an empty list must be an error")
 		}
 	})
 }

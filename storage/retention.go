@@ -12,20 +12,20 @@ import (
 
 const (
 	retentionInterval = time.Hour
-	// retentionPause follows each full batch, so that other statements are not delayed.
+	// retentionPause is the pause after each full batch, so that other statements are not delayed.
 	retentionPause = 50 * time.Millisecond
 )
 
-// Retention removes old rows in batches, in the background. Every replica sweeps, so Remove must skip rows that another replica
-// is removing.
+// Retention removes old rows in batches, in the background. Every replica runs it, so Remove must skip rows that another
+// replica is removing.
 type Retention struct {
 	// Name is the name of the background part in logs.
 	Name string
-	// Rows is the plural noun for the removed rows in the log, such as "timelines".
+	// Rows is the plural noun for the removed rows in log messages, such as "timelines".
 	Rows string
-	// Remove removes at most limit rows that are too old at the time now, and returns how many.
+	// Remove removes at most limit rows that are too old at the time now, and returns the number of removed rows.
 	Remove func(ctx context.Context, now time.Time, limit int) (int, error)
-	// Batch is the limit of one call of Remove, which runs in one transaction.
+	// Batch is the limit that is passed to Remove. Each call of Remove is one transaction.
 	Batch int
 	Clock clock.WithTicker
 	Log   logrus.FieldLogger
@@ -36,8 +36,8 @@ func (r Retention) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: r.Name, Every: retentionInterval, Work: r.Sweep, Clock: r.Clock, Log: r.Log}.Part()
 }
 
-// Sweep removes all rows that are too old now. It returns the first error of Remove; the next sweep continues with the remaining
-// rows.
+// Sweep removes all rows that are currently too old. It returns the first error of Remove. The next sweep continues with the
+// remaining rows.
 func (r Retention) Sweep(ctx context.Context) error {
 	total := 0
 

@@ -10,29 +10,29 @@ import (
 	"github.com/lib/pq"
 )
 
-// maxStatements bounds the prepared statements of a connection. The services have fewer, except for IN lists of different
-// lengths.
+// maxStatements limits the prepared statements of a connection. The services use fewer, except when IN lists have many
+// different lengths.
 const maxStatements = 200
 
-// PostgreSQL codes for a stale prepared statement: the table has changed, or the server has dropped the statement.
+// PostgreSQL's codes for a stale prepared statement: the table has changed, or the server has dropped the statement.
 const (
 	codeChangedResult    = "0A000"
 	codeUnknownStatement = "26000"
 )
 
-// preparing connects to either database and caches prepared statements in each connection. Without the cache, the drivers prepare
-// a statement with arguments again for each execution. That doubles the round trips to PostgreSQL and accounts for a quarter of
-// SQLite's work.
+// preparing connects to either database and caches prepared statements in each connection. Without the cache, the drivers would
+// prepare a statement with arguments again for each execution. This would double the round trips to PostgreSQL, and is a
+// quarter of SQLite's work.
 type preparing struct {
 	driver.Connector
 
-	// closes makes a connection close its statements before it closes itself. SQLite keeps its file open as long as statements
-	// are open. PostgreSQL drops the statements of a closed connection, and closing each would be a round trip, possibly to a
-	// server that does not answer.
+	// closes makes a connection close its statements before the connection itself is closed. SQLite keeps its file open as long
+	// as statements are open. PostgreSQL drops the statements of a closed connection. Closing each statement would need a round
+	// trip, possibly to a server that does not respond.
 	closes bool
 }
 
-// driven has the optional methods that the connections of both drivers implement, and that database/sql looks for.
+// driven has the optional methods that database/sql looks for and that the connections of both drivers implement.
 type driven interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -51,7 +51,7 @@ type statement interface {
 	driver.StmtQueryContext
 }
 
-// preparedConnection is a connection with its prepared statements. database/sql uses it from one goroutine at a time.
+// preparedConnection is a connection with its prepared statements. database/sql uses a connection from one goroutine at a time.
 type preparedConnection struct {
 	driven
 
@@ -91,8 +91,8 @@ func (c *preparedConnection) Close() error {
 	return c.driven.Close() //nolint:wrapcheck // database/sql inspects the driver's own errors
 }
 
-// CheckNamedValue implements driver.NamedValueChecker. Only one of the drivers has this method; for the other one database/sql
-// converts the value itself.
+// CheckNamedValue implements driver.NamedValueChecker. Only one of the drivers has this method. For the other driver,
+// database/sql converts the value itself.
 func (c *preparedConnection) CheckNamedValue(value *driver.NamedValue) error {
 	if checker, checks := c.driven.(driver.NamedValueChecker); checks {
 		return checker.CheckNamedValue(value) //nolint:wrapcheck // database/sql inspects the driver's own errors
@@ -104,7 +104,7 @@ func (c *preparedConnection) CheckNamedValue(value *driver.NamedValue) error {
 // QueryContext implements driver.QueryerContext.
 func (c *preparedConnection) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	if len(args) == 0 {
-		return c.driven.QueryContext(ctx, query, args) // needs one round trip only
+		return c.driven.QueryContext(ctx, query, args) // needs only one round trip
 	}
 
 	prepared, err := c.prepare(ctx, query)
@@ -133,7 +133,8 @@ func (c *preparedConnection) ExecContext(ctx context.Context, query string, args
 	return result, c.checked(query, err)
 }
 
-// prepare returns the prepared statement of the query from the connection's cache, or prepares it.
+// prepare returns the prepared statement from the connection's cache. If the cache does not contain the statement, prepare
+// prepares and caches it.
 func (c *preparedConnection) prepare(ctx context.Context, query string) (statement, error) {
 	if known, found := c.prepared.Get(query); found {
 		return known, nil
@@ -154,8 +155,8 @@ func (c *preparedConnection) prepare(ctx context.Context, query string) (stateme
 	return prepared, nil
 }
 
-// checked drops a stale statement from the cache, and returns the error. A stale statement follows a migration by a newer
-// replica. The caller fails once; the engine and the clients retry.
+// checked returns the error of a call, and drops a stale statement from the cache. A statement becomes stale when a newer
+// replica migrates the tables. The call fails once, and the engine or the client retries.
 func (c *preparedConnection) checked(query string, err error) error {
 	if known, ok := errors.AsType[*pq.Error](err); ok {
 		if code := string(known.Code); code == codeChangedResult || code == codeUnknownStatement {

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// TestRootCertificate connects to a server that presents a certificate like PostgreSQL and then closes the connection.
+// TestRootCertificate connects to a server that presents a certificate as PostgreSQL does and then closes the connection.
 func TestRootCertificate(t *testing.T) {
 	known := httptest.NewTLSServer(nil)
 	defer known.Close()
@@ -31,8 +31,8 @@ func TestRootCertificate(t *testing.T) {
 		trusts                    bool
 	}{
 		"named":   {"a certificate of the configured root is trusted", "verify-full", authorities, true},
-		"unnamed": {"another certificate is rejected", "verify-full", "", false},
-		"require": {"without verification any certificate is accepted", "require", "", true},
+		"unnamed": {"a certificate of another root is rejected", "verify-full", "", false},
+		"require": {"without verification, any certificate is accepted", "require", "", true},
 	}
 
 	for name, c := range cases {
@@ -46,7 +46,7 @@ func TestRootCertificate(t *testing.T) {
 			if err == nil {
 				_ = db.Close()
 
-				t.Fatal("a server that hangs up was opened")
+				t.Fatal("want an error, because the server closes every connection")
 			}
 
 			if trusted := <-shaken == nil; trusted != c.trusts {
@@ -93,7 +93,8 @@ func showCertificate(t *testing.T, config *tls.Config) (port int, shaken <-chan 
 
 		secured := tls.Server(connection, config)
 
-		// With TLS 1.3 the server learns only from the first read after the handshake whether the client trusts its certificate.
+		// With TLS 1.3 the server learns whether the client trusts its certificate only from the first read after the
+		// handshake.
 		err = secured.HandshakeContext(context.WithoutCancel(t.Context()))
 		if err == nil {
 			_, err = io.ReadFull(secured, request)

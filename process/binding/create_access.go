@@ -82,7 +82,7 @@ func (s createAccess) undo(ctx context.Context, operation Operation) error {
 	return errRemoved()
 }
 
-// errRemoved returns a permanent error, because a binding that was removed must not be created again.
+// errRemoved returns the permanent error with which the operation of a removed binding fails.
 func errRemoved() error {
 	return failure.New(failure.Permanent, "the binding or its instance was removed before the access was ready").
 		WithReason(failure.ReasonConflict, failure.ComponentBroker)

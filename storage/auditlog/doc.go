@@ -1,8 +1,9 @@
 // Package auditlog stores the broker's audit log: who requested which change, and which requests were rejected.
 //
-// The entry of an accepted operation is a column of the operation's row, so that accepting an operation needs no second write.
-// All other entries are rows of the table audit. List merges both. Database triggers reject changes to entries, and their removal
-// before the retention period is over.
+// The entry of an accepted operation is a column of the operation's row, so accepting an operation needs no second write. All
+// other entries are rows of the table audit. List merges both. Database triggers reject changes to entries, and reject their
+// removal during the retention period.
 //
-// A new action gets a constant in entry.go. A new field of an entry is optional JSON, so that old entries still decode.
+// A new action needs a constant in entry.go. A new field of an entry must be optional in JSON, so that old entries can still be
+// decoded.
 package auditlog

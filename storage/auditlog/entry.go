@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Actions other than the kinds of operations: the action of an accepted operation is its kind. Actions are stored and part of the
-// API.
+// Actions other than the kinds of operations. The action of an accepted operation is its kind. Actions are stored and part of
+// the API.
 const (
 	// ActionAccess is a rejected request that would have changed nothing.
 	ActionAccess          = "access"
@@ -26,13 +26,13 @@ const (
 	ActionUpdate  = "update"
 )
 
-// Entry records an accepted change or a rejected request. The fields without a JSON name have columns of their own.
+// Entry records an accepted change or a rejected request. Fields without a JSON name have separate columns.
 type Entry struct {
 	ID string `json:"-"`
 	// At is when the broker accepted or rejected the request.
 	At     time.Time `json:"-"`
 	Action string    `json:"-"`
-	// InstanceID and OperationID are empty if the request names no instance or starts no operation.
+	// InstanceID is empty if the request names no instance. OperationID is empty if the request starts no operation.
 	InstanceID  string `json:"-"`
 	OperationID string `json:"-"`
 	// Status is the HTTP status of the response.
@@ -40,24 +40,25 @@ type Entry struct {
 
 	BindingID string `json:"bindingID,omitempty"`
 	By        Actor  `json:"by"`
-	// Code is the error code of a rejected request. The description of the error may repeat parts of the request and is not
-	// stored.
+	// Code is the error code of a rejected request. The error description is not stored, because it may repeat parts of the
+	// request.
 	Code string `json:"code,omitempty"`
-	// Reason is the reason that an operator gave, or why the broker acted by itself.
+	// Reason is the reason that an operator gave, or the reason for which the broker itself made the change.
 	Reason string `json:"reason,omitempty"`
-	// Before and After hold the old and new values of the instance's changed fields, see Difference.
+	// Before and After have the old and new values of the instance's changed fields, see Difference.
 	Before Fields `json:"before,omitempty"`
 	After  Fields `json:"after,omitempty"`
-	// Missed counts the rejected requests before this one that sampling left out.
+	// Missed is the number of earlier rejected requests that have no entry because of sampling.
 	Missed int `json:"missed,omitempty"`
 }
 
 // Actor identifies who made a request.
 type Actor struct {
-	// User is the authenticated name, Means the kind of credentials, such as "token" or "certificate".
+	// User is the authenticated name. Means is the kind of credentials, such as "token" or "certificate".
 	User  string `json:"user,omitempty"`
 	Means string `json:"means,omitempty"`
-	// Platform and Originator are the names of the platform and of its user, as claimed by the platform. They are not verified.
+	// Platform is the name of the platform, and Originator is the name of its user, both as claimed by the platform. They are
+	// not verified.
 	Platform   string `json:"platform,omitempty"`
 	Originator string `json:"originator,omitempty"`
 	// Address is the IP address of the connection.
@@ -66,14 +67,14 @@ type Actor struct {
 	RequestID string `json:"requestID,omitempty"`
 }
 
-// Name returns the originator of the request: the platform's user if it is known, or else the authenticated user.
+// Name returns who originated the request: the platform's user if known, or else the authenticated user.
 func (a Actor) Name() string { return cmp.Or(a.Originator, a.User) }
 
 // Fields are the properties of an object that the audit log may show, by name. Callers list each property explicitly, so that a
-// new property with a secret does not appear in the log by accident.
+// new property with a secret does not reach the log by accident.
 type Fields map[string]any
 
-// Difference returns copies of both sides without the fields that have the same value on both.
+// Difference returns copies of both arguments without the fields that have the same value in both.
 func Difference(before, after Fields) (Fields, Fields) {
 	before, after = maps.Clone(before), maps.Clone(after)
 
@@ -87,7 +88,7 @@ func Difference(before, after Fields) (Fields, Fields) {
 	return before, after
 }
 
-// Encode returns the JSON of the fields that have no column of their own.
+// Encode returns the JSON of the fields that have no separate column.
 func (e Entry) Encode() (string, error) {
 	encoded, err := json.Marshal(e)
 	if err != nil {
@@ -97,7 +98,7 @@ func (e Entry) Encode() (string, error) {
 	return string(encoded), nil
 }
 
-// Decode sets the fields that Encode has written, and keeps the others.
+// Decode sets the fields that Encode has written. It does not change the other fields.
 func (e *Entry) Decode(encoded string) error {
 	if err := json.Unmarshal([]byte(encoded), e); err != nil {
 		return fmt.Errorf("decoding an audit log entry: %w", err)

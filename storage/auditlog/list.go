@@ -21,16 +21,16 @@ type Filter struct {
 	Action    string
 	// ID selects one entry.
 	ID string
-	// Since (inclusive) and Until (exclusive) bound the time.
+	// Since (inclusive) and Until (exclusive) limit the time of the entries.
 	Since, Until time.Time
-	// Before and BeforeID select the next page: they are the time and the ID of the last entry on the previous page.
+	// Before and BeforeID select the next page. They are the time and the ID of the last entry on the previous page.
 	Before   time.Time
 	BeforeID string
-	// Limit bounds the result.
+	// Limit is the maximum number of entries.
 	Limit int
 }
 
-// source is a table with entries: the names of its columns, and a condition that selects its entries.
+// source is a table with entries. It has the names of the table's columns, and a condition that selects the entries.
 type source struct {
 	table, at, action, operation, status, entry, condition string
 }
@@ -38,7 +38,7 @@ type source struct {
 func sources() []source {
 	return []source{
 		{table: "audit", at: "at", action: "action", operation: "operation_id", status: "status", entry: "entry"},
-		// Retries have entries of their own in the table audit.
+		// Retries have separate entries in the table audit.
 		{
 			table: "operations", at: "created_at", action: "kind", operation: "id", status: strconv.Itoa(http.StatusAccepted), entry: "audit",
 			condition: "audit <> '' AND predecessor_id = ''",
@@ -57,8 +57,8 @@ type row struct {
 	Entry       string       `db:"entry"`
 }
 
-// List returns at most Limit entries, newest first. It reads a full page from each source, because all of the newest entries may
-// be in one source.
+// List returns at most Limit entries, newest first. It reads a full page from each source, because all of the newest entries
+// may be in one source.
 func (s *Store) List(ctx context.Context, filter Filter) ([]Entry, error) {
 	var rows []row
 

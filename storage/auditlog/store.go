@@ -20,12 +20,13 @@ var migrations embed.FS
 // Store stores and lists entries.
 type Store struct {
 	db *storage.DB
-	// keep is how long entries are kept; 0 is forever.
+	// keep is how long entries are kept. With 0 they are kept forever.
 	keep time.Duration
 }
 
 // Open migrates the table and returns the store. The tables of package operations must exist, because the entries of accepted
-// operations are part of the audit log. keep applies to entries that are added from now on; 0 keeps them forever.
+// operations are part of the audit log. keep is the retention period of entries that are added from now on. With 0 they are
+// kept forever.
 func Open(ctx context.Context, db *storage.DB, keep time.Duration) (*Store, error) {
 	if err := db.Migrate(ctx, "audit", migrations, "migrations/"+db.Driver()); err != nil {
 		return nil, err
@@ -34,7 +35,7 @@ func Open(ctx context.Context, db *storage.DB, keep time.Duration) (*Store, erro
 	return &Store{db: db, keep: keep}, nil
 }
 
-// Insert adds an entry in the caller's transaction. It also stores the end of the retention period, before which the database
+// Insert adds an entry in the caller's transaction. It also stores the end of the retention period. Until then, the database
 // rejects a removal.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, entry Entry) error {
 	encoded, err := entry.Encode()
@@ -57,7 +58,7 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, entry Entry) error {
 	return nil
 }
 
-// retentionBatch is the number of entries that are removed in one transaction.
+// retentionBatch is how many entries are removed in one transaction.
 const retentionBatch = 500
 
 // Retention returns the sweep that removes entries whose retention period is over.

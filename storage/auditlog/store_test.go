@@ -21,7 +21,7 @@ import (
 
 var began = time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// fixture is an audit log, with the store of the operations whose entries it lists.
+// fixture is an audit log with the store of operations, whose entries it also lists.
 type fixture struct {
 	*testing.T
 
@@ -134,14 +134,14 @@ func TestEntriesCannotBeChanged(t *testing.T) {
 			`UPDATE operations SET instance_id = 'i2'`, `UPDATE operations SET predecessor_id = 'o00'`, `DELETE FROM operations`,
 		} {
 			if _, err := storage.Exec(b.Context(), b.db.Writer(), statement); err == nil {
-				b.Errorf("%s: the database allows it", statement)
+				b.Errorf("%s: the database allows the change", statement)
 			}
 		}
 
 		if b.db.Driver() == storage.DriverPostgres {
 			for _, statement := range []string{`TRUNCATE audit`, `TRUNCATE operations CASCADE`} {
 				if _, err := storage.Exec(b.Context(), b.db.Writer(), statement); err == nil {
-					b.Errorf("%s: the database allows it", statement)
+					b.Errorf("%s: the database allows the change", statement)
 				}
 			}
 		}
@@ -160,7 +160,7 @@ func TestRetention(t *testing.T) {
 	const keep = 24 * time.Hour
 
 	onEach(t, keep, func(b fixture) {
-		// The trigger compares with the clock of the database, so the entry must be old by that clock, too.
+		// The trigger uses the clock of the database, so the entry must also be old by that clock.
 		b.add(1, auditlog.Entry{Action: auditlog.ActionAccess})
 		b.add(2, auditlog.Entry{Action: auditlog.ActionAccess})
 
@@ -170,7 +170,7 @@ func TestRetention(t *testing.T) {
 		}
 
 		if _, err := b.entries.Remove(b.Context(), young.At.Add(2*keep), 10); err == nil {
-			b.Error("a service with a fast clock removes an entry within its retention")
+			b.Error("a service with a fast clock removes an entry during its retention period")
 		}
 
 		clock := clocktesting.NewFakeClock(began.Add(keep + 90*time.Second))

@@ -1,8 +1,9 @@
-// Package bindings stores the bindings of the broker's service instances, with sealed credentials.
+// Package bindings stores the bindings of the broker's service instances, with encrypted credentials.
 //
-// A binding's row records the intent to create an account in the runtime: it is stored before the account exists and removed
-// after the account is gone. A binding is creating, ready or deleting. While a binding is being deleted, the platform may already
-// create a new one under the same ID; therefore rows have an ID of their own. Removing an instance removes its bindings.
+// A binding's row records the intent to create an account in the runtime. The row is stored before the account exists and
+// removed after the account is gone. A binding is creating, ready or deleting. While a binding is being deleted, the platform
+// may already create a new binding with the same ID, so each row also has a unique ID. Removing an instance removes its
+// bindings.
 //
 // A new column needs a migration and a field of row, and must be added to Insert and to binding().
 package bindings

@@ -9,13 +9,13 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// status lists the columns other than the sealed access.
+// status lists all columns except the sealed access.
 const status = `bindings.id, bindings.instance_id, bindings.binding_id, bindings.runtime_id, bindings.role, bindings.lifetime,
 	bindings.predecessor, bindings.app_guid, bindings.created_by, bindings.state, bindings.operation_id, bindings.created_at,
 	bindings.expires_at`
 
-// Get returns the newest binding with the platform's binding ID, including its credentials, or storage.ErrNotFound. It prefers a
-// binding that is not being removed.
+// Get returns the newest binding with the platform's binding ID, including its credentials, or storage.ErrNotFound. It prefers
+// a binding that is not being removed.
 func (s *Store) Get(ctx context.Context, tx storage.Tx, instanceID, bindingID string) (environment.Binding, error) {
 	row, err := storage.Get[row](ctx, tx, `SELECT `+status+`, bindings.access FROM bindings
 		WHERE instance_id = ? AND binding_id = ? ORDER BY state = 'deleting', created_at DESC LIMIT 1`, instanceID, bindingID)
@@ -61,7 +61,7 @@ func (s *Store) Wanted(ctx context.Context, id string) (bool, error) {
 	return len(found) > 0, nil
 }
 
-// CountLive returns the number of bindings of the instance that give access to the runtime, or are being created.
+// CountLive returns the number of the instance's bindings that give access to the runtime or are being created.
 func (s *Store) CountLive(ctx context.Context, tx storage.Tx, instanceID, runtimeID string, now time.Time) (int, error) {
 	count, err := storage.Get[int](ctx, tx, `SELECT count(*) FROM bindings
 		WHERE instance_id = ? AND runtime_id = ? AND expires_at > ? AND state <> 'deleting'`, instanceID, runtimeID, storage.At(now))
@@ -77,9 +77,9 @@ func (s *Store) OfInstance(ctx context.Context, instanceID string) ([]environmen
 	return s.list(ctx, `SELECT `+status+` FROM bindings WHERE instance_id = ? ORDER BY created_at DESC, id DESC`, instanceID)
 }
 
-// Removable returns at most limit bindings to remove: expired bindings, and bindings whose creation failed, unless an operation
-// on the binding is unfinished. It excludes bindings whose removal failed at or after failedBefore, so that a removal is not
-// repeated at once.
+// Removable returns at most limit bindings that must be removed: expired bindings, and bindings whose creation failed, unless
+// an operation on the binding is unfinished. It excludes bindings whose removal failed at or after failedBefore, so that a
+// failed removal is not repeated immediately.
 func (s *Store) Removable(ctx context.Context, now, failedBefore time.Time, limit int) ([]environment.Binding, error) {
 	return s.list(ctx, `SELECT `+status+` FROM bindings JOIN operations ON operations.id = bindings.operation_id
 		WHERE bindings.expires_at <= ? AND operations.finished_at IS NOT NULL

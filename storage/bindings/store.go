@@ -30,7 +30,7 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// accessPlace is the context to which sealed credentials are bound: an envelope opens only for its own binding.
+// accessPlace is the context to which sealed credentials are bound. An envelope can be decrypted only for the same binding.
 func accessPlace(id string) string { return "access of binding " + id }
 
 // Sealed returns the sealed column, for key rotation.
@@ -56,8 +56,8 @@ type row struct {
 	ExpiresAt   storage.Time `db:"expires_at"`
 }
 
-// Insert adds a binding in the caller's transaction. If the instance has a binding with the same BindingID that is not being
-// removed, Insert fails with an error for which storage.IsDuplicate is true.
+// Insert adds a binding in the caller's transaction. If the instance already has a binding with the same BindingID that is not
+// being removed, Insert returns an error for which storage.IsDuplicate is true.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, binding environment.Binding) error {
 	access, err := s.seal(binding.ID, binding.Access)
 	if err != nil {
@@ -77,9 +77,9 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, binding environment.B
 	return nil
 }
 
-// SaveAccess stores the credentials of a binding that is being created. The binding is then ready. If an earlier attempt has
-// stored credentials, SaveAccess keeps those. It reports false if the binding is gone or being removed: the caller must then
-// remove the account, because the unbind operation may have finished before the account existed.
+// SaveAccess stores the credentials of a binding that is being created, which makes the binding ready. If an earlier attempt
+// has stored credentials, SaveAccess keeps the stored ones. It reports false if the binding is gone or being removed. The
+// caller must then remove the account, because the unbind operation may have finished before the account existed.
 func (s *Store) SaveAccess(ctx context.Context, id string, access environment.Access) (bool, error) {
 	sealed, err := s.seal(id, access)
 	if err != nil {
@@ -98,8 +98,8 @@ func (s *Store) SaveAccess(ctx context.Context, id string, access environment.Ac
 	return len(states) == 1 && states[0] == string(environment.BindingReady), nil
 }
 
-// MarkDeleting assigns the removal of the binding to the operation, in the caller's transaction. It reports false, and changes
-// nothing, if the binding was assigned to another operation in the meantime.
+// MarkDeleting assigns the removal of the binding to the operation, in the caller's transaction. If the binding was assigned
+// to another operation in the meantime, MarkDeleting changes nothing and reports false.
 func (s *Store) MarkDeleting(ctx context.Context, tx storage.Tx, binding environment.Binding, operationID string) (bool, error) {
 	marked, err := storage.Exec(ctx, tx, `UPDATE bindings SET state = 'deleting', operation_id = ? WHERE id = ? AND operation_id = ?`,
 		operationID, binding.ID, binding.OperationID)
@@ -110,7 +110,7 @@ func (s *Store) MarkDeleting(ctx context.Context, tx storage.Tx, binding environ
 	return marked == 1, nil
 }
 
-// Delete removes the row of a binding, if it exists. The caller has removed the account.
+// Delete removes the row of a binding, if it exists. The caller must have removed the account.
 func (s *Store) Delete(ctx context.Context, id string) error {
 	if _, err := storage.Exec(ctx, s.db.Writer(), `DELETE FROM bindings WHERE id = ?`, id); err != nil {
 		return fmt.Errorf("removing binding %s: %w", id, err)
@@ -119,13 +119,14 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// sealedAccess is the content of the envelope, as JSON. Fields may be added, but stored names never change.
+// sealedAccess is the content of the envelope, as JSON. Fields may be added, but names never change.
 type sealedAccess struct {
 	Kubeconfig string `json:"kubeconfig"`
 	Server     string `json:"server"`
 }
 
-// seal encrypts the access. The id of the row is authenticated, so that a copied envelope cannot be opened in another row.
+// seal encrypts the access. The ID of the row is authenticated, so an envelope that is copied to another row cannot be
+// decrypted there.
 func (s *Store) seal(id string, access environment.Access) (string, error) {
 	plain, err := json.Marshal(sealedAccess{Kubeconfig: access.Kubeconfig.Reveal(), Server: access.Server})
 	if err != nil {

@@ -79,7 +79,7 @@ func binding(id string) environment.Binding {
 	}
 }
 
-// insert stores the binding and its operation, which has ended or is unfinished.
+// insert stores the binding and its operation. The operation has ended if ended is true, and is otherwise unfinished.
 func (s fixture) insert(made environment.Binding, ended bool) {
 	s.Helper()
 
@@ -119,7 +119,7 @@ func TestBindingRoundTrip(t *testing.T) {
 		access := environment.Access{Kubeconfig: "hush-hush", Server: "https://hush-hush.example.com", ExpiresAt: createdAt.Add(time.Hour)}
 		for range 2 {
 			if kept, err := s.bindings.SaveAccess(s.Context(), "one", access); err != nil || !kept {
-				s.Errorf("the access is lost: %v", err)
+				s.Errorf("the stored access cannot be read: %v", err)
 			}
 
 			access.Kubeconfig = "later"
@@ -129,12 +129,12 @@ func TestBindingRoundTrip(t *testing.T) {
 		want.Access = environment.Access{Kubeconfig: "hush-hush", Server: "https://hush-hush.example.com", ExpiresAt: createdAt.Add(time.Hour)}
 
 		if got, err := s.get("one"); err != nil || !cmp.Equal(want, got) {
-			s.Errorf("the first access must stay: %v, -want +got\n%s", err, cmp.Diff(want, got))
+			s.Errorf("the first access must stay stored: %v, -want +got\n%s", err, cmp.Diff(want, got))
 		}
 
 		stored, err := storage.Get[string](s.Context(), s.db.Reader(), `SELECT access FROM bindings`)
 		if err != nil || strings.Contains(stored, "hush") {
-			s.Errorf("stored in clear: %s, %v", stored, err)
+			s.Errorf("the access is stored unencrypted: %s, %v", stored, err)
 		}
 
 		if _, err := s.get("two"); !errors.Is(err, storage.ErrNotFound) {
@@ -158,14 +158,14 @@ func TestBindingIDIsFreeDuringTheRemoval(t *testing.T) {
 		if err := s.db.InTx(s.Context(), func(tx storage.Tx) error {
 			return s.bindings.Insert(s.Context(), tx, next)
 		}); !storage.IsDuplicate(err) {
-			s.Errorf("two bindings have the same id: %v", err)
+			s.Errorf("two bindings have the same ID: %v", err)
 		}
 
 		for _, want := range []bool{true, false} {
 			s.inTx(func(tx storage.Tx) error {
 				marked, err := s.bindings.MarkDeleting(s.Context(), tx, former, "removal")
 				if marked != want {
-					s.Errorf("marked: %t, want %t", marked, want)
+					s.Errorf("marked for removal: %t, want %t", marked, want)
 				}
 
 				return err
@@ -232,7 +232,7 @@ func TestBindingsAreRemovedWithTheirInstance(t *testing.T) {
 func TestCountLive(t *testing.T) {
 	each(t, func(s fixture) {
 		other, expired, removed := binding("other"), binding("expired"), binding("removed")
-		other.RuntimeID, expired.ExpiresAt, removed.State = "former runtime", createdAt, environment.BindingDeleting
+		other.RuntimeID, expired.ExpiresAt, removed.State = "previous runtime", createdAt, environment.BindingDeleting
 
 		for _, made := range []environment.Binding{binding("one"), other, expired, removed} {
 			s.insert(made, false)
@@ -251,15 +251,15 @@ func TestRemovable(t *testing.T) {
 		expired      bool
 		ended, found bool
 	}{
-		"live":                    {"a valid binding", environment.BindingReady, false, true, false},
-		"expired":                 {"an expired binding", environment.BindingReady, true, true, true},
-		"being made":              {"its operation is unfinished", environment.BindingCreating, false, false, false},
-		"it was created too late": {"its operation continues and creates a new access", environment.BindingCreating, true, false, false},
-		"failed":                  {"its operation failed", environment.BindingCreating, false, true, true},
-		"both":                    {"a binding is found once", environment.BindingCreating, true, true, true},
-		"being removed":           {"its operation is unfinished", environment.BindingDeleting, true, false, false},
-		"not removed":             {"the removal failed: the next attempt is due", environment.BindingDeleting, true, true, true},
-		"just now":                {"the removal failed: the platform may repeat it", environment.BindingDeleting, false, true, false},
+		"live":                        {"a valid binding", environment.BindingReady, false, true, false},
+		"expired":                     {"an expired binding", environment.BindingReady, true, true, true},
+		"being made":                  {"its operation is unfinished", environment.BindingCreating, false, false, false},
+		"it was created too recently": {"its operation continues and creates a new access", environment.BindingCreating, true, false, false},
+		"failed":                      {"its operation failed", environment.BindingCreating, false, true, true},
+		"both":                        {"a binding is found once", environment.BindingCreating, true, true, true},
+		"being removed":               {"its operation is unfinished", environment.BindingDeleting, true, false, false},
+		"not removed":                 {"the removal failed, and the next attempt is due", environment.BindingDeleting, true, true, true},
+		"just now":                    {"the removal failed only recently", environment.BindingDeleting, false, true, false},
 	}
 
 	each(t, func(s fixture) {
@@ -289,7 +289,7 @@ func TestRemovable(t *testing.T) {
 		}
 
 		if found := over(createdAt); found["not removed"] != 0 || found["expired"] != 1 {
-			s.Errorf("a removal that failed just now is due: %v", found)
+			s.Errorf("a removal that has just failed is due: %v", found)
 		}
 
 		found := over(createdAt.Add(time.Second))

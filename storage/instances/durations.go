@@ -8,18 +8,18 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// recentOperations bounds the rows that Durations reads, whatever their state.
+// recentOperations bounds the rows that Durations reads, including operations that it does not return.
 const recentOperations = 1000
 
-// Duration is the time that an operation took from its first claim to its success. PlanID is the present plan of the instance,
+// Duration is the time that an operation took from its first claim to its success. PlanID is the instance's current plan. It is
 // empty if the instance is gone.
 type Duration struct {
 	Kind, PlanID string
 	Took         time.Duration
 }
 
-// Durations returns the durations of the operations that succeeded, newest first. It looks at the newest operations only, by the
-// index of their acceptance. Retries are left out, because they do not repeat finished stages.
+// Durations returns the durations of operations that succeeded, newest first. To read few rows, it considers only the newest
+// operations, in the order of their acceptance. It excludes retries, because they do not repeat finished stages.
 func (s *Store) Durations(ctx context.Context) ([]Duration, error) {
 	rows, err := storage.Select[struct {
 		Kind       string       `db:"kind"`

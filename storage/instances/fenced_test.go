@@ -14,7 +14,7 @@ import (
 )
 
 // TestHoldChecksTheLeaseAfterItsWait ends the operation of a step while the step waits for a transaction that has locked the
-// instance. The test needs PostgreSQL, because SQLite executes one write transaction at a time.
+// instance. The test needs PostgreSQL, because SQLite executes only one write transaction at a time.
 func TestHoldChecksTheLeaseAfterItsWait(t *testing.T) {
 	db := storagetest.Open(t, postgrestest.Database(t))
 
@@ -43,7 +43,7 @@ func TestHoldChecksTheLeaseAfterItsWait(t *testing.T) {
 	})
 
 	if held, err := hold(); err != nil || !held.UpdatedAt.Equal(one.UpdatedAt.Add(time.Minute)) {
-		t.Fatalf("under its lease the step holds %+v, %v", held, err)
+		t.Fatalf("with its lease the step gets %+v, %v", held, err)
 	}
 
 	late := make(chan error, 1)

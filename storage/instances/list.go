@@ -18,7 +18,7 @@ type Filter struct {
 	Name            string
 	GlobalAccountID string
 	SubAccountID    string
-	// Region selects instances by the region of the provider or of the platform.
+	// Region selects instances by the region of the cloud provider or of the platform.
 	Region string
 	// Plan selects instances by the name or the ID of their plan.
 	Plan string
@@ -28,16 +28,17 @@ type Filter struct {
 	Kinds  []string
 	States []process.State
 
-	// Before and BeforeID select the next page: they are the creation time and the ID of the last instance on the previous page.
+	// Before and BeforeID select the next page. They are the creation time and the ID of the last instance on the previous
+	// page.
 	Before   time.Time
 	BeforeID string
 	// Offset skips instances, for numbered pages. Large offsets are slow.
 	Offset int
-	// Limit bounds the result.
+	// Limit is the maximum number of instances.
 	Limit int
 }
 
-// Listed is an instance without its request, and its newest operation without its data.
+// Listed is an instance without its request, with its newest operation without the operation's data.
 type Listed struct {
 	Instance  environment.Instance
 	Operation process.Record
@@ -113,9 +114,9 @@ func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 	return count, nil
 }
 
-// from returns the FROM and WHERE clauses, and their arguments. If the filter selects by operations, the query reads the index of
-// operations first and keeps those that are the newest of their instance: few operations are unfinished, but many instances
-// exist.
+// from returns the FROM and WHERE clauses and their arguments. If the filter selects by operations, the query first reads the
+// index of operations, and then keeps each operation that is the newest of its instance. This is fast, because few operations
+// are unfinished while many instances exist.
 func (f Filter) from(paged bool) (string, []any) {
 	where, args := f.where(paged)
 	if len(f.Kinds)+len(f.States) == 0 {
@@ -127,7 +128,7 @@ func (f Filter) from(paged bool) (string, []any) {
 		WHERE newer.instance_id = operations.instance_id AND newer.position > operations.position)`, args
 }
 
-// where returns the WHERE clause, and its arguments. Only lists are paged; counts are not.
+// where returns the WHERE clause and its arguments. Only lists are paged; counts are not.
 func (f Filter) where(paged bool) (string, []any) {
 	var conditions storage.Conditions
 
@@ -145,8 +146,8 @@ func (f Filter) where(paged bool) (string, []any) {
 	return conditions.Where()
 }
 
-// Names returns the display names of the instances, by ID. IDs without an instance are absent. The number of IDs is bounded by
-// the parameters of a statement; a page of a list has few enough.
+// Names returns the display names of the instances, by ID. The result lacks IDs without an instance. The database limits the
+// number of parameters and thus of IDs, but a page of a list never reaches this limit.
 func (s *Store) Names(ctx context.Context, ids []string) (map[string]string, error) {
 	names := map[string]string{}
 	if len(ids) == 0 {

@@ -161,13 +161,13 @@ func TestListSelects(t *testing.T) {
 	}{
 		"all":                 {"newest first, then by id", instances.Filter{}, []string{"e", "d", "c", "b", "a"}},
 		"instance":            {"a page of one", instances.Filter{InstanceID: "c"}, []string{"c"}},
-		"unknown instance":    {"an empty list is no error", instances.Filter{InstanceID: "z"}, []string{}},
+		"unknown instance":    {"an empty list is not an error", instances.Filter{InstanceID: "z"}, []string{}},
 		"account":             {"of an account", instances.Filter{GlobalAccountID: "ga-2"}, []string{"e", "d"}},
 		"subaccount":          {"of a subaccount", instances.Filter{SubAccountID: "sa-2"}, []string{"a"}},
 		"provider's region":   {"of the provider's region", instances.Filter{Region: "us-east-1"}, []string{"a"}},
 		"platform's region":   {"of the platform's region", instances.Filter{Region: "cf-us10"}, []string{"c"}},
 		"name of plan":        {"operators use the name", instances.Filter{Plan: "azure"}, []string{"b"}},
-		"id of plan":          {"platforms use the id", instances.Filter{Plan: "plan-2"}, []string{"b"}},
+		"ID of plan":          {"platforms use the ID", instances.Filter{Plan: "plan-2"}, []string{"b"}},
 		"kind":                {"the newest operation counts, not an earlier one", instances.Filter{Kinds: []string{environment.KindProvision}}, []string{"e", "c", "a"}},
 		"kinds":               {"any of several states", instances.Filter{Kinds: []string{environment.KindDeprovision, environment.KindProvision}}, []string{"e", "d", "c", "b", "a"}},
 		"state":               {"failed instances", instances.Filter{States: []process.State{process.Failed}}, []string{"d"}},
@@ -189,7 +189,7 @@ func TestListSelects(t *testing.T) {
 
 				c.filter.Limit = 0
 				if count := s.count(c.filter); count != len(c.want) {
-					t.Errorf("%s: counted %d, want %d", c.reason, count, len(c.want))
+					t.Errorf("%s: the count is %d, want %d", c.reason, count, len(c.want))
 				}
 			})
 		}
@@ -242,7 +242,7 @@ func TestPages(t *testing.T) {
 			filter.Before, filter.BeforeID = last.CreatedAt, last.ID
 
 			if s.count(filter) != 4 {
-				s.Errorf("page %d counts %d, want the total of all pages", len(byKey), s.count(filter))
+				s.Errorf("the count for page %d is %d, want the total of all pages", len(byKey), s.count(filter))
 			}
 
 			// An instance that is inserted between two pages does not shift the later page.
@@ -286,11 +286,11 @@ func TestRequestIsSealedAndBoundToItsInstance(t *testing.T) {
 		})
 
 		if _, err := s.store.Get(s.Context(), s.db.Reader(), "a"); err == nil || !strings.Contains(err.Error(), "reading instance a") {
-			s.Errorf("a request moved to another instance gives %v", err)
+			s.Errorf("a request moved to another instance returns %v", err)
 		}
 
 		if listed, err := s.store.List(s.Context(), instances.Filter{Limit: 9, InstanceID: "a"}); err != nil || len(listed) != 1 {
-			s.Errorf("a list skips an instance whose request cannot be opened: %v, %v", listed, err)
+			s.Errorf("a list lacks an instance whose request cannot be decrypted: %v, %v", listed, err)
 		}
 	})
 }
@@ -300,7 +300,7 @@ func TestSetRuntimeOfARemovedInstance(t *testing.T) {
 		by := storagetest.Hold(s, s.db, s.operations, "held", "a")
 
 		if err := s.store.SetRuntime(s.Context(), by, environment.Instance{ID: "z"}, "runtime"); err != nil {
-			s.Errorf("an instance that was removed meanwhile fails the call: %v", err)
+			s.Errorf("the call fails because the instance was removed in the meantime: %v", err)
 		}
 
 		if err := s.store.SetRuntime(s.Context(), by, environment.Instance{ID: "a"}, "runtime"); err != nil {
@@ -308,7 +308,7 @@ func TestSetRuntimeOfARemovedInstance(t *testing.T) {
 		}
 
 		if other, err := s.store.Get(s.Context(), s.db.Reader(), "b"); err != nil || other.RuntimeID != "" {
-			s.Errorf("another instance got runtime %q, %v", other.RuntimeID, err)
+			s.Errorf("another instance was assigned runtime %q, %v", other.RuntimeID, err)
 		}
 	})
 }
@@ -321,7 +321,7 @@ func TestNames(t *testing.T) {
 		}
 
 		if got, err := s.store.Names(s.Context(), nil); len(got) != 0 || err != nil {
-			s.Errorf("no IDs have no names: %v, %v", got, err)
+			s.Errorf("an empty list of IDs must return no names: %v, %v", got, err)
 		}
 	})
 }
@@ -353,7 +353,7 @@ func TestDurations(t *testing.T) {
 			s.Fatal(err)
 		}
 
-		// The removal of d failed, that of b is running, and the retry does not count.
+		// The removal of d failed and the removal of b is running. The retry does not count.
 		want := []instances.Duration{
 			{Kind: "provision", PlanID: "plan"},
 			{Kind: "provision", PlanID: "plan-2"},

@@ -57,7 +57,7 @@ type row struct {
 	ExpiredAt             storage.Time `db:"expired_at"`
 }
 
-// requestPlace is the context to which a sealed request is bound: an envelope opens only for its own instance.
+// requestPlace is the context to which a sealed request is bound. An envelope can be decrypted only for the same instance.
 func requestPlace(id string) string { return "request of instance " + id }
 
 // Sealed returns the sealed column, for key rotation.
@@ -65,8 +65,9 @@ func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "instances", Column: "request", Place: requestPlace}
 }
 
-// Insertion returns the statement that adds an instance, for a batch with its first operation. If another instance has the same
-// ID, Shoot name or Exclusive, the statement fails with an error for which storage.IsDuplicate is true.
+// Insertion returns the statement that adds an instance, to be combined with the statement that adds its first operation. If
+// another instance has the same ID, Shoot name or Exclusive, the statement fails with an error for which storage.IsDuplicate is
+// true.
 func (s *Store) Insertion(instance environment.Instance) (storage.Statement, error) {
 	request, err := s.sealed(instance)
 	if err != nil {
@@ -107,8 +108,8 @@ func (s *Store) Exists(ctx context.Context, tx storage.Tx, id string) (bool, err
 	return len(found) > 0, nil
 }
 
-// GetWithNewest is Get that also returns the ID of the newest operation of the kinds on the instance, or an empty text. Both
-// come from one statement, so the operation is not that of a later instance with the same ID.
+// GetWithNewest is like Get, and also returns the ID of the newest operation of the kinds on the instance, or "" if there is
+// none. Both results come from one statement, so the operation cannot belong to a later instance with the same ID.
 func (s *Store) GetWithNewest(ctx context.Context, tx storage.Tx, id string, kinds ...string) (environment.Instance, string, error) {
 	found, err := storage.Get[struct {
 		row
@@ -138,16 +139,16 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (environment.
 
 // Claimed describes the exclusive claim of an instance. For example, a plan may allow only one instance per account.
 type Claimed struct {
-	// Exclusive is the claim, as stored in the row of the instance.
+	// Exclusive is the text of the claim, as stored in the row of the instance.
 	Exclusive string
-	// GlobalAccountID and PlanID find instances without a stored claim.
+	// GlobalAccountID and PlanID find instances that have no stored claim.
 	GlobalAccountID, PlanID string
 	// Except is the ID of the claiming instance.
 	Except string
 }
 
-// Holder returns the ID of another instance with the claim, or storage.ErrNotFound. It also compares the account and the plan, to
-// find instances that were created before the plan became exclusive.
+// Holder returns the ID of another instance that has the claim, or storage.ErrNotFound. It also compares the account and the
+// plan, to find instances that were created before the plan became exclusive.
 func (s *Store) Holder(ctx context.Context, tx storage.Tx, claimed Claimed) (string, error) {
 	id, err := storage.Get[string](ctx, tx, `SELECT id FROM instances
 		WHERE id <> ? AND (exclusive = ? OR global_account_id = ? AND plan_id = ?) LIMIT 1`,
@@ -159,7 +160,7 @@ func (s *Store) Holder(ctx context.Context, tx storage.Tx, claimed Claimed) (str
 	return id, nil
 }
 
-// nullable returns nil for an empty text, because NULLs do not collide in a unique index.
+// nullable returns nil for an empty text, because a unique index allows several NULLs.
 func nullable(text string) *string {
 	if text == "" {
 		return nil
@@ -168,8 +169,8 @@ func nullable(text string) *string {
 	return &text
 }
 
-// Touch sets the time of the last change. The write locks the instance until the caller's transaction ends. Touch reports false
-// if the instance does not exist.
+// Touch sets the time of the last change. This write locks the instance until the caller's transaction ends. Touch reports
+// false if the instance does not exist.
 func (s *Store) Touch(ctx context.Context, tx storage.Tx, id string, now time.Time) (bool, error) {
 	touched, err := storage.Exec(ctx, tx, `UPDATE instances SET updated_at = ? WHERE id = ?`, storage.At(now), id)
 	if err != nil {
@@ -190,7 +191,8 @@ func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) (bool, error
 }
 
 // Update writes the mutable fields of an instance in the caller's transaction. The caller must have locked the instance before
-// reading it, or Update may overwrite concurrent changes. Update changes nothing if the ID now belongs to another instance.
+// reading it. Otherwise Update may overwrite concurrent changes. Update changes nothing if the ID now belongs to another
+// instance.
 func (s *Store) Update(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
 	request, err := s.sealed(instance)
 	if err != nil {
@@ -210,7 +212,7 @@ func (s *Store) Update(ctx context.Context, tx storage.Tx, instance environment.
 	return nil
 }
 
-// Expiring returns a page of the IDs of instances that expire by the given time, and are not yet marked as expired or not yet
+// Expiring returns a page of IDs of instances that expire by the given time, and that are not yet marked as expired or not yet
 // suspended. The page is sorted by ID and starts after the given ID.
 func (s *Store) Expiring(ctx context.Context, by time.Time, after string, limit int) ([]string, error) {
 	ids, err := storage.Select[string](ctx, s.db.Reader(), `SELECT id FROM instances

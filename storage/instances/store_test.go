@@ -77,7 +77,7 @@ func TestInstanceRoundTrip(t *testing.T) {
 		}
 
 		if _, err := store.Get(t.Context(), db.Reader(), "one"); err != nil {
-			t.Errorf("removing a former instance with the id removed the new one: %v", err)
+			t.Errorf("removing a previous instance with the same ID removed the new one: %v", err)
 		}
 
 		for range 2 {
@@ -87,7 +87,7 @@ func TestInstanceRoundTrip(t *testing.T) {
 		}
 
 		if _, err := store.Get(t.Context(), db.Reader(), "one"); !errors.Is(err, storage.ErrNotFound) {
-			t.Errorf("deleted: want ErrNotFound, got %v", err)
+			t.Errorf("after the deletion: want ErrNotFound, got %v", err)
 		}
 	})
 }
@@ -183,7 +183,7 @@ func TestUpdate(t *testing.T) {
 		former.ShootName, former.PlanName = "c-former", "former"
 
 		if diff := cmp.Diff(want, update(former)); diff != "" {
-			t.Errorf("updating a former instance with the id changed the new one: -want +got\n%s", diff)
+			t.Errorf("updating a previous instance with the same ID changed the new one: -want +got\n%s", diff)
 		}
 	})
 }

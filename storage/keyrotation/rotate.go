@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// interval is the time between two rotations. In between, a replica that still has the previous configuration may seal rows
-	// with an old key.
+	// interval is the time between two rotations. A replica that still has the previous configuration may seal rows with an old
+	// key between two rotations.
 	interval = time.Hour
-	// readBatch is the number of rows that a query reads. writeBatch is the number of rows that one transaction updates: few
-	// enough not to delay other writers.
+	// readBatch is the number of rows that a query reads. writeBatch is the number of rows that a transaction updates. It is
+	// small, so that other writers are not delayed.
 	readBatch  = 500
 	writeBatch = 25
-	// pause follows each query, so that other statements are not delayed.
+	// pause is the pause after each query, so that other statements are not delayed.
 	pause = 20 * time.Millisecond
 )
 
@@ -54,7 +54,7 @@ func New(options Options) *Rotator {
 		Options: options,
 		unreadable: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "environment_broker_unreadable_rows",
-			Help: "Sealed rows that no key of APP_DATABASE_SECRET_KEYS opens.",
+			Help: "Sealed rows that no key of APP_DATABASE_SECRET_KEYS can decrypt.",
 		}, []string{"table"}),
 		reencrypted: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "environment_broker_reencrypted_rows_total",
@@ -72,7 +72,7 @@ func (r *Rotator) Part() lifecycle.Part {
 }
 
 // Rotate scans every table until a scan finds nothing to re-encrypt, and then logs which old keys are still needed. It returns
-// the first database error. Rows that no key opens are logged and counted, but are not an error.
+// the first database error. Rows that no key can decrypt are logged and counted, but are not an error.
 func (r *Rotator) Rotate(ctx context.Context) error {
 	for {
 		moved := false
@@ -119,11 +119,11 @@ func (r *Rotator) reportTable(table string, result scanResult) {
 
 	if unreadable > 0 {
 		log.WithError(result.firstError).WithField("rows", unreadable).
-			Error("no key of APP_DATABASE_SECRET_KEYS opens some rows; the error is from the first of these rows")
+			Error("no key of APP_DATABASE_SECRET_KEYS can decrypt some rows; the error is that of the first such row")
 	}
 }
 
-// reportKeys logs for each old key whether it may be removed.
+// reportKeys logs for each old key whether operators may remove it.
 func (r *Rotator) reportKeys(needed map[string]int) {
 	for _, key := range r.Keys.Former() {
 		log := r.Log.WithField("key", key)
@@ -136,25 +136,25 @@ func (r *Rotator) reportKeys(needed map[string]int) {
 	}
 }
 
-// scanResult counts the rows of a table.
+// scanResult has the results of scanning one table.
 type scanResult struct {
 	reencrypted int
-	// overtaken counts rows that another writer changed between the read and the write.
+	// overtaken is the number of rows that another writer changed between the read and the write.
 	overtaken int
-	// unreadable counts the rows that no key opens, by the key that the envelope names. firstError is the error of the first such
-	// row. The scan continues, because the keys of these rows may be lost forever.
+	// unreadable counts the rows that no key can decrypt, by the key that the envelope names. firstError is the error of the
+	// first such row. The scan continues after such a row, because its key may be lost forever.
 	unreadable map[string]int
 	firstError error
 }
 
-// sealedRow is a row with its envelope, which is empty if it is sealed with the first key.
+// sealedRow is a row with its envelope. The envelope is empty if it is sealed with the first key.
 type sealedRow struct {
 	ID       string `db:"id"`
 	Envelope string `db:"envelope"`
 }
 
-// scan reads a table once, in the order of its primary key, and re-encrypts the rows that a key opens. The database compares the
-// prefix of the envelopes, so that rows with the first key are not transferred.
+// scan reads a table once, in the order of its primary key, and re-encrypts the rows that can be decrypted with an old key. The
+// database compares the prefixes of the envelopes, so rows that are sealed with the first key are not transferred.
 func (r *Rotator) scan(ctx context.Context, column storage.SealedColumn) (scanResult, error) {
 	result := scanResult{unreadable: map[string]int{}}
 	prefix := r.Keys.Prefix()
@@ -189,8 +189,8 @@ func (r *Rotator) scan(ctx context.Context, column storage.SealedColumn) (scanRe
 	}
 }
 
-// reencrypt updates the rows in the order of their IDs, like every statement on several rows, so that transactions do not
-// deadlock. A row that has changed since it was read is counted as overtaken and stays unchanged.
+// reencrypt updates the rows in the order of their IDs. All statements on several rows use this order, so that transactions do
+// not deadlock. A row that has changed since it was read stays unchanged and is counted as overtaken.
 func (r *Rotator) reencrypt(ctx context.Context, column storage.SealedColumn, rows []sealedRow, result *scanResult) error {
 	statement := fmt.Sprintf(`UPDATE %[1]s SET %[2]s = ? WHERE id = ? AND %[2]s = ?`, column.Table, column.Column)
 	tried, reencrypted := 0, 0

@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// many is a number of rows that needs several read batches and several write batches.
+// many is the number of rows in a test. It needs several read batches and several write batches.
 const many = 530
 
 func place(id string) string { return "text of row " + id }
@@ -73,7 +73,7 @@ func (b *fixture) fill(prefix string, count int, keys *secret.Keyring) {
 	}
 }
 
-// rotator returns a rotator with a registry of its own, and records its log in the fixture.
+// rotator returns a rotator with a new registry and records the rotator's log in the fixture.
 func (b *fixture) rotator(keys *secret.Keyring) (*keyrotation.Rotator, *prometheus.Registry) {
 	logger, hook := logtest.NewNullLogger()
 	registry := prometheus.NewRegistry()
@@ -166,13 +166,13 @@ const (
 	reencrypted = "<nil>: re-encrypted rows with the first key"
 )
 
-// TestRotation follows the steps of docs/operator/keys.md.
+// TestRotation follows the steps in docs/operator/keys.md.
 func TestRotation(t *testing.T) {
 	each(t, func(b *fixture) {
 		former, next := secret.NewKey("k1"), secret.NewKey("k2")
 		b.fill("a", many, ring(b.T, former))
 
-		// First every replica gets the new key as its second key.
+		// First, every replica gets the new key as its second key.
 		behind := ring(b.T, former, next)
 		rotator, _ := b.rotator(behind)
 
@@ -184,7 +184,8 @@ func TestRotation(t *testing.T) {
 			b.Errorf("a second key changes nothing: -want +got\n%s", diff)
 		}
 
-		// Then the new key becomes the first. The rotation also finds a row that a replica seals with the old key in between.
+		// Then the new key becomes the first key. The rotation must also find a row that another replica seals with the old
+		// key in the meantime.
 		front := ring(b.T, next, former)
 		rotator, registry := b.rotator(front)
 
@@ -210,12 +211,12 @@ func TestRotation(t *testing.T) {
 			b.Errorf("metrics: -want +got\n%s", diff)
 		}
 
-		// Finally operators remove the old key, and every row opens without it.
+		// Finally, operators remove the old key. Every row can be decrypted without it.
 		alone := ring(b.T, next)
 		rotator, _ = b.rotator(alone)
 
 		if err := rotator.Rotate(b.Context()); err != nil || len(b.logged()) != 0 {
-			b.Errorf("with one key the rotation changed or logged something: %v, %v", err, b.logged())
+			b.Errorf("with a single key the rotation changed or logged something: %v, %v", err, b.logged())
 		}
 	})
 }
@@ -244,11 +245,11 @@ func TestUnreadableRowsAreReportedAndSkipped(t *testing.T) {
 
 		last := b.log.LastEntry()
 		if last.Message != "old key is still needed" || last.Data["key"] != "k1" || last.Data["rows"] != 1 {
-			b.Errorf("the log does not say that the old key is still needed: %v", last)
+			b.Errorf("the log does not report that the old key is still needed: %v", last)
 		}
 
 		if shown := fmt.Sprint(b.log.AllEntries()[1].Data); !strings.Contains(shown, `key "k0" is not configured`) {
-			b.Errorf("the log does not say why rows cannot be opened: %s", shown)
+			b.Errorf("the log does not explain why rows cannot be decrypted: %s", shown)
 		}
 	})
 }
@@ -265,7 +266,7 @@ func TestConcurrentReplicasAndWriters(t *testing.T) {
 
 		var replicas, writer sync.WaitGroup
 
-		writer.Go(func() { // acts as a replica that still seals with the old key
+		writer.Go(func() { // simulates a replica that still seals with the old key
 			defer stop()
 
 			for i := range writes {
@@ -278,7 +279,7 @@ func TestConcurrentReplicasAndWriters(t *testing.T) {
 			rotator, _ := b.rotator(front)
 
 			replicas.Go(func() {
-				// The rotation ends when it overtakes the writer, or when the context ends.
+				// The rotation ends once it is faster than the writer, or when the context ends.
 				if err := rotator.Rotate(ctx); err != nil && ctx.Err() == nil {
 					b.Error(err)
 				}

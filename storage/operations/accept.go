@@ -9,9 +9,10 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// insertOperation has a placeholder for the operation's position. Claims take pending operations in the order of their turns. The
-// turn of a new operation follows the last turn of its tenant's pending operations. If the tenant has none, the turn equals the
-// lowest turn of all pending operations. This way tenants take turns, however many operations each of them has.
+// insertOperation has a placeholder for the operation's position. Claims process pending operations in the order of their
+// turns. The turn of a new operation follows the last turn of its tenant's pending operations. If the tenant has no pending
+// operations, the turn equals the lowest turn of all pending operations. This way tenants take turns, however many operations
+// each tenant has.
 const insertOperation = `INSERT INTO operations (
 	id, kind, instance_id, position, tenant, turn, predecessor_id, state, description, progress, problem_message, problem_reason,
 	problem_component, finished_stages, skipped_steps, skip_step, skip_reason, stage, step, waiting_for, woken, payload,
@@ -24,13 +25,13 @@ const insertOperation = `INSERT INTO operations (
 	?, 'pending', ?, '', '', '', '', ?, ?, '', '', '', '', '', FALSE, ?, ?, ?, ?, ?, '', '', 0, ?, ?, ?
 )`
 
-// position is the position after all other operations of the instance. Two concurrent transactions compute the same position, and
-// the unique index rejects the second.
+// position is the position after all other operations of the instance. Two concurrent transactions compute the same position,
+// and the unique index then rejects one of them.
 const position = `(SELECT COALESCE(MAX(position), 0) + 1 FROM operations WHERE instance_id = ?)`
 
-// Accept adds a pending operation in the caller's transaction, after all operations of its instance. The caller wakes the engine
-// after the commit. Of two concurrent calls for one instance the second fails with an error for which storage.IsDuplicate is
-// true; callers avoid that by locking the instance first.
+// Accept adds a pending operation in the caller's transaction, after all operations of its instance. The caller must wake the
+// engine after the commit. Of two concurrent calls for one instance, the second fails with an error for which
+// storage.IsDuplicate is true. Callers avoid this by locking the instance first.
 func (s *Store) Accept(ctx context.Context, tx storage.Tx, operation process.New) error {
 	if err := storage.Apply(ctx, tx, s.Next(operation)); err != nil {
 		return fmt.Errorf("accepting operation %s: %w", operation.ID, err)
@@ -45,7 +46,7 @@ func (s *Store) Accept(ctx context.Context, tx storage.Tx, operation process.New
 	})
 }
 
-// Next returns the statement of Accept, without the timeline entry of the operation's Why.
+// Next returns the statement that Accept executes. It does not include the timeline entry for the operation's Why.
 func (s *Store) Next(operation process.New) storage.Statement {
 	return s.acceptance(operation, position, operation.InstanceID)
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// claimPending claims pending operations in the order of their turns, except where an older operation of the instance is
-// unfinished. The index operations_one_active enforces the exception between concurrent claims. The choice is a materialized CTE,
-// because PostgreSQL may evaluate a subquery again for each row and then claim more operations than the limit.
+// claimPending claims pending operations in the order of their turns, unless an older operation of the instance is unfinished.
+// The index operations_one_active enforces this exception between concurrent claims. The choice is a materialized CTE, because
+// PostgreSQL may evaluate a subquery again for each row and would then claim more operations than the limit.
 const claimPending = `WITH chosen AS MATERIALIZED (
 	SELECT candidate.id FROM operations AS candidate
 	WHERE candidate.kind = ? AND candidate.state = 'pending'%s
@@ -26,8 +26,8 @@ UPDATE operations SET
 	started_at = ?, updated_at = ?, state_changed_at = ?
 WHERE id IN (SELECT id FROM chosen) RETURNING ` + columns
 
-// claimDue claims operations that are due again, and operations whose lease has expired. Canceling operations are claimed
-// regardless of their age, so that a cancellation takes effect although the replica excludes old operations.
+// claimDue claims operations that are due again, and operations whose lease has expired. It claims canceling operations
+// regardless of their age, so that a cancellation takes effect even if the replica excludes old operations.
 const claimDue = `WITH chosen AS MATERIALIZED (
 	SELECT id FROM operations
 	WHERE kind = ? AND state IN ('in progress', 'canceling')
@@ -39,8 +39,9 @@ UPDATE operations SET
 	lease_taken_from = lease_owner, lease_owner = ?, lease_until = ?, fence = fence + 1, woken = FALSE
 WHERE id IN (SELECT id FROM chosen) RETURNING ` + columns
 
-// dueOf has a placeholder for the kinds. For each kind it reads one entry of each of two indexes. ORDER BY makes PostgreSQL use
-// the indexes: with EXISTS and very many waiting operations PostgreSQL scans the table instead, which takes 19 ms for each kind.
+// dueOf has a placeholder for the kinds. For each kind it reads one entry from each of two indexes. ORDER BY makes PostgreSQL
+// use the indexes. With EXISTS and very many waiting operations, PostgreSQL would scan the table, which takes 19 ms for each
+// kind.
 const dueOf = `WITH kinds (name) AS (VALUES %s)
 SELECT name,
 	(SELECT 1 FROM operations WHERE kind = name AND state = 'pending' ORDER BY turn LIMIT 1) IS NOT NULL AS pending,
@@ -48,7 +49,7 @@ SELECT name,
 		AND next_run_at <= ? AND (lease_until IS NULL OR lease_until < ?) ORDER BY next_run_at LIMIT 1) IS NOT NULL AS again
 FROM kinds`
 
-// dueRow says which work a kind has.
+// dueRow reports which work a kind has.
 type dueRow struct {
 	Kind    string `db:"name"`
 	Pending bool   `db:"pending"`
@@ -113,8 +114,8 @@ func (s *Store) Claim(ctx context.Context, claim process.Claim) ([]process.Claim
 	return s.withAttempts(ctx, rows, claim.Pending)
 }
 
-// claimPending returns the statement with its first arguments. CreatedAfter is a condition only if it is set, because with this
-// condition SQLite does not use the index on the turns.
+// claimPending returns the statement and its first arguments. It adds a condition for CreatedAfter only if CreatedAfter is set,
+// because with this condition SQLite does not use the index on the turns.
 func (s *Store) claimPending(claim process.Claim) (string, []any) {
 	if claim.CreatedAfter.IsZero() {
 		return fmt.Sprintf(claimPending, "", s.db.SkipLocked()), []any{claim.Kind, claim.Limit}
@@ -137,8 +138,9 @@ type attemptRow struct {
 	LastError   string       `db:"last_error"`
 }
 
-// withAttempts adds the attempts to claimed operations. It reads them after the claim has committed, because only the holder of a
-// lease changes attempts. Fresh operations have none. If reading fails, the leases expire and the operations are claimed again.
+// withAttempts adds the attempts to claimed operations. It reads the attempts after the claim has committed, because only the
+// holder of a lease changes them. Fresh operations have no attempts. If reading fails, the leases expire and the operations are
+// claimed again.
 func (s *Store) withAttempts(ctx context.Context, rows []row, fresh bool) ([]process.Claimed, error) {
 	ids := make([]string, 0, len(rows))
 	for _, row := range rows {
@@ -184,8 +186,9 @@ func (s *Store) withAttempts(ctx context.Context, rows []row, fresh bool) ([]pro
 	return claimed, nil
 }
 
-// renewLeases locks rows in the order of their IDs, like every statement on several rows, to avoid deadlocks. It does not compare
-// fences. Renew does, because the replica may have lost and reclaimed one of its own operations while the renewal was in flight.
+// renewLeases locks rows in the order of their IDs, like every statement on several rows, to avoid deadlocks. It does not
+// compare fences. Renew compares them, because the replica may have lost one of its own operations and claimed it again while
+// the renewal was in flight.
 const renewLeases = `UPDATE operations SET lease_until = ? WHERE id IN (
 	SELECT id FROM operations WHERE lease_owner = ? AND id IN (?) ORDER BY id%s
 ) RETURNING id, fence, state`
@@ -198,7 +201,7 @@ type renewedRow struct {
 }
 
 // Renew implements process.Store. The statement that extends the leases also returns the states, so a cancellation reaches the
-// run without a query of its own.
+// run without a separate query.
 func (s *Store) Renew(ctx context.Context, renewal process.Renewal) (map[string]process.State, error) {
 	states := make(map[string]process.State, len(renewal.Held))
 	ids := make([]string, 0, len(renewal.Held))
@@ -235,8 +238,8 @@ func (s *Store) Renew(ctx context.Context, renewal process.Renewal) (map[string]
 	return states, nil
 }
 
-// recordSteps writes the running steps into the rows, for users and operators. A step that ends before the next renewal is not
-// written here, which saves most of these writes.
+// recordSteps writes the running steps to the rows, for users and operators. It does not write a step that ends before the next
+// renewal, which saves most of these writes.
 func recordSteps(ctx context.Context, tx storage.Tx, held []process.Held, states map[string]process.State) error {
 	for _, each := range held {
 		if _, ours := states[each.OperationID]; !ours || !each.Changed {
@@ -264,8 +267,8 @@ func (s *Store) UnfinishedKinds(ctx context.Context) ([]string, error) {
 	return kinds, nil
 }
 
-// expirePending chooses rows in the order of the index of pending operations, so that PostgreSQL uses the index. It skips rows
-// that another replica claims or expires. See claimPending for the materialized CTE.
+// expirePending chooses rows in the order of the index of pending operations, so that PostgreSQL uses this index. It skips rows
+// that another replica is claiming or expiring. See claimPending for the reason for the materialized CTE.
 const expirePending = `WITH chosen AS MATERIALIZED (
 	SELECT id FROM operations WHERE state = 'pending' AND created_at < ? ORDER BY kind, turn, created_at LIMIT ?%s
 )

@@ -23,8 +23,8 @@ func TestDueOperationsAreClaimedInOrder(t *testing.T) {
 			b.save(process.Progress{Record: record, Release: true, Now: start})
 		}
 
-		// If the statistics say that the table has few rows, the database reads them in their physical order, unless the query
-		// has ORDER BY.
+		// If the statistics report few rows in the table, the database reads the rows in their physical order, unless the
+		// query has ORDER BY.
 		if _, err := storage.Exec(b.Context(), b.db.Writer(), `ANALYZE`); err != nil {
 			b.Fatal(err)
 		}
@@ -48,22 +48,22 @@ func TestDueOperationsAreClaimedInOrder(t *testing.T) {
 	})
 }
 
-// TestClaimCreatedAfter checks that a claim excludes operations that were accepted earlier, unless they are canceling.
+// TestClaimCreatedAfter checks that a claim excludes operations that were accepted too early, unless they are canceling.
 func TestClaimCreatedAfter(t *testing.T) {
 	begun := func(b fixture) { b.claimOne("former", "op", start) }
 
 	cases := map[string]struct {
 		reason string
-		// before is the time from the acceptance to CreatedAfter of the claim.
+		// before is the time from the acceptance of the operation to the CreatedAfter of the claim.
 		before time.Duration
 		story  func(b fixture)
 		want   []string
 	}{
 		"pending":          {"it may not start", time.Second, func(fixture) {}, []string{}},
 		"pending, new":     {"it was accepted while the replica was ready", 0, func(fixture) {}, []string{"op"}},
-		"in progress":      {"it may not continue", time.Second, begun, []string{}},
+		"in progress":      {"old operations must not continue", time.Second, begun, []string{}},
 		"in progress, new": {"another replica returned it", 0, begun, []string{"op"}},
-		"canceling": {"a deletion waits for its end", time.Second, func(b fixture) {
+		"canceling": {"a deletion waits until the operation has ended", time.Second, func(b fixture) {
 			begun(b)
 			b.cancel("instance", start)
 		}, []string{"op"}},

@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// TestClaimLimit prepares the claims on a table with few operations and executes them on a table with many. With such a plan
-// PostgreSQL may evaluate a subquery again for each row.
+// TestClaimLimit prepares the claims on a table with few operations and executes them on a table with many operations. With
+// such a plan, PostgreSQL may evaluate a subquery again for each row.
 func TestClaimLimit(t *testing.T) {
 	const (
 		limit = 5

@@ -1,13 +1,13 @@
-// Package operations stores the engine's tables: operations, the attempts of their steps, and their timelines. Broker and
-// provisioner each have these tables in their own database.
+// Package operations stores the operations of an engine, the attempts of their steps, and their timelines. The broker and the
+// Provisioner each have these tables in their own database.
 //
 // Store implements process.Store (claim.go, save.go), whose documentation is the contract. The services use Store to accept
 // operations (accept.go), to read and list them (read.go, list.go, timeline.go), and to cancel, skip and wake them
 // (intervene.go).
 //
-// It guarantees:
+// Store guarantees:
 //
-//   - At most one operation of an instance is in progress. The unique index operations_one_active enforces it between replicas.
+//   - At most one operation of an instance is in progress. The unique index operations_one_active enforces this between replicas.
 //   - Every write of a run is fenced by its lease, see saveProgress. Steps fence their writes to other tables with Held.
 //   - Statements on several rows lock the rows in the order of their IDs, so that they do not deadlock.
 //   - A wake-up during a run is not lost: the column woken makes saveProgress keep the earlier next_run_at.

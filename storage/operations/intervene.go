@@ -9,21 +9,22 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Cancel cancels every unfinished operation of the instance, in the caller's transaction. Pending operations end at once. An
-// operation in progress becomes canceling, is due at once, and ends at its next safe point. Cancel returns the IDs of all
-// operations that it affects. why is the message of the timeline entry. The caller wakes the engine after the commit.
+// Cancel cancels every unfinished operation of the instance, in the caller's transaction. Pending operations end immediately.
+// An operation in progress becomes canceling, is due immediately, and ends at its next safe point. Cancel returns the IDs of
+// all operations that it cancels. why is the message of the timeline entry. The caller must wake the engine after the commit.
 func (s *Store) Cancel(ctx context.Context, tx storage.Tx, instanceID, why string, now time.Time) ([]string, error) {
 	return s.cancel(ctx, tx, "instance_id", instanceID, why, now)
 }
 
-// CancelOne is Cancel for one operation. It reports false if the operation has ended or is canceling already.
+// CancelOne is like Cancel, but for a single operation. It reports false if the operation has ended or is already canceling.
 func (s *Store) CancelOne(ctx context.Context, tx storage.Tx, id, why string, now time.Time) (bool, error) {
 	canceled, err := s.cancel(ctx, tx, "id", id, why, now)
 
 	return len(canceled) == 1, err
 }
 
-// cancel implements Cancel for the operations whose column has the value. The column is a literal of this file.
+// cancel implements Cancel for the operations with the given value in the given column. The column must be a literal of this
+// file.
 func (s *Store) cancel(ctx context.Context, tx storage.Tx, column, value, why string, now time.Time) ([]string, error) {
 	at := storage.At(now)
 
@@ -62,7 +63,8 @@ func (s *Store) cancel(ctx context.Context, tx storage.Tx, column, value, why st
 
 // RecordRetry adds an entry to the timeline of an operation that a new operation retries, in the caller's transaction.
 func (s *Store) RecordRetry(ctx context.Context, tx storage.Tx, id, why string, now time.Time) error {
-	// This update changes nothing but locks the row, so no other transaction appends to the timeline until this one ends.
+	// This update changes nothing. It only locks the row, so that no other transaction appends to the timeline until this one
+	// ends.
 	if _, err := storage.Exec(ctx, tx, `UPDATE operations SET updated_at = updated_at WHERE id = ?`, id); err != nil {
 		return fmt.Errorf("recording the retry of operation %s: %w", id, err)
 	}
@@ -70,9 +72,9 @@ func (s *Store) RecordRetry(ctx context.Context, tx storage.Tx, id, why string, 
 	return appendTimeline(ctx, tx, id, process.Entry{Began: now, End: now, Outcome: process.Retried, Message: why})
 }
 
-// Skip requests to skip the current step of an operation in progress, or any step of a pending operation, and makes the operation
-// due now. A result of the running attempt does not undo the request. Skip reports false, and changes nothing, if the operation
-// is at another step or has ended. The caller checks process.Engine.MaySkip first.
+// Skip requests to skip the current step of an operation in progress, or any step of a pending operation, and makes the
+// operation due now. The result of a running attempt does not undo the request. If the operation is at another step or has
+// ended, Skip changes nothing and reports false. The caller must check process.Engine.MaySkip first.
 func (s *Store) Skip(ctx context.Context, tx storage.Tx, id string, skip process.Skip, now time.Time) (bool, error) {
 	changed, err := storage.Exec(ctx, tx, `UPDATE operations
 		SET skip_step = ?, skip_reason = ?, next_run_at = ?, woken = TRUE
@@ -86,8 +88,8 @@ func (s *Store) Skip(ctx context.Context, tx storage.Tx, id string, skip process
 	})
 }
 
-// Wake makes the operations that wait for one of the events due now, and returns their number (see process.Record.WaitingFor). An
-// operation whose step is running is due again when the run returns the lease.
+// Wake makes the operations that wait for one of the events due now, and returns their number (see process.Record.WaitingFor).
+// An operation with a running step becomes due again when its run returns the lease.
 func (s *Store) Wake(ctx context.Context, events []string, now time.Time) (int64, error) {
 	if len(events) == 0 {
 		return 0, nil
@@ -103,8 +105,8 @@ func (s *Store) Wake(ctx context.Context, events []string, now time.Time) (int64
 	return woken, nil
 }
 
-// Resume makes the operations that wait to retry after a problem of the component due now, and returns their number. Services
-// call it when the component answers again, so that operations do not wait out their retry interval.
+// Resume makes operations due now that are waiting to retry after a problem of the component, and returns their number.
+// Services call it when the component responds again, so that these operations do not wait until their next scheduled attempt.
 func (s *Store) Resume(ctx context.Context, component string, now time.Time) (int64, error) {
 	resumed, err := storage.Exec(ctx, s.db.Writer(), `UPDATE operations SET next_run_at = ?, woken = TRUE WHERE id IN (
 		SELECT id FROM operations WHERE problem_component = ? AND next_run_at > ? AND state IN ('in progress', 'canceling')

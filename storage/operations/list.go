@@ -16,12 +16,13 @@ type Filter struct {
 	InstanceID string
 	Kind       string
 	State      process.State
-	// Before and BeforeID select the next page: they are the creation time and the ID of the last operation on the previous page.
+	// Before and BeforeID select the next page. They are the creation time and the ID of the last operation on the previous
+	// page.
 	Before   time.Time
 	BeforeID string
 	// Offset skips operations, for numbered pages. Large offsets are slow.
 	Offset int
-	// Limit bounds the result.
+	// Limit is the maximum number of operations.
 	Limit int
 }
 
@@ -52,7 +53,7 @@ func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 	return count, nil
 }
 
-// where returns the WHERE clause, and its arguments. Only lists are paged; counts are not.
+// where returns the WHERE clause and its arguments. Only lists are paged; counts are not.
 func (f Filter) where(paged bool) (string, []any) {
 	var conditions storage.Conditions
 
@@ -65,8 +66,8 @@ func (f Filter) where(paged bool) (string, []any) {
 }
 
 // InStates returns the condition that selects operations by their states. The states are literals instead of parameters, and
-// grouped as in the partial indexes: databases use a partial index only if the condition of the query implies the condition of
-// the index.
+// grouped as in the partial indexes, because databases use a partial index only if the condition of the query implies the
+// condition of the index.
 func InStates(states ...process.State) string {
 	groups := [][]process.State{
 		{process.Pending}, {process.InProgress, process.Canceling}, {process.Failed, process.Canceled}, {process.Succeeded},
@@ -95,5 +96,5 @@ func InStates(states ...process.State) string {
 }
 
 // Held is the condition under which a step may write to other tables: its operation still has the lease under which the step
-// started. The parameters are the operation's ID, and the fence and the owner of the lease.
+// started. The parameters are the operation's ID, the fence, and the owner of the lease.
 const Held = `EXISTS (SELECT 1 FROM operations WHERE operations.id = ? AND operations.fence = ? AND operations.lease_owner = ?)`

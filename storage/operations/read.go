@@ -10,7 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Reader returns the database for reads outside of a transaction. The methods of this file take it, or the caller's transaction.
+// Reader returns the database for reads outside of a transaction. Callers pass it, or their transaction, to the methods of this
+// file.
 func (s *Store) Reader() storage.Tx { return s.db.Reader() }
 
 // Get returns an operation without its payload, or storage.ErrNotFound.
@@ -23,8 +24,8 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (process.Reco
 	return row.record(), nil
 }
 
-// Polled returns the fields of an operation that platforms poll, or storage.ErrNotFound; the other fields are zero. It is the
-// most frequent query of the broker, and therefore reads few columns of a single row by its key.
+// Polled returns the fields of an operation that platforms poll, or storage.ErrNotFound. All other fields are zero. This is the
+// most frequent query of the broker, so it reads only a few columns of a single row by its key.
 func (s *Store) Polled(ctx context.Context, tx storage.Tx, id string) (process.Record, error) {
 	row, err := storage.Get[row](ctx, tx, `SELECT id, instance_id, kind, state, description, problem_message, progress, stage, step,
 		created_at, started_at FROM operations WHERE id = ?`, id)
@@ -35,8 +36,8 @@ func (s *Store) Polled(ctx context.Context, tx storage.Tx, id string) (process.R
 	return row.record(), nil
 }
 
-// Payload returns the decrypted data of an operation. It fails with storage.ErrNotFound, or with ErrSealed if no configured key
-// opens the data.
+// Payload returns the decrypted data of an operation. It returns storage.ErrNotFound if the operation does not exist, and
+// ErrSealed if no configured key can decrypt the data.
 func (s *Store) Payload(ctx context.Context, tx storage.Tx, id string) (json.RawMessage, error) {
 	sealed, err := storage.Get[string](ctx, tx, `SELECT payload FROM operations WHERE id = ?`, id)
 	if err != nil {
@@ -68,7 +69,7 @@ func (s *Store) Latest(ctx context.Context, tx storage.Tx, instanceID string, ki
 	return row.record(), nil
 }
 
-// Change is an entry of the change feed: an operation, and when its state, its problem or its progress last changed.
+// Change is an entry of the change feed: an operation, and the time when its state, problem or progress last changed.
 type Change struct {
 	ID         string       `db:"id"`
 	Kind       string       `db:"kind"`
@@ -77,8 +78,8 @@ type Change struct {
 	At         storage.Time `db:"state_changed_at"`
 }
 
-// ChangedSince returns at most limit operations that changed at or after the given time, oldest change first. A transaction may
-// commit a change with an earlier time after this query, so callers must read again with an overlap.
+// ChangedSince returns at most limit operations that changed at or after the given time, oldest change first. After this query,
+// another transaction may commit a change with an earlier time, so callers must read overlapping ranges.
 func (s *Store) ChangedSince(ctx context.Context, since time.Time, limit int) ([]Change, error) {
 	changes, err := storage.Select[Change](ctx, s.db.Reader(), `SELECT id, kind, instance_id, state, state_changed_at FROM operations
 		WHERE state_changed_at >= ? ORDER BY state_changed_at, id LIMIT ?`, storage.At(since), limit)
@@ -89,7 +90,8 @@ func (s *Store) ChangedSince(ctx context.Context, since time.Time, limit int) ([
 	return changes, nil
 }
 
-// QueueDepth is the number of operations of a kind in an unfinished state. Oldest is when the oldest of them was accepted.
+// QueueDepth is the number of operations of a kind that are in a given unfinished state. Oldest is when the oldest of them was
+// accepted.
 type QueueDepth struct {
 	Kind   string        `db:"kind"`
 	State  process.State `db:"state"`
@@ -97,7 +99,7 @@ type QueueDepth struct {
 	Oldest storage.Time  `db:"oldest"`
 }
 
-// queueDepths reads two partial indexes: one of the pending operations, and one of the active operations.
+// queueDepths reads two partial indexes: the index of pending operations and the index of active operations.
 const queueDepths = `SELECT kind, state, COUNT(*) AS count, MIN(created_at) AS oldest FROM operations
 	WHERE state = 'pending' GROUP BY kind, state
 UNION ALL

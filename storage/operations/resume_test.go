@@ -17,11 +17,11 @@ func TestResume(t *testing.T) {
 		next      time.Duration
 		want      bool
 	}{
-		"held up":   {"an operation that waits for the system runs at once", "provisioner", process.InProgress, time.Hour, true},
-		"other":     {"another system failed", "gardener", process.InProgress, time.Hour, false},
-		"waits":     {"a wait without an error", "", process.InProgress, time.Hour, false},
-		"ended":     {"a failed operation stays failed", "provisioner", process.Failed, time.Hour, false},
-		"due today": {"an operation that is already due", "provisioner", process.InProgress, 0, false},
+		"held up":     {"an operation that waits for the system becomes due immediately", "provisioner", process.InProgress, time.Hour, true},
+		"other":       {"a different system failed", "gardener", process.InProgress, time.Hour, false},
+		"waits":       {"a wait without an error", "", process.InProgress, time.Hour, false},
+		"ended":       {"a failed operation stays failed", "provisioner", process.Failed, time.Hour, false},
+		"already due": {"an operation that is already due", "provisioner", process.InProgress, 0, false},
 	}
 
 	each(t, func(b fixture) {

@@ -11,11 +11,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// retentionBatch is the number of timelines that are removed in one transaction.
+// retentionBatch is how many timelines are removed in one transaction.
 const retentionBatch = 50
 
-// Retention returns the sweep that removes the timelines of operations that ended longer than keep ago. With 0 timelines are kept
-// forever.
+// Retention returns the sweep that removes the timelines of operations that ended longer ago than keep. With 0, timelines are
+// kept forever.
 func (s *Store) Retention(keep time.Duration, clock clock.WithTicker, log logrus.FieldLogger) storage.Retention {
 	return storage.Retention{
 		Name: "timeline retention", Rows: "timelines", Batch: retentionBatch, Clock: clock, Log: log,
@@ -29,8 +29,9 @@ func (s *Store) Retention(keep time.Duration, clock clock.WithTicker, log logrus
 	}
 }
 
-// RemoveTimelines removes the timelines and the attempts of at most limit operations that ended before endedBefore, oldest first,
-// and returns their number. The operations stay, with now as the time of the removal. Concurrent replicas skip each other's rows.
+// RemoveTimelines removes the timelines and the attempts of at most limit operations that ended before endedBefore, oldest
+// first, and returns the number of these operations. The operations stay, and now is recorded as the time of the removal.
+// Concurrent replicas skip each other's rows.
 func (s *Store) RemoveTimelines(ctx context.Context, endedBefore, now time.Time, limit int) (int, error) {
 	var removed []string
 

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// status has the columns without the sealed payload, which only claims and Payload read.
+	// status lists all columns except the sealed payload. Only claims and Payload read the payload.
 	status = `id, kind, instance_id, position, tenant, predecessor_id, state, description, problem_message, problem_reason,
 		problem_component, progress, finished_stages, skipped_steps, skip_step, skip_reason, stage, step, step_began_at,
 		waiting_for, created_at, updated_at, started_at, finished_at, next_run_at,
 		lease_owner, lease_taken_from, lease_until, fence, timeline_removed_at, ordered_by, audit, trace`
-	// columns has all columns of row.
+	// columns lists all columns of row.
 	columns = status + `, payload`
 )
 
@@ -103,8 +103,8 @@ func records(rows []row) []process.Record {
 	return records
 }
 
-// ErrSealed reports that no configured key opens the data of an operation. Adding the missing key to APP_DATABASE_SECRET_KEYS
-// repairs that.
+// ErrSealed reports that no configured key can decrypt the data of an operation. To repair this, add the missing key to
+// APP_DATABASE_SECRET_KEYS.
 var ErrSealed = errors.New("the data is sealed with an unknown key")
 
 // open decrypts the payload of an operation, or returns ErrSealed.
@@ -117,7 +117,7 @@ func (s *Store) open(operationID, payload string) (json.RawMessage, error) {
 	return opened, nil
 }
 
-// names is a list of names in one column, as JSON. nil is stored as [].
+// names is a list of names, stored as JSON in one column. nil is stored as [].
 type names []string
 
 // Value implements driver.Valuer.

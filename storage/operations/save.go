@@ -12,9 +12,10 @@ import (
 
 // saveProgress changes a row only under the lease of the run, and returns the resulting state.
 //
-// A canceling operation stays canceling until it ends, and then becomes canceled. An operation that was woken during its run
-// keeps the time of the wake-up as its next run. The change feed follows state_changed_at: it moves when the state, the problem
-// or the progress changes, but for progress alone not more often than progressInterval allows.
+// A canceling operation stays canceling until it ends, and then becomes canceled. An operation that was woken during its run is
+// next due at the time of the wake-up. The change feed is ordered by state_changed_at, which changes when the state, the
+// problem or the progress changes. If only the progress changes, state_changed_at changes no more often than progressInterval
+// allows.
 const saveProgress = `UPDATE operations SET
 	state = CASE WHEN state <> 'canceling' THEN :state
 		WHEN :state IN ('succeeded', 'failed', 'canceled') THEN 'canceled' ELSE 'canceling' END,
@@ -37,36 +38,39 @@ WHERE id = :id AND fence = :fence AND lease_owner = :held_by RETURNING state`
 type savedRow struct {
 	row
 
-	// HeldBy is the owner that the lease must still have.
+	// HeldBy is the owner that the lease must have.
 	HeldBy string `db:"held_by"`
-	// KeepPayload and LeftOut are fields of process.Progress.
+	// KeepPayload and LeftOut are the fields of process.Progress.
 	KeepPayload bool   `db:"keep_payload"`
 	LeftOut     string `db:"left_out"`
-	// Release returns the lease. Otherwise lease_until keeps the value of the last renewal, which the run does not know.
+	// Release returns the lease. Otherwise lease_until keeps the value of the last renewal, because the run does not know this
+	// value.
 	Release bool `db:"release"`
 	// Lately is the time of the save minus the result of progressInterval.
 	Lately storage.Time `db:"lately"`
 }
 
-// Changes of progress alone are progressShare of the operation's age apart in the feed, between minProgress and maxProgress. A
-// cluster reports another percentage every few seconds, and each change makes clients poll: 30 polls show a cluster's progress
-// whether it takes ten seconds or half an hour.
+// If only the progress of an operation changes, its entries in the feed are at least progressShare of the operation's age
+// apart, within the bounds minProgress and maxProgress. A cluster reports another percentage every few seconds, and each entry
+// makes clients poll. With this limit, about 30 polls show a cluster's progress, whether its creation takes ten seconds or half
+// an hour.
 const (
 	progressShare = 20
 	minProgress   = time.Second
 	maxProgress   = time.Minute
 )
 
-// progressInterval returns the shortest time between two changes in the feed for progress alone, for an operation of the age.
+// progressInterval returns the shortest time between two entries in the feed that report only progress, for an operation of the
+// given age.
 func progressInterval(age time.Duration) time.Duration {
 	return min(max(age/progressShare, minProgress), maxProgress)
 }
 
-// saveAttempts bounds the attempts of a write that collides with a timeline entry of an operator's intervention: both computed
-// the same sequence number.
+// saveAttempts limits how often a write is tried that collides with the timeline entry of an operator's intervention. Such
+// writes collide because both compute the same sequence number.
 const saveAttempts = 3
 
-// Save implements process.Store. On PostgreSQL the row, the attempts and the timeline are one statement.
+// Save implements process.Store. On PostgreSQL it writes the row, the attempts and the timeline in one statement.
 func (s *Store) Save(ctx context.Context, progress process.Progress) (process.State, error) {
 	row := s.saving.Statement(s.saved(progress))
 	others := slices.Concat(attempts(progress), insertEntries(progress.Record.ID, progress.Timeline))
@@ -94,7 +98,7 @@ func (s *Store) Save(ctx context.Context, progress process.Progress) (process.St
 	return process.State(state), nil
 }
 
-// saved returns the arguments of saveProgress. It seals the payload only if the payload is written.
+// saved returns the arguments of saveProgress. It encrypts the payload only if saveProgress writes the payload.
 func (s *Store) saved(progress process.Progress) savedRow {
 	record := progress.Record
 
@@ -132,8 +136,8 @@ func (s *Store) saved(progress process.Progress) savedRow {
 	return saved
 }
 
-// attempts returns the statements that update the steps' attempts, for the CTE of saveProgress. They change nothing if
-// saveProgress has found another lease.
+// attempts returns the statements that update the steps' attempts, for the CTE of saveProgress. They change nothing if the
+// lease has changed, because saveProgress then returns no row.
 func attempts(progress process.Progress) []storage.Statement {
 	statements := make([]storage.Statement, 0, len(progress.Cleared)+len(progress.Failed))
 

@@ -24,7 +24,7 @@ type Store struct {
 
 var _ process.Store = (*Store)(nil)
 
-// Open migrates the tables and returns the store. It fails if the keys do not open the newest payload.
+// Open migrates the tables and returns the store. It fails if no key can decrypt the newest payload.
 func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, error) {
 	if err := db.Migrate(ctx, "operations", migrations, "migrations"); err != nil {
 		return nil, err
@@ -40,11 +40,11 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return store, store.checkKeys(ctx)
 }
 
-// OnEnded registers a function that is called after the commit for each operation that is canceled while pending, because no
-// engine runs it. It must be registered before the store is used, and must not block.
+// OnEnded registers a function that is called for each operation that is canceled while pending, after the commit. No engine
+// runs these operations. The function must be registered before the store is used, and must not block.
 func (s *Store) OnEnded(ended func(process.Record)) { s.ended = ended }
 
-// checkKeys opens the newest payload, so that a service with wrong keys fails at startup instead of at every request.
+// checkKeys decrypts the newest payload, so that a service with wrong keys fails at startup instead of at every request.
 func (s *Store) checkKeys(ctx context.Context) error {
 	newest, err := s.List(ctx, Filter{Limit: 1})
 	if err != nil || len(newest) == 0 {
@@ -58,7 +58,7 @@ func (s *Store) checkKeys(ctx context.Context) error {
 	return nil
 }
 
-// payloadPlace is the context to which a sealed payload is bound: an envelope opens only for its own operation.
+// payloadPlace is the context to which a sealed payload is bound. An envelope can be decrypted only for the same operation.
 func payloadPlace(operationID string) string { return "operation " + operationID }
 
 // Sealed returns the sealed column, for key rotation.

@@ -70,13 +70,13 @@ func (b fixture) claim(owner string, at time.Time) []process.Claimed {
 	return claimed
 }
 
-// claimOne claims all due operations and fails the test unless it gets only the given one.
+// claimOne claims all due operations and fails the test unless it gets exactly the given one.
 func (b fixture) claimOne(owner, id string, at time.Time) process.Record {
 	b.Helper()
 
 	claimed := b.claim(owner, at)
 	if len(claimed) != 1 || claimed[0].Record.ID != id {
-		b.Fatalf("claimed %v, want just %s", ids(claimed), id)
+		b.Fatalf("claimed %v, want only %s", ids(claimed), id)
 	}
 
 	return claimed[0].Record
@@ -177,7 +177,7 @@ func TestAcceptRoundTrip(t *testing.T) {
 		}
 
 		if _, err := b.store.Get(b.Context(), b.db.Reader(), "unknown"); !errors.Is(err, storage.ErrNotFound) {
-			b.Errorf("an unknown operation gives %v, want ErrNotFound", err)
+			b.Errorf("an unknown operation returns %v, want ErrNotFound", err)
 		}
 	})
 }
@@ -190,11 +190,11 @@ func TestOperationsOfAnInstanceRunInOrder(t *testing.T) {
 
 		first := b.claim("replica-a", start)
 		if len(first) != 2 {
-			b.Fatalf("claimed %v, want the first of each instance", ids(first))
+			b.Fatalf("claimed %v, want the first operation of each instance", ids(first))
 		}
 
 		if again := b.claim("replica-b", start.Add(time.Second)); len(again) != 0 {
-			b.Fatalf("claimed %v while the first operations run", ids(again))
+			b.Fatalf("claimed %v while the first operations are running", ids(again))
 		}
 
 		for _, work := range first {
@@ -214,7 +214,7 @@ func TestExpiredLeaseIsTakenOverAndFenced(t *testing.T) {
 		old := b.claimOne("replica-a", "op-1", start)
 
 		if early := b.claim("replica-b", start.Add(leaseTime-time.Second)); len(early) != 0 {
-			b.Fatalf("claimed %v under a lease that lasts", ids(early))
+			b.Fatalf("claimed %v under a valid lease", ids(early))
 		}
 
 		taken := b.claim("replica-b", start.Add(leaseTime+time.Second))
@@ -223,7 +223,7 @@ func TestExpiredLeaseIsTakenOverAndFenced(t *testing.T) {
 		}
 
 		if _, err := b.store.Save(b.Context(), finished(old, process.Succeeded)); !errors.Is(err, process.ErrLeaseLost) {
-			b.Errorf("a late write gives %v, want ErrLeaseLost", err)
+			b.Errorf("a late write returns %v, want ErrLeaseLost", err)
 		}
 
 		states, err := b.store.Renew(b.Context(), process.Renewal{
@@ -235,30 +235,30 @@ func TestExpiredLeaseIsTakenOverAndFenced(t *testing.T) {
 		}
 
 		if state := b.get("op-1").State; state != process.InProgress {
-			b.Errorf("the operation is %s after the late write", state)
+			b.Errorf("after the late write the operation is %s", state)
 		}
 	})
 }
 
-// TestFencedWrites checks that a write needs both the fence and the owner of the lease. Each of them alone would accept one of
-// the writes.
+// TestFencedWrites checks that a write needs both the fence and the owner of the lease. Comparing only one of them would
+// accept one of these writes.
 func TestFencedWrites(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		lose   func(b fixture, claimed process.Record)
 	}{
-		"taken over from itself": {
-			"a replica that could not renew its lease claims the operation again during its former run",
+		"claimed again by the same replica": {
+			"a replica that could not renew its lease claims the operation again during its first run",
 			func(b fixture, _ process.Record) { b.claimOne("replica-a", "op-1", start.Add(leaseTime+time.Second)) },
 		},
-		"given back": {
-			"a run that returned its lease cannot write, even if no one has claimed the operation since",
+		"handed back": {
+			"a run that returned its lease cannot write, even if no replica has claimed the operation since",
 			func(b fixture, claimed process.Record) {
 				b.save(process.Progress{Record: claimed, Release: true, Now: start.Add(time.Second)})
 			},
 		},
 		"ended": {
-			"an ended operation does not change",
+			"an ended operation must not change",
 			func(b fixture, claimed process.Record) { b.save(finished(claimed, process.Failed)) },
 		},
 	}
@@ -280,7 +280,7 @@ func TestFencedWrites(t *testing.T) {
 				late.Failed = []process.Attempt{{Stage: "s", Step: "late", Number: 1, First: start, Last: start}}
 
 				if _, err := b.store.Save(b.Context(), late); !errors.Is(err, process.ErrLeaseLost) {
-					b.Errorf("%s: the write gives %v, want ErrLeaseLost", c.reason, err)
+					b.Errorf("%s: the write returns %v, want ErrLeaseLost", c.reason, err)
 				}
 
 				if diff := cmp.Diff(before, b.get("op-1")); diff != "" {
@@ -340,11 +340,11 @@ func TestLateRenewalChangesNothing(t *testing.T) {
 				Held: []process.Held{{OperationID: "op-1", Fence: record.Lease.Fence, Changed: true, Stage: "s", Step: "A", StepBegan: start}},
 			})
 			if now := b.get("op-1"); err != nil || len(states) != 0 || now.Step != "" || !now.StepBegan.IsZero() {
-				b.Errorf("%s: the former lease is renewed as %v, %v; the operation is shown at step %q", when, states, err, now.Step)
+				b.Errorf("%s: the previous lease was renewed as %v, %v; the operation is at step %q", when, states, err, now.Step)
 			}
 		}
 
-		renewed("given back")
+		renewed("handed back")
 		b.claimOne("replica-a", "op-1", start.Add(2*time.Second)) // the late renewal must not block the claim
 		renewed("claimed again by the same replica")
 	})
@@ -430,11 +430,11 @@ func TestWakeDuringAStep(t *testing.T) {
 		b.save(process.Progress{Record: record, Release: true, Now: start.Add(3 * time.Second)})
 
 		if early := b.claim("replica-a", start.Add(4*time.Second)); len(early) != 0 {
-			b.Errorf("a wake-up had effect twice: claimed %v", ids(early))
+			b.Errorf("a wake-up had an effect twice: claimed %v", ids(early))
 		}
 
 		if woken, err := b.store.Wake(b.Context(), nil, start); err != nil || woken != 0 {
-			b.Errorf("without an event woke %d, %v", woken, err)
+			b.Errorf("without an event %d operations were woken, %v", woken, err)
 		}
 	})
 }
@@ -490,7 +490,7 @@ func TestOnEnded(t *testing.T) {
 			return errors.Join(err, undo)
 		})
 		if !errors.Is(err, undo) || len(told) > 0 {
-			b.Errorf("a transaction that is rolled back (%v) reports %v", err, told)
+			b.Errorf("a transaction that was rolled back (%v) reports %v", err, told)
 		}
 
 		b.cancel("instance-1", start.Add(time.Second))
@@ -522,7 +522,7 @@ func TestExpirePending(t *testing.T) {
 
 			for _, record := range expired {
 				if diff := cmp.Diff(b.get(record.ID), record); diff != "" {
-					b.Errorf("call %d reports another record than the stored one: -want +got:\n%s", call, diff)
+					b.Errorf("call %d reports a record that differs from the stored one: -want +got:\n%s", call, diff)
 				}
 			}
 		}
@@ -555,7 +555,7 @@ func TestReads(t *testing.T) {
 		}
 
 		if _, err := b.store.Latest(b.Context(), b.db.Reader(), "instance-1", "deprovision"); !errors.Is(err, storage.ErrNotFound) {
-			b.Errorf("no deprovision gives %v, want ErrNotFound", err)
+			b.Errorf("without a deprovision Latest returns %v, want ErrNotFound", err)
 		}
 
 		page, err := b.store.List(b.Context(), operations.Filter{Limit: 2})
@@ -592,7 +592,7 @@ func TestOpenWithOtherKeysFails(t *testing.T) {
 		b.accept("op-1", "instance-1")
 
 		if _, err := operations.Open(b.Context(), b.db, storagetest.Keys(b)); err == nil || !strings.Contains(err.Error(), "APP_DATABASE_SECRET_KEYS") {
-			b.Errorf("other keys of the id give %v", err)
+			b.Errorf("a different key with the same ID returns %v", err)
 		}
 	})
 }

@@ -31,22 +31,23 @@ func (r timelineRow) entry() process.Entry {
 	}
 }
 
-// insertEntry appends an entry, in a CTE whose first statement returns the operation's state (see storage.DB.ExecCTE). It has
-// placeholders for the distance to the last sequence number, for the outcome, and for an additional condition.
+// insertEntry appends an entry. It is part of a CTE whose first statement returns the operation's state (see
+// storage.DB.ExecCTE). It has placeholders for the distance to the last sequence number, for the outcome, and for an additional
+// condition.
 const insertEntry = `INSERT INTO timeline
 	(operation_id, seq, stage, step, attempt, began_at, ended_at, outcome, message, next_run_at)
 	SELECT ?, (SELECT COALESCE(MAX(seq), 0) FROM timeline WHERE operation_id = ?) + %d, ?, ?, ?, ?, ?, %s, ?, ? FROM first WHERE TRUE%s`
 
-// finalOutcome is the outcome of an operation's end. An operation that was canceling ends as canceled, whatever the run has
-// reported.
+// finalOutcome is the outcome of an operation's last entry. An operation that was canceling ends as canceled, whatever the run
+// has reported.
 const finalOutcome = `CASE WHEN value = 'canceled' THEN '` + string(process.OperationCanceled) + `' ELSE ? END`
 
-// insertEntries returns the statements that append the entries to the timeline. If the first entry repeats the last stored one,
-// the statements compact both into one.
+// insertEntries returns the statements that append the entries to the timeline. If the first entry repeats the last stored
+// entry, the statements compact both into one.
 //
 // The first statement of the CTE must have written the operation's row, so that no other transaction appends at the same time.
-// Sequence numbers increase. They have gaps if the statements run one after the other, because each then sees the entries before
-// it.
+// Sequence numbers increase. They have gaps if the statements run one after the other, because each statement then sees the
+// entries of the preceding ones.
 func insertEntries(operationID string, entries []process.Entry) []storage.Statement {
 	var statements []storage.Statement
 
@@ -89,8 +90,8 @@ func appendTimeline(ctx context.Context, tx storage.Tx, operationID string, entr
 	return nil
 }
 
-// readTimeline derives the first entry from the operation's row, unless the acceptance has an entry of its own: most operations
-// are accepted without writing an entry.
+// readTimeline derives the first entry from the operation's row, unless the acceptance has a stored entry. Most operations are
+// accepted without storing an entry.
 const readTimeline = `SELECT 0 AS seq, '' AS stage, '' AS step, 0 AS first_attempt, 0 AS attempt, created_at AS began_at,
 		created_at AS ended_at, 'accepted' AS outcome, kind AS message, CAST(NULL AS TIMESTAMPTZ) AS next_run_at
 	FROM operations WHERE id = ? AND timeline_removed_at IS NULL
@@ -99,8 +100,8 @@ const readTimeline = `SELECT 0 AS seq, '' AS stage, '' AS step, 0 AS first_attem
 	SELECT seq, stage, step, first_attempt, attempt, began_at, ended_at, outcome, message, next_run_at
 	FROM timeline WHERE operation_id = ? ORDER BY seq`
 
-// Timeline returns the timeline of an operation, oldest entry first. It is empty for an unknown operation, and after retention
-// has removed it.
+// Timeline returns the timeline of an operation, oldest entry first. It is empty if the operation is unknown, or if the
+// timeline was removed at the end of its retention period.
 func (s *Store) Timeline(ctx context.Context, operationID string) ([]process.Entry, error) {
 	rows, err := storage.Select[timelineRow](ctx, s.db.Reader(), readTimeline, operationID, operationID)
 	if err != nil {

@@ -5,28 +5,28 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// lastEntry selects the last entry of an operation if it has the given stage, step, outcome and message.
+// lastEntry selects the last entry of an operation if the entry has the given stage, step, outcome and message.
 const lastEntry = `operation_id = ? AND seq = (SELECT MAX(seq) FROM timeline WHERE operation_id = ?)
 	AND stage = ? AND step = ? AND outcome = ? AND message = ?`
 
-// extendLast adds an attempt to the last entry of the timeline, if this entry is equal and belongs to the preceding attempt.
+// extendLast adds an attempt to the last entry of the timeline, if this entry is equal and ends with the preceding attempt.
 const extendLast = `UPDATE timeline SET
 	first_attempt = CASE WHEN first_attempt = 0 THEN attempt ELSE first_attempt END,
 	attempt = ?, ended_at = ?, next_run_at = ?
 WHERE EXISTS (SELECT 1 FROM first) AND ` + lastEntry + ` AND attempt = ?`
 
-// unlessExtended suppresses the insertion of an entry that extendLast has merged into the last one. The condition matches the
-// last entry before and after extendLast: SQLite has executed the update by then, but PostgreSQL evaluates both on the rows as
-// they were before.
+// unlessExtended suppresses the insertion of an entry that extendLast has merged into the last entry. Its condition matches the
+// last entry before and after extendLast. SQLite has executed the update by then, but PostgreSQL evaluates both statements on
+// the rows before the update.
 const unlessExtended = ` AND NOT EXISTS (SELECT 1 FROM timeline WHERE ` + lastEntry + ` AND attempt IN (?, ?))`
 
-// repeatable reports whether the entry may be compacted with the entry of the preceding attempt. This way a step that polls for a
-// day leaves one entry instead of thousands.
+// repeatable reports whether the entry may be compacted with the entry of the preceding attempt. With compaction, a step that
+// polls for a day leaves one entry instead of thousands.
 func repeatable(entry process.Entry) bool {
 	return entry.Attempt > 1 && (entry.Outcome == process.Waiting || entry.Outcome == process.Retrying)
 }
 
-// extension returns the statement that adds the entry's attempt to the last stored entry, if both are equal.
+// extension returns the statement that adds the entry's attempt to the last stored entry, if the two entries are equal.
 func extension(operationID string, entry process.Entry) storage.Statement {
 	return storage.Statement{
 		Text: extendLast,
@@ -35,7 +35,7 @@ func extension(operationID string, entry process.Entry) storage.Statement {
 	}
 }
 
-// lastEntryArgs returns the arguments of lastEntry, and the attempts that it may have.
+// lastEntryArgs returns the arguments of lastEntry, followed by the accepted attempt numbers.
 func lastEntryArgs(operationID string, entry process.Entry, attempts ...int) []any {
 	args := []any{operationID, operationID, entry.Stage, entry.Step, string(entry.Outcome), entry.Message}
 	for _, attempt := range attempts {

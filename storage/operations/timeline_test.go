@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// attempts saves the entries, each under a claim of its own and a minute apart, and returns the timeline.
+// attempts saves the entries one minute apart, each under a separate claim, and returns the timeline.
 func (b fixture) attempts(id string, entries ...process.Entry) []process.Entry {
 	b.Helper()
 
@@ -95,7 +95,7 @@ func TestEqualAttemptsShareAnEntry(t *testing.T) {
 			[]process.Entry{entry("A", 1, process.Waiting, "m"), entry("B", 2, process.Waiting, "m")},
 			[]process.Entry{line(entry("A", 1, process.Waiting, "m"), 0, 0), line(entry("B", 2, process.Waiting, "m"), 0, 1)},
 		},
-		"begins anew": {
+		"starts over": {
 			"attempts after a success start a line",
 			[]process.Entry{entry("A", 1, process.Waiting, "m"), entry("A", 1, process.Waiting, "m")},
 			[]process.Entry{line(entry("A", 1, process.Waiting, "m"), 0, 0), line(entry("A", 1, process.Waiting, "m"), 0, 1)},
@@ -154,7 +154,7 @@ func TestOldTimelinesAreRemoved(t *testing.T) {
 		sweep(0)
 
 		if lines := len(b.outcomes("old")); lines != 2 {
-			b.Errorf("without a retention %d lines remain, want all", lines)
+			b.Errorf("without a retention period %d entries remain, want all", lines)
 		}
 
 		sweep(keep)
@@ -165,7 +165,7 @@ func TestOldTimelinesAreRemoved(t *testing.T) {
 		}
 
 		if record := b.get("old"); record.State != process.Failed || !record.TimelineRemoved.Equal(storage.At(clock.Now()).Time) {
-			b.Errorf("the operation is gone, or lacks the removal of its timeline: %+v", record)
+			b.Errorf("the operation is gone, or does not record the removal of its timeline: %+v", record)
 		}
 
 		if record := b.get("young"); !record.TimelineRemoved.IsZero() {
@@ -182,7 +182,7 @@ func TestOldTimelinesAreRemoved(t *testing.T) {
 		sweep(keep)
 
 		if again := b.get("old").TimelineRemoved; !again.Equal(removed) {
-			b.Errorf("removed again: %s, then %s", removed, again)
+			b.Errorf("the timeline was removed again: first at %s, then at %s", removed, again)
 		}
 	})
 }
@@ -240,13 +240,13 @@ func TestSaveWaitsForAnOperator(t *testing.T) {
 
 		want := []process.Outcome{process.Accepted, process.CancelRequested, process.Done}
 		if diff := cmp.Diff(want, b.outcomes("op")); diff != "" {
-			b.Errorf("both have added their lines, -want +got:\n%s", diff)
+			b.Errorf("both transactions must have added their entries, -want +got:\n%s", diff)
 		}
 	})
 }
 
-// awaitWaitingTransaction returns when another transaction waits for a lock of this one. On SQLite, which has one writer, it
-// returns at once.
+// awaitWaitingTransaction waits until another transaction waits for a lock of this transaction. On SQLite, which has only
+// one writer, it returns immediately.
 func (b fixture) awaitWaitingTransaction() error {
 	for b.db.Driver() == storage.DriverPostgres {
 		waiting, err := storage.Select[int](b.Context(), b.db.Reader(), `SELECT 1 FROM pg_locks WHERE NOT granted AND pid IN (

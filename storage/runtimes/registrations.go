@@ -9,10 +9,10 @@ import (
 )
 
 // Registration is the intent to register an ordered runtime in Director. The row is stored before the call to Director. It is
-// removed when the caretaker has made sure that Director has no registration without a runtime.
+// removed once the caretaker has made sure that Director has no registration without a runtime.
 type Registration struct {
 	Tenant string `db:"tenant"`
-	// Label is the value of a label in Director. All attempts of an order register with the same value.
+	// Label is the value of a label in Director. All attempts of an order use the same value.
 	Label string `db:"label"`
 	// RuntimeID and OperationID are empty until the order is accepted.
 	RuntimeID   string `db:"runtime_id"`
@@ -24,7 +24,7 @@ type Registration struct {
 const registrationColumns = `tenant, label, runtime_id, operation_id, held_until`
 
 // IntendRegistration records that the order is about to be registered. It reports false while the caretaker holds the
-// registration of an earlier attempt to clean it up; the caller must then retry later.
+// registration of an earlier attempt for cleanup. The caller must then retry later.
 func (s *Store) IntendRegistration(ctx context.Context, tenant, label string, now time.Time) (bool, error) {
 	touched, err := storage.Select[string](ctx, s.db.Writer(), `INSERT INTO registrations
 		(tenant, label, runtime_id, operation_id, failure_told, touched_at) VALUES (?, ?, '', '', FALSE, ?)
@@ -39,7 +39,7 @@ func (s *Store) IntendRegistration(ctx context.Context, tenant, label string, no
 }
 
 // AcceptRegistration records the runtime and the operation of the accepted order, in the caller's transaction. It voids a
-// concurrent hold of the registration, so that the holder's SettleRegistration does nothing.
+// concurrent hold of the registration, so that SettleRegistration does nothing for that hold.
 func (s *Store) AcceptRegistration(ctx context.Context, tx storage.Tx, registration Registration, now time.Time) error {
 	if _, err := storage.Exec(ctx, tx, `INSERT INTO registrations
 		(tenant, label, runtime_id, operation_id, failure_told, touched_at) VALUES (?, ?, ?, ?, FALSE, ?)
@@ -64,8 +64,8 @@ func (s *Store) UnreportedFailures(ctx context.Context, limit int) ([]Registrati
 	return unreported, nil
 }
 
-// FailureReported records that the failure was reported to Director. It changes nothing if another operation has repeated the
-// order since.
+// FailureReported records that the failure was reported to Director. If a newer operation has repeated the order, it changes
+// nothing.
 func (s *Store) FailureReported(ctx context.Context, registration Registration) error {
 	if _, err := storage.Exec(ctx, s.db.Writer(), `UPDATE registrations SET failure_told = TRUE
 		WHERE tenant = ? AND label = ? AND operation_id = ?`,
@@ -77,8 +77,8 @@ func (s *Store) FailureReported(ctx context.Context, registration Registration) 
 }
 
 // HoldRegistration reserves a registration for the caller until the given time. It chooses the oldest registration that no
-// request has touched since before, whose operation has ended or is unknown, and whose failure needs no report. It returns
-// storage.ErrNotFound if no registration qualifies.
+// request has touched since before, whose operation has ended or is unknown, and whose failure does not need to be reported.
+// It returns storage.ErrNotFound if no registration qualifies.
 func (s *Store) HoldRegistration(ctx context.Context, before, now, until time.Time) (Registration, error) {
 	held, err := storage.Get[Registration](ctx, s.db.Writer(), `UPDATE registrations SET held_until = ?
 		WHERE (tenant, label) IN (

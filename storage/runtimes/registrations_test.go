@@ -16,7 +16,7 @@ import (
 
 const hold = 2 * time.Minute
 
-// registrations is a fixture with the store of operations, which registrations refer to.
+// registrations is a fixture that also has the store of operations, because registrations refer to operations.
 type registrations struct {
 	fixture
 
@@ -98,7 +98,7 @@ func TestRegistrationIsSettledOnce(t *testing.T) {
 		}
 
 		if got, there := b.held(time.Hour); there {
-			b.Errorf("%v is reserved although it was just touched", got)
+			b.Errorf("%v was reserved although it was just touched", got)
 		}
 
 		const late = 2 * time.Hour
@@ -109,12 +109,12 @@ func TestRegistrationIsSettledOnce(t *testing.T) {
 		}
 
 		if got, there := b.held(late + time.Second); there || b.intend("one", late+time.Second) {
-			b.Errorf("a held registration is reserved again: %v", got)
+			b.Errorf("a held registration was reserved again: %v", got)
 		}
 
 		second, there := b.held(late + hold + time.Second)
 		if !there {
-			b.Fatal("a hold must end: its replica may have died")
+			b.Fatal("a hold must expire, because its replica may have died")
 		}
 
 		for _, settled := range []runtimes.Registration{first, second} {
@@ -177,7 +177,7 @@ func TestRegistrationsOfOperations(t *testing.T) {
 		}
 
 		if got, _ := b.held(2 * time.Hour); got.Label != "succeeded" {
-			b.Errorf("held %v, but neither running nor unreported operations may be settled", got)
+			b.Errorf("held %v, but registrations of running or unreported operations must not be settled", got)
 		}
 
 		older := failed

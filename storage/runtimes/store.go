@@ -19,24 +19,26 @@ var migrations embed.FS
 // never change.
 type Runtime struct {
 	ID string `json:"id"`
-	// Tenant and SubAccount are the labels of the owner's IDs, see package tenancy. Owners are compared by Tenant.
+	// Tenant and SubAccount are the IDs of the owner in the form of labels, see package tenancy. Two owners are the same if
+	// their Tenant is equal.
 	Tenant     string `json:"tenant"`
 	SubAccount string `json:"subAccount"`
-	// OriginalTenant and OriginalSubAccount are the IDs as sent if they cannot be labels, otherwise empty.
+	// OriginalTenant and OriginalSubAccount are the IDs as the client sent them, if those cannot be labels. Otherwise they are
+	// empty.
 	OriginalTenant     string `json:"originalTenant,omitempty"`
 	OriginalSubAccount string `json:"originalSubAccount,omitempty"`
 	// ShootName is unique among the runtimes that are not deleted.
 	ShootName string `json:"shootName"`
 	// ProvisionedBy is the ID of the operation that was accepted with the runtime.
 	ProvisionedBy string `json:"provisionedBy"`
-	// Configuration is the ordered configuration, as JSON. It may contain secrets and is sealed at rest.
+	// Configuration is the ordered configuration, as JSON. It may contain secrets and is encrypted in the database.
 	Configuration json.RawMessage `json:"configuration"`
 	CreatedAt     time.Time       `json:"createdAt"`
-	// DeletedAt is when an operation found the cluster gone, or zero.
+	// DeletedAt is when an operation found that the cluster was gone, or zero.
 	DeletedAt time.Time `json:"deletedAt"`
 }
 
-// Account returns the tenant's own ID, under which other systems than Gardener know the tenant.
+// Account returns the original ID of the tenant, which all systems except Gardener use.
 func (r Runtime) Account() string { return cmp.Or(r.OriginalTenant, r.Tenant) }
 
 // Store reads and writes runtimes, idempotency keys and registrations. Its methods may be called from any goroutine.
@@ -69,7 +71,8 @@ type row struct {
 	OriginalSubAccount string `db:"original_subaccount"`
 }
 
-// configurationPlace is the context to which a sealed configuration is bound: an envelope opens only for its own runtime.
+// configurationPlace is the context to which a sealed configuration is bound. An envelope can be decrypted only for the same
+// runtime.
 func configurationPlace(id string) string { return "configuration of runtime " + id }
 
 // Sealed returns the sealed column, for key rotation.
@@ -77,8 +80,8 @@ func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "runtimes", Column: "configuration", Place: configurationPlace}
 }
 
-// Insert adds a runtime in the caller's transaction. It reports false, and changes nothing, if an undeleted runtime has the same
-// Shoot name, or if any runtime has the same ID. In both cases the transaction can continue.
+// Insert adds a runtime in the caller's transaction. If an undeleted runtime has the same Shoot name, or any runtime has the
+// same ID, Insert changes nothing and reports false. The transaction can then continue.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, runtime Runtime) (bool, error) {
 	inserted, err := storage.Exec(ctx, tx, `INSERT INTO runtimes
 		(id, tenant, subaccount, original_tenant, original_subaccount, shoot_name, provisioned_by, configuration, created_at)
@@ -101,7 +104,7 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (Runtime, err
 	return s.find(ctx, tx, `id = ?`, id)
 }
 
-// OfShoot returns the runtime that owns the Shoot with the name, or storage.ErrNotFound. It ignores deleted runtimes.
+// OfShoot returns the runtime that owns the Shoot with the given name, or storage.ErrNotFound. It ignores deleted runtimes.
 func (s *Store) OfShoot(ctx context.Context, tx storage.Tx, name string) (Runtime, error) {
 	return s.find(ctx, tx, `shoot_name = ? AND deleted_at IS NULL`, name)
 }
@@ -137,7 +140,7 @@ func (s *Store) Reader() storage.Tx { return s.db.Reader() }
 
 // Lock locks the runtime until the caller's transaction ends.
 func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) error {
-	// A no-op UPDATE takes the row lock on PostgreSQL and the write lock on SQLite.
+	// An UPDATE without effect takes the row lock on PostgreSQL and the write lock on SQLite.
 	if _, err := storage.Exec(ctx, tx, `UPDATE runtimes SET tenant = tenant WHERE id = ?`, id); err != nil {
 		return fmt.Errorf("locking runtime %s: %w", id, err)
 	}
@@ -145,8 +148,8 @@ func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) error {
 	return nil
 }
 
-// Reconfigure stores the runtime's configuration in the caller's transaction, whatever the order of operations. Steps use
-// Configured instead.
+// Reconfigure stores the runtime's configuration in the caller's transaction, without comparing the positions of operations.
+// Steps use Configured instead.
 func (s *Store) Reconfigure(ctx context.Context, tx storage.Tx, runtime Runtime) error {
 	sealed := s.keys.Seal(runtime.Configuration, configurationPlace(runtime.ID))
 
@@ -158,7 +161,7 @@ func (s *Store) Reconfigure(ctx context.Context, tx storage.Tx, runtime Runtime)
 }
 
 // Configured records the configuration that an operation has applied. position is the Position of the operation. If a later
-// operation has recorded a configuration, the caller is a replica that was frozen, and Configured changes nothing.
+// operation has already recorded a configuration, Configured changes nothing, because the caller is a replica that was frozen.
 func (s *Store) Configured(ctx context.Context, id string, configuration json.RawMessage, position int64) error {
 	sealed := s.keys.Seal(configuration, configurationPlace(id))
 
@@ -186,8 +189,8 @@ func (s *Store) DeletedAmong(ctx context.Context, ids []string) ([]string, error
 	return gone, nil
 }
 
-// MarkDeleted records that the cluster of a runtime is gone. Another runtime may then use the Shoot's name. A repeated call keeps
-// the time of the first.
+// MarkDeleted records that the cluster of a runtime is gone. A new runtime may then use the name of the Shoot. A repeated call
+// keeps the time of the first call.
 func (s *Store) MarkDeleted(ctx context.Context, id string, at time.Time) error {
 	if _, err := storage.Exec(ctx, s.db.Writer(),
 		`UPDATE runtimes SET deleted_at = ? WHERE id = ? AND deleted_at IS NULL`, storage.At(at), id); err != nil {
@@ -197,7 +200,7 @@ func (s *Store) MarkDeleted(ctx context.Context, id string, at time.Time) error 
 	return nil
 }
 
-// Recall returns the ID of the operation for the tenant's idempotency key, or storage.ErrNotFound.
+// Recall returns the ID of the operation that is stored for the tenant's idempotency key, or storage.ErrNotFound.
 func (s *Store) Recall(ctx context.Context, tx storage.Tx, tenant, key string) (string, error) {
 	kept, err := storage.Get[string](ctx, tx,
 		`SELECT operation_id FROM idempotency_keys WHERE tenant = ? AND key = ?`, tenant, key)
@@ -208,9 +211,9 @@ func (s *Store) Recall(ctx context.Context, tx storage.Tx, tenant, key string) (
 	return kept, nil
 }
 
-// Remember stores the idempotency key of a call with its operation, in the caller's transaction, and returns the ID of the
-// operation. If the tenant has used the key before, Remember changes nothing and returns the ID of the earlier operation. An
-// empty key is not stored.
+// Remember stores the idempotency key of a call with the call's operation, in the caller's transaction, and returns the ID of
+// the operation. If the tenant has used the key before, Remember changes nothing and returns the ID of the earlier operation.
+// An empty key is not stored.
 func (s *Store) Remember(ctx context.Context, tx storage.Tx, tenant, key, operationID string, at time.Time) (string, error) {
 	if key == "" {
 		return operationID, nil
@@ -224,8 +227,8 @@ func (s *Store) Remember(ctx context.Context, tx storage.Tx, tenant, key, operat
 	return s.Recall(ctx, tx, tenant, key)
 }
 
-// Reassign moves the tenant's idempotency key to another operation, in the caller's transaction. Later calls with the key then
-// return that operation, for example a later order of the same runtime.
+// Reassign assigns the tenant's idempotency key to another operation, in the caller's transaction, for example to a later order
+// of the same runtime. Later calls with the key then return that operation.
 func (s *Store) Reassign(ctx context.Context, tx storage.Tx, tenant, key, operationID string) error {
 	if _, err := storage.Exec(ctx, tx, `UPDATE idempotency_keys SET operation_id = ? WHERE tenant = ? AND key = ?`,
 		operationID, tenant, key); err != nil {

@@ -107,7 +107,7 @@ func (b fixture) remember(tenant, key, operationID string) string {
 func TestRuntimeRoundTrip(t *testing.T) {
 	each(t, func(b fixture) {
 		if !b.insert(runtime("one", "c-1")) {
-			b.Fatal("the insert reports a taken name")
+			b.Fatal("the insert reports that the name is taken")
 		}
 
 		if diff := cmp.Diff(runtime("one", "c-1"), b.get("one")); diff != "" {
@@ -166,7 +166,7 @@ func TestShootNameIsTakenUntilTheDeletion(t *testing.T) {
 
 		gone := start.Add(time.Hour)
 		b.markDeleted("one", gone)
-		b.markDeleted("one", gone.Add(time.Hour)) // the step may run twice
+		b.markDeleted("one", gone.Add(time.Hour)) // the step may run more than once
 		b.markDeleted("none", gone)
 
 		if got := b.get("one"); !got.DeletedAt.Equal(gone) {
@@ -190,7 +190,7 @@ func TestShootNameIsTakenUntilTheDeletion(t *testing.T) {
 func TestIDIsUnique(t *testing.T) {
 	each(t, func(b fixture) {
 		if !b.insert(runtime("one", "c-1")) || b.insert(runtime("one", "c-2")) {
-			b.Error("the insert accepts a taken id")
+			b.Error("the insert accepts a taken ID")
 		}
 
 		if got := b.get("one"); got.ShootName != "c-1" {
@@ -301,8 +301,8 @@ func TestLockIsHeldUntilTheEndOfTheTransaction(t *testing.T) {
 	})
 }
 
-// waitForLock returns once another transaction waits for a lock. On SQLite it returns at once, because write transactions are not
-// concurrent.
+// waitForLock waits until another transaction waits for a lock. On SQLite it returns immediately, because write transactions
+// are not concurrent.
 func (b fixture) waitForLock() {
 	b.Helper()
 
@@ -335,7 +335,7 @@ func TestKeyOfAFailedCallIsNotStored(t *testing.T) {
 		}
 
 		if kept := b.remember("tenant", "key-1", "op-2"); kept != "op-2" {
-			b.Errorf("got operation %s, which was never accepted", kept)
+			b.Errorf("got operation %s, but no such operation was accepted", kept)
 		}
 	})
 }
@@ -357,13 +357,13 @@ func TestConcurrentCallsWithOneKey(t *testing.T) {
 
 		for _, one := range kept {
 			if one != kept[0] || one == "" {
-				b.Fatalf("calls with one key got operations %v", kept)
+				b.Fatalf("calls with the same key got the operations %v", kept)
 			}
 		}
 	})
 }
 
-// TestLateConfiguration lets a frozen replica record an outdated configuration, which changes nothing.
+// TestLateConfiguration records an outdated configuration, as a replica that was frozen would. The call must change nothing.
 func TestLateConfiguration(t *testing.T) {
 	each(t, func(b fixture) {
 		b.insert(runtime("r-1", "c-first"))

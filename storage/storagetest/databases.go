@@ -1,5 +1,5 @@
-// Package storagetest opens databases for tests, so that one suite tests both PostgreSQL and SQLite, and writes the rows that a
-// test needs before it starts. Databases are closed and removed after their test.
+// Package storagetest opens databases for tests and writes the rows that tests need. One test suite can run on both PostgreSQL
+// and SQLite. Databases are closed and removed after their test.
 package storagetest
 
 import (
@@ -12,7 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// EachDatabase runs the test as two subtests, with a new SQLite file and with a new PostgreSQL database. Neither has tables.
+// EachDatabase runs the test as two subtests, with a new SQLite file and with a new PostgreSQL database. Both are empty,
+// without tables.
 func EachDatabase(t *testing.T, test func(t *testing.T, db *storage.DB)) {
 	t.Helper()
 
@@ -34,8 +35,8 @@ func Volatile(tb testing.TB) *storage.DB {
 	return Open(tb, fileIn(VolatileDir(tb)))
 }
 
-// Copies fills a SQLite database once and returns a function that opens a copy of it in VolatileDir. Tests that need thousands of
-// databases with the same tables use it, because copying is much faster than migrating.
+// Copies fills a SQLite database once and returns a function that opens a copy of it in VolatileDir. It is for tests that need
+// thousands of databases with the same tables, because copying is much faster than migrating.
 func Copies(tb testing.TB, fill func(db *storage.DB)) func(tb testing.TB) *storage.DB {
 	tb.Helper()
 
@@ -68,8 +69,8 @@ func fileIn(dir string) storage.Config {
 	return storage.Config{Driver: storage.DriverSQLite, Path: filepath.Join(dir, "test.db")}
 }
 
-// VolatileDir creates a temporary folder in memory, or on disk if the system has no memory file system. It is removed after the
-// test.
+// VolatileDir creates a temporary folder in memory, or on disk if the system has no memory file system. The folder is removed
+// after the test.
 func VolatileDir(tb testing.TB) string {
 	tb.Helper()
 
@@ -123,17 +124,17 @@ func Fill(tb testing.TB, db *storage.DB) {
 	bound(tb, db, `PRAGMA max_page_count = 1`) // the smallest possible limit: the current size
 }
 
-// Empty lifts the limit of Fill.
+// Empty removes the limit that Fill sets.
 func Empty(tb testing.TB, db *storage.DB) {
 	tb.Helper()
 	bound(tb, db, `PRAGMA max_page_count = 1000000`)
 }
 
-// bound executes the pragma on the connection that writes.
+// bound executes the pragma on the connection for writes.
 func bound(tb testing.TB, db *storage.DB, pragma string) {
 	tb.Helper()
 
-	// The pragma applies to the connection. A DB on SQLite has one connection for writes and never closes it.
+	// The pragma applies only to one connection. With SQLite, a DB has a single connection for writes and never closes it.
 	if err := db.InTx(tb.Context(), func(tx storage.Tx) error {
 		_, err := storage.Exec(tb.Context(), tx, pragma)
 

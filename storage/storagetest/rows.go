@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// Claim claims due operations of the kinds like an engine: operations that are due again, and pending operations. Kind and
-// Pending of the claim are ignored.
+// Claim claims due operations of the kinds like an engine: operations that are due again, and pending operations. It
+// ignores Kind and Pending of the claim.
 func Claim(t testing.TB, store process.Store, claim process.Claim, kinds ...string) []process.Claimed {
 	t.Helper()
 
@@ -34,7 +34,7 @@ func Claim(t testing.TB, store process.Store, claim process.Claim, kinds ...stri
 	return all
 }
 
-// Hold accepts an operation of the instance and claims it for an hour. Tests of writes by steps need the lease.
+// Hold accepts an operation of the instance and claims it for an hour. Tests of fenced writes need the lease.
 func Hold(tb testing.TB, db *storage.DB, store *operations.Store, kind, instanceID string) process.Record {
 	tb.Helper()
 
@@ -57,7 +57,8 @@ func Hold(tb testing.TB, db *storage.DB, store *operations.Store, kind, instance
 	return claimed[0].Record
 }
 
-// Insertions is implemented by instances.Store. The interface keeps this package independent of the store that it tests.
+// Insertions is implemented by instances.Store. The interface keeps this package independent of the store, whose tests use this
+// package.
 type Insertions interface {
 	Insertion(instance environment.Instance) (storage.Statement, error)
 }
