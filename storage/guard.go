@@ -103,14 +103,14 @@ func (c *guardedConnection) ExecContext(ctx context.Context, query string, args 
 func (c *guardedConnection) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	defer c.during(ctx)()
 
-	return c.preparedConnection.PrepareContext(ctx, query) //nolint:wrapcheck // as above
+	return c.preparedConnection.PrepareContext(ctx, query) //nolint:wrapcheck // database/sql inspects the driver's own errors
 }
 
 // Ping implements driver.Pinger.
 func (c *guardedConnection) Ping(ctx context.Context) error {
 	defer c.during(ctx)()
 
-	return c.preparedConnection.Ping(ctx) //nolint:wrapcheck // as above
+	return c.preparedConnection.Ping(ctx) //nolint:wrapcheck // database/sql inspects the driver's own errors
 }
 
 // ResetSession implements driver.SessionResetter.
@@ -119,7 +119,7 @@ func (c *guardedConnection) ResetSession(ctx context.Context) error {
 		return driver.ErrBadConn
 	}
 
-	return c.preparedConnection.ResetSession(ctx) //nolint:wrapcheck // as above
+	return c.preparedConnection.ResetSession(ctx) //nolint:wrapcheck // database/sql inspects the driver's own errors
 }
 
 // IsValid implements driver.Validator.
@@ -135,13 +135,13 @@ type guardedTx struct {
 func (t guardedTx) Commit() error {
 	defer t.finish()
 
-	return t.Tx.Commit() //nolint:wrapcheck // as above
+	return t.Tx.Commit() //nolint:wrapcheck // database/sql inspects the driver's own errors
 }
 
 func (t guardedTx) Rollback() error {
 	defer t.finish()
 
-	return t.Tx.Rollback() //nolint:wrapcheck // as above
+	return t.Tx.Rollback() //nolint:wrapcheck // database/sql inspects the driver's own errors
 }
 
 // guardedRows are rows that stop watching their context when they are closed.
@@ -154,7 +154,7 @@ type guardedRows struct {
 func (r guardedRows) Close() error {
 	defer r.finish()
 
-	return r.Rows.Close() //nolint:wrapcheck // as above
+	return r.Rows.Close() //nolint:wrapcheck // database/sql inspects the driver's own errors
 }
 
 // line dials the network connection of a database connection and stores it, so that deadlines can be set. lib/pq reaches the

@@ -142,7 +142,7 @@ func (c *preparedConnection) prepare(ctx context.Context, query string) (stateme
 
 	made, err := c.PrepareContext(ctx, query)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // as above
+		return nil, err //nolint:wrapcheck // database/sql inspects the driver's own errors
 	}
 
 	prepared, complete := made.(statement)

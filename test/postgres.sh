@@ -14,6 +14,6 @@ fi
 
 cat >&2 <<'HELP'
 The tests need PostgreSQL. Either install it (Debian: apt-get install postgresql; macOS: brew install postgresql), or set
-TEST_POSTGRES_DSN=postgres://user:password@host:port/database?sslmode=disable of a server where databases may be created.
+TEST_POSTGRES_DSN=postgres://user:password@host:port/database?sslmode=disable. Tests create databases on this server.
 HELP
 exit 1

@@ -1,4 +1,4 @@
--- Rows as version 1 of the tables had them. {{…}} is sealed by the test.
+-- Rows in the format of version 1 of the tables. The test replaces {{…}} with sealed values.
 INSERT INTO operations (id, kind, instance_id, position, predecessor_id, state, description, problem_message, problem_reason,
 	problem_component, finished_stages, skipped_steps, stage, step, step_began_at, waiting_for, woken, payload, created_at, updated_at,
 	state_changed_at, started_at, finished_at, next_run_at, lease_owner, lease_taken_from, lease_until, fence)

@@ -1,5 +1,5 @@
-// Package kymacompat tests compatibility with Kyma Environment Broker and the Kyma Provisioner, which this project succeeds, so
-// that an installation can replace one of them at a time:
+// Package kymacompat tests compatibility with Kyma Environment Broker and the Kyma Provisioner, the predecessors of this project.
+// An installation must be able to replace one of them at a time:
 //
 //   - Requests of Kyma Environment Broker, recorded in testdata, work with our Provisioner.
 //   - Our broker works with the Kyma Provisioner, which package provisioner in this folder simulates.

@@ -1,18 +1,19 @@
 // Package linear checks that concurrent clients of the broker see one consistent order of events.
 //
-// Hundreds of clients send all calls of the Open Service Broker API to a few instances and bindings, and record every request
-// and response with its times. A model of the API then has to explain the recorded history: there must be an order of the calls,
-// each at a point between its request and its response, in which the model gives the same responses. Porcupine searches for that
-// order, for each instance with its bindings separately. A history without such an order is a bug of the broker, and its
-// visualization is written to testdata/histories. The clients run only with SOAK_DURATION, because the check still finds such
-// histories; the tests of the model always run.
+// Hundreds of clients send all kinds of calls of the Open Service Broker API to a few instances and bindings, and record every
+// request and response with its time. A model of the API then has to explain the recorded history: there must be an order of the
+// calls in which the model returns the same responses, and in which each call takes effect between its request and its response.
+// Porcupine searches for this order, separately for each instance with its bindings. A history without such an order shows a bug
+// of the broker, and the test writes a visualization of the history to testdata/histories. The clients run only if SOAK_DURATION
+// is set, because the check still finds such histories. The tests of the model always run.
 //
-// The package is separate from package osb because its load has a time budget of its own, and because the model is tested
-// without a broker: illegal_test.go has a history for each rule that the model must reject.
+// The package is separate from package osb because its load has a separate time budget, and because the model is tested without
+// a broker: illegal_test.go has, for each rule, a history that the model must reject.
 //
 //   - history_test.go: calls, responses and the recorder.
 //   - model_test.go: the state of an instance and its bindings, and how operations end.
-//   - model_instance_test.go, model_binding_test.go: one function for each call. A change of the API's behavior goes there.
+//   - model_instance_test.go, model_binding_test.go: one function for each call. Update them when the API's behavior changes.
 //   - check_test.go: the search, and the explanation of a failure.
-//   - load_test.go: the clients, and the minimum of calls that a run has to contain.
+//   - load_test.go: the clients and their random calls.
+//   - linear_test.go: the deployments, and the kinds of responses that a run must contain.
 package linear

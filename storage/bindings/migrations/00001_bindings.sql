@@ -1,5 +1,5 @@
 -- +goose Up
--- id is used once. The platform may reuse binding_id while the previous binding is being removed.
+-- id is never reused. The platform may reuse binding_id while the previous binding is being removed.
 CREATE TABLE bindings (
     id           TEXT PRIMARY KEY,
     instance_id  TEXT        NOT NULL REFERENCES instances (id) ON DELETE CASCADE,

@@ -1,5 +1,5 @@
 -- +goose Up
--- No query selects instances by runtime. Regions and plans are few: their lists use instances_created.
+-- No query selects instances by runtime. Lists by region or plan use instances_created, because there are few regions and plans.
 DROP INDEX instances_runtime;
 
 -- +goose Down

@@ -1,5 +1,5 @@
 -- +goose Up
--- The broker's cursor of the Provisioner's change feed: one row.
+-- One row: the broker's position in the Provisioner's change feed.
 CREATE TABLE feed_place (
     id     INTEGER PRIMARY KEY CHECK (id = 1),
     cursor TEXT    NOT NULL

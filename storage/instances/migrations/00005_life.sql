@@ -1,13 +1,13 @@
 -- +goose Up
--- The tenant that ordered an instance that has moved since: the Provisioner knows the runtime by it.
+-- The tenant that ordered an instance which has moved to another tenant. The Provisioner knows the runtime under this tenant.
 ALTER TABLE instances ADD COLUMN subscription_account_id TEXT NOT NULL DEFAULT '';
--- The plan's maintenance version that the runtime has.
+-- The runtime's maintenance version, from its plan.
 ALTER TABLE instances ADD COLUMN maintenance_version TEXT NOT NULL DEFAULT '';
 ALTER TABLE instances ADD COLUMN suspended BOOLEAN NOT NULL DEFAULT FALSE;
 ALTER TABLE instances ADD COLUMN expires_at TIMESTAMPTZ;
 ALTER TABLE instances ADD COLUMN expired_at TIMESTAMPTZ;
 
--- Few plans expire, and no instance is created suspended: acceptances rarely write to these indexes.
+-- Accepting an instance rarely writes to these indexes: few plans expire, and no instance is created suspended.
 CREATE INDEX instances_expiring ON instances (expires_at) WHERE expires_at IS NOT NULL AND NOT suspended;
 CREATE INDEX instances_suspended ON instances (created_at, id) WHERE suspended;
 

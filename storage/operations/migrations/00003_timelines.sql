@@ -1,5 +1,5 @@
 -- +goose Up
--- The first of several equal attempts that share an entry. 0 is an entry of one attempt.
+-- The first of several equal attempts that share an entry. 0 marks an entry of a single attempt.
 ALTER TABLE timeline ADD COLUMN first_attempt BIGINT NOT NULL DEFAULT 0;
 -- When the timeline was removed at the end of its retention period.
 ALTER TABLE operations ADD COLUMN timeline_removed_at TIMESTAMPTZ;

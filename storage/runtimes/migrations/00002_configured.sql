@@ -1,5 +1,5 @@
 -- +goose Up
--- The position of the runtime's operation whose configuration the row holds.
+-- The position of the operation that recorded the configuration in this row.
 ALTER TABLE runtimes ADD COLUMN configured_by BIGINT NOT NULL DEFAULT 0;
 
 -- +goose Down

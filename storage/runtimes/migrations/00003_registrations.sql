@@ -1,5 +1,5 @@
 -- +goose Up
--- Orders that may have registered a runtime in Director, each with the value of the label that all its attempts share.
+-- Orders that may have registered a runtime in Director. All attempts of an order share the value in the column label.
 CREATE TABLE registrations (
     tenant       TEXT        NOT NULL,
     label        TEXT        NOT NULL,

@@ -155,7 +155,7 @@ func write(db *sqlx.DB, keys *secret.Keyring, table table, rows []map[string]any
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() //nolint:errcheck // It fails after the commit.
+	defer tx.Rollback() //nolint:errcheck // This fails after the commit.
 
 	statement, err := tx.Prepare(fmt.Sprintf(`COPY %s (%s) FROM STDIN`, table.name, strings.Join(columns, ", ")))
 	if err != nil {

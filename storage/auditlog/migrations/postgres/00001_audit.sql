@@ -28,8 +28,8 @@ CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit FOR EACH ROW
     WHEN (OLD.keep_until IS NULL OR OLD.keep_until > clock_timestamp()) EXECUTE FUNCTION audit_refuse();
 CREATE TRIGGER audit_no_truncate BEFORE TRUNCATE ON audit FOR EACH STATEMENT EXECUTE FUNCTION audit_refuse();
 
--- The columns of an operation that belong to the audit log. A BEFORE UPDATE trigger without columns would run for every row that the engine
--- changes; this one runs only if one of the columns is set.
+-- These columns of an operation belong to the audit log. The trigger runs only if a statement sets one of them. A trigger without
+-- columns would run for every row that the engine changes.
 CREATE TRIGGER operations_audit_no_update
     AFTER UPDATE OF id, kind, instance_id, predecessor_id, created_at, ordered_by, audit ON operations
     FOR EACH ROW EXECUTE FUNCTION audit_refuse();
