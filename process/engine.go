@@ -122,7 +122,7 @@ func NewEngine[D any](store Store, config Config, clock clock.WithTicker, log lo
 
 	for kind, limit := range config.Limits {
 		if !engine.Handles(kind) || limit < 1 {
-			return nil, fmt.Errorf("limit %d for operations of kind %q: must be positive, and the kind one of %s",
+			return nil, fmt.Errorf("limit %d for operations of kind %q: the limit must be positive, and the kind must be one of %s",
 				limit, kind, strings.Join(engine.kinds, ", "))
 		}
 	}

@@ -61,8 +61,8 @@ func (e *Engine[D]) newRun(work Claimed, held *lease) *run[D] {
 	}
 }
 
-// execute runs the unfinished stages. It returns when the operation has ended, waits, was handed back, or was lost. Before
-// that, it has written the result, or has given up because another replica continues.
+// execute runs the unfinished stages. It returns when the operation has ended, waits, or was handed back, or when its lease is
+// lost. Before that, it has written the result, or has given up because another replica continues.
 func (r *run[D]) execute(ctx context.Context) {
 	if r.takenFrom != "" {
 		r.addEvent(TakenOver, "the replica that ran the operation stopped renewing its lease")

@@ -193,7 +193,7 @@ func (l *line) DialContext(ctx context.Context, network, address string) (net.Co
 
 	dialed, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // lib/pq and database/sql inspect it
+		return nil, err //nolint:wrapcheck // lib/pq and database/sql inspect this error
 	}
 
 	if l.connected {

@@ -113,7 +113,7 @@ func (b *fixture) sealedWith(keys *secret.Keyring) map[string]int {
 	return counts
 }
 
-// logged lists the log messages of the last rotator, each after the value of its field key.
+// logged lists the log messages of the last rotator. Each message follows the value of its field key and a colon.
 func (b *fixture) logged() []string {
 	lines := []string{}
 	for _, entry := range b.log.AllEntries() {

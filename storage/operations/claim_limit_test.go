@@ -9,7 +9,7 @@ import (
 )
 
 // TestClaimLimit prepares the claims on a table with few operations and executes them on a table with many operations. With
-// such a plan, PostgreSQL may evaluate a subquery again for each row.
+// a plan for a small table, PostgreSQL may evaluate a subquery again for each row.
 func TestClaimLimit(t *testing.T) {
 	const (
 		limit = 5

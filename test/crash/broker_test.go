@@ -372,7 +372,7 @@ func brokerScenarios(t *testing.T, shared shared, open database) []crashtest.Sce
 	)
 }
 
-// deletionFaults is the share of faults that run in deletions of trials: one in nine. Other scenarios inject every fault into
+// deletionFaults is the share of faults that TestDeletionsOfTrials runs: one in nine. Other scenarios run every fault in
 // suspensions, resumptions and deletions.
 const deletionFaults = 9
 

@@ -83,10 +83,10 @@ func partition(calls []porcupine.Operation) map[int][]porcupine.Operation {
 	return partitions
 }
 
-// withoutImplied drops calls that cannot make a history illegal, which shortens the search a lot. It drops a call if the
-// interval of an identical call with the same response lies within its own interval. The dropped call could take effect right
-// after the other one, because the model accepts every call a second time. Parts of synchronous requests are never dropped:
-// each part has its own effect.
+// withoutImplied drops calls that cannot make a history illegal, which makes the search much faster. It drops a call if the
+// same call with the same response occurs in a shorter interval within the interval of the call. The longer call can then take
+// effect right after the shorter one, because the model accepts every call a second time. Parts of synchronous requests are
+// never dropped, because each part has an effect.
 func withoutImplied(calls []porcupine.Operation) []porcupine.Operation {
 	type pair struct {
 		call   call

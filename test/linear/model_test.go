@@ -32,7 +32,7 @@ const (
 	failed     = "failed"
 )
 
-// phase is the phase of an instance or a binding. Bindings are never updating.
+// phase is the phase of an instance or a binding, from creation to deletion. Bindings have no phase updating.
 type phase string
 
 const (

@@ -25,7 +25,7 @@ const (
 type modelInstance struct {
 	id    string
 	phase phase
-	// order is the index of the accepted order in orders.
+	// order is the index of the accepted order in the slice that orders returns.
 	order int
 	// autoScalerMax is the maximum number of nodes. updatedMax is the maximum after the update in progress.
 	autoScalerMax, updatedMax int
