@@ -100,7 +100,7 @@ func TestSkipDuringAnAttempt(t *testing.T) {
 func TestSecondSkip(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		slow := scripted("Slow", func(int) (time.Duration, error) {
-			time.Sleep(10 * time.Second) // fake time; a renewal records the step meanwhile
+			time.Sleep(10 * time.Second) // fake time, during which a renewal records the step
 
 			return 0, failure.Wrap(failure.Transient, errUnavailable, "the upstream is unavailable")
 		})

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Statement is a writing statement, with `?` as placeholders, and its arguments. Stores return a Statement instead of executing
-// it if a caller combines statements of several stores into one round trip.
+// Statement is an SQL statement that writes rows, with `?` as placeholders, and its arguments. Stores return a Statement
+// instead of executing it if a caller combines statements of several stores into one round trip.
 type Statement struct {
 	Text string
 	Args []any

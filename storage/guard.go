@@ -16,8 +16,8 @@ import (
 const cancelGrace = time.Second
 
 // guarding connects to PostgreSQL so that no call outlives its context by more than cancelGrace. lib/pq asks the server to
-// cancel a call and then waits for the response. If the server is frozen or the network drops packets, this wait takes a
-// quarter of an hour.
+// cancel a call and then waits for the response. If the server is frozen or the network drops packets, this wait takes 15
+// minutes.
 type guarding struct {
 	*pq.Connector
 }

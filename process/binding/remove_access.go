@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// removeAccess removes the account, unless its runtime is gone. While the instance is being deleted or suspended, a permanent
-// failure counts as success: the runtime rejects all clients by then, and its accounts are removed with it.
+// removeAccess removes the account, unless its runtime is gone. While the instance is being deleted or suspended, removeAccess
+// treats a permanent failure as success, because the runtime rejects all clients and its accounts are removed with it.
 func removeAccess(runtimes Runtimes, bindings Bindings) Step {
 	return process.StepFunc("Remove_Access",
 		func(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {

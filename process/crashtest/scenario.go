@@ -15,7 +15,7 @@ import (
 type Scenario[D any] struct {
 	// Name is the prefix of the subtests' names.
 	Name string
-	// Kind is the process under test.
+	// Kind is the kind of the process under test.
 	Kind string
 	// Open builds the environment of one run, in a synctest bubble.
 	Open func(t *testing.T) Env[D]

@@ -18,7 +18,7 @@ func attempt(stage, step string, number, second int, outcome process.Outcome) pr
 
 func whole(outcome process.Outcome) process.Entry { return process.Entry{Outcome: outcome} }
 
-// compacted returns the entry with the attempts from first on compacted into it.
+// compacted returns a compacted copy of the entry that starts with the attempt first.
 func compacted(entry process.Entry, first int) process.Entry {
 	entry.FirstAttempt = first
 

@@ -212,7 +212,7 @@ func run(t *testing.T, step process.Step[environment.Data], operation Operation)
 	return step.Run(t.Context(), operation, logging.Discard())
 }
 
-// done runs a step and expects it to be done.
+// done runs a step and fails the test unless the step is done.
 func done(t *testing.T, step process.Step[environment.Data], operation Operation) Operation {
 	t.Helper()
 

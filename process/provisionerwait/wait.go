@@ -28,7 +28,7 @@ type Pace func(elapsed time.Duration) time.Duration
 // Waiter waits for operations of the Provisioner. It has no state, and all steps of the broker share one.
 type Waiter struct {
 	Operations Operations
-	// Pace is required. A replica with a change feed polls more slowly.
+	// Pace determines when an operation polls again. It is required. A replica with a change feed needs a slower pace.
 	Pace Pace
 	// Delay returns how long an operation must wait before it may poll, see PollLimiter. Nil means no limit.
 	Delay func(operationID string) time.Duration

@@ -54,7 +54,7 @@ func (s createRuntime) Run(ctx context.Context, operation Operation, log logrus.
 	}
 
 	operation.Data.Instance.RuntimeID = ordered.RuntimeID
-	operation.Data.Instance.Request = environment.Request{} // no later step needs it, and the instance's row keeps it
+	operation.Data.Instance.Request = environment.Request{} // no later step needs the request, and the instance's row has it
 	operation.Data.ProvisionerOperationID = ordered.ID
 	operation.WaitingFor = provisionerwait.Event(ordered.ID)
 

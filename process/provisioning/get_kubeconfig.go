@@ -38,7 +38,7 @@ func getKubeconfig(access RuntimeAccess, ownLimit time.Duration) Step {
 				return operation, 0, err
 			}
 
-			operation.Data.Instance.Request = environment.Request{} // no later step needs it, and the instance's row keeps it
+			operation.Data.Instance.Request = environment.Request{} // no later step needs the request, and the instance's row has it
 			operation.Description = "Runtime is ready"
 
 			return operation, 0, nil

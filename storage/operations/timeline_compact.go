@@ -16,7 +16,7 @@ const extendLast = `UPDATE timeline SET
 WHERE EXISTS (SELECT 1 FROM first) AND ` + lastEntry + ` AND attempt = ?`
 
 // unlessExtended suppresses the insertion of an entry that extendLast has merged into the last entry. Its condition matches the
-// last entry before and after extendLast. SQLite has executed the update by then, but PostgreSQL evaluates both statements on
+// last entry before and after extendLast: SQLite has already executed the update, but PostgreSQL evaluates both statements on
 // the rows before the update.
 const unlessExtended = ` AND NOT EXISTS (SELECT 1 FROM timeline WHERE ` + lastEntry + ` AND attempt IN (?, ?))`
 

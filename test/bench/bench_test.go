@@ -192,7 +192,7 @@ type scope struct {
 	cleanups []func()
 }
 
-// Cleanup calls the function when the scope ends. The last function is called first.
+// Cleanup calls the function when the scope ends. Functions are called in reverse order.
 func (s *scope) Cleanup(function func()) { s.cleanups = append(s.cleanups, function) }
 
 // within calls the function with a new scope and ends the scope afterwards.

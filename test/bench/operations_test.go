@@ -89,8 +89,8 @@ func measurePickUp(s *scope) {
 	})
 }
 
-// measureSlowRuntimes creates more runtimes than there are workers, each of which takes a minute, once with a feed and once
-// polled. Both brokers run at the same time, because they mostly wait.
+// measureSlowRuntimes creates more runtimes than there are workers. Each runtime takes a minute. One broker uses the feed, and
+// another one polls. Both run at the same time, because they mostly wait.
 func measureSlowRuntimes(s *scope) {
 	const count = 200
 

@@ -24,7 +24,7 @@ const (
 )
 
 // countedDisconnect returns a fault that breaks every connection and counts the calls. It does not count calls of the change
-// feed, because the broker always keeps one open.
+// feed, because one of them is always open.
 func countedDisconnect(calls *atomic.Int64) harness.Fault {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if body, err := io.ReadAll(r.Body); err == nil && !bytes.Contains(body, []byte("operationChanges")) {

@@ -139,7 +139,7 @@ func FuzzHeader(f *testing.F) {
 		name := names[int(which)%len(names)]
 
 		if strings.ContainsFunc(value, func(char rune) bool { return char < ' ' || char == 0x7f }) || strings.TrimSpace(value) != value {
-			return // HTTP clients reject or trim such a value
+			return // HTTP clients reject or trim this value
 		}
 
 		path := harness.InstancePath(target.instance) + harness.Incomplete

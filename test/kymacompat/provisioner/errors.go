@@ -8,7 +8,7 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 )
 
-// Fault is a kind of failure of a call. The zero value is no fault.
+// Fault is a kind of failure of a call. The zero value means no fault.
 type Fault int
 
 // The faults.
