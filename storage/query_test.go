@@ -51,7 +51,7 @@ func TestIsDuplicate(t *testing.T) {
 	})
 
 	if storage.IsDuplicate(nil) || storage.IsDuplicate(errors.New("duplicate key")) {
-		t.Error("an error from elsewhere counts as a duplicate")
+		t.Error("an error that is not from the database is reported as a duplicate")
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 var (
 	createdAt  = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	errRefused = failure.New(failure.Permanent, "the Shoot is being deleted")
-	errAway    = failure.New(failure.Transient, "it does not answer")
+	errAway    = failure.New(failure.Transient, "the upstream does not respond")
 	errGone    = failure.New(failure.Permanent, "gone").WithReason(failure.ReasonNotFound, failure.ComponentBrokerDatabase)
 )
 
@@ -143,7 +143,7 @@ func TestBind(t *testing.T) {
 		},
 		"not granted": {"the failure is retried", "", map[string]error{"grant": errAway}, []string{"wants", "grant", "wants"}, true, failure.Transient},
 		"not kept":    {"the failure is retried", "", map[string]error{"keep": errAway}, []string{"wants", "grant", "keep", "wants"}, true, failure.Transient},
-		"the binding is gone: no account stays": {
+		"removed during a freeze": {
 			"a replica that was frozen immediately removes the account that it created too late", "keep",
 			map[string]error{"keep": errAway},
 			[]string{"wants", "grant", "keep", "wants", "revoke"},

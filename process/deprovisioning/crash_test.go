@@ -62,7 +62,7 @@ func TestNoCrashLeavesARuntime(t *testing.T) {
 		arrived bool // whether the order reached the Provisioner
 	}{
 		"runtime known":       {"a finished provisioning", recorded, true},
-		"answer lost":         {"the order created a runtime, but its ID was not recorded", ordered, true},
+		"response lost":       {"the order created a runtime, but its ID was not recorded", ordered, true},
 		"order never arrived": {"the replica crashed between its intent and the order", ordered, false},
 		"nothing ordered":     {"the provisioning was canceled before its start", canceled, false},
 	}

@@ -26,7 +26,7 @@ const (
 
 var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-var errLost = failure.New(failure.Transient, "the answer was lost")
+var errLost = failure.New(failure.Transient, "the response was lost")
 
 // runtimeOrder is an order that the Provisioner received.
 type runtimeOrder struct {

@@ -72,7 +72,7 @@ func TestAwait(t *testing.T) {
 			reason: "the text is complete even without a message", limit: time.Hour, status: failed("", provisionerclient.LastError{}),
 			want: &failure.Error{Kind: failure.Permanent, Text: "the Provisioner failed: no reason given", Component: "provisioner"},
 		},
-		"no answer": {
+		"no response": {
 			reason: "errors are left to the retry policy", limit: time.Hour, err: failure.New(failure.Transient, "away"),
 			want: &failure.Error{Kind: failure.Transient, Text: "away"},
 		},

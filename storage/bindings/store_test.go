@@ -177,7 +177,7 @@ func TestBindingIDIsFreeDuringTheRemoval(t *testing.T) {
 		}
 
 		if kept, err := s.bindings.SaveAccess(s.Context(), "one", environment.Access{ExpiresAt: createdAt}); err != nil || kept {
-			s.Errorf("a binding marked for removal gets an access: %v", err)
+			s.Errorf("a binding marked for removal gets credentials: %v", err)
 		}
 
 		s.insert(next, false)
@@ -218,7 +218,7 @@ func TestBindingsAreRemovedWithTheirInstance(t *testing.T) {
 		}
 
 		if kept, err := s.bindings.SaveAccess(s.Context(), "one", environment.Access{ExpiresAt: createdAt}); err != nil || kept {
-			s.Errorf("a removed binding gets an access: %v", err)
+			s.Errorf("a removed binding gets credentials: %v", err)
 		}
 
 		if err := s.db.InTx(s.Context(), func(tx storage.Tx) error {

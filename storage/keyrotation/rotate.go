@@ -119,7 +119,7 @@ func (r *Rotator) reportTable(table string, result scanResult) {
 
 	if unreadable > 0 {
 		log.WithError(result.firstError).WithField("rows", unreadable).
-			Error("no key of APP_DATABASE_SECRET_KEYS can decrypt some rows; the error is that of the first such row")
+			Error("some rows cannot be decrypted with any key of APP_DATABASE_SECRET_KEYS; the error is from the first such row")
 	}
 }
 

@@ -74,13 +74,13 @@ func TestCount(t *testing.T) {
 // TestRefusal checks that a response with an unexpected status fails the load, and that the error contains the response.
 func TestRefusal(t *testing.T) {
 	url, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
+		http.Error(w, "the database does not respond", http.StatusServiceUnavailable)
 	})
 
 	_, err := newGenerator(t).For(t.Context(), 0, time.Minute, func(int) load.Request {
 		return load.Request{Method: http.MethodGet, URL: url, Want: http.StatusOK}
 	})
-	if err == nil || !strings.Contains(err.Error(), "503") || !strings.Contains(err.Error(), "the database does not answer") {
+	if err == nil || !strings.Contains(err.Error(), "503") || !strings.Contains(err.Error(), "the database does not respond") {
 		t.Errorf("got %v, want the status and the body of the response", err)
 	}
 }
