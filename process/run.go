@@ -33,7 +33,7 @@ type run[D any] struct {
 	// decode.
 	unreadable  error
 	keepPayload bool
-	// uncertain reports that a write has failed, see errUncertain.
+	// uncertain reports whether a write has failed, see errUncertain.
 	uncertain bool
 }
 

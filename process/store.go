@@ -79,7 +79,7 @@ type Held struct {
 	Fence       int64
 	Stage, Step string
 	StepBegan   time.Time
-	// Changed reports that the step differs from the stored one. Most steps end before the next renewal, so few renewals write
+	// Changed reports whether the step differs from the stored one. Most steps end before the next renewal, so few renewals write
 	// a step.
 	Changed bool
 }

@@ -27,7 +27,7 @@ type guardedConnection struct {
 	*preparedConnection
 
 	line *line
-	// broken reports that the connection must not be used again.
+	// broken reports whether the connection must not be used again.
 	broken atomic.Bool
 }
 

@@ -125,7 +125,7 @@ func (s fixture) finish(instanceID, kind string, state process.State) {
 	}
 }
 
-// list returns the IDs of the selected instances, in the order of the list.
+// list returns the IDs of the selected instances, in the order in which List returns them.
 func (s fixture) list(filter instances.Filter) []string {
 	s.Helper()
 

@@ -49,7 +49,7 @@ SELECT name,
 		AND next_run_at <= ? AND (lease_until IS NULL OR lease_until < ?) ORDER BY next_run_at LIMIT 1) IS NOT NULL AS again
 FROM kinds`
 
-// dueRow reports which work a kind has.
+// dueRow is a row of the result of dueOf. It reports which work a kind has.
 type dueRow struct {
 	Kind    string `db:"name"`
 	Pending bool   `db:"pending"`
