@@ -65,8 +65,8 @@ func (c Config) postgresDSN() string {
 	return strings.Join(words, " ")
 }
 
-// sqliteDSN returns the path of the file with its settings: writers wait up to 10 s for each other, transactions take the write
-// lock when they start, and a commit returns once it is on disk.
+// sqliteDSN returns the data source name of the file. With its settings, writers wait up to 10 s for each other, transactions
+// take the write lock when they start, and a commit returns once it is on disk.
 func (c Config) sqliteDSN() string {
 	settings := url.Values{
 		"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)"},

@@ -20,10 +20,10 @@ import (
 
 const pageHead = `# Benchmarks
 
-Written by ` + "`make bench`" + `, which measures the broker as a program: load, broker, PostgreSQL and a simulated Provisioner share one machine. %d clients
+Written by ` + "`make bench`" + `. The broker runs as a separate process; load, broker, PostgreSQL and a simulated Provisioner share one machine. %d clients
 send one request after another. A floor is the minimum cost of the same request: the same server, driver, pool, user check and log line, with
-only the bare work between them. Figure and floor are measured alternately, and a ratio compares neighbours. Figures are medians of %d rounds unless
-they say otherwise. The last group is about the Provisioner: it, its load and the fake garden are one process.
+only the bare work in between. Each figure and its floor are measured alternately, and each ratio compares two consecutive measurements. Figures are
+medians of %d rounds unless stated otherwise. In the last group, the Provisioner, its load and the fake garden run in one process.
 [benchmark-bounds.md](benchmark-bounds.md) explains the figures that are close to their targets.
 
 Machine: %s.
@@ -31,8 +31,8 @@ Machine: %s.
 `
 
 var (
-	rounds = flag.Int("rounds", 5, "number of rounds of each figure that is reported as a median")
-	out    = flag.String("out", "", "file for the page, which is not written unless this is set")
+	rounds = flag.Int("rounds", 5, "number of rounds for each figure that is a median")
+	out    = flag.String("out", "", "file to which the page is written; without it, no page is written")
 )
 
 // TestMain also runs the floor: startFloor starts this program again, with other environment variables.

@@ -237,7 +237,8 @@ const (
 	textStillRunning = "The operation did not finish in time and continues in the background. Send the same request again."
 )
 
-// partsOf splits a synchronous request into its parts if the broker accepted an operation for it. Other requests have one part.
+// partsOf splits a synchronous request into its parts if the broker accepted an operation for it. If the response says that the
+// operation continues, partsOf returns only the acceptance. Other requests have one part.
 func partsOf(c call, a answer) []call {
 	accepted, ended := c, c
 	accepted.part, ended.part = start, end
