@@ -131,7 +131,7 @@ func (p Process[D]) Validate() error {
 	}
 
 	if p.Limit <= 0 || len(p.Stages) == 0 {
-		return fmt.Errorf("process %q: needs a limit and at least one stage", p.Kind)
+		return fmt.Errorf("process %q needs a limit and at least one stage", p.Kind)
 	}
 
 	stages, steps := map[string]bool{}, map[string]bool{}

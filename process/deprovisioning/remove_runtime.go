@@ -93,7 +93,7 @@ func (s removeRuntime) runtimeUnknown(operation Operation, cause error) (Operati
 	}
 
 	if operation.Now().Sub(operation.Data.UnknownSince) < unknownWindow {
-		return operation, 0, reported(failure.Transient, fmt.Sprintf("asking again for %s", unknownWindow))
+		return operation, 0, reported(failure.Transient, fmt.Sprintf("retrying for %s", unknownWindow))
 	}
 
 	operation.Data.UnknownSince = time.Time{}

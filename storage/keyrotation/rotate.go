@@ -131,7 +131,7 @@ func (r *Rotator) reportKeys(needed map[string]int) {
 		if rows := needed[key]; rows > 0 {
 			log.WithField("rows", rows).Warn("old key is still needed")
 		} else {
-			log.Info("no row is sealed with this key: it may be removed once no replica seals with it")
+			log.Info("no row is sealed with this key: remove it once no replica uses it to seal rows")
 		}
 	}
 }

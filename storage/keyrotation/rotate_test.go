@@ -162,7 +162,7 @@ func ring(t *testing.T, keys ...secret.String) *secret.Keyring {
 }
 
 const (
-	removable   = ": no row is sealed with this key: it may be removed once no replica seals with it"
+	removable   = ": no row is sealed with this key: remove it once no replica uses it to seal rows"
 	reencrypted = "<nil>: re-encrypted rows with the first key"
 )
 

@@ -52,7 +52,7 @@ func (s *Store) checkKeys(ctx context.Context) error {
 	}
 
 	if _, err := s.Payload(ctx, s.db.Reader(), newest[0].ID); err != nil {
-		return fmt.Errorf("the database is sealed with a key that is missing from APP_DATABASE_SECRET_KEYS: %w", err)
+		return fmt.Errorf("APP_DATABASE_SECRET_KEYS lacks a key with which the database is sealed: %w", err)
 	}
 
 	return nil
