@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 )
 
-// connector is the connector of the fake Director. After a call of reject, it rejects connections.
+// connector is the connector of the fake Director. After reject is called, it rejects all connections.
 type connector struct {
 	*fakedirector.Director
 

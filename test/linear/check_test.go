@@ -173,9 +173,9 @@ func shortest(calls []porcupine.Operation, early bool) []porcupine.Operation {
 	return prefix(byReturn, high)
 }
 
-// prefix returns the calls of a history whose responses came first, up to length. It adds the calls that were in progress at
-// the last of these responses and may already have had an effect. The added calls are pending: they may also have had no effect
-// yet.
+// prefix returns the first length calls of a history, in the order of their responses. It adds the calls that were in progress
+// at the last of these responses and may already have had an effect. The added calls are pending, because they may also have
+// had no effect yet.
 func prefix(byReturn []porcupine.Operation, length int) []porcupine.Operation {
 	calls := slices.Clone(byReturn[:length])
 	if length == 0 {

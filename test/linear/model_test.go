@@ -32,7 +32,7 @@ const (
 	failed     = "failed"
 )
 
-// phase is the phase of an instance or a binding, from creation to deletion. Bindings have no phase updating.
+// phase says what is happening to an instance or a binding. Bindings are never updating.
 type phase string
 
 const (
@@ -109,7 +109,8 @@ type state struct {
 	bindings   [bindingCount]binding
 	waits      []wait
 	// early makes the model accept a known defect of the broker: the rows of an instance or a binding show the result of an
-	// operation shortly before the operation has ended. applied reports that the rows of the instance already show the result.
+	// operation shortly before the operation has ended. applied reports whether the rows of the instance already show the
+	// result.
 	early, applied bool
 }
 
