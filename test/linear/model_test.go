@@ -32,7 +32,7 @@ const (
 	failed     = "failed"
 )
 
-// phase says what is happening to an instance or a binding. Bindings are never updating.
+// phase is the current phase of an instance or a binding. Bindings are never updating.
 type phase string
 
 const (
