@@ -15,11 +15,11 @@ import (
 const (
 	// Component is the name of the agent in the component list of a Kyma order. A runtime without this component has no agent.
 	Component = "compass-runtime-agent"
-	// DefaultNamespace is the agent's namespace if the order gives its component none.
+	// DefaultNamespace is the namespace of the agent if the order does not set one.
 	DefaultNamespace = "kyma-system"
 )
 
-// Token lets an agent connect once. It contains a secret: never log its fields.
+// Token is a one-time token with which an agent connects to Director. Never log its fields: they are secret.
 type Token = director.Token
 
 // Tokens issues one-time tokens for agents. A token expires after about an hour. Errors come from package failure.
@@ -27,8 +27,8 @@ type Tokens interface {
 	OneTimeToken(ctx context.Context, tenant, runtimeID string) (Token, error)
 }
 
-// Place locates an agent: the Shoot of its cluster and its namespace there. Place is comparable: it is the key of the cache of
-// Statuses.
+// Place identifies an agent by the Shoot of its cluster and by its namespace in the cluster. Statuses uses it as a cache key, so
+// it must stay comparable.
 type Place struct {
 	ShootName, Namespace string
 }
@@ -50,19 +50,20 @@ type Configuration struct {
 	Token
 
 	RuntimeID, Tenant string
-	// WrittenBy is the ID of the operation that writes the Secret. Replaces is the ID of the connection to be replaced.
+	// WrittenBy is the ID of the operation that writes the Secret. Replaces is the ID of the connection that the agent must
+	// replace.
 	WrittenBy, Replaces string
 	// Over is the resource version of the Secret that the writer has read, or empty if no Secret existed. The write fails if
 	// another replica has changed the Secret since.
 	Over string
 }
 
-// Clusters reaches agents in their clusters. Errors come from package failure. Errors of a cluster's API server have the
-// component failure.ComponentRuntime, which Statuses relies on.
+// Clusters reads and configures the agents in their clusters. Errors come from package failure. Errors from a cluster's API
+// server have the component failure.ComponentRuntime; Statuses relies on this.
 type Clusters interface {
 	// Agent reads the state of the agent. It returns the zero Agent for a cluster without an agent.
 	Agent(ctx context.Context, at Place) (Agent, error)
-	// ConfigureAgent writes the configuration and creates the namespace if it is missing.
+	// ConfigureAgent writes the configuration. It creates the namespace if it is missing.
 	ConfigureAgent(ctx context.Context, at Place, configuration Configuration) error
 	// RemoveConnection removes the connection with this ID, so that the agent connects again. A connection with another ID stays.
 	RemoveConnection(ctx context.Context, at Place, id string) error
@@ -71,20 +72,20 @@ type Clusters interface {
 // Options configure the stages.
 type Options struct {
 	Clusters Clusters
-	// Tokens is nil if the Provisioner runs without Director. Stages then returns nothing, and reconnections fail with ErrOff.
+	// Tokens is nil if Director is disabled. Stages then returns nil, and reconnections fail with ErrOff.
 	Tokens Tokens
-	// ConfigurationTimeout is the retry window of the configuration, in case the cluster or Director fails. ConnectionTimeout is
-	// how long the agent may take to connect after each configuration.
+	// ConfigurationTimeout is the retry window for writing the configuration while the cluster or Director fails.
+	// ConnectionTimeout is how long the agent can take to connect after each configuration.
 	ConfigurationTimeout time.Duration
 	ConnectionTimeout    time.Duration
-	// Connected are the stages that run after the agent has connected.
+	// Connected lists the stages that run after the agent has connected.
 	Connected []process.Stage[operation.Data]
 	// Limit is the time limit of a whole reconnection. Provisionings have their own limit.
 	Limit time.Duration
 }
 
-// Stages returns the stages that connect the agent during a provisioning, or nil without Director. The stages skip runtimes that
-// were ordered while the Provisioner ran without Director: Director does not know these runtimes and would not issue a token.
+// Stages returns the stages that connect the agent during a provisioning, or nil if Director is disabled. The stages skip
+// runtimes that were ordered while Director was disabled: Director has no entry for them and would not issue a token.
 func Stages(options Options) []process.Stage[operation.Data] {
 	if options.Tokens == nil {
 		return nil
@@ -93,14 +94,15 @@ func Stages(options Options) []process.Stage[operation.Data] {
 	return options.stages(func(op operation.Operation) bool { return op.Data.Registered })
 }
 
-// Reconnect returns the process of the operation reconnectRuntimeAgent. It exists even without Director, so that operations that
-// were accepted with Director still have a process after a restart without it, and fail with a clear message.
+// Reconnect returns the process of the operation reconnectRuntimeAgent. The process exists even if Director is disabled:
+// operations that were accepted earlier then fail with a clear message.
 func Reconnect(options Options) process.Process[operation.Data] {
 	return process.Process[operation.Data]{Kind: operation.KindReconnectRuntime, Limit: options.Limit, Stages: options.stages(nil)}
 }
 
-// stages returns both stages. when is the condition for their steps, or nil. A retry of the second stage starts with the first
-// one, because by then the agent has used up its token.
+// stages returns the stage that configures the agent, the stage that waits for the connection, and the stages in Connected. If
+// when is not nil, the first two run only when it returns true. A retry of the wait restarts with the configuration, because the
+// agent has used up its token.
 func (o Options) stages(when func(operation.Operation) bool) []process.Stage[operation.Data] {
 	const connecting = "ConnectRuntimeAgent"
 
@@ -124,7 +126,7 @@ func (o Options) stages(when func(operation.Operation) bool) []process.Stage[ope
 	}, o.Connected...)
 }
 
-// PlaceOf returns the place of the agent. It reports false if the order lacks Component.
+// PlaceOf returns the place of the runtime's agent. It returns false if the order does not contain Component.
 func PlaceOf(shootName string, order spec.Runtime) (Place, bool) {
 	if order.KymaConfig == nil {
 		return Place{}, false
@@ -147,7 +149,7 @@ func PlaceOf(shootName string, order spec.Runtime) (Place, bool) {
 	return place, true
 }
 
-// place is PlaceOf for the runtime of the operation, with ErrNone if the order lacks the agent.
+// place calls PlaceOf for the operation's runtime. It returns ErrNone if the order has no agent.
 func place(op operation.Operation) (Place, error) {
 	order, err := op.Data.Order()
 	if err != nil {
@@ -162,13 +164,14 @@ func place(op operation.Operation) (Place, error) {
 	return at, nil
 }
 
-// ErrNone returns a failure.Conflict: the order for the runtime lacks the agent.
+// ErrNone returns the failure.Conflict for a runtime whose order contains no agent.
 func ErrNone(runtimeID string) error {
 	return failure.New(failure.Conflict, "the runtime %s has no runtime agent: its order lacks the component %s", runtimeID, Component).
 		WithReason(failure.ReasonConflict, failure.ComponentProvisioner)
 }
 
-// ErrOff returns a failure.Permanent: the Provisioner runs without Director, which issues the tokens of agents.
+// ErrOff returns the failure.Permanent for an agent that cannot connect because Director is disabled. Only Director issues
+// tokens.
 func ErrOff() error {
 	return failure.New(failure.Permanent, "runtime agents connect through Director, and this Provisioner runs without Director: "+
 		"operators can enable it with APP_DIRECTOR_ENABLED").WithReason(failure.ReasonInternal, failure.ComponentProvisioner)

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// firstPoll and lastPoll bound the polling interval, which is an eighth of the elapsed time. The interval grows because each
-	// poll requests a kubeconfig from Gardener.
+	// firstPoll and lastPoll are the bounds of the polling interval, which is an eighth of the elapsed time. The interval grows
+	// because each poll requests a kubeconfig from Gardener.
 	firstPoll, lastPoll = 2 * time.Second, 20 * time.Second
-	// absentPoll is the shortest interval before the agent starts, because the cluster has to pull its image first.
+	// absentPoll is the minimum polling interval before the agent starts. The cluster first has to pull the agent's image.
 	absentPoll = 5 * time.Second
-	// newTokenPoll is the interval after a new token. A shorter one could still see the state of the old token and waste the new
-	// one.
+	// newTokenPoll is the polling interval after a new token is issued. With a shorter interval, the next poll could see the
+	// failure of the old token and waste the new one.
 	newTokenPoll = 2 * time.Minute
 )
 
@@ -28,8 +28,8 @@ type await struct{ Options }
 // Name implements process.Step.
 func (await) Name() string { return "Wait_For_Agent_To_Connect" }
 
-// Run implements process.Step. An agent that fails to connect has used up its token and does not retry. It gets a new token each
-// time, until the timeout.
+// Run implements process.Step. An agent that fails to connect has used up its token and does not retry, so Run issues a new
+// token. It repeats this until the timeout.
 func (s await) Run(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	at, err := place(op)
@@ -67,7 +67,7 @@ func (s await) Run(ctx context.Context, op operation.Operation, log logrus.Field
 	return process.Await(op, connection.why(), interval, s.ConnectionTimeout)
 }
 
-// why returns a message for users about a connection that is not settled yet, with the problems that the agent reports.
+// why explains to users why the connection is not settled yet. The text includes the problems that the agent reports.
 func (c Connection) why() string {
 	text := "the runtime agent is " + c.State + " and has not synchronized yet"
 	if c.broken() {

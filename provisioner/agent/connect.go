@@ -16,9 +16,9 @@ type connect struct{ Options }
 // Name implements process.Step.
 func (connect) Name() string { return "Connect_Runtime_Agent" }
 
-// Run implements process.Step. The Secret records the ID of the operation and of the replaced connection. If the step runs again
-// after a crash, it therefore recognizes its own Secret and spends no second token. It also recognizes a connection that the
-// agent has made with the first token, and keeps that connection.
+// Run implements process.Step. The Secret records the ID of the operation and of the replaced connection. When the step runs
+// again after a crash, it therefore recognizes its own Secret and does not request a second token. If the agent has already
+// connected with the first token, the step leaves that connection in place.
 func (s connect) Run(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	if s.Tokens == nil {
@@ -62,9 +62,9 @@ func (s connect) Run(ctx context.Context, op operation.Operation, log logrus.Fie
 	return op, 0, nil
 }
 
-// configure writes a new token to the agent's Secret. The order of calls matters: the caller has read the Secret, then Save
-// confirms the lease, and the write succeeds only if the Secret still has the version that was read. A replica that was paused
-// and lost its lease therefore cannot overwrite the Secret of its successor.
+// configure writes a new token to the agent's Secret. The order of the calls matters: the caller reads the Secret, Save confirms
+// the lease, and the write succeeds only if the Secret has not changed since it was read. A replica that was paused and lost its
+// lease therefore cannot overwrite the Secret of its successor.
 func (o Options) configure(ctx context.Context, op operation.Operation, at Place, over Agent) error {
 	runtime := op.Data.Runtime
 

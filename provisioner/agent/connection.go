@@ -15,14 +15,14 @@ const (
 type Connection struct {
 	// ID is the UID of the CompassConnection. Each new connection of an agent has a new ID.
 	ID string
-	// State is one of the values above, a value introduced by a later agent, or empty before the first report.
+	// State is one of the values above, a value that a newer agent introduced, or empty before the first report.
 	State string
 	// Problems are error messages of the agent.
 	Problems []string
 }
 
-// settled reports whether the agent has connected and then synchronized with Director at least once. Failed synchronizations
-// count too: the connection persists, and the agent retries the synchronization.
+// settled reports whether the agent has connected and tried to synchronize with Director at least once. The synchronization may
+// have failed: the connection persists, and the agent retries.
 func (c Connection) settled() bool {
 	return c.State == Synchronized || c.State == SynchronizationFailed || c.State == MetadataUpdateFailed
 }
@@ -42,13 +42,14 @@ const (
 	StatusDisconnected State = "Disconnected"
 )
 
-// Status is the state of an agent's connection with the problems behind it. Problems are texts for users.
+// Status is the state of an agent's connection. Problems explain the state to users.
 type Status struct {
 	State    State
 	Problems []string
 }
 
-// status maps the state of a CompassConnection to the API. A missing connection is pending, and so is one in an unknown state.
+// status converts the state of a CompassConnection to the API's states. A missing connection and an unknown state are both
+// reported as pending.
 func (c *Connection) status() Status {
 	if c == nil || c.State == "" {
 		return Status{State: StatusPending}
@@ -64,5 +65,5 @@ func (c *Connection) status() Status {
 	return pending(append([]string{"the runtime agent is in an unknown state: " + c.State}, c.Problems...)...)
 }
 
-// pending returns the status of an agent whose state is unknown, with the reasons.
+// pending returns the status of an agent whose state is unknown. The problems say why.
 func pending(problems ...string) Status { return Status{State: StatusPending, Problems: problems} }

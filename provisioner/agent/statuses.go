@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// answerTimeout bounds a query to a cluster. turnTimeout bounds the wait for a free slot to start it.
+	// answerTimeout limits one query to a cluster. turnTimeout limits the wait for a free slot before the query.
 	answerTimeout = 5 * time.Second
 	turnTimeout   = 5 * time.Second
 	// fresh is how long a status is cached.
@@ -24,16 +24,16 @@ const (
 	most = 16
 )
 
-// Statuses returns the states of agents' connections for the API. However many clients ask, each cluster is queried at most once
-// every few seconds, because each query requests a kubeconfig. The methods are safe for concurrent use. Each replica has its own
-// cache.
+// Statuses returns the states of agents' connections for the API. Each query needs a new kubeconfig, so a cluster is queried at
+// most once every few seconds, regardless of the number of requests. The methods are safe for concurrent use. Each replica has
+// its own cache.
 type Statuses struct {
 	clusters Clusters
 	shoots   shoot.Reader
 	clock    clock.Clock
-	// slots limits the queries that run at the same time to its capacity.
+	// slots limits the number of concurrent queries to its capacity.
 	slots chan struct{}
-	// queries lets concurrent requests for the same Place share one query.
+	// queries makes concurrent requests for the same Place share one query.
 	queries singleflight.Group
 	// known caches the Status of each Place.
 	known *cache.Expiring
@@ -46,8 +46,8 @@ func NewStatuses(clusters Clusters, shoots shoot.Reader, clock clock.Clock) *Sta
 	}
 }
 
-// Status returns the status of the runtime's agent. It never fails: if the state cannot be determined, it is StatusPending and
-// Problems has the reason. It returns when the context ends, if not earlier.
+// Status returns the status of the runtime's agent. It never fails: if the state cannot be determined, the status is
+// StatusPending and Problems contains the reason. It returns no later than the end of the context.
 func (s *Statuses) Status(ctx context.Context, runtime runtimes.Runtime) Status {
 	order, err := operation.OrderOf(runtime)
 	if err != nil {
@@ -73,8 +73,8 @@ func (s *Statuses) Status(ctx context.Context, runtime runtimes.Runtime) Status 
 	}
 }
 
-// cached returns the cached status, or queries the cluster. The cache is read inside the shared call. Otherwise a request that
-// finds the cache empty just before a query ends would start a second query.
+// cached returns the cached status, or queries the cluster. It must run inside the shared query. Otherwise a request that finds
+// the cache empty just before a query ends would start a second query.
 func (s *Statuses) cached(ctx context.Context, at Place) Status {
 	if present, ok := s.known.Get(at); ok {
 		status, _ := present.(Status)
@@ -117,8 +117,7 @@ func (s *Statuses) query(ctx context.Context, at Place) Status {
 		return found.Connection.status()
 	}
 
-	// The agent of a cluster that does not answer is disconnected. If Gardener does not answer, the state of the agent is
-	// unknown.
+	// If the cluster does not respond, its agent is disconnected. If Gardener does not respond, the agent's state is unknown.
 	known := failure.Of(err)
 	if known.Component == failure.ComponentRuntime {
 		return Status{State: StatusDisconnected, Problems: []string{known.Text}}

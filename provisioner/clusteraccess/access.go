@@ -1,10 +1,10 @@
 // Package clusteraccess does the Provisioner's work inside clusters: it makes administrators cluster-admins (access.go),
-// configures the runtime agent (agent.go), and removes services of the Kubernetes Service Catalog (services.go). Kyma is
-// installed by package applier.
+// configures the runtime agent (agent.go), and removes services of the Kubernetes Service Catalog (services.go). Package applier
+// installs Kyma.
 //
-// Each call requests an admin kubeconfig from Gardener, which is valid for minutes and stored nowhere. Clusters are not trusted:
-// calls have timeouts, responses have size limits, and texts from clusters are shortened. Errors come from package failure. All
-// calls are idempotent, because steps repeat them after a crash.
+// Each call requests an admin kubeconfig from Gardener. The kubeconfig expires after ten minutes and is never stored. Clusters
+// are not trusted: calls have timeouts, responses have size limits, and texts from clusters are shortened. Errors come from
+// package failure. All calls are idempotent, because steps repeat them after a crash.
 package clusteraccess
 
 import (
@@ -46,12 +46,12 @@ type Kubeconfigs interface {
 	AdminKubeconfig(ctx context.Context, shootName string, valid time.Duration) ([]byte, error)
 }
 
-// Access makes the calls into clusters. It keeps no connection between calls and is safe for concurrent use.
+// Access makes calls into clusters. Each call opens its own connection. Access is safe for concurrent use.
 type Access struct {
 	kubeconfigs Kubeconfigs
 }
 
-// New returns an Access that uses the kubeconfigs.
+// New returns an Access that connects with kubeconfigs from the given source.
 func New(kubeconfigs Kubeconfigs) Access { return Access{kubeconfigs: kubeconfigs} }
 
 // Connect returns a configuration with cluster-admin rights, valid for ten minutes. The caller must call disconnect at the end of
@@ -111,7 +111,7 @@ func (a Access) open(ctx context.Context, shootName string) (api dynamic.Interfa
 	return api, disconnect, nil
 }
 
-// SetAdministrators implements processes.Clusters. It replaces all subjects of AdministratorsBinding; if there are no users, it
+// SetAdministrators implements processes.Clusters. It replaces all subjects of AdministratorsBinding. If there are no users, it
 // deletes the binding.
 func (a Access) SetAdministrators(ctx context.Context, shootName string, users []string) error {
 	cluster, disconnect, err := a.Connect(ctx, shootName)
@@ -134,8 +134,8 @@ func (a Access) SetAdministrators(ctx context.Context, shootName string, users [
 	return explain(err, "the administrators of the cluster %q could not be granted their rights", shootName)
 }
 
-// bindingOf returns the binding of these users to cluster-admin. User names are not checked: a user that does not exist gets the
-// rights once the identity provider knows the name.
+// bindingOf returns the binding of these users to cluster-admin. User names are not checked: an unknown user gets the rights as
+// soon as the identity provider knows the name.
 func bindingOf(users []string) *rbacv1.ClusterRoleBinding {
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{
@@ -163,7 +163,7 @@ func bindingsClient(cluster *rest.Config) (client.Client, error) {
 	return client.New(cluster, client.Options{Scheme: scheme, Mapper: mapper})
 }
 
-// put creates or updates the binding. The API server does not let a binding change its role, so if somebody has manually created
+// put creates or updates the binding. The API server does not allow a binding's role to change. If somebody has manually created
 // the binding with a different role, put deletes it and creates a new one.
 func put(ctx context.Context, bindings client.Client, wanted *rbacv1.ClusterRoleBinding) error {
 	present := &rbacv1.ClusterRoleBinding{}
@@ -190,9 +190,9 @@ func put(ctx context.Context, bindings client.Client, wanted *rbacv1.ClusterRole
 	return bindings.Create(ctx, wanted)
 }
 
-// explain turns an error of a cluster's API server into a failure.Error; nil stays nil. Only the rejection of an object is
-// Invalid. All other errors are transient: while its control plane starts or changes, a cluster may answer with any error, even
-// Forbidden.
+// explain converts an error from a cluster's API server to a failure.Error, and nil to nil. A rejected object is
+// failure.Invalid. All other errors are transient: while its control plane starts or changes, a cluster can respond with any
+// error, even Forbidden.
 func explain(err error, problem string, args ...any) error {
 	if err == nil {
 		return nil

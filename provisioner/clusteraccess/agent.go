@@ -26,11 +26,11 @@ const (
 	fieldManager   = "environment-broker"
 	labelManagedBy = "app.kubernetes.io/managed-by"
 
-	// The annotations of the Secret hold agent.Configuration's WrittenBy and Replaces.
+	// These annotations of the Secret store WrittenBy and Replaces of agent.Configuration.
 	annotationWrittenBy = "environment-broker.io/operation-id"
 	annotationReplaces  = "environment-broker.io/replaces-connection"
 
-	// longestProblem bounds texts from clusters in messages, in bytes.
+	// longestProblem limits the length of texts from clusters in messages, in bytes.
 	longestProblem = 1000
 )
 
@@ -82,14 +82,14 @@ func unread(err error, at agent.Place) error {
 	return explain(err, "the runtime agent of the cluster %q could not be read", at.ShootName)
 }
 
-// connectionOf reads a CompassConnection. It returns nil for an object that is being deleted, because its connection has already
-// been replaced.
+// connectionOf converts a CompassConnection. It returns nil for an object that is being deleted, because that connection has
+// already been replaced.
 func connectionOf(object *unstructured.Unstructured) *agent.Connection {
 	if object.GetDeletionTimestamp() != nil {
 		return nil
 	}
 
-	// A field with an unexpected type, from another version of the agent, counts as empty.
+	// In other versions of the agent a field may have another type. Such a field is read as empty.
 	text := func(fields ...string) string {
 		value, _, _ := unstructured.NestedString(object.Object, append([]string{"status"}, fields...)...)
 
@@ -152,8 +152,8 @@ func namespaceOf(at agent.Place) *unstructured.Unstructured {
 	}}
 }
 
-// secretOf returns the Secret with the keys that the agent reads. resourceVersion makes the apply conditional; without one, the
-// API server creates the Secret or overwrites it.
+// secretOf returns the Secret with the keys that the agent reads. A resourceVersion makes the apply conditional. Without it, the
+// API server creates or overwrites the Secret.
 func secretOf(at agent.Place, configuration agent.Configuration) *unstructured.Unstructured {
 	data := map[string]any{}
 	for key, value := range map[string]string{
@@ -180,8 +180,7 @@ func secretOf(at agent.Place, configuration agent.Configuration) *unstructured.U
 	}}
 }
 
-// RemoveConnection implements agent.Clusters. The ID is a precondition: a connection that the agent has made in the meantime
-// stays.
+// RemoveConnection implements agent.Clusters. The ID is a precondition, so a newer connection of the agent is not removed.
 func (a Access) RemoveConnection(ctx context.Context, at agent.Place, id string) error {
 	cluster, disconnect, err := a.open(ctx, at.ShootName)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
 )
 
-// place locates an agent in a namespace that does not exist yet.
+// place returns the place of an agent in a namespace that does not exist yet.
 func place() agent.Place { return agent.Place{ShootName: "c-first", Namespace: "compass-system"} }
 
 func configuration(operationID string) agent.Configuration {

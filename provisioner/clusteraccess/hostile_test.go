@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
 )
 
-// hostile returns a cluster whose API server is this handler.
+// hostile returns a cluster with the handler as its API server.
 func hostile(t *testing.T, answer http.HandlerFunc) *cluster {
 	t.Helper()
 

@@ -25,8 +25,8 @@ const (
 )
 
 const (
-	// mostDeletions bounds the deletions per resource in one call. pieceOfWork bounds the duration of a call. The next call
-	// continues.
+	// mostDeletions limits the deletions per resource in one call. pieceOfWork limits the duration of a call. The next call
+	// continues the work.
 	mostDeletions = 100
 	pieceOfWork   = 30 * time.Second
 )
@@ -36,9 +36,9 @@ func resource(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "servicecatalog.k8s.io", Version: "v1beta1", Resource: name}
 }
 
-// RemoveServices implements processes.Clusters. address is a URL prefix that selects the service brokers. Each call does a
-// bounded amount of work, so callers repeat it until left is empty; otherwise left describes the remaining services for users. A
-// cluster without a service catalog has no services.
+// RemoveServices implements processes.Clusters. It removes the services of all brokers whose URL starts with address. Each call
+// does a bounded amount of work, so callers repeat it until left is empty. Otherwise left describes the remaining services to
+// users. If the cluster has no service catalog, left is empty.
 func (a Access) RemoveServices(ctx context.Context, shootName, address string) (left string, err error) {
 	err = a.withServices(ctx, shootName, func(ctx context.Context, services services) error {
 		found, err := services.remove(ctx, address)
@@ -51,14 +51,14 @@ func (a Access) RemoveServices(ctx context.Context, shootName, address string) (
 }
 
 // ReleaseBrokers implements processes.Clusters. It removes the finalizers of all service brokers, which could block the deletion
-// of the cluster. The finalizers protect classes and plans, which disappear with the cluster anyway.
+// of the cluster. The finalizers protect classes and plans, which are deleted with the cluster anyway.
 func (a Access) ReleaseBrokers(ctx context.Context, shootName string) error {
 	return a.withServices(ctx, shootName, func(ctx context.Context, services services) error {
 		return explain(services.releaseBrokers(ctx), "the finalizers of the service brokers of the cluster %q could not be removed", shootName)
 	})
 }
 
-// withServices runs work with a client for the cluster, for pieceOfWork at most.
+// withServices calls work with a client for the cluster. The context that it passes ends after pieceOfWork.
 func (a Access) withServices(ctx context.Context, shootName string, work func(context.Context, services) error) error {
 	ctx, cancel := context.WithTimeout(ctx, pieceOfWork)
 	defer cancel()
@@ -77,9 +77,9 @@ type services struct {
 	client dynamic.Interface
 }
 
-// remove deletes services with their bindings and returns the objects that still exist. address selects services by their broker.
-// remove deletes a service only after its bindings are gone, because until then the service catalog rejects the deletion. If the
-// deletion of one object fails, remove continues with the others and returns all errors.
+// remove deletes services and their bindings, and returns those that existed before the call. address selects services by the
+// URL of their broker. The service catalog rejects the deletion of a service that has bindings, so remove deletes the bindings
+// first. If one deletion fails, remove continues with the other objects and returns all errors.
 func (s services) remove(ctx context.Context, address string) (left remains, err error) {
 	if left.instances, err = s.of(ctx, address); err != nil || len(left.instances) == 0 {
 		return left, err
@@ -107,7 +107,8 @@ func (s services) remove(ctx context.Context, address string) (left remains, err
 	return left, errors.Join(s.delete(ctx, serviceBindings, left.bindings), s.delete(ctx, serviceInstances, free))
 }
 
-// of returns the services of the brokers whose URL starts with the prefix. A service names its class, and a class its broker.
+// of returns the services of the brokers whose URL starts with the prefix. A service refers to its class, and the class refers
+// to its broker.
 func (s services) of(ctx context.Context, address string) ([]unstructured.Unstructured, error) {
 	from, err := s.names(ctx, clusterBrokers, func(broker unstructured.Unstructured) bool {
 		return strings.HasPrefix(text(broker, "spec", "url"), address)
@@ -148,8 +149,8 @@ func (s services) delete(ctx context.Context, of string, objects []unstructured.
 	return errors.Join(problems...)
 }
 
-// releaseBrokers removes the finalizers of all service brokers. The controller of the service catalog would do so, but the
-// deletion of the cluster may remove the controller first.
+// releaseBrokers removes the finalizers of all service brokers. The service catalog's controller would remove them, but the
+// deletion of the cluster may stop the controller first.
 func (s services) releaseBrokers(ctx context.Context) error {
 	var problems []error
 
@@ -174,7 +175,7 @@ func (s services) releaseBrokers(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// names returns the set of the names of those objects that wanted selects.
+// names returns the names of the objects for which wanted returns true.
 func (s services) names(ctx context.Context, of string, wanted func(unstructured.Unstructured) bool) (map[string]bool, error) {
 	objects, err := s.list(ctx, of)
 	names := make(map[string]bool, len(objects))
@@ -207,8 +208,8 @@ type remains struct {
 	bindings, instances []unstructured.Unstructured
 }
 
-// String counts the remaining objects for users and quotes the condition of the first one. Bindings come first, because services
-// can only be removed after their bindings. It returns "" if no service remains.
+// String returns the number of remaining objects for users and quotes the condition of the first object. Bindings come first,
+// because they must be removed before the services. String returns "" if no service remains.
 func (r remains) String() string {
 	if len(r.instances) == 0 {
 		return ""

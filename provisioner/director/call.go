@@ -16,8 +16,8 @@ import (
 // maxAnswer bounds the size of a response, in bytes. A longer response is an error.
 const maxAnswer = 4 << 20
 
-// call sends the request of one Client method. It implements genqlient's graphql.Client, so that the generated functions use our
-// tokens, the tenant header and our errors.
+// call sends the request of one Client method. It implements genqlient's graphql.Client, so that the generated functions use the
+// Provisioner's access tokens, the tenant header and errors from package failure.
 type call struct {
 	client *Client
 	tenant string
@@ -95,10 +95,10 @@ func (c *call) attempt(ctx context.Context, token string, body []byte, data any)
 	return nil
 }
 
-// unanswered turns the error of a request without a response into a failure.Error. The cause is shortened, because it may contain
-// an address.
+// unanswered converts the error of a request without a response to a failure.Error. It shortens the cause, which may contain an
+// address.
 func (c *call) unanswered(ctx context.Context, err error) error {
-	// The limit and the circuit breaker reject requests with errors of their own.
+	// The concurrency limit and the circuit breaker reject requests with a failure.Error.
 	if known, ok := errors.AsType[*failure.Error](err); ok {
 		return known
 	}

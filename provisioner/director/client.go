@@ -27,7 +27,7 @@ type Options struct {
 	URL string
 	// Timeout bounds each method call, including the request for an access token; 0 means 30 seconds.
 	Timeout time.Duration
-	// Credentials are read for each new access token, so that renewed credentials need no restart.
+	// Credentials are read for each new access token, so renewed credentials take effect without a restart.
 	Credentials Credentials
 	// Transport sends the requests; nil means http.DefaultTransport.
 	Transport http.RoundTripper
@@ -44,8 +44,7 @@ type Client struct {
 	tokens  *tokens
 }
 
-// Runtime is the part of a runtime's entry in Director that the Provisioner writes. Values of labels are strings or other JSON
-// values.
+// Runtime contains the fields of a runtime's entry in Director that the Provisioner writes. A label value can be any JSON value.
 type Runtime struct {
 	ID          string
 	Name        string
@@ -115,7 +114,7 @@ func checkAddress(text string) error {
 	return nil
 }
 
-// Probe sends a query that every GraphQL server answers. It needs no tenant. The circuit breaker calls it to detect recovery.
+// Probe sends a query that every GraphQL server supports. It needs no tenant. The circuit breaker calls it to detect recovery.
 func (c *Client) Probe(ctx context.Context) error {
 	var answer struct{}
 
@@ -151,8 +150,8 @@ func (c *Client) Register(ctx context.Context, tenant string, runtime Runtime) (
 	return answer.Result.Id, nil
 }
 
-// Find returns the tenant's runtimes that have the label with this value, or none. For an unknown tenant, it returns an error
-// with ErrTenantUnknown in its chain. Find reads only one page of results, so callers use labels that few runtimes share.
+// Find returns the tenant's runtimes whose label has the value, or none. For an unknown tenant, it returns an error with
+// ErrTenantUnknown in its chain. Find reads only one page of results, so callers use labels that few runtimes share.
 func (c *Client) Find(ctx context.Context, tenant, label, value string) ([]Runtime, error) {
 	call := c.call("find runtimes", tenant)
 

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/graphqlclient"
 )
 
-// ErrTenantUnknown is in the chain of errors about a tenant that Director does not know, such as a deleted tenant.
+// ErrTenantUnknown is in the chain of errors about a tenant that Director does not have, for example because it was deleted.
 var ErrTenantUnknown = errors.New("the tenant is not known to Director")
 
 // errUnauthorized is in the chain of errors about a rejected access token. MakeRequest then fetches a new token.
@@ -28,7 +28,7 @@ type extensions struct {
 	Name string
 }
 
-// UnmarshalJSON accepts any JSON value and ignores fields of unexpected types, so that the message of the problem is never lost.
+// UnmarshalJSON accepts any JSON value. It ignores fields of unexpected types, so that the problem's message is never lost.
 func (e *extensions) UnmarshalJSON(text []byte) error {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(text, &fields) != nil {
@@ -42,10 +42,10 @@ func (e *extensions) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// codeUnauthorized is Director's code for a rejected access token. A gateway reports the same as HTTP status 401.
+// codeUnauthorized is Director's code for a rejected access token. Gateways respond with HTTP status 401 instead.
 const codeUnauthorized = 26
 
-// meaning describes the error for one code of Director.
+// meaning describes the error for one of Director's codes.
 type meaning struct {
 	name  string
 	kind  failure.Kind
@@ -54,7 +54,7 @@ type meaning struct {
 }
 
 // meanings maps the codes from Director's package apperrors to errors. Problems with our credentials are transient: operations
-// retry until an operator corrects them. Rejected requests are Invalid, because a retry would be rejected again.
+// retry until an operator corrects the credentials. A rejected request is Invalid, because Director would reject a retry too.
 func meanings() map[int]meaning {
 	const repair = "an operator must grant our credentials the scopes runtime:read and runtime:write"
 

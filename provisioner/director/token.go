@@ -30,7 +30,7 @@ func scopes() []string { return []string{"runtime:read", "runtime:write"} }
 type tokens struct {
 	credentials Credentials
 	http        *http.Client
-	// turn is a lock that callers can stop waiting for. It protects the fields below and is held during a token request.
+	// turn is a lock with a cancelable wait. It protects the fields below and is held during a token request.
 	turn    chan struct{}
 	current *oauth2.Token
 	// goodUntil is when the current token is replaced, or zero for a token that does not expire.
@@ -78,8 +78,8 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 	return token.AccessToken, nil
 }
 
-// goodUntil returns when a new token is to be replaced: renewEarly before its expiry, but not before three quarters of its
-// lifetime have passed. Otherwise every call would replace a token with a short lifetime.
+// goodUntil returns the time at which the token must be replaced. This is renewEarly before its expiry, but not before three
+// quarters of its lifetime have passed: otherwise each call would replace a token with a short lifetime.
 func goodUntil(token *oauth2.Token) time.Time {
 	if token.Expiry.IsZero() {
 		return time.Time{}
@@ -88,8 +88,8 @@ func goodUntil(token *oauth2.Token) time.Time {
 	return token.Expiry.Add(-min(renewEarly, time.Until(token.Expiry)/4))
 }
 
-// discard drops the cached token if Director has rejected it. A newer token, fetched by a concurrent call, stays. The empty
-// string drops any token.
+// discard removes the cached token if it is the one that Director refused. A newer token from a concurrent call stays. An empty
+// refused removes any token.
 func (t *tokens) discard(refused string) {
 	t.turn <- struct{}{}
 	defer t.unlock()

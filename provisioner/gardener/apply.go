@@ -14,7 +14,7 @@ import (
 )
 
 // Apply creates the Shoot and the objects that it refers to, or updates them if an earlier attempt has created them. Fields that
-// Gardener has set in the meantime stay. If the existing Shoot has failed, Apply asks Gardener to retry. Apply fails with
+// Gardener has set in the meantime are preserved. If the existing Shoot has failed, Apply requests a retry. It fails with
 // failure.Conflict if another runtime's Shoot has the name, or if the Shoot is being deleted.
 func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -47,8 +47,8 @@ func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 	return c.retryFailed(ctx, existing)
 }
 
-// Change updates the Shoot that the caller has read. It fails with failure.Transient if the Shoot has changed since then: a
-// replica that was paused must not undo a later order. Like Apply, it asks Gardener to retry a failed Shoot.
+// Change updates the Shoot that the caller has read. It fails with failure.Transient if the Shoot has changed since then, so
+// that a replica that was paused cannot undo a later order. Like Apply, it requests a retry of a failed Shoot.
 func (c *Client) Change(ctx context.Context, read *gardencorev1beta1.Shoot, objects *shoot.Objects) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -89,8 +89,8 @@ func (c *Client) write(ctx context.Context, objects *shoot.Objects) error {
 	return c.apply(ctx, objects.Shoot, "applying the Shoot %q")
 }
 
-// apply sends one server-side apply. It takes over fields that another field manager has set, such as an operator with kubectl,
-// because the order determines the fields that it sets. doing is a format for the name of the object.
+// apply sends one server-side apply. It takes ownership of fields that other field managers have set, for example kubectl,
+// because the order determines these fields. doing is the format of the error text, with one verb for the object's name.
 func (c *Client) apply(ctx context.Context, object client.Object, doing string) error {
 	manifest, err := shoot.Manifest(object)
 	if err != nil {
@@ -102,8 +102,8 @@ func (c *Client) apply(ctx context.Context, object client.Object, doing string) 
 	return explain(err, doing, object.GetName())
 }
 
-// retryFailed asks Gardener to retry a Shoot that had failed before the apply. Gardener reconciles a failed Shoot by itself only
-// if the apply has changed its spec.
+// retryFailed requests a retry of a Shoot that had failed before the apply. Without a request, Gardener reconciles a failed
+// Shoot only if the apply has changed its spec.
 func (c *Client) retryFailed(ctx context.Context, before *gardencorev1beta1.Shoot) error {
 	if !TakenUp(before) || before.Status.LastOperation.State != gardencorev1beta1.LastOperationStateFailed {
 		return nil
@@ -112,8 +112,8 @@ func (c *Client) retryFailed(ctx context.Context, before *gardencorev1beta1.Shoo
 	return c.Retry(ctx, before)
 }
 
-// Tidy deletes the runtime's ConfigMaps to which its Shoot does not refer, or all of them if present is nil. It runs after the
-// reconciliation, because Gardener reads the old ConfigMap until then.
+// Tidy deletes the runtime's ConfigMaps that its Shoot does not refer to, or all of them if present is nil. Callers wait for the
+// end of the reconciliation, because Gardener reads the old ConfigMap until then.
 func (c *Client) Tidy(ctx context.Context, runtimeID string, present *gardencorev1beta1.Shoot) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -156,7 +156,7 @@ func (c *Client) ConfigMapOwners(ctx context.Context) ([]string, error) {
 	return slices.Compact(runtimeIDs), nil
 }
 
-// referred returns the name of the ConfigMap to which the Shoot refers, or "".
+// referred returns the name of the ConfigMap that the Shoot refers to, or "".
 func referred(present *gardencorev1beta1.Shoot) string {
 	if present == nil || present.Spec.Kubernetes.KubeAPIServer == nil {
 		return ""

@@ -103,7 +103,7 @@ func TestChangeRemovesDroppedPool(t *testing.T) {
 	}
 }
 
-// TestRepeatedCreationKeepsKubernetesVersion lets Gardener upgrade the cluster between a failed creation and its retry.
+// TestRepeatedCreationKeepsKubernetesVersion upgrades the cluster between a failed creation and its retry, as Gardener might.
 func TestRepeatedCreationKeepsKubernetesVersion(t *testing.T) {
 	b := newFixture(t)
 	b.apply(runtimeID)

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// confirmDeletion is the annotation without which Gardener rejects the deletion of a Shoot.
+	// confirmDeletion is the annotation that Gardener requires on a Shoot before its deletion.
 	confirmDeletion = "confirmation.gardener.cloud/deletion"
 
 	// callTimeout bounds one method call, which may consist of several requests.
@@ -86,7 +86,7 @@ func (c *Client) Owned(ctx context.Context) ([]Owned, error) {
 }
 
 // OfRuntime returns the name of the Shoot with the ID of the runtime in AnnotationRuntimeID, or "". It reads all Shoots of the
-// project, because those of Kyma Provisioner lack LabelRuntimeID.
+// project, because Shoots of Kyma Provisioner do not have LabelRuntimeID.
 func (c *Client) OfRuntime(ctx context.Context, runtimeID string) (string, error) {
 	owned, err := c.Owned(ctx)
 	if err != nil {
@@ -102,8 +102,8 @@ func (c *Client) OfRuntime(ctx context.Context, runtimeID string) (string, error
 	return "", nil
 }
 
-// Delete requests the deletion of the runtime's Shoot, which takes Gardener a few minutes. It also succeeds if the Shoot does not
-// exist or if its name now belongs to another runtime's Shoot, so callers may repeat it.
+// Delete requests the deletion of the runtime's Shoot, which takes Gardener a few minutes. Callers may repeat it: it succeeds if
+// the Shoot does not exist, or if its name now belongs to another runtime's Shoot.
 func (c *Client) Delete(ctx context.Context, name, runtimeID string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -129,7 +129,7 @@ func (c *Client) Delete(ctx context.Context, name, runtimeID string) error {
 		return nil
 	}
 
-	// The UID is a precondition: a Shoot that another runtime has created under this name in the meantime must not be deleted.
+	// The UID is a precondition: another runtime may have created a Shoot with this name in the meantime.
 	err = c.connection().Delete(ctx, existing, client.Preconditions{UID: &existing.UID})
 	if err = explain(err, "deleting the Shoot %q", name); failure.Is(err, failure.NotFound) {
 		return nil
@@ -138,8 +138,8 @@ func (c *Client) Delete(ctx context.Context, name, runtimeID string) error {
 	return err
 }
 
-// Retry asks Gardener to retry the failed last operation of a Shoot. It sets an annotation, which Gardener removes when the retry
-// starts. Until then, a repeated call changes nothing.
+// Retry requests a retry of a Shoot's failed last operation. It sets an annotation, which Gardener removes when the retry
+// starts. A repeated call before that changes nothing.
 func (c *Client) Retry(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

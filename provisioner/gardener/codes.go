@@ -12,7 +12,7 @@ import (
 // Meaning explains an error code in status.lastErrors of a Shoot. docs/operator/shoots.md lists all codes.
 type Meaning struct {
 	Code gardencorev1beta1.ErrorCode
-	// Kind is the kind of the resulting failure. For failure.Transient, the Provisioner asks Gardener to retry once Gardener has
+	// Kind is the kind of the resulting failure. If it is failure.Transient, the Provisioner requests a retry after Gardener has
 	// stopped.
 	Kind failure.Kind
 	// Remedy is a clause that describes how users can fix the cause. It is empty for unknown codes.
@@ -94,7 +94,7 @@ func found(shoot *gardencorev1beta1.Shoot) []Meaning {
 	return met
 }
 
-// kindOf returns the kind of a failure with these codes, at least one of which is not transient.
+// kindOf returns the kind of a failure with these codes. At least one code must not be transient.
 func kindOf(met []Meaning) failure.Kind {
 	for _, meaning := range Meanings() {
 		if meaning.Kind != failure.Transient && slices.Contains(met, meaning) {

@@ -21,12 +21,12 @@ import (
 type connection struct {
 	client.WithWatch
 
-	// replaced ends when another connection replaces this one. Watches then stop and restart on the new connection.
+	// replaced is done when another connection replaces this one. Watches then stop and restart on the new connection.
 	replaced context.Context //nolint:containedctx // It lives as long as the connection.
 	replace  context.CancelFunc
 }
 
-// bound returns a watch that also stops when the connection is replaced.
+// bound returns a watch that stops when the connection is replaced.
 func (c connection) bound(events watch.Interface) watch.Interface {
 	return boundWatch{events, context.AfterFunc(c.replaced, events.Stop)}
 }
@@ -79,10 +79,10 @@ func Connect(kubeconfigPath string, wrappers ...func(http.RoundTripper) http.Rou
 	return api, nil
 }
 
-// Follow returns a client that uses a new connection after each change of the kubeconfig file. Running calls finish on the old
-// connection and the watch moves to the new one, so operators can renew the credentials without a restart. If the file becomes
-// invalid, the client keeps the old connection, and files reports the error in its log and metric. Follow itself fails for an
-// invalid file.
+// Follow returns a client that uses a new connection after each change of the kubeconfig file. Calls in progress finish on the
+// old connection and the watch moves to the new one, so operators can renew the credentials without a restart. If the file
+// becomes invalid, the client continues with the old connection, and files reports the error in its log and metric. Follow fails
+// if the file is invalid at the start.
 func Follow(kubeconfigPath string, files *reload.Watcher, namespace string, wrappers ...func(http.RoundTripper) http.RoundTripper) (*Client, error) {
 	connections, err := reload.Load("gardener kubeconfig", func([][]byte) (connection, error) {
 		// Connect reads the kubeconfig and the files to which it refers.
@@ -100,7 +100,7 @@ func Follow(kubeconfigPath string, files *reload.Watcher, namespace string, wrap
 		return nil, err
 	}
 
-	// The watcher's goroutine calls this function one change at a time, so former needs no lock.
+	// No lock protects former: the watcher calls this function from a single goroutine.
 	var former connection
 
 	reload.Watch(files, connections, func(taken connection) {

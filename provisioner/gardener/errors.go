@@ -12,11 +12,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// misbehaving is the text for errors that are not a decision of Gardener: timeouts, broken connections, internal errors.
+// misbehaving is the text for errors that are not decisions of Gardener: timeouts, broken connections and internal errors.
 const misbehaving = "Gardener does not respond correctly"
 
-// explain turns an error of Gardener's API into a failure.Error; nil stays nil. doing and args describe the failed action, such
-// as "reading the Shoot".
+// explain converts an error from Gardener's API to a failure.Error, and nil to nil. doing and args describe the failed action,
+// such as "reading the Shoot".
 func explain(err error, doing string, args ...any) error {
 	if err == nil {
 		return nil
@@ -41,13 +41,13 @@ func explain(err error, doing string, args ...any) error {
 	return failure.Wrap(kind, err, "%s", text).WithReason(reasonOf(err), failure.ComponentGardenerClient)
 }
 
-// meant returns the kind of an error of the API, with a clause for users. Rejected credentials and missing permissions of the
+// meant classifies an API error and returns a clause about it for users. Rejected credentials and missing permissions of the
 // Provisioner are transient: operations continue after an operator has corrected them.
 func meant(err error) (kind failure.Kind, said string) {
 	switch {
 	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
-		// The server is not an API server, or does not serve Shoots. Its HTTP 404 must not count as NotFound, or the Provisioner
-		// would regard an existing cluster as deleted.
+		// The server is not an API server, or does not serve Shoots. If its HTTP 404 counted as NotFound, the Provisioner would
+		// treat an existing cluster as deleted.
 		return failure.Transient, misbehaving
 	case apierrors.IsNotFound(err):
 		return failure.NotFound, "Gardener has no such object"
@@ -67,7 +67,7 @@ func meant(err error) (kind failure.Kind, said string) {
 }
 
 // forbidden distinguishes the causes of HTTP 403 by the message: a missing permission, an exhausted quota, or an object that an
-// admission plugin rejects. An API server that has just started forbids everything until it has read its authorization rules.
+// admission plugin rejects. An API server that is starting forbids every request until it has read its authorization rules.
 func forbidden(err error) (kind failure.Kind, said string) {
 	text := strings.ToLower(err.Error())
 

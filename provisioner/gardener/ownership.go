@@ -15,19 +15,21 @@ import (
 )
 
 const (
-	// fieldManager is the field manager of all server-side applies. Because creation and changes share it, a field that a change
-	// omits is removed. No other program uses this name: Kyma Provisioner applied whole Shoots as formerManager, and an apply under
-	// its name would remove all of its fields that our order omits.
+	// fieldManager is the field manager of all server-side applies. Creation and changes share it, so the API server removes
+	// fields that a change omits. It differs from the manager of Kyma Provisioner, which applied whole Shoots as formerManager:
+	// an apply under that name would remove all of those fields that our order omits.
 	fieldManager = "environment-broker-provisioner"
 	// formerManager is the field manager of Kyma Provisioner, and of this Provisioner in version 0.1.0.
 	formerManager = "provisioner"
 )
 
-// takeOver moves the fields that version 0.1.0 of this Provisioner has applied as formerManager to fieldManager, and returns the
-// Shoot afterwards. Without it, fields that a later order omits would stay, because formerManager still owned them. A Shoot without
-// such fields is returned unchanged, without a call. Fields that Kyma Provisioner owns as formerManager stay its own.
+// takeOver changes the owner of the fields that version 0.1.0 of this Provisioner applied as formerManager to fieldManager, and
+// returns the updated Shoot. Otherwise a field that a later order omits would remain, because formerManager would still own it.
+// Without such fields, takeOver makes no call and returns the Shoot unchanged. Fields that Kyma Provisioner applied as
+// formerManager keep their owner.
 //
-// The error is a failure.Transient if the Shoot has changed since it was read. takeOver changes nothing but the owners.
+// The error is a failure.Transient if the Shoot has changed since it was read. takeOver changes only owners of fields, never
+// their values.
 func (c *Client) takeOver(ctx context.Context, read *gardencorev1beta1.Shoot) (*gardencorev1beta1.Shoot, error) {
 	managed, err := takenOver(read.ManagedFields)
 	if err != nil {
@@ -49,9 +51,9 @@ func (c *Client) takeOver(ctx context.Context, read *gardencorev1beta1.Shoot) (*
 	return after, nil
 }
 
-// takenOver returns the entries with the fields of version 0.1.0 moved to fieldManager, or nil if there are none. If a replica of
-// version 0.1.0 has written the Shoot again while a newer one was running, both have an entry: fieldManager then owns the fields of both, so
-// that its next apply decides about all of them.
+// takenOver returns the entries after moving the fields of version 0.1.0 to fieldManager, or nil if there are no such fields.
+// During an upgrade of the Provisioner, replicas of both versions may write a Shoot, and each version has an entry. fieldManager
+// then owns the fields of both entries, and its next apply determines all of them.
 func takenOver(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error) {
 	former, own := -1, -1
 
@@ -71,7 +73,7 @@ func takenOver(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry
 				return nil, err
 			}
 
-			// Kyma Provisioner never sets this label, and an entry has exactly the fields of the last apply.
+			// Kyma Provisioner never sets this label. An entry contains exactly the fields of the manager's last apply.
 			if fields.Has(fieldpath.MakePathOrDie("metadata", "labels", shoot.LabelRuntimeID)) {
 				former, formerFields = i, fields
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// breather is the time between a Shoot's failure and the request to retry it. Causes such as rate limits take some time to pass.
+// breather is the time between a Shoot's failure and the request to retry it. Causes such as rate limits need time to clear.
 const breather = time.Minute
 
 // Progress is the state of Gardener's work on a Shoot, derived from its status.
@@ -31,16 +31,16 @@ type Progress struct {
 // Rested reports whether enough time has passed since the failure to ask Gardener to retry.
 func (p Progress) Rested(now time.Time) bool { return !now.Before(p.Updated.Add(breather)) }
 
-// TakenUp reports whether Gardener has started to reconcile the latest generation of the Shoot. Until then, the status describes
-// an earlier change and must not be used.
+// TakenUp reports whether Gardener has started to reconcile the latest generation of the Shoot. Before that, the status
+// describes an earlier generation and must not be used.
 func TakenUp(shoot *gardencorev1beta1.Shoot) bool {
 	return shoot.Status.LastOperation != nil && shoot.Status.ObservedGeneration >= shoot.Generation
 }
 
 // ProgressOf returns the progress that the status of the Shoot describes. In the state Error, Gardener retries by itself. In the
-// state Failed, it has stopped until somebody requests a retry.
+// state Failed, it has stopped until a retry is requested.
 //
-// The broker finds the percentage and the errors in Message by its wording: see provisionerwait.Summary.
+// The broker parses the percentage and the errors in Message: see provisionerwait.Summary.
 func ProgressOf(shoot *gardencorev1beta1.Shoot) Progress {
 	if !TakenUp(shoot) {
 		return Progress{Message: "Gardener has not started to reconcile the cluster yet" + unscheduled(shoot)}
@@ -59,7 +59,7 @@ func ProgressOf(shoot *gardencorev1beta1.Shoot) Progress {
 		progress.Message = fmt.Sprintf("Gardener is at %d%% and retries: %s", last.Progress, problems(shoot))
 	default:
 		progress.Message = fmt.Sprintf("Gardener is at %d%%: %s", last.Progress, last.Description)
-		// Earlier errors may explain a lack of progress, even while Gardener is working again.
+		// Earlier errors can explain slow progress even after Gardener has resumed its work.
 		if len(shoot.Status.LastErrors) > 0 {
 			progress.Message += "; earlier problems: " + problems(shoot)
 		}
@@ -98,7 +98,7 @@ func (p *Progress) fail(shoot *gardencorev1beta1.Shoot) {
 		WithReason(reason, failure.ComponentGardener)
 }
 
-// aim returns the verb for the type of the last operation, for use in error texts.
+// aim returns the verb for the type of the Shoot's last operation, for error texts.
 func aim(shoot *gardencorev1beta1.Shoot) string {
 	switch shoot.Status.LastOperation.Type {
 	case gardencorev1beta1.LastOperationTypeCreate:

@@ -18,14 +18,14 @@ import (
 const (
 	// watchTimeout is the duration after which the API server ends a watch. The next watch detects a dead connection.
 	watchTimeout = 5 * time.Minute
-	// watchPause is the interval of retries while Gardener does not answer or rejects our credentials. The informer's own
-	// interval grows to a minute, and ready clusters would go unnoticed for that long.
+	// watchPause is the retry interval while Gardener does not respond or rejects our credentials. The informer's default
+	// interval grows to a minute, which would delay the detection of ready clusters.
 	watchPause = 2 * time.Second
 )
 
-// Watch calls changed with the name of each Shoot that is created, changed or deleted, until the context ends. It calls changed
-// from one goroutine, and at the start once for every existing Shoot. After a lost connection it lists all Shoots again, so it
-// misses no change, but it may report several changes of a Shoot as one.
+// Watch calls changed with the name of each Shoot that is created, changed or deleted, until the context ends. All calls come
+// from one goroutine, first one for every existing Shoot. After a lost connection Watch lists all Shoots again, so it misses no
+// change, but it may report several changes of a Shoot as one.
 func (c *Client) Watch(ctx context.Context, changed func(name string)) error {
 	seconds := int64(watchTimeout.Seconds())
 
@@ -59,7 +59,7 @@ func (c *Client) Watch(ctx context.Context, changed func(name string)) error {
 	}
 
 	report := func(object any) {
-		// The informer wraps an object if it has missed the deletion event.
+		// The informer wraps the object if it missed the deletion event.
 		if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = gone.Obj
 		}
@@ -85,8 +85,8 @@ func (c *Client) Watch(ctx context.Context, changed func(name string)) error {
 	return nil
 }
 
-// untilAnswered repeats a call until the API server answers, even with an error. It also repeats a call with rejected
-// credentials, which an operator will renew.
+// untilAnswered repeats a call until the API server responds, even with an error. It also repeats a call with rejected
+// credentials, which an operator can renew.
 func untilAnswered(ctx context.Context, call func() error) error {
 	for {
 		err := call()

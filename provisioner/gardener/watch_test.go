@@ -31,7 +31,7 @@ func (l *events) add(name string) {
 	l.names = append(l.names, name)
 }
 
-// since returns the names reported since its last call, after all pending events.
+// since waits for all pending events and returns the names reported since its previous call.
 func (l *events) since() []string {
 	time.Sleep(5 * time.Second) // fake time: longer than the longest pause between two attempts
 	synctest.Wait()
@@ -45,7 +45,7 @@ func (l *events) since() []string {
 	return names
 }
 
-// watching runs a watch in a synctest bubble; the test changes Shoots and checks the reported names.
+// watching runs a watch in a synctest bubble. The test function changes Shoots and checks the reported names.
 func watching(t *testing.T, funcs func(b fixture) interceptor.Funcs, test func(b fixture, heard *events)) {
 	t.Helper()
 
@@ -103,7 +103,7 @@ func (b fixture) remove() {
 }
 
 func TestWatchResumesAfterLostConnection(t *testing.T) {
-	// One error handler sleeps by the clock of the process, which differs from the clock of the bubble.
+	// One of the default error handlers uses the process's clock, which differs from the clock of the bubble.
 	handlers := utilruntime.ErrorHandlers
 	utilruntime.ErrorHandlers = nil //nolint:reassign // there is no setter
 

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
 
-// gate passes or rejects requests.
+// gate is a transport that passes or rejects requests.
 type gate struct {
 	next    http.RoundTripper
 	refused error

@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// The kinds of operations, stored under the names of the API. The API's enum lacks WakeUp and RollBack, because clients of Kyma
-// Provisioner do not know them: PublicKind maps them to other kinds.
+// The kinds of operations, stored under their names in the API. The API's enum has no WakeUp and RollBack, because clients of
+// Kyma Provisioner do not support them; PublicKind maps them to other kinds.
 const (
 	KindProvision            = "Provision"
 	KindProvisionNoInstall   = "ProvisionNoInstall"
@@ -48,21 +48,22 @@ func PublicKind(kind string) string {
 	}
 }
 
-// Data is stored with the operation as sealed JSON. A field may be added, because operations that an older replica accepted then
-// lack it; a field must not be renamed.
+// Data is stored with the operation as sealed JSON. New fields must be optional, because operations that an older replica
+// accepted lack them. Existing fields must not be renamed.
 type Data struct {
-	// Runtime is the runtime as the operation will leave it. The last step of an upgrade copies its configuration to the row of
-	// the runtime.
+	// Runtime is the runtime after the operation. The last step of an upgrade copies its configuration to the row of the
+	// runtime.
 	Runtime runtimes.Runtime `json:"runtime"`
-	// Asleep reports whether the cluster will be hibernated after the operation, so steps inside the cluster are skipped.
+	// Asleep reports whether the cluster will be hibernated after the operation. Steps inside the cluster are then skipped.
 	Asleep bool `json:"asleep,omitempty"`
-	// FormerKyma is the Kyma that an upgrade replaces, for a later RollBack. A failed upgrade has it too.
+	// FormerKyma is the Kyma that an upgrade replaces, for a later RollBack. It is also set if the upgrade fails.
 	FormerKyma *spec.Kyma `json:"formerKyma,omitempty"`
 	// Registered reports whether the runtime was registered in Director when the operation was accepted.
 	Registered bool `json:"registered,omitempty"`
 }
 
-// Order returns the order that the operation carries out. Its error is failure.Internal: a stored order was valid.
+// Order decodes the order that the operation carries out. Its error is failure.Internal, because orders are validated before
+// they are stored.
 func (d Data) Order() (spec.Runtime, error) { return OrderOf(d.Runtime) }
 
 // OrderOf decodes the order for a runtime. Its error is failure.Internal.
@@ -78,6 +79,6 @@ func OrderOf(runtime runtimes.Runtime) (spec.Runtime, error) {
 // Operation is the input and the result of the steps of the Provisioner.
 type Operation = process.Operation[Data]
 
-// ShootEvent returns the name of the event that a change of the Shoot triggers. A step that waits for Gardener puts the name into
-// WaitingFor. When the Shoot changes, the waker of package service makes the operation due.
+// ShootEvent returns the name of the event that a change of the Shoot triggers. A step that waits for Gardener stores the name
+// in WaitingFor. When the Shoot changes, the waker of package service makes the operation due.
 func ShootEvent(shootName string) string { return "shoot " + shootName }

@@ -16,11 +16,11 @@ type Status struct {
 	State process.State
 	// Message is the progress or the outcome, for people.
 	Message string
-	// Problem is the cause of a failure, or the error of the last attempt while the engine retries a step.
+	// Problem is the cause of a failure or, while the engine retries a step, the error of the last attempt.
 	Problem process.Problem
 }
 
-// StatusOf returns the status of a stored operation. A canceled operation counts as failed, because the API has no such
+// StatusOf returns the status of a stored operation. A canceled operation is reported as failed, because the API has no such
 // state; its problem says that it was canceled.
 func StatusOf(record process.Record) Status {
 	status := Status{
@@ -39,7 +39,7 @@ func StatusOf(record process.Record) Status {
 	return status
 }
 
-// progress returns the message for an operation without a problem. Clients show it to users.
+// progress returns the message for users about an operation without a problem.
 func progress(record process.Record) string {
 	switch record.State {
 	case process.Succeeded:

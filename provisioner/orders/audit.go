@@ -23,8 +23,8 @@ type Recorder interface {
 	RecordAlone(ctx context.Context, entry auditlog.Entry) error
 }
 
-// audited adds the actor, the trace and the audit entry to a new operation. The entry lists the changed fields before and after
-// the operation: a creation has none before, and a removal has none after.
+// audited adds the actor, the trace and the audit entry to a new operation. The entry lists the fields that differ before and
+// after the operation. A creation has no fields before it, and a removal has none after it.
 func (s *Service) audited(ctx context.Context, tx storage.Tx, accepted process.New, runtime runtimes.Runtime,
 ) (process.New, error) {
 	entry := auditlog.Entry{By: audit.ActorOf(ctx)}
@@ -86,8 +86,8 @@ func auditFields(runtime runtimes.Runtime) (auditlog.Fields, error) {
 	return fields, nil
 }
 
-// fingerprints returns a short hash of each administrator. The audit log is plaintext, but names are personal data, and sealed in
-// the runtime's row. The hash covers the ID of the runtime, so that equal names in two runtimes cannot be linked.
+// fingerprints returns a short hash of each administrator. Names are personal data: the runtime's row stores them sealed, but
+// the audit log is plaintext. The hash covers the ID of the runtime, so that equal names in two runtimes cannot be linked.
 // docs/operator/audit.md describes how to search for a person.
 func fingerprints(runtimeID string, names []string) []string {
 	var prints []string
@@ -100,8 +100,8 @@ func fingerprints(runtimeID string, names []string) []string {
 	return prints
 }
 
-// recordKubeconfig records that an admin kubeconfig is issued. If it fails, the caller must not return the kubeconfig: none
-// leaves the service without a record.
+// recordKubeconfig records that an admin kubeconfig is issued. If it fails, the caller must not return the kubeconfig, because
+// each issued kubeconfig needs a record.
 func (s *Service) recordKubeconfig(ctx context.Context, runtime runtimes.Runtime) error {
 	err := s.Recorder.RecordAlone(ctx, auditlog.Entry{
 		Action: auditlog.ActionAdminKubeconfig, InstanceID: runtime.ID, Status: http.StatusOK,

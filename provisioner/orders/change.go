@@ -14,9 +14,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// edit adapts the data of a new operation. On entry the data holds the current runtime, on return the runtime as the operation
-// will leave it. An edit runs in the transaction while the row is locked, so it must use only the database. Its error rejects the
-// operation.
+// edit adapts the data of a new operation. At the start, the data contains the current runtime; at the end, the runtime as the
+// operation will leave it. An edit runs in the transaction while the row is locked, so it must not call other systems. If it
+// returns an error, the operation is rejected.
 type edit func(ctx context.Context, tx storage.Tx, data *operation.Data) error
 
 // change accepts an operation on an existing runtime. Its error is failure.Conflict if the runtime has no cluster or another
@@ -66,7 +66,7 @@ func (s *Service) change(ctx context.Context, caller Caller, runtimeID, kind str
 // unchanged is the edit of operations that do not change the order.
 func unchanged(context.Context, storage.Tx, *operation.Data) error { return nil }
 
-// changeable rejects a runtime that has no cluster, and a cluster that another operation is changing. past holds the operations
+// changeable rejects a runtime that has no cluster, and a cluster that another operation is changing. past lists the operations
 // of the runtime, newest first.
 func changeable(runtime runtimes.Runtime, past []process.Record) error {
 	refused := func(format string, args ...any) error {
@@ -77,7 +77,7 @@ func changeable(runtime runtimes.Runtime, past []process.Record) error {
 	case !runtime.DeletedAt.IsZero():
 		return refused("the runtime %s is removed", runtime.ID)
 	case len(past) > 0 && !past[0].State.Terminal():
-		// Clients look for the words "in progress" in the message and try again.
+		// Clients search the message for the words "in progress" and then try again.
 		return refused("operation %s (%s) is in progress for the runtime %s: try again when it has ended",
 			past[0].ID, operation.PublicKind(past[0].Kind), runtime.ID)
 	case !hasCluster(runtime, past):
@@ -96,8 +96,8 @@ func hasCluster(runtime runtimes.Runtime, past []process.Record) bool {
 	})
 }
 
-// reorder replaces the order in the data of the operation. The row of the runtime keeps the previous order until the operation
-// has succeeded, so a failed operation needs no undo.
+// reorder replaces the order in the data of the operation. The row of the runtime contains the previous order until the
+// operation has succeeded, so a failed operation needs no undo.
 func reorder(data *operation.Data, order spec.Runtime) error {
 	configuration, err := spec.Encode(order)
 	if err != nil {

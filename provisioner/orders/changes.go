@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// feedPause is the interval at which a waiting request reads the database.
+	// feedPause is the interval at which a waiting request queries the database.
 	feedPause = 250 * time.Millisecond
 	// feedOverlap is how far before its newest change the feed reads again. A change carries the time at which its write started,
 	// but becomes visible only when the write commits. A write may wait ten seconds for the database (see packages process and
@@ -33,19 +33,19 @@ type Change struct {
 	State               process.State
 }
 
-// cursor is a position in the feed. The client stores it and the server keeps no state for it, so any replica can continue the
+// cursor is a position in the feed. The client stores it and the server has no state for it, so any replica can continue the
 // feed, even after a restart.
 type cursor struct {
 	// At is the time of the newest change that the client has.
 	At time.Time
-	// Sent holds the marks of the changes that the client already has from the overlap before At.
+	// Sent contains the marks of the changes in the overlap before At that the client already has.
 	Sent []uint32
 }
 
 // Changes returns the operations of all tenants that changed after the cursor, and the next cursor. It blocks until the first
-// change. It returns no changes when the wait is over, when the context ends, or when the replica drains its connections. With an
-// empty cursor it returns the current position at once. Its error is failure.Invalid if the text is not a cursor, and
-// failure.Transient if the database does not answer.
+// change. It returns no changes when the wait is over, when the context ends, or when the replica drains its connections. With
+// an empty cursor it immediately returns the current position. Its error is failure.Invalid if the text is not a cursor, and
+// failure.Transient if the database does not respond.
 func (s *Service) Changes(ctx context.Context, after string, wait time.Duration) (string, []Change, error) {
 	if after == "" {
 		return cursor{At: s.Clock.Now()}.String(), nil, nil
@@ -120,8 +120,8 @@ func (s *Service) changesAfter(ctx context.Context, from cursor) (cursor, []Chan
 	return next, changes, nil
 }
 
-// mark returns a hash that identifies one change of one operation. A collision within the overlap hides a change from this
-// client, which then learns of it from the operation's next change or from a query.
+// mark returns a hash that identifies one change of one operation. If the hashes of two changes in the overlap collide, the
+// client misses one of them. It then learns the state from the operation's next change or from a query.
 func mark(change operations.Change) uint32 {
 	hash := fnv.New32a()
 	_, _ = fmt.Fprint(hash, change.ID, change.State, change.At.UnixMicro()) // never fails
@@ -143,7 +143,7 @@ func (c cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(encoded)
 }
 
-// parseCursor decodes a client's cursor. Any time is valid: an old cursor only yields more changes.
+// parseCursor decodes a client's cursor. It accepts any time: an old cursor only yields more changes.
 func parseCursor(text string) (cursor, error) {
 	encoded, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(encoded) < 8 || len(encoded)%markSize != 0 {

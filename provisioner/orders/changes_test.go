@@ -22,7 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// follower reads the feed from cursor to cursor, as a broker does.
+// follower reads the feed and passes each cursor to the next request, as a broker does.
 type follower struct {
 	*fixture
 
@@ -122,7 +122,8 @@ func TestChangesAreSentOnce(t *testing.T) {
 	})
 }
 
-// TestNewReasonIsAChange: the feed reports a new reason for a delay, so that brokers need not poll the status of the operation.
+// TestNewReasonIsAChange checks that the feed reports a new reason for a delay, so that brokers need not poll the status of the
+// operation.
 func TestNewReasonIsAChange(t *testing.T) {
 	withFakeTime(t, func(f *fixture) {
 		feed := f.follow()
@@ -339,8 +340,8 @@ func TestWaitEndsWithTheRequest(t *testing.T) {
 	})
 }
 
-// TestWaitEndsWhenTheServerDrains: if a replica shuts down while a broker waits, the replica answers at once with the cursor, and
-// the broker continues with another replica.
+// TestWaitEndsWhenTheServerDrains shuts down a replica while a broker waits for changes. The replica must immediately return the
+// cursor, so that the broker can continue with another replica.
 func TestWaitEndsWhenTheServerDrains(t *testing.T) {
 	f := newFixture(t, storagetest.SQLite(t))
 	feed := f.follow()

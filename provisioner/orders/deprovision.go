@@ -14,10 +14,12 @@ import (
 )
 
 // Deprovision accepts the removal of a runtime and returns the ID of the operation. It also cancels the running operation, which
-// stops at its next safe point; the removal starts after that. During and after a removal it returns the operation of that
-// removal for any key. After a failed removal it accepts a new one, since a cluster may be left behind.
+// stops at its next safe point; the removal starts afterwards. While a removal is in progress or after it has succeeded,
+// Deprovision returns the operation of that removal for any key. After a failed removal it accepts a new one, because the
+// cluster may still exist.
 //
-// For an unknown runtime whose Shoot exists, the error is a failure.Conflict: the caller must not assume that the runtime was removed.
+// For an unknown runtime whose Shoot exists, the error is a failure.Conflict: the caller must not assume that the runtime was
+// removed.
 func (s *Service) Deprovision(ctx context.Context, caller Caller, runtimeID string) (string, error) {
 	wanted := request{runtimeID: runtimeID, fulfilledBy: operation.Deprovisions}
 
@@ -71,8 +73,8 @@ func (s *Service) Deprovision(ctx context.Context, caller Caller, runtimeID stri
 	return status.ID, err
 }
 
-// foreign returns a failure.Conflict if the runtime has no row but a Shoot: another Provisioner made it, or the database was lost.
-// Otherwise it returns the error unchanged, also for a runtime of another tenant.
+// foreign returns a failure.Conflict if a Shoot exists for a runtime without a row: another Provisioner created it, or the
+// database was lost. Otherwise, including for a runtime of another tenant, foreign returns the error unknown.
 func (s *Service) foreign(ctx context.Context, runtimeID string, unknown error) error {
 	if _, err := s.Runtimes.Get(ctx, s.Runtimes.Reader(), runtimeID); err == nil || !errors.Is(err, storage.ErrNotFound) {
 		return cmp.Or(unavailable(err), unknown)

@@ -12,8 +12,8 @@ import (
 // HeaderIdempotencyKey is the header of the API that carries Caller.IdempotencyKey.
 const HeaderIdempotencyKey = "Idempotency-Key"
 
-// request identifies the request of a caller, to compare it with an earlier request that has the same key. The order itself is
-// not compared.
+// request identifies the request of a caller, to compare it with an earlier request that has the same key. The comparison does
+// not include the order.
 type request struct {
 	// runtimeID is empty for a new runtime.
 	runtimeID string
@@ -27,11 +27,11 @@ func requestFor(runtimeID, kind string) request {
 }
 
 // once returns the operation of an earlier request with the caller's key, or calls accept for a new request. Requests that call
-// other systems use once, so that a repeated request does not call them again; requests that need only the transaction rely on
+// other systems use once, so that repeated requests do not repeat the calls. Requests that use only the database rely on
 // remember.
 //
-// The key is read outside the transaction: a concurrent request may store it between the read and accept. In that case remember,
-// which accept calls in the transaction, returns the operation of that request.
+// The key is read outside the transaction, so a concurrent request may store it between the read and accept. In that case
+// remember, which accept calls in the transaction, returns the operation of that request.
 func (s *Service) once(ctx context.Context, caller Caller, request request, accept func() (operation.Status, error),
 ) (operation.Status, error) {
 	if caller.IdempotencyKey == "" {
@@ -56,8 +56,8 @@ func (s *Service) once(ctx context.Context, caller Caller, request request, acce
 }
 
 // remember stores the caller's key for a new operation and returns nil. If an earlier request has used the key, it returns the
-// operation of that request instead, and the caller must not accept a new one. Of two concurrent requests with the same key, the
-// second waits for the first to commit or roll back. Without a key, it stores nothing.
+// operation of that request instead, and the caller must not accept a new operation. Of two concurrent requests with the same
+// key, the second waits for the first to commit or roll back. Without a key, remember stores nothing.
 func (s *Service) remember(ctx context.Context, tx storage.Tx, caller Caller, request request, operationID string,
 ) (*operation.Status, error) {
 	kept, err := s.Runtimes.Remember(ctx, tx, caller.Tenant, caller.IdempotencyKey, operationID, s.Clock.Now())
@@ -68,9 +68,8 @@ func (s *Service) remember(ctx context.Context, tx storage.Tx, caller Caller, re
 	return s.earlier(ctx, tx, kept, request)
 }
 
-// earlier returns the operation of an earlier request with the same key. It rejects a key that was used for a different request:
-// otherwise the caller would mistake that request's operation for its own and never learn that the new request was not carried
-// out.
+// earlier returns the operation of an earlier request with the same key. It rejects a key that was used for a different request.
+// Otherwise the caller would get the operation of that other request, and assume that its new request was accepted.
 func (s *Service) earlier(ctx context.Context, tx storage.Tx, operationID string, request request) (*operation.Status, error) {
 	record, err := s.Operations.Get(ctx, tx, operationID)
 	if err != nil {

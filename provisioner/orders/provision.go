@@ -73,8 +73,8 @@ func (s *Service) provisionNew(ctx context.Context, caller Caller, order spec.Ru
 		return s.acceptProvisioning(ctx, tx, p, operation.Data{Runtime: p.runtime, Registered: s.Registrar != nil})
 	})
 
-	// Forget keeps the registration of a runtime whose row exists. After a transient error the outcome of the commit is
-	// unknown: the registration stays, and the repeated order finds it.
+	// Forget does nothing if the row of the runtime exists. After a transient error the outcome of the commit is unknown, so the
+	// registration stays and the repeated order finds it.
 	if s.Registrar != nil && registered.RuntimeID != "" && !failure.Is(err, failure.Transient) {
 		s.Registrar.Forget(ctx, registered)
 	}
@@ -136,8 +136,9 @@ func (s *Service) prepare(ctx context.Context, caller Caller, order spec.Runtime
 	return provision{caller: caller, runtime: runtime, order: registered}, nil
 }
 
-// register returns the ID of the new runtime: its ID in Director or, without Director, a random one. The ID is empty if the name
-// of the cluster is in use: then nothing is registered, because the order belongs to the existing runtime or will be rejected.
+// register returns the ID of the new runtime: its ID in Director or, without Director, a random one. If the name of the cluster
+// is in use, the ID is empty and nothing is registered, because the order repeats that of the existing runtime or will be
+// rejected.
 func (s *Service) register(ctx context.Context, p provision) (registration.Registered, error) {
 	if s.Registrar == nil {
 		return registration.Registered{RuntimeID: uuid.NewString()}, nil
@@ -151,8 +152,8 @@ func (s *Service) register(ctx context.Context, p provision) (registration.Regis
 	return s.Registrar.Register(ctx, p.order)
 }
 
-// acceptProvisioning adds the operation that creates the runtime to the transaction, and links the registration to the operation,
-// so that the caretaker keeps it.
+// acceptProvisioning adds the operation that creates the runtime to the transaction. It also links the registration to the
+// operation, so that the caretaker does not remove the registration.
 func (s *Service) acceptProvisioning(ctx context.Context, tx storage.Tx, p provision, data operation.Data,
 ) (operation.Status, error) {
 	if data.Registered && s.Registrar != nil {
@@ -169,12 +170,12 @@ func (s *Service) acceptProvisioning(ctx context.Context, tx storage.Tx, p provi
 	return s.accept(ctx, tx, p.runtime.ProvisionedBy, kind, data)
 }
 
-// labelInstance is the label of runtimes in which brokers put the ID of the service instance.
+// labelInstance is the label of runtimes in which brokers store the ID of the service instance.
 const labelInstance = "broker_instance_id"
 
-// provisionAgain handles an order whose cluster name is in use. If the same tenant sends the same order, with any key, it returns
-// the operation that creates the runtime. If that operation has failed, it accepts a new one for the same runtime, and the order
-// may differ. It rejects all other orders.
+// provisionAgain handles an order whose cluster name is in use. If the same tenant repeats the order for the existing runtime,
+// with any key, provisionAgain returns the operation that creates the runtime. If that operation has failed, it accepts a new
+// operation for the same runtime, even for a different order. It rejects all other orders.
 func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, p provision) (operation.Status, error) {
 	taken := failure.New(failure.Conflict, "a cluster named %q already exists: remove it, or use another name",
 		p.runtime.ShootName).WithReason(failure.ReasonAlreadyExists, failure.ComponentProvisionerStorage)
@@ -226,10 +227,10 @@ func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, p provision
 	}
 }
 
-// sameOrder reports whether an order repeats that of the existing runtime. Both have the same tenant and the same name of
-// the Shoot. They are the same order if they are equal, or if both have the same labelInstance: a Kyma Environment Broker that has
-// lost the response sends the order again with another name of the runtime and other zones, which it chooses at random. Refusing
-// that order would leave a cluster that the broker does not know.
+// sameOrder reports whether an order repeats that of the existing runtime. The caller has checked the tenant and the name of the
+// Shoot. The orders are the same if they are equal, or if both have the same labelInstance. Kyma Environment Broker needs the
+// second rule: after a lost response it repeats an order with another name of the runtime and other zones, which it chooses at
+// random. If the repeated order were rejected, the broker would lose track of the cluster.
 func sameOrder(existing runtimes.Runtime, p provision) (bool, error) {
 	if bytes.Equal(existing.Configuration, p.runtime.Configuration) {
 		return true, nil

@@ -182,7 +182,7 @@ func TestConcurrentProvisioning(t *testing.T) {
 			f.Errorf("one order made %d runtimes", runtimes)
 		}
 
-		// Concurrent orders with the same free name.
+		// After the runtime is marked as deleted, its name is free for the next concurrent orders.
 		if err := f.store.MarkDeleted(f.Context(), f.runtimeOf(ids[0]), time.Now()); err != nil {
 			f.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func TestConcurrentProvisioning(t *testing.T) {
 	})
 }
 
-// runtimeOf returns the ID of the runtime that the operation concerns.
+// runtimeOf returns the ID of the operation's runtime.
 func (f *fixture) runtimeOf(operationID string) string {
 	f.Helper()
 
@@ -243,7 +243,7 @@ func TestRepeatedOrderIsNotValidatedAgain(t *testing.T) {
 
 		f.checkError.Store(failure.New(failure.Invalid, "the region was removed"))
 
-		// If the order were rejected, the client would believe that there is no runtime, and the runtime would leak.
+		// If the order were rejected, the client would assume that no runtime exists, and the runtime would leak.
 		if again, _ := f.provision("tenant", "key", "c-first"); again != first {
 			f.Errorf("got operation %s, want %s", again, first)
 		}
@@ -285,8 +285,8 @@ func TestOnlyKnownKeysSkipTheChecks(t *testing.T) {
 	})
 }
 
-// TestKeyOfAnotherRequest sends requests with keys that were used for other requests. The service must reject them: given the
-// response to the other request, a client would never learn that its own request was not carried out.
+// TestKeyOfAnotherRequest sends requests with keys that were used for other requests. The service must reject them. If it
+// returned the operation of the other request, the client would assume that its own request was accepted.
 func TestKeyOfAnotherRequest(t *testing.T) {
 	onBothDatabases(t, func(f *fixture) {
 		created, runtimeID := f.provision("tenant", "creation", "c-first")

@@ -24,11 +24,12 @@ import (
 
 // Caller identifies the client of a request.
 type Caller struct {
-	// Tenant is the label of the account's ID, see package tenancy. It is never empty.
+	// Tenant is the label for the account's ID (see package tenancy). It is never empty.
 	Tenant string
-	// SubAccount is the label of the subaccount's ID. It may be empty.
+	// SubAccount is the label for the subaccount's ID. It may be empty.
 	SubAccount string
-	// OriginalTenant and OriginalSubAccount are the IDs as sent if they cannot be labels, otherwise empty.
+	// OriginalTenant and OriginalSubAccount are the IDs that the client sent, if they are not valid labels. Otherwise they are
+	// empty.
 	OriginalTenant, OriginalSubAccount string
 	// IdempotencyKey makes a mutation safe to repeat. It may be empty and has at most 255 characters.
 	IdempotencyKey string
@@ -60,7 +61,7 @@ type Agents interface {
 
 // Options are the dependencies of the service. All are required unless the comment allows nil.
 type Options struct {
-	// DB holds the tables of both stores and of the audit log, for transactions that change several of them.
+	// DB contains the tables of both stores and of the audit log, for transactions that change several of them.
 	DB          *storage.DB
 	Operations  *operations.Store
 	Runtimes    *runtimes.Store
@@ -71,7 +72,7 @@ type Options struct {
 	OfRuntime func(ctx context.Context, runtimeID string) (name string, err error)
 	// Registrar assigns the IDs of runtimes. If it is nil, Director is disabled, and the service assigns random IDs.
 	Registrar Registrar
-	// Agents is nil if Director is disabled: then no agent is connected.
+	// Agents is nil if Director is disabled. Agents cannot connect in that case.
 	Agents Agents
 	// Recorder records each issued kubeconfig.
 	Recorder Recorder
@@ -88,8 +89,8 @@ type Options struct {
 	KubeconfigValidity time.Duration
 }
 
-// Service accepts operations and reports their status. Its errors come from package failure. It has no state of its own, so its
-// methods may be called from any goroutine and on any replica.
+// Service accepts operations and reports their status. Its errors come from package failure. It is stateless, so its methods can
+// be called from any goroutine and on any replica.
 type Service struct {
 	Options
 }
@@ -99,8 +100,8 @@ func New(options Options) *Service {
 	return &Service{Options: options}
 }
 
-// accept adds an operation and its entry in the audit log to the transaction. The operation concerns the runtime in data. The
-// returned status is that of a pending operation and is valid only after the commit.
+// accept adds an operation on the runtime in data, and its entry in the audit log, to the transaction. The returned status is
+// that of a pending operation and is valid only after the commit.
 func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, data operation.Data) (operation.Status, error) {
 	payload, err := json.Marshal(data)
 	if err != nil {
@@ -118,8 +119,8 @@ func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, da
 		s.Operations.Accept(ctx, tx, accepted)
 }
 
-// transact calls accept in a transaction and wakes the engines after the commit. accept must use only the database, because it
-// runs under locks that other requests wait for, and because a rollback undoes only rows.
+// transact calls accept in a transaction and wakes the engines after the commit. accept must not call other systems: it holds
+// locks that other requests wait for, and a rollback undoes only changes to the database.
 func (s *Service) transact(ctx context.Context, accept func(tx storage.Tx) (operation.Status, error)) (operation.Status, error) {
 	var status operation.Status
 
@@ -137,7 +138,7 @@ func (s *Service) transact(ctx context.Context, accept func(tx storage.Tx) (oper
 	return status, nil
 }
 
-// kindFor returns the kind of a creation or removal: one kind for runtimes with Kyma, another for runtimes without.
+// kindFor returns the kind of a creation or removal: with for a runtime with Kyma, without for any other runtime.
 func kindFor(runtime runtimes.Runtime, with, without string) (string, error) {
 	order, err := operation.OrderOf(runtime)
 	if err == nil && order.KymaConfig != nil {
@@ -158,8 +159,8 @@ func (s *Service) owned(ctx context.Context, tx storage.Tx, tenant, id string) (
 	return runtime, unavailable(err)
 }
 
-// awake rejects a runtime whose cluster is hibernated or being hibernated, because its API server does not answer. The check
-// needs no lock: only another operation could change its result, and change rejects a second operation.
+// awake rejects a runtime whose cluster is hibernated or being hibernated, because its API server does not respond. The check
+// needs no lock: only another operation could change the result, and change rejects concurrent operations.
 func (s *Service) awake(ctx context.Context, runtime runtimes.Runtime) error {
 	existing, err := s.Shoots.Get(ctx, runtime.ShootName)
 

@@ -18,11 +18,11 @@ type RuntimeFields struct {
 	Hibernation      bool
 }
 
-// RuntimeStatus is a runtime as clients see it. Parts that were not selected, or could not be read, have their zero value.
+// RuntimeStatus is a runtime as clients see it. Parts that were not selected or could not be read are zero.
 type RuntimeStatus struct {
 	// Operation is the newest operation. It is nil only together with an error.
 	Operation *operation.Status
-	// Connection is the status of the runtime agent. It is pending if it was not selected.
+	// Connection is the status of the runtime agent. It is pending if the request did not select it.
 	Connection agent.Status
 	// Cluster is the order for the cluster. An upgrade changes it only once it has succeeded.
 	Cluster *spec.Cluster
@@ -61,8 +61,8 @@ func (s *Service) OperationStatus(ctx context.Context, caller Caller, operationI
 	return operation.StatusOf(record), nil
 }
 
-// RuntimeStatus returns the status of a runtime with the selected parts. If a system does not answer, RuntimeStatus returns the
-// error together with the parts that it has read. It omits parts that need the cluster while there is none. It returns a
+// RuntimeStatus returns the status of a runtime with the selected parts. If a system does not respond, RuntimeStatus returns the
+// error together with the parts that it has read. If the cluster does not exist, it omits the parts that need one. It returns a
 // kubeconfig only after recording it in the audit log.
 func (s *Service) RuntimeStatus(ctx context.Context, caller Caller, runtimeID string, want RuntimeFields) (RuntimeStatus, error) {
 	runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestUnavailableDatabaseIsReportedSoon: GraphQL requests have no deadline, so the service must bound its wait for the database.
-// The errors must have a code that makes clients retry.
+// TestUnavailableDatabaseIsReportedSoon checks that the service limits its wait for the database, because GraphQL requests have
+// no deadline. The errors must have a code that makes clients retry.
 func TestUnavailableDatabaseIsReportedSoon(t *testing.T) {
 	const patience = 40 * time.Second
 

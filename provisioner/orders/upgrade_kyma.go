@@ -15,8 +15,7 @@ import (
 
 // UpgradeRuntime accepts the installation of another version or configuration of Kyma; installation.Upgraded merges the upgrade
 // into the current configuration. The operation also stores the replaced Kyma, for a later RollBackUpgrade. The error is
-// failure.Invalid for Kyma that no release provides, and failure.Conflict for a runtime without Kyma and for a hibernated
-// runtime.
+// failure.Invalid if no release provides the new Kyma, and failure.Conflict if the runtime is hibernated or has no Kyma.
 func (s *Service) UpgradeRuntime(ctx context.Context, caller Caller, runtimeID string, upgrade spec.KymaUpgrade,
 ) (operation.Status, error) {
 	return s.once(ctx, caller, requestFor(runtimeID, operation.KindUpgrade), func() (operation.Status, error) {
@@ -66,7 +65,7 @@ func (s *Service) RollBackUpgrade(ctx context.Context, caller Caller, runtimeID 
 	})
 }
 
-// replacement returns the Kyma to install instead of the current one.
+// replacement returns the Kyma that replaces the current one.
 type replacement func(present spec.Kyma) spec.Kyma
 
 // always returns a replacement that ignores the current Kyma.
@@ -74,9 +73,8 @@ func always(kyma spec.Kyma) replacement {
 	return func(spec.Kyma) spec.Kyma { return kyma }
 }
 
-// installable rejects Kyma that no release provides, and a hibernated cluster. It calls the release registry and Gardener and
-// must therefore run before the transaction. The runtime that it reads may be outdated: change repeats the edit on the locked
-// row.
+// installable rejects Kyma that no release provides, and a hibernated cluster. It calls the release registry and Gardener, so it
+// must run before the transaction. The runtime that it reads may be outdated; change repeats the edit on the locked row.
 func (s *Service) installable(ctx context.Context, caller Caller, runtimeID string, replacement replacement) error {
 	runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
 	if err != nil {
@@ -118,12 +116,13 @@ func reinstall(data *operation.Data, replacement replacement) error {
 	return reorder(data, order)
 }
 
-// errNothingToRollBack is the cause of the error of formerKyma, for errors.Is.
+// errNothingToRollBack is the cause of formerKyma's error if there is no upgrade to roll back. Callers check for it with
+// errors.Is.
 var errNothingToRollBack = errors.New("nothing to roll back")
 
-// formerKyma returns the Kyma that the last upgrade replaced, from the data of that upgrade. A failed upgrade counts, because it
-// may have changed the cluster; a failed rollback does not, so that it can be repeated. After a successful rollback, and after
-// the runtime has been provisioned again, the error has the cause errNothingToRollBack.
+// formerKyma returns the Kyma that the last upgrade replaced, from the data of that upgrade. It includes failed upgrades,
+// because they may have changed the cluster. It ignores failed rollbacks, so that they can be repeated. After a successful
+// rollback, and after the runtime has been provisioned again, the error has the cause errNothingToRollBack.
 func (s *Service) formerKyma(ctx context.Context, tx storage.Tx, runtimeID string) (spec.Kyma, error) {
 	past, err := s.Operations.OfInstance(ctx, tx, runtimeID)
 	if err != nil {

@@ -346,7 +346,7 @@ func TestKymaChangeIsRefused(t *testing.T) {
 	}
 }
 
-// TestUpgradeMergesComponents: an upgrade keeps secret values, so that a client need not send them again.
+// TestUpgradeMergesComponents checks that an upgrade preserves secret values, so that clients need not send them again.
 func TestUpgradeMergesComponents(t *testing.T) {
 	f := newFixture(t, storagetest.SQLite(t))
 	runtimeID := f.runtimeWithKyma("c-first", "1.24.0")

@@ -9,9 +9,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// UpgradeShoot accepts the upgrade of a cluster. The operation holds the upgraded order; the row of the runtime holds the
-// previous order until the operation has succeeded. The error is failure.Invalid for a change that Gardener would reject, such as
-// other zones or a lower Kubernetes version. A hibernated cluster can be upgraded.
+// UpgradeShoot accepts the upgrade of a cluster. The operation stores the upgraded order; the row of the runtime contains the
+// previous order until the operation has succeeded. The error is failure.Invalid for a change that Gardener would reject, such
+// as other zones or a lower Kubernetes version. A hibernated cluster can be upgraded.
 func (s *Service) UpgradeShoot(ctx context.Context, caller Caller, runtimeID string, upgrade spec.Upgrade,
 ) (operation.Status, error) {
 	return s.change(ctx, caller, runtimeID, operation.KindUpgradeShoot, func(_ context.Context, _ storage.Tx, data *operation.Data) error {

@@ -240,7 +240,8 @@ func TestUpgradeIsRefused(t *testing.T) {
 	}
 }
 
-// TestOperationsOfOtherRuntimesDoNotConflict: a running operation of another runtime must not prevent a change.
+// TestOperationsOfOtherRuntimesDoNotConflict checks that a runtime can be changed while an operation of another runtime is
+// running.
 func TestOperationsOfOtherRuntimesDoNotConflict(t *testing.T) {
 	onBothDatabases(t, func(f *fixture) {
 		first := f.createdRuntime("c-first")

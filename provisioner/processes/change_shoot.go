@@ -13,11 +13,11 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
-// changeShoot returns the step that changes the Shoot to match the operation's order. asleep hibernates the cluster or wakes it
-// up; nil keeps its state.
+// changeShoot returns the step that changes the Shoot to match the operation's order. asleep sets whether the cluster is
+// hibernated; nil leaves this unchanged.
 //
-// The step reads the Shoot, then confirms the lease, and writes the Shoot only if it has not changed since it was read. A replica
-// that froze after reading therefore cannot undo a later change.
+// The step reads the Shoot, then confirms the lease, and writes the Shoot only if it has not changed since it was read. A
+// replica that froze after reading therefore cannot undo a later change.
 func (o Options) changeShoot(asleep *bool) process.RunFunc[operation.Data] {
 	return func(ctx context.Context, op operation.Operation, log logrus.FieldLogger) (operation.Operation, time.Duration, error) {
 		runtime := op.Data.Runtime

@@ -9,9 +9,10 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// cleanUp deletes the service instances in the cluster that come from the configured service brokers. Such an instance is a
-// resource outside the cluster, but only the cluster knows about it: once the cluster is deleted, nobody would deprovision it.
-// Each attempt removes some of the instances; after Timeouts.Cleanup the removal continues even if some are left.
+// cleanUp deletes those service instances in the cluster that belong to the configured service brokers. The instances represent
+// resources outside the cluster, and only the cluster has a record of them: after the cluster is deleted, nobody would
+// deprovision them. Each attempt deletes some of the instances. After Timeouts.Cleanup the removal continues even if instances
+// remain.
 func (o Options) cleanUp(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	reachable, err := o.reachable(ctx, op)

@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
-// reachable reports whether the runtime has a cluster whose API server is running and which may hold objects to clean up. It
-// reads only the Shoot, so a broken API server counts as reachable. A cluster is not reachable if it does not exist, belongs to
+// reachable reports whether the runtime has a cluster with a running API server that may contain objects to clean up. It reads
+// only the Shoot, so it also returns true for a broken API server. It returns false if the cluster does not exist, belongs to
 // another runtime, is hibernated or being deleted, or if its creation was never completed.
 func (o Options) reachable(ctx context.Context, op operation.Operation) (bool, error) {
 	existing, err := o.Shoots.Get(ctx, op.Data.Runtime.ShootName)
@@ -41,7 +41,7 @@ func (o Options) reachable(ctx context.Context, op operation.Operation) (bool, e
 
 // retryCleanup runs the step again until the limit has passed since its first run. After that it records the step as not
 // completed and the removal continues, because a leaked cluster costs more than a leaked object. If the attempt is canceled, for
-// example by a shutdown, retryCleanup returns a transient error.
+// example by a shutdown, it returns a transient error.
 func (o Options) retryCleanup(ctx context.Context, op operation.Operation, why string, err error, limit time.Duration,
 ) (operation.Operation, time.Duration, error) {
 	switch {

@@ -23,7 +23,8 @@ func (o Options) createShoot(ctx context.Context, op operation.Operation, log lo
 
 	op.WaitingFor = operation.ShootEvent(runtime.ShootName)
 
-	// Save fails if the lease is lost: a replica that was frozen must not create a cluster after the cluster's removal has ended.
+	// Save fails if the lease is lost. A replica that was frozen must not create a cluster after the cluster's removal has
+	// ended.
 	if err := op.Save(ctx); err != nil {
 		return op, 0, failure.Wrap(failure.Transient, err, "the operation could not be stored before the cluster is ordered")
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// releaseTimeout limits the attempts to change the service brokers in a cluster that does not answer.
+	// releaseTimeout is the time limit of releaseBrokers in a cluster that does not respond.
 	releaseTimeout = 2 * time.Minute
 	// uninstallTimeout limits the wait until Kyma has released its resources outside the cluster.
 	uninstallTimeout = 5 * time.Minute
@@ -29,8 +29,9 @@ func (o Options) deprovisionWithKyma() definition {
 	}, o.removal()...)}
 }
 
-// removal returns the stages that both removals share. The deletion is recorded before the last check of the Shoot: from then on
-// an order may reuse the name, and verifyGone and package service delete a Shoot that a frozen replica creates late.
+// removal returns the stages that both removals share. The deletion is recorded before the last check of the Shoot, and from
+// then on an order can reuse the name. A frozen replica may still create the Shoot later; verifyGone and package service delete
+// such a Shoot.
 func (o Options) removal() []stage {
 	return slices.Concat([]stage{
 		one("DeprovisionCluster", "Delete_Shoot", o.deleteShoot),

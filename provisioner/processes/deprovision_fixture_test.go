@@ -73,7 +73,7 @@ func (f *removalFixture) Delete(_ context.Context, _, id string) error {
 	})
 }
 
-// Get implements Shoots. After the deletion it still finds the Shoot for as many reads as the fixture says.
+// Get implements Shoots. After the deletion, it returns the Shoot for a configured number of reads.
 func (f *removalFixture) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
 	var found *gardencorev1beta1.Shoot
 

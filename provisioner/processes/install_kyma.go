@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// installation returns the two stages that install Kyma or replace the installed Kyma. start limits how long the cluster may be
-// unresponsive in the first stage; limit bounds the second stage, which does the rest of the work.
+// installation returns the two stages that install Kyma or replace the installed Kyma. start limits how long the cluster can be
+// unresponsive in the first stage. limit applies to the second stage, which does the rest of the work.
 func (o Options) installation(name string, start, limit time.Duration) []stage {
 	return []stage{
 		within(start, one(name, "Start_Installation", o.startInstallation)),
@@ -34,7 +34,7 @@ func (o Options) startInstallation(ctx context.Context, op operation.Operation, 
 	return op, 0, nil
 }
 
-// waitForInstallation does a unit of work in each run until Kyma is installed. The progress is visible in the status.
+// waitForInstallation does one unit of work in each run until Kyma is installed. The status of the operation shows the progress.
 func (o Options) waitForInstallation(limit time.Duration) process.RunFunc[operation.Data] {
 	return func(ctx context.Context, op operation.Operation, _ logrus.FieldLogger) (operation.Operation, time.Duration, error) {
 		progress, err := o.install(ctx, op)
@@ -50,8 +50,8 @@ func (o Options) waitForInstallation(limit time.Duration) process.RunFunc[operat
 	}
 }
 
-// install does one unit of work, such as the installation of a component, and returns the progress. Each time it plans from the
-// order and reads the state from the cluster, so any replica can continue after a crash.
+// install does one unit of work, such as the installation of a component, and returns the progress. Each call derives the plan
+// from the order and reads the state from the cluster, so any replica can continue after a crash.
 func (o Options) install(ctx context.Context, op operation.Operation) (installation.Progress, error) {
 	order, err := op.Data.Order()
 	if err != nil {
@@ -73,7 +73,7 @@ func (o Options) install(ctx context.Context, op operation.Operation) (installat
 	}
 	defer disconnect()
 
-	// Save fails if the lease is lost: a replica that was frozen must not install components that a later operation has removed.
+	// Save fails if the lease is lost. A replica that was frozen must not install components that a later operation has removed.
 	if err := op.Save(ctx); err != nil {
 		return installation.Progress{},
 			failure.Wrap(failure.Transient, err, "the operation could not be stored before Kyma is installed")

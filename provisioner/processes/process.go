@@ -81,10 +81,10 @@ type Options struct {
 	Limit    time.Duration
 	Timeouts Timeouts
 
-	// The stages of other packages, all empty without Director. Named runs once a cluster has its domain, Connected after the
-	// installation of Kyma, and Gone after the deletion of a cluster.
+	// These stages come from other packages and are empty if Director is disabled. Named runs when a cluster has its domain,
+	// Connected after the installation of Kyma, and Gone after the deletion of a cluster.
 	Named, Connected, Gone []stage
-	// Reconnect are the options of the process that connects the runtime agent again.
+	// Reconnect configures the process that connects the runtime agent again.
 	Reconnect agent.Options
 }
 
@@ -118,12 +118,12 @@ func (o Options) All() []definition {
 	}
 }
 
-// one returns a stage of one step with the default retry policy. The names are stored, see the package documentation.
+// one returns a stage with one step and the default retry policy. Both names are stored with operations and must not change.
 func one(name, step string, run process.RunFunc[operation.Data]) stage {
 	return stage{Name: name, Retry: process.DefaultRetry(), Steps: process.Steps(process.StepFunc(step, run))}
 }
 
-// within returns the stage with a limit on how long the engine retries transient errors of its steps.
+// within returns the stage with a time limit for retries after transient errors.
 func within(window time.Duration, stage stage) stage {
 	stage.Retry.Window = window
 

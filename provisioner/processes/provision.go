@@ -18,8 +18,8 @@ func (o Options) provisionWithKyma() definition {
 	return definition{Kind: operation.KindProvision, Limit: o.Limit, Stages: slices.Concat(o.creation(), install, o.Connected)}
 }
 
-// creation returns the stages that both creations share. Gardener assigns the domain minutes before the cluster is ready; the
-// stages Named report it to Director at once.
+// creation returns the stages that both creations share. Gardener assigns the domain minutes before the cluster is ready, and
+// the stages Named report it to Director immediately.
 func (o Options) creation() []stage {
 	return slices.Concat([]stage{
 		one("CreatingCluster", "Create_Shoot", o.createShoot),

@@ -11,7 +11,7 @@ import (
 )
 
 // recordConfiguration copies the changed order to the runtime's row, which the API shows to clients. The operation's position is
-// the fence: a frozen replica that writes late cannot replace the order of a later operation.
+// the fence: the late write of a frozen replica cannot replace the order of a later operation.
 func (o Options) recordConfiguration(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	runtime := op.Data.Runtime

@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// administrators returns the stage that makes the administrators cluster-admins. It is skipped for a hibernated cluster, whose
-// API server is not running; the wake-up process has the stage too.
+// administrators returns the stage that makes the administrators cluster-admins. A hibernated cluster has no running API server,
+// so the stage is skipped for it; the wake-up process contains the stage too.
 func (o Options) administrators() stage {
 	stage := within(o.Timeouts.Bindings, one("CreatingBindingsForOperators", "Set_Administrators", o.setAdministrators))
 	stage.Steps[0].When = func(op operation.Operation) bool { return !op.Data.Asleep }

@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// upgrade applies the operation's order to the Shoot. It records the order last: after a failed upgrade the runtime keeps its
-// earlier order, from which the next upgrade starts.
+// upgrade applies the operation's order to the Shoot. It records the order last. After a failed upgrade, the runtime therefore
+// still has its earlier order, and the next upgrade starts from that order.
 func (o Options) upgrade() definition {
 	recording := one("RecordingConfiguration", "Record_Configuration", o.recordConfiguration)
 	recording.Steps = append(recording.Steps, process.Steps(process.StepFunc("Tidy", o.tidy))...)
@@ -59,7 +59,7 @@ func (o Options) wakeUp() definition {
 }
 
 // upgradeKyma replaces the Kyma on a cluster with the Kyma in the operation's data. Upgrades and rollbacks differ only in their
-// kind and in the order that package orders has put into the data.
+// kind and in the order that package orders stores in the data.
 func (o Options) upgradeKyma(kind string) definition {
 	return definition{
 		Kind:  kind,
@@ -69,9 +69,9 @@ func (o Options) upgradeKyma(kind string) definition {
 	}
 }
 
-// change returns three stages: the stage ordering writes the Shoot, the second stage waits until Gardener works on the change,
-// and the stage waiting waits for the result with the step and the limit. See waitForShoot for lacks. If an operation fails in
-// one of the waits, its retry starts with the write, because Gardener may have given up on the earlier change.
+// change returns three stages. The first stage, named ordering, writes the Shoot. The second stage waits until Gardener works on
+// the change. The third stage, named waiting, waits for the result; limit and lacks are the arguments of waitForShoot. If an
+// operation fails in a wait, its retry starts with the write, because Gardener may have given up on the earlier change.
 func (o Options) change(ordering string, asleep *bool, waiting, step string, limit time.Duration,
 	lacks func(*gardencorev1beta1.Shoot) string,
 ) []stage {

@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
-// waitForDeletion waits until the cluster is gone. A leaked cluster costs money, so until the limit the step makes Gardener retry
-// a failed deletion, whatever the cause, and deletes a Shoot that a frozen replica has created after the deletion.
+// waitForDeletion waits until the cluster is gone. Because a leaked cluster costs money, the step makes Gardener retry a failed
+// deletion, whatever the cause, until the limit. It also deletes a Shoot that a frozen replica has created after the deletion.
 func (o Options) waitForDeletion(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	existing, err := o.Shoots.Get(ctx, op.Data.Runtime.ShootName)

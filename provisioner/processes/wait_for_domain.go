@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// waitForDomain waits until Gardener has assigned a domain to the cluster, which it does after it has chosen the Seed.
+// waitForDomain waits until Gardener has assigned a domain to the cluster. Gardener first has to choose a Seed.
 func (o Options) waitForDomain(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	shoot, err := o.Shoots.Get(ctx, op.Data.Runtime.ShootName)

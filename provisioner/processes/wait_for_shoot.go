@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// waitForRefresh waits until Gardener works on the newest generation of the Shoot. Until then the status of the Shoot describes
-// an earlier generation, and a wait for the change would mistake an old success for the result.
+// waitForRefresh waits until Gardener works on the newest generation of the Shoot. Before that, the status of the Shoot
+// describes an earlier generation, and a wait for the change could mistake an old success for the result.
 func (o Options) waitForRefresh(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	shoot, err := o.Shoots.Get(ctx, op.Data.Runtime.ShootName)
@@ -32,10 +32,10 @@ func (o Options) waitForRefresh(ctx context.Context, op operation.Operation, _ l
 	}
 }
 
-// waitForShoot returns a step that waits until Gardener has reconciled the newest generation of the Shoot. The operation fails if
-// Gardener reports an error that only a user or an operator can fix; the step makes Gardener retry all other failures. If lacks
-// is not nil, the step then waits until lacks returns "". Otherwise lacks returns the reason for the wait, for example that the
-// cluster is not hibernated yet.
+// waitForShoot returns a step that waits until Gardener has reconciled the newest generation of the Shoot. The operation fails
+// if Gardener reports an error that only a user or an operator can fix; the step makes Gardener retry all other failures. If
+// lacks is not nil, the step also waits until lacks returns "". Any other result is the reason for the wait, for example that
+// the cluster is not hibernated yet.
 func (o Options) waitForShoot(limit time.Duration, lacks func(shoot *gardencorev1beta1.Shoot) string,
 ) process.RunFunc[operation.Data] {
 	return func(ctx context.Context, op operation.Operation, _ logrus.FieldLogger) (operation.Operation, time.Duration, error) {
@@ -68,8 +68,8 @@ func (o Options) waitForShoot(limit time.Duration, lacks func(shoot *gardencorev
 }
 
 // await runs the step again until the limit has passed, and reports Gardener's progress as the progress of the operation. After
-// the limit the operation fails. If Gardener has reported error codes, they become the reason, because they explain more than a
-// timeout.
+// the limit the operation fails. Its reason then consists of the error codes that Gardener has reported, if any, because they
+// are more specific than a timeout.
 func (o Options) await(op operation.Operation, progress gardener.Progress, limit time.Duration,
 ) (operation.Operation, time.Duration, error) {
 	op, wait, err := process.Await(op, progress.Message, o.Poll, limit)

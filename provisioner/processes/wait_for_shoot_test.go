@@ -64,8 +64,8 @@ func TestGardenerIsAskedToRetryAfterAPause(t *testing.T) {
 	}
 }
 
-// TestOverdueWaitReportsTheCodes: after the limit the reason consists of Gardener's error codes, because they explain more than a
-// timeout.
+// TestOverdueWaitReportsTheCodes checks that after the limit the reason consists of Gardener's error codes, which are more
+// specific than a timeout.
 func TestOverdueWaitReportsTheCodes(t *testing.T) {
 	type cause struct{ Reason, Component string }
 
@@ -98,7 +98,7 @@ func TestOverdueWaitReportsTheCodes(t *testing.T) {
 	}
 }
 
-// TestShootDeletedDuringTheWait: a step that waits for a creation must not mistake a successful deletion for it.
+// TestShootDeletedDuringTheWait checks that a step that waits for a creation does not mistake a successful deletion for success.
 func TestShootDeletedDuringTheWait(t *testing.T) {
 	for name, step := range map[string]func(Options) process.RunFunc[operation.Data]{
 		"Refresh": refresh, "Creation": creation,

@@ -19,18 +19,18 @@ import (
 const (
 	// careInterval is the interval between two runs of Care.
 	careInterval = 5 * time.Second
-	// unsettledFor is how long a client may repeat an order before its unused registrations are removed.
+	// unsettledFor is how long a client can repeat an order before its unused registrations are removed.
 	unsettledFor = time.Hour
 	// holdFor is how long new attempts of an order are blocked while registrations of earlier attempts are removed. It exceeds
-	// settleTimeout, so that the replica that removes them finishes or gives up before an attempt can register again.
+	// settleTimeout: the replica that removes the registrations finishes or gives up before a new attempt can register.
 	holdFor       = 2 * time.Minute
 	settleTimeout = time.Minute
 	// failureBatch is the maximum number of failed provisionings that one run reports.
 	failureBatch = 100
 )
 
-// Caretaker reports failed provisionings to Director and removes registrations that no runtime uses. Its work is in the database,
-// so any replica continues the work of another, and a crash loses nothing. All fields are required.
+// Caretaker reports failed provisionings to Director and removes registrations that no runtime uses. The database records the
+// pending work, so any replica can continue it after a crash. All fields are required.
 type Caretaker struct {
 	Director Director
 	Rows     *runtimes.Store
@@ -49,8 +49,8 @@ func (c Caretaker) Care(ctx context.Context) error {
 	return errors.Join(c.reportFailures(ctx), c.settle(ctx))
 }
 
-// reportFailures sets the condition Failed for runtimes whose provisioning has failed. A row is done once Director has accepted
-// the report or rejected it permanently.
+// reportFailures sets the condition Failed for runtimes whose provisioning has failed. It closes a row when Director has
+// accepted the report or rejected it permanently.
 func (c Caretaker) reportFailures(ctx context.Context) error {
 	failed, err := c.Rows.UnreportedFailures(ctx, failureBatch)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c Caretaker) reportFailures(ctx context.Context) error {
 			continue
 		}
 
-		// Director does not know the runtime or rejects the change: another attempt would fail in the same way.
+		// Director does not have the runtime or rejects the change. Another attempt would fail in the same way.
 		if err != nil {
 			c.Log.WithError(err).WithField(logging.RuntimeID, registration.RuntimeID).
 				Warn("Director rejects the report of a failed provisioning")
@@ -80,8 +80,8 @@ func (c Caretaker) reportFailures(ctx context.Context) error {
 	return errors.Join(wrong...)
 }
 
-// settle settles all registrations older than unsettledFor. It holds each one first, which blocks new attempts of the order and
-// keeps other replicas away.
+// settle settles all registrations older than unsettledFor. It first puts a hold on each registration, which blocks new attempts
+// of the order and other replicas.
 func (c Caretaker) settle(ctx context.Context) error {
 	for {
 		now := c.Clock.Now()
@@ -101,8 +101,8 @@ func (c Caretaker) settle(ctx context.Context) error {
 	}
 }
 
-// settleOne unregisters all runtimes with the order's label, except those in the database, and closes the row. An unknown tenant
-// has no runtimes in Director.
+// settleOne unregisters all runtimes that have the order's label and are not in the database, and closes the row. An unknown
+// tenant has no runtimes in Director.
 func (c Caretaker) settleOne(ctx context.Context, registration runtimes.Registration) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()

@@ -102,12 +102,13 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	return f
 }
 
-// Get implements shoot.Reader: no cluster exists.
+// Get implements shoot.Reader. It finds no Shoot.
 func (f *fixture) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
 	return nil, errors.New("no cluster")
 }
 
-// credentials is the address of the token endpoint. It provides credentials that the fake Director accepts.
+// credentials is the address of the token endpoint. It implements director.Credentials with values that the fake Director
+// accepts.
 type credentials string
 
 func (c credentials) Read(context.Context) (director.ClientCredentials, error) {
@@ -126,7 +127,7 @@ func each(t *testing.T, test func(f *fixture)) {
 	})
 }
 
-// provision orders a cluster and returns the id of its runtime.
+// provision orders a cluster and returns the ID of its runtime.
 func (f *fixture) provision(caller, key, name string) (string, error) {
 	f.Helper()
 
@@ -159,7 +160,7 @@ func (f *fixture) end(state string) {
 	}
 }
 
-// registered returns the ids of the runtimes in Director.
+// registered returns the IDs of the runtimes in Director.
 func (f *fixture) registered() []string {
 	ids := []string{}
 	for _, runtime := range f.director.Runtimes() {

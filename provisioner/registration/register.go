@@ -22,7 +22,7 @@ import (
 // LabelOrder is the key of the label that all registrations of an order share. Its value is a hash of the order's identity.
 const LabelOrder = "environment_broker_order"
 
-// forgetTimeout bounds Forget, during which the client waits for the rejection of its order.
+// forgetTimeout limits Forget, because the client waits for the rejection of its order in the meantime.
 const forgetTimeout = 10 * time.Second
 
 // Director is the part of director.Client that this package needs; its documentation applies. Errors come from package failure.
@@ -38,13 +38,13 @@ type Director interface {
 type Registrar struct {
 	Director Director
 	Rows     *runtimes.Store
-	// Project is the name of the Gardener project. It keeps the labels of several Provisioners that share a Director apart.
+	// Project is the name of the Gardener project. It is part of the labels, so several Provisioners can share a Director.
 	Project string
 	Clock   clock.Clock
 	Log     logrus.FieldLogger
 }
 
-// Order is an order for a runtime, as far as Director needs it.
+// Order contains the fields of a runtime's order that Director needs.
 type Order struct {
 	Tenant string
 	// Key is the client's idempotency key. Without a key, ShootName identifies the order.
@@ -98,9 +98,9 @@ func (r *Registrar) Register(ctx context.Context, order Order) (Registered, erro
 	return registered, err
 }
 
-// earlier returns the ID from an earlier attempt of the order, or "". Concurrent attempts may have registered several runtimes:
-// all attempts use the lowest ID, and the Caretaker removes the others. It also removes deleted runtimes that Director still
-// lists. Their rows remain in the database, so their IDs cannot be reused.
+// earlier returns the ID from an earlier attempt of the order, or "". If concurrent attempts have registered several runtimes,
+// all attempts use the lowest ID, and the Caretaker removes the others. earlier skips the IDs of deleted runtimes that Director
+// still lists; the database contains their rows.
 func (r *Registrar) earlier(ctx context.Context, registered Registered) (string, error) {
 	found, err := r.Director.Find(ctx, registered.Tenant, LabelOrder, registered.Label)
 	if err != nil {
@@ -129,7 +129,7 @@ func (r *Registrar) earlier(ctx context.Context, registered Registered) (string,
 }
 
 // Accept records in the transaction that the order was accepted as this runtime and operation. From then on the registration
-// belongs to the runtime, and the Caretaker reports a failure of the operation.
+// belongs to the runtime, and the Caretaker reports to Director if the operation fails.
 func (r *Registrar) Accept(ctx context.Context, tx storage.Tx, order Order, runtimeID, operationID string) error {
 	return r.Rows.AcceptRegistration(ctx, tx, runtimes.Registration{
 		Tenant: order.Tenant, Label: r.label(order), RuntimeID: runtimeID, OperationID: operationID,

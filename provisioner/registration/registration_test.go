@@ -90,7 +90,7 @@ func TestRetryAfterFaultMakesNoSecondRuntime(t *testing.T) {
 	})
 }
 
-// start deletes all rows and registrations, so that the next case starts from nothing.
+// start deletes all rows and registrations, so that each case starts with an empty state.
 func (f *fixture) start() {
 	f.Helper()
 

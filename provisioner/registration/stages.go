@@ -37,7 +37,7 @@ func Forgotten(d Director) process.Stage[operation.Data] {
 }
 
 // stage returns a stage with one step. It skips unregistered runtimes, which were ordered while Director was disabled. The names
-// of stages and steps are stored with operations, so they never change.
+// of stages and steps are stored with operations and must not change.
 func stage(name string, step process.Step[operation.Data]) process.Stage[operation.Data] {
 	return process.Stage[operation.Data]{
 		Name: name, Retry: process.DefaultRetry(),

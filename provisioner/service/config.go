@@ -50,8 +50,8 @@ type OAuth struct {
 	CredentialsSecretName        string `env:"OAUTH_CREDENTIALS_SECRET_NAME"   help:"Secret with the credentials for Director, in the cluster of the Provisioner"`
 }
 
-// ProvisioningTimeout limits the waits of provisionings and upgrades. A limit counts from the start of its wait;
-// APP_OPERATION_TIMEOUT limits the whole operation.
+// ProvisioningTimeout limits the waits of provisionings and upgrades. Each limit starts with its wait; APP_OPERATION_TIMEOUT
+// limits the whole operation.
 type ProvisioningTimeout struct {
 	ClusterDomains         time.Duration `env:"CLUSTER_DOMAINS"         help:"longest wait until a cluster has its domain"`
 	ClusterCreation        time.Duration `env:"CLUSTER_CREATION"        help:"longest wait until a cluster is created"`
@@ -77,8 +77,8 @@ type HibernationTimeout struct {
 	WaitingForClusterHibernation time.Duration `env:"WAITING_FOR_CLUSTER_HIBERNATION" help:"longest wait until a cluster is hibernated or awake"`
 }
 
-// Gardener configures the Gardener project of the clusters. A watch reports changes to Shoots at once; PollInterval bounds how
-// late a change that the watch misses is noticed.
+// Gardener configures the Gardener project of the clusters. A watch reports changes to Shoots immediately. A change that the
+// watch misses is detected after PollInterval at the latest.
 type Gardener struct {
 	Project                string        `env:"PROJECT"                           help:"name of the Gardener project that the kubeconfig's account belongs to"`
 	KubeconfigPath         string        `env:"KUBECONFIG_PATH"                   help:"path of the kubeconfig for Gardener; reloaded when the file changes"`
@@ -89,8 +89,8 @@ type Gardener struct {
 	Shoots                 Shoots        `envPrefix:""`
 }
 
-// DefaultConfig returns the default of each variable, as listed in docs/operator/configuration.md. A replica needs more than
-// that: at least the database key, which has no default.
+// DefaultConfig returns the default of each variable, as listed in docs/operator/configuration.md. The defaults alone are not
+// sufficient: for example, the database key has none.
 func DefaultConfig() Config {
 	shared := replica.DefaultConfig("provisioner", storage.DriverPostgres)
 	shared.Address, shared.StatusAddress = "127.0.0.1:3000", "127.0.0.1:3001"
@@ -151,8 +151,8 @@ func (c Config) check() error {
 	return errors.Join(wrong...)
 }
 
-// checkWaits rejects limits that are not positive. With such a limit, a step would fail in the middle of an operation, long after
-// startup. The names of the variables come from the tags, so checkWaits needs no change for a new limit.
+// checkWaits rejects limits that are not positive. With such a limit, a step would fail in the middle of an operation, long
+// after startup. checkWaits reads the names of the variables from the tags, so a new limit needs no change here.
 func (c Config) checkWaits() error {
 	var wrong []error
 

@@ -67,7 +67,7 @@ func (a *assembly) connectDirector(ctx context.Context) error {
 }
 
 // directorTransport returns the transport to Director and its token endpoint. When the file with the certificate authorities
-// changes, the transport trusts the new ones without a restart.
+// changes, the transport trusts the new authorities without a restart.
 func (c Config) directorTransport(files *reload.Watcher) (*reload.Transport, error) {
 	trust := reload.ClientTLS{CAFile: c.Director.CAFile}
 	if c.OAuth.SkipDirectorCertVerification {
@@ -82,8 +82,8 @@ func (c Config) directorTransport(files *reload.Watcher) (*reload.Transport, err
 	return transport, nil
 }
 
-// directorCredentials returns the credentials from the file or, if none is configured, from the Secret. They are read again for
-// each token, so that they can be rotated without a restart.
+// directorCredentials returns the credentials from the configured file or, without a file, from the Secret. They are read again
+// for each token, so that they can be rotated without a restart.
 func (c Config) directorCredentials(ctx context.Context) (director.Credentials, error) {
 	if file := director.File(c.Director.OAuthPath); file != "" {
 		if _, err := file.Read(ctx); err != nil { // a missing file must prevent the start

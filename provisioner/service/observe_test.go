@@ -11,8 +11,8 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 )
 
-// TestRequestsAreCountedByField checks that the name of a GraphQL operation, which clients choose, is not a label, and that only mutations are
-// logged at level info.
+// TestRequestsAreCountedByField checks that the name of a GraphQL operation does not become a metric label, because clients
+// choose it. Only mutations are logged at level info.
 func TestRequestsAreCountedByField(t *testing.T) {
 	t.Parallel()
 

@@ -22,28 +22,28 @@ const (
 	orphanBatch = 500
 )
 
-// Orphans are Shoots and their objects in Gardener whose runtime is recorded as deleted. They appear only if a request to create
-// a Shoot takes effect after its runtime was removed: a replica froze before sending the request, or the API server committed a
-// request whose response was lost. If they were not removed, such a cluster would cost money until somebody found it.
+// Orphans removes Shoots and their objects in Gardener if the runtime is recorded as deleted. An orphan appears only if a
+// request to create a Shoot takes effect after its runtime was removed: a replica froze before sending the request, or the API
+// server committed a request whose response was lost. An orphaned cluster would cost money until somebody found it.
 type Orphans struct {
 	Runtimes *runtimes.Store
 	Shoots   *gardener.Client
 	Log      logrus.FieldLogger
 }
 
-// Part returns the background job that removes orphans when a replica starts and then every ten minutes. All replicas run the
-// job, because a repeated deletion has no effect.
+// Part returns the background job that removes orphans when a replica starts and then every ten minutes. All replicas can run
+// the job, because a repeated deletion has no effect.
 func (o Orphans) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "orphan remover", Every: orphanCheck, Work: o.remove, Clock: clock.RealClock{}, Log: o.Log}.Part()
 }
 
-// remove removes all orphans once. If Gardener refuses to remove one of them, it continues with the others, and returns all
+// remove removes all orphans once. If Gardener refuses to remove one orphan, it continues with the others and returns all
 // errors.
 func (o Orphans) remove(ctx context.Context) error {
 	return errors.Join(o.removeShoots(ctx), o.tidy(ctx))
 }
 
-// tidy removes objects, such as ConfigMaps, whose runtime is deleted and whose Shoot is gone.
+// tidy removes objects of deleted runtimes, such as ConfigMaps, that remain after the Shoot is gone.
 func (o Orphans) tidy(ctx context.Context) error {
 	ids, err := o.Shoots.ConfigMapOwners(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (o Orphans) tidy(ctx context.Context) error {
 	return o.eachDeleted(ctx, ids, func(id string) error { return o.Shoots.Tidy(ctx, id, nil) })
 }
 
-// removeShoots deletes Shoots whose runtime is deleted. It logs each one as an error, because operators should find out why a
+// removeShoots deletes the Shoots of deleted runtimes. It logs each Shoot as an error, because operators should find out why a
 // request took effect so late.
 func (o Orphans) removeShoots(ctx context.Context) error {
 	owned, err := o.Shoots.Owned(ctx)
@@ -75,7 +75,7 @@ func (o Orphans) removeShoots(ctx context.Context) error {
 	})
 }
 
-// eachDeleted calls remove for each of the runtimes that are recorded as deleted, and returns all errors.
+// eachDeleted calls remove for each runtime that is recorded as deleted, and returns all errors.
 func (o Orphans) eachDeleted(ctx context.Context, ids []string, remove func(id string) error) error {
 	var failed []error
 

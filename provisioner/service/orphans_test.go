@@ -134,8 +134,8 @@ func TestOrphansAreRemoved(t *testing.T) {
 	}
 }
 
-// TestRefusedOrphanDoesNotBlockOthers: if Gardener refuses to delete one orphan, the other orphans are deleted and the error is
-// returned.
+// TestRefusedOrphanDoesNotBlockOthers checks that a refused deletion of one orphan is reported and does not prevent the deletion
+// of the others.
 func TestRefusedOrphanDoesNotBlockOthers(t *testing.T) {
 	for _, refused := range []string{"c-one", "c-two", "c-three"} {
 		o := newOrphanFixture(t, "c-one", "c-three", "c-two")

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestPlaygroundQueryWorks sends the query with which the page starts, as its button does: with the variables and the tenant of the page. It
-// must succeed on a new Provisioner.
+// TestPlaygroundQueryWorks sends the default query of the page, with the variables and the tenant of the page. The query must
+// succeed on a new Provisioner.
 func TestPlaygroundQueryWorks(t *testing.T) {
 	t.Parallel()
 

@@ -17,8 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// Parts are the systems and stores that the processes call. All of a process's calls go through them, so that the crash matrix
-// can make any call fail.
+// Parts are the systems and stores that the processes call. Processes make no other calls, so the crash matrix can make any call
+// fail.
 type Parts struct {
 	// Shoots are the clusters in the Gardener project.
 	Shoots *gardener.Client
@@ -39,8 +39,8 @@ type Parts struct {
 	Director registration.Director
 }
 
-// statuses returns the reader of the agents' connection status, or nil without Director. It must not return a nil pointer in the
-// interface, because package orders compares it with nil.
+// statuses returns the reader of the agents' connection status, or nil if Director is disabled. It returns a nil interface and
+// not a nil pointer, because package orders compares the value with nil.
 func (p Parts) statuses() orders.Agents {
 	if p.Tokens == nil {
 		return nil
@@ -52,8 +52,8 @@ func (p Parts) statuses() orders.Agents {
 // workPoll is the pause between two units of work inside a cluster, such as the installation of a component.
 const workPoll = 5 * time.Second
 
-// Processes returns the processes for all kinds of operations. It calls none of the parts, so the zero value is enough to list
-// the names of stages and steps; the crash matrix passes parts that inject faults.
+// Processes returns the processes for all kinds of operations. It does not call any of the parts, so zero Parts are enough to
+// list the names of stages and steps. The crash matrix passes parts that inject faults.
 func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 	provisioning, limit := config.ProvisioningTimeout, config.Engine.OperationTimeout
 
@@ -111,7 +111,7 @@ func (p Parts) withDirector(stages ...process.Stage[operation.Data]) []process.S
 func namespace(project string) string { return "garden-" + project }
 
 // shootBuilder returns a function that builds the Shoot of a runtime and the objects that the Shoot refers to. It uses the
-// settings that the replica has read at startup, so replicas with different settings build different Shoots.
+// settings that the replica read at startup, so replicas with different settings build different Shoots.
 func shootBuilder(config Config, files ShootFiles) func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error) {
 	options := config.Gardener.Shoots.options(config.Gardener.Project, files)
 

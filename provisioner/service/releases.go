@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// Kyma configures where the releases of Kyma are: in a folder or in an OCI repository. Without either, the Provisioner rejects
+// Kyma configures the location of Kyma releases: a folder or an OCI repository. If neither is set, the Provisioner rejects
 // orders with kymaConfig.
 type Kyma struct {
 	ReleasesPath       string        `env:"RELEASES_PATH"       help:"folder with the releases of Kyma; without a folder and a repository, orders with kymaConfig are rejected"`
@@ -37,8 +37,8 @@ type kymaReleases struct {
 	system   *upstream.System
 }
 
-// open opens the configured releases. It reads and checks a folder at once. It does not call the registry of a repository: the
-// Provisioner can start during an outage of the registry, and reads a release when it is ordered.
+// open opens the configured releases. It reads and checks a folder immediately. It does not call the registry of a repository:
+// the Provisioner can start during an outage of the registry, and reads a release when a runtime with it is ordered.
 func (k Kyma) open(ctx context.Context) (kymaReleases, error) {
 	switch {
 	case k.ReleasesPath == "" && k.ReleasesRepository == "":
@@ -85,13 +85,13 @@ func (k Kyma) openRepository() (kymaReleases, error) {
 	return found, nil
 }
 
-// releasesOf returns the releases of a folder or registry, which plan installations and hold the manifests to apply.
+// releasesOf returns the releases of a folder or registry, which plan installations and contain the manifests.
 func releasesOf(found *releases.Catalog) kymaReleases {
 	return kymaReleases{known: found, installer: applier.New(applier.Options{Manifests: found, Now: time.Now})}
 }
 
-// noReleases rejects every order for Kyma, for a Provisioner without releases. Such a Provisioner can still uninstall Kyma from
-// the runtimes that have it, because the applier reads the installed objects from the cluster.
+// noReleases rejects every order for Kyma in a Provisioner without releases. Such a Provisioner can still uninstall Kyma from
+// existing runtimes, because the applier reads the list of installed objects from the cluster.
 type noReleases struct{}
 
 // Plan implements installation.Releases.

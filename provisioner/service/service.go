@@ -38,10 +38,10 @@ type Service struct {
 	*replica.Replica
 }
 
-// New checks the configuration, builds the service and binds its addresses; Run, which Service inherits, serves until its context
-// ends. If garden is nil, the service connects to the configured Gardener; tests and the sandbox pass a fake garden. New makes no
-// call to Gardener, Director or the release registry, so a replica can start during an outage of any of them. Its error names the
-// variables with invalid values.
+// New checks the configuration, builds the service and binds its addresses. Run, a method of the embedded Replica, serves until
+// its context ends. If garden is nil, the service connects to the configured Gardener; tests and the sandbox pass a fake garden.
+// New makes no call to Gardener, Director or the release registry, so a replica can start during an outage of any of them. Its
+// error names the variables with invalid values.
 func New(ctx context.Context, config Config, garden client.WithWatch, log logrus.FieldLogger) (*Service, error) {
 	err := config.check()
 	if err != nil {
@@ -69,7 +69,7 @@ func New(ctx context.Context, config Config, garden client.WithWatch, log logrus
 // largestAnswer is the maximum size of a response from Gardener, in bytes. A list of ten thousand Shoots is smaller.
 const largestAnswer = 512 << 20
 
-// assembly holds the parts of a service while New builds it. Once the service runs, the assembly does not change.
+// assembly contains the parts of a service while New builds it. It does not change after the service has started.
 type assembly struct {
 	*replica.Replica
 
@@ -87,8 +87,8 @@ type assembly struct {
 	background []lifecycle.Part
 }
 
-// build connects the parts and binds the addresses. New background jobs are added here. Jobs stop in reverse order, so the engine
-// comes last in the list: it stops first, while the jobs that its steps depend on are still running.
+// build connects the parts and binds the addresses. New background jobs are added here. Jobs stop in reverse order, so the
+// engine is last in the list: it stops first, while the jobs that its steps depend on are still running.
 func (a *assembly) build(ctx context.Context, garden client.WithWatch) error {
 	if err := a.openStores(ctx); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (a *assembly) build(ctx context.Context, garden client.WithWatch) error {
 	return a.Serve(ctx, a.handler(), a.background...)
 }
 
-// openStores opens the tables of the Provisioner and registers the metric of their queue.
+// openStores opens the tables of the Provisioner and registers the metric of the queue of operations.
 func (a *assembly) openStores(ctx context.Context) error {
 	var err error
 
@@ -197,8 +197,9 @@ func (a *assembly) guard(title string, system *upstream.System, probe func(conte
 	}.Run})
 }
 
-// wake makes the engines of all replicas look for due operations: this replica's at once, the others through the database. It is
-// called after a commit, from any goroutine. A lost notification delays an operation until the next poll.
+// wake makes the engines of all replicas look for due operations. It notifies the engine of this replica directly, and the
+// others through the database. It is called after a commit, from any goroutine. A lost notification delays an operation until
+// the next poll.
 func (a *assembly) wake() {
 	a.engine.Wake()
 	a.notifier.Notify()

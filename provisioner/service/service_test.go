@@ -466,7 +466,8 @@ func TestRefusedConfiguration(t *testing.T) {
 	}
 }
 
-// TestStuckClusterReportsGardenersMessage: while Gardener does not finish a cluster, the status contains Gardener's message.
+// TestStuckClusterReportsGardenersMessage checks that the status contains Gardener's message while Gardener has not finished a
+// cluster.
 func TestStuckClusterReportsGardenersMessage(t *testing.T) {
 	f := start(t, 200*time.Millisecond)
 	f.injectFault(gardenlet.FaultStuck)

@@ -27,9 +27,9 @@ type waiting interface {
 	Wake(ctx context.Context, events []string, now time.Time) (int64, error)
 }
 
-// shootWaker makes operations due when their Shoot changes, so that steps need not wait for their next poll. It collects changes
-// for a moment, because one update of the database can wake the operations of many Shoots. A crash loses the collected changes:
-// their operations wait for the next poll.
+// shootWaker makes operations due when their Shoot changes, before the next poll of their step. It collects changes for a
+// moment, because one update of the database can wake the operations of many Shoots. After a crash, the operations of collected
+// changes wait for the next poll.
 type shootWaker struct {
 	store   waiting
 	wake    func()
@@ -59,7 +59,7 @@ func (w *shootWaker) run(ctx context.Context) error {
 	}
 }
 
-// more returns the event of the first change and the events of the changes that follow within the time.
+// more returns the event of the first change, and the events of the changes that follow within the time gather.
 func (w *shootWaker) more(ctx context.Context, first string) []string {
 	events := []string{first}
 	enough := w.clock.After(gather)
@@ -78,8 +78,8 @@ func (w *shootWaker) more(ctx context.Context, first string) []string {
 	return events
 }
 
-// wakeFor makes the operations that wait for the events due. While the database is unavailable, it keeps trying, because the
-// watch reports a change only once.
+// wakeFor makes the operations that wait for the events due. It retries while the database is unavailable, because the watch
+// reports a change only once.
 func (w *shootWaker) wakeFor(ctx context.Context, events []string) {
 	for {
 		woken, err := w.store.Wake(ctx, events, w.clock.Now())

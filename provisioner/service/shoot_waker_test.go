@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
-// TestNotifyReturnsAfterTheEnd: notify must not prevent a service from stopping while many Shoots change.
+// TestNotifyReturnsAfterTheEnd checks that notify does not prevent a service from stopping while many Shoots change.
 func TestNotifyReturnsAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())

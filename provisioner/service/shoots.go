@@ -16,8 +16,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
-// noExtensions is the value of APP_GARDENER_EXTENSIONS for Shoots without extensions. An empty variable counts as not set and
-// yields the defaults.
+// noExtensions is the value of APP_GARDENER_EXTENSIONS for Shoots without extensions. An empty value selects the default
+// extensions.
 const noExtensions = "none"
 
 // Shoots configures the settings that all Shoots share. A replica reads the files at startup, so a changed file takes effect
@@ -46,7 +46,7 @@ func (s Shoots) check() error {
 	}
 }
 
-// ShootFiles holds the Shoot settings that are read from files. Both fields are empty if no file is configured.
+// ShootFiles contains the Shoot settings that are read from files. Both fields are empty if no file is configured.
 type ShootFiles struct {
 	// MaintenanceWindows are the windows of production clusters by region.
 	MaintenanceWindows map[string]gardencorev1beta1.MaintenanceTimeWindow
@@ -54,7 +54,7 @@ type ShootFiles struct {
 	AuditLogs shoot.AuditLogs
 }
 
-// readShootFiles reads and checks the configured files. Its error lists the first problem in each file.
+// readShootFiles reads and checks the configured files. Its error contains the first problem in each file.
 func readShootFiles(config Shoots) (ShootFiles, error) {
 	var files ShootFiles
 
@@ -111,7 +111,7 @@ func checkWindows(windows map[string]gardencorev1beta1.MaintenanceTimeWindow) er
 	return nil
 }
 
-// checkAuditLogs rejects incomplete targets: with such a target, Gardener would create a Shoot without its audit log.
+// checkAuditLogs rejects incomplete targets, with which Gardener would create a Shoot without its audit log.
 func checkAuditLogs(logs shoot.AuditLogs) error {
 	for _, provider := range slices.Sorted(maps.Keys(logs)) {
 		for _, region := range slices.Sorted(maps.Keys(logs[provider])) {

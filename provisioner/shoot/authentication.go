@@ -26,10 +26,10 @@ const (
 	hashLength = 10
 )
 
-// authenticationOf returns the ConfigMap with the trusted identity provider, or nil if the order has none. Its name contains a
-// hash of the content, so new content changes the Shoot, which Gardener then reconciles at once, while a Shoot that is still
-// being reconciled keeps the content that it refers to. Client.Tidy of package gardener deletes ConfigMaps that are no longer
-// referenced.
+// authenticationOf returns the ConfigMap with the trusted identity provider, or nil if the order has none. The name of the
+// ConfigMap contains a hash of the content. New content therefore changes the Shoot, and Gardener reconciles it immediately. A
+// reconciliation in progress still uses the ConfigMap that its generation refers to. Client.Tidy of package gardener deletes
+// ConfigMaps that are no longer referenced.
 func authenticationOf(runtime Runtime, options Options) (*corev1.ConfigMap, error) {
 	order := runtime.Config.OIDCConfig
 	if !HasIdentityProvider(order) {
@@ -66,14 +66,14 @@ func authenticationOf(runtime Runtime, options Options) (*corev1.ConfigMap, erro
 	}, nil
 }
 
-// HasIdentityProvider reports whether the order has an identity provider. An object with empty fields counts as none: the API
-// returns such an object to clients, which may send it back.
+// HasIdentityProvider reports whether the order has an identity provider. It returns false for an object with empty fields,
+// because the API returns such an object to clients, which may send it back.
 func HasIdentityProvider(order *spec.OIDC) bool {
 	return order != nil && order.ClientID+order.IssuerURL+order.UsernameClaim+order.UsernamePrefix+order.GroupsClaim != ""
 }
 
-// usernamePrefix returns the prefix of user names, following the rule for kube-apiserver's flags: the default is the issuer,
-// except for email addresses, which have no prefix by default.
+// usernamePrefix returns the prefix of user names, following the rule for kube-apiserver's flags: email addresses have no prefix
+// by default, and the default for all other names is the issuer.
 func usernamePrefix(order *spec.OIDC) string {
 	switch {
 	case order.UsernamePrefix == noPrefix:

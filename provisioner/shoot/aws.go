@@ -12,8 +12,9 @@ const groupAWS = "aws.provider"
 // metadataHopLimit is the number of network hops to the metadata service: a container is one hop farther away than its machine.
 const metadataHopLimit = 2
 
-// awsCloud returns the part for AWS. Each zone has three subnets: one for the nodes, one for internal and one for public load
-// balancers. The worker configuration is set only if access to a machine's metadata service requires tokens (IMDSv2).
+// awsCloud returns the AWS-specific part of a Shoot. Each zone has three subnets: one for the nodes, one for internal and one
+// for public load balancers. The worker configuration is set only if access to a machine's metadata service requires tokens
+// (IMDSv2).
 func awsCloud(config *spec.AWS, options Options) *cloud {
 	var (
 		names []string

@@ -15,8 +15,8 @@ const groupAzure = "azure.provider"
 // defaultIdleTimeout is the time after which a NAT gateway drops idle connections, in minutes. It is the default of Azure.
 const defaultIdleTimeout = 4
 
-// azureCloud returns the part for Azure. The order has either a network for the machines of all zones, or a network for each
-// zone. Machines without a zone have no NAT gateway: Azure does not support this combination.
+// azureCloud returns the Azure-specific part of a Shoot. The order has either one network for the machines of all zones, or a
+// network for each zone. Machines without a zone have no NAT gateway, because Azure does not support this combination.
 func azureCloud(config *spec.Azure, workers string) *cloud {
 	names := slices.Clone(config.Zones)
 	networks := fields{"vnet": fields{"cidr": config.VnetCIDR}}
@@ -50,8 +50,8 @@ func azureCloud(config *spec.Azure, workers string) *cloud {
 	}
 }
 
-// withNATGateway adds the ordered NAT gateway to a network and returns the network. If none is ordered, the field is absent,
-// which removes an existing gateway; see gatewayField.
+// withNATGateway returns the network with the ordered NAT gateway. If no gateway is ordered, the field is absent, which removes
+// an existing gateway; see gatewayField.
 func withNATGateway(config *spec.Azure, network fields) fields {
 	if ptr.Deref(config.EnableNATGateway, false) {
 		network[gatewayField] = fields{

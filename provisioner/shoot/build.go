@@ -138,7 +138,7 @@ func controlPlaneOf(config *spec.Cluster) *gardencorev1beta1.ControlPlane {
 	}}
 }
 
-// given returns nil for "", because an order may omit a text in either way.
+// given returns nil for a nil or empty text. In orders, both mean that the text is omitted.
 func given(text *string) *string {
 	if text == nil || *text == "" {
 		return nil
@@ -152,7 +152,8 @@ type Runtime struct {
 	// ID identifies the owner of the Shoot, and OperationID the operation that writes it.
 	ID          string
 	OperationID string
-	// Tenant and SubAccount become labels, so they must be valid values of labels. The originals become annotations unless empty.
+	// Tenant and SubAccount become labels, so they must be valid label values. The original IDs become annotations if they are
+	// set.
 	Tenant             string
 	SubAccount         string
 	OriginalTenant     string
@@ -197,7 +198,7 @@ const (
 	AnnotationLicenceType       = "kcp.provisioner.kyma-project.io/licence-type"
 	AnnotationLegacyRuntimeID   = "compass.provisioner.kyma-project.io/runtime-id"
 	AnnotationLegacyOperationID = "compass.provisioner.kyma-project.io/operation-id"
-	// AnnotationAccount and AnnotationSubAccount have the IDs of the owner that cannot be labels.
+	// AnnotationAccount and AnnotationSubAccount contain the original IDs of an owner if they are not valid label values.
 	AnnotationAccount    = "provisioner.environment-broker.io/account"
 	AnnotationSubAccount = "provisioner.environment-broker.io/subaccount"
 
@@ -205,7 +206,7 @@ const (
 )
 
 // metadata returns the name, labels and annotations of the Shoot. Steps check AnnotationRuntimeID before they change a Shoot,
-// because after a cluster is deleted, another runtime may reuse its name.
+// because another runtime can reuse the name of a deleted cluster.
 func metadata(runtime Runtime, options Options) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{
 		Name:      runtime.Config.Name,

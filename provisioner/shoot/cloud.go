@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// cloud is the part of a Shoot that differs between providers. For a new provider, write a function that returns its cloud, and
-// call it in cloudOf.
+// cloud is the provider-specific part of a Shoot. For a new provider, write a function that returns its cloud, and call it in
+// cloudOf.
 type cloud struct {
 	// profile is the name of the cloud profile in Gardener.
 	profile string

@@ -23,8 +23,8 @@ func DefaultExtensions() []string {
 	return []string{ExtensionCertificates, ExtensionDNS, ExtensionNetworkingFilter, ExtensionOIDC}
 }
 
-// extensionsOf returns the extensions sorted by type, each once, with the extension for audit logs at the end. The fixed sequence
-// keeps Shoots unchanged when an operator reorders the setting.
+// extensionsOf returns the extensions sorted by type and without duplicates. The extension for audit logs is last. Because of
+// the fixed sequence, a Shoot does not change when an operator reorders the setting.
 func extensionsOf(config *spec.Cluster, options Options) ([]gardencorev1beta1.Extension, error) {
 	var extensions []gardencorev1beta1.Extension
 
@@ -85,8 +85,8 @@ type AuditLog struct {
 // AuditLogs maps the provider of a Seed and the region of a Shoot to the target of the audit log.
 type AuditLogs map[string]map[string]AuditLog
 
-// of returns the target for a cluster, or nil. Gardener chooses the Seed later, so of assumes that the Seed has the same provider
-// as the Shoot. This is the case unless a cloud profile allows other Seeds.
+// of returns the target for a cluster, or nil. Gardener chooses the Seed later, so of assumes that the Seed has the same
+// provider as the Shoot. The assumption is wrong only if a cloud profile allows Seeds of other providers.
 func (a AuditLogs) of(config *spec.Cluster) *AuditLog {
 	log, ok := a[config.Provider][config.Region]
 	if !ok {
@@ -96,8 +96,8 @@ func (a AuditLogs) of(config *spec.Cluster) *AuditLog {
 	return &log
 }
 
-// extension returns the extension that forwards the audit log. It refers to the Secret through the reference that resources
-// returns.
+// extension returns the extension that forwards the audit log. It refers to the Secret by the name of the reference that
+// resources returns.
 func (l *AuditLog) extension() (gardencorev1beta1.Extension, error) {
 	config, err := raw(extensionConfig("service.auditlog", "AuditlogConfig", fields{
 		"type": "standard", "tenantID": l.TenantID, "serviceURL": l.ServiceURL, "secretReferenceName": auditLogResource,

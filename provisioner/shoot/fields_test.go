@@ -186,7 +186,7 @@ func TestFieldsOfAShoot(t *testing.T) {
 	}
 }
 
-// TestOriginalOwner verifies that the IDs of owners that cannot be labels are annotations.
+// TestOriginalOwner verifies that annotations contain the IDs of owners that are not valid labels.
 func TestOriginalOwner(t *testing.T) {
 	t.Parallel()
 
@@ -226,7 +226,8 @@ func TestPageHasEveryField(t *testing.T) {
 	}
 }
 
-// at returns the value at a path of keys and indexes, separated by slashes, or nil. In a key, ~ replaces a slash.
+// at returns the value at a path, or nil. The path consists of keys and indexes, separated by slashes. In a key, ~ replaces a
+// slash.
 func at(value any, path string) any {
 	for part := range strings.SplitSeq(path, "/") {
 		switch present := value.(type) {

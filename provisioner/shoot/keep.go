@@ -13,9 +13,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Keep copies fields of the current Shoot that a change of the order must not undo: versions that Gardener has raised (it rejects
-// lower versions), the hibernation, the Seed after a control plane migration, and other owners' entries in lists and
-// configurations that an apply replaces as a whole. Server-side apply itself keeps the fields that the Provisioner never writes.
+// Keep copies those fields of the current Shoot that a change of the order must not undo: versions that Gardener has raised (it
+// rejects lower versions), the hibernation, the Seed after a control plane migration, and other owners' entries in lists and
+// configurations that an apply replaces as a whole. All other fields that the Provisioner does not write are preserved by
+// server-side apply.
 func (o *Objects) Keep(present *gardencorev1beta1.Shoot) {
 	wanted, had := &o.Shoot.Spec, &present.Spec
 	wanted.Kubernetes.Version = newer(wanted.Kubernetes.Version, had.Kubernetes.Version)
@@ -34,7 +35,7 @@ func (o *Objects) Keep(present *gardencorev1beta1.Shoot) {
 		wanted.Hibernation = &gardencorev1beta1.Hibernation{Enabled: had.Hibernation.Enabled}
 	}
 
-	// If the order names no Seed, the apply omits the field, so the Shoot keeps its Seed.
+	// If the order names no Seed, the apply omits the field and the Shoot keeps its Seed.
 	if wanted.SeedName != nil && had.SeedName != nil {
 		wanted.SeedName = had.SeedName
 	}
@@ -49,9 +50,9 @@ func (o *Objects) Keep(present *gardencorev1beta1.Shoot) {
 		func(restriction gardencorev1beta1.AccessRestrictionWithOptions) string { return restriction.Name })
 }
 
-// keepExtensions keeps the existing extensions with their configurations. The order and the settings decide only whether the
-// networking filter is enabled, and the target of audit logs. A Shoot keeps an extension that the settings no longer contain,
-// because its users may depend on it.
+// keepExtensions copies the existing extensions with their configurations. The order and the settings determine only whether the
+// networking filter is enabled, and the target of audit logs. A Shoot keeps an extension that was removed from the settings,
+// because users of the cluster may depend on it.
 func keepExtensions(wanted, had *gardencorev1beta1.ShootSpec) {
 	for i := range wanted.Extensions {
 		extension := &wanted.Extensions[i]
@@ -73,7 +74,7 @@ func keepExtensions(wanted, had *gardencorev1beta1.ShootSpec) {
 		func(extension gardencorev1beta1.Extension) string { return extension.Type })
 }
 
-// withOthers appends those items of had whose names wanted does not contain.
+// withOthers returns wanted, followed by the items of had whose names are not in wanted.
 func withOthers[T any](wanted, had []T, name func(T) string) []T {
 	for _, item := range had {
 		if !slices.ContainsFunc(wanted, func(other T) bool { return name(other) == name(item) }) {
@@ -84,7 +85,7 @@ func withOthers[T any](wanted, had []T, name func(T) string) []T {
 	return wanted
 }
 
-// keepImage keeps a version that Gardener has raised, unless the order changes the image.
+// keepImage restores a version that Gardener has raised, unless the order changes the image.
 func keepImage(wanted, had *gardencorev1beta1.ShootMachineImage) {
 	if wanted != nil && had != nil && wanted.Name == had.Name && wanted.Version != nil && had.Version != nil {
 		wanted.Version = new(newer(*wanted.Version, *had.Version))
@@ -113,11 +114,11 @@ func Older(version, other string) bool {
 	return err == nil && one.LessThan(two)
 }
 
-// gatewayField is the only field of a provider configuration that an order removes by omitting it.
+// gatewayField is the only field of a provider configuration that is removed when the order omits it.
 const gatewayField = "natGateway"
 
-// keepConfig merges the wanted configuration into the current one, which others may have extended. Server-side apply does not
-// merge provider configurations, because they are opaque to the API server.
+// keepConfig merges the wanted configuration into the current one, which may contain fields of other owners. Server-side apply
+// does not merge provider configurations, because they are opaque to the API server.
 func keepConfig(wanted, had *runtime.RawExtension) {
 	if wanted == nil || had == nil {
 		return

@@ -18,8 +18,8 @@ const (
 	openStackExposureClass = "converged-cloud-internet"
 )
 
-// openStackCloud returns the part for OpenStack. The order may replace all defaults, including the exposure class. The floating
-// pool provides the cluster's external addresses.
+// openStackCloud returns the OpenStack-specific part of a Shoot. The order may replace all defaults, including the exposure
+// class. The floating pool provides the cluster's external addresses.
 func openStackCloud(config *spec.OpenStack, workers string) *cloud {
 	return &cloud{
 		profile: cmp.Or(ptr.Deref(config.CloudProfileName, ""), openStackProfile),

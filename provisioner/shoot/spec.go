@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// Gardener's access restriction, with its options for nodes and for add-ons.
+	// The access restriction of Gardener and its options for nodes and for add-ons.
 	euAccessOnly   = "eu-access-only"
 	euAccessNodes  = "support.gardener.cloud/eu-access-for-cluster-nodes"
 	euAccessAddons = "support.gardener.cloud/eu-access-for-cluster-addons"
@@ -36,7 +36,7 @@ func accessRestrictionsOf(config *spec.Cluster) []gardencorev1beta1.AccessRestri
 	}}
 }
 
-// tolerationsOf returns the toleration for Seeds in assuredRegion. Without the toleration, Gardener finds no Seed for the Shoot.
+// tolerationsOf returns the toleration for Seeds in assuredRegion. Gardener would find no Seed for the Shoot without it.
 func tolerationsOf(config *spec.Cluster) []gardencorev1beta1.Toleration {
 	if config.Region != assuredRegion {
 		return nil

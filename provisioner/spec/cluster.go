@@ -1,21 +1,21 @@
 package spec
 
-// Cluster is the order for a cluster, from which package shoot builds the Shoot. Address ranges are IPv4 CIDRs. For optional
-// texts nil and "" mean the same.
+// Cluster is the order for a cluster, from which package shoot builds the Shoot. Address ranges are IPv4 CIDRs. In optional
+// texts, nil and "" are equivalent.
 type Cluster struct {
 	// Name is the name of the Shoot, unique among the clusters of the project.
 	Name string `json:"name"`
 	// KubernetesVersion is a version such as 1.33.2. Without a patch version, Gardener chooses the newest one.
 	KubernetesVersion string `json:"kubernetesVersion"`
-	// Provider is aws, azure, gcp or openstack; ProviderSpecificConfig holds the provider's part.
+	// Provider is aws, azure, gcp or openstack. ProviderSpecificConfig contains the fields of this provider.
 	Provider string `json:"provider"`
 	// TargetSecret is the name of the credentials binding in the Gardener project, which selects the account at the cloud
 	// provider.
 	TargetSecret string `json:"targetSecret"`
 	Region       string `json:"region"`
 
-	// These fields describe the machines of the first worker pool. MachineImageVersion needs MachineImage; DiskType and
-	// VolumeSizeGB need each other.
+	// These fields describe the machines of the first worker pool. MachineImageVersion requires MachineImage. DiskType and
+	// VolumeSizeGB must be set together.
 	MachineType         string  `json:"machineType"`
 	MachineImage        *string `json:"machineImage,omitempty"`
 	MachineImageVersion *string `json:"machineImageVersion,omitempty"`
@@ -48,11 +48,11 @@ type Cluster struct {
 	Seed              *string `json:"seed,omitempty"`
 	OIDCConfig        *OIDC   `json:"oidcConfig,omitempty"`
 	ExposureClassName *string `json:"exposureClassName,omitempty"`
-	// ShootNetworkingFilterDisabled counts as true if nil.
+	// ShootNetworkingFilterDisabled is true by default.
 	ShootNetworkingFilterDisabled *bool `json:"shootNetworkingFilterDisabled,omitempty"`
 	// ControlPlaneFailureTolerance is node or zone. If nil, the control plane is not highly available.
 	ControlPlaneFailureTolerance *string `json:"controlPlaneFailureTolerance,omitempty"`
-	// EUAccess allows only people in the EU among Gardener's operators to access the cluster and its nodes.
+	// EUAccess restricts the access of Gardener's operators to the cluster and its nodes to people in the EU.
 	EUAccess *bool `json:"euAccess,omitempty"`
 	// ShootAndSeedSameRegion has no effect. It exists because clients of Kyma Provisioner send it.
 	ShootAndSeedSameRegion *bool `json:"shootAndSeedSameRegion,omitempty"`
@@ -83,8 +83,8 @@ type ClusterUpgrade struct {
 	AdditionalWorkers []*WorkerPool
 }
 
-// WorkerPool is a group of identical machines. A pool without an image has the image of the first pool; a pool without zones uses
-// all zones of the cluster.
+// WorkerPool is a group of identical machines. By default, a pool has the machine image of the first pool and uses all zones of
+// the cluster.
 type WorkerPool struct {
 	Name                string   `json:"name"`
 	MachineType         string   `json:"machineType"`

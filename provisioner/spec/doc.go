@@ -1,10 +1,10 @@
 // Package spec describes runtimes as clients order them: the cluster, its worker pools, and the Kyma on it.
 //
-// All packages of the Provisioner use these types for orders. They have no dependency on GraphQL: gqlgen.yml in provisioner/graph
-// binds the input types of the API to them. An optional field is a pointer or a slice; nil means that the order omits the field.
-// The types check nothing; package validation does.
+// All packages of the Provisioner use these types for orders. They have no dependency on GraphQL: gqlgen.yml in
+// provisioner/graph binds the input types of the API to them. An optional field is a pointer or a slice; nil means that the
+// order omits the field. The types do not validate their fields; package validation does.
 //
-// The JSON tags are the stored form, version 1: the database holds an order as Encode writes it. A new optional field needs
+// The JSON tags are the stored form, version 1: the database contains orders as Encode writes them. A new optional field needs
 // only a field here and a field in schema.graphql. A renamed or removed field needs a new version, and Decode must still read
 // the old one.
 package spec

@@ -1,6 +1,6 @@
 package spec
 
-// Provider holds the fields that are specific to one cloud provider. Exactly one part is set, as validation guarantees.
+// Provider contains the fields that are specific to one cloud provider. Validation ensures that exactly one part is set.
 type Provider struct {
 	GCPConfig       *GCP       `json:"gcpConfig,omitempty"`
 	AzureConfig     *Azure     `json:"azureConfig,omitempty"`
@@ -14,7 +14,7 @@ type GCP struct {
 }
 
 // Azure is the part for Microsoft Azure. Either Zones share the range of the nodes, or each of the AzureZones has its own range.
-// If both are empty, Azure chooses where each machine runs.
+// If both are empty, Azure chooses the location of each machine.
 type Azure struct {
 	VnetCIDR         string       `json:"vnetCidr"`
 	Zones            []string     `json:"zones,omitempty"`

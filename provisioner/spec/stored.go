@@ -8,8 +8,8 @@ import (
 // version is the version of the stored form that Encode writes.
 const version = 1
 
-// stored is an order in the database. Encode omits the number of version 1, because the oldest rows have no number. Equal orders
-// therefore have equal texts in old and new rows, which package orders compares to detect a repeated order.
+// stored is the stored form of an order. Encode omits the number of version 1, because the oldest rows have no number. The
+// encodings of equal orders are therefore equal in old and new rows; package orders compares them to detect repeated orders.
 type stored struct {
 	Runtime
 
@@ -26,8 +26,8 @@ func Encode(runtime Runtime) (json.RawMessage, error) {
 	return text, nil
 }
 
-// Decode reads a stored order of any version up to the current one. It fails for a newer version, which a newer replica has
-// written during a rolling upgrade or before a downgrade.
+// Decode reads a stored order of any version up to the current one. It fails for a newer version, which a newer replica can
+// write during a rolling upgrade or before a downgrade.
 func Decode(text json.RawMessage) (Runtime, error) {
 	var found stored
 	if err := json.Unmarshal(text, &found); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// maxNames is Gardener's limit for the names of Shoot and project together, in characters. Gardener derives the names of cloud
-// resources from both, and cloud providers limit those.
+// maxNames is Gardener's limit for the total length of the names of Shoot and project, in characters. Gardener derives the names
+// of cloud resources from both, and cloud providers limit the length of these names.
 const maxNames = 21
 
 // cluster validates the fields of clusterConfig.gardenerConfig. Messages name the fields without that prefix; paths include it.
@@ -40,7 +40,7 @@ func (p *problems) cluster(config *spec.Cluster, rules Rules) {
 func purposes() []string { return []string{"evaluation", "testing", "development", "production"} }
 
 // name validates the name of the Shoot. Gardener joins the names of project and Shoot with two hyphens, so the name must not
-// contain two hyphens in a row. Uniqueness within the project is not checked here: the table of runtimes guarantees it.
+// contain two hyphens in a row. The table of runtimes, and not this method, guarantees that names are unique within the project.
 func (p *problems) name(name, project string) {
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
 		p.add("name", "%q cannot name a Shoot: %s", name, wrong[0])
@@ -104,8 +104,8 @@ func (p *problems) domain(config *spec.DNS) {
 	}
 }
 
-// signingAlgorithms returns the algorithms that kube-apiserver accepts for the signatures of OIDC tokens. A shorter list in an
-// order has no effect: kube-apiserver accepts all of them.
+// signingAlgorithms returns the algorithms that kube-apiserver accepts for the signatures of OIDC tokens. An order cannot
+// restrict them: kube-apiserver accepts all of them even if the order lists fewer.
 func signingAlgorithms() []string {
 	return []string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512"}
 }

@@ -1,10 +1,10 @@
 // Package validation validates orders and upgrades before they are accepted, and merges upgrades into existing orders. It calls
 // no system and reads no database.
 //
-// Gardener accepts a valid order, unless it depends on something that only the cloud profile or the project determines: an offered
-// version, an existing machine type, or a credentials binding. Such an order fails when the Shoot is created.
+// Gardener accepts a valid order, unless it depends on data that only the cloud profile or the project contains: the offered
+// versions, the machine types, or the credentials bindings. Such an order fails when the Shoot is created.
 //
-// An error lists up to ten problems with the paths of their fields in the request; clients show the texts to users. A new rule is
-// a method of problems, called from the method of its object. The tests in provisioner/graph break each rule once, and fail for a
-// new rule that no test breaks.
+// An error lists up to ten problems with the paths of their fields in the request; clients show the texts to users. A new rule
+// is a method of problems, called from the method of its object. The tests in provisioner/graph break each rule once, and fail
+// for a new rule that no test breaks.
 package validation

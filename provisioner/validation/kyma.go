@@ -14,14 +14,13 @@ const (
 	// Provisioner.
 	runtimeAgent = "compass-runtime-agent"
 
-	// maxComponents and maxEntries bound the work for one order. Releases of Kyma stay far below both.
+	// maxComponents and maxEntries limit the work for one order. Real releases of Kyma are far below both limits.
 	maxComponents = 200
 	maxEntries    = 500
 )
 
 // UpgradeRuntime validates an upgrade of Kyma. It returns nil or one failure.Invalid that lists the invalid fields and the
-// reasons. It does not compare the components with those of the release: package releases does that when it plans the
-// installation.
+// reasons. Package releases compares the components with those of the release when it plans the installation.
 func UpgradeRuntime(input spec.KymaUpgrade) error {
 	found := problems{title: "the upgrade is invalid"}
 
@@ -34,8 +33,8 @@ func UpgradeRuntime(input spec.KymaUpgrade) error {
 	return found.err()
 }
 
-// kyma validates the Kyma of an order or of an upgrade; its path is the same in both. It skips the components if there are none
-// or too many.
+// kyma validates the Kyma of an order or of an upgrade; its path is the same in both. If there are no components or too many,
+// kyma does not validate them.
 func (p *problems) kyma(config *spec.Kyma) {
 	const field = "kymaConfig.components"
 
@@ -64,7 +63,7 @@ func (p *problems) kyma(config *spec.Kyma) {
 	}
 }
 
-// component validates one component and adds its name to seen, the set of the preceding components' names.
+// component validates one component and adds its name to seen, the names of the preceding components.
 func (p *problems) component(field string, component *spec.Component, seen map[string]bool) {
 	if component == nil {
 		p.add(field, "must not be null")

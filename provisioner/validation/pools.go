@@ -69,8 +69,8 @@ func (p *problems) count(field string, count, least int) {
 	}
 }
 
-// enoughMachines rejects a maximum below the number of zones, because Gardener puts at least one machine into each zone. A
-// maximum of 0 is left to the rule count.
+// enoughMachines rejects a maximum below the number of zones, because Gardener puts at least one machine into each zone. It
+// ignores a maximum of 0, which the method count rejects.
 func (p *problems) enoughMachines(at string, most, zones int) {
 	if most > 0 && most < zones {
 		p.add(at+"autoScalerMax", "must be at least the number of zones, which is %d", zones)

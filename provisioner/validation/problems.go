@@ -17,7 +17,7 @@ const maxProblems = 10
 type problems struct {
 	// title is the start of the error text, for example "the order is invalid".
 	title string
-	// within is the path of the object under validation, with a trailing dot. Messages omit it; paths start with it.
+	// within is the path of the object under validation, with a trailing dot. Paths start with it, and messages omit it.
 	within string
 	// texts are the messages of all problems.
 	texts []string
@@ -25,7 +25,7 @@ type problems struct {
 	paths []string
 }
 
-// add records a problem. The message consists of the field and the formatted text, which reads as the rest of a sentence. The
+// add records a problem. The message consists of the field and the formatted text, for example "region must not be empty". The
 // arguments must not contain values that may be secret, because clients and logs show the message.
 func (p *problems) add(field, format string, args ...any) {
 	p.texts = append(p.texts, field+" "+fmt.Sprintf(format, args...))
@@ -35,8 +35,8 @@ func (p *problems) add(field, format string, args ...any) {
 	}
 }
 
-// path returns the path of the field in the arguments of the mutation. Messages name the provider's part without the object that
-// holds it, so path inserts providerSpecificConfig.
+// path returns the path of the field in the arguments of the mutation. Fields of a provider's part, such as awsConfig.vpcCidr,
+// are below providerSpecificConfig, which messages omit and path inserts.
 func (p *problems) path(field string) string {
 	part, _, _ := strings.Cut(field, ".")
 	if slices.Contains([]string{"awsConfig", "azureConfig", "gcpConfig", "openStackConfig"}, part) {
@@ -79,7 +79,7 @@ func (p *problems) oneOf(field string, value *string, allowed ...string) {
 	}
 }
 
-// unique rejects empty and repeated names. The format contains %d for the index of a name and yields its field.
+// unique rejects empty and repeated names. format yields the field of a name; %d in it is replaced by the name's index.
 func (p *problems) unique(format string, names []string) {
 	seen := make(map[string]bool, len(names))
 

@@ -23,9 +23,9 @@ type Rules struct {
 	Project string
 }
 
-// Provision validates a new order. It returns nil or one failure.Invalid that lists the invalid fields and the reasons. A missing
-// object is reported as a problem and never causes a panic, because tests and benchmarks call Provision without the checks of the
-// GraphQL API.
+// Provision validates a new order. It returns nil or one failure.Invalid that lists the invalid fields and the reasons. It
+// reports a missing object as a problem and does not panic, because tests and benchmarks call Provision without the checks of
+// the GraphQL API.
 func Provision(input spec.Runtime, rules Rules) error {
 	found := problems{title: "the order is invalid"}
 

@@ -2,8 +2,8 @@ package validation
 
 import "net/netip"
 
-// addresses is an address range and the field that holds it. For an omitted or invalid range, prefix is the zero value, and
-// comparisons skip the range, so that one mistake yields one problem.
+// addresses is an address range and the name of its field. For an omitted or invalid range, prefix is the zero value.
+// Comparisons skip such a range, so that a mistake is reported only once.
 type addresses struct {
 	field  string
 	prefix netip.Prefix
