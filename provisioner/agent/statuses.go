@@ -69,7 +69,7 @@ func (s *Statuses) Status(ctx context.Context, runtime runtimes.Runtime) Status 
 
 		return status
 	case <-ctx.Done():
-		return pending("the cluster has not answered yet")
+		return pending("the cluster has not responded yet")
 	}
 }
 

@@ -193,7 +193,7 @@ func TestStatusTimeouts(t *testing.T) {
 		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 
-		if diff := cmp.Diff(status(StatusPending, "the cluster has not answered yet"), statuses.Status(impatient, row("c-first", ordered))); diff != "" {
+		if diff := cmp.Diff(status(StatusPending, "the cluster has not responded yet"), statuses.Status(impatient, row("c-first", ordered))); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 

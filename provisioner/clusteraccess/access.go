@@ -200,7 +200,7 @@ func explain(err error, problem string, args ...any) error {
 
 	// Users see the message of the API server, which is meant for them. They do not see transport errors, which may contain
 	// internal addresses.
-	kind, said := failure.Transient, "its API server does not answer"
+	kind, said := failure.Transient, "its API server does not respond"
 
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {

@@ -104,7 +104,7 @@ func (c *call) unanswered(ctx context.Context, err error) error {
 	}
 
 	if ctx.Err() != nil {
-		return failure.Wrap(failure.Transient, ctx.Err(), "Director did not answer in time (%s)", c.client.timeout.Round(time.Second)).
+		return failure.Wrap(failure.Transient, ctx.Err(), "Director did not respond in time (%s)", c.client.timeout.Round(time.Second)).
 			WithReason(failure.ReasonTimeout, failure.ComponentDirectorClient)
 	}
 

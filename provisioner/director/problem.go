@@ -61,12 +61,12 @@ func meanings() map[int]meaning {
 	return map[int]meaning{
 		10:               {"InternalError", failure.Transient, nil, "it reports an internal error"},
 		11:               {"UnknownError", failure.Transient, nil, "it reports an internal error"},
-		20:               {"NotFound", failure.NotFound, nil, "it does not exist there"},
+		20:               {"NotFound", failure.NotFound, nil, "it does not exist"},
 		21:               {"NotUnique", failure.Conflict, nil, "it already exists"},
 		22:               {"InvalidData", failure.Invalid, nil, "it rejects the request"},
 		23:               {"InsufficientScopes", failure.Transient, nil, repair},
 		24:               {"TenantRequired", failure.Invalid, nil, "it requires a tenant"},
-		25:               {"TenantNotFound", failure.Invalid, ErrTenantUnknown, "it does not know the tenant"},
+		25:               {"TenantNotFound", failure.Invalid, ErrTenantUnknown, "the tenant is unknown"},
 		codeUnauthorized: {"Unauthorized", failure.Transient, errUnauthorized, "it rejects our access token"},
 		27:               {"InvalidOperation", failure.Invalid, nil, "it rejects the request"},
 	}

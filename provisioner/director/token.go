@@ -105,7 +105,7 @@ func (t *tokens) lock(ctx context.Context) error {
 	case t.turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return failure.Wrap(failure.Transient, ctx.Err(), "the token endpoint of Director did not answer in time").
+		return failure.Wrap(failure.Transient, ctx.Err(), "the token endpoint of Director did not respond in time").
 			WithReason(failure.ReasonTimeout, failure.ComponentDirectorToken)
 	}
 }
@@ -123,14 +123,14 @@ func refusedToken(ctx context.Context, err error) error {
 
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), ctx.Err() != nil:
-		return failure.Wrap(failure.Transient, context.Cause(ctx), "the token endpoint of Director did not answer in time").
+		return failure.Wrap(failure.Transient, context.Cause(ctx), "the token endpoint of Director did not respond in time").
 			WithReason(failure.ReasonTimeout, failure.ComponentDirectorToken)
 	case answered && answer.Response.StatusCode < http.StatusInternalServerError:
 		status := fmt.Errorf("HTTP status %d", answer.Response.StatusCode)
 
 		return denied(status, "the token endpoint of Director rejects our credentials")
 	case answered:
-		return failure.New(failure.Transient, "the token endpoint of Director answered with HTTP status %d", answer.Response.StatusCode).
+		return failure.New(failure.Transient, "the token endpoint of Director responded with HTTP status %d", answer.Response.StatusCode).
 			WithReason(failure.ReasonHTTPStatus, failure.ComponentDirectorToken)
 	}
 

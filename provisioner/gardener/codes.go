@@ -41,7 +41,7 @@ func Meanings() []Meaning {
 		},
 		{
 			gardencorev1beta1.ErrorConfigurationProblem, failure.Permanent,
-			"the cluster or its order is misconfigured: correct what the message names, then retry",
+			"the cluster or its order is misconfigured: correct the problem in the message, then retry",
 		},
 		{
 			gardencorev1beta1.ErrorProblematicWebhook, failure.Permanent,
@@ -61,7 +61,7 @@ func Meanings() []Meaning {
 		},
 		{
 			gardencorev1beta1.ErrorRetryableConfigurationProblem, failure.Transient,
-			"the cluster is misconfigured: wait, or correct what the message names",
+			"the cluster is misconfigured: wait, or correct the problem in the message",
 		},
 		{
 			gardencorev1beta1.ErrorInfraRateLimitsExceeded, failure.Transient,

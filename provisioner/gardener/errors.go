@@ -56,7 +56,7 @@ func meant(err error) (kind failure.Kind, said string) {
 	case apierrors.IsForbidden(err):
 		return forbidden(err)
 	case apierrors.IsUnauthorized(err):
-		return failure.Transient, "Gardener does not know the Provisioner's account: renew the credentials in its kubeconfig"
+		return failure.Transient, "Gardener does not accept the Provisioner's credentials: renew them in its kubeconfig"
 	case apierrors.IsConflict(err):
 		return failure.Transient, "it has changed in the meantime"
 	case apierrors.IsAlreadyExists(err):

@@ -51,7 +51,7 @@ func explained(ctx context.Context, err error) error {
 	}
 
 	if ctx.Err() != nil {
-		return failure.Wrap(failure.Transient, err, "the request ended before its answer was ready")
+		return failure.Wrap(failure.Transient, err, "the request ended before its response was ready")
 	}
 
 	return failure.Wrap(failure.Internal, err, textInternal)

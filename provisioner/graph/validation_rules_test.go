@@ -120,7 +120,7 @@ func provisionRules() map[string]rule {
 		},
 		"cluster name": {
 			"the name becomes part of domain names; the message keeps percent signs", provisionOf(fields{"name": "50%d--%s"}, nil),
-			`name "50%d--%s" cannot name a Shoot: `,
+			`name "50%d--%s" is not a valid Shoot name: `,
 			[]string{inCluster + "name"},
 		},
 		"hyphens": {
@@ -140,7 +140,7 @@ func provisionRules() map[string]rule {
 		},
 		"binding": {
 			"the target secret names a Kubernetes object", provisionOf(fields{"targetSecret": "-"}, nil),
-			`targetSecret "-" cannot name a credentials binding: `,
+			`targetSecret "-" is not a valid name of a credentials binding: `,
 			[]string{inCluster + "targetSecret"},
 		},
 		"image version": {
@@ -150,7 +150,7 @@ func provisionRules() map[string]rule {
 		},
 		"disk": {
 			"a disk needs a type and a size", provisionOf(fields{"diskType": "fast"}, nil),
-			"diskType and volumeSizeGB require each other",
+			"diskType and volumeSizeGB must be set together",
 			[]string{inCluster + "diskType"},
 		},
 		"OpenStack's disk": {
@@ -262,7 +262,7 @@ func provisionRules() map[string]rule {
 		},
 		"name of a pool": {
 			"the name of the pool is part of the names of its machines", provisionOf(pools(poolFields().with(fields{"name": "GPU with a long name"})), nil),
-			`additionalWorkers[0].name "GPU with a long name" cannot name a worker pool: `,
+			`additionalWorkers[0].name "GPU with a long name" is not a valid worker pool name: `,
 			[]string{inCluster + "additionalWorkers[0].name"},
 		},
 		"long name of a pool": {

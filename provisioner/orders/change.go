@@ -75,7 +75,7 @@ func changeable(runtime runtimes.Runtime, past []process.Record) error {
 
 	switch {
 	case !runtime.DeletedAt.IsZero():
-		return refused("the runtime %s is removed", runtime.ID)
+		return refused("the runtime %s has been removed", runtime.ID)
 	case len(past) > 0 && !past[0].State.Terminal():
 		// Clients search the message for the words "in progress" and then try again.
 		return refused("operation %s (%s) is in progress for the runtime %s: try again when it has ended",

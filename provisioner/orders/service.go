@@ -193,6 +193,6 @@ func unavailable(err error) error {
 		return err
 	}
 
-	return failure.Wrap(failure.Transient, err, "the database of the Provisioner does not answer: try again").
+	return failure.Wrap(failure.Transient, err, "the database of the Provisioner does not respond: try again").
 		WithReason(failure.ReasonInternal, failure.ComponentProvisionerStorage)
 }

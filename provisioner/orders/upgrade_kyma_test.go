@@ -310,7 +310,7 @@ func TestKymaChangeIsRefused(t *testing.T) {
 			reason: "the runtime does not exist", prepare: func(*fixture) string { return "unknown" }, rollBack: true, kind: failure.NotFound, want: `no runtime "unknown"`,
 		},
 		"removed": {
-			reason: "the runtime is removed", rollBack: true, kind: failure.Conflict, want: "is removed", prepare: func(f *fixture) string {
+			reason: "the runtime is removed", rollBack: true, kind: failure.Conflict, want: "has been removed", prepare: func(f *fixture) string {
 				runtimeID := withKyma(f)
 				f.finish(f.deprovision("tenant", "", runtimeID), process.Succeeded)
 

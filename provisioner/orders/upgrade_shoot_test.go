@@ -210,7 +210,7 @@ func TestUpgradeIsRefused(t *testing.T) {
 				}
 
 				return runtimeID
-			}, failure.Conflict, "is removed",
+			}, failure.Conflict, "has been removed",
 		},
 		"not possible": {
 			"no Shoot can be built for the upgrade", func(f *fixture) string {

@@ -47,7 +47,7 @@ func (o Options) changeShoot(asleep *bool) process.RunFunc[operation.Data] {
 		op.WaitingFor = operation.ShootEvent(runtime.ShootName)
 
 		if err := op.Save(ctx); err != nil {
-			return op, 0, failure.Wrap(failure.Transient, err, "the operation could not be stored before the cluster is changed")
+			return op, 0, failure.Wrap(failure.Transient, err, "storing the operation before changing the cluster failed")
 		}
 
 		if err := o.Shoots.Change(ctx, present, objects); err != nil {

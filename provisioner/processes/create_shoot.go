@@ -26,7 +26,7 @@ func (o Options) createShoot(ctx context.Context, op operation.Operation, log lo
 	// Save fails if the lease is lost. A replica that was frozen must not create a cluster after the cluster's removal has
 	// ended.
 	if err := op.Save(ctx); err != nil {
-		return op, 0, failure.Wrap(failure.Transient, err, "the operation could not be stored before the cluster is ordered")
+		return op, 0, failure.Wrap(failure.Transient, err, "storing the operation before creating the cluster failed")
 	}
 
 	if err := o.Shoots.Apply(ctx, objects); err != nil {

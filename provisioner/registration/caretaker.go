@@ -71,7 +71,7 @@ func (c Caretaker) reportFailures(ctx context.Context) error {
 		// Director does not have the runtime or rejects the change. Another attempt would fail in the same way.
 		if err != nil {
 			c.Log.WithError(err).WithField(logging.RuntimeID, registration.RuntimeID).
-				Warn("Director rejects the report of a failed provisioning")
+				Warn("Director rejected the report of a failed provisioning")
 		}
 
 		wrong = append(wrong, c.Rows.FailureReported(ctx, registration))
@@ -122,7 +122,7 @@ func (c Caretaker) settleOne(ctx context.Context, registration runtimes.Registra
 			continue
 		}
 
-		c.Log.WithField(logging.RuntimeID, runtime.ID).Warn("unregistering a runtime that was never accepted")
+		c.Log.WithField(logging.RuntimeID, runtime.ID).Warn("unregistering a runtime whose order was never accepted")
 
 		if err := c.Director.Unregister(ctx, registration.Tenant, runtime.ID); err != nil {
 			return err

@@ -30,7 +30,7 @@ type Config struct {
 	Gardener              Gardener              `envPrefix:"GARDENER_"`
 	Kyma                  Kyma                  `envPrefix:"KYMA_"`
 
-	EnqueueInProgressOperations bool `env:"ENQUEUE_IN_PROGRESS_OPERATIONS" help:"false ignores operations that were accepted before the start of the replica"`
+	EnqueueInProgressOperations bool `env:"ENQUEUE_IN_PROGRESS_OPERATIONS" help:"if false, the engine ignores operations that were accepted before the replica started"`
 }
 
 // Director configures the registration of runtimes. If it is disabled, the Provisioner assigns the IDs of runtimes itself, and
@@ -38,8 +38,8 @@ type Config struct {
 type Director struct {
 	Enabled   bool   `env:"ENABLED"    help:"register runtimes in Director, which assigns their IDs"`
 	URL       string `env:"URL"        help:"GraphQL API of Director"`
-	OAuthPath string `env:"OAUTH_PATH" help:"YAML file with the credentials for Director; if empty, the credentials are in the Secret"`
-	CAFile    string `env:"CA_FILE"    help:"certificate authorities of Director and of its token endpoint; if empty, the authorities of the system"`
+	OAuthPath string `env:"OAUTH_PATH" help:"YAML file with the credentials for Director; if empty, the Secret is used"`
+	CAFile    string `env:"CA_FILE"    help:"certificate authorities of Director and of its token endpoint; if empty, the system's authorities"`
 	Calls     int    `env:"CALLS"      help:"maximum number of concurrent calls to Director, per replica"`
 }
 
@@ -137,7 +137,7 @@ func (c Config) check() error {
 		{c.Gardener.PollInterval <= 0, "APP_GARDENER_POLL_INTERVAL: must be positive"},
 		{
 			c.Director.CAFile != "" && c.OAuth.SkipDirectorCertVerification,
-			"APP_DIRECTOR_CA_FILE, APP_SKIP_DIRECTOR_CERT_VERIFICATION: without verification no authority is used, set one of them",
+			"APP_DIRECTOR_CA_FILE, APP_SKIP_DIRECTOR_CERT_VERIFICATION: set only one of them, because authorities are not used without verification",
 		},
 		{c.Director.Calls < 1, "APP_DIRECTOR_CALLS: must be at least 1"},
 		{c.Gardener.KubeconfigValidity < 10*time.Minute, "APP_GARDENER_KUBECONFIG_VALIDITY: Gardener requires at least 10m"},

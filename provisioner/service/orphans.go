@@ -69,7 +69,7 @@ func (o Orphans) removeShoots(ctx context.Context) error {
 
 	return o.eachDeleted(ctx, ids, func(id string) error {
 		o.Log.WithFields(logrus.Fields{logging.RuntimeID: id, logging.Shoot: names[id]}).
-			Error("removing a cluster that outlived its runtime")
+			Error("removing a cluster whose runtime is recorded as deleted")
 
 		return o.Shoots.Delete(ctx, names[id], id)
 	})

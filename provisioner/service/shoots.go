@@ -24,10 +24,10 @@ const noExtensions = "none"
 // after a restart.
 type Shoots struct {
 	AuditLogsPolicyConfigMap string   `env:"AUDIT_LOGS_POLICY_CONFIG_MAP"                     help:"ConfigMap with the audit log policy; empty for none"`
-	AuditLogsTenant          string   `env:"AUDIT_LOGS_TENANT"                                help:"account under which audit logging files all clusters; empty for none"`
-	AuditLogsConfigPath      string   `env:"AUDIT_LOGS_TENANT_CONFIG_PATH"                    help:"JSON file with the targets of audit logs, read at the start; empty for none"`
-	MaintenanceWindowPath    string   `env:"MAINTENANCE_WINDOW_CONFIG_PATH"                   help:"JSON file with the maintenance windows of production clusters, read at the start; if empty, Gardener chooses"`
-	Extensions               []string `env:"EXTENSIONS"                                       help:"extensions of Gardener for every cluster, comma-separated; none for none"`
+	AuditLogsTenant          string   `env:"AUDIT_LOGS_TENANT"                                help:"account that the audit logs of all clusters are stored under; empty for none"`
+	AuditLogsConfigPath      string   `env:"AUDIT_LOGS_TENANT_CONFIG_PATH"                    help:"JSON file with the targets of audit logs, read at startup; empty for none"`
+	MaintenanceWindowPath    string   `env:"MAINTENANCE_WINDOW_CONFIG_PATH"                   help:"JSON file with the maintenance windows of production clusters, read at startup; if empty, Gardener chooses the windows"`
+	Extensions               []string `env:"EXTENSIONS"                                       help:"Gardener extensions for every cluster, comma-separated; the value none disables them"`
 	AutoUpdateKubernetes     bool     `env:"DEFAULT_ENABLE_KUBERNETES_VERSION_AUTO_UPDATE"    help:"default for orders that do not set it: whether Gardener updates Kubernetes"`
 	AutoUpdateMachineImage   bool     `env:"DEFAULT_ENABLE_MACHINE_IMAGE_VERSION_AUTO_UPDATE" help:"default for orders that do not set it: whether Gardener updates machine images"`
 	EnableIMDSv2             bool     `env:"DEFAULT_ENABLE_IMDSV2"                            help:"default for orders that do not set it: whether instance metadata on AWS requires tokens"`
@@ -103,7 +103,7 @@ func checkWindows(windows map[string]gardencorev1beta1.MaintenanceTimeWindow) er
 	for _, region := range slices.Sorted(maps.Keys(windows)) {
 		for _, text := range []string{windows[region].Begin, windows[region].End} {
 			if !moment.MatchString(text) {
-				return fmt.Errorf("region %s: begin and end look like 030000+0100, not %q", region, text)
+				return fmt.Errorf("region %s: begin and end must look like 030000+0100, not %q", region, text)
 			}
 		}
 	}

@@ -43,7 +43,7 @@ func purposes() []string { return []string{"evaluation", "testing", "development
 // contain two hyphens in a row. The table of runtimes, and not this method, guarantees that names are unique within the project.
 func (p *problems) name(name, project string) {
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
-		p.add("name", "%q cannot name a Shoot: %s", name, wrong[0])
+		p.add("name", "%q is not a valid Shoot name: %s", name, wrong[0])
 	}
 
 	if strings.Contains(name, "--") {
@@ -66,7 +66,7 @@ func (p *problems) version(version string) {
 // binding validates the form of a credentials binding's name. Gardener rejects a Shoot whose binding does not exist.
 func (p *problems) binding(name string) {
 	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
-		p.add("targetSecret", "%q cannot name a credentials binding: %s", name, wrong[0])
+		p.add("targetSecret", "%q is not a valid name of a credentials binding: %s", name, wrong[0])
 	}
 }
 

@@ -28,7 +28,7 @@ func TestProvisionCluster(t *testing.T) {
 		"NameSyntax": {
 			reason: "The name becomes part of domain names.",
 			change: func(config *spec.Cluster) { config.Name = "My_Shoot" },
-			want: `name "My_Shoot" cannot name a Shoot: a lowercase RFC 1123 label must consist of lower case alphanumeric ` +
+			want: `name "My_Shoot" is not a valid Shoot name: a lowercase RFC 1123 label must consist of lower case alphanumeric ` +
 				`characters or '-', and must start and end with an alphanumeric character ` +
 				`(e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`,
 		},
@@ -54,7 +54,7 @@ func TestProvisionCluster(t *testing.T) {
 		"Binding": {
 			reason: "The target secret names a Kubernetes object.",
 			change: func(config *spec.Cluster) { config.TargetSecret = "-" },
-			want: `targetSecret "-" cannot name a credentials binding: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric ` +
+			want: `targetSecret "-" is not a valid name of a credentials binding: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric ` +
 				`characters, '-' or '.', and must start and end with an alphanumeric character ` +
 				`(e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
 		},
@@ -66,7 +66,7 @@ func TestProvisionCluster(t *testing.T) {
 		"DiskTypeAlone": {
 			reason: "A disk needs a type and a size; Kyma Provisioner silently dropped a disk without one of them.",
 			change: func(config *spec.Cluster) { config.VolumeSizeGB = nil },
-			want:   "diskType and volumeSizeGB require each other",
+			want:   "diskType and volumeSizeGB must be set together",
 		},
 		"DiskSize": {
 			reason: "A disk holds at least one gigabyte.",

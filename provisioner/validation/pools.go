@@ -37,7 +37,7 @@ func (p *problems) machines(at string, pool *spec.WorkerPool, provider string) {
 	}
 
 	if given(pool.DiskType) != (pool.VolumeSizeGB != nil) {
-		p.add(at+"diskType", "and volumeSizeGB require each other")
+		p.add(at+"diskType", "and volumeSizeGB must be set together")
 	}
 
 	if pool.VolumeSizeGB != nil {
@@ -104,7 +104,7 @@ func (p *problems) additionalWorkers(config *spec.Cluster, zones []string) {
 // poolName validates the name of an additional pool. others includes the first pool, whose name is shoot.WorkerPool.
 func (p *problems) poolName(field, name string, others []string) {
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
-		p.add(field, "%q cannot name a worker pool: %s", name, wrong[0])
+		p.add(field, "%q is not a valid worker pool name: %s", name, wrong[0])
 	}
 
 	if len(name) > maxPoolName {

@@ -37,7 +37,7 @@ func TestProvisionPools(t *testing.T) {
 		"NameSyntax": {
 			reason: "The name of the pool is part of the names of its machines.",
 			change: func(_ *spec.Cluster, pool *spec.WorkerPool) { pool.Name = "GPU" },
-			want:   `additionalWorkers[0].name "GPU" cannot name a worker pool: ` + label,
+			want:   `additionalWorkers[0].name "GPU" is not a valid worker pool name: ` + label,
 		},
 		"NameLength": {
 			reason: "Gardener limits the length.",
@@ -64,7 +64,7 @@ func TestProvisionPools(t *testing.T) {
 			},
 			want: "additionalWorkers[0].machineType must not be empty; " +
 				"additionalWorkers[0].machineImageVersion requires machineImage; " +
-				"additionalWorkers[0].diskType and volumeSizeGB require each other; " +
+				"additionalWorkers[0].diskType and volumeSizeGB must be set together; " +
 				"additionalWorkers[0].autoScalerMin must not be more than autoScalerMax; " +
 				"additionalWorkers[0].maxSurge and maxUnavailable must not both be 0: no machine could be replaced",
 		},

@@ -124,7 +124,7 @@ func TestKymaFromARegistry(t *testing.T) {
 		c.wantSucceeded(created.ID)
 		c.wantInstalled("a pushed release is installed", want("1.0.0"), c.installed(runtimeID))
 
-		if got := c.send(upgradeRuntime, upgrade(runtimeID, "1.1.0"), &operationStatus{}); !strings.Contains(got, `there is no release "1.1.0"; there are 1.0.0`) {
+		if got := c.send(upgradeRuntime, upgrade(runtimeID, "1.1.0"), &operationStatus{}); !strings.Contains(got, `there is no release "1.1.0"; the releases are 1.0.0`) {
 			t.Errorf("upgrading to an unknown release: %q", got)
 		}
 

@@ -102,7 +102,7 @@ func testKyma(t *testing.T, api client.WithWatch, whenCreated func(c clusters, r
 	}
 
 	for want, kyma := range map[string]map[string]any{
-		`there is no release "0.9.0"; there are 1.0.0, 1.1.0`: kymaOf("0.9.0"),
+		`there is no release "0.9.0"; the releases are 1.0.0, 1.1.0`: kymaOf("0.9.0"),
 		`has no component "nothing"`:                          kymaOf("1.0.0", component("nothing", "kyma-system")),
 		"needs a value for \"adminPassword\"":                 kymaOf("1.0.0", component("monitoring", "kyma-system")),
 	} {

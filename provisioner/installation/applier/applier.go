@@ -71,7 +71,7 @@ func (a *Applier) install(ctx context.Context, work *work, plan installation.Pla
 	for i, component := range plan.Components {
 		where := fmt.Sprintf("component %d of %d (%s)", i+1, len(plan.Components), component.Name)
 		if a.exhausted(work) {
-			return installation.Progress{Message: where + ": comes next"}, nil
+			return installation.Progress{Message: where + ": is next"}, nil
 		}
 		waiting, err := a.component(ctx, work, component)
 		if err != nil {

@@ -142,7 +142,7 @@ func (w *work) serverSideApply(ctx context.Context, object *unstructured.Unstruc
 // for the end of the deletion. If an object can be recreated, it deletes the object. It returns all other errors unchanged.
 func (w *work) resolve(ctx context.Context, err error) (waiting string, _ error) {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return "waiting for the deletion of its namespace, which has started", nil
+		return "waiting until its namespace is deleted", nil
 	}
 
 	object, ok := errors.AsType[*objectError](err)
@@ -154,7 +154,7 @@ func (w *work) resolve(ctx context.Context, err error) (waiting string, _ error)
 		return "", err
 	}
 
-	return fmt.Sprintf("%s is deleted and created again, because a changed field is immutable", object.ref), nil
+	return fmt.Sprintf("%s is being recreated, because a changed field is immutable", object.ref), nil
 }
 
 // dropInvalidCABundle removes the CA bundle of a definition's conversion webhook unless it contains a certificate. Releases

@@ -27,7 +27,7 @@ func explain(err error, where string, component installation.Component) error {
 		}
 		return &masked
 	}
-	kind, text := failure.Transient, "the API server of the cluster does not answer"
+	kind, text := failure.Transient, "the API server of the cluster does not respond"
 
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		text = status.Status().Message
@@ -65,7 +65,7 @@ func (e *objectError) text(message string) string {
 		return e.ref.String() + ": " + message
 	}
 
-	return fmt.Sprintf("%s cannot be updated to the release: %s; delete it by hand, or annotate it in the release with %s: \"true\"",
+	return fmt.Sprintf("%s cannot be updated to the release: %s; delete it manually, or annotate it in the release with %s: \"true\"",
 		e.ref, message, AnnotationRecreate)
 }
 

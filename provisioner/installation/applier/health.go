@@ -26,7 +26,7 @@ func (w *work) health(ctx context.Context, refs []ref) (waiting string, missing 
 		err := w.client.Get(ctx, ref.key(), object)
 		// NoMatch means that somebody has deleted the definition of the kind, and thus the object too.
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-			return fmt.Sprintf("%s is missing and is applied again", ref), true, nil
+			return fmt.Sprintf("%s is missing and will be applied again", ref), true, nil
 		}
 		if err != nil {
 			return "", false, err
@@ -37,7 +37,7 @@ func (w *work) health(ctx context.Context, refs []ref) (waiting string, missing 
 		}
 		switch {
 		case ref.isJob() && found.Status == status.CurrentStatus && !complete(object):
-			return fmt.Sprintf("waiting for %s: it runs", ref), false, nil
+			return fmt.Sprintf("waiting for %s: it is running", ref), false, nil
 		case found.Status == status.CurrentStatus:
 		case found.Status == status.FailedStatus && ref.isJob():
 			return "", false, failure.New(failure.Permanent, "%s has failed: %s", ref, found.Message)

@@ -75,7 +75,7 @@ func TestComponentWaitsUntilTheOneBeforeIsReady(t *testing.T) {
 	if err := c.Delete(t.Context(), c.object("apps", "v1", "Deployment", c.namespace(), "it")); err != nil {
 		t.Fatal(err)
 	}
-	expect("the Deployment was deleted", where+name+" is missing and is applied again")
+	expect("the Deployment was deleted", where+name+" is missing and will be applied again")
 	expect("the Deployment exists again", where+"waiting for "+name+": Replicas: 0/2")
 	c.setStatus(c.object("apps", "v1", "Deployment", c.namespace(), "it"), available(2))
 	if got, want := c.install(parts, wanted), "release 1.0.0 is installed: 2 components"; got != want {
@@ -104,7 +104,7 @@ func TestUnhealthyObjects(t *testing.T) {
 		"running job": {
 			"later components may depend on the Job", job, "batch", "Job",
 			map[string]any{"startTime": "2026-01-01T00:00:00Z", "active": int64(1)},
-			"", "waiting for Job NAMESPACE/it: it runs",
+			"", "waiting for Job NAMESPACE/it: it is running",
 		},
 		"job": {
 			"a failed Job is never retried", job, "batch", "Job",
@@ -150,7 +150,7 @@ func TestOneCallIsBounded(t *testing.T) {
 		return began.Add(time.Duration(asked/3) * 2 * time.Minute)
 	}})
 	progress, err := slow.Install(t.Context(), c.config, c.runtime, wanted)
-	if want := (installation.Progress{Message: "component 2 of 2 (b): comes next"}); err != nil || progress != want {
+	if want := (installation.Progress{Message: "component 2 of 2 (b): is next"}); err != nil || progress != want {
 		t.Errorf("%+v, %v, want %+v", progress, err, want)
 	}
 	c.install(parts, wanted)

@@ -64,7 +64,7 @@ func (w *work) foreignOf(ctx context.Context, kind schema.GroupVersionKind, name
 			return "", nil
 		}
 	}
-	return fmt.Sprintf("it holds more than %d objects of kind %s", mostPages*page, kind.Kind), nil
+	return fmt.Sprintf("it contains more than %d objects of kind %s", mostPages*page, kind.Kind), nil
 }
 
 // isForeign reports whether the object belongs to another owner. It ignores objects that Kubernetes creates in every namespace,

@@ -41,7 +41,7 @@ func (w *work) prune(ctx context.Context, plan installation.Plan) (installation.
 		}
 		if reason != "" {
 			kept = append(kept, object)
-			notes = append(notes, fmt.Sprintf("%s stays: %s", object, reason))
+			notes = append(notes, fmt.Sprintf("%s is kept: %s", object, reason))
 			continue
 		}
 		gone, err := w.remove(ctx, []ref{object})
@@ -134,5 +134,5 @@ func (w *work) instances(ctx context.Context, definition ref) (string, error) {
 	if len(found.Items) == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("there is still %s", refOf(&found.Items[0])), nil
+	return fmt.Sprintf("%s still exists", refOf(&found.Items[0])), nil
 }

@@ -68,8 +68,8 @@ func TestPrune(t *testing.T) {
 	done := "release 1.0.0 is installed: 1 components"
 	message := c.install(both, alone)
 	for _, want := range []string{
-		done, "; " + definition + " stays: there is still Thing " + c.namespace() + "/theirs",
-		"; Namespace " + elsewhere.Namespace + " stays: ConfigMap theirs in it does not belong to the installation",
+		done, "; " + definition + " is kept: Thing " + c.namespace() + "/theirs still exists",
+		"; Namespace " + elsewhere.Namespace + " is kept: ConfigMap theirs in it does not belong to the installation",
 	} {
 		if !strings.Contains(message, want) {
 			t.Errorf("the message is %q, want %q", message, want)
@@ -197,7 +197,7 @@ func TestUninstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	message, err := c.uninstalled()
-	if want := "nothing is installed; Namespace " + c.namespace() + " stays: ConfigMap two in it does not belong to the installation"; err != nil || message != want {
+	if want := "nothing is installed; Namespace " + c.namespace() + " is kept: ConfigMap two in it does not belong to the installation"; err != nil || message != want {
 		t.Errorf("%q, %v, want %q", message, err, want)
 	}
 	if message, err := c.uninstalled(); err != nil || message != "nothing is installed" {

@@ -140,7 +140,7 @@ func (w *work) removeNamespaces(ctx context.Context) (installation.Progress, err
 			return installation.Progress{}, err
 		}
 		if reason != "" {
-			message = append(message, fmt.Sprintf("%s stays: %s", namespace, reason))
+			message = append(message, fmt.Sprintf("%s is kept: %s", namespace, reason))
 			continue
 		}
 		going = append(going, namespace)

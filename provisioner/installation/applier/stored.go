@@ -98,8 +98,8 @@ func load(ctx context.Context, from client.Client, runtimeID string) (*inventory
 
 // broken returns the error for a damaged inventory. Its text says how to repair the inventory.
 func broken(err error) error {
-	return failure.Wrap(failure.Permanent, err, "the Secret %s/%s does not hold a valid inventory: delete it and retry; "+
-		"then remove by hand the objects that the release no longer contains", metav1.NamespaceSystem, Inventory).
+	return failure.Wrap(failure.Permanent, err, "the Secret %s/%s does not contain a valid inventory: delete it and retry; "+
+		"then manually remove the objects that the release no longer contains", metav1.NamespaceSystem, Inventory).
 		WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 }
 
@@ -185,7 +185,7 @@ func pack(from *inventory) ([]byte, error) {
 		return nil, fmt.Errorf("encoding the inventory: %w", err)
 	}
 	if !fits(text) {
-		return nil, failure.New(failure.Permanent, "the release has more objects than an inventory can hold").
+		return nil, failure.New(failure.Permanent, "the release has more objects than an inventory can contain").
 			WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 	}
 	packed := &bytes.Buffer{}

@@ -170,7 +170,7 @@ func TestInvalidInventory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			head := newSecret(Inventory, map[string][]byte{keyContent: []byte(tc.content), keyRest: []byte(tc.rest)})
 			_, err := load(t.Context(), newCluster("here", head, newSecret("part", nil)), "r")
-			want := "the Secret kube-system/environment-broker-installation does not hold a valid inventory: delete it"
+			want := "the Secret kube-system/environment-broker-installation does not contain a valid inventory: delete it"
 			if !failure.Is(err, failure.Permanent) || !strings.HasPrefix(failure.Of(err).Text, want) {
 				t.Errorf("%s: %v, want %q", tc.reason, err, want)
 			}

@@ -167,7 +167,7 @@ func TestImmutableField(t *testing.T) {
 	}
 	annotated := applier.AnnotationRecreate + `: "true"`
 	progress, err := c.step(fixed("2", annotated), wanted)
-	if want := "component 1 of 1 (a): ConfigMap " + c.namespace() + "/one is deleted and created again, because a changed field is immutable"; err != nil || progress.Message != want {
+	if want := "component 1 of 1 (a): ConfigMap " + c.namespace() + "/one is being recreated, because a changed field is immutable"; err != nil || progress.Message != want {
 		t.Errorf("%+v, %v, want %q", progress, err, want)
 	}
 	c.install(fixed("2", annotated), wanted)
@@ -247,7 +247,7 @@ func TestNamespaceBeingDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	progress, err := c.step(parts, wanted)
-	if want := "component 1 of 1 (a): waiting for the deletion of its namespace, which has started"; err != nil || progress.Message != want {
+	if want := "component 1 of 1 (a): waiting until its namespace is deleted"; err != nil || progress.Message != want {
 		t.Errorf("%+v, %v, want %q", progress, err, want)
 	}
 	c.finalize(namespace.Name)

@@ -124,7 +124,7 @@ func (c *Catalog) explain(ctx context.Context, version string, err error) error 
 		return known
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return failure.Wrap(failure.Transient, err, "release %s cannot be read now", version).
+		return failure.Wrap(failure.Transient, err, "release %s is temporarily unavailable", version).
 			WithReason(failure.ReasonSystemAway, failure.ComponentProvisioner)
 	}
 	known, listing := c.store.Versions(ctx)
@@ -132,7 +132,7 @@ func (c *Catalog) explain(ctx context.Context, version string, err error) error 
 		return invalid("kymaConfig.version: there is no release %q", version)
 	}
 	slices.Sort(known)
-	return invalid("kymaConfig.version: there is no release %q; there are %s", version, strings.Join(known, ", "))
+	return invalid("kymaConfig.version: there is no release %q; the releases are %s", version, strings.Join(known, ", "))
 }
 
 // Folder is a Store. Each subfolder contains one release and is named after its version. Releases may be added while the service

@@ -77,7 +77,7 @@ func TestInvalidReleases(t *testing.T) {
 		"names": {
 			"names identify components",
 			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: A, namespace: n}\n- {name: b, namespace: n_}\n- {name: b, namespace: n}"), "1.0.0/b/b.yaml": file("b", "")},
-			[]string{`"A" cannot name a component`, `component "b" appears twice`, `"n_" cannot name a namespace`},
+			[]string{`"A" is not a valid component name`, `component "b" appears twice`, `"n_" is not a valid namespace`},
 		},
 		"unknown dependency": {
 			"the dependency could never be met",
@@ -167,7 +167,7 @@ func TestUnusableReleases(t *testing.T) {
 			"the error lists the known releases",
 			releases.Folder{FS: files},
 			"3.0.0", failure.Invalid,
-			`kymaConfig.version: there is no release "3.0.0"; there are 1.0.0, 2.0.0`,
+			`kymaConfig.version: there is no release "3.0.0"; the releases are 1.0.0, 2.0.0`,
 		},
 		"path": {"a version must not leave the folder", releases.Folder{FS: files}, "../1.0.0", failure.Invalid, `there is no release "../1.0.0"`},
 		"none": {"an empty version must not match any", releases.Folder{FS: files}, "", failure.Invalid, `there is no release ""`},
@@ -177,7 +177,7 @@ func TestUnusableReleases(t *testing.T) {
 			"2.0.0", failure.Permanent,
 			"release 2.0.0 cannot be used because it is invalid; the log has the reason for its maintainer",
 		},
-		"outage": {"the failure is temporary", outage{}, "1.0.0", failure.Transient, "release 1.0.0 cannot be read now"},
+		"outage": {"the failure is temporary", outage{}, "1.0.0", failure.Transient, "release 1.0.0 is temporarily unavailable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := releases.New(tc.store).Plan(t.Context(), spec.Kyma{Version: tc.version})

@@ -62,15 +62,15 @@ func (r *release) choose(order spec.Kyma, problems *problems) []component {
 				r.Version, wanted.Component, strings.Join(r.names(), ", "))
 			continue
 		case first != i:
-			problems.add(field+".component", "names %q a second time", wanted.Component)
+			problems.add(field+".component", "repeats %q", wanted.Component)
 			continue
 		case wanted.SourceURL != nil && *wanted.SourceURL != "":
-			problems.add(field+".sourceURL", "components come from their release only; omit it")
+			problems.add(field+".sourceURL", "omit it, because components always come from the release")
 		}
 		chosen = append(chosen, *component)
 		for _, name := range component.DependsOn {
 			if on, named := find(order, name); named == nil && on < 0 && r.component(name).Optional {
-				problems.add(field+".component", "%q needs %q, which the order does not name", component.Name, name)
+				problems.add(field+".component", "%q needs %q, which the order does not contain", component.Name, name)
 			}
 		}
 	}

@@ -85,14 +85,14 @@ func TestInvalidOrders(t *testing.T) {
 		},
 		"missing dependency": {
 			"optional dependencies are not added silently", wants(named("more")),
-			`kymaConfig.components[0].component: "more" needs "extra", which the order does not name`,
+			`kymaConfig.components[0].component: "more" needs "extra", which the order does not contain`,
 		},
 		"twice": {
 			"the configuration would be ambiguous", wants(named("lone"), named("lone")),
-			`kymaConfig.components[1].component: names "lone" a second time`,
+			`kymaConfig.components[1].component: repeats "lone"`,
 		},
 		"null":         {"the schema allows it", wants(nil), `kymaConfig.components[0]: is null`},
-		"source":       {"ignoring it would install something else", wants(from(&source)), `kymaConfig.components[0].sourceURL: components come from their release only`},
+		"source":       {"ignoring it would install something else", wants(from(&source)), `kymaConfig.components[0].sourceURL: omit it, because components always come from the release`},
 		"empty source": {"an empty URL counts as absent", wants(from(&empty)), ""},
 		"missing value": {
 			"the value has no default", wants(named("extra")),

@@ -172,7 +172,7 @@ func TestReleasesOfARegistry(t *testing.T) {
 				t.Errorf("a cached release was fetched again: %d calls, -want +got:\n%s", registry.calls, diff)
 			}
 			_, err = catalog.Plan(t.Context(), spec.Kyma{Version: "2.0.0"})
-			if want := `there is no release "2.0.0"; there are 1.0.0`; !failure.Is(err, failure.Invalid) || !strings.Contains(err.Error(), want) {
+			if want := `there is no release "2.0.0"; the releases are 1.0.0`; !failure.Is(err, failure.Invalid) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %q", err, want)
 			}
 		})

@@ -99,13 +99,13 @@ func (r *release) names() []string {
 func (r *release) checkNames(wrong func(string, ...any)) {
 	for i, component := range r.Components {
 		if len(validation.IsDNS1123Label(component.Name)) > 0 {
-			wrong("%q cannot name a component: use lower-case letters, digits and hyphens", component.Name)
+			wrong("%q is not a valid component name: use lower-case letters, digits and hyphens", component.Name)
 		}
 		if slices.Index(r.names(), component.Name) < i {
 			wrong("component %q appears twice", component.Name)
 		}
 		if len(validation.IsDNS1123Label(component.Namespace)) > 0 {
-			wrong("component %q: %q cannot name a namespace", component.Name, component.Namespace)
+			wrong("component %q: %q is not a valid namespace", component.Name, component.Namespace)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func (c *component) readManifests(folder fs.FS, wrong func(string, ...any)) {
 func (c *component) checkProfiles(wrong func(string, ...any)) {
 	for profile, values := range c.Profiles {
 		if !slices.Contains(spec.Profiles(), profile) {
-			wrong("component %q: there is no profile %q; there are %v", c.Name, profile, spec.Profiles())
+			wrong("component %q: there is no profile %q; the profiles are %v", c.Name, profile, spec.Profiles())
 		}
 		for key := range values {
 			if _, known := c.Values[key]; !known {
