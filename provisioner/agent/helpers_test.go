@@ -114,5 +114,5 @@ func (f *fixture) runOf(t *testing.T, options Options, stage, operationID, order
 }
 
 func unavailable(component string) error {
-	return failure.New(failure.Transient, "the server does not answer").WithReason("unavailable", component)
+	return failure.New(failure.Transient, "the server does not respond").WithReason("unavailable", component)
 }

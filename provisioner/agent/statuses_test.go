@@ -39,22 +39,22 @@ func TestStatus(t *testing.T) {
 		want    Status
 	}{
 		"synchronized":  {"the agent has synchronized", in(Synchronized), ordered, status(StatusConnected)},
-		"connected":     {"it has a certificate", in(Connected), ordered, status(StatusConnected)},
-		"unsynced":      {"it is connected, and its problem is reported", in(SynchronizationFailed, "Director said no"), ordered, status(StatusConnected, "Director said no")},
+		"connected":     {"the agent has a certificate", in(Connected), ordered, status(StatusConnected)},
+		"unsynced":      {"the agent is connected, and its problem is reported", in(SynchronizationFailed, "Director said no"), ordered, status(StatusConnected, "Director said no")},
 		"unapplied":     {"the connection persists, and its problem is reported", in(ResourceApplicationFailed, "no room"), ordered, status(StatusConnected, "no room")},
 		"unlabelled":    {"the connection persists, and its problem is reported", in(MetadataUpdateFailed), ordered, status(StatusConnected)},
 		"failed":        {"the agent reports why", in(ConnectionFailed, "bad token"), ordered, status(StatusDisconnected, "bad token")},
 		"expired":       {"the agent reports why", in(ConnectionMaintenanceFailed, "a", "b"), ordered, status(StatusDisconnected, "a", "b")},
 		"unknown":       {"a state of a later version is not interpreted", in("FutureState"), ordered, status(StatusPending, "the runtime agent is in an unknown state: FutureState")},
 		"silent":        {"the agent has not reported a state yet", in(""), ordered, status(StatusPending)},
-		"absent":        {"it has not started", fixture{}, ordered, status(StatusPending)},
+		"absent":        {"the agent has not started", fixture{}, ordered, status(StatusPending)},
 		"without agent": {"the order has no agent", in(Synchronized), `{}`, status(StatusPending)},
-		"hibernated":    {"the cluster hibernates", fixture{shoot: hibernated, agentErr: unavailable(failure.ComponentRuntime)}, ordered, status(StatusPending)},
+		"hibernated":    {"the cluster is hibernated", fixture{shoot: hibernated, agentErr: unavailable(failure.ComponentRuntime)}, ordered, status(StatusPending)},
 		"hibernating":   {"hibernation has started", fixture{shoot: hibernating, agentErr: unavailable(failure.ComponentRuntime)}, ordered, status(StatusPending)},
-		"no cluster":    {"the cluster does not exist, or not yet", fixture{shootErr: failure.New(failure.NotFound, "no Shoot")}, ordered, status(StatusPending)},
-		"cluster away":  {"its agent cannot be reached", fixture{agentErr: unavailable(failure.ComponentRuntime)}, ordered, status(StatusDisconnected, "the server does not answer")},
-		"no kubeconfig": {"an outage of Gardener says nothing about the agent", fixture{agentErr: unavailable(failure.ComponentGardener)}, ordered, status(StatusPending, "the server does not answer")},
-		"Gardener away": {"an outage of Gardener says nothing about the agent", fixture{shootErr: unavailable(failure.ComponentGardener)}, ordered, status(StatusPending, "the server does not answer")},
+		"no cluster":    {"the cluster does not exist yet, or is gone", fixture{shootErr: failure.New(failure.NotFound, "no Shoot")}, ordered, status(StatusPending)},
+		"cluster away":  {"its agent cannot be reached", fixture{agentErr: unavailable(failure.ComponentRuntime)}, ordered, status(StatusDisconnected, "the server does not respond")},
+		"no kubeconfig": {"an outage of Gardener does not affect the agent's state", fixture{agentErr: unavailable(failure.ComponentGardener)}, ordered, status(StatusPending, "the server does not respond")},
+		"Gardener away": {"an outage of Gardener does not affect the agent's state", fixture{shootErr: unavailable(failure.ComponentGardener)}, ordered, status(StatusPending, "the server does not respond")},
 		"no order":      {"our own error must not hide the rest of the status", fixture{}, `{`, status(StatusPending, "the configuration of runtime runtime-1 cannot be read")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -134,14 +134,14 @@ func TestConcurrentRequestsShareAnswer(t *testing.T) {
 		ask()
 
 		if c.asked[at] != 1 {
-			t.Errorf("the cluster was asked %d times in a moment", c.asked[at])
+			t.Errorf("the cached status was not used: the cluster was queried %d times", c.asked[at])
 		}
 
 		time.Sleep(fresh)
 		ask()
 
 		if c.asked[at] != 2 || statuses.known.Len() != 1 {
-			t.Errorf("answers expire: the cluster was asked %d times, %d answers are cached", c.asked[at], statuses.known.Len())
+			t.Errorf("after the expiry: the cluster was queried %d times, %d statuses are cached", c.asked[at], statuses.known.Len())
 		}
 	})
 }
@@ -166,13 +166,13 @@ func TestConcurrencyIsLimited(t *testing.T) {
 		}
 
 		if c.peak != most || counts[StatusDisconnected] > 0 || counts[StatusPending] == 0 || counts[StatusConnected] < 4*most {
-			t.Errorf("rejected requests must not report a wrong status: %d clusters were asked at the same time, reported %v", c.peak, counts)
+			t.Errorf("rejected requests must not report a wrong status: %d clusters were queried concurrently, reported %v", c.peak, counts)
 		}
 
 		time.Sleep(fresh)
 
 		if got := statuses.Status(t.Context(), row("c-last", ordered)); got.State != StatusConnected || statuses.known.Len() != 1 {
-			t.Errorf("stale answers are dropped: %d answers are cached, reported %v", statuses.known.Len(), got)
+			t.Errorf("expired statuses must be removed: %d are cached, reported %v", statuses.known.Len(), got)
 		}
 	})
 }
@@ -185,7 +185,7 @@ func TestStatusTimeouts(t *testing.T) {
 
 		first.Go(func() {
 			if got := statuses.Status(t.Context(), row("c-first", ordered)); got.State != StatusDisconnected {
-				t.Errorf("the cluster has %s to answer, reported %v", answerTimeout, got)
+				t.Errorf("the cluster has %s to respond, reported %v", answerTimeout, got)
 			}
 		})
 		synctest.Wait()

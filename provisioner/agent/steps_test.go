@@ -21,7 +21,7 @@ func TestStages(t *testing.T) {
 	}
 
 	if diff := cmp.Diff([]string{"ConnectRuntimeAgent", "WaitForAgentToConnect"}, reconnect.StageNames()); diff != "" {
-		t.Errorf("running operations refer to stages by name, -want +got:\n%s", diff)
+		t.Errorf("running operations refer to stages by name, so names must not change, -want +got:\n%s", diff)
 	}
 
 	if got := Stages(f.options()); len(got) != len(reconnect.Stages) {
@@ -52,7 +52,7 @@ func TestStages(t *testing.T) {
 	}
 
 	if err := Reconnect(without).Validate(); err != nil {
-		t.Errorf("operations accepted with Director lost their process: %v", err)
+		t.Errorf("operations that were accepted with Director have no process: %v", err)
 	}
 }
 
@@ -69,11 +69,11 @@ func TestFirstConnection(t *testing.T) {
 		Token: Token{Token: "token-1", ConnectorURL: "https://connector.example.com"}, RuntimeID: runtimeID, Tenant: "tenant", WrittenBy: "op-1",
 	}}
 	if diff := cmp.Diff(want, f.written); diff != "" || f.tokens != 1 || len(f.removed) > 0 {
-		t.Errorf("a repeated step spends no second token: %d tokens, removed %v, -want +got:\n%s", f.tokens, f.removed, diff)
+		t.Errorf("a repeated step must not use a second token: %d tokens, removed %v, -want +got:\n%s", f.tokens, f.removed, diff)
 	}
 
 	if f.at != (Place{ShootName: "c-first", Namespace: "compass-system"}) {
-		t.Errorf("the agent reads the namespace of its order, got %v", f.at)
+		t.Errorf("want the namespace of the order, got %v", f.at)
 	}
 }
 
@@ -85,17 +85,17 @@ func TestReconnection(t *testing.T) {
 	}
 
 	if last := f.written[0]; last.Over != "7" || last.Replaces != "former" || last.WrittenBy != "op-2" {
-		t.Errorf("written %+v, want it over the version that was read, with the replaced connection", last)
+		t.Errorf("written %+v, want the version that was read and the replaced connection", last)
 	}
 
 	if diff := cmp.Diff([]string{"former"}, f.removed); diff != "" {
-		t.Errorf("the agent reconnects when its connection is gone, -want +got:\n%s", diff)
+		t.Errorf("the old connection must be removed, so that the agent reconnects, -want +got:\n%s", diff)
 	}
 
 	f.agent.Connection = &Connection{ID: "new"}
 
 	if _, _, err := f.run(t, "ConnectRuntimeAgent", "op-2"); err != nil || len(f.removed) != 1 || f.tokens != 1 {
-		t.Errorf("a repeated step keeps the new connection: removed %v, %d tokens, %v", f.removed, f.tokens, err)
+		t.Errorf("a repeated step must not remove the new connection: removed %v, %d tokens, %v", f.removed, f.tokens, err)
 	}
 }
 
@@ -103,11 +103,11 @@ func TestReconnectionResumesAfterCrash(t *testing.T) {
 	f := &fixture{agent: Agent{ConfiguredBy: "op-2", Replaces: "former", Connection: &Connection{ID: "former", State: Synchronized}}}
 
 	if _, _, err := f.run(t, "ConnectRuntimeAgent", "op-2"); err != nil || f.tokens != 0 {
-		t.Fatalf("the stored token is reused: %d were issued, %v", f.tokens, err)
+		t.Fatalf("the stored token must be reused: %d were issued, %v", f.tokens, err)
 	}
 
 	if diff := cmp.Diff([]string{"former"}, f.removed); diff != "" {
-		t.Errorf("the old connection is removed, -want +got:\n%s", diff)
+		t.Errorf("the old connection must be removed, -want +got:\n%s", diff)
 	}
 }
 
@@ -120,9 +120,9 @@ func TestConnectFailures(t *testing.T) {
 		kind    failure.Kind
 		want    string
 	}{
-		"cluster away":  {"it may answer later", fixture{agentErr: unavailable(failure.ComponentRuntime)}, ordered, false, failure.Transient, "the server does not answer"},
-		"no token":      {"Director may answer later", fixture{tokenErr: unavailable("compass director")}, ordered, false, failure.Transient, "the server does not answer"},
-		"refused":       {"the cluster's error is passed on", fixture{configureErr: unavailable(failure.ComponentRuntime)}, ordered, false, failure.Transient, "the server does not answer"},
+		"cluster away":  {"the cluster may respond later", fixture{agentErr: unavailable(failure.ComponentRuntime)}, ordered, false, failure.Transient, "the server does not respond"},
+		"no token":      {"Director may respond later", fixture{tokenErr: unavailable("compass director")}, ordered, false, failure.Transient, "the server does not respond"},
+		"refused":       {"the cluster's error is returned unchanged", fixture{configureErr: unavailable(failure.ComponentRuntime)}, ordered, false, failure.Transient, "the server does not respond"},
 		"without agent": {"the order has no agent", fixture{}, `{}`, false, failure.Conflict, "has no runtime agent"},
 		"other modules": {
 			"the order has no agent", fixture{}, `{"kymaConfig": {"components": [{"component": "core"}, null]}}`, false, failure.Conflict, "has no runtime agent",
@@ -162,14 +162,14 @@ func TestWaitForAgent(t *testing.T) {
 	}{
 		"absent":      {"the agent may still pull its image", nil, 5 * time.Second, 0},
 		"silent":      {"the agent has not reported a state yet", &Connection{ID: "id"}, 5 * time.Second, 0},
-		"connected":   {"it has a certificate and has not synchronized yet", &Connection{State: Connected}, 2 * time.Second, 0},
-		"unapplied":   {"the agent retries", &Connection{State: ResourceApplicationFailed}, 2 * time.Second, 0},
+		"connected":   {"the agent has a certificate and has not synchronized yet", &Connection{State: Connected}, 2 * time.Second, 0},
+		"unapplied":   {"the agent retries by itself", &Connection{State: ResourceApplicationFailed}, 2 * time.Second, 0},
 		"another":     {"a state of a later version may pass", &Connection{State: "FutureState"}, 2 * time.Second, 0},
-		"settled":     {"it is done", &Connection{State: Synchronized}, 0, 0},
-		"half synced": {"it is connected", &Connection{State: SynchronizationFailed}, 0, 0},
-		"unlabelled":  {"it is connected", &Connection{State: MetadataUpdateFailed}, 0, 0},
-		"failed":      {"its token was used, so it gets another one", &Connection{State: ConnectionFailed}, 2 * time.Minute, 1},
-		"expired":     {"it cannot get a new certificate without a token", &Connection{State: ConnectionMaintenanceFailed}, 2 * time.Minute, 1},
+		"settled":     {"the wait is over", &Connection{State: Synchronized}, 0, 0},
+		"half synced": {"the agent is connected", &Connection{State: SynchronizationFailed}, 0, 0},
+		"unlabelled":  {"the agent is connected", &Connection{State: MetadataUpdateFailed}, 0, 0},
+		"failed":      {"the agent has used its token and needs another one", &Connection{State: ConnectionFailed}, 2 * time.Minute, 1},
+		"expired":     {"the agent cannot get a new certificate without a token", &Connection{State: ConnectionMaintenanceFailed}, 2 * time.Minute, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fixture{agent: Agent{ConfiguredBy: "op-1", Connection: c.connection, Version: "7", Replaces: "former"}}
@@ -192,9 +192,9 @@ func TestWaitForAgentFailures(t *testing.T) {
 	broken := Agent{Connection: &Connection{State: ConnectionFailed, Problems: []string{"bad certificate"}}}
 
 	for name, fixture := range map[string]fixture{
-		"the cluster does not answer": {agentErr: unavailable(failure.ComponentRuntime)},
-		"no token is issued":          {agent: broken, tokenErr: unavailable("compass director")},
-		"it cannot be configured":     {agent: broken, configureErr: unavailable(failure.ComponentRuntime)},
+		"the cluster does not respond": {agentErr: unavailable(failure.ComponentRuntime)},
+		"no token is issued":           {agent: broken, tokenErr: unavailable("compass director")},
+		"it cannot be configured":      {agent: broken, configureErr: unavailable(failure.ComponentRuntime)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, wait, err := fixture.run(t, "WaitForAgentToConnect", "op-1"); !failure.Is(err, failure.Transient) || wait != 0 {
@@ -210,7 +210,7 @@ func TestWaitForAgentFailures(t *testing.T) {
 	_, _, err := f.runOf(t, options, "WaitForAgentToConnect", "op-1", ordered)
 	if text := failure.Of(err).Text; !failure.Is(err, failure.Permanent) || f.tokens != 0 ||
 		!strings.Contains(text, "the runtime agent could not connect (ConnectionFailed): bad certificate") {
-		t.Errorf("a timeout fails with the agent's message and spends no token: %v", err)
+		t.Errorf("a timeout must return the agent's message and issue no token: %v", err)
 	}
 
 	options = f.options()

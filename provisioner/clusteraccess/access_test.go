@@ -145,7 +145,7 @@ func (c *cluster) administrators(t *testing.T) []string {
 	}
 
 	if want := (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}); binding.RoleRef != want {
-		t.Errorf("the administrators are bound to %v", binding.RoleRef)
+		t.Errorf("the binding has the role %v", binding.RoleRef)
 	}
 
 	names := []string{}
@@ -229,7 +229,7 @@ func TestSetAdministratorsFailures(t *testing.T) {
 		kind    failure.Kind
 		want    string
 	}{
-		"no kubeconfig": {"Gardener's error is passed on", &cluster{err: outage}, failure.Transient, "Gardener is unavailable"},
+		"no kubeconfig": {"Gardener's error is returned unchanged", &cluster{err: outage}, failure.Transient, "Gardener is unavailable"},
 		"unusable":      {"an invalid kubeconfig is not quoted", &cluster{kubeconfig: []byte("secret: {")}, failure.Permanent, "cannot be used"},
 		"forbidden": {
 			"a new cluster may deny access until its roles exist",
@@ -242,10 +242,10 @@ func TestSetAdministratorsFailures(t *testing.T) {
 			failure.Invalid, "no name",
 		},
 		"unreachable": {
-			"addresses are for the log, not for users",
-			&cluster{kubeconfig: kubeconfig(t, "http://127.0.0.1:1", nil, certificate.Pair{})}, failure.Transient, "does not answer",
+			"users must not see addresses",
+			&cluster{kubeconfig: kubeconfig(t, "http://127.0.0.1:1", nil, certificate.Pair{})}, failure.Transient, "does not respond",
 		},
-		"nonsense": {"an unexpected answer may be temporary", empty, failure.Transient, "could not be granted their rights"},
+		"nonsense": {"an unexpected response may be temporary", empty, failure.Transient, "could not be granted their rights"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := clusteraccess.New(tc.cluster).SetAdministrators(t.Context(), "c-first", []string{"jane"})
@@ -268,9 +268,9 @@ func TestRemoveServicesFailures(t *testing.T) {
 		want    string
 	}{
 		"no service catalog": {reason: "the cluster has no services", cluster: newCluster(t)},
-		"no kubeconfig":      {"Gardener's error is passed on", &cluster{err: outage}, failure.Transient, "Gardener is unavailable"},
+		"no kubeconfig":      {"Gardener's error is returned unchanged", &cluster{err: outage}, failure.Transient, "Gardener is unavailable"},
 		"unreachable": {
-			"an unreachable cluster is not an empty one",
+			"an unreachable cluster must not be treated as empty",
 			&cluster{kubeconfig: kubeconfig(t, "http://127.0.0.1:1", nil, certificate.Pair{})}, failure.Transient, "could not be removed",
 		},
 	} {

@@ -115,7 +115,7 @@ func TestAgentIsConfigured(t *testing.T) {
 		"CONNECTOR_URL": "https://connector.example.com", "RUNTIME_ID": "runtime-1", "TENANT": "tenant", "TOKEN": "hush-op-1",
 	}
 	if diff := cmp.Diff(want, c.configured(t)); diff != "" {
-		t.Errorf("agents read these keys, -want +got:\n%s", diff)
+		t.Errorf("the Secret must have the keys that agents read, -want +got:\n%s", diff)
 	}
 
 	first, err := access.Agent(t.Context(), place())
@@ -135,12 +135,12 @@ func TestAgentIsConfigured(t *testing.T) {
 
 	err = access.ConfigureAgent(t.Context(), place(), late)
 	if !failure.Is(err, failure.Transient) || strings.Contains(fmt.Sprint(err), "hush") {
-		t.Errorf("a stale configuration is rejected, and the step reads again: got %v", err)
+		t.Errorf("want a transient error for a stale configuration: got %v", err)
 	}
 
 	found, err = access.Agent(t.Context(), place())
 	if err != nil || found.ConfiguredBy != "op-2" || found.Replaces != "former" || c.configured(t)["TOKEN"] != "hush-op-2" {
-		t.Errorf("the later configuration has to remain: got %+v, %v", found, err)
+		t.Errorf("the newer configuration was overwritten: got %+v, %v", found, err)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestConnectionOfAnAgent(t *testing.T) {
 	}
 
 	if problems := found.Connection.Problems; len(problems) != 1 || len(problems[0]) != 1000 || !strings.HasPrefix(problems[0], "Director rejects the token!") {
-		t.Errorf("the agent's message is reported in part: %q", problems)
+		t.Errorf("the agent's message must be shortened: %q", problems)
 	}
 
 	for _, step := range []struct {
@@ -244,7 +244,7 @@ func TestAgentFailures(t *testing.T) {
 				}
 
 				if call == "configure" && strings.Contains(fmt.Sprint(err), "hush") {
-					t.Errorf("%s: the log gets the token: %v", tc.reason, err)
+					t.Errorf("%s: the log contains the token: %v", tc.reason, err)
 				}
 			}
 		})

@@ -43,7 +43,7 @@ func TestHostileClusters(t *testing.T) {
 		reason string
 		answer http.HandlerFunc
 	}{
-		"Endless": {"an endless answer is cut off at the size limit", func(w http.ResponseWriter, r *http.Request) {
+		"Endless": {"an endless response is cut off at the size limit", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 
 			for r.Context().Err() == nil {

@@ -141,7 +141,7 @@ func TestRemainingServiceHasReason(t *testing.T) {
 	}{
 		"reason":     {"the catalog reports the reason", []any{condition("Ready", "Unknown", "UnbindCallFailed", "status 502")}, ", which reports UnbindCallFailed: status 502"},
 		"ready":      {"a ready object has no reason", []any{condition("Ready", "True", "InjectedBindResult", "done")}, ""},
-		"other":      {"only the condition Ready counts", []any{condition("Failed", "True", "No", "never")}, ""},
+		"other":      {"other conditions than Ready are ignored", []any{condition("Failed", "True", "No", "never")}, ""},
 		"malformed":  {"a condition of another type is ignored", []any{"Ready"}, ""},
 		"long text":  {"long messages are shortened", []any{condition("Ready", "False", "R", strings.Repeat("x", 5000))}, ", which reports R: " + strings.Repeat("x", longestProblem-3)},
 		"no message": {"the reason replaces a missing message", []any{condition("Ready", "False", "Busy", "")}, ", which reports Busy"},
@@ -249,9 +249,9 @@ func TestClusterWithoutServices(t *testing.T) {
 		"no broker":     {reason: "no broker matches", client: newCatalog(instance("one", "other", "class-1"))},
 		"no classes":    {reason: "the broker has no classes", client: newCatalog(broker)},
 		"no services":   {reason: "the broker has no instances", client: newCatalog(broker, class)},
-		"unavailable":   {reason: "an unreadable list is not an empty one", client: missing(newCatalog(broker), "list", "*", unavailable), wantErr: true},
-		"brokers only":  {reason: "an unreadable list of classes is not an empty one", client: missing(newCatalog(broker), "list", serviceClasses, unavailable), wantErr: true},
-		"services only": {reason: "an unreadable list of bindings is not an empty one", client: missing(mine(), "list", serviceBindings, unavailable), wantLeft: 1, wantErr: true},
+		"unavailable":   {reason: "a list that cannot be read must not be treated as empty", client: missing(newCatalog(broker), "list", "*", unavailable), wantErr: true},
+		"brokers only":  {reason: "a list of classes that cannot be read must not be treated as empty", client: missing(newCatalog(broker), "list", serviceClasses, unavailable), wantErr: true},
+		"services only": {reason: "a list of bindings that cannot be read must not be treated as empty", client: missing(mine(), "list", serviceBindings, unavailable), wantLeft: 1, wantErr: true},
 		"no deletion":   {reason: "a failed deletion is an error", client: missing(mine(), "delete", "*", unavailable), wantErr: true, wantLeft: 1},
 		"gone meanwhile": {
 			reason: "another client has deleted the instance; the next call finds none", wantLeft: 1, client: missing(mine(), "delete", "*", gone),

@@ -90,7 +90,7 @@ func TestOneTimeToken(t *testing.T) {
 	f.director.Inject(simulator.Fault{Operation: "requestOneTimeTokenForRuntime", Body: `{"data":{"result":{"token":["hush"]}}}`})
 
 	if _, err := f.client.OneTimeToken(t.Context(), tenant, id); err == nil || strings.Contains(err.Error(), "hush") {
-		t.Errorf("an answer with a token is quoted: %v", err)
+		t.Errorf("the error quotes a response with a token: %v", err)
 	}
 }
 
@@ -130,9 +130,9 @@ func TestErrorsOfDirector(t *testing.T) {
 		"unauthorized twice": {"a new token is rejected as well", simulator.Fault{Code: simulator.Unauthorized, Times: 2}, own(failure.Transient, "Unauthorized"), ""},
 		"401 twice":          {"a gateway rejects a new token as well", simulator.Fault{Status: 401, Times: 2}, own(failure.Transient, "Unauthorized"), ""},
 		"503":                {"Director is being restarted", simulator.Fault{Status: 503}, client(failure.ReasonHTTPStatus), "503"},
-		"no GraphQL":         {"something else answers", simulator.Fault{Body: "<html>"}, client(failure.ReasonHTTPStatus), "<html>"},
+		"no GraphQL":         {"the response comes from another server", simulator.Fault{Body: "<html>"}, client(failure.ReasonHTTPStatus), "<html>"},
 		"too long":           {"the size of responses is limited", simulator.Fault{Body: strings.Repeat("x", 4<<20+1)}, client(failure.ReasonHTTPStatus), "bytes"},
-		"no data":            {"the answer lacks the result", simulator.Fault{Body: `{}`}, own(failure.Transient, failure.ReasonDirectorNilResponse), ""},
+		"no data":            {"the response lacks the result", simulator.Fault{Body: `{}`}, own(failure.Transient, failure.ReasonDirectorNilResponse), ""},
 		"other data":         {"the data has another type", simulator.Fault{Body: `{"data":{"result":7}}`}, client(failure.ReasonHTTPStatus), "unexpected data"},
 		"another runtime":    {"the ID differs", simulator.Fault{Body: another}, own(failure.Transient, failure.ReasonDirectorIDMismatch), ""},
 		"broken":             {"the connection breaks", simulator.Fault{Unsent: true}, client(failure.ReasonInternal), "cannot be reached"},
@@ -210,7 +210,7 @@ func TestEmptyAnswers(t *testing.T) {
 	f.director.Inject(simulator.Fault{Operation: "unregisterRuntime", Body: nothing.Body})
 
 	if err := f.client.Unregister(t.Context(), tenant, "id"); err != nil {
-		t.Errorf("a runtime without an answer counts as unregistered: %v", err)
+		t.Errorf("want an error for a lost response, because the runtime may still be registered: %v", err)
 	}
 }
 

@@ -43,7 +43,7 @@ func TestTokenIsSharedAndRenewed(t *testing.T) {
 	calls.Wait()
 
 	if got := f.tokens(); got != 1 {
-		t.Errorf("20 calls at the same time got %d tokens, want 1", got)
+		t.Errorf("20 concurrent calls requested %d tokens, want 1", got)
 	}
 
 	f.director.RevokeTokens()

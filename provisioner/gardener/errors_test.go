@@ -36,17 +36,17 @@ func TestErrorsOfGardener(t *testing.T) {
 	}{
 		"not found": {reason: "the object does not exist", err: apierrors.NewNotFound(shoots, name), want: failure.NotFound, wantReason: "NotFound", wantText: "no such object"},
 		"not Gardener": {
-			reason: "a 404 of a proxy, or of an API server without Shoots, is not an answer about the Shoot: if the Shoot counted as deleted, " +
-				"its cluster would be forgotten",
+			reason: "a 404 of a proxy, or of an API server without Shoots, does not mean that the Shoot is deleted: otherwise " +
+				"the Provisioner would lose track of its cluster",
 			err:  apierrors.NewGenericServerResponse(http.StatusNotFound, "get", shoots, name, "404 page not found", 0, true),
 			want: failure.Transient, wantReason: "NotFound", wantText: "does not respond correctly: the server could not find the requested resource",
 		},
 		"invalid":      {reason: "the same order fails again", err: invalid, want: failure.Invalid, wantReason: "Invalid", wantText: `"mars"`},
 		"bad request":  {reason: "the same order fails again", err: apierrors.NewBadRequest("not so"), want: failure.Invalid, wantReason: "BadRequest", wantText: "not so"},
 		"too large":    {reason: "the same order is too large again", err: apierrors.NewRequestEntityTooLargeError("huge"), want: failure.Invalid, wantReason: "RequestEntityTooLarge", wantText: "huge"},
-		"unauthorized": {reason: "operations resume when the credentials are renewed", err: apierrors.NewUnauthorized("expired"), want: failure.Transient, wantReason: "Unauthorized", wantText: "renew the credentials in its kubeconfig: expired"},
+		"unauthorized": {reason: "operations resume when the credentials are renewed", err: apierrors.NewUnauthorized("expired"), want: failure.Transient, wantReason: "Unauthorized", wantText: "renew them in its kubeconfig: expired"},
 		"no right": {
-			reason: "operations resume when the permission is granted, or at once if the API server was wrong",
+			reason: "operations resume when the permission is granted, or immediately if the API server was wrong",
 			err:    forbidden(`User "system:serviceaccount:garden-kyma:provisioner" cannot patch resource "shoots" in API group "core.gardener.cloud" in the namespace "garden-kyma"`),
 			want:   failure.Transient, wantReason: "Forbidden", wantText: `lacks a permission in Gardener: grant it: `,
 		},
@@ -120,7 +120,7 @@ func TestEachCallExplainsItsErrors(t *testing.T) {
 		want   string
 	}{
 		"reading before a deletion": {
-			"an unreadable Shoot is not a deleted one",
+			"a Shoot that cannot be read must not be treated as deleted",
 			interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 				return away
 			}},

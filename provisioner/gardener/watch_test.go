@@ -157,10 +157,10 @@ func TestWatchResumesAfterLostConnection(t *testing.T) {
 
 	watching(t, interrupted, func(b fixture, heard *events) {
 		time.Sleep(time.Hour)
-		b.expect(heard, "Gardener does not answer yet")
+		b.expect(heard, "Gardener does not respond yet")
 
 		connect(true)
-		b.expect(heard, "existing Shoots are reported once it answers", name)
+		b.expect(heard, "existing Shoots are reported once Gardener responds", name)
 
 		connect(false)
 		b.touch()

@@ -92,7 +92,7 @@ func TestWatchesBypassWrapper(t *testing.T) {
 
 	before := gate.passed.Load()
 	if err := client.Probe(t.Context()); err != nil || gate.passed.Load() != before+1 {
-		t.Errorf("a list passed the wrapper %d times, want once: %v", gate.passed.Load()-before, err)
+		t.Errorf("a list passed the wrapper %d times, want 1: %v", gate.passed.Load()-before, err)
 	}
 
 	gate.refused = errors.New("no request passes")

@@ -141,7 +141,7 @@ func TestClientErrors(t *testing.T) {
 		want   *failure.Error
 	}{
 		"NotFound": {
-			reason: "Not found is distinct from refused.",
+			reason: "The broker must distinguish a missing operation from a rejected request.",
 			err: failure.New(failure.NotFound, "no operation op-1").
 				WithReason(failure.ReasonNotFound, failure.ComponentProvisionerStorage),
 			want: &failure.Error{
@@ -150,7 +150,7 @@ func TestClientErrors(t *testing.T) {
 			},
 		},
 		"Invalid": {
-			reason: "A refusal is final.",
+			reason: "A rejected request is not retried.",
 			err:    failure.New(failure.Invalid, "no such region").WithReason("r", "gardener"),
 			want: &failure.Error{
 				Kind: failure.Permanent, Reason: "r", Component: "gardener",
@@ -215,7 +215,7 @@ func TestClientLeavesFeed(t *testing.T) {
 
 	_, err := client.Changes(ctx, "7", time.Minute)
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("a canceled client must get its own cause: got %v", err)
+		t.Errorf("a canceled client must get the cause of its cancellation: got %v", err)
 	}
 
 	<-left

@@ -37,21 +37,21 @@ func TestClusterConfig(t *testing.T) {
 		part string
 	}{
 		"AWS": {
-			reason: "Zones of AWS keep their ranges.", part: "awsConfig",
+			reason: "The response contains the ranges of AWS zones.", part: "awsConfig",
 			order: `{"awsConfig": {"vpcCidr": "v", "enableIMDSv2": true,
 				"awsZones": [{"name": "n", "publicCidr": "p", "internalCidr": "i", "workerCidr": "w"}]}}`,
 		},
 		"Azure": {
-			reason: "Zones of Azure keep their ranges, and the NAT gateway its time.", part: "azureConfig",
+			reason: "The response contains the ranges of Azure zones and the timeout of the NAT gateway.", part: "azureConfig",
 			order: `{"azureConfig": {"vnetCidr": "v", "zones": ["3"], "azureZones": [{"name": 1, "cidr": "c"}],
 				"enableNatGateway": true, "idleConnectionTimeoutMinutes": 5}}`,
 		},
 		"GCP": {
-			reason: "GCP only has zones.", part: "gcpConfig",
+			reason: "For GCP the response contains only zones.", part: "gcpConfig",
 			order: `{"gcpConfig": {"zones": ["a", "b"]}}`,
 		},
 		"OpenStack": {
-			reason: "The order may omit names that are never null in an answer.", part: "openStackConfig",
+			reason: "The order may omit names that are never null in a response.", part: "openStackConfig",
 			order: `{"openStackConfig": {"zones": ["a"], "floatingPoolName": "f", "cloudProfileName": "c", "loadBalancerProvider": "l"}}`,
 		},
 	}
@@ -94,7 +94,7 @@ func TestClusterConfigOfTheLeastOrder(t *testing.T) {
 	want["providerSpecificConfig"] = map[string]any{"floatingPoolName": "", "cloudProfileName": ""}
 
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("names that were left out must be empty: -want +got:\n%s", diff)
+		t.Errorf("omitted names must be empty: -want +got:\n%s", diff)
 	}
 }
 

@@ -247,7 +247,7 @@ func TestMalformedBody(t *testing.T) {
 
 	status, got := send(t, request)
 	if status != http.StatusBadRequest || !strings.Contains(got, "could not be decoded") || strings.Contains(got, "hunter2") {
-		t.Errorf("a body that is not JSON must be refused and not repeated: got %d %s", status, got)
+		t.Errorf("a body that is not JSON must be rejected and not quoted: got %d %s", status, got)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestClientsOfKymaProvisioner(t *testing.T) {
 		want   string
 	}{
 		"Reads": {
-			reason: "Every field of an answer can be selected.",
+			reason: "Every field of a response can be selected.",
 			file:   "kyma_provisioner_reads.graphql", want: `{"data":{"result":{"lastOperationStatus":null,`,
 		},
 		"Writes": {

@@ -31,18 +31,18 @@ func TestRefusedMutationsAreRecorded(t *testing.T) {
 		want    refusals
 	}{
 		"Mutation": {
-			"a refused mutation is recorded", asTenant(`mutation { deprovisionRuntime(id: "r1") }`),
+			"a rejected mutation is recorded", asTenant(`mutation { deprovisionRuntime(id: "r1") }`),
 			refusals{{
 				Action: "deprovisionRuntime", InstanceID: "r1", Status: http.StatusNotFound, Code: failure.ReasonNotFound,
 				After: auditlog.Fields{"tenant": "acme"},
 			}},
 		},
 		"No tenant": {
-			"a refusal without a tenant is recorded",
+			"a rejected mutation without a tenant is recorded",
 			exchange{query: `mutation { deprovisionRuntime(id: "r1") }`},
 			refusals{{Action: "deprovisionRuntime", InstanceID: "r1", Status: http.StatusBadRequest}},
 		},
-		"Query": {"refused queries are not recorded", asTenant(`{ runtimeOperationStatus(id: "o1") { id } }`), nil},
+		"Query": {"rejected queries are not recorded", asTenant(`{ runtimeOperationStatus(id: "o1") { id } }`), nil},
 	} {
 		var recorded refusals
 

@@ -105,12 +105,12 @@ func TestRefusedMutations(t *testing.T) {
 		data    string
 	}{
 		"NoTenant": {
-			reason:  "A mutation without a tenant is refused before its validation.",
+			reason:  "A mutation without a tenant is rejected before its validation.",
 			query:   provision,
 			message: headless,
 		},
 		"DeprovisionNoTenant": {
-			reason: "A refused mutation with a required result has no data.",
+			reason: "The response to a rejected mutation with a required result has no data.",
 			query:  `mutation { result: deprovisionRuntime(id: "rt-1") }`, data: "null",
 			message: headless,
 		},
@@ -178,8 +178,8 @@ func TestUpgradeShoot(t *testing.T) {
 		administrators string
 		want           []string
 	}{
-		"LeftOut": {reason: "Omitted administrators are nil: the order keeps them."},
-		"Null":    {reason: "Null counts as omitted.", administrators: "administrators: null"},
+		"LeftOut": {reason: "Omitted administrators are nil, so the order does not change them."},
+		"Null":    {reason: "Null has the same meaning as an omitted field.", administrators: "administrators: null"},
 		"None":    {reason: "An empty list removes all administrators.", administrators: "administrators: []", want: []string{}},
 		"One":     {reason: "A list replaces the administrators.", administrators: `administrators: ["jane"]`, want: []string{"jane"}},
 	}
@@ -284,16 +284,16 @@ func TestRollBackUpgradeOperation(t *testing.T) {
 		want            string
 	}{
 		"Accepted": {
-			reason: "The answer is the runtime, whose last operation is the roll back.",
+			reason: "The response is the runtime with the rollback as its last operation.",
 			want:   `{"data":{"result":{"lastOperationStatus":{"id":"op-2","lastError":{"errMessage":""}},"hibernationStatus":{"hibernated":true}}}}`,
 		},
 		"Refused": {
-			reason: "A refused roll back has no data.", refused: failure.New(failure.Conflict, "nothing to roll back"),
+			reason: "The response to a rejected rollback has no data.", refused: failure.New(failure.Conflict, "nothing to roll back"),
 			want: `{"errors":[{"message":"nothing to roll back","path":["result"],"extensions":{"error_code":409,` +
 				`"error_component":"provisioner","error_reason":"err_provisioner_internal"}}],"data":{"result":null}}`,
 		},
 		"Unread": {
-			reason: "An accepted roll back is returned even if other fields cannot be read.", unread: away,
+			reason: "An accepted rollback is returned even if other fields cannot be read.", unread: away,
 			want: `{"errors":[{"message":"Gardener is unavailable","path":["result"],"extensions":{"error_code":503,` +
 				`"error_component":"provisioner","error_reason":"err_provisioner_internal"}}],` +
 				`"data":{"result":{"lastOperationStatus":{"id":"op-2","lastError":{"errMessage":""}},"hibernationStatus":null}}}`,
@@ -338,7 +338,7 @@ func TestReconnectRuntimeAgent(t *testing.T) {
 
 	_, got := post(t, server, keyed)
 	if diff := cmp.Diff(`{"data":{"result":"acme/rt-1/k"}}`, got); diff != "" {
-		t.Errorf("the answer must be the id of the operation, -want +got:\n%s", diff)
+		t.Errorf("the response must contain the ID of the operation, -want +got:\n%s", diff)
 	}
 }
 

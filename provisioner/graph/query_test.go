@@ -176,7 +176,7 @@ func TestOperationChanges(t *testing.T) {
 			want: `{"data":{"operationChanges":{"cursor":"7","operations":[]}}}`,
 		},
 		"Negative": {
-			reason:    "A negative wait counts as 0.",
+			reason:    "A negative wait is treated as 0.",
 			arguments: `(after: null, waitSeconds: -1)`,
 			want:      `{"data":{"operationChanges":{"cursor":"7","operations":[]}}}`,
 		},

@@ -18,16 +18,16 @@ func TestPlaceholders(t *testing.T) {
 		want   any
 	}{
 		"text":       {"a value can be a part of a text", "it: a ${key} b", "x", "a x b"},
-		"number":     {"without quotes, a value that looks like a number is one, such as replicas", "it: ${key}", "3", int64(3)},
-		"boolean":    {"the same with true and false", "it: ${key}", "true", true},
-		"quoted":     {"in quotes, a value is a text, as environment variables require", `it: "${key}"`, "3", "3"},
-		"block":      {"in a block, a value is a text", "it: |\n  a\n  ${key}\n", "3", "a\n3\n"},
+		"number":     {"an unquoted value that looks like a number, such as replicas, is a number", "it: ${key}", "3", int64(3)},
+		"boolean":    {"an unquoted true or false is a boolean", "it: ${key}", "true", true},
+		"quoted":     {"a quoted value is a string, as environment variables require", `it: "${key}"`, "3", "3"},
+		"block":      {"a value in a block is a string", "it: |\n  a\n  ${key}\n", "3", "a\n3\n"},
 		"empty":      {"an empty value is an empty text, not null", "it: ${key}", "", ""},
 		"date":       {"a value that looks like a date stays a text", "it: ${key}", "2026-01-01", "2026-01-01"},
-		"null":       {"null is a text as well", "it: ${key}", "null", "null"},
+		"null":       {"the text null is a string", "it: ${key}", "null", "null"},
 		"version":    {"a version such as 1.30 must not lose its zero", "it: ${key}", "1.30", "1.30"},
 		"breaking":   {"a value cannot add fields", "it: ${key}", "x\nother: y", "x\nother: y"},
-		"flow":       {"nor can it in braces", "it: {a: \"${key}\"}", "x}, b: {", map[string]any{"a": "x}, b: {"}},
+		"flow":       {"a value cannot add fields inside braces", "it: {a: \"${key}\"}", "x}, b: {", map[string]any{"a": "x}, b: {"}},
 		"nested":     {"placeholders in a value are not replaced", "it: ${key}", "${other}", "${other}"},
 		"escaped":    {"two dollars keep the text for a program in the cluster", "it: $${key} $HOME $(X) ${key}", "x", "${key} $HOME $(X) x"},
 		"shell":      {"a shell's own form needs the second dollar too", "it: $${X:-y}", "", "${X:-y}"},
@@ -81,12 +81,12 @@ func TestErrorsNameTheFile(t *testing.T) {
 	}{
 		"not YAML":   {"the error names the position", "a: b: c", "a.yaml: yaml: "},
 		"no kind":    {"the API server would reject it", "apiVersion: v1\nmetadata: {name: x}", "a.yaml: line 1: the object has no kind"},
-		"no version": {"the same holds for the version", "kind: X\nmetadata: {name: x}", "a.yaml: line 1: the object has no apiVersion"},
+		"no version": {"the API server would reject an object without a version", "kind: X\nmetadata: {name: x}", "a.yaml: line 1: the object has no apiVersion"},
 		"generated": {
-			"an object without a fixed name could never be found again", "\n\napiVersion: v1\nkind: Job\nmetadata: {generateName: x-}",
+			"an inventory could not refer to an object without a fixed name", "\n\napiVersion: v1\nkind: Job\nmetadata: {generateName: x-}",
 			"a.yaml: line 3: the Job has no metadata.name",
 		},
-		"text":       {"a file may hold something else by mistake", "hello", "a.yaml: line 1: not an object"},
+		"text":       {"a file may contain other text by mistake", "hello", "a.yaml: line 1: not an object"},
 		"in a list":  {"objects in lists are validated as well", "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1}]", "the object has no kind"},
 		"no value":   {"a missing value must not become an empty text", "apiVersion: v1\nkind: X\nmetadata:\n  name: ${who}", "a.yaml: line 4: there is no value for ${who}"},
 		"shell form": {"shell syntax is rejected as a likely mistake", "a: ${X:-y}", `a.yaml: line 1: "X:-y" is not a valid name of a value; write $${X:-y}`},
@@ -105,7 +105,7 @@ func TestMissingFiles(t *testing.T) {
 	root := fstest.MapFS{"docs/README.md": {Data: []byte("# none")}}
 	for name, tc := range map[string]struct{ reason, path, want string }{
 		"missing": {"a folder may be misspelled", "dcos", "dcos: no such file or folder"},
-		"empty":   {"a component without an object would be ready at once", "docs", "docs: contains no YAML file"},
+		"empty":   {"a component without an object would be ready immediately", "docs", "docs: contains no YAML file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := installation.ReadManifests(root, tc.path); err == nil || err.Error() != tc.want {

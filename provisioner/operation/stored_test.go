@@ -40,6 +40,6 @@ func TestStoredData(t *testing.T) {
 	}
 
 	if diff := cmp.Diff(strings.TrimSpace(string(text)), string(again)); diff != "" {
-		t.Errorf("encoding stored data must yield the same text: -want +got:\n%s", diff)
+		t.Errorf("decoding and encoding must not change stored data: -want +got:\n%s", diff)
 	}
 }

@@ -136,7 +136,7 @@ func TestNewReasonIsAChange(t *testing.T) {
 			after                              time.Duration
 			want                               []string
 		}{
-			{"the operation is held up", "no quota", "ERR_QUOTA", "", time.Second, []string{"one-0000 in progress"}},
+			{"the operation is delayed", "no quota", "ERR_QUOTA", "", time.Second, []string{"one-0000 in progress"}},
 			{"the reason stays the same", "still no quota", "ERR_QUOTA", "", time.Second, []string{}},
 			{"the reason changes", "no answer", "ERR_UNAVAILABLE", "", time.Second, []string{"one-0000 in progress"}},
 			{"the operation resumes", "", "", "", time.Second, []string{"one-0000 in progress"}},
@@ -221,12 +221,12 @@ func TestFastClockHidesNoChanges(t *testing.T) {
 	withFakeTime(t, func(f *fixture) {
 		feed := f.follow()
 		f.acceptMany("ahead", 1, time.Now().Add(time.Hour))
-		feed.expect("a change from the future is sent at once", "ahead-0000 pending")
+		feed.expect("a change from the future is sent immediately", "ahead-0000 pending")
 
 		for _, id := range []string{"one", "two"} {
 			time.Sleep(10 * time.Second) // fake time
 			f.acceptMany(id, 1, time.Now())
-			feed.expect("changes of other replicas are sent, and nothing twice", id+"-0000 pending")
+			feed.expect("changes of other replicas are sent, and no change is sent again", id+"-0000 pending")
 		}
 	})
 }
@@ -252,15 +252,15 @@ func TestManyChangesArePaged(t *testing.T) {
 		slices.Sort(told)
 
 		if len(slices.Compact(told)) != many {
-			f.Errorf("some of %d changes were sent twice", many)
+			f.Errorf("some of %d changes were sent more than once", many)
 		}
 
 		time.Sleep(time.Minute) // fake time
 		f.acceptMany("two", 1, time.Now())
-		feed.expect("the feed continues after the pages", "two-0000 pending")
+		feed.expect("the feed continues after the last page", "two-0000 pending")
 
 		if len(feed.cursor) > 1000 {
-			f.Errorf("the cursor has %d characters, so it keeps marks from before the overlap", len(feed.cursor))
+			f.Errorf("the cursor has %d characters: it contains marks from before the overlap", len(feed.cursor))
 		}
 	})
 }
@@ -273,10 +273,10 @@ func TestRequestWaitsForChanges(t *testing.T) {
 		want     []string
 		wantTook time.Duration
 	}{
-		"none":       {"an empty answer after the wait is no error", 10 * time.Second, time.Hour, []string{}, 10 * time.Second},
+		"none":       {"an empty response after the wait is not an error", 10 * time.Second, time.Hour, []string{}, 10 * time.Second},
 		"later":      {"a change ends the wait", 10 * time.Second, 3 * time.Second, []string{"one-0000 pending"}, 3 * time.Second},
-		"before":     {"earlier changes are sent at once", 10 * time.Second, 0, []string{"one-0000 pending"}, 0},
-		"no wait":    {"a request without a wait is answered at once", 0, time.Hour, []string{}, 0},
+		"before":     {"earlier changes are sent immediately", 10 * time.Second, 0, []string{"one-0000 pending"}, 0},
+		"no wait":    {"a request without a wait returns immediately", 0, time.Hour, []string{}, 0},
 		"short wait": {"a short wait may last one poll longer", time.Millisecond, time.Hour, []string{}, 0},
 	}
 
@@ -332,7 +332,7 @@ func TestWaitEndsWithTheRequest(t *testing.T) {
 		}
 
 		if err == nil && cursor == "" {
-			f.Error("the answer has no cursor")
+			f.Error("the response has no cursor")
 		}
 
 		f.acceptMany("one", 1, time.Now())
@@ -400,7 +400,7 @@ func TestInvalidCursor(t *testing.T) {
 	for name, text := range map[string]string{"no base64": "a cursor!", "too short": "aHVzaA", "cut": f.follow().cursor[:9]} {
 		t.Run(name, func(t *testing.T) {
 			if _, _, err := f.service.Changes(t.Context(), text, time.Minute); !failure.Is(err, failure.Invalid) {
-				t.Errorf("got %v, want advice to start again without a cursor", err)
+				t.Errorf("got %v, want the hint to start again without a cursor", err)
 			}
 		})
 	}

@@ -14,9 +14,9 @@ func TestRemovalCancelsTheCreation(t *testing.T) {
 		prepare func(f *fixture, creation string)
 		want    process.State
 	}{
-		"pending":   {"a creation that has not started is canceled at once", func(*fixture, string) {}, process.Canceled},
+		"pending":   {"a creation that has not started is canceled immediately", func(*fixture, string) {}, process.Canceled},
 		"running":   {"a running creation stops at its next safe point", func(f *fixture, _ string) { f.claimDue() }, process.Canceling},
-		"succeeded": {"a finished creation stays succeeded", func(f *fixture, creation string) { f.finish(creation, process.Succeeded) }, process.Succeeded},
+		"succeeded": {"a finished creation does not change its state", func(f *fixture, creation string) { f.finish(creation, process.Succeeded) }, process.Succeeded},
 		"failed":    {"a failed creation may have left a cluster", func(f *fixture, creation string) { f.finish(creation, process.Failed) }, process.Failed},
 	}
 
@@ -50,7 +50,7 @@ func TestRemovalWaitsForTheCanceledCreation(t *testing.T) {
 		removal := f.deprovision("tenant", "", runtimeID)
 
 		if due := f.claimDue(); len(due) != 0 {
-			f.Errorf("while the creation runs, %v is due", due)
+			f.Errorf("while the creation is running, %v is due", due)
 		}
 
 		f.end(running, process.Succeeded)
@@ -159,7 +159,7 @@ func TestRemovalOfARuntimeOfAnotherProvisioner(t *testing.T) {
 
 		f.getError = failure.New(failure.Transient, "Gardener does not answer")
 		if _, err := f.service.Deprovision(f.Context(), caller("tenant", ""), "former"); !failure.Is(err, failure.Transient) {
-			f.Errorf("without Gardener it is not known whether a Shoot exists: got %v", err)
+			f.Errorf("while Gardener is down, the existence of a Shoot is unknown: got %v", err)
 		}
 	})
 }
@@ -178,7 +178,7 @@ func TestRemovalOfAnUnknownRuntime(t *testing.T) {
 		}
 
 		if f.state(creation) != process.Pending || f.count("operations") != 1 || f.count("idempotency_keys") != 0 {
-			f.Errorf("the refused calls changed rows: the creation's state is %s", f.state(creation))
+			f.Errorf("the rejected calls changed rows: the creation's state is %s", f.state(creation))
 		}
 	})
 }

@@ -43,7 +43,7 @@ func TestHibernateAndWakeUp(t *testing.T) {
 
 		again, err := f.service.Hibernate(f.Context(), caller("tenant", "sleep"), runtimeID)
 		if err != nil || again.ID != asleep.ID {
-			f.Errorf("the repeated call: got %+v, %v; want the first answer", again, err)
+			f.Errorf("the repeated call: got %+v, %v; want the first response", again, err)
 		}
 
 		awake, err := f.service.WakeUp(f.Context(), caller("tenant", "wake"), runtimeID)
@@ -66,7 +66,7 @@ func TestHibernationIsRefused(t *testing.T) {
 		want   string
 	}{
 		"not possible": {
-			"a cluster that could not wake up must not hibernate", constrained(gardencorev1beta1.ConditionFalse), nil,
+			"a cluster that could not wake up must not be hibernated", constrained(gardencorev1beta1.ConditionFalse), nil,
 			failure.Conflict, "cannot be hibernated now: a webhook would keep it from waking",
 		},
 		"unavailable": {"whether hibernation is possible is unknown", constrained(gardencorev1beta1.ConditionTrue), away, failure.Transient, "Gardener is unavailable"},

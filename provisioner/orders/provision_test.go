@@ -73,9 +73,9 @@ func TestProvisionIsAcceptedOnce(t *testing.T) {
 			{"another order with the same name", "tenant", "key-2", "c-first", true, false, failure.Conflict},
 			{"an order of another tenant with the same name", "other", "key-1", "c-first", false, false, failure.Conflict},
 			{"the same key of another tenant", "other", "key-1", "c-second", false, false, ""},
-			{"the key of a refused order is free", "tenant", "key-2", "c-third", false, false, ""},
+			{"the key of a rejected order can be used again", "tenant", "key-2", "c-third", false, false, ""},
 			{"the same order with another key", "tenant", "key-3", "c-first", false, true, ""},
-			{"the other key identifies the order from now on", "tenant", "key-3", "c-other", true, true, ""},
+			{"from now on the other key identifies the order too", "tenant", "key-3", "c-other", true, true, ""},
 			{"the same order without a key", "tenant", "", "c-first", false, true, ""},
 		}
 
@@ -179,7 +179,7 @@ func TestConcurrentProvisioning(t *testing.T) {
 		}
 
 		if runtimes := f.count("runtimes"); runtimes != 1 {
-			f.Errorf("one order made %d runtimes", runtimes)
+			f.Errorf("one order created %d runtimes", runtimes)
 		}
 
 		// After the runtime is marked as deleted, its name is free for the next concurrent orders.
@@ -230,7 +230,7 @@ func TestRefusedOrderStoresNothing(t *testing.T) {
 		}
 
 		if f.count("runtimes")+f.count("operations")+f.count("idempotency_keys") != 0 || f.wakes.Load() != 0 {
-			f.Error("a refused order left rows")
+			f.Error("a rejected order left rows")
 		}
 
 		f.provision("tenant", "key", "c-first")
@@ -347,7 +347,7 @@ func TestKeyOfAnotherRequest(t *testing.T) {
 		}
 
 		if now := f.count("operations"); now != operations {
-			f.Errorf("the refused requests added %d operations", now-operations)
+			f.Errorf("the rejected requests added %d operations", now-operations)
 		}
 	})
 }
@@ -362,7 +362,7 @@ func TestNameIsFreeAfterRemoval(t *testing.T) {
 		}
 
 		if _, again := f.provision("tenant", "key-2", "c-first"); again == runtimeID {
-			f.Error("the new runtime has the id of the removed one")
+			f.Error("the new runtime has the ID of the removed runtime")
 		}
 	})
 }

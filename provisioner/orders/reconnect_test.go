@@ -100,7 +100,7 @@ func TestReconnectionIsRefused(t *testing.T) {
 			failure.Conflict, "has no runtime agent: its order lacks the component compass-runtime-agent",
 		},
 		"asleep": {
-			"the API server of a hibernated cluster does not run", func(f *fixture) string {
+			"the API server of a hibernated cluster is not running", func(f *fixture) string {
 				f.shoot = asleep
 
 				return f.withAgent(f.createdRuntime("c-first"))
@@ -140,7 +140,7 @@ func TestReconnectionIsRefused(t *testing.T) {
 			}
 
 			if f.count("operations") != operations || f.count("idempotency_keys") != keys {
-				t.Errorf("%s: the refused call changed rows", c.reason)
+				t.Errorf("%s: the rejected call changed rows", c.reason)
 			}
 		})
 	}

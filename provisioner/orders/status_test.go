@@ -49,7 +49,7 @@ func TestPublicStates(t *testing.T) {
 		"pending":     {"the operation has not started", process.Pending, process.Problem{}, process.Pending, "Operation accepted", process.Problem{}},
 		"in progress": {"the message names the stage", process.InProgress, process.Problem{}, process.InProgress, "Operation in progress. Stage CreatingCluster", process.Problem{}},
 		"in trouble": {
-			"the message is the problem that is being retried", process.InProgress, quota, process.InProgress, "no quota",
+			"the message is the problem of the last attempt", process.InProgress, quota, process.InProgress, "no quota",
 			process.Problem{Message: "no quota", Reason: "ERR_QUOTA", Component: "gardener"},
 		},
 		"canceling": {"a canceling operation is in progress", process.Canceling, process.Problem{}, process.InProgress, "Operation in progress. Stage CreatingCluster", process.Problem{}},

@@ -176,7 +176,7 @@ func TestUpgradeAndRollBackOfKyma(t *testing.T) {
 
 		back, err := f.rollBack("back", runtimeID)
 		if err != nil || back.Kind != operation.KindUpgrade {
-			f.Fatalf("the roll back is accepted as %+v, %v; want a type that clients of Kyma Provisioner know", back, err)
+			f.Fatalf("the rollback is accepted as %+v, %v; want a type that clients of Kyma Provisioner know", back, err)
 		}
 
 		if again, err := f.rollBack("back", runtimeID); err != nil || again.ID != back.ID {
@@ -189,15 +189,15 @@ func TestUpgradeAndRollBackOfKyma(t *testing.T) {
 		}
 
 		if diff := cmp.Diff(kyma("1.24.0"), order.KymaConfig); diff != "" {
-			f.Errorf("the roll back restores the earlier order with its secrets, -want +got:\n%s", diff)
+			f.Errorf("the rollback must restore the earlier order with its secrets, -want +got:\n%s", diff)
 		}
 
 		if order.ClusterConfig.GardenerConfig.AutoScalerMax != 7 {
-			f.Error("the roll back reverted the change of the cluster")
+			f.Error("the rollback reverted the change of the cluster")
 		}
 
 		if _, err := f.rollBack("twice", runtimeID); !failure.Is(err, failure.Conflict) || !strings.Contains(err.Error(), "nothing to roll back") {
-			f.Errorf("a second roll back: got %v", err)
+			f.Errorf("a second rollback: got %v", err)
 		}
 	})
 }
@@ -223,9 +223,9 @@ func TestRollBackTarget(t *testing.T) {
 		want   string
 	}{
 		"failed":          {"a failed upgrade may have changed the cluster", []func(*fixture, string){upgrade("2", process.Failed)}, "1"},
-		"second":          {"the last upgrade counts", []func(*fixture, string){upgrade("2", process.Succeeded), upgrade("3", process.Succeeded)}, "2"},
-		"second failed":   {"the last upgrade counts", []func(*fixture, string){upgrade("2", process.Succeeded), upgrade("3", process.Failed)}, "2"},
-		"roll back again": {"a failed roll back can be repeated", []func(*fixture, string){upgrade("2", process.Succeeded), rollBack(process.Failed)}, "1"},
+		"second":          {"a rollback reverts the last upgrade", []func(*fixture, string){upgrade("2", process.Succeeded), upgrade("3", process.Succeeded)}, "2"},
+		"second failed":   {"a rollback reverts the last upgrade", []func(*fixture, string){upgrade("2", process.Succeeded), upgrade("3", process.Failed)}, "2"},
+		"roll back again": {"a failed rollback can be repeated", []func(*fixture, string){upgrade("2", process.Succeeded), rollBack(process.Failed)}, "1"},
 		"upgrade after a roll back": {
 			reason: "the upgrade started from the restored version",
 			past:   []func(*fixture, string){upgrade("2", process.Succeeded), rollBack(process.Succeeded), upgrade("3", process.Succeeded)},
@@ -280,10 +280,10 @@ func TestKymaChangeIsRefused(t *testing.T) {
 		want      string
 	}{
 		"no Kyma":     {reason: "the runtime has no Kyma", prepare: func(f *fixture) string { return f.createdRuntime("c-first") }, kind: failure.Conflict, want: "was ordered without Kyma"},
-		"hibernated":  {reason: "the API server does not run", prepare: withKyma, shoot: asleep, kind: failure.Conflict, want: "is hibernated: wake it up first"},
+		"hibernated":  {reason: "the API server is not running", prepare: withKyma, shoot: asleep, kind: failure.Conflict, want: "is hibernated: wake it up first"},
 		"hibernating": {reason: "the API server is about to stop", prepare: withKyma, shoot: fallingAsleep, kind: failure.Conflict, want: "is hibernated"},
 		"unavailable": {reason: "whether the cluster is hibernated is unknown", prepare: withKyma, unread: away, kind: failure.Transient, want: "Gardener is unavailable"},
-		"no plan":     {reason: "an upgrade without a plan is refused at once", prepare: withKyma, unplanned: unplanned, kind: failure.Invalid, want: "no release"},
+		"no plan":     {reason: "an upgrade without a plan is rejected immediately", prepare: withKyma, unplanned: unplanned, kind: failure.Invalid, want: "no release"},
 		"unknown":     {reason: "the runtime does not exist", prepare: func(*fixture) string { return "unknown" }, kind: failure.NotFound, want: `no runtime "unknown"`},
 		"busy": {
 			reason: "one operation at a time", kind: failure.Conflict, want: "(UpgradeShoot) is in progress", prepare: func(f *fixture) string {
@@ -304,7 +304,7 @@ func TestKymaChangeIsRefused(t *testing.T) {
 				return runtimeID
 			},
 		},
-		"hibernated before the roll back": {reason: "the API server does not run", prepare: upgraded, shoot: asleep, rollBack: true, kind: failure.Conflict, want: "is hibernated"},
+		"hibernated before the roll back": {reason: "the API server is not running", prepare: upgraded, shoot: asleep, rollBack: true, kind: failure.Conflict, want: "is hibernated"},
 		"earlier release removed":         {reason: "the release was removed meanwhile", prepare: upgraded, unplanned: unplanned, rollBack: true, kind: failure.Invalid, want: "no release"},
 		"roll back of nothing": {
 			reason: "the runtime does not exist", prepare: func(*fixture) string { return "unknown" }, rollBack: true, kind: failure.NotFound, want: `no runtime "unknown"`,
@@ -340,7 +340,7 @@ func TestKymaChangeIsRefused(t *testing.T) {
 			}
 
 			if f.count("operations")+f.count("idempotency_keys") != before {
-				t.Errorf("%s: the refused call changed rows", c.reason)
+				t.Errorf("%s: the rejected call changed rows", c.reason)
 			}
 		})
 	}
@@ -362,7 +362,7 @@ func TestUpgradeMergesComponents(t *testing.T) {
 	}
 
 	if diff := cmp.Diff(kyma("2.0.0"), order.KymaConfig); diff != "" {
-		t.Errorf("the upgrade must keep the earlier secret, -want +got:\n%s", diff)
+		t.Errorf("the upgrade must preserve the earlier secret, -want +got:\n%s", diff)
 	}
 }
 
@@ -372,7 +372,7 @@ func TestKymaUpgradeOfAMissingCluster(t *testing.T) {
 	f.getError = failure.New(failure.NotFound, "no such Shoot")
 
 	if _, err := f.upgradeKyma("", runtimeID, "2.0.0"); err != nil {
-		t.Errorf("the operation reports the missing cluster, the call must not: %v", err)
+		t.Errorf("a missing cluster must fail the operation and not the call: %v", err)
 	}
 
 	input := spec.KymaUpgrade{KymaConfig: &spec.Kyma{}}

@@ -60,7 +60,7 @@ func TestUpgradeShoot(t *testing.T) {
 		}
 
 		if status.Kind != operation.KindUpgradeShoot || status.State != process.Pending || status.RuntimeID != runtimeID {
-			f.Errorf("accepted as %+v", status)
+			f.Errorf("accepted with status %+v", status)
 		}
 
 		if f.wakes.Load() == woken {
@@ -150,7 +150,7 @@ func TestConcurrentUpgrades(t *testing.T) {
 			case err == nil:
 				accepted++
 			case !failure.Is(err, failure.Conflict) || !strings.Contains(err.Error(), "is in progress"):
-				f.Errorf("refused with %v", err)
+				f.Errorf("rejected with %v", err)
 			}
 		}
 
@@ -234,7 +234,7 @@ func TestUpgradeIsRefused(t *testing.T) {
 			}
 
 			if f.count("operations") != operations || f.count("idempotency_keys") != keys {
-				t.Errorf("%s: the refused call changed rows", c.reason)
+				t.Errorf("%s: the rejected call changed rows", c.reason)
 			}
 		})
 	}

@@ -68,7 +68,7 @@ func TestCleanupSkipsUnreachableClusters(t *testing.T) {
 		"gone":          {"the cluster does not exist", &removalFixture{}},
 		"foreign":       {"the Shoot belongs to another runtime", newRemoval("runtime-2", createdCluster)},
 		"being deleted": {"the Shoot is being deleted", newRemoval(runtimeID, func(s *gardencorev1beta1.Shoot) { createdCluster(s); s.DeletionTimestamp = new(metav1.Now()) })},
-		"hibernated":    {"the API server does not run", newRemoval(runtimeID, func(s *gardencorev1beta1.Shoot) { createdCluster(s); s.Status.IsHibernated = true })},
+		"hibernated":    {"the API server is not running", newRemoval(runtimeID, func(s *gardencorev1beta1.Shoot) { createdCluster(s); s.Status.IsHibernated = true })},
 		"not started":   {"Gardener has not started the creation", newRemoval(runtimeID, nil)},
 		"hibernating": {
 			"the API server is about to stop", newRemoval(runtimeID, func(s *gardencorev1beta1.Shoot) {
@@ -109,10 +109,10 @@ func TestCleanupIsBounded(t *testing.T) {
 	}{
 		"clean": {reason: "the cluster is empty"},
 		"services stay": {
-			reason: "the service broker does not answer", services: 1 << 30, takes: 20 * time.Minute, skipped: []string{"Clean_Up_Cluster"},
+			reason: "the service broker does not respond", services: 1 << 30, takes: 20 * time.Minute, skipped: []string{"Clean_Up_Cluster"},
 		},
 		"Kyma stays": {reason: "parts of Kyma have finalizers", parts: 1 << 30, takes: 5 * time.Minute, skipped: []string{"Uninstall_Kyma"}},
-		"does not answer": {
+		"does not respond": {
 			reason: "a broken cluster is deleted anyway", err: errLost, takes: 27 * time.Minute,
 			skipped: []string{"Clean_Up_Cluster", "Release_Service_Brokers", "Uninstall_Kyma"},
 		},

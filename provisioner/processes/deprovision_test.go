@@ -69,10 +69,10 @@ func TestWaitForDeletion(t *testing.T) {
 		wantRetries int // calls of Retry in two runs
 	}{
 		"gone":        {reason: "the Shoot does not exist", fixture: &removalFixture{}},
-		"foreign":     {reason: "the Shoot belongs to another runtime, so ours is gone", fixture: newRemoval("runtime-2", nil)},
+		"foreign":     {reason: "the Shoot belongs to another runtime, so our cluster is gone", fixture: newRemoval("runtime-2", nil)},
 		"not started": {reason: "the deletion has not started", fixture: newRemoval(runtimeID, at(created, gardencorev1beta1.LastOperationStateSucceeded)), wantWait: poll},
 		"in progress": {reason: "the deletion takes time", fixture: newRemoval(runtimeID, at(deleted, gardencorev1beta1.LastOperationStateProcessing)), wantWait: poll},
-		"in error":    {reason: "Gardener retries on its own", fixture: newRemoval(runtimeID, at(deleted, gardencorev1beta1.LastOperationStateError)), wantWait: poll},
+		"in error":    {reason: "Gardener retries by itself", fixture: newRemoval(runtimeID, at(deleted, gardencorev1beta1.LastOperationStateError)), wantWait: poll},
 		"temporary failure": {
 			reason: "Gardener is asked to retry", fixture: newRemoval(runtimeID, at(deleted, failed, gardencorev1beta1.ErrorInfraRateLimitsExceeded)),
 			wantWait: poll, wantRetries: 2,

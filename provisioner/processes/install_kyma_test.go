@@ -180,14 +180,14 @@ func TestInstallationWaitsAndFailures(t *testing.T) {
 			wantKind: failure.Transient, wantText: "lost", wantCalls: []string{"plan", "connect"},
 		},
 		"refused": {
-			reason: "a permanent error is returned at once", limit: time.Hour, errs: map[string]error{"install": refusal},
+			reason: "a permanent error is returned immediately", limit: time.Hour, errs: map[string]error{"install": refusal},
 			wantKind: failure.Permanent, wantText: "cannot be changed", wantCalls: []string{"plan", "connect", "install"},
 		},
 		"no Kyma": {
-			reason: "operations of this kind have an order of Kyma", limit: time.Hour, configuration: `{}`, wantKind: failure.Internal,
+			reason: "an operation of this kind without Kyma is an internal error", limit: time.Hour, configuration: `{}`, wantKind: failure.Internal,
 			wantText: "without Kyma",
 		},
-		"garbled": {reason: "stored orders are valid", limit: time.Hour, configuration: `[]`, wantKind: failure.Internal, wantText: "cannot be read"},
+		"garbled": {reason: "a stored order that cannot be decoded is an internal error", limit: time.Hour, configuration: `[]`, wantKind: failure.Internal, wantText: "cannot be read"},
 	}
 
 	for name, tc := range cases {

@@ -126,14 +126,14 @@ func TestWaitingSteps(t *testing.T) {
 			reason: "the Shoot was deleted by someone else", garden: newGarden(), wantKind: failure.NotFound, wantText: shootName,
 		},
 		"no domain in time": {
-			reason: "Gardener found no seed", garden: newGarden().with(nil), overdue: true, wantKind: failure.Permanent, wantText: "no domain yet: Gardener has not started to reconcile the cluster yet: not done within",
+			reason: "Gardener found no Seed", garden: newGarden().with(nil), overdue: true, wantKind: failure.Permanent, wantText: "no domain yet: Gardener has not started to reconcile the cluster yet: not done within",
 		},
 		"new":         {reason: "Gardener has not noticed the Shoot", creation: true, garden: newGarden().with(nil), wantWait: poll},
 		"in progress": {reason: "the creation takes time", creation: true, garden: newGarden().with(lastOperation(gardencorev1beta1.LastOperationStateProcessing)), wantWait: poll},
-		"in error":    {reason: "Gardener retries on its own", creation: true, garden: newGarden().with(lastOperation(gardencorev1beta1.LastOperationStateError, gardencorev1beta1.ErrorInfraQuotaExceeded)), wantWait: poll},
+		"in error":    {reason: "Gardener retries by itself", creation: true, garden: newGarden().with(lastOperation(gardencorev1beta1.LastOperationStateError, gardencorev1beta1.ErrorInfraQuotaExceeded)), wantWait: poll},
 		"created":     {reason: "the cluster is created", creation: true, garden: newGarden().with(lastOperation(succeeded))},
 		"failed": {
-			reason: "an error that only a person can fix is returned at once", creation: true, garden: newGarden().with(lastOperation(failed, gardencorev1beta1.ErrorInfraQuotaExceeded)),
+			reason: "an error that only a person can fix is returned immediately", creation: true, garden: newGarden().with(lastOperation(failed, gardencorev1beta1.ErrorInfraQuotaExceeded)),
 			wantKind: failure.Quota, wantText: "out of luck",
 		},
 		"stopped": {

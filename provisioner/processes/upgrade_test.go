@@ -204,8 +204,8 @@ func TestUpgradeWaits(t *testing.T) {
 		refreshed, upgraded bool // whether the first and the second wait have ended
 		fails               bool
 	}{
-		"earlier success": {"a success of the earlier generation does not count", at(1, "Succeeded"), false, false, false},
-		"earlier failure": {"a failure of the earlier generation does not count", at(1, "Failed"), false, false, false},
+		"earlier success": {"a success of the earlier generation is ignored", at(1, "Succeeded"), false, false, false},
+		"earlier failure": {"a failure of the earlier generation is ignored", at(1, "Failed"), false, false, false},
 		"working":         {"Gardener works on this generation", at(2, "Processing"), true, false, false},
 		"done":            {"Gardener has finished this generation", at(2, "Succeeded"), true, true, false},
 		"failed":          {"Gardener has failed to apply this generation", at(2, "Failed"), true, false, true},
@@ -243,7 +243,7 @@ func TestStagesAfterTheChange(t *testing.T) {
 	away := &upgradeFixture{err: failure.New(failure.Transient, "away")}
 	for _, stage := range []string{"UpgradingShoot", "WaitingForShootUpgrade", "CreatingBindingsForOperators", "RecordingConfiguration"} {
 		if _, wait, err := away.run(t, stage); !failure.Is(err, failure.Transient) || wait != 0 {
-			t.Errorf("%s, with everything unavailable: got wait %s, %v", stage, wait, err)
+			t.Errorf("%s, with all dependencies unavailable: got wait %s, %v", stage, wait, err)
 		}
 	}
 }
@@ -263,7 +263,7 @@ func TestHibernation(t *testing.T) {
 		asleep, hibernated bool
 		done               bool
 	}{
-		"hibernating": {"the status changes after the operation has ended", Options.hibernate, "HibernatingShoot", "WaitForHibernation", true, false, false},
+		"hibernating": {"Gardener updates the hibernation status after its operation", Options.hibernate, "HibernatingShoot", "WaitForHibernation", true, false, false},
 		"hibernated":  {"the cluster is hibernated", Options.hibernate, "HibernatingShoot", "WaitForHibernation", true, true, true},
 		"waking":      {"the cluster is still waking up", Options.wakeUp, "WakingShoot", "WaitForWakeUp", false, true, false},
 		"awake":       {"the cluster is awake", Options.wakeUp, "WakingShoot", "WaitForWakeUp", false, false, true},

@@ -47,8 +47,8 @@ func TestGardenerIsAskedToRetryAfterAPause(t *testing.T) {
 		garden *creationFixture
 		want   int
 	}{
-		"At once": {"A rate limit is not retried at once.", shootInState(failed, time.Second, limit), 0},
-		"Later":   {"After a pause the rate limit may have passed.", shootInState(failed, time.Minute, limit), 1},
+		"At once": {"A rate limit is not retried immediately.", shootInState(failed, time.Second, limit), 0},
+		"Later":   {"After a pause, a retry may be within the rate limit.", shootInState(failed, time.Minute, limit), 1},
 	}
 
 	for name, tc := range cases {
@@ -75,12 +75,12 @@ func TestOverdueWaitReportsTheCodes(t *testing.T) {
 		want   cause
 	}{
 		"Codes": {
-			reason: "The codes of Gardener are the cause.",
+			reason: "Gardener's codes are the reason.",
 			garden: shootInState(gardencorev1beta1.LastOperationStateError, 0, gardencorev1beta1.ErrorInfraResourcesDepleted),
 			want:   cause{"ERR_INFRA_RESOURCES_DEPLETED", failure.ComponentGardener},
 		},
 		"None": {
-			reason: "Without a code the cause is unknown.",
+			reason: "Without a code, the reason is the timeout.",
 			garden: shootInState(gardencorev1beta1.LastOperationStateProcessing, 0),
 			want:   cause{failure.ReasonTimeout, ""},
 		},

@@ -47,7 +47,7 @@ func TestRefusedOrdersRegisterNothing(t *testing.T) {
 		registered := f.registered()
 
 		if _, err := f.provision("tenant-2", "", "c-first"); !failure.Is(err, failure.Conflict) {
-			f.Errorf("a taken name: got %v", err)
+			f.Errorf("a name that is in use: got %v", err)
 		}
 
 		if !slices.Equal(f.registered(), registered) || len(registered) != 1 {
@@ -188,14 +188,14 @@ func TestCaretakerRemovesLeftovers(t *testing.T) {
 		f.care()
 
 		if got := f.registered(); len(got) != 3 {
-			f.Errorf("the caretaker must keep recent registrations, which may be retried; registered are %v", got)
+			f.Errorf("the caretaker must not remove recent registrations, because clients may retry their orders; registered are %v", got)
 		}
 
 		f.clock.Step(time.Hour + time.Minute)
 		f.care()
 
 		if got := f.registered(); len(got) != 2 || f.unsettled() != 1 {
-			f.Errorf("the running order must stay, the order that was never accepted must go: registered are %v, %d unsettled", got, f.unsettled())
+			f.Errorf("the accepted order must keep its registration, and the order that was never accepted must lose it: registered are %v, %d unsettled", got, f.unsettled())
 		}
 
 		f.end("succeeded")
@@ -260,7 +260,7 @@ func TestFailuresAreReportedUntilDirectorAccepts(t *testing.T) {
 		f.care()
 
 		if again := f.director.Calls()[calls:]; len(again) > 0 {
-			f.Errorf("the failure was reported already, but Director is called: %v", again)
+			f.Errorf("a failure that was already reported was reported again: %v", again)
 		}
 
 		// The next order fails too. In the meantime an operator has unregistered its runtime.

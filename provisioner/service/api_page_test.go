@@ -100,11 +100,11 @@ func (r pageReader) try(example example) {
 
 	var want any
 	if err := json.Unmarshal([]byte(example.answer), &want); err != nil {
-		r.Fatalf("the answer of the page to %s: %v", example.query, err)
+		r.Fatalf("decoding the page's response to %s: %v", example.query, err)
 	}
 
 	if difference := r.compare("", want, got); difference != "" {
-		r.Fatalf("%s\nthe answer differs from the page: %s", example.query, difference)
+		r.Fatalf("%s\nthe response differs from the page: %s", example.query, difference)
 	}
 
 	for _, id := range r.started(got) {

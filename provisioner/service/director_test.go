@@ -77,7 +77,7 @@ func TestDirectorListsARuntimeUntilItsRemoval(t *testing.T) {
 
 	_, err := f.client.ProvisionRuntime(t.Context(), provisionerclient.Caller{Tenant: "another-tenant"}, order("c-first"))
 	if failure.Of(err).Reason != failure.ReasonAlreadyExists || len(director.Runtimes()) != 1 {
-		t.Errorf("a refused order: got %v and %d registered runtimes", err, len(director.Runtimes()))
+		t.Errorf("a rejected order: got %v and %d registered runtimes", err, len(director.Runtimes()))
 	}
 
 	f.succeeded(f.deprovision(ordered.RuntimeID))

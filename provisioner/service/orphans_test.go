@@ -142,7 +142,7 @@ func TestRefusedOrphanDoesNotBlockOthers(t *testing.T) {
 		o.markDeleted("c-one", "c-two", "c-three")
 
 		if err := o.removeOrphans(refused); err == nil {
-			t.Errorf("%s: the refusal was not reported", refused)
+			t.Errorf("%s: the failed deletion was not reported", refused)
 		}
 
 		if diff := cmp.Diff([]string{refused}, o.remaining()); diff != "" {

@@ -61,6 +61,6 @@ func TestPlaygroundQueryWorks(t *testing.T) {
 		"Content-Type": {"application/json"}, "Tenant": {part(`<input id="tenant" value="([^"]*)"`)},
 	})
 	if strings.Contains(answer, `"errors"`) || !strings.Contains(answer, `"cursor":"`) {
-		t.Errorf("the answer is %s", answer)
+		t.Errorf("the response is %s", answer)
 	}
 }

@@ -20,7 +20,7 @@ func TestReleaseSources(t *testing.T) {
 		"none":      {"Kyma is optional", Kyma{}, ""},
 		"folder":    {"an empty folder is valid", Kyma{ReleasesPath: folder}, ""},
 		"no folder": {"the folder must exist", Kyma{ReleasesPath: folder + "/none"}, "APP_KYMA_RELEASES_PATH"},
-		"repository": {"the repository is not read at the start", Kyma{
+		"repository": {"the repository is not read at startup", Kyma{
 			ReleasesRepository: "registry.example.com/team/releases", ReleasesCachePath: folder, ReleasesCalls: 1,
 		}, ""},
 		"no calls": {"the limit of calls must be positive", Kyma{ReleasesRepository: "r.example.com/r", ReleasesCachePath: folder}, "APP_KYMA_RELEASES_CALLS"},

@@ -113,13 +113,13 @@ func TestSecretsAreNeverStoredInClear(t *testing.T) {
 		for place, content := range places {
 			for _, form := range []string{text, base64.StdEncoding.EncodeToString([]byte(text))} {
 				if at := bytes.Index(content, []byte(form)); at >= 0 {
-					t.Errorf("%s is in clear in %s: …%q…", what, place, content[max(at-150, 0):min(at+50, len(content))])
+					t.Errorf("%s is in plaintext in %s: …%q…", what, place, content[max(at-150, 0):min(at+50, len(content))])
 				}
 			}
 		}
 	}
 
 	if !bytes.Contains(places["provisioner.db"], []byte("c-first")) && !bytes.Contains(places["provisioner.db-wal"], []byte("c-first")) {
-		t.Error("the search did not find the runtime, so it proves nothing")
+		t.Error("the search did not find the runtime, so it would not find secrets either")
 	}
 }

@@ -349,7 +349,7 @@ func TestFaultsOfGardener(t *testing.T) {
 		wantReason string
 	}{
 		"quota": {
-			reason: "an error that only an operator can fix fails the operation at once, with Gardener's code",
+			reason: "an error that only an operator can fix fails the operation immediately, with Gardener's code",
 			fault:  gardenlet.FaultQuota, wantState: provisionerclient.StateFailed, wantReason: "ERR_INFRA_QUOTA_EXCEEDED",
 		},
 		"rate limit": {
@@ -410,7 +410,7 @@ func TestRefusedConfiguration(t *testing.T) {
 		change func(*service.Config)
 		want   string
 	}{
-		"no key":  {"secrets are never stored in clear", func(c *service.Config) { c.Database.SecretKeys = "" }, "openssl rand"},
+		"no key":  {"secrets are never stored in plaintext", func(c *service.Config) { c.Database.SecretKeys = "" }, "openssl rand"},
 		"exposed": {"an exposed API requires authentication", func(c *service.Config) { c.Address = "0.0.0.0:0" }, "APP_AUTH_BASIC_USERS"},
 		"workers": {"the number of workers must not be negative", func(c *service.Config) { c.Engine.Workers = -1 }, "APP_WORKERS"},
 		"director": {"Director needs a URL", func(c *service.Config) {
@@ -424,14 +424,14 @@ func TestRefusedConfiguration(t *testing.T) {
 		}, "APP_DIRECTOR_CA_FILE"},
 		"unchecked": {"skipping verification contradicts a file of authorities", func(c *service.Config) {
 			c.Director.CAFile, c.OAuth.SkipDirectorCertVerification = credentials, true
-		}, "set one of them"},
+		}, "set only one of them"},
 		"director calls": {"the limit of calls must be positive", func(c *service.Config) { c.Director.Calls = 0 }, "APP_DIRECTOR_CALLS"},
 		"no poll": {
 			"a wait must be positive: without it an existing cluster would be recorded as deleted",
 			func(c *service.Config) { c.Gardener.PollInterval = 0 }, "APP_GARDENER_POLL_INTERVAL",
 		},
 		"no time": {
-			"operations without time fail, but only once they are ordered",
+			"every operation would fail, long after startup",
 			func(c *service.Config) { c.ProvisioningTimeout.ClusterCreation = 0 }, "APP_PROVISIONING_TIMEOUT_CLUSTER_CREATION",
 		},
 		"no time to delete": {

@@ -67,9 +67,9 @@ func TestShootChangesSurviveADatabaseOutage(t *testing.T) {
 		errors []error
 		want   [][]string
 	}{
-		"in order":    {"without errors each change wakes once", nil, [][]string{{"shoot c-first"}, {"shoot c-second"}}},
-		"unavailable": {"the watch reports a change only once, so waking it is retried", []error{crowded, crowded}, [][]string{{"shoot c-first"}, {"shoot c-second"}}},
-		"refused":     {"an error that a retry cannot fix must not block others", []error{&pq.Error{Code: "42P01"}}, [][]string{{"shoot c-second"}}},
+		"in order":    {"without errors, each change wakes its operations once", nil, [][]string{{"shoot c-first"}, {"shoot c-second"}}},
+		"unavailable": {"the watch reports a change only once, so a failed wake is retried", []error{crowded, crowded}, [][]string{{"shoot c-first"}, {"shoot c-second"}}},
+		"refused":     {"an error that a retry cannot fix must not block other changes", []error{&pq.Error{Code: "42P01"}}, [][]string{{"shoot c-second"}}},
 	}
 
 	for name, c := range cases {

@@ -101,15 +101,15 @@ func TestShootFilesAreRefused(t *testing.T) {
 		want   []string
 	}{
 		"Missing": {
-			reason: "Both variables are reported at once.",
+			reason: "One error reports both variables.",
 			config: Shoots{MaintenanceWindowPath: missing, AuditLogsConfigPath: missing},
 			want:   []string{windowVariable, logVariable, missing},
 		},
 		"NoJSON":    {"The file must be JSON.", windows(`begin: 3`), []string{windowVariable, "invalid character"}},
 		"MoreJSON":  {"Data after the object would be ignored.", windows(`{} {}`), []string{windowVariable, "unexpected data after"}},
 		"Misspelt":  {"An unknown field would be ignored.", windows(`{"r": {"start": "030000+0100"}}`), []string{windowVariable, `"start"`}},
-		"NoTime":    {"Gardener would refuse every Shoot with such a time.", windows(`{"r": {"begin": "03:00", "end": "040000+0100"}}`), []string{"region r", `"03:00"`}},
-		"NoHour":    {"Gardener would refuse every Shoot with such an hour.", windows(`{"r": {"begin": "240000+0100", "end": "040000+0100"}}`), []string{`"240000+0100"`}},
+		"NoTime":    {"Gardener would reject every Shoot with such a time.", windows(`{"r": {"begin": "03:00", "end": "040000+0100"}}`), []string{"region r", `"03:00"`}},
+		"NoHour":    {"Gardener would reject every Shoot with such an hour.", windows(`{"r": {"begin": "240000+0100", "end": "040000+0100"}}`), []string{`"240000+0100"`}},
 		"NoSecret":  {"A target needs credentials.", logs(`{"aws": {"r": {"tenantID": "t", "serviceURL": "u"}}}`), []string{logVariable, "provider aws, region r", "secretName"}},
 		"NoRegions": {"The outer keys are providers, the inner keys regions.", logs(`{"aws": {"tenantID": "t"}}`), []string{logVariable, "cannot unmarshal"}},
 	}

@@ -178,6 +178,6 @@ func TestSecondInstallationRepairs(t *testing.T) {
 		t.Errorf("the deleted object is not restored: %v", got)
 	}
 	if got := c.data(c.namespace(), "two"); got["key"] != "1" || got["more"] != "theirs" {
-		t.Errorf("the changed object is %v: our fields must be restored, foreign ones kept", got)
+		t.Errorf("the changed object is %v: our fields must be restored, and fields of other owners preserved", got)
 	}
 }

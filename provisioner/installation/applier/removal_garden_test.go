@@ -76,7 +76,7 @@ func TestPrune(t *testing.T) {
 		}
 	}
 	if !c.there("Thing", "theirs") || c.object(c.group(), "v1", "Thing", elsewhere.Namespace, "one") != nil {
-		t.Error("our objects must be deleted, foreign ones kept")
+		t.Error("our objects must be deleted, and objects of other owners preserved")
 	}
 	if err := c.Delete(t.Context(), foreign); err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestComponentThatMovesToAnotherNamespace(t *testing.T) {
 	moved.Namespace += "-b"
 	c.install(parts, plan(moved))
 	if c.object("", "v1", "Namespace", "", c.namespace()) != nil || c.data(moved.Namespace, "one") == nil {
-		t.Error("it is missing in the new namespace, or still in the old one")
+		t.Error("the object is missing in the new namespace, or still exists in the old one")
 	}
 }
 
@@ -119,7 +119,7 @@ func TestSharedNamespace(t *testing.T) {
 	}
 	c.install(parts, plan(c.part("c")))
 	if left := c.object("", "v1", "Namespace", "", c.namespace()); left == nil || left.GetDeletionTimestamp() != nil {
-		t.Error("it was deleted with its component although another one uses it")
+		t.Error("the object was deleted with its component, although another component uses it")
 	}
 }
 
@@ -129,7 +129,7 @@ func TestObjectThatMovesToAnotherComponent(t *testing.T) {
 	before := c.object("", "v1", "ConfigMap", c.namespace(), "one").GetUID()
 	c.install(release{"a": configMap("three", "1"), "b": configMap("two", "1") + configMap("one", "1")}, plan(c.part("a"), c.part("b")))
 	if after := c.object("", "v1", "ConfigMap", c.namespace(), "one"); after == nil || after.GetUID() != before {
-		t.Error("it was removed in between")
+		t.Error("the object was removed in the meantime")
 	}
 }
 
@@ -144,7 +144,7 @@ func TestForeignNamespaceIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left := c.object("", "v1", "Namespace", "", c.namespace()); left == nil || left.GetDeletionTimestamp() != nil {
-		t.Error("a foreign namespace was deleted")
+		t.Error("the namespace of another owner was deleted")
 	}
 	if c.data(c.namespace(), "one") != nil {
 		t.Error("the installed objects still exist")
@@ -170,7 +170,7 @@ func TestFullNamespace(t *testing.T) {
 		t.Errorf("got %q, %v", message, err)
 	}
 	if left := c.object("", "v1", "Namespace", "", c.namespace()); left == nil || left.GetDeletionTimestamp() != nil {
-		t.Error("the namespace was deleted with a foreign object")
+		t.Error("the namespace was deleted with an object of another owner")
 	}
 }
 
@@ -190,7 +190,7 @@ func TestUninstall(t *testing.T) {
 		t.Errorf("%+v, %v, want %q", progress, err, want)
 	}
 	if c.there("Thing", "one") || c.data(c.namespace(), "two") == nil {
-		t.Error("objects must be deleted with their component, adopted ones kept")
+		t.Error("objects must be deleted with their component, and adopted objects preserved")
 	}
 	held := c.object(c.group(), "v1", "Thing", c.namespace(), "theirs")
 	if err := c.Patch(t.Context(), held, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {

@@ -100,9 +100,9 @@ func TestForeignInventory(t *testing.T) {
 		runtime string
 		want    []*entry
 	}{
-		"the same":        {"the progress counts", "here", "r", []*entry{{Name: "a", Objects: objects, Applied: "d", Ready: true}}},
+		"the same":        {"the progress is used", "here", "r", []*entry{{Name: "a", Objects: objects, Applied: "d", Ready: true}}},
 		"another cluster": {"the objects of a restored cluster must be applied again", "there", "r", []*entry{{Name: "a", Objects: objects}}},
-		"another runtime": {"the inventory of another runtime does not count", "here", "other", nil},
+		"another runtime": {"the inventory of another runtime is ignored", "here", "other", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			first := newCluster("here")
@@ -159,8 +159,8 @@ func TestInvalidInventory(t *testing.T) {
 	}{
 		"no content":     {"the Secret was emptied", "", ""},
 		"a part is lost": {"an incomplete inventory is invalid", "nothing", "lost"},
-		"much of nothing": {
-			"it would take a hundred times its size in memory, which all operations share",
+		"highly compressible": {
+			"its decompression would need a hundred times its size in memory, which all operations share",
 			string(packed(t, `{"entries":[{"objects":[`+strings.Repeat("{},", many)+`{}]}]}`)), "",
 		},
 		"a long text":  {"a long text needs much memory", string(packed(t, `{"runtime":"`+strings.Repeat("r", 12*many)+`"}`)), ""},

@@ -138,7 +138,7 @@ func TestFrozenReplica(t *testing.T) {
 		t.Errorf("the replica continues with a stale inventory: %v", err)
 	}
 	if c.data(c.namespace(), "one")["key"] != "2" {
-		t.Error("it has overwritten the upgrade")
+		t.Error("the frozen replica has overwritten the upgrade")
 	}
 }
 
@@ -172,7 +172,7 @@ func TestImmutableField(t *testing.T) {
 	}
 	c.install(fixed("2", annotated), wanted)
 	if c.data(c.namespace(), "one")["key"] != "2" {
-		t.Error("it was not created again")
+		t.Error("the object was not created again")
 	}
 }
 
@@ -263,8 +263,8 @@ func TestUnreachableCluster(t *testing.T) {
 		body   string
 		want   string
 	}{
-		"nothing":   {"a proxy answers instead", http.StatusBadGateway, "<html>", "the inventory of the installation cannot be read: "},
-		"forbidden": {"the roles of a new cluster take a moment", http.StatusForbidden, "", "the inventory of the installation cannot be read: "},
+		"nothing":   {"a proxy responds instead", http.StatusBadGateway, "<html>", "the inventory of the installation cannot be read: "},
+		"forbidden": {"the roles of a new cluster are not available immediately", http.StatusForbidden, "", "the inventory of the installation cannot be read: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.calls.meddle(func(*http.Request) *http.Response {

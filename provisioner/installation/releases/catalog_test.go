@@ -62,7 +62,7 @@ func TestInvalidReleases(t *testing.T) {
 		files  fstest.MapFS
 		want   []string
 	}{
-		"no release.yaml": {"a folder without release.yaml is no release", fstest.MapFS{"1.0.0/a.yaml": file("a", "")}, []string{"1.0.0", "release.yaml"}},
+		"no release.yaml": {"a folder without release.yaml is not a release", fstest.MapFS{"1.0.0/a.yaml": file("a", "")}, []string{"1.0.0", "release.yaml"}},
 		"not YAML":        {"the error names the file", fstest.MapFS{"1.0.0/release.yaml": text("a: b: c")}, []string{"release.yaml of release 1.0.0: yaml"}},
 		"unknown field": {
 			"a misspelled field would have no effect",
@@ -80,7 +80,7 @@ func TestInvalidReleases(t *testing.T) {
 			[]string{`"A" is not a valid component name`, `component "b" appears twice`, `"n_" is not a valid namespace`},
 		},
 		"unknown dependency": {
-			"the dependency could never be met",
+			"the dependency could never be satisfied",
 			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, dependsOn: [b]}"), "1.0.0/a/a.yaml": file("a", "")},
 			[]string{`component "a" depends on "b", which is not a component of the release`},
 		},
@@ -93,7 +93,7 @@ func TestInvalidReleases(t *testing.T) {
 			[]string{`component "a", which is always installed, depends on "b", which is optional`},
 		},
 		"cycle": {
-			"no component could be the first",
+			"no component could be installed first",
 			fstest.MapFS{
 				"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, dependsOn: [b]}\n- {name: b, namespace: n, dependsOn: [a]}\n- {name: c, namespace: n}"),
 				"1.0.0/a/a.yaml":     file("a", ""), "1.0.0/b/b.yaml": file("b", ""), "1.0.0/c/c.yaml": file("c", ""),
@@ -126,7 +126,7 @@ func TestInvalidReleases(t *testing.T) {
 			[]string{`component "a": a/a.yaml: line 1: the object has no apiVersion`},
 		},
 		"deleted Job": {
-			"an installation would start it again and again",
+			"the installer would start the Job repeatedly",
 			fstest.MapFS{
 				"1.0.0/release.yaml": text(head + "- {name: a, namespace: n}"),
 				"1.0.0/a/a.yaml":     text("apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {ttlSecondsAfterFinished: 1}"),
@@ -172,7 +172,7 @@ func TestUnusableReleases(t *testing.T) {
 		"path": {"a version must not leave the folder", releases.Folder{FS: files}, "../1.0.0", failure.Invalid, `there is no release "../1.0.0"`},
 		"none": {"an empty version must not match any", releases.Folder{FS: files}, "", failure.Invalid, `there is no release ""`},
 		"broken": {
-			"the order is valid; only the maintainer of the release can help",
+			"the order is valid; only the maintainer of the release can fix the problem",
 			releases.Folder{FS: files},
 			"2.0.0", failure.Permanent,
 			"release 2.0.0 cannot be used because it is invalid; the log has the reason for its maintainer",

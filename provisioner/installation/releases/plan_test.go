@@ -49,9 +49,9 @@ func TestOrderOfThePlan(t *testing.T) {
 		"minimal":      {"required components need not be named", wants(), "base agent"},
 		"named":        {"naming a required component changes nothing", wants(named("base"), named("agent")), "base agent"},
 		"partly named": {"named components come after the others", wants(named("agent")), "base agent"},
-		"wrong order":  {"dependencies come first, whatever the order says", wants(named("agent"), named("base")), "base agent"},
+		"wrong order":  {"dependencies come first, regardless of the sequence in the order", wants(named("agent"), named("base")), "base agent"},
 		"optional":     {"the order adds optional components", wants(named("agent"), named("lone")), "base agent lone"},
-		"stable":       {"without dependencies, the sequence of the order counts", wants(named("lone"), named("base"), named("agent")), "lone base agent"},
+		"stable":       {"without dependencies, components have the sequence of the order", wants(named("lone"), named("base"), named("agent")), "lone base agent"},
 		"deep": {
 			"an optional component follows its dependency directly; the others keep their positions",
 			wants(named("more"), named("lone"), named("extra", password), named("base"), named("agent")), "lone base extra more agent",
@@ -93,7 +93,7 @@ func TestInvalidOrders(t *testing.T) {
 		},
 		"null":         {"the schema allows it", wants(nil), `kymaConfig.components[0]: is null`},
 		"source":       {"ignoring it would install something else", wants(from(&source)), `kymaConfig.components[0].sourceURL: omit it, because components always come from the release`},
-		"empty source": {"an empty URL counts as absent", wants(from(&empty)), ""},
+		"empty source": {"an empty URL is the same as none", wants(from(&empty)), ""},
 		"missing value": {
 			"the value has no default", wants(named("extra")),
 			`kymaConfig.configuration: component "extra" needs a value for "password"`,
@@ -144,7 +144,7 @@ func TestValuesOfThePlan(t *testing.T) {
 		"null for all":  {"the schema allows it", with(wants(), nil, nil), map[string]string{"size": "small", "domain": "d"}, nil},
 		"secret":        {"secret values are marked", with(wants(), nil, hidden("size", "s")), map[string]string{"size": "s", "domain": "d"}, []string{"size"}},
 		"not secret any more": {
-			"the effective value counts", with(wants(named("base", value("size", "odd"))), nil, hidden("size", "s")), map[string]string{"size": "odd", "domain": "d"}, []string{},
+			"only the effective value matters", with(wants(named("base", value("size", "odd"))), nil, hidden("size", "s")), map[string]string{"size": "odd", "domain": "d"}, []string{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
