@@ -35,7 +35,8 @@ type Place struct {
 
 // Agent is the state of an agent, read from the objects in its cluster. The zero value describes a cluster without an agent.
 type Agent struct {
-	// ConfiguredBy is the ID of the operation that wrote the Secret. It is empty without a Secret, and for a Secret made by hand.
+	// ConfiguredBy is the ID of the operation that wrote the Secret. It is empty if there is no Secret, or if somebody created
+	// it manually.
 	ConfiguredBy string
 	// Replaces is the ID of the connection that existed when the Secret was written, or empty.
 	Replaces string
@@ -65,7 +66,8 @@ type Clusters interface {
 	Agent(ctx context.Context, at Place) (Agent, error)
 	// ConfigureAgent writes the configuration. It creates the namespace if it is missing.
 	ConfigureAgent(ctx context.Context, at Place, configuration Configuration) error
-	// RemoveConnection removes the connection with this ID, so that the agent connects again. A connection with another ID stays.
+	// RemoveConnection removes the connection with this ID, so that the agent connects again. It does not remove a connection
+	// with another ID.
 	RemoveConnection(ctx context.Context, at Place, id string) error
 }
 

@@ -65,5 +65,5 @@ func (c *Connection) status() Status {
 	return pending(append([]string{"the runtime agent is in an unknown state: " + c.State}, c.Problems...)...)
 }
 
-// pending returns the status of an agent whose state is unknown. The problems say why.
+// pending returns the status of an agent in an unknown state. The problems explain why the state is unknown.
 func pending(problems ...string) Status { return Status{State: StatusPending, Problems: problems} }

@@ -20,7 +20,7 @@ const (
 	turnTimeout   = 5 * time.Second
 	// fresh is how long a status is cached.
 	fresh = 5 * time.Second
-	// most is the number of clusters that are queried at the same time. Each query holds a connection and a kubeconfig.
+	// most is the maximum number of concurrent queries. Each query needs a connection and a kubeconfig.
 	most = 16
 )
 

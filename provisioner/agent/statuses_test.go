@@ -71,7 +71,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// slowClusters fakes any number of clusters whose API servers take some time to answer.
+// slowClusters fakes any number of clusters with slow API servers.
 type slowClusters struct {
 	fixture
 

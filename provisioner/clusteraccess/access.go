@@ -87,7 +87,7 @@ func connect(kubeconfig []byte) (*rest.Config, func(), error) {
 
 	cluster := &rest.Config{
 		Host: config.Host, APIPath: config.APIPath, Transport: transport, Timeout: callTimeout, QPS: -1,
-		WarningHandlerWithContext: rest.NoWarnings{}, // client-go and controller-runtime would log them outside of the service's log
+		WarningHandlerWithContext: rest.NoWarnings{}, // client-go and controller-runtime would write them to their own logs
 	}
 	cluster.ContentType, cluster.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 

@@ -112,8 +112,8 @@ func brief(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), longestProblem)], "")
 }
 
-// ConfigureAgent implements agent.Clusters, by server-side apply. If the Secret no longer has the version configuration.Over, the
-// API server reports a conflict. The error is transient: the repeated step reads the Secret again.
+// ConfigureAgent implements agent.Clusters, by server-side apply. If the Secret has changed since the version
+// configuration.Over, the API server reports a conflict. The error is transient: the repeated step reads the Secret again.
 func (a Access) ConfigureAgent(ctx context.Context, at agent.Place, configuration agent.Configuration) error {
 	cluster, disconnect, err := a.open(ctx, at.ShootName)
 	if err != nil {
@@ -135,7 +135,7 @@ func (a Access) ConfigureAgent(ctx context.Context, at agent.Place, configuratio
 		return nil
 	}
 
-	// The message of the API server may quote the rejected Secret with its token, so only the reason is kept.
+	// The message of the API server may quote the rejected Secret with its token, so the error contains only the reason.
 	if known, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		status := known.Status()
 		status.Message = "its API server rejects it as " + string(status.Reason)

@@ -131,7 +131,7 @@ func (s services) of(ctx context.Context, address string) ([]unstructured.Unstru
 	}), err
 }
 
-// delete deletes at most mostDeletions objects. It skips those that are already being deleted.
+// delete deletes at most mostDeletions objects. It skips objects that are already being deleted.
 func (s services) delete(ctx context.Context, of string, objects []unstructured.Unstructured) error {
 	var problems []error
 
@@ -232,7 +232,7 @@ func (r remains) String() string {
 
 // reasonOf returns the reason and message of an object's Ready condition, unless the condition is true.
 func reasonOf(object unstructured.Unstructured) string {
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions") // A field of an unexpected type counts as absent.
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions") // A field of an unexpected type is treated as absent.
 
 	for _, each := range conditions {
 		condition, ok := each.(map[string]any)
@@ -262,7 +262,7 @@ func nameOf(object unstructured.Unstructured) string {
 
 // text returns a string field, or "".
 func text(object unstructured.Unstructured, path ...string) string {
-	found, _, _ := unstructured.NestedString(object.Object, path...) // A field of an unexpected type counts as absent.
+	found, _, _ := unstructured.NestedString(object.Object, path...) // A field of an unexpected type is treated as absent.
 
 	return found
 }

@@ -62,7 +62,7 @@ const (
 	Failed       = wire.RuntimeStatusConditionFailed
 )
 
-// Change contains the fields that Update changes. Zero fields stay as they are.
+// Change contains the fields that Update changes. Zero fields do not change.
 type Change struct {
 	// Labels are added to the labels of the runtime. A label with the same key is replaced.
 	Labels    map[string]any
@@ -196,8 +196,8 @@ func (c *Client) Get(ctx context.Context, tenant, id string) (Runtime, error) {
 	return runtimeOf(answer.Result), call.checkID(answer.Result.Id, id)
 }
 
-// Update changes the runtime with the ID. Director replaces all labels at once, so Update reads the current labels first. With
-// two concurrent updates, the labels of one may therefore be lost.
+// Update changes the runtime with the ID. Director replaces the labels as a whole, so Update reads the current labels first. If
+// two updates are concurrent, the labels of one of them may be lost.
 func (c *Client) Update(ctx context.Context, tenant, id string, change Change) error {
 	runtime, err := c.Get(ctx, tenant, id)
 	if err != nil {

@@ -88,8 +88,8 @@ func goodUntil(token *oauth2.Token) time.Time {
 	return token.Expiry.Add(-min(renewEarly, time.Until(token.Expiry)/4))
 }
 
-// discard removes the cached token if it is the one that Director refused. A newer token from a concurrent call stays. An empty
-// refused removes any token.
+// discard removes the cached token if it equals refused, the token that Director has rejected. A newer token from a concurrent
+// call stays in the cache. An empty refused removes any token.
 func (t *tokens) discard(refused string) {
 	t.turn <- struct{}{}
 	defer t.unlock()

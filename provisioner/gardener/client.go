@@ -160,7 +160,7 @@ func (c *Client) annotate(ctx context.Context, shoot *gardencorev1beta1.Shoot, k
 }
 
 // AdminKubeconfig requests a kubeconfig with cluster-admin rights. valid is its lifetime: Gardener rejects lifetimes below 10
-// minutes and shortens those above its maximum. AdminKubeconfig fails with failure.NotFound if the Shoot does not exist.
+// minutes, and shortens lifetimes above its maximum. AdminKubeconfig fails with failure.NotFound if the Shoot does not exist.
 func (c *Client) AdminKubeconfig(ctx context.Context, name string, valid time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -28,7 +28,7 @@ type Progress struct {
 	Updated time.Time
 }
 
-// Rested reports whether enough time has passed since the failure to ask Gardener to retry.
+// Rested reports whether enough time has passed since the failure to request a retry from Gardener.
 func (p Progress) Rested(now time.Time) bool { return !now.Before(p.Updated.Add(breather)) }
 
 // TakenUp reports whether Gardener has started to reconcile the latest generation of the Shoot. Before that, the status

@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/tracing"
 )
 
-// The keys of an error's extensions. Clients read them instead of the message. The names are those of Kyma Provisioner.
+// The keys of an error's extensions, with the names of Kyma Provisioner. Clients read the extensions instead of the message.
 const (
 	extensionCode      = "error_code"
 	extensionReason    = "error_reason"

@@ -135,8 +135,8 @@ func objectsOf(document *yaml.Node, value func(key string) (string, bool)) ([]*u
 	return objects, err
 }
 
-// check rejects objects that no API server accepts. It also rejects objects without a name, such as those with generateName: an
-// inventory could not refer to them.
+// check rejects objects that no API server accepts. It also rejects objects without a name, for example with generateName,
+// because an inventory could not refer to them.
 func check(object *unstructured.Unstructured, line int) error {
 	switch {
 	case object.GetAPIVersion() == "":

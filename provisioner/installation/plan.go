@@ -28,7 +28,7 @@ type Component struct {
 	Source string
 	// DependsOn names the components that must be ready before this component is applied. They precede the component in the plan.
 	DependsOn []string
-	// Values replace the placeholders in the manifests. Values of the order override those of the release.
+	// Values replace the placeholders in the manifests. Values of the order override values of the release.
 	Values map[string]string
 	// SecretKeys are the keys of secret values, which messages never contain.
 	SecretKeys []string

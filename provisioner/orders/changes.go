@@ -68,7 +68,7 @@ func (s *Service) Changes(ctx context.Context, after string, wait time.Duration)
 		case <-ctx.Done():
 			return after, nil, nil
 		case <-httpserver.Draining(ctx):
-			return after, nil, nil // the broker asks another replica
+			return after, nil, nil // the broker continues with another replica
 		case <-s.Clock.After(feedPause):
 		}
 	}

@@ -69,7 +69,7 @@ func (s *Service) remember(ctx context.Context, tx storage.Tx, caller Caller, re
 }
 
 // earlier returns the operation of an earlier request with the same key. It rejects a key that was used for a different request.
-// Otherwise the caller would get the operation of that other request, and assume that its new request was accepted.
+// Otherwise the caller would assume that the operation carries out its new request.
 func (s *Service) earlier(ctx context.Context, tx storage.Tx, operationID string, request request) (*operation.Status, error) {
 	record, err := s.Operations.Get(ctx, tx, operationID)
 	if err != nil {

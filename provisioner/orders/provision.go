@@ -182,7 +182,7 @@ func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, p provision
 
 	existing, err := s.Runtimes.OfShoot(ctx, tx, p.runtime.ShootName)
 	if errors.Is(err, storage.ErrNotFound) {
-		return operation.Status{}, taken // the runtime was removed meanwhile: the caller may send the order again
+		return operation.Status{}, taken // the runtime was removed in the meantime; the caller can repeat the order
 	}
 
 	if err != nil {

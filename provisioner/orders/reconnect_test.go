@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// withAgent replaces the order for the runtime with one that includes a runtime agent, and returns the ID of the runtime.
+// withAgent replaces the order for the runtime with an order that includes a runtime agent, and returns the ID of the runtime.
 func (f *fixture) withAgent(runtimeID string) string {
 	f.Helper()
 

@@ -68,7 +68,8 @@ type Options struct {
 	Kubeconfigs Kubeconfigs
 	// Shoots reads the clusters in Gardener.
 	Shoots shoot.Reader
-	// OfRuntime returns the name of the Shoot that belongs to a runtime, even if the Provisioner does not know the runtime, or "".
+	// OfRuntime returns the name of the Shoot that belongs to a runtime, or "". It also finds Shoots of runtimes that are not in
+	// the database.
 	OfRuntime func(ctx context.Context, runtimeID string) (name string, err error)
 	// Registrar assigns the IDs of runtimes. If it is nil, Director is disabled, and the service assigns random IDs.
 	Registrar Registrar

@@ -38,8 +38,8 @@ type Hibernation struct {
 	Hibernated, Possible bool
 }
 
-// OperationStatus returns the status of an operation on a runtime of the caller's tenant. Operations of removed runtimes stay
-// readable. The error is failure.NotFound for an unknown operation and for an operation of another tenant.
+// OperationStatus returns the status of an operation on a runtime of the caller's tenant, even after the runtime was removed.
+// The error is failure.NotFound for an unknown operation and for an operation of another tenant.
 func (s *Service) OperationStatus(ctx context.Context, caller Caller, operationID string) (operation.Status, error) {
 	record, err := s.Operations.Get(ctx, s.Operations.Reader(), operationID)
 	if errors.Is(err, storage.ErrNotFound) {

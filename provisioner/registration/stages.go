@@ -54,8 +54,8 @@ type describe struct {
 // Name implements process.Step.
 func (describe) Name() string { return "Describe_Runtime" }
 
-// Run implements process.Step. A repeated update sets the same labels. The condition stays Provisioning until the agent is
-// connected.
+// Run implements process.Step. A repeated update sets the same labels. The update leaves the condition at Provisioning, because
+// the agent is not connected yet.
 func (s describe) Run(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	runtime := op.Data.Runtime

@@ -14,8 +14,8 @@ import (
 )
 
 // connectDirector adds Director to the parts, if Director is enabled. It makes no call, so the Provisioner can start during an
-// outage of Director; it reads and checks only the file with the credentials. The calls to Director and those to its token
-// endpoint have separate circuit breakers.
+// outage of Director; it reads and checks only the file with the credentials. Director and its token endpoint have separate
+// circuit breakers.
 func (a *assembly) connectDirector(ctx context.Context) error {
 	config := a.config
 	if !config.Director.Enabled {

@@ -24,7 +24,7 @@ const (
 
 // Orphans removes Shoots and their objects in Gardener if the runtime is recorded as deleted. An orphan appears only if a
 // request to create a Shoot takes effect after its runtime was removed: a replica froze before sending the request, or the API
-// server committed a request whose response was lost. An orphaned cluster would cost money until somebody found it.
+// server committed a request but the response was lost. An orphaned cluster costs money until it is removed.
 type Orphans struct {
 	Runtimes *runtimes.Store
 	Shoots   *gardener.Client

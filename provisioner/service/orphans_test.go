@@ -78,7 +78,7 @@ func (o orphanFixture) add(name string) {
 	}
 }
 
-// markDeleted records that the runtimes are deleted. Their Shoots stay.
+// markDeleted records that the runtimes are deleted. It does not delete their Shoots.
 func (o orphanFixture) markDeleted(names ...string) {
 	o.Helper()
 

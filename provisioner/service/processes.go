@@ -20,7 +20,7 @@ import (
 // Parts are the systems and stores that the processes call. Processes make no other calls, so the crash matrix can make any call
 // fail.
 type Parts struct {
-	// Shoots are the clusters in the Gardener project.
+	// Shoots is the client of the Gardener project.
 	Shoots *gardener.Client
 	// Clusters changes objects inside the clusters of runtimes.
 	Clusters processes.Clusters

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/service"
 )
 
-// logBuffer holds a log in memory. It is safe for concurrent use.
+// logBuffer stores a log in memory. It is safe for concurrent use.
 type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -26,8 +26,8 @@ type Objects struct {
 	Authentication *corev1.ConfigMap
 }
 
-// Build returns the objects for the runtime. It fails with failure.Invalid if the order lacks the part for its provider. Fields
-// that the order omits stay unset, so that Gardener sets its own defaults. Callers apply the Manifest of each object.
+// Build returns the objects for the runtime. It fails with failure.Invalid if the order has no configuration for its provider.
+// Fields that the order omits are not set, so Gardener sets its defaults. Callers apply the Manifest of each object.
 func Build(runtime Runtime, options Options) (*Objects, error) {
 	config := runtime.Config
 

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// goldenCase is an order whose Shoot is compared with a golden file.
+// goldenCase is an order with the golden file of its Shoot.
 type goldenCase struct {
 	reason  string
 	config  func() *spec.Cluster

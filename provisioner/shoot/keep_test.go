@@ -91,7 +91,7 @@ func TestKeepHibernation(t *testing.T) {
 	}
 }
 
-// TestKeepForeignEntries verifies lists that an apply replaces as a whole: entries of other owners must stay.
+// TestKeepForeignEntries verifies that entries of other owners are preserved in lists that an apply replaces as a whole.
 func TestKeepForeignEntries(t *testing.T) {
 	t.Parallel()
 

@@ -7,7 +7,7 @@ type Kyma struct {
 	Profile *Profile `json:"profile,omitempty"`
 	// Components are installed in the given order.
 	Components []*Component `json:"components"`
-	// Configuration holds the values that all components share.
+	// Configuration contains the values that all components share.
 	Configuration    []*Entry          `json:"configuration,omitempty"`
 	ConflictStrategy *ConflictStrategy `json:"conflictStrategy,omitempty"`
 }

@@ -8,13 +8,13 @@ type Provider struct {
 	OpenStackConfig *OpenStack `json:"openStackConfig,omitempty"`
 }
 
-// GCP is the part for Google Cloud.
+// GCP contains the fields of an order that are specific to Google Cloud.
 type GCP struct {
 	Zones []string `json:"zones"`
 }
 
-// Azure is the part for Microsoft Azure. Either Zones share the range of the nodes, or each of the AzureZones has its own range.
-// If both are empty, Azure chooses the location of each machine.
+// Azure contains the fields of an order that are specific to Microsoft Azure. Either Zones share the range of the nodes, or each
+// of the AzureZones has its own range. If both are empty, Azure chooses the location of each machine.
 type Azure struct {
 	VnetCIDR         string       `json:"vnetCidr"`
 	Zones            []string     `json:"zones,omitempty"`
@@ -30,7 +30,7 @@ type AzureZone struct {
 	CIDR string `json:"cidr"`
 }
 
-// AWS is the part for Amazon Web Services.
+// AWS contains the fields of an order that are specific to Amazon Web Services.
 type AWS struct {
 	VpcCIDR  string     `json:"vpcCidr"`
 	AWSZones []*AWSZone `json:"awsZones"`
@@ -47,7 +47,8 @@ type AWSZone struct {
 	WorkerCIDR   string `json:"workerCidr"`
 }
 
-// OpenStack is the part for OpenStack. Package shoot defines the defaults of the two optional names.
+// OpenStack contains the fields of an order that are specific to OpenStack. Package shoot defines the defaults of the two
+// optional names.
 type OpenStack struct {
 	Zones                []string `json:"zones"`
 	FloatingPoolName     *string  `json:"floatingPoolName,omitempty"`

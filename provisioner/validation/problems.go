@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// maxProblems is the number of problems that one error lists. The error counts the others, because a generated request may have
-// hundreds.
+// maxProblems is the maximum number of problems in an error. The error contains the number of further problems, because a
+// generated request may have hundreds.
 const maxProblems = 10
 
 // problems collects the problems of one request. The rules are its methods: each takes the field and the value, and calls add if
@@ -67,7 +67,7 @@ func (p *problems) present(field, value string) {
 	}
 }
 
-// given reports whether an optional text is set. An empty text counts as omitted, as in Kyma Provisioner.
+// given reports whether an optional text is set. It treats an empty text as omitted, as Kyma Provisioner does.
 func given(text *string) bool {
 	return text != nil && *text != ""
 }

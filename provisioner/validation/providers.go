@@ -22,8 +22,8 @@ const (
 	maxIdleTimeout = 120
 )
 
-// provider validates the provider's name, the provider's part of the order, and the address ranges, whose rules depend on the
-// provider. It returns the names of the zones, or nil if the provider is invalid.
+// provider validates the provider's name, the fields that are specific to the provider, and the address ranges. It returns the
+// names of the zones, or nil if the provider is invalid.
 func (p *problems) provider(config *spec.Cluster) []string {
 	nodes := p.parse("workerCidr", config.WorkerCIDR)
 	pods := p.parseOptional("podsCidr", config.PodsCIDR)
@@ -60,8 +60,8 @@ func (p *problems) provider(config *spec.Cluster) []string {
 	return zones
 }
 
-// onePart requires exactly the part for the provider, and reports whether it is valid. Callers must not read a part before this
-// check, because it may be nil.
+// onePart requires that the order has a configuration for exactly the given provider. It reports whether that configuration is
+// valid. Callers must not read the configuration before this check, because it may be nil.
 func (p *problems) onePart(parts *spec.Provider, provider string) bool {
 	wanted := [...]bool{provider == aws, provider == azure, provider == gcp, provider == openstack}
 	if parts != nil && wanted == [...]bool{
@@ -75,7 +75,7 @@ func (p *problems) onePart(parts *spec.Provider, provider string) bool {
 	return false
 }
 
-// zones validates the zones of a provider whose zones share one network, and returns them.
+// zones validates and returns the zones of a provider that has one network for all zones.
 func (p *problems) zones(field string, names []string) []string {
 	if len(names) == 0 {
 		p.add(field, "must not be empty")
@@ -86,8 +86,8 @@ func (p *problems) zones(field string, names []string) []string {
 	return names
 }
 
-// aws validates the part for AWS: a VPC that contains the range of the nodes, and in each zone three disjoint subnets of the VPC.
-// It returns the range of the VPC, which pods and services must not overlap, and the zones.
+// aws validates the configuration for AWS: a VPC that contains the range of the nodes, and in each zone three disjoint subnets
+// of the VPC. It returns the range of the VPC, which pods and services must not overlap, and the zones.
 func (p *problems) aws(config *spec.AWS, workers addresses) (addresses, []string) {
 	const field = "awsConfig.awsZones"
 
@@ -125,9 +125,9 @@ func (p *problems) aws(config *spec.AWS, workers addresses) (addresses, []string
 	return network, names
 }
 
-// azure validates the part for Azure: a virtual network that contains the range of the nodes, and either zones that share the
-// range or zones with a disjoint range each. It returns the range of the network, which pods and services must not overlap, and
-// the zones.
+// azure validates the configuration for Azure: a virtual network that contains the range of the nodes, and either zones that
+// share the range or zones with separate, disjoint ranges. It returns the range of the network, which pods and services must not
+// overlap, and the zones.
 func (p *problems) azure(config *spec.Azure, workers addresses) (addresses, []string) {
 	const field = "azureConfig.azureZones"
 

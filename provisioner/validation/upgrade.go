@@ -75,8 +75,8 @@ func (p *problems) noEmptyTexts(upgrade *spec.ClusterUpgrade) {
 	}
 }
 
-// merged returns the cluster with the fields of the upgrade that are set. It leaves the part for the provider to providerChange,
-// because an upgrade cannot change most of its fields.
+// merged returns the cluster with the fields of the upgrade that are set. It does not merge the configuration for the provider:
+// most of its fields cannot be changed, and providerChange handles it.
 func merged(config spec.Cluster, upgrade *spec.ClusterUpgrade) spec.Cluster {
 	replace(&config.KubernetesVersion, upgrade.KubernetesVersion)
 	replace(&config.MachineType, upgrade.MachineType)
@@ -143,8 +143,8 @@ func (p *problems) noDowngrade(present, wanted string) {
 	}
 }
 
-// providerChange returns the provider's part after the upgrade. It rejects changes to networks and zones, because machines run in
-// the existing ones.
+// providerChange returns the provider's configuration after the upgrade. It rejects changes to networks and zones, because
+// machines are running in them.
 func (p *problems) providerChange(config *spec.Cluster, upgrade *spec.Provider) *spec.Provider {
 	present := config.ProviderSpecificConfig
 	if upgrade == nil || present == nil {
@@ -180,7 +180,7 @@ func (p *problems) awsChange(present, upgrade *spec.AWS) *spec.Provider {
 	return &spec.Provider{AWSConfig: &config}
 }
 
-// azureChange allows an upgrade to change only the NAT gateway. If an upgrade omits the zones, they stay.
+// azureChange allows an upgrade to change only the NAT gateway. An upgrade that omits the zones does not change them.
 func (p *problems) azureChange(present, upgrade *spec.Azure) *spec.Provider {
 	p.same("azureConfig.vnetCidr", present.VnetCIDR, upgrade.VnetCIDR)
 

@@ -19,8 +19,8 @@ const (
 	mostPages = 200
 )
 
-// foreign returns the reason why a namespace must not be deleted, or "". The deletion of a namespace also deletes its objects,
-// so a namespace with an object of another owner stays. The standard namespaces of clusters always stay.
+// foreign returns the reason why a namespace must not be deleted, or "". It returns a reason for a namespace with an object of
+// another owner, because the object would be deleted too, and for the standard namespaces of clusters.
 func (w *work) foreign(ctx context.Context, namespace ref) (string, error) {
 	if slices.Contains([]string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"}, namespace.Name) {
 		return "it belongs to the cluster", nil
@@ -44,8 +44,8 @@ func (w *work) foreign(ctx context.Context, namespace ref) (string, error) {
 	return "", nil
 }
 
-// foreignOf searches the objects of one kind for an object of another owner. It returns the reason why the namespace must stay,
-// or "".
+// foreignOf searches the objects of one kind for an object of another owner. It returns the reason why the namespace must not be
+// deleted, or "".
 func (w *work) foreignOf(ctx context.Context, kind schema.GroupVersionKind, namespace string) (string, error) {
 	next := ""
 	for range mostPages {

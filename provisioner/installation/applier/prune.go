@@ -24,8 +24,8 @@ const (
 )
 
 // prune removes the objects that earlier plans installed and this plan omits, last component first, and completes the
-// installation. Definitions that still have objects and namespaces with objects of other owners stay. The message names them,
-// and the next installation tries again to remove them.
+// installation. It does not remove definitions that still have objects, and namespaces with objects of other owners. The message
+// names them, and the next installation tries again to remove them.
 func (w *work) prune(ctx context.Context, plan installation.Plan) (installation.Progress, error) {
 	definitions, rest, namespaces := split(w.unwanted(plan))
 	waiting, err := w.remove(ctx, backwards(rest))
@@ -96,7 +96,7 @@ func (w *work) done(plan installation.Plan, kept []ref) {
 	w.inventory.Entries, w.changed = entries, true
 }
 
-// reasonToKeep returns the reason why a definition or namespace must stay, or "".
+// reasonToKeep returns the reason why a definition or namespace must not be removed, or "".
 func (w *work) reasonToKeep(ctx context.Context, ref ref) (string, error) {
 	if ref.isNamespace() {
 		return w.foreign(ctx, ref)

@@ -29,8 +29,8 @@ const (
 
 	keyContent = "inventory.json.gz"
 	keyRest    = "rest"
-	// keyWrite gets a new value with each write. Otherwise a write without changes would keep the resource version, and would not
-	// stop a concurrent writer.
+	// keyWrite gets a new value with each write, so that each write changes the resource version. Otherwise a write without
+	// changes would not stop a concurrent writer.
 	keyWrite = "write"
 
 	// largestPart bounds the data in one Secret, in bytes. etcd accepts 1.5 MiB for the encoded object, and base64 adds a third.

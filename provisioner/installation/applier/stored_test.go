@@ -139,7 +139,7 @@ func TestConcurrentSavesConflict(t *testing.T) {
 	}
 }
 
-// packed compresses a text in the way an inventory is stored.
+// packed compresses a text in the same way as an inventory.
 func packed(t *testing.T, text string) []byte {
 	t.Helper()
 	buffer := &bytes.Buffer{}

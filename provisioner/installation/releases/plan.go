@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// plan makes the plan for an order. It contains the components that the release always installs and those that the order names,
-// each after its dependencies. Its error is a failure.Invalid that lists all problems of the order.
+// plan returns the plan for an order. It contains the required components of the release and the components that the order
+// names, each after its dependencies. Its error is a failure.Invalid that lists all problems of the order.
 func (r *release) plan(order spec.Kyma) (installation.Plan, error) {
 	problems := &problems{}
 	chosen := r.choose(order, problems)
@@ -38,9 +38,8 @@ func (r *release) plan(order spec.Kyma) (installation.Plan, error) {
 	return plan, nil
 }
 
-// choose returns the required components that the order does not name, in the sequence of the release, then the named components
-// in the sequence of the order. An optional component must be named even if another component depends on it, so that nothing is
-// installed silently.
+// choose returns the required components that the order does not name, in the sequence of the release, followed by the
+// components that the order names, in its sequence. Optional dependencies are not added automatically: the order must name them.
 func (r *release) choose(order spec.Kyma, problems *problems) []component {
 	var chosen []component
 	for _, component := range r.Components {
