@@ -17,7 +17,7 @@ func TestSummary(t *testing.T) {
 			"20 %, delayed: no quota [ERR_QUOTA]",
 		},
 		"earlier": {"earlier errors may still delay it", working + "Gardener is at 20%: Busy; earlier problems: no quota", "20 %, delayed: no quota"},
-		"stopped": {"a stopped Gardener has no percentage", working + "Gardener stopped and is asked to retry: no quota", "delayed: no quota"},
+		"stopped": {"a stopped Gardener has no percentage", working + "Gardener has stopped and is asked to retry: no quota", "delayed: no quota"},
 		"error":   {"errors of the Provisioner are for users", "the Provisioner is working on it, delayed by an error: no answer", "delayed: no answer"},
 		"waiting": {"internal waits are for operators", working + "Gardener has not started to reconcile the cluster yet", ""},
 		"busy":    {"internal waits are for operators", "many operations are polling the Provisioner; this one is waiting for its turn", ""},

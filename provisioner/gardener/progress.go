@@ -83,7 +83,7 @@ func (p *Progress) fail(shoot *gardencorev1beta1.Shoot) {
 	met, said := found(shoot), problems(shoot)
 
 	if passes(met) {
-		p.Stopped, p.Message = true, "Gardener stopped and is asked to retry: "+said
+		p.Stopped, p.Message = true, "Gardener has stopped and is asked to retry: "+said
 
 		return
 	}

@@ -205,7 +205,7 @@ func (a *assembly) wake() {
 	a.notifier.Notify()
 }
 
-// startEngine builds the engine with all processes. Without EnqueueInProgressOperations the engine ignores operations that were
+// startEngine builds the engine with all processes. If EnqueueInProgressOperations is false, the engine ignores operations that were
 // accepted before the replica started.
 func (a *assembly) startEngine() error {
 	limits := a.config.Engine.Process()

@@ -186,7 +186,7 @@ func TestFieldsOfAShoot(t *testing.T) {
 	}
 }
 
-// TestOriginalOwner verifies that annotations contain the IDs of owners that are not valid labels.
+// TestOriginalOwner verifies that the ID of an owner becomes an annotation if it is not a valid label.
 func TestOriginalOwner(t *testing.T) {
 	t.Parallel()
 
