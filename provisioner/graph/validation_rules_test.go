@@ -190,8 +190,8 @@ func provisionRules() map[string]rule {
 			[]string{inCluster + "provider"},
 		},
 		"other part": {
-			"the part must match the provider", provisionOf(fields{"provider": "gcp"}, nil),
-			"providerSpecificConfig must have the part for provider gcp and no other",
+			"the configuration must match the provider", provisionOf(fields{"provider": "gcp"}, nil),
+			"providerSpecificConfig must contain the configuration for provider gcp and no other",
 			[]string{inCluster + "providerSpecificConfig"},
 		},
 		"no range": {

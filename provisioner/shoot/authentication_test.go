@@ -33,12 +33,12 @@ func TestAuthentication(t *testing.T) {
 			want:   mapping{"username": mapping{"claim": "sub", "prefix": ""}, "groups": mapping{"claim": "groups", "prefix": ""}},
 		},
 		"Prefix": {
-			reason: "A prefix is kept.",
+			reason: "The prefix of the order is used.",
 			change: func(order *spec.OIDC) { order.UsernamePrefix = "corp:" },
 			want:   mapping{"username": mapping{"claim": "sub", "prefix": "corp:"}, "groups": mapping{"claim": "groups", "prefix": ""}},
 		},
 		"PrefixLeftOut": {
-			reason: "Without a prefix the issuer is the prefix, so that its users cannot have the names of others.",
+			reason: "Without a prefix the issuer is the prefix, so that its users cannot have the same names as other users.",
 			change: func(order *spec.OIDC) { order.UsernamePrefix = "" },
 			want: mapping{
 				"username": mapping{"claim": "sub", "prefix": "https://issuer.example.com#"}, "groups": mapping{"claim": "groups", "prefix": ""},
@@ -55,7 +55,7 @@ func TestAuthentication(t *testing.T) {
 			want:   mapping{"username": mapping{"claim": "sub", "prefix": ""}},
 		},
 		"Nobody": {
-			reason: "Clients may send back the empty object that they read for a missing identity provider.",
+			reason: "Clients may send back the empty object that responses contain for a missing identity provider.",
 			change: func(order *spec.OIDC) { *order = spec.OIDC{SigningAlgs: []string{}} },
 		},
 	}

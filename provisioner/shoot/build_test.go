@@ -89,7 +89,7 @@ func TestBuild(t *testing.T) {
 			options: nothing,
 		},
 		"gcp": {
-			reason: "Without optional fields Gardener decides; empty texts count as omitted.",
+			reason: "Gardener sets its defaults for omitted fields; empty texts are treated as omitted.",
 			config: gcpOrder, options: nothing,
 		},
 		"gcp-assured": {
@@ -258,7 +258,7 @@ func TestBuildRefuses(t *testing.T) {
 		"OtherPart": {
 			reason: "An order that was not validated must not cause a panic.",
 			change: func(config *spec.Cluster) { config.Provider = "aws" },
-			want:   "providerSpecificConfig has no part for provider aws",
+			want:   "providerSpecificConfig has no configuration for provider aws",
 		},
 		"NoPart": {
 			reason: "An order that was not validated must not cause a panic.",

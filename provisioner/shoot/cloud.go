@@ -43,7 +43,7 @@ func cloudOf(config *spec.Cluster, options Options) (*cloud, error) {
 	case config.Provider == "openstack" && parts.OpenStackConfig != nil:
 		return openStackCloud(parts.OpenStackConfig, config.WorkerCIDR), nil
 	default:
-		return nil, failure.New(failure.Invalid, "providerSpecificConfig has no part for provider %s", config.Provider)
+		return nil, failure.New(failure.Invalid, "providerSpecificConfig has no configuration for provider %s", config.Provider)
 	}
 }
 

@@ -28,11 +28,11 @@ func TestKeep(t *testing.T) {
 			ordered: versions{"1.35.4", "2.0.0"}, present: versions{"1.34.7", "1.0.0"}, want: versions{"1.35.4", "2.0.0"},
 		},
 		"RaisedByGardener": {
-			reason:  "Gardener rejects a downgrade, so a version that it has raised is kept.",
+			reason:  "Gardener rejects a downgrade, so a version that it has raised is preserved.",
 			ordered: versions{"1.34.5", "1.0.0"}, present: versions{"1.34.7", "1.2.0"}, want: versions{"1.34.7", "1.2.0"},
 		},
 		"OpenPatch": {
-			reason:  "A version without a patch keeps the patch that Gardener chose.",
+			reason:  "For a version without a patch, the patch that Gardener chose is preserved.",
 			ordered: versions{"1.34", "1.0.0"}, present: versions{"1.34.5", "1.0.0"}, want: versions{"1.34.5", "1.0.0"},
 		},
 		"OpenPatchOfTheNext": {
@@ -183,7 +183,7 @@ func TestKeepConfigurationsOfProviders(t *testing.T) {
 		wantWithout string
 	}{
 		"AddedToZone": {
-			reason: "A zone keeps an address that a person has set.",
+			reason: "An address of a zone that a person has set is preserved.",
 			order:  awsOrder,
 			present: func(provider *gardencorev1beta1.Provider) {
 				provider.InfrastructureConfig.Raw = bytes.Replace(provider.InfrastructureConfig.Raw,
@@ -192,7 +192,7 @@ func TestKeepConfigurationsOfProviders(t *testing.T) {
 			part: func(provider *gardencorev1beta1.Provider) *runtime.RawExtension { return provider.InfrastructureConfig },
 		},
 		"AddedToControlPlane": {
-			reason: "A setting that orders do not have is kept.",
+			reason: "A setting that orders do not have is preserved.",
 			order:  gcpOrder,
 			present: func(provider *gardencorev1beta1.Provider) {
 				provider.ControlPlaneConfig.Raw = bytes.Replace(provider.ControlPlaneConfig.Raw,
@@ -201,7 +201,7 @@ func TestKeepConfigurationsOfProviders(t *testing.T) {
 			part: func(provider *gardencorev1beta1.Provider) *runtime.RawExtension { return provider.ControlPlaneConfig },
 		},
 		"AddedToGateway": {
-			reason: "A gateway keeps its addresses.",
+			reason: "The addresses of a gateway are preserved.",
 			order:  azureOrder,
 			present: func(provider *gardencorev1beta1.Provider) {
 				provider.InfrastructureConfig.Raw = bytes.Replace(provider.InfrastructureConfig.Raw,
@@ -225,7 +225,7 @@ func TestKeepConfigurationsOfProviders(t *testing.T) {
 			wantWithout: "natGateway",
 		},
 		"AddedToWorker": {
-			reason: "A pool keeps settings of machines that orders do not have.",
+			reason: "Machine settings of a pool that orders do not have are preserved.",
 			order:  awsOrder,
 			present: func(provider *gardencorev1beta1.Provider) {
 				provider.Workers[0].ProviderConfig.Raw = bytes.Replace(provider.Workers[0].ProviderConfig.Raw,

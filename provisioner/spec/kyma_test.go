@@ -51,14 +51,14 @@ func TestWithoutSecrets(t *testing.T) {
 	}
 
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("everything but secret values must be shown as ordered: -want +got:\n%s", diff)
+		t.Errorf("all values except secrets must be returned as ordered: -want +got:\n%s", diff)
 	}
 
 	if value := order.Configuration[1].Value; value != "hush" {
-		t.Errorf("the order itself must keep its secret: %q", value)
+		t.Errorf("the order itself must still contain its secret: %q", value)
 	}
 
 	if got := (*spec.Kyma)(nil).WithoutSecrets(); got != nil {
-		t.Errorf("without Kyma nothing is shown: got %+v", got)
+		t.Errorf("want nil without Kyma: got %+v", got)
 	}
 }

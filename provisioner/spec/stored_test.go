@@ -36,7 +36,7 @@ func TestStoredOrders(t *testing.T) {
 			}
 
 			if diff := cmp.Diff(strings.TrimSpace(string(text)), string(again)); diff != "" {
-				t.Errorf("a stored order must be written again as the same text: -want +got:\n%s", diff)
+				t.Errorf("encoding a decoded order must yield the stored text: -want +got:\n%s", diff)
 			}
 		})
 	}

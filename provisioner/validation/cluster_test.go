@@ -69,12 +69,12 @@ func TestProvisionCluster(t *testing.T) {
 			want:   "diskType and volumeSizeGB must be set together",
 		},
 		"DiskSize": {
-			reason: "A disk holds at least one gigabyte.",
+			reason: "A disk has at least one gigabyte.",
 			change: func(config *spec.Cluster) { config.VolumeSizeGB = new(0) },
 			want:   "volumeSizeGB must be between 1 and 2147483647",
 		},
 		"NoDisk": {
-			reason: "Without type and size the machine type decides.",
+			reason: "Without type and size, the machine type determines the disk.",
 			change: func(config *spec.Cluster) { config.DiskType, config.VolumeSizeGB = nil, nil },
 		},
 		"MinAboveMax": {
@@ -116,7 +116,7 @@ func TestProvisionCluster(t *testing.T) {
 			want:   `purpose must be one of evaluation, testing, development, production, not "infrastructure"`,
 		},
 		"EmptyPurpose": {
-			reason: "An empty purpose counts as omitted, as in Kyma Provisioner.",
+			reason: "An empty purpose is treated as omitted, as in Kyma Provisioner.",
 			change: func(config *spec.Cluster) { config.Purpose = new("") },
 		},
 		"IdentityProvider": {

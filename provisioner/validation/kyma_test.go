@@ -38,7 +38,7 @@ func TestKyma(t *testing.T) {
 		want   string
 	}{
 		"Valid": {
-			reason: "Several components and the configuration of all may use the same key.",
+			reason: "Several components and the shared configuration may use the same key.",
 			change: func(*spec.Kyma) {},
 		},
 		"NoVersion": {
@@ -64,7 +64,7 @@ func TestKyma(t *testing.T) {
 			want:   "kymaConfig.components must contain compass-runtime-agent",
 		},
 		"NullComponent": {
-			reason: "The schema allows null, the order must not contain it.",
+			reason: "The schema allows null, but an order must not contain it.",
 			change: func(config *spec.Kyma) { config.Components[0] = nil },
 			want:   "kymaConfig.components[0] must not be null",
 		},
@@ -81,7 +81,7 @@ func TestKyma(t *testing.T) {
 			want: `kymaConfig.components[2].component repeats "istio"`,
 		},
 		"Namespace": {
-			reason: "A name that the cluster would refuse is refused at once.",
+			reason: "A name that the cluster would reject is rejected immediately.",
 			change: func(config *spec.Kyma) { config.Components[0].Namespace = "Istio_System" },
 			want:   `kymaConfig.components[0].namespace must be a name such as kyma-system, not "Istio_System"`,
 		},
@@ -96,7 +96,7 @@ func TestKyma(t *testing.T) {
 			want:   "kymaConfig.components[1].sourceURL must not be empty",
 		},
 		"NullEntry": {
-			reason: "The schema allows null, the order must not contain it.",
+			reason: "The schema allows null, but an order must not contain it.",
 			change: func(config *spec.Kyma) { config.Configuration = append(config.Configuration, nil) },
 			want:   "kymaConfig.configuration[1] must not be null",
 		},
@@ -106,7 +106,7 @@ func TestKyma(t *testing.T) {
 			want:   "kymaConfig.components[0].configuration[1].key must not be empty",
 		},
 		"SameKey": {
-			reason: "Two entries with the same key are ambiguous. The error contains no value, it may be secret.",
+			reason: "Two entries with the same key are ambiguous. The error contains no value, because values may be secret.",
 			change: func(config *spec.Kyma) { config.Configuration = entries("domain", "domain") },
 			want:   `kymaConfig.configuration[1].key repeats "domain"`,
 		},

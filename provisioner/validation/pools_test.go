@@ -116,7 +116,7 @@ func TestUpgradePools(t *testing.T) {
 		want         int
 		problem      string
 	}{
-		"LeftOut": {reason: "An upgrade without pools keeps them.", had: []*spec.WorkerPool{gpuPool()}, want: 1},
+		"LeftOut": {reason: "An upgrade without pools does not change them.", had: []*spec.WorkerPool{gpuPool()}, want: 1},
 		"None": {
 			reason: "An empty list removes them.", had: []*spec.WorkerPool{gpuPool()}, upgrade: []*spec.WorkerPool{}, want: 0,
 		},

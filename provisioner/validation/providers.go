@@ -70,7 +70,7 @@ func (p *problems) onePart(parts *spec.Provider, provider string) bool {
 		return true
 	}
 
-	p.add("providerSpecificConfig", "must have the part for provider %s and no other", provider)
+	p.add("providerSpecificConfig", "must contain the configuration for provider %s and no other", provider)
 
 	return false
 }

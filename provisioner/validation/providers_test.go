@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	wrongPart = "providerSpecificConfig must have the part for provider azure and no other"
+	wrongPart = "providerSpecificConfig must contain the configuration for provider azure and no other"
 	noRange   = "must be an IPv4 range such as 10.250.0.0/16, not "
 )
 
@@ -27,21 +27,21 @@ func TestProvisionProvider(t *testing.T) {
 			want:   `provider must be one of aws, azure, gcp, openstack, not "alicloud"`,
 		},
 		"OtherPart": {
-			reason: "The part must match the provider.", config: azureCluster,
+			reason: "The configuration must match the provider.", config: azureCluster,
 			change: func(_ *spec.Cluster, parts *spec.Provider) {
 				*parts = *gcpCluster().ProviderSpecificConfig
 			},
 			want: wrongPart,
 		},
 		"TwoParts": {
-			reason: "A second part would be ignored.", config: azureCluster,
+			reason: "A configuration for a second provider would be ignored.", config: azureCluster,
 			change: func(_ *spec.Cluster, parts *spec.Provider) {
 				parts.GCPConfig = gcpCluster().ProviderSpecificConfig.GCPConfig
 			},
 			want: wrongPart,
 		},
 		"NoPart": {
-			reason: "The part defines the zones and networks.", config: azureCluster,
+			reason: "The configuration of the provider contains the zones and networks.", config: azureCluster,
 			change: func(_ *spec.Cluster, parts *spec.Provider) {
 				*parts = spec.Provider{}
 			},

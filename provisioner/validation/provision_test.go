@@ -26,7 +26,7 @@ func TestProvision(t *testing.T) {
 			change: func(*spec.Runtime) {},
 		},
 		"NoRuntime": {
-			reason: "An order that did not pass GraphQL may lack required objects: that is a problem, not a panic.",
+			reason: "An order that did not pass GraphQL may lack required objects: this must be reported as a problem and must not cause a panic.",
 			change: func(input *spec.Runtime) { *input = spec.Runtime{} },
 			want:   "runtimeInput is missing; clusterConfig.gardenerConfig is missing",
 		},
@@ -60,7 +60,7 @@ func TestProvision(t *testing.T) {
 			want:   "kymaConfig.components must not be empty",
 		},
 		"ManyProblems": {
-			reason: "An error lists ten problems and counts the rest, which bounds its length.",
+			reason: "An error lists at most ten problems and the number of the others.",
 			change: func(input *spec.Runtime) {
 				input.ClusterConfig.Administrators = make([]string, 12)
 			},

@@ -31,7 +31,7 @@ func TestUpgradeShoot(t *testing.T) {
 		want    func(cluster *spec.ClusterConfig)
 	}{
 		"Nothing": {
-			reason: "Omitted fields stay: an earlier version lost tolerance, domain, access and administrators.",
+			reason: "Omitted fields do not change. An earlier version lost tolerance, domain, access and administrators.",
 			want:   func(*spec.ClusterConfig) {},
 		},
 		"Everything": {
@@ -65,12 +65,12 @@ func TestUpgradeShoot(t *testing.T) {
 			},
 		},
 		"SameImage": {
-			reason:  "The same image keeps its version.",
+			reason:  "If the image is the same, its version does not change.",
 			upgrade: spec.Upgrade{GardenerConfig: &spec.ClusterUpgrade{MachineImage: new("gardenlinux")}},
 			want:    func(*spec.ClusterConfig) {},
 		},
 		"NATGateway": {
-			reason: "Azure's NAT gateway can be enabled later; omitted zones stay.",
+			reason: "Azure's NAT gateway can be enabled later; omitted zones do not change.",
 			upgrade: spec.Upgrade{GardenerConfig: &spec.ClusterUpgrade{
 				ProviderSpecificConfig: &spec.Provider{AzureConfig: &spec.Azure{
 					VnetCIDR: "10.250.0.0/16", EnableNATGateway: new(true), IdleConnectionTimeoutMinutes: new(9),
@@ -128,7 +128,7 @@ func TestUpgradeShoot(t *testing.T) {
 			}
 
 			if diff := cmp.Diff(present(tc.cluster()), before); diff != "" {
-				t.Errorf("the present cluster was changed, -want +got:\n%s", diff)
+				t.Errorf("the current cluster was modified, -want +got:\n%s", diff)
 			}
 		})
 	}
@@ -152,7 +152,7 @@ func TestUpgradeShootRefuses(t *testing.T) {
 		want           string
 	}{
 		"Missing": {
-			reason: "An upgrade that did not pass GraphQL may lack required objects: that is a problem, not a panic.",
+			reason: "An upgrade that did not pass GraphQL may lack required objects: this must be reported as a problem and must not cause a panic.",
 			want:   "gardenerConfig is missing",
 		},
 		"EmptyTexts": {
@@ -184,7 +184,7 @@ func TestUpgradeShootRefuses(t *testing.T) {
 			want: `purpose must be one of evaluation, testing, development, production, not "fun"`,
 		},
 		"IdentityProvider": {
-			reason: "A configuration that API servers would reject is refused.",
+			reason: "A configuration that API servers would reject is invalid.",
 			upgrade: &spec.ClusterUpgrade{OIDCConfig: &spec.OIDC{
 				IssuerURL: "http://issuer.example.com", SigningAlgs: []string{"HS256"},
 			}},
@@ -203,7 +203,7 @@ func TestUpgradeShootRefuses(t *testing.T) {
 		"OtherProvider": {
 			reason: "The provider cannot be changed.", cluster: gcpCluster,
 			upgrade: azure(func(*spec.Azure) {}),
-			want:    "providerSpecificConfig must have the part for provider gcp and no other",
+			want:    "providerSpecificConfig must contain the configuration for provider gcp and no other",
 		},
 		"AzureNetwork": {
 			reason: "Networks and zones cannot be changed.",

@@ -103,8 +103,8 @@ func testKyma(t *testing.T, api client.WithWatch, whenCreated func(c clusters, r
 
 	for want, kyma := range map[string]map[string]any{
 		`there is no release "0.9.0"; the releases are 1.0.0, 1.1.0`: kymaOf("0.9.0"),
-		`has no component "nothing"`:                          kymaOf("1.0.0", component("nothing", "kyma-system")),
-		"needs a value for \"adminPassword\"":                 kymaOf("1.0.0", component("monitoring", "kyma-system")),
+		`has no component "nothing"`:                                 kymaOf("1.0.0", component("nothing", "kyma-system")),
+		"needs a value for \"adminPassword\"":                        kymaOf("1.0.0", component("monitoring", "kyma-system")),
 	} {
 		if got := c.send(provisionRuntime, order(kyma), &operationStatus{}); !strings.Contains(got, want) {
 			t.Errorf("an invalid order: %q, want %q", got, want)
