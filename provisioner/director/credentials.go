@@ -86,7 +86,7 @@ type Secret struct {
 }
 
 // InCluster returns the Secret in the cluster that the Provisioner runs in. Outside a cluster, as in development, it uses the
-// current context of the user's kubeconfig. It does not read the Secret yet.
+// current context of the user's kubeconfig. It does not read the Secret: Read does that later.
 func InCluster(namespace, name string) (Secret, error) {
 	config, err := rest.InClusterConfig()
 	if errors.Is(err, rest.ErrNotInCluster) {

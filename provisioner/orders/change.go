@@ -20,8 +20,8 @@ import (
 type edit func(ctx context.Context, tx storage.Tx, data *operation.Data) error
 
 // change accepts an operation on an existing runtime. Its error is failure.Conflict if the runtime has no cluster or another
-// operation is in progress, and failure.NotFound for a runtime of another tenant. A repeated request returns the operation of the
-// first request, even while that operation is in progress.
+// operation is in progress, and failure.NotFound if the runtime belongs to another tenant. A repeated request returns the
+// operation of the first request, even while that operation is in progress.
 func (s *Service) change(ctx context.Context, caller Caller, runtimeID, kind string, edit edit) (operation.Status, error) {
 	return s.transact(ctx, func(tx storage.Tx) (operation.Status, error) {
 		// Lock before reading: otherwise the row could miss the result of an operation that is just ending.

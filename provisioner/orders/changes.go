@@ -18,9 +18,9 @@ import (
 const (
 	// feedPause is the interval at which a waiting request queries the database.
 	feedPause = 250 * time.Millisecond
-	// feedOverlap is how far before its newest change the feed reads again. A change carries the time at which its write started,
-	// but becomes visible only when the write commits. A write may wait ten seconds for the database (see packages process and
-	// storage), so a change may become visible after changes that are up to ten seconds newer.
+	// feedOverlap is how far a request reads behind the newest change of its cursor. The time of a change is the start of its
+	// write, but the change becomes visible only with the commit. A write may wait ten seconds for the database (see packages
+	// process and storage), so it can become visible after changes that are up to ten seconds newer.
 	feedOverlap = 12 * time.Second
 	// feedPage is the maximum number of changes in one response.
 	feedPage = 500
@@ -74,8 +74,8 @@ func (s *Service) Changes(ctx context.Context, after string, wait time.Duration)
 	}
 }
 
-// changesAfter reads one page of changes. The query also returns the changes in the overlap that the client already has; its
-// limit grows with their number, so that they cannot crowd out new changes.
+// changesAfter reads one page of changes. The query also returns the changes in the overlap that the client already has. Its
+// limit grows with their number, so that the page always has room for new changes.
 func (s *Service) changesAfter(ctx context.Context, from cursor) (cursor, []Change, error) {
 	sent := make(map[uint32]bool, len(from.Sent))
 	for _, mark := range from.Sent {

@@ -10,9 +10,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// Hibernate accepts the hibernation of a cluster: Gardener stops the machines and the control plane, and keeps the volumes. Its
-// error is failure.Conflict if Gardener reports a constraint that would prevent a later wake-up, for example a webhook in the
-// cluster.
+// Hibernate accepts the hibernation of a cluster. Gardener stops the machines and the control plane, and preserves the volumes.
+// The error is failure.Conflict if Gardener reports a constraint that would prevent a later wake-up, for example a webhook in
+// the cluster.
 func (s *Service) Hibernate(ctx context.Context, caller Caller, runtimeID string) (operation.Status, error) {
 	return s.once(ctx, caller, requestFor(runtimeID, operation.KindHibernate), func() (operation.Status, error) {
 		runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)

@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// releaseBrokers removes the finalizers of the service brokers in the cluster. Their controller is a component of Kyma, which the
-// next step uninstalls. Without the controller, nobody would remove the finalizers, and they would block the deletion of the
+// releaseBrokers removes the finalizers of the service brokers in the cluster. Usually their controller does this, but the
+// controller is a component of Kyma, which the next step uninstalls. Remaining finalizers would block the deletion of the
 // cluster.
 func (o Options) releaseBrokers(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {

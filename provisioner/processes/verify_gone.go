@@ -12,9 +12,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
-// verifyGone reads the Shoot once more after the deletion is recorded, because a frozen replica may have created it late, and
-// deletes it in that case. The background job service.Orphans removes Shoots that appear even later. If the Shoot is gone, the
-// step also deletes the objects that the Shoot referred to.
+// verifyGone reads the Shoot once more after the deletion is recorded. It deletes a Shoot that a frozen replica has created
+// late. The background job service.Orphans removes Shoots that appear even later. If the Shoot is gone, the step also deletes
+// the objects that the Shoot referred to.
 func (o Options) verifyGone(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	runtime := op.Data.Runtime

@@ -38,7 +38,7 @@ type shootWaker struct {
 	changed chan string
 }
 
-// notify adds a changed Shoot. While the buffer is full, it blocks, which slows down the watch but loses no change. It returns
+// notify adds a changed Shoot. It blocks while the buffer is full, which slows down the watch but loses no change. It returns
 // when the context ends. The watch calls it from its own goroutine.
 func (w *shootWaker) notify(ctx context.Context, shootName string) {
 	select {

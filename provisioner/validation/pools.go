@@ -20,7 +20,8 @@ const (
 )
 
 // machines validates the machines of a pool. at is the prefix of the pool's fields; it is empty for the first pool, whose fields
-// are the cluster's own. A disk is optional and has both a type and a size. On OpenStack the machine type determines the disk.
+// are those of the cluster. A disk is optional; its type and size must be set together. On OpenStack the machine type determines
+// the disk.
 func (p *problems) machines(at string, pool *spec.WorkerPool, provider string) {
 	p.present(at+"machineType", pool.MachineType)
 

@@ -12,8 +12,8 @@ import (
 // generated request may have hundreds.
 const maxProblems = 10
 
-// problems collects the problems of one request. The rules are its methods: each takes the field and the value, and calls add if
-// the value breaks the rule. The zero value has no problems.
+// problems collects the problems of one request. Each rule is a method that takes the field and the value, and calls add if the
+// value breaks the rule. The zero value has no problems.
 type problems struct {
 	// title is the start of the error text, for example "the order is invalid".
 	title string
