@@ -11,7 +11,7 @@ import (
 type AWSProviderConfigInput struct {
 	VpcCidr  string          `json:"vpcCidr"`
 	AwsZones []*AWSZoneInput `json:"awsZones,omitempty"`
-	// Whether reading instance metadata requires a token. If omitted, the configuration of the Provisioner decides.
+	// Whether reading instance metadata requires a token. If omitted, the configuration of the Provisioner determines the value.
 	EnableIMDSv2 *bool `json:"enableIMDSv2"`
 }
 
@@ -44,12 +44,12 @@ func (v *AWSZoneInput) GetInternalCidr() string { return v.InternalCidr }
 // GetWorkerCidr returns AWSZoneInput.WorkerCidr, and is useful for accessing the field via an interface.
 func (v *AWSZoneInput) GetWorkerCidr() string { return v.WorkerCidr }
 
-// Either azureZones or zones. Without both, the machines are in no particular zone.
+// Either azureZones or zones. If both are omitted, Azure chooses the location of the machines.
 type AzureProviderConfigInput struct {
 	VnetCidr string `json:"vnetCidr"`
 	// Zones that share the range workerCidr. Prefer azureZones.
 	Zones []string `json:"zones"`
-	// Zones with a range each.
+	// Zones with separate ranges.
 	AzureZones []*AzureZoneInput `json:"azureZones,omitempty"`
 	// The default is false.
 	EnableNatGateway *bool `json:"enableNatGateway"`
@@ -88,7 +88,7 @@ func (v *AzureZoneInput) GetCidr() string { return v.Cidr }
 // Change includes the requested fields of the GraphQL type OperationChange.
 // The GraphQL type's documentation follows.
 //
-// An operation that changed. runtimeOperationStatus returns the rest, with the tenant.
+// An operation that changed. runtimeOperationStatus returns its other fields and requires the tenant.
 type Change struct {
 	Id        string         `json:"id"`
 	RuntimeID string         `json:"runtimeID"`
@@ -110,10 +110,10 @@ func (v *Change) GetState() OperationState { return v.State }
 
 // ChangesResponse is returned by Changes on success.
 type ChangesResponse struct {
-	// Returns the operations of all tenants that changed, for a broker. Without `after` it answers at once with the current cursor. With a
-	// cursor it answers when an operation has changed since, or with an empty list after waitSeconds (0 to 30). An unknown cursor is an error
+	// Returns the changed operations of all tenants, for a broker. Without `after` it immediately returns the current cursor. With a
+	// cursor it returns when an operation has changed since then, or with an empty list after waitSeconds (0 to 30). An unknown cursor is an error
 	// with code 400: read the operations that you wait for, and start again without a cursor. This query needs no tenant and returns no data of
-	// a tenant.
+	// tenants.
 	Result *ChangesResult `json:"result"`
 }
 
@@ -125,7 +125,7 @@ func (v *ChangesResponse) GetResult() *ChangesResult { return v.Result }
 //
 // The operations that changed since a cursor.
 type ChangesResult struct {
-	// The position after the operations of this answer, an opaque text. Send it as `after` in the next request.
+	// The position after the operations in this response, an opaque text. Send it as `after` in the next request.
 	Cursor string `json:"cursor"`
 	// Each operation appears once, however often it changed.
 	Operations []*Change `json:"operations"`
@@ -139,7 +139,7 @@ func (v *ChangesResult) GetOperations() []*Change { return v.Operations }
 
 type ClusterConfigInput struct {
 	GardenerConfig *GardenerConfigInput `json:"gardenerConfig,omitempty"`
-	// Users who get all rights in the cluster, by the names that its identity provider issues.
+	// The names of the users who get all rights in the cluster, as issued by its identity provider.
 	Administrators []string `json:"administrators"`
 }
 
@@ -153,7 +153,7 @@ type ComponentConfigurationInput struct {
 	Component     string              `json:"component"`
 	Namespace     string              `json:"namespace"`
 	Configuration []*ConfigEntryInput `json:"configuration,omitempty"`
-	// Must be empty: components come from the release.
+	// Must be omitted or empty, because components come from the release.
 	SourceURL        *string           `json:"sourceURL"`
 	ConflictStrategy *ConflictStrategy `json:"conflictStrategy"`
 }
@@ -178,7 +178,7 @@ func (v *ComponentConfigurationInput) GetConflictStrategy() *ConflictStrategy {
 type ConfigEntryInput struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
-	// Whether the value is secret. Secret values are never shown.
+	// Whether the value is secret. Responses never contain secret values.
 	Secret *bool `json:"secret"`
 }
 
@@ -194,9 +194,9 @@ func (v *ConfigEntryInput) GetSecret() *bool { return v.Secret }
 type ConflictStrategy string
 
 const (
-	// Keeps present values that the new configuration does not contain.
+	// Keeps current values that the new configuration does not contain.
 	ConflictStrategyMerge ConflictStrategy = "Merge"
-	// Drops present values that the new configuration does not contain.
+	// Drops current values that the new configuration does not contain.
 	ConflictStrategyReplace ConflictStrategy = "Replace"
 )
 
@@ -237,8 +237,8 @@ func (v *DNSProviderInput) GetType() string { return v.Type }
 
 // DeprovisionRuntimeResponse is returned by DeprovisionRuntime on success.
 type DeprovisionRuntimeResponse struct {
-	// Deletes the cluster with everything on it and answers with the id of the operation. An operation in progress is canceled. While the
-	// runtime is being removed, the same operation is returned again.
+	// Deletes the cluster with everything on it and returns the ID of the operation. An operation in progress is canceled. While the
+	// runtime is being removed, repeated calls return the same operation.
 	Result string `json:"result"`
 }
 
@@ -254,7 +254,7 @@ func (v *GCPProviderConfigInput) GetZones() []string { return v.Zones }
 
 // The cluster to create with Gardener. Address ranges are IPv4 CIDRs such as 10.250.0.0/16.
 type GardenerConfigInput struct {
-	// The name of the Shoot. With the name of the Gardener project it has at most 21 characters.
+	// The name of the Shoot. It has at most 21 characters together with the name of the Gardener project.
 	Name              string `json:"name"`
 	KubernetesVersion string `json:"kubernetesVersion"`
 	// One of aws, azure, gcp, openstack.
@@ -266,7 +266,7 @@ type GardenerConfigInput struct {
 	MachineImage *string `json:"machineImage"`
 	// Requires machineImage.
 	MachineImageVersion *string `json:"machineImageVersion"`
-	// Requires volumeSizeGB, and the other way round.
+	// Requires volumeSizeGB, and vice versa.
 	DiskType     *string `json:"diskType"`
 	VolumeSizeGB *int    `json:"volumeSizeGB"`
 	// The range of the nodes, within the virtual network if the provider has one.
@@ -276,18 +276,18 @@ type GardenerConfigInput struct {
 	AutoScalerMin int     `json:"autoScalerMin"`
 	// At least the number of zones.
 	AutoScalerMax int `json:"autoScalerMax"`
-	// How many machines an update may add temporarily.
+	// The number of machines that an update may add temporarily.
 	MaxSurge int `json:"maxSurge"`
-	// How many machines may be unavailable during an update.
+	// The number of machines that may be unavailable during an update.
 	MaxUnavailable int `json:"maxUnavailable"`
 	// One of evaluation, testing, development, production.
 	Purpose     *string `json:"purpose"`
 	LicenceType *string `json:"licenceType"`
-	// If omitted, the configuration of the Provisioner decides.
+	// If omitted, the configuration of the Provisioner determines the value.
 	EnableKubernetesVersionAutoUpdate *bool `json:"enableKubernetesVersionAutoUpdate"`
-	// If omitted, the configuration of the Provisioner decides.
+	// If omitted, the configuration of the Provisioner determines the value.
 	EnableMachineImageVersionAutoUpdate *bool `json:"enableMachineImageVersionAutoUpdate"`
-	// The part for the provider that `provider` names, and no other.
+	// Only the part for the provider in the field `provider`.
 	ProviderSpecificConfig *ProviderSpecificInput `json:"providerSpecificConfig,omitempty"`
 	DnsConfig              *DNSConfigInput        `json:"dnsConfig,omitempty"`
 	// The Seed that runs the control plane. If omitted, Gardener chooses one.
@@ -296,7 +296,7 @@ type GardenerConfigInput struct {
 	ExposureClassName *string          `json:"exposureClassName"`
 	// Whether traffic to and from blocked addresses is allowed. The default is true.
 	ShootNetworkingFilterDisabled *bool `json:"shootNetworkingFilterDisabled"`
-	// The failure that the control plane tolerates: node or zone. If omitted, none.
+	// The failure that the control plane tolerates: node or zone. By default, the control plane is not highly available.
 	ControlPlaneFailureTolerance *string `json:"controlPlaneFailureTolerance"`
 	// Whether access is restricted to operators in the European Union.
 	EuAccess *bool `json:"euAccess"`
@@ -409,7 +409,7 @@ func (v *GardenerConfigInput) GetShootAndSeedSameRegion() *bool { return v.Shoot
 // GetAdditionalWorkers returns GardenerConfigInput.AdditionalWorkers, and is useful for accessing the field via an interface.
 func (v *GardenerConfigInput) GetAdditionalWorkers() []*WorkerPoolInput { return v.AdditionalWorkers }
 
-// Changes of a cluster. Fields that are omitted stay. GardenerConfigInput describes the fields.
+// Changes of a cluster. Omitted fields do not change. GardenerConfigInput describes the fields.
 type GardenerUpgradeInput struct {
 	KubernetesVersion                   *string                `json:"kubernetesVersion"`
 	MachineType                         *string                `json:"machineType"`
@@ -602,11 +602,11 @@ func (v *OpenStackProviderConfigInput) GetLoadBalancerProvider() string {
 
 // Operation includes the GraphQL fields of OperationStatus requested by the fragment Operation.
 type Operation struct {
-	// The id for runtimeOperationStatus.
+	// The ID for runtimeOperationStatus.
 	Id        *string        `json:"id"`
 	Operation OperationType  `json:"operation"`
 	State     OperationState `json:"state"`
-	// The progress or the outcome of the operation, for people.
+	// The progress or the outcome of the operation, in a form for people.
 	Message   *string `json:"message"`
 	RuntimeID *string `json:"runtimeID"`
 	// Never null; without an error its fields are empty.
@@ -634,7 +634,7 @@ func (v *Operation) GetLastError() *OperationLastError { return v.LastError }
 // OperationLastError includes the requested fields of the GraphQL type LastError.
 // The GraphQL type's documentation follows.
 //
-// Why an operation failed, or why it is being retried.
+// The reason why an operation failed or is being retried.
 type OperationLastError struct {
 	// The cause, for people.
 	ErrMessage string `json:"errMessage"`
@@ -656,9 +656,9 @@ func (v *OperationLastError) GetComponent() string { return v.Component }
 type OperationState string
 
 const (
-	// The operation is accepted and has not started.
+	// The operation was accepted and has not started.
 	OperationStatePending OperationState = "Pending"
-	// The operation runs, or is being canceled.
+	// The operation is running or being canceled.
 	OperationStateInprogress OperationState = "InProgress"
 	// The operation has completed.
 	OperationStateSucceeded OperationState = "Succeeded"
@@ -691,7 +691,7 @@ const (
 	OperationTypeProvisionnoinstall OperationType = "ProvisionNoInstall"
 	// Upgrades Kyma or rolls it back.
 	OperationTypeUpgrade OperationType = "Upgrade"
-	// Changes or wakes the cluster.
+	// Changes the cluster or wakes it up.
 	OperationTypeUpgradeshoot OperationType = "UpgradeShoot"
 	// Uninstalls Kyma and deletes the cluster.
 	OperationTypeDeprovision OperationType = "Deprovision"
@@ -714,7 +714,7 @@ var AllOperationType = []OperationType{
 	OperationTypeHibernate,
 }
 
-// Exactly one of the fields is set.
+// Exactly one of the fields must be set.
 type ProviderSpecificInput struct {
 	GcpConfig       *GCPProviderConfigInput       `json:"gcpConfig,omitempty"`
 	AzureConfig     *AzureProviderConfigInput     `json:"azureConfig,omitempty"`
@@ -754,7 +754,7 @@ func (v *ProvisionRuntimeInput) GetKymaConfig() *KymaConfigInput { return v.Kyma
 
 // ProvisionRuntimeResponse is returned by ProvisionRuntime on success.
 type ProvisionRuntimeResponse struct {
-	// Creates a cluster and, with kymaConfig, installs Kyma on it. The answer has the id of the new runtime.
+	// Creates a cluster and, with kymaConfig, installs Kyma on it. The response contains the ID of the new runtime.
 	Result *Operation `json:"result"`
 }
 
@@ -763,14 +763,14 @@ func (v *ProvisionRuntimeResponse) GetResult() *Operation { return v.Result }
 
 // RuntimeConfiguration includes the requested fields of the GraphQL type RuntimeConfig.
 type RuntimeConfiguration struct {
-	// An admin kubeconfig that is valid for some hours. It is null while there is no cluster.
+	// An admin kubeconfig that is valid for a few hours. It is null if there is no cluster.
 	Kubeconfig *string `json:"kubeconfig"`
 }
 
 // GetKubeconfig returns RuntimeConfiguration.Kubeconfig, and is useful for accessing the field via an interface.
 func (v *RuntimeConfiguration) GetKubeconfig() *string { return v.Kubeconfig }
 
-// How Director lists the runtime.
+// The name, description and labels of the runtime in Director.
 type RuntimeInput struct {
 	Name        string         `json:"name"`
 	Description *string        `json:"description"`
@@ -805,7 +805,7 @@ func (v *RuntimeStatusResult) GetLastOperationStatus() *Operation { return v.Las
 
 type UpgradeShootInput struct {
 	GardenerConfig *GardenerUpgradeInput `json:"gardenerConfig,omitempty"`
-	// Replaces all administrators. If omitted, they stay.
+	// Replaces all administrators. If omitted, they do not change.
 	Administrators []string `json:"administrators"`
 }
 
@@ -818,8 +818,8 @@ func (v *UpgradeShootInput) GetAdministrators() []string { return v.Administrato
 // UpgradeShootResponse is returned by UpgradeShoot on success.
 type UpgradeShootResponse struct {
 	// Changes the cluster: its Kubernetes version, its machines, its administrators. Networks and zones cannot be changed, and the version
-	// cannot be lowered. Fails if another operation is in progress: try again when it has ended. runtimeStatus shows the former configuration
-	// until the operation has succeeded.
+	// cannot be lowered. Fails if another operation is in progress: try again when it has ended. runtimeStatus returns the previous
+	// configuration until the operation has succeeded.
 	Result *Operation `json:"result"`
 }
 
@@ -828,14 +828,14 @@ func (v *UpgradeShootResponse) GetResult() *Operation { return v.Result }
 
 // A worker pool after the first one, which is named cpu-worker-0.
 type WorkerPoolInput struct {
-	// At most 15 characters: it is the prefix of the names of its machines.
+	// At most 15 characters, because the names of the machines contain it.
 	Name        string `json:"name"`
 	MachineType string `json:"machineType"`
 	// If omitted, image and version are those of the first pool.
 	MachineImage *string `json:"machineImage"`
 	// Requires machineImage.
 	MachineImageVersion *string `json:"machineImageVersion"`
-	// Requires volumeSizeGB, and the other way round.
+	// Requires volumeSizeGB, and vice versa.
 	DiskType      *string `json:"diskType"`
 	VolumeSizeGB  *int    `json:"volumeSizeGB"`
 	AutoScalerMin int     `json:"autoScalerMin"`
@@ -843,7 +843,7 @@ type WorkerPoolInput struct {
 	AutoScalerMax  int `json:"autoScalerMax"`
 	MaxSurge       int `json:"maxSurge"`
 	MaxUnavailable int `json:"maxUnavailable"`
-	// Zones of the cluster. If omitted, all of them.
+	// Zones of the cluster. The default is all zones.
 	Zones []string `json:"zones"`
 }
 

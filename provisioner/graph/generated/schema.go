@@ -1230,49 +1230,49 @@ scalar Labels
 # ---- Mutations and queries -------------------------------------------------------------------------------------------
 
 """
-Every mutation accepts an operation and answers with it, or with its id. Follow it with runtimeOperationStatus.
+Every mutation accepts an operation and returns the operation or its ID. Query its progress with runtimeOperationStatus.
 
-Headers: ` + "`" + `tenant` + "`" + ` names the account; every request needs it, except operationChanges. ` + "`" + `sub-account` + "`" + ` is stored by provisionRuntime.
+Headers: ` + "`" + `tenant` + "`" + ` is the account; every request needs it, except operationChanges. provisionRuntime stores ` + "`" + `sub-account` + "`" + `.
 ` + "`" + `Idempotency-Key` + "`" + `, at most 255 printable ASCII characters, makes a mutation safe to repeat: the same key returns the same operation.
 """
 type Mutation {
-  "Creates a cluster and, with kymaConfig, installs Kyma on it. The answer has the id of the new runtime."
+  "Creates a cluster and, with kymaConfig, installs Kyma on it. The response contains the ID of the new runtime."
   provisionRuntime(config: ProvisionRuntimeInput!): OperationStatus
 
   """
   Installs another version of Kyma, or the same one with another configuration: exactly the components in kymaConfig. Values that it does
-  not contain stay as they are, unless its conflictStrategy is Replace. Fails if the runtime has no Kyma, is hibernated, or has another
+  not contain do not change, unless its conflictStrategy is Replace. Fails if the runtime has no Kyma, is hibernated, or has another
   operation in progress.
   """
   upgradeRuntime(id: String!, config: UpgradeRuntimeInput!): OperationStatus
 
   """
-  Deletes the cluster with everything on it and answers with the id of the operation. An operation in progress is canceled. While the
-  runtime is being removed, the same operation is returned again.
+  Deletes the cluster with everything on it and returns the ID of the operation. An operation in progress is canceled. While the
+  runtime is being removed, repeated calls return the same operation.
   """
   deprovisionRuntime(id: String!): String!
 
   """
   Changes the cluster: its Kubernetes version, its machines, its administrators. Networks and zones cannot be changed, and the version
-  cannot be lowered. Fails if another operation is in progress: try again when it has ended. runtimeStatus shows the former configuration
-  until the operation has succeeded.
+  cannot be lowered. Fails if another operation is in progress: try again when it has ended. runtimeStatus returns the previous
+  configuration until the operation has succeeded.
   """
   upgradeShoot(id: String!, config: UpgradeShootInput!): OperationStatus
 
-  "Stops the machines and the control plane of the cluster. Its data stays. upgradeShoot does not wake it."
+  "Stops the machines and the control plane of the cluster. Its data is preserved. upgradeShoot does not wake it up."
   hibernateRuntime(id: String!): OperationStatus
 
-  "Wakes a hibernated cluster. Its operation is shown as UpgradeShoot, which clients of Kyma Provisioner know."
+  "Wakes up a hibernated cluster. The type of the operation is UpgradeShoot, which clients of Kyma Provisioner support."
   wakeUpRuntime(id: String!): OperationStatus
 
   """
-  Restores the Kyma that the last upgrade replaced, whether that upgrade succeeded or failed. Answers with the runtime; its
-  lastOperationStatus is the accepted operation, shown as Upgrade. Fails if the last change of Kyma was no upgrade. It does not roll back
-  the cluster: use upgradeShoot.
+  Restores the Kyma that the last upgrade replaced, whether that upgrade succeeded or failed. Returns the runtime; its
+  lastOperationStatus is the accepted operation, with the type Upgrade. Fails if the last change of Kyma was not an upgrade. It does not
+  roll back the cluster: use upgradeShoot.
   """
   rollBackUpgradeOperation(id: String!): RuntimeStatus
 
-  "Gives the runtime agent a new token and answers with the id of the operation that waits for its connection."
+  "Issues a new token to the runtime agent and returns the ID of the operation that waits for its connection."
   reconnectRuntimeAgent(id: String!): String!
 }
 
@@ -1284,10 +1284,10 @@ type Query {
   runtimeOperationStatus(id: String!): OperationStatus
 
   """
-  Returns the operations of all tenants that changed, for a broker. Without ` + "`" + `after` + "`" + ` it answers at once with the current cursor. With a
-  cursor it answers when an operation has changed since, or with an empty list after waitSeconds (0 to 30). An unknown cursor is an error
+  Returns the changed operations of all tenants, for a broker. Without ` + "`" + `after` + "`" + ` it immediately returns the current cursor. With a
+  cursor it returns when an operation has changed since then, or with an empty list after waitSeconds (0 to 30). An unknown cursor is an error
   with code 400: read the operations that you wait for, and start again without a cursor. This query needs no tenant and returns no data of
-  a tenant.
+  tenants.
   """
   operationChanges(after: String, waitSeconds: Int = 20): OperationChanges!
 }
@@ -1301,7 +1301,7 @@ enum OperationType {
   ProvisionNoInstall
   "Upgrades Kyma or rolls it back."
   Upgrade
-  "Changes or wakes the cluster."
+  "Changes the cluster or wakes it up."
   UpgradeShoot
   "Uninstalls Kyma and deletes the cluster."
   Deprovision
@@ -1314,9 +1314,9 @@ enum OperationType {
 }
 
 enum OperationState {
-  "The operation is accepted and has not started."
+  "The operation was accepted and has not started."
   Pending
-  "The operation runs, or is being canceled."
+  "The operation is running or being canceled."
   InProgress
   "The operation has completed."
   Succeeded
@@ -1325,11 +1325,11 @@ enum OperationState {
 }
 
 type OperationStatus {
-  "The id for runtimeOperationStatus."
+  "The ID for runtimeOperationStatus."
   id: String
   operation: OperationType!
   state: OperationState!
-  "The progress or the outcome of the operation, for people."
+  "The progress or the outcome of the operation, in a form for people."
   message: String
   runtimeID: String
   "Always null. Clients of Kyma Provisioner select it."
@@ -1338,7 +1338,7 @@ type OperationStatus {
   lastError: LastError
 }
 
-"Why an operation failed, or why it is being retried."
+"The reason why an operation failed or is being retried."
 type LastError {
   "The cause, for people."
   errMessage: String!
@@ -1350,13 +1350,13 @@ type LastError {
 
 "The operations that changed since a cursor."
 type OperationChanges {
-  "The position after the operations of this answer, an opaque text. Send it as ` + "`" + `after` + "`" + ` in the next request."
+  "The position after the operations in this response, an opaque text. Send it as ` + "`" + `after` + "`" + ` in the next request."
   cursor: String!
   "Each operation appears once, however often it changed."
   operations: [OperationChange!]!
 }
 
-"An operation that changed. runtimeOperationStatus returns the rest, with the tenant."
+"An operation that changed. runtimeOperationStatus returns its other fields and requires the tenant."
 type OperationChange {
   id: String!
   runtimeID: String!
@@ -1400,7 +1400,7 @@ type HibernationStatus {
 type RuntimeConfig {
   clusterConfig: GardenerConfig
   kymaConfig: KymaConfig
-  "An admin kubeconfig that is valid for some hours. It is null while there is no cluster."
+  "An admin kubeconfig that is valid for a few hours. It is null if there is no cluster."
   kubeconfig: String
 }
 
@@ -1523,9 +1523,9 @@ enum KymaProfile {
 }
 
 enum ConflictStrategy {
-  "Keeps present values that the new configuration does not contain."
+  "Keeps current values that the new configuration does not contain."
   Merge
-  "Drops present values that the new configuration does not contain."
+  "Drops current values that the new configuration does not contain."
   Replace
 }
 
@@ -1559,7 +1559,7 @@ input ProvisionRuntimeInput {
   kymaConfig: KymaConfigInput
 }
 
-"How Director lists the runtime."
+"The name, description and labels of the runtime in Director."
 input RuntimeInput {
   name: String!
   description: String
@@ -1568,13 +1568,13 @@ input RuntimeInput {
 
 input ClusterConfigInput {
   gardenerConfig: GardenerConfigInput!
-  "Users who get all rights in the cluster, by the names that its identity provider issues."
+  "The names of the users who get all rights in the cluster, as issued by its identity provider."
   administrators: [String!]
 }
 
 "The cluster to create with Gardener. Address ranges are IPv4 CIDRs such as 10.250.0.0/16."
 input GardenerConfigInput {
-  "The name of the Shoot. With the name of the Gardener project it has at most 21 characters."
+  "The name of the Shoot. It has at most 21 characters together with the name of the Gardener project."
   name: String!
   kubernetesVersion: String!
   "One of aws, azure, gcp, openstack."
@@ -1586,7 +1586,7 @@ input GardenerConfigInput {
   machineImage: String
   "Requires machineImage."
   machineImageVersion: String
-  "Requires volumeSizeGB, and the other way round."
+  "Requires volumeSizeGB, and vice versa."
   diskType: String
   volumeSizeGB: Int
   "The range of the nodes, within the virtual network if the provider has one."
@@ -1596,18 +1596,18 @@ input GardenerConfigInput {
   autoScalerMin: Int!
   "At least the number of zones."
   autoScalerMax: Int!
-  "How many machines an update may add temporarily."
+  "The number of machines that an update may add temporarily."
   maxSurge: Int!
-  "How many machines may be unavailable during an update."
+  "The number of machines that may be unavailable during an update."
   maxUnavailable: Int!
   "One of evaluation, testing, development, production."
   purpose: String
   licenceType: String
-  "If omitted, the configuration of the Provisioner decides."
+  "If omitted, the configuration of the Provisioner determines the value."
   enableKubernetesVersionAutoUpdate: Boolean
-  "If omitted, the configuration of the Provisioner decides."
+  "If omitted, the configuration of the Provisioner determines the value."
   enableMachineImageVersionAutoUpdate: Boolean
-  "The part for the provider that ` + "`" + `provider` + "`" + ` names, and no other."
+  "Only the part for the provider in the field ` + "`" + `provider` + "`" + `."
   providerSpecificConfig: ProviderSpecificInput!
   dnsConfig: DNSConfigInput
   "The Seed that runs the control plane. If omitted, Gardener chooses one."
@@ -1616,7 +1616,7 @@ input GardenerConfigInput {
   exposureClassName: String
   "Whether traffic to and from blocked addresses is allowed. The default is true."
   shootNetworkingFilterDisabled: Boolean
-  "The failure that the control plane tolerates: node or zone. If omitted, none."
+  "The failure that the control plane tolerates: node or zone. By default, the control plane is not highly available."
   controlPlaneFailureTolerance: String
   "Whether access is restricted to operators in the European Union."
   euAccess: Boolean
@@ -1628,14 +1628,14 @@ input GardenerConfigInput {
 
 "A worker pool after the first one, which is named cpu-worker-0."
 input WorkerPoolInput {
-  "At most 15 characters: it is the prefix of the names of its machines."
+  "At most 15 characters, because the names of the machines contain it."
   name: String!
   machineType: String!
   "If omitted, image and version are those of the first pool."
   machineImage: String
   "Requires machineImage."
   machineImageVersion: String
-  "Requires volumeSizeGB, and the other way round."
+  "Requires volumeSizeGB, and vice versa."
   diskType: String
   volumeSizeGB: Int
   autoScalerMin: Int!
@@ -1643,11 +1643,11 @@ input WorkerPoolInput {
   autoScalerMax: Int!
   maxSurge: Int!
   maxUnavailable: Int!
-  "Zones of the cluster. If omitted, all of them."
+  "Zones of the cluster. The default is all zones."
   zones: [String!]
 }
 
-"Exactly one of the fields is set."
+"Exactly one of the fields must be set."
 input ProviderSpecificInput {
   gcpConfig: GCPProviderConfigInput
   azureConfig: AzureProviderConfigInput
@@ -1659,12 +1659,12 @@ input GCPProviderConfigInput {
   zones: [String!]!
 }
 
-"Either azureZones or zones. Without both, the machines are in no particular zone."
+"Either azureZones or zones. If both are omitted, Azure chooses the location of the machines."
 input AzureProviderConfigInput {
   vnetCidr: String!
   "Zones that share the range workerCidr. Prefer azureZones."
   zones: [String!]
-  "Zones with a range each."
+  "Zones with separate ranges."
   azureZones: [AzureZoneInput!]
   "The default is false."
   enableNatGateway: Boolean
@@ -1680,7 +1680,7 @@ input AzureZoneInput {
 input AWSProviderConfigInput {
   vpcCidr: String!
   awsZones: [AWSZoneInput]!
-  "Whether reading instance metadata requires a token. If omitted, the configuration of the Provisioner decides."
+  "Whether reading instance metadata requires a token. If omitted, the configuration of the Provisioner determines the value."
   enableIMDSv2: Boolean
 }
 
@@ -1734,7 +1734,7 @@ input ComponentConfigurationInput {
   component: String!
   namespace: String!
   configuration: [ConfigEntryInput]
-  "Must be empty: components come from the release."
+  "Must be omitted or empty, because components come from the release."
   sourceURL: String
   conflictStrategy: ConflictStrategy
 }
@@ -1742,7 +1742,7 @@ input ComponentConfigurationInput {
 input ConfigEntryInput {
   key: String!
   value: String!
-  "Whether the value is secret. Secret values are never shown."
+  "Whether the value is secret. Responses never contain secret values."
   secret: Boolean
 }
 
@@ -1752,11 +1752,11 @@ input UpgradeRuntimeInput {
 
 input UpgradeShootInput {
   gardenerConfig: GardenerUpgradeInput!
-  "Replaces all administrators. If omitted, they stay."
+  "Replaces all administrators. If omitted, they do not change."
   administrators: [String!]
 }
 
-"Changes of a cluster. Fields that are omitted stay. GardenerConfigInput describes the fields."
+"Changes of a cluster. Omitted fields do not change. GardenerConfigInput describes the fields."
 input GardenerUpgradeInput {
   kubernetesVersion: String
   machineType: String

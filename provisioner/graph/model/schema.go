@@ -21,7 +21,7 @@ type HibernationStatus struct {
 	HibernationPossible *bool `json:"hibernationPossible,omitempty"`
 }
 
-// Why an operation failed, or why it is being retried.
+// The reason why an operation failed or is being retried.
 type LastError struct {
 	// The cause, for people.
 	ErrMessage string `json:"errMessage"`
@@ -31,7 +31,7 @@ type LastError struct {
 	Component string `json:"component"`
 }
 
-// An operation that changed. runtimeOperationStatus returns the rest, with the tenant.
+// An operation that changed. runtimeOperationStatus returns its other fields and requires the tenant.
 type OperationChange struct {
 	ID        string         `json:"id"`
 	RuntimeID string         `json:"runtimeID"`
@@ -41,18 +41,18 @@ type OperationChange struct {
 
 // The operations that changed since a cursor.
 type OperationChanges struct {
-	// The position after the operations of this answer, an opaque text. Send it as `after` in the next request.
+	// The position after the operations in this response, an opaque text. Send it as `after` in the next request.
 	Cursor string `json:"cursor"`
 	// Each operation appears once, however often it changed.
 	Operations []*OperationChange `json:"operations"`
 }
 
 type OperationStatus struct {
-	// The id for runtimeOperationStatus.
+	// The ID for runtimeOperationStatus.
 	ID        *string        `json:"id,omitempty"`
 	Operation OperationType  `json:"operation"`
 	State     OperationState `json:"state"`
-	// The progress or the outcome of the operation, for people.
+	// The progress or the outcome of the operation, in a form for people.
 	Message   *string `json:"message,omitempty"`
 	RuntimeID *string `json:"runtimeID,omitempty"`
 	// Always null. Clients of Kyma Provisioner select it.
@@ -64,7 +64,7 @@ type OperationStatus struct {
 type RuntimeConfig struct {
 	ClusterConfig *spec.Cluster `json:"clusterConfig,omitempty"`
 	KymaConfig    *spec.Kyma    `json:"kymaConfig,omitempty"`
-	// An admin kubeconfig that is valid for some hours. It is null while there is no cluster.
+	// An admin kubeconfig that is valid for a few hours. It is null if there is no cluster.
 	Kubeconfig *string `json:"kubeconfig,omitempty"`
 }
 
@@ -83,9 +83,9 @@ type RuntimeStatus struct {
 type OperationState string
 
 const (
-	// The operation is accepted and has not started.
+	// The operation was accepted and has not started.
 	OperationStatePending OperationState = "Pending"
-	// The operation runs, or is being canceled.
+	// The operation is running or being canceled.
 	OperationStateInProgress OperationState = "InProgress"
 	// The operation has completed.
 	OperationStateSucceeded OperationState = "Succeeded"
@@ -152,7 +152,7 @@ const (
 	OperationTypeProvisionNoInstall OperationType = "ProvisionNoInstall"
 	// Upgrades Kyma or rolls it back.
 	OperationTypeUpgrade OperationType = "Upgrade"
-	// Changes or wakes the cluster.
+	// Changes the cluster or wakes it up.
 	OperationTypeUpgradeShoot OperationType = "UpgradeShoot"
 	// Uninstalls Kyma and deletes the cluster.
 	OperationTypeDeprovision OperationType = "Deprovision"
