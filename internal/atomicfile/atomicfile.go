@@ -1,5 +1,5 @@
-// Package atomicfile replaces files atomically: a reader sees the old content or the new one, never a part of either, whenever
-// the writing process dies. The state of the sandbox and of the gardens, and the configuration of ebctl, are written this way.
+// Package atomicfile replaces files atomically: a reader sees either the old content or the new content, even if the writing
+// process dies. The sandbox and the gardens write their state this way, and ebctl its configuration.
 package atomicfile
 
 import (
@@ -12,12 +12,13 @@ import (
 
 const (
 	folderMode = 0o700
-	// leftover is the prefix of the temporary files. A process that is killed while it writes leaves one behind.
+	// leftover is the prefix of temporary files. A process that is killed during Write leaves a temporary file behind.
 	leftover = ".unfinished-"
 )
 
-// Write replaces the content of a file and creates its folder if needed. Only the owner can read both, because some files hold
-// secrets. The content survives the death of the process, not that of the machine: nothing waits for the disk.
+// Write replaces the content of a file and creates the folder if needed. Only the owner can read the file and the folder,
+// because some files contain secrets. The content survives a crash of the process but possibly not of the machine: Write does
+// not call fsync.
 func Write(path string, content []byte) error {
 	if err := write(path, content); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
@@ -45,5 +46,6 @@ func write(path string, content []byte) error {
 	return nil
 }
 
-// Leftover reports whether name is that of a temporary file of Write. It can be removed if no process writes.
+// Leftover reports whether name is the name of a temporary file of Write. Such files can be removed while no process calls
+// Write.
 func Leftover(name string) bool { return strings.HasPrefix(name, leftover) }

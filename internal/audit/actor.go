@@ -17,13 +17,13 @@ import (
 // OriginatingIdentity is the header in which a platform names the user behind a request, as the Open Service Broker API defines it.
 const OriginatingIdentity = "X-Broker-API-Originating-Identity"
 
-// maxText is the maximum length of texts from requests in audit entries, in characters. Clients control these texts.
+// maxText limits the length of texts that audit entries copy from requests, in characters. Clients control these texts.
 const maxText = 255
 
 type actorKey struct{}
 
-// ActorOf returns the user behind the request of the context: the authenticated client, the platform's user if the platform names one, and
-// the address. It returns the zero Actor outside of a request, for actions of the service itself.
+// ActorOf returns the user behind the request of the context: the authenticated client, the platform's user if the platform names
+// one, and the address. Outside of a request, ActorOf returns the zero Actor, which stands for the service itself.
 func ActorOf(ctx context.Context) auditlog.Actor {
 	actor, _ := ctx.Value(actorKey{}).(auditlog.Actor)
 	identity := auth.FromContext(ctx)
@@ -32,7 +32,8 @@ func ActorOf(ctx context.Context) auditlog.Actor {
 	return actor
 }
 
-// Introduce is a middleware that stores the origin of a request in its context, for ActorOf. The identity comes later, from the Authorizer.
+// Introduce is a middleware that stores the origin of a request in its context, for ActorOf. The Authorizer adds the identity of
+// the client later.
 func Introduce(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		actor := auditlog.Actor{RequestID: oneLine(r.Header.Get(httpserver.RequestIdentity)), Address: r.RemoteAddr}
@@ -46,9 +47,9 @@ func Introduce(next http.Handler) http.Handler {
 	})
 }
 
-// originator parses the header OriginatingIdentity: the name of a platform, and a JSON object in base64 with fields that the platform
-// defines. It returns only the user of the object, because the other fields may hold personal data. An invalid header counts as absent,
-// because the header is optional.
+// originator parses the header OriginatingIdentity: the name of a platform, and a base64-encoded JSON object with fields that the
+// platform defines. originator returns only the user from the object, because the other fields may contain personal data. The
+// header is optional, so an invalid header is treated as absent.
 func originator(header string) (platform, user string) {
 	platform, encoded, _ := strings.Cut(header, " ")
 
@@ -71,8 +72,8 @@ func originator(header string) (platform, user string) {
 	return oneLine(platform), ""
 }
 
-// oneLine returns at most maxText characters of the text. Spaces replace line breaks and characters that terminals interpret or do not show,
-// so that an entry cannot forge lines of a log or hide text.
+// oneLine returns at most maxText characters of the text. It replaces line breaks, control characters and invisible characters
+// with spaces, so an entry can neither forge log lines nor hide text.
 func oneLine(text string) string {
 	chars := []rune(strings.Join(strings.FieldsFunc(text, func(char rune) bool {
 		return unicode.IsSpace(char) || !unicode.IsGraphic(char) || char == unicode.ReplacementChar

@@ -24,7 +24,7 @@ func TestOriginator(t *testing.T) {
 	}{
 		"CloudFoundry": {"Cloud Foundry names a user_id", "cloudfoundry " + encode(`{"user_id":"u","x":"y"}`), "cloudfoundry", "u"},
 		"Kubernetes":   {"Kubernetes names a username", "kubernetes " + encode(`{"username":"k","uid":"1","groups":["a"]}`), "kubernetes", "k"},
-		"NoUser":       {"a platform may name no user", "x " + encode(`{"user_id":5}`), "x", ""},
+		"NoUser":       {"a platform need not name a user", "x " + encode(`{"user_id":5}`), "x", ""},
 		"Lines":        {"a text stays on one line", "x " + encode(`{"user_id":"a\nb\u0000\u202ec"}`), "x", "a b c"},
 		"Long":         {"long names are cut", "x " + encode(`{"user_id":"`+strings.Repeat("ü", 300)+`"}`), "x", strings.Repeat("ü", 255)},
 		"NoObject":     {"an invalid header counts as absent", "x " + encode(`[]`), "", ""},
@@ -45,7 +45,7 @@ func FuzzOriginator(f *testing.F) {
 		platform, user := originator(header)
 		for _, text := range []string{platform, user} {
 			if strings.ContainsAny(text, "\x00\n\r\x1b") || len([]rune(text)) > maxText {
-				t.Errorf("%q gives %q, which is unsafe in a log line", header, text)
+				t.Errorf("%q returns %q, which is unsafe in a log line", header, text)
 			}
 		}
 	})
@@ -69,6 +69,6 @@ func TestActorOf(t *testing.T) {
 	}
 
 	if got.Name() != "bert" || (auditlog.Actor{User: "cf"}).Name() != "cf" {
-		t.Error("the name is the platform's user, or else the authenticated user")
+		t.Error("Name does not return the platform's user, or the authenticated user if the platform names none")
 	}
 }

@@ -21,13 +21,14 @@ import (
 )
 
 const (
-	// refusalRate is the number of refusals that a replica records per second, refusalBurst the number at once. Without a limit, a client
-	// that retries forever would fill the database, which keeps entries for more than a year.
+	// refusalRate is the number of refusals that a replica records per second; refusalBurst is the size of a burst. Entries are
+	// kept for more than a year, so without a limit a client that retries forever would fill the database.
 	refusalRate  = 2
 	refusalBurst = 100
-	// refusalTimeout bounds the time to record one refusal, because the response waits for it.
+	// refusalTimeout bounds the time to record one refusal. The response waits until the refusal has been recorded.
 	refusalTimeout = 2 * time.Second
-	// maxRefusalBody is the number of bytes of an error response that are parsed for the error code. Error responses are shorter.
+	// maxRefusalBody is the number of bytes of an error response that Refusals parses for the error code. Complete error
+	// responses are shorter.
 	maxRefusalBody = 2 << 10
 )
 
@@ -42,8 +43,8 @@ type Recorder struct {
 	db    *storage.DB
 	clock clock.PassiveClock
 	log   logrus.FieldLogger
-	// unauthorized samples requests without valid credentials or role, changes samples rejected changes of authorized clients. Two
-	// samplers keep an attacker without credentials from crowding out the entries about clients with credentials.
+	// unauthorized samples requests without valid credentials or role; changes samples rejected changes of authorized clients.
+	// With a single sampler, an attacker without credentials could crowd out the entries about authorized clients.
 	unauthorized, changes sampler
 }
 
@@ -52,8 +53,9 @@ func NewRecorder(store Store, db *storage.DB, clock clock.PassiveClock, log logr
 	return &Recorder{store: store, db: db, clock: clock, log: log, unauthorized: newSampler(), changes: newSampler()}
 }
 
-// Record adds an entry in the transaction of the change that the entry describes, so that neither exists without the other. Record sets the
-// ID, the time and the actor of the entry; the caller sets the other fields. The caller must roll back if Record fails.
+// Record adds an entry in the transaction of the change that the entry describes, so neither exists without the other. Record
+// sets the ID, the time and the actor of the entry; the caller sets the other fields. If Record fails, the caller must roll back
+// the transaction.
 func (r *Recorder) Record(ctx context.Context, tx storage.Tx, entry auditlog.Entry) error {
 	entry.ID, entry.At, entry.By = uuid.NewString(), r.clock.Now(), ActorOf(ctx)
 
@@ -70,13 +72,14 @@ func (r *Recorder) RecordAlone(ctx context.Context, entry auditlog.Entry) error 
 	return r.Record(ctx, r.db.Writer(), entry)
 }
 
-// Target is the action of a request and the IDs in its path. A request with an empty Action changes nothing.
+// Target describes a request: its action and the IDs in its path. An empty Action means that the request changes nothing.
 type Target struct {
 	Action, InstanceID, OperationID, BindingID string
 }
 
-// Refusals returns a middleware that records rejected changes, and all requests without valid credentials or role, sampled under load. The
-// function targetOf returns the target of a request. The middleware must be inside Introduce and outside of the Authorizer.
+// Refusals returns a middleware that records rejected changes, and all requests without valid credentials or role, sampled under
+// load. The function targetOf returns the target of a request. The middleware must run inside Introduce and outside of the
+// Authorizer.
 func (r *Recorder) Refusals(targetOf func(*http.Request) Target) httpserver.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
@@ -114,7 +117,8 @@ func (r *Recorder) Refused(ctx context.Context, entry auditlog.Entry) {
 	r.refused(ctx, &r.changes, entry)
 }
 
-// refused records an entry if the sampler takes it. A failure is logged and changes nothing for the client, whose request is rejected anyway.
+// refused records an entry if the sampler takes it. A failure is only logged: the client gets the same rejection with or without
+// the entry.
 func (r *Recorder) refused(ctx context.Context, sampler *sampler, entry auditlog.Entry) {
 	missed, taken := sampler.take(r.clock.Now())
 	if !taken {
@@ -141,7 +145,7 @@ func newSampler() sampler {
 	return sampler{limiter: rate.NewLimiter(refusalRate, refusalBurst), missed: &atomic.Int64{}}
 }
 
-// take reports whether to record an event, and how many events were not taken since the last one that was.
+// take reports whether to record an event, and how many events the sampler has skipped since the last recorded one.
 func (s *sampler) take(now time.Time) (missed int, taken bool) {
 	if !s.limiter.AllowN(now, 1) {
 		s.missed.Add(1)
@@ -152,7 +156,8 @@ func (s *sampler) take(now time.Time) (missed int, taken bool) {
 	return int(s.missed.Swap(0)), true
 }
 
-// codeIn returns the error code in the body of a response, or an empty text if the body is not in the common format.
+// codeIn returns the error code in the body of a response. It returns an empty string if the body does not have the common error
+// format.
 func codeIn(response []byte) string {
 	var body struct {
 		Code string `json:"error"`

@@ -16,32 +16,32 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// Config holds the variables of both services for authentication and rate limits. The variable
-// APP_AUTH_BASIC_USERS is a field of replica.Config. The zero values turn each kind of authentication and the rate limit off.
+// Config holds the environment variables for authentication and rate limits, which both services share. The variable
+// APP_AUTH_BASIC_USERS is a field of replica.Config. A zero value turns off the kind of authentication or the rate limit.
 type Config struct {
-	UsersFile        string  `env:"AUTH_BASIC_USERS_FILE"  help:"file with further users, one user:password[:role+role] per line; the service follows changes of the file"`
+	UsersFile        string  `env:"AUTH_BASIC_USERS_FILE"  help:"file with additional users, one user:password[:role+role] per line; the service reloads the file when it changes"`
 	OIDC             OIDC    `envPrefix:"AUTH_OIDC_"`
 	CertificateRoles string  `env:"AUTH_CERTIFICATE_ROLES" help:"rules that grant roles to client certificates, as role=attribute:value,…; attributes are cn, o, ou, dns, email and uri"`
 	TLS              TLS     `envPrefix:"TLS_"`
 	RateLimit        float64 `env:"RATE_LIMIT"             help:"requests per second that a replica accepts from each client; 0 means no limit"`
-	RateLimitBurst   int     `env:"RATE_LIMIT_BURST"       help:"requests that each client may send at once"`
+	RateLimitBurst   int     `env:"RATE_LIMIT_BURST"       help:"requests that each client may send in a burst"`
 }
 
 // OIDC configures the OpenID Connect issuer whose tokens the service accepts. Without an IssuerURL, the other fields have no effect.
 type OIDC struct {
-	IssuerURL  string   `env:"ISSUER_URL" help:"issuer of accepted tokens; empty for none"`
+	IssuerURL  string   `env:"ISSUER_URL" help:"URL of the issuer of accepted tokens; if empty, no tokens are accepted"`
 	Audience   []string `env:"AUDIENCE"   help:"accepted audiences, comma-separated; a token must name one"`
-	Roles      string   `env:"ROLES"      help:"rules that grant roles to tokens, as role=claim:value,…; the claim scope stands for scope and scp"`
-	NameClaim  string   `env:"NAME_CLAIM" help:"claim that holds the name of the client"`
+	Roles      string   `env:"ROLES"      help:"rules that grant roles to tokens, as role=claim:value,…; the claim scope covers both scope and scp"`
+	NameClaim  string   `env:"NAME_CLAIM" help:"claim that contains the name of the client"`
 	Algorithms []string `env:"ALGORITHMS" help:"accepted signature algorithms, comma-separated"`
-	CAFile     string   `env:"CA_FILE"    help:"file with the authorities of the issuer's certificate; empty for those of the system"`
+	CAFile     string   `env:"CA_FILE"    help:"file with the CA certificates that sign the issuer's certificate; if empty, the system's CA certificates are used"`
 }
 
-// TLS names the certificate files of the server. Package reload follows changes of the files.
+// TLS names the certificate files of the server. Package reload detects changes of the files.
 type TLS struct {
-	CertFile     string `env:"CERT_FILE"      help:"file with the certificate of the server and its intermediates; empty for plain HTTP. The service follows changes of the file"`
+	CertFile     string `env:"CERT_FILE"      help:"file with the server's certificate and its intermediates; if empty, the server uses plain HTTP. The service reloads the file when it changes"`
 	KeyFile      string `env:"KEY_FILE"       help:"file with the key of the certificate"`
-	ClientCAFile string `env:"CLIENT_CA_FILE" help:"file with the authorities of client certificates; empty to accept none"`
+	ClientCAFile string `env:"CLIENT_CA_FILE" help:"file with the CA certificates that sign client certificates; if empty, no client certificates are accepted"`
 }
 
 // Default returns the defaults: no authentication except the users of APP_AUTH_BASIC_USERS, and no rate limit.
@@ -57,7 +57,8 @@ func Default() Config {
 
 // Options are the settings and dependencies of New. All fields except Users are required.
 type Options struct {
-	// Address is the host and port of the API. An address beyond the loopback requires authentication.
+	// Address is the host and port of the API. If the address is not on the loopback interface, the service requires
+	// authentication.
 	Address string
 	// Users is the value of APP_AUTH_BASIC_USERS, in the form of ParseUsers.
 	Users  secret.String
@@ -68,19 +69,19 @@ type Options struct {
 	Metrics prometheus.Registerer
 }
 
-// Access is the access control of a service: its authorizer, its TLS configuration and the background work of both.
+// Access is the access control of a service: its authorizer, its TLS configuration, and their background work.
 type Access struct {
 	Authorizer *Authorizer
 	// TLS is the configuration of the API server; nil means plain HTTP.
 	TLS *tls.Config
 	// Files watches the files of the service. Other packages may add files until Parts run.
 	Files *reload.Watcher
-	// Parts is the background work: watching files, and refreshing the keys of the token issuer. The service has to run all parts.
+	// Parts is the background work: watching files and refreshing the keys of the token issuer. The service must run all parts.
 	Parts []lifecycle.Part
 }
 
-// New builds the access control from the options. New reads all files, but it does not call the token issuer, so a service starts while the
-// issuer is down. The error lists all invalid variables by name and contains none of their values.
+// New builds the access control from the options. New reads all files but does not call the token issuer, so a service can start
+// while the issuer is down. The error names all invalid variables and quotes no values.
 func New(options Options) (*Access, error) {
 	files := reload.NewWatcher(options.Log, options.Clock, options.Metrics)
 	access := &Access{Files: files}
@@ -127,8 +128,9 @@ func (a *Access) serverTLS(config TLS) (*tls.Config, error) {
 	return server, nil
 }
 
-// users returns an authenticator for the users of the variable and the file together, or nil if neither is set. Only the file is reloaded;
-// the environment of a process never changes. A file with a user of the variable is rejected if the roles differ.
+// users returns an authenticator for the users of both the variable and the file, or nil if neither is set. Only the file is
+// reloaded; the environment of a process never changes. The file is rejected if it lists a user of the variable with different
+// roles.
 func (a *Access) users(options Options) (Authenticator, error) {
 	fixed, err := ParseUsers(options.Users)
 
@@ -189,8 +191,9 @@ func (a *Access) tokens(options Options) (Authenticator, error) {
 	return tokens, nil
 }
 
-// certificates returns the authenticator for client certificates, or nil if neither rules nor authorities are configured. Either without
-// the other is an error: clients without a rule have no role, and rules without authorities never see a verified certificate.
+// certificates returns the authenticator for client certificates, or nil if neither rules nor authorities are configured. Rules
+// and authorities need each other: without rules, clients have no role; without authorities, no certificate can be verified. Only
+// one of the two is therefore an error.
 func certificates(options Options) (Authenticator, error) {
 	rules, err := ParseRules(options.Config.CertificateRoles)
 	if err == nil {
@@ -222,8 +225,8 @@ func count(metrics prometheus.Registerer) func(reason string) {
 	return func(reason string) { refused.WithLabelValues(reason).Inc() }
 }
 
-// BeyondLoopback reports whether other machines may reach a listener on the address (host:port). It returns true for host names other than
-// localhost and for invalid addresses.
+// BeyondLoopback reports whether other machines could reach a listener on the address (host:port). It returns true for host names
+// other than localhost and for invalid addresses.
 func BeyondLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -239,8 +242,8 @@ func BeyondLoopback(address string) bool {
 	return ip == nil || !ip.IsLoopback()
 }
 
-// CheckAddress rejects an address beyond the loopback if the service has no authentication: every client on the network would have all
-// roles.
+// CheckAddress rejects an address that other machines can reach if the service has no authentication. Otherwise, every client on
+// the network would have all roles.
 func CheckAddress(address string, authenticator Authenticator) error {
 	if _, open := authenticator.(NoAuthentication); open && BeyondLoopback(address) {
 		return fmt.Errorf("listening on %s, which other machines can reach, needs authentication: "+

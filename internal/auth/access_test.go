@@ -78,7 +78,7 @@ func TestOneAuthenticatorSuffices(t *testing.T) {
 	}{
 		"Variable": {"users of the variable suffice", func(o *auth.Options) { o.Users = "alice:a" }, "Basic"},
 		"File":     {"users of the file suffice", func(o *auth.Options) { o.Config.UsersFile = file }, "Basic"},
-		"Issuer": {"an issuer suffices, even while it does not answer", func(o *auth.Options) {
+		"Issuer": {"an issuer suffices, even during an outage", func(o *auth.Options) {
 			o.Config.OIDC.IssuerURL, o.Config.OIDC.Audience = "https://issuer.example.com", []string{"broker"}
 		}, "Bearer"},
 	} {

@@ -79,20 +79,20 @@ func TestParseUsersReportsAllErrors(t *testing.T) {
 
 	want := strings.Join([]string{
 		"user 2: the form is user:password[:role+role]",
-		"user 4: the user and password are listed twice",
+		"user 4: the same user and password are listed twice",
 		"user 5: the name or the password is empty",
 		"user 6: the role is unknown: use osb, viewer, operator or admin, and percent-encode `,:+%` in names and passwords",
 		"user 7: the percent-encoding of the name or the password is invalid",
 		"user 8: a name cannot contain a colon in HTTP Basic authentication",
 		"user 9: the form is user:password[:role+role]",
-		"user 10: an earlier entry of the user has other roles; all passwords of a user must have the same roles",
+		"user 10: an earlier entry for the user has different roles; all passwords of a user must have the same roles",
 	}, "\n")
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Errorf("errors: -want +got\n%s", diff)
 	}
 
 	if strings.Contains(err.Error(), "hunter2") {
-		t.Error("an error repeats a password")
+		t.Error("an error quotes a password")
 	}
 }
 
@@ -107,7 +107,7 @@ func TestRoles(t *testing.T) {
 		"Admin":    {reason: "an admin has all roles of people, but not that of platforms", has: auth.RoleAdmin, want: []auth.Role{auth.RoleViewer, auth.RoleOperator, auth.RoleAdmin}},
 		"Operator": {reason: "an operator is a viewer", has: auth.RoleOperator, want: []auth.Role{auth.RoleViewer, auth.RoleOperator}},
 		"Viewer":   {reason: "a viewer may only read", has: auth.RoleViewer, want: []auth.Role{auth.RoleViewer}},
-		"OSB":      {reason: "a platform has no access to the operator API", has: auth.RoleOSB, want: []auth.Role{auth.RoleOSB}},
+		"OSB":      {reason: "a platform cannot call the operator API", has: auth.RoleOSB, want: []auth.Role{auth.RoleOSB}},
 	}
 
 	for name, test := range cases {
@@ -136,7 +136,8 @@ func TestRequire(t *testing.T) {
 		Status    int
 		Challenge bool
 		Error     string
-		// Description is that of a 403 only.
+		// Description is the description of a 403 response; other responses are
+		// not compared.
 		Description string
 		User        string
 	}
@@ -150,7 +151,7 @@ func TestRequire(t *testing.T) {
 	}{
 		"Nothing":   {reason: "a request without credentials is challenged", users: "v:1:viewer", want: response{Status: http.StatusUnauthorized, Challenge: true, Error: "Unauthorized"}},
 		"Wrong":     {reason: "wrong credentials are challenged", users: "v:1:viewer", user: "v", pass: "2", want: response{Status: http.StatusUnauthorized, Challenge: true, Error: "Unauthorized"}},
-		"WrongRole": {reason: "a known user without the role is refused without a challenge", users: "p:1", user: "p", pass: "1", want: response{Status: http.StatusForbidden, Error: "Forbidden", Description: "The user lacks the role viewer."}},
+		"WrongRole": {reason: "a known user without the role is rejected without a challenge", users: "p:1", user: "p", pass: "1", want: response{Status: http.StatusForbidden, Error: "Forbidden", Description: "The user lacks the role viewer."}},
 		"Implied":   {reason: "an admin is a viewer, and the handler gets the name", users: "a:1:admin", user: "a", pass: "1", want: response{Status: http.StatusOK, User: "a"}},
 	}
 
@@ -199,7 +200,7 @@ func TestRequire(t *testing.T) {
 func TestCheckAddress(t *testing.T) {
 	t.Parallel()
 
-	cases := map[string]bool{ // whether other machines can reach the address
+	cases := map[string]bool{ // values: whether other machines can reach the address
 		"127.0.0.1:8080": false, "127.9.9.9:1": false, "[::1]:8080": false, "localhost:8080": false,
 		":8080": true, "0.0.0.0:8080": true, "[::]:8080": true, "192.168.1.1:80": true, "broker:8080": true, "nonsense": true,
 	}

@@ -8,8 +8,9 @@ import (
 
 // Authenticator identifies the client of a request by one kind of credentials. Servers call it from many goroutines.
 type Authenticator interface {
-	// Authenticate returns the client's identity. The error is ErrNoCredentials if the request has no credentials of this kind, and a
-	// *Rejection if the credentials are invalid. Any other error means that the credentials cannot be verified now; the client gets 503.
+	// Authenticate returns the client's identity. The error is ErrNoCredentials if the request has no credentials of this kind,
+	// and a *Rejection if the credentials are invalid. Any other error means that the credentials cannot be verified at the
+	// moment; the client gets 503.
 	Authenticate(r *http.Request) (Identity, error)
 	// Challenge returns the challenge for the header WWW-Authenticate, or an empty text if HTTP defines no scheme for the credentials.
 	Challenge() string
@@ -18,8 +19,8 @@ type Authenticator interface {
 // ErrNoCredentials reports a request without credentials of the kind that an Authenticator verifies.
 var ErrNoCredentials = errors.New("the request has no credentials")
 
-// Rejection reports invalid credentials. Why becomes the description of the response, so it is a full sentence and contains nothing that
-// an unauthenticated client must not know, such as whether a user exists.
+// Rejection reports invalid credentials. Why becomes the description of the response. It must be a full sentence and must not
+// reveal to an unauthenticated client, for example, whether a user exists.
 type Rejection struct{ Why string }
 
 // Error returns the reason.
@@ -27,7 +28,8 @@ func (r *Rejection) Error() string { return r.Why }
 
 func reject(why string) error { return &Rejection{Why: why} }
 
-// AnyOf combines authenticators. The first authenticator that finds credentials of its kind decides, even if the credentials are invalid.
+// AnyOf combines several authenticators. The first authenticator that finds credentials of its kind decides, even if the
+// credentials are invalid.
 type AnyOf []Authenticator
 
 // Authenticate implements Authenticator. It returns ErrNoCredentials if no authenticator finds credentials.
@@ -55,7 +57,7 @@ func (a AnyOf) Challenge() string {
 	return strings.Join(challenges, ", ")
 }
 
-// NoAuthentication grants every request all roles. CheckAddress allows NoAuthentication on the loopback only.
+// NoAuthentication grants every request all roles. CheckAddress allows NoAuthentication only on the loopback interface.
 type NoAuthentication struct{}
 
 // Authenticate implements Authenticator.

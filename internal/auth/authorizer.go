@@ -10,19 +10,20 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
-// Descriptions of rejected requests, for people.
+// Descriptions of rejected requests, shown to users.
 const (
-	textUnauthenticated = "The request has no credentials. WWW-Authenticate lists the accepted kinds."
-	textUnchecked       = "The credentials cannot be verified for now. Try again later."
-	textRateLimited     = "This client sends more requests than it may. Try again later."
+	textUnauthenticated = "The request has no credentials. The header WWW-Authenticate lists the accepted schemes."
+	textUnchecked       = "The credentials cannot be verified at the moment. Try again later."
+	textRateLimited     = "This client has exceeded its rate limit. Try again later."
 )
 
-// Reasons for rejecting a request, values of the label reason of environment_broker_requests_refused_total.
+// Reasons for rejecting a request. They are the values of the label reason of the metric
+// environment_broker_requests_refused_total.
 const (
 	Unauthenticated = "unauthenticated"
 	Forbidden       = "forbidden"
 	RateLimited     = "rate_limited"
-	// Unchecked means that the service could not verify the credentials, such as during an outage of the token issuer.
+	// Unchecked means that the service could not verify the credentials, for example during an outage of the token issuer.
 	Unchecked = "unchecked"
 )
 
@@ -46,8 +47,8 @@ func FromContext(ctx context.Context) Identity {
 
 type capturedKey struct{}
 
-// CaptureIdentity returns a context and a pointer to the identity that an inner Authorizer finds, even if the Authorizer rejects the
-// request. A middleware outside of the Authorizer can read the identity once the inner handler has returned.
+// CaptureIdentity returns a context and a pointer to an identity. An inner Authorizer sets the identity, even if it rejects the
+// request. A middleware outside of the Authorizer can read the identity after the inner handler has returned.
 func CaptureIdentity(ctx context.Context) (context.Context, *Identity) {
 	found := &Identity{}
 
@@ -68,12 +69,12 @@ func NewAuthorizer(authenticator Authenticator) *Authorizer {
 	return &Authorizer{Authenticator: authenticator}
 }
 
-// Require returns a middleware that passes requests of clients with at least one of the roles. The identity is in the context of the request,
-// for FromContext.
+// Require returns a middleware that accepts requests of clients with at least one of the roles. It stores the identity in the
+// context of the request, for FromContext.
 //
-// The middleware responds 401 to missing or invalid credentials, 503 if the credentials cannot be verified, 403 to clients without a role,
-// and 429 beyond the client's rate limit. It checks in this order: a request with a wrong password must not take a token from the bucket of
-// the user whose name it carries.
+// The middleware responds 401 to missing or invalid credentials, 503 if the credentials cannot be verified, 403 to clients
+// without a role, and 429 if the client has exceeded its rate limit. It checks the rate limit last: a request with a wrong
+// password must not use up the rate limit of the named user.
 func (a *Authorizer) Require(roles ...Role) httpserver.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -105,8 +106,8 @@ func (a *Authorizer) Require(roles ...Role) httpserver.Middleware {
 	}
 }
 
-// forbidden returns the description of a rejection, which names the roles of which the user needs one. Roles that include one of them are
-// not named: a role with fewer rights is the better one to ask for.
+// forbidden returns the description of a rejection. It names the roles that suffice, except roles that include another named
+// role: users should request the role with the fewest rights.
 func forbidden(roles []Role) string {
 	names := make([]string, 0, len(roles))
 	for _, role := range roles {
@@ -134,8 +135,8 @@ func (a *Authorizer) limit(next http.Handler, w http.ResponseWriter, r *http.Req
 	next.ServeHTTP(w, r)
 }
 
-// clientOf returns the key of the bucket for the request's client: the identity, or the network of an unauthenticated client. The kind of
-// credentials is part of the key, because a user and a token of the same name are two clients.
+// clientOf returns the key of the client's bucket: the identity, or the network of an unauthenticated client. The key includes
+// the kind of credentials, because a user and a token with the same name are different clients.
 func clientOf(r *http.Request) string {
 	if identity := FromContext(r.Context()); identity.Name != "" {
 		return string(identity.Means) + " " + identity.Name
@@ -155,7 +156,7 @@ func (a *Authorizer) challenge(w http.ResponseWriter, r *http.Request, why strin
 	})
 }
 
-// refuse counts the rejection and responds with the refusal, in the format of all error responses.
+// refuse counts the rejection and sends the refusal in the common format of error responses.
 func (a *Authorizer) refuse(w http.ResponseWriter, r *http.Request, reason string, refusal *httpserver.Refusal) {
 	if a.Refused != nil {
 		a.Refused(reason)

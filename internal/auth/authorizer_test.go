@@ -91,15 +91,15 @@ func TestCertificates(t *testing.T) {
 			want: auth.Identity{Name: "cf", Means: auth.ByCertificate, Roles: []auth.Role{auth.RoleOSB, auth.RoleOperator, auth.RoleViewer}},
 		},
 		"Other": {
-			reason: "another name has no role", want: auth.Identity{Name: "other", Means: auth.ByCertificate},
+			reason: "a certificate with another name has no role", want: auth.Identity{Name: "other", Means: auth.ByCertificate},
 			change: func(c *x509.Certificate) { c.Subject, c.URIs = pkix.Name{CommonName: "other"}, nil },
 		},
 		"NoCommonName": {
-			reason: "a workload has a URI for a name", want: auth.Identity{Name: "spiffe://cluster.local/ns/platform", Means: auth.ByCertificate, Roles: []auth.Role{auth.RoleViewer}},
+			reason: "the name of a workload is a URI", want: auth.Identity{Name: "spiffe://cluster.local/ns/platform", Means: auth.ByCertificate, Roles: []auth.Role{auth.RoleViewer}},
 			change: func(c *x509.Certificate) { c.Subject = pkix.Name{} },
 		},
 		"NoName": {
-			reason: "the serial number is the last resort", want: auth.Identity{Name: "ff", Means: auth.ByCertificate},
+			reason: "a certificate without any name is named by its serial number", want: auth.Identity{Name: "ff", Means: auth.ByCertificate},
 			change: func(c *x509.Certificate) { c.Subject, c.URIs = pkix.Name{}, nil },
 		},
 		"Expired": {
@@ -175,7 +175,7 @@ func TestHeaderTakesPrecedenceOverCertificate(t *testing.T) {
 	}{
 		"NoHeader": {reason: "without a header the certificate identifies the client", want: "cf"},
 		"Right":    {reason: "a password identifies its user", password: "a", want: "admin"},
-		"Wrong":    {reason: "a certificate does not make up for a wrong password", password: "b", rejected: true},
+		"Wrong":    {reason: "a valid certificate does not outweigh a wrong password", password: "b", rejected: true},
 	}
 
 	for name, test := range cases {
@@ -233,14 +233,14 @@ func TestLimits(t *testing.T) {
 		want                    int
 	}{
 		{"the first request", protected, "one", "1", "10.0.0.1:1", 0, 200},
-		{"the burst, which counts users and not addresses", protected, "one", "1", "10.0.0.2:1", 0, 200},
+		{"the burst is per user and not per address", protected, "one", "1", "10.0.0.2:1", 0, 200},
 		{"too many requests", protected, "one", "1", "10.0.0.1:1", 0, 429},
 		{"a rejected request takes no token", protected, "one", "1", "10.0.0.1:1", time.Second, 200},
-		{"another user has a bucket of its own", protected, "other", "2", "10.0.0.1:1", 0, 200},
+		{"another user has a separate bucket", protected, "other", "2", "10.0.0.1:1", 0, 200},
 		{"clients without an identity are distinguished by address", public, "", "", "10.0.0.1:1", 0, 200},
 		{"another port is the same client", public, "", "", "10.0.0.1:2", 0, 200},
 		{"too many requests from one address", public, "", "", "10.0.0.1:3", 0, 429},
-		{"a wrong password takes no token of the user", protected, "other", "9", "10.0.0.1:1", 0, 401},
+		{"a wrong password does not use up the user's rate limit", protected, "other", "9", "10.0.0.1:1", 0, 401},
 		{"the other user is not affected", protected, "other", "2", "10.0.0.1:1", 0, 200},
 	} {
 		clock.SetTime(clock.Now().Add(test.pass))

@@ -11,15 +11,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Certificates authenticates clients by their TLS certificates. It relies on the TLS handshake, which verifies certificates against the
-// client authorities of the server.
+// Certificates authenticates clients by their TLS certificates. The TLS handshake has already verified each certificate against
+// the server's client CAs.
 type Certificates struct {
 	// Rules grant roles by attributes of the certificate: cn, o, ou, dns, email or uri.
 	Rules Rules
 	Clock clock.PassiveClock
 }
 
-// Authenticate implements Authenticator. It checks the expiry again for each request, because a connection may outlive the certificate.
+// Authenticate implements Authenticator. It checks the expiry on each request, because a connection may outlive the certificate.
 func (c Certificates) Authenticate(r *http.Request) (Identity, error) {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return Identity{}, ErrNoCredentials
@@ -35,14 +35,14 @@ func (c Certificates) Authenticate(r *http.Request) (Identity, error) {
 	return Identity{Name: nameIn(presented, attributes), Means: ByCertificate, Roles: c.Rules.roles(attributes)}, nil
 }
 
-// Challenge implements Authenticator: HTTP defines no challenge for certificates.
+// Challenge implements Authenticator. It returns an empty string, because HTTP defines no challenge for certificates.
 func (Certificates) Challenge() string { return "" }
 
 // certificateAttributes returns the names of the attributes that a rule for certificates may match.
 func certificateAttributes() []string { return []string{"cn", "o", "ou", "dns", "email", "uri"} }
 
-// attributesOf returns the values of a certificate's attributes by the names of certificateAttributes. An attribute may have several values,
-// or none.
+// attributesOf maps the attributes of a certificate, named as in certificateAttributes, to their values. An attribute can have
+// several values or none.
 func attributesOf(certificate *x509.Certificate) map[string][]string {
 	attributes := map[string][]string{
 		"o": certificate.Subject.Organization, "ou": certificate.Subject.OrganizationalUnit,
@@ -60,8 +60,8 @@ func attributesOf(certificate *x509.Certificate) map[string][]string {
 	return attributes
 }
 
-// nameIn returns the name of the client for logs, audit entries and rate limits: the common name, or the first alternative name, or the
-// serial number of the certificate in hexadecimal.
+// nameIn returns the name of the client for logs, audit entries and rate limits. It is the common name if there is one, otherwise
+// the first alternative name, and otherwise the serial number of the certificate in hexadecimal.
 func nameIn(certificate *x509.Certificate, attributes map[string][]string) string {
 	for _, attribute := range []string{"cn", "uri", "dns", "email"} {
 		if values := attributes[attribute]; len(values) > 0 {

@@ -19,19 +19,20 @@ import (
 )
 
 const (
-	// keysEvery is the interval at which the background work fetches the keys. It bounds how long the service accepts a withdrawn key.
+	// keysEvery is the interval at which the background work fetches the keys. A withdrawn key is accepted for at most this long.
 	keysEvery = 5 * time.Minute
-	// keysPause is the shortest time between two fetches that requests trigger. Without the pause, a client could flood the issuer by
-	// sending tokens with unknown key IDs.
+	// keysPause is the minimum time between two fetches that requests trigger. Without the pause, a client could flood the issuer
+	// by sending tokens with unknown key IDs.
 	keysPause = 10 * time.Second
 	// keysTimeout bounds one fetch, which consists of two requests.
 	keysTimeout = 5 * time.Second
-	// maxKeysBytes bounds each response of the issuer in bytes, maxKeys the number of keys. Real issuers publish fewer than ten keys.
+	// maxKeysBytes bounds the size of each response of the issuer in bytes; maxKeys bounds the number of keys. Real issuers
+	// publish fewer than ten keys.
 	maxKeysBytes = 1 << 20
 	maxKeys      = 64
 )
 
-// keysError reports that a token could not be verified because the keys of the issuer could not be fetched. The client gets 503 and not
+// keysError reports that a token could not be verified because fetching the issuer's keys failed. The client gets 503 and not
 // 401, because the token may be valid.
 type keysError struct{ cause error }
 
@@ -43,16 +44,16 @@ func (k *keysError) Error() string {
 // Unwrap returns the cause.
 func (k *keysError) Unwrap() error { return k.cause }
 
-// keys caches the public keys of an issuer. During an outage of the issuer, the known keys stay valid. The key set of go-oidc does not fit:
-// it fetches for every unknown key ID, and does not distinguish an outage from an invalid signature.
+// keys caches the public keys of an issuer. During an outage of the issuer, the cached keys stay valid. The key set of go-oidc is
+// not suitable: it fetches the keys for every unknown key ID, and does not distinguish an outage from an invalid signature.
 type keys struct {
 	issuer     string
 	client     *http.Client
 	clock      clock.PassiveClock
 	algorithms []jose.SignatureAlgorithm
 
-	// fetching is the lock of the request that fetches keys. It is a channel of capacity 1 in place of a mutex, so that a request that
-	// waits for the lock can end with its context.
+	// fetching is a lock that a request acquires to fetch keys. It is a channel with capacity 1 rather than a mutex, so a waiting
+	// request can give up when its context ends.
 	fetching chan struct{}
 
 	mutex sync.Mutex
@@ -95,8 +96,8 @@ func (k *keys) verify(ctx context.Context, token string) ([]byte, error) {
 	return nil, errors.New("the token is not signed by a key of the issuer")
 }
 
-// matching returns the keys that may have signed a token with the header. If no known key matches, the issuer may have rotated its keys:
-// matching fetches the keys again, at most once per keysPause for all requests.
+// matching returns the keys that may have signed a token with the header. If no known key matches, the issuer may have rotated
+// its keys. matching then fetches the keys, at most once per keysPause for all requests together.
 func (k *keys) matching(ctx context.Context, header jose.Header) ([]jose.JSONWebKey, error) {
 	if found, _ := k.lookUp(header); len(found) > 0 {
 		return found, nil
@@ -126,8 +127,8 @@ func (k *keys) matching(ctx context.Context, header jose.Header) ([]jose.JSONWeb
 	return found, nil
 }
 
-// lookUp returns the known keys that match the header, and whether keysPause has passed since the last fetch. A header without a key ID
-// matches every key.
+// lookUp returns the known keys that match the header. It also reports whether keysPause has passed since the last fetch. A
+// header without a key ID matches every key.
 func (k *keys) lookUp(header jose.Header) (matching []jose.JSONWebKey, due bool) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
@@ -144,9 +145,9 @@ func (k *keys) lookUp(header jose.Header) (matching []jose.JSONWebKey, due bool)
 	return matching, k.clock.Since(k.fetched) >= keysPause
 }
 
-// refresh fetches the keys and replaces the known ones. If the fetch fails, the known keys stay in use.
+// refresh fetches the keys and replaces the cached keys. If the fetch fails, the cached keys stay in use.
 func (k *keys) refresh(ctx context.Context) error {
-	// The fetch continues if the client of this request hangs up, because other requests need the keys too.
+	// The fetch continues even if the client of this request disconnects, because other requests need the keys too.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keysTimeout)
 	defer cancel()
 
@@ -163,8 +164,8 @@ func (k *keys) refresh(ctx context.Context) error {
 	return err
 }
 
-// fetch reads the issuer's discovery document and then its keys. The document must name the same issuer, and the URL of the keys must use
-// TLS or the loopback: an attacker who can replace a key can sign valid tokens.
+// fetch reads the issuer's discovery document and then the keys. The document must name the same issuer, and the URL of the keys
+// must use TLS or the loopback interface: an attacker who can replace a key can sign valid tokens.
 func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	client := *k.client
 	client.Transport = upstream.Bounded(maxKeysBytes)(cmp.Or(client.Transport, http.DefaultTransport))
@@ -184,7 +185,7 @@ func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 
 	address, err := url.Parse(described.Keys)
 	if err != nil || !safe(address) {
-		return nil, errors.New("the keys of the issuer are not served over https")
+		return nil, errors.New("the URL of the issuer's keys does not use https")
 	}
 
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, described.Keys, http.NoBody)
@@ -213,8 +214,8 @@ func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	return usable(set.Keys)
 }
 
-// usable returns the public keys for signatures. It skips keys for encryption and of unknown kinds, which are valid in a key set. An empty
-// result is an error: replacing the known keys by none would reject all tokens.
+// usable returns the public keys for signatures. It skips encryption keys and keys of unknown kinds, which a key set may contain.
+// A key set without usable keys is an error: with no keys, the service would reject all tokens.
 func usable(encoded []json.RawMessage) ([]jose.JSONWebKey, error) {
 	var keys []jose.JSONWebKey
 
@@ -228,7 +229,7 @@ func usable(encoded []json.RawMessage) ([]jose.JSONWebKey, error) {
 	}
 
 	if len(keys) == 0 || len(keys) > maxKeys {
-		return nil, fmt.Errorf("the issuer has %d usable keys, want 1 to %d", len(keys), maxKeys)
+		return nil, fmt.Errorf("the issuer has %d usable keys; it must have 1 to %d", len(keys), maxKeys)
 	}
 
 	return keys, nil

@@ -12,12 +12,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// maxClients bounds the number of buckets in memory. The Limiter evicts the bucket of the client that was silent for longest. After a long
-// silence a bucket is full, so its eviction changes nothing, unless an attacker uses more than maxClients addresses.
+// maxClients bounds the number of buckets in memory. The Limiter evicts the bucket of the client that has been idle for the
+// longest time. The bucket of an idle client is full, so its eviction has no effect, unless an attacker uses more than maxClients
+// addresses.
 const maxClients = 10_000
 
-// Limiter keeps a token bucket for each client. A bucket starts full, with as many tokens as the burst, and gains tokens at the configured
-// rate. Each replica has a Limiter of its own, so a client may send up to the rate to every replica. It is safe for concurrent use.
+// Limiter has a token bucket for each client. A bucket starts with as many tokens as the burst, and gains tokens at the
+// configured rate. Each replica has a separate Limiter, so the limit applies per replica. A Limiter is safe for concurrent use.
 type Limiter struct {
 	perSecond rate.Limit
 	burst     int
@@ -27,8 +28,8 @@ type Limiter struct {
 	buckets *simplelru.LRU[string, *rate.Limiter]
 }
 
-// NewLimiter returns a limiter with the rate in requests per second and the burst in requests. For the rate 0 it returns nil, which limits
-// nothing.
+// NewLimiter returns a limiter for the rate in requests per second and the burst in requests. If the rate is 0, NewLimiter
+// returns nil, which limits nothing.
 func NewLimiter(perSecond float64, burst int, clock clock.PassiveClock) (*Limiter, error) {
 	switch {
 	case perSecond < 0:
@@ -73,9 +74,9 @@ func (l *Limiter) Take(client string) (wait time.Duration) {
 	return wait
 }
 
-// ClientNetwork returns the network of a remote address (host:port), the key of the rate limit of unauthenticated clients. For IPv4 it is
-// the address. For IPv6 it is the 64-bit prefix: a site owns all addresses of its prefix and could use a new one for each request. Invalid
-// addresses return "unknown" and so share one limit.
+// ClientNetwork returns the network of a remote address (host:port). Unauthenticated clients of one network share a rate limit.
+// For IPv4, the network is the address. For IPv6, it is the 64-bit prefix: a site owns all addresses of its prefix and could use
+// a new address for each request. For invalid addresses, ClientNetwork returns "unknown".
 func ClientNetwork(remote string) string {
 	const site = 64
 

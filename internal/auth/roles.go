@@ -11,8 +11,9 @@ import (
 // Role is a set of permissions of a client. Endpoints declare the roles that may call them.
 type Role string
 
-// The roles. RoleOSB is for platforms and includes only the Open Service Broker API. The other roles are for people and tools: an admin has
-// all rights of an operator, and an operator has all rights of a viewer. A new role also belongs into known and withImplied.
+// The roles. RoleOSB is for platforms and permits only the Open Service Broker API. The other roles are for people and tools: an
+// admin has all rights of an operator, and an operator has all rights of a viewer. When you add a role, also add it to known and
+// withImplied.
 const (
 	RoleOSB      Role = "osb"
 	RoleViewer   Role = "viewer"
@@ -41,10 +42,10 @@ func (r Role) withImplied() []Role {
 	return []Role{r}
 }
 
-// Means is a kind of credentials.
+// Means is a kind of credentials: the means by which a client authenticates.
 type Means string
 
-// The kinds of credentials. Clients of the same name with different kinds of credentials are different clients.
+// The kinds of credentials. Two clients with the same name but different kinds of credentials are different clients.
 const (
 	ByPassword    Means = "password"
 	ByToken       Means = "token"
@@ -71,11 +72,11 @@ type Rule struct {
 	Attribute, Value string
 }
 
-// Rules grant roles to clients that are not listed one by one. A client gets the roles of all rules that match.
+// Rules grant roles to clients by their attributes. A client gets the roles of all rules that match.
 type Rules []Rule
 
-// ParseRules parses rules of the form `role=attribute:value`, comma-separated. The value is everything after the first colon; commas and
-// percent signs in a value must be percent-encoded. The error lists all invalid rules by their position.
+// ParseRules parses comma-separated rules of the form `role=attribute:value`. The value is everything after the first colon;
+// commas and percent signs in a value must be percent-encoded. The error lists all invalid rules by position.
 func ParseRules(text string) (Rules, error) {
 	var (
 		rules Rules

@@ -17,38 +17,40 @@ import (
 )
 
 const (
-	// maxToken is the length of the longest token that is parsed, in bytes. Parsing costs CPU time before the signature is checked.
+	// maxToken is the maximum length of a token in bytes. Longer tokens are rejected unparsed, because parsing an unverified
+	// token costs CPU time.
 	maxToken = 16 << 10
 	// skew is the accepted difference between the clocks of the issuer and of this service.
 	skew = time.Minute
 )
 
-// TokenOptions configure the accepted tokens. All fields are required.
+// TokenOptions configures which tokens are accepted. All fields are required.
 type TokenOptions struct {
 	// Issuer is the URL of the OpenID Connect issuer, with https except on the loopback.
 	Issuer string
 	// Audiences are the accepted audiences. A token must name one of them.
 	Audiences []string
-	// Algorithms are the accepted signature algorithms, such as RS256. Symmetric algorithms and none are not supported.
+	// Algorithms are the accepted signature algorithms, such as RS256. Symmetric algorithms and the algorithm "none" are not
+	// supported.
 	Algorithms []string
 	// Rules grant roles according to claims. A rule on scope matches the claims scope and scp.
 	Rules Rules
-	// NameClaim is the claim that holds the name of the client, such as sub.
+	// NameClaim is the claim that contains the name of the client, such as sub.
 	NameClaim string
 	Client    *http.Client
 	Clock     clock.Clock
 }
 
-// Tokens authenticates clients by JSON Web Tokens of an OpenID Connect issuer. A key of the issuer must have signed the token with an accepted
-// algorithm. The token must name the issuer and an accepted audience, have an expiry and a name, and be valid now.
+// Tokens authenticates clients by JSON Web Tokens of an OpenID Connect issuer. The token must be signed by a key of the issuer
+// with an accepted algorithm. It must name the issuer and an accepted audience, have an expiry and a name, and be valid now.
 type Tokens struct {
 	options TokenOptions
 	keys    *keys
 	rules   *oidc.Config
 }
 
-// NewTokens returns an authenticator, or an error for invalid options. It does not call the issuer, so a service starts during an outage of
-// the issuer; until the first fetch of the keys succeeds, all tokens get 503.
+// NewTokens returns an authenticator, or an error for invalid options. It does not call the issuer, so a service can start during
+// an outage of the issuer. Until the first fetch of the keys succeeds, requests with a token get 503.
 func NewTokens(options TokenOptions) (*Tokens, error) {
 	if err := options.check(); err != nil {
 		return nil, err
@@ -69,15 +71,15 @@ func NewTokens(options TokenOptions) (*Tokens, error) {
 func (o TokenOptions) check() error {
 	address, err := url.Parse(o.Issuer)
 	if err != nil || address.Host == "" || !safe(address) {
-		return errors.New("the issuer must be an https URL")
+		return errors.New("the URL of the issuer must use https")
 	}
 
 	if len(o.Audiences) == 0 {
-		return errors.New("an audience is missing: without one, tokens for other services would be accepted")
+		return errors.New("at least one audience is required: without an audience, tokens for other services would be accepted")
 	}
 
 	if o.NameClaim == "" {
-		return errors.New("the name claim is missing")
+		return errors.New("the name claim is required, such as sub")
 	}
 
 	known := []string{
@@ -97,7 +99,7 @@ func (o TokenOptions) check() error {
 	return nil
 }
 
-// safe reports whether nobody on the network can forge responses of the address: it uses TLS or the loopback.
+// safe reports whether responses of the address cannot be forged on the network: the address uses TLS or the loopback interface.
 func safe(address *url.URL) bool {
 	return address.Scheme == "https" || address.Scheme == "http" && !BeyondLoopback(address.Hostname()+":80")
 }
@@ -146,8 +148,8 @@ func (t *Tokens) Authenticate(r *http.Request) (Identity, error) {
 	return Identity{Name: name, Means: ByToken, Roles: t.options.Rules.roles(textsIn(claims))}, nil
 }
 
-// verify checks the signature, then the issuer and the times. The clock of the verifier is late by skew, which tolerates tokens that have just
-// expired; go-oidc itself tolerates tokens that are not valid yet.
+// verify checks the signature, then the issuer and the validity period. The clock of the verifier is slow by skew, so tokens that
+// have just expired are accepted; go-oidc itself tolerates tokens that are not valid yet.
 func (t *Tokens) verify(ctx context.Context, token string) (*oidc.IDToken, error) {
 	payload, err := t.keys.verify(ctx, token)
 	if err != nil {
@@ -162,14 +164,15 @@ func (t *Tokens) verify(ctx context.Context, token string) (*oidc.IDToken, error
 	return verified, nil
 }
 
-// signed is the payload of a token whose signature keys.verify has already checked. It stops go-oidc from checking the signature again with
-// keys of its own.
+// signed is the payload of a token with a signature that keys.verify has already checked. As an oidc.KeySet, it prevents go-oidc
+// from fetching keys to check the signature again.
 type signed []byte
 
 // VerifySignature implements oidc.KeySet.
 func (s signed) VerifySignature(context.Context, string) ([]byte, error) { return s, nil }
 
-// rejected converts an error of verify. A *keysError stays as it is; all others become a Rejection, whose text has no contents of the token.
+// rejected converts an error of verify. A *keysError is returned unchanged; any other error becomes a Rejection that quotes
+// nothing from the token.
 func rejected(err error) error {
 	if _, unknown := errors.AsType[*keysError](err); unknown {
 		return err
@@ -182,8 +185,8 @@ func rejected(err error) error {
 	return reject("The token is from another issuer, is not valid yet, or has no valid signature.")
 }
 
-// textsIn returns the values of claims that are strings or lists of strings. Issuers put scopes into the claim scope or scp, as a list or
-// separated by spaces; textsIn returns the scopes of both claims under scope.
+// textsIn returns the values of all claims that are strings or lists of strings. Issuers put scopes into the claim scope or scp,
+// as a list or separated by spaces. textsIn returns the scopes of both claims as scope.
 func textsIn(claims map[string]any) map[string][]string {
 	found := map[string][]string{}
 

@@ -116,9 +116,9 @@ func TestTokens(t *testing.T) {
 		"OtherAudience": {reason: "a token for another service is rejected", token: signed(map[string]any{"aud": "somebody"}), wrong: "audience"},
 		"NoAudience":    {reason: "a token without an audience is rejected", token: signed(map[string]any{"aud": nil}), wrong: "audience"},
 		"NoName":        {reason: "the audit log needs a name", token: signed(map[string]any{"sub": nil}), wrong: `no claim "sub"`},
-		"OtherKey":      {reason: "a key id proves nothing", token: sign(t, jose.ES256, other, claims(nil)), wrong: "from another issuer"},
+		"OtherKey":      {reason: "a known key ID does not make a signature valid", token: sign(t, jose.ES256, other, claims(nil)), wrong: "from another issuer"},
 		"NoAlgorithm":   {reason: "an unsigned token is rejected", token: unsigned(`{"alg":"none"}`), wrong: "no valid signature"},
-		"Symmetric":     {reason: "a public key is no shared secret", token: sign(t, jose.HS256, []byte(strings.Repeat("k", 64)), claims(nil)), wrong: "no valid signature"},
+		"Symmetric":     {reason: "a public key is not a shared secret", token: sign(t, jose.HS256, []byte(strings.Repeat("k", 64)), claims(nil)), wrong: "no valid signature"},
 		"Rubbish":       {reason: "rubbish is rejected", token: "rubbish", wrong: "no valid signature"},
 		"Empty":         {reason: "an empty token is rejected", token: "", wrong: "no valid signature"},
 		"TooLong":       {reason: "the length of tokens is bounded", token: signed(map[string]any{"x": strings.Repeat("x", 20_000)}), wrong: "longer"},
@@ -138,7 +138,7 @@ func TestTokens(t *testing.T) {
 			}
 
 			if rejected && strings.Contains(rejection.Why, "evil") {
-				t.Errorf("\n%s\nthe rejection repeats contents of the token: %s", test.reason, rejection.Why)
+				t.Errorf("\n%s\nthe rejection quotes the token: %s", test.reason, rejection.Why)
 			}
 		})
 	}
@@ -165,10 +165,10 @@ func TestKeyRotationAndOutage(t *testing.T) {
 	}
 
 	step("without keys a token cannot be verified", token(first), true, false)
-	step("the keys are not fetched again at once", token(first), true, false)
+	step("the keys are not fetched again immediately", token(first), true, false)
 	issuer.down.Store(false)
 	clock.Step(11 * time.Second)
-	step("the issuer answers again", token(first), false, false)
+	step("the issuer is available again", token(first), false, false)
 
 	fetches := issuer.fetches.Load()
 
@@ -186,7 +186,7 @@ func TestKeyRotationAndOutage(t *testing.T) {
 	step("a withdrawn key is rejected", token(first), false, true)
 	issuer.down.Store(true)
 	clock.Step(time.Hour / 2)
-	step("known keys stay valid while the issuer does not answer", token(second), false, false)
+	step("known keys stay valid during an outage of the issuer", token(second), false, false)
 	step("tokens with other keys cannot be verified", token(first), true, false)
 }
 
@@ -208,9 +208,9 @@ func TestNewTokensRejects(t *testing.T) {
 		change func(*auth.TokenOptions)
 	}{
 		"Plain":      {"keys without TLS may be forged", func(o *auth.TokenOptions) { o.Issuer = "http://issuer.example.com" }},
-		"NoURL":      {"an issuer has a URL", func(o *auth.TokenOptions) { o.Issuer = "issuer" }},
+		"NoURL":      {"an issuer must be a URL", func(o *auth.TokenOptions) { o.Issuer = "issuer" }},
 		"NoAudience": {"tokens for other services would be accepted", func(o *auth.TokenOptions) { o.Audiences = nil }},
-		"None":       {"unsigned tokens prove nothing", func(o *auth.TokenOptions) { o.Algorithms = []string{"none"} }},
+		"None":       {"an unsigned token can be forged", func(o *auth.TokenOptions) { o.Algorithms = []string{"none"} }},
 		"HS256":      {"the service shares no secret with the issuer", func(o *auth.TokenOptions) { o.Algorithms = []string{"RS256", "HS256"} }},
 		"NoAlg":      {"no token would be accepted", func(o *auth.TokenOptions) { o.Algorithms = nil }},
 		"NoName":     {"clients would have no name", func(o *auth.TokenOptions) { o.NameClaim = "" }},

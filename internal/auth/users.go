@@ -13,22 +13,22 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// Users authenticates clients by HTTP Basic authentication. A user may have several passwords, so that operators can replace a password
-// without an interruption: add the new password, change the clients, then remove the old password.
+// Users authenticates clients by HTTP Basic authentication. A user can have several passwords, so operators can rotate a password
+// without downtime: add the new password, reconfigure the clients, then remove the old password.
 type Users struct {
 	known []user
 }
 
-// user is a name with one password. It holds digests, so that a comparison takes the same time for inputs of any length. The digests have no
-// salt: they exist in memory only, and the configuration holds the passwords anyway.
+// user is a name with one password. It stores digests, so a comparison takes the same time for inputs of any length. The digests
+// need no salt: they exist only in memory, and the configuration contains the passwords anyway.
 type user struct {
 	identity       Identity
 	name, password [sha256.Size]byte
 }
 
-// ParseUsers parses users of the form `user:password[:role+role]`, comma-separated. The characters `,:+%` in a name or password must be
-// percent-encoded. A user without a role gets RoleOSB. The error lists all invalid entries by their position and quotes nothing of their
-// text, which may be a password.
+// ParseUsers parses comma-separated users of the form `user:password[:role+role]`. The characters `,:+%` in a name or password
+// must be percent-encoded. A user without a role gets RoleOSB. The error lists all invalid entries by position and does not quote
+// them, because they may contain passwords.
 func ParseUsers(text secret.String) (Users, error) {
 	if strings.TrimSpace(text.Reveal()) == "" {
 		return Users{}, nil
@@ -37,8 +37,8 @@ func ParseUsers(text secret.String) (Users, error) {
 	return parseUsers("user", strings.Split(text.Reveal(), ","))
 }
 
-// ParseUserFile parses users in the form of ParseUsers, one per line. It skips empty lines and lines that start with #. A file without users
-// is an error: an editor may be about to write the file, and an empty list would lock out all users.
+// ParseUserFile parses users in the form of ParseUsers, one per line. It skips empty lines and lines that start with #. A file
+// without users is an error: an editor may have truncated the file before writing it, and an empty list would lock out all users.
 func ParseUserFile(content []byte) (Users, error) {
 	users, err := parseUsers("line", strings.Split(strings.ReplaceAll(string(content), "\r\n", "\n"), "\n"))
 	if err == nil && users.None() {
@@ -48,7 +48,7 @@ func ParseUserFile(content []byte) (Users, error) {
 	return users, err
 }
 
-// parseUsers parses one user per entry. Errors name an entry by its place and number, such as "line 3".
+// parseUsers parses one user per entry. Errors identify an entry by place and number, such as "line 3".
 func parseUsers(place string, entries []string) (Users, error) {
 	var (
 		users Users
@@ -74,16 +74,16 @@ func parseUsers(place string, entries []string) (Users, error) {
 	return users, errors.Join(errs...)
 }
 
-// add adds a user, or another password of a known user. All passwords of a user must have the same roles, so that the rights of a client do
-// not depend on the password that it uses during a rotation.
+// add adds a user, or another password of a known user. All passwords of a user must have the same roles. Otherwise, a client's
+// rights would depend on its password during a rotation.
 func (u *Users) add(added user) error {
 	for _, known := range u.known {
 		switch {
 		case known.name != added.name:
 		case known.password == added.password:
-			return errors.New("the user and password are listed twice")
+			return errors.New("the same user and password are listed twice")
 		case !sameRoles(known.identity, added.identity):
-			return errors.New("an earlier entry of the user has other roles; all passwords of a user must have the same roles")
+			return errors.New("an earlier entry for the user has different roles; all passwords of a user must have the same roles")
 		}
 	}
 
@@ -101,7 +101,7 @@ func sameRoles(one, other Identity) bool {
 	return within(one.Roles, other.Roles) && within(other.Roles, one.Roles)
 }
 
-// And returns the users of both lists. A name in both lists is one user with several passwords.
+// And returns the users of both lists. A name that is in both lists is one user with several passwords.
 func (u Users) And(others Users) (Users, error) {
 	both := Users{known: slices.Clone(u.known)}
 
@@ -143,7 +143,7 @@ func parseUser(entry string) (user, error) {
 		for text := range strings.SplitSeq(parts[2], "+") {
 			role := Role(text)
 			if !role.known() {
-				// The unknown role may be the end of a password that contains a colon, so the error does not quote it.
+				// The error does not quote the unknown role: it may be the end of a password that contains a colon.
 				return user{}, errors.New("the role is unknown: use " + knownRoles +
 					", and percent-encode `,:+%` in names and passwords")
 			}
@@ -162,8 +162,8 @@ func parseUser(entry string) (user, error) {
 // None reports whether the list has no users.
 func (u Users) None() bool { return len(u.known) == 0 }
 
-// Find returns the user with the name and the password. It compares with all users in constant time, so its duration reveals neither which
-// names exist nor how much of a password is right.
+// Find returns the user with the name and the password. It compares the input with every user in constant time, so its duration
+// reveals neither which names exist nor which part of a password is correct.
 func (u Users) Find(name, password string) (Identity, bool) {
 	var (
 		found        Identity
@@ -192,7 +192,7 @@ func (u Users) Authenticate(r *http.Request) (Identity, error) {
 
 	identity, known := u.Find(name, password)
 	if !known {
-		return Identity{}, reject("The user or the password is wrong.")
+		return Identity{}, reject("The user name or the password is wrong.")
 	}
 
 	return identity, nil
@@ -201,7 +201,8 @@ func (u Users) Authenticate(r *http.Request) (Identity, error) {
 // Challenge implements Authenticator.
 func (Users) Challenge() string { return `Basic realm="environment broker", charset="UTF-8"` }
 
-// ReloadedUsers is an Authenticator for a list of users that changes while the service runs. The function returns the current list.
+// ReloadedUsers is an Authenticator for a list of users that can change while the service runs. The function returns the current
+// list.
 type ReloadedUsers func() Users
 
 // Authenticate implements Authenticator.

@@ -1,6 +1,6 @@
-// Package buildinfo returns the version and commit of the running binary, as the Go toolchain recorded them. Builds need no linker flags: a
-// build in a clone of the repository records the tag and the commit by itself. Builds without the folder .git, in linked worktrees of Git, and
-// by `go test` record neither.
+// Package buildinfo returns the version and commit of the running binary, as recorded by the Go toolchain. Builds need no linker
+// flags: a build in a clone of the repository records the tag and the commit automatically. Builds without the folder .git,
+// builds in linked Git worktrees, and builds by `go test` record neither.
 package buildinfo
 
 import (
@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// unknownVersion is Go's version of a module that was built without version control.
+	// unknownVersion is the version that Go records for a module that was built without version control.
 	unknownVersion = "(devel)"
 	unknownCommit  = "unknown"
 )
@@ -38,7 +38,7 @@ func Read() Info {
 	return of(build)
 }
 
-// of extracts the description from the record of the toolchain.
+// of extracts the description from the build information that the toolchain recorded.
 func of(build *debug.BuildInfo) Info {
 	info := Info{Version: unknownVersion, Commit: unknownCommit, Go: runtime.Version()}
 	if build.Main.Version != "" {

@@ -32,8 +32,8 @@ func New(kubeconfigs Kubeconfigs) Access {
 	return Access{kubeconfigs: kubeconfigs}
 }
 
-// AdminKubeconfig returns a new admin kubeconfig of the instance's runtime. Callers must not store the kubeconfig. An instance without a
-// runtime is failure.NotFound.
+// AdminKubeconfig returns a new admin kubeconfig of the instance's runtime. Callers must not store the kubeconfig. If the
+// instance has no runtime, the error is failure.NotFound.
 func (a Access) AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error) {
 	if instance.RuntimeID == "" {
 		return "", failure.New(failure.NotFound, "instance %s has no runtime", instance.ID).
@@ -43,7 +43,8 @@ func (a Access) AdminKubeconfig(ctx context.Context, instance environment.Instan
 	return a.kubeconfigs.Kubeconfig(ctx, instance.RuntimeTenant(), instance.RuntimeID)
 }
 
-// kubeconfig returns the kubeconfig that the tenant provided for an own cluster, or a new admin kubeconfig for all other plans.
+// kubeconfig returns the kubeconfig from the tenant if the instance uses the tenant's own cluster, and a new admin kubeconfig
+// otherwise.
 func (a Access) kubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error) {
 	if own := instance.Request.Cluster.Own; own != nil {
 		return own.Kubeconfig.Reveal(), nil
@@ -52,8 +53,9 @@ func (a Access) kubeconfig(ctx context.Context, instance environment.Instance) (
 	return a.AdminKubeconfig(ctx, instance)
 }
 
-// Probe returns nil if the API server of the instance's runtime accepts the kubeconfig. An unusable kubeconfig is failure.Permanent. Any
-// error of the API server is failure.Transient, even a rejection of the credentials, because a new cluster may not be complete yet.
+// Probe returns nil if the API server of the instance's runtime accepts the kubeconfig. If the kubeconfig is unusable, the error
+// is failure.Permanent. Any error of the API server is failure.Transient, even if it rejects the credentials, because a new
+// cluster may not be complete yet.
 func (a Access) Probe(ctx context.Context, instance environment.Instance) error {
 	kubeconfig, err := a.kubeconfig(ctx, instance)
 	if err != nil {
@@ -96,8 +98,8 @@ func Check(kubeconfig secret.String) error {
 	return nil
 }
 
-// restConfig parses a kubeconfig. A kubeconfig may come from a tenant, so restConfig rejects references to programs, files and proxies:
-// client-go would run the programs and read the files on the broker's machine.
+// restConfig parses a kubeconfig. The kubeconfig may come from a tenant, so restConfig rejects references to programs, files and
+// proxies. Otherwise, client-go would run the programs and read the files on the broker's machine.
 func restConfig(kubeconfig secret.String) (*rest.Config, error) {
 	parsed, err := clientcmd.Load([]byte(kubeconfig.Reveal()))
 	if err != nil {
@@ -126,7 +128,7 @@ func restConfig(kubeconfig secret.String) (*rest.Config, error) {
 	return config, nil
 }
 
-// unusable returns the error for an invalid kubeconfig. The error has no cause, because causes may quote the kubeconfig.
+// unusable returns the error for an invalid kubeconfig. The error has no cause, because a cause might quote the kubeconfig.
 func unusable(why string) error {
 	return failure.New(failure.Permanent, "the kubeconfig of the runtime is unusable: %s", why).
 		WithReason(failure.ReasonInternal, failure.ComponentProvisioner)

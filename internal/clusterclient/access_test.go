@@ -23,10 +23,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// hush is part of all credentials in the tests. No error may contain it.
+// hush is part of all credentials in the tests. Errors must not contain hush.
 const hush = "hush-hush"
 
-// kubeconfigs has one kubeconfig, for one tenant and runtime.
+// kubeconfigs returns the same kubeconfig or error on each call. Calls for an unexpected tenant
+// or runtime fail.
 type kubeconfigs struct {
 	text secret.String
 	err  error
@@ -34,7 +35,7 @@ type kubeconfigs struct {
 
 func (k kubeconfigs) Kubeconfig(_ context.Context, tenant, runtimeID string) (secret.String, error) {
 	if tenant != "account-1" || runtimeID != "runtime-1" {
-		return "", fmt.Errorf("asked for %s of %s", runtimeID, tenant)
+		return "", fmt.Errorf("unexpected request for runtime %s of tenant %s", runtimeID, tenant)
 	}
 
 	return k.text, k.err
@@ -97,7 +98,7 @@ func TestProbe(t *testing.T) {
 	}{
 		"answers":    {"the runtime accepts its admin kubeconfig", http.StatusOK, nil, "", ""},
 		"not ready":  {"the API server is starting", http.StatusServiceUnavailable, nil, failure.Transient, "is not reachable: it responds with status 503"},
-		"locked out": {"credentials of a new cluster may need a moment", http.StatusOK, func(c *clientcmdapi.Config) { c.AuthInfos["admin"].Token = "other-" + hush }, failure.Transient, "it rejects the credentials of the kubeconfig (status 401)"},
+		"locked out": {"a new cluster may not accept its credentials immediately", http.StatusOK, func(c *clientcmdapi.Config) { c.AuthInfos["admin"].Token = "other-" + hush }, failure.Transient, "it rejects the credentials of the kubeconfig (status 401)"},
 		"other authority": {
 			"a server without a valid certificate must not get the token", http.StatusOK,
 			func(c *clientcmdapi.Config) { c.Clusters["runtime"].CertificateAuthorityData = nil }, failure.Transient,
@@ -158,7 +159,7 @@ func TestRejectedKubeconfigs(t *testing.T) {
 			}), programs,
 		},
 		"provider of credentials": {
-			"an authentication provider starts programs as well",
+			"an authentication provider can also start programs",
 			user(func(u *clientcmdapi.AuthInfo) { u.AuthProvider = &clientcmdapi.AuthProviderConfig{Name: "oidc"} }), programs,
 		},
 		"token file": {
@@ -168,7 +169,7 @@ func TestRejectedKubeconfigs(t *testing.T) {
 		"certificate file": {"a kubeconfig must not read files of the broker", user(func(u *clientcmdapi.AuthInfo) { u.ClientCertificate = token }), programs},
 		"key file":         {"a kubeconfig must not read files of the broker", user(func(u *clientcmdapi.AuthInfo) { u.ClientKey = token }), programs},
 		"another user": {
-			"a user that is not the current one may become it",
+			"a user that is not current now can become the current user",
 			func(c *clientcmdapi.Config) { c.AuthInfos["other"] = &clientcmdapi.AuthInfo{TokenFile: token} }, programs,
 		},
 		"authority file": {
@@ -176,14 +177,14 @@ func TestRejectedKubeconfigs(t *testing.T) {
 			func(c *clientcmdapi.Config) { c.Clusters["runtime"].CertificateAuthority = token }, "it refers to files",
 		},
 		"authority file of another cluster": {
-			"a cluster that is not the current one may become it",
+			"a cluster that is not current now can become the current cluster",
 			func(c *clientcmdapi.Config) {
 				c.Clusters["other"] = &clientcmdapi.Cluster{Server: "https://other", CertificateAuthority: token}
 			}, "it refers to files",
 		},
-		"no context": {"nothing is guessed", func(c *clientcmdapi.Config) { c.CurrentContext = "" }, "it is incomplete"},
-		"no server":  {"nothing is guessed", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "" }, "it is incomplete"},
-		"no cluster": {"nothing is guessed", func(c *clientcmdapi.Config) { c.Clusters = nil }, "it is incomplete"},
+		"no context": {"no defaults are assumed", func(c *clientcmdapi.Config) { c.CurrentContext = "" }, "it is incomplete"},
+		"no server":  {"no defaults are assumed", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "" }, "it is incomplete"},
+		"no cluster": {"no defaults are assumed", func(c *clientcmdapi.Config) { c.Clusters = nil }, "it is incomplete"},
 	}
 
 	for name, c := range cases {
@@ -224,7 +225,7 @@ func TestProbeOfOwnCluster(t *testing.T) {
 	own.RuntimeID = ""
 	own.Request.Cluster.Own = &environment.OwnCluster{Kubeconfig: secret.Stored(written(t, kubeconfig(runtime(t, http.StatusOK))))}
 
-	nobody := kubeconfigs{err: failure.New(failure.Internal, "the Provisioner is asked")}
+	nobody := kubeconfigs{err: failure.New(failure.Internal, "the Provisioner was called")}
 	if err := clusterclient.New(nobody).Probe(t.Context(), own); err != nil {
 		t.Errorf("the tenant's kubeconfig does not work: %v", err)
 	}
@@ -260,7 +261,7 @@ func TestCheck(t *testing.T) {
 			}
 
 			if err != nil && strings.Contains(err.Error(), hush) {
-				t.Errorf("%s: the error repeats the kubeconfig: %v", c.reason, err)
+				t.Errorf("%s: the error quotes the kubeconfig: %v", c.reason, err)
 			}
 		})
 	}

@@ -21,29 +21,29 @@ const (
 	// accountNamespace is the namespace of all accounts. It exists in every cluster.
 	accountNamespace = metav1.NamespaceSystem
 
-	// The labels let administrators of a cluster find the objects of the broker and of a binding.
+	// These labels help cluster administrators find the objects of the broker and of a binding.
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	labelBinding   = "environment-broker.io/binding"
 	managedBy      = "environment-broker"
 )
 
-// account is the ServiceAccount of a binding with its ClusterRoleBinding. Both objects have the same name, which is the same on every attempt,
-// so a repeated attempt finds the objects of the attempt before.
+// account is the ServiceAccount of a binding with its ClusterRoleBinding. Both objects have the same name. The name is derived
+// from the binding, so a repeated attempt finds the objects of the previous attempt.
 type account struct {
 	client   *rest.RESTClient
 	binding  environment.Binding
 	metadata metav1.ObjectMeta
 }
 
-// The paths of the API for the objects of accounts.
+// The API paths of the objects of an account.
 const (
 	serviceAccounts = "/api/v1/namespaces/" + accountNamespace + "/serviceaccounts"
 	roleBindings    = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 )
 
-// Grant creates the missing objects of the binding's account and issues a token for the account. A repeated call issues another token;
-// earlier tokens stay valid until they expire. The runtime may grant a shorter lifetime than requested, so ExpiresAt is the expiry of the
-// issued token.
+// Grant creates the missing objects of the binding's account and issues a token for the account. A repeated call issues another
+// token; earlier tokens stay valid until they expire. ExpiresAt is the actual expiry of the token, because the runtime may grant
+// a shorter lifetime than requested.
 func (a Access) Grant(ctx context.Context, instance environment.Instance, binding environment.Binding) (environment.Access, error) {
 	return reached(ctx, a, instance, binding, func(ctx context.Context, config *rest.Config, account account) (environment.Access, error) {
 		if err := account.create(ctx); err != nil {
@@ -59,8 +59,8 @@ func (a Access) Grant(ctx context.Context, instance environment.Instance, bindin
 	})
 }
 
-// Revoke removes the account of the binding; a missing account is not an error. The account's tokens stop working within ten seconds, the
-// time for which an API server caches the result of a token's authentication.
+// Revoke removes the account of the binding; a missing account is not an error. The account's tokens stop working within ten
+// seconds, because API servers cache the authentication of a token for that long.
 func (a Access) Revoke(ctx context.Context, instance environment.Instance, binding environment.Binding) error {
 	_, err := reached(ctx, a, instance, binding, func(ctx context.Context, _ *rest.Config, account account) (struct{}, error) {
 		return struct{}{}, refused(account.remove(ctx), "remove the account of the binding")
@@ -69,8 +69,8 @@ func (a Access) Revoke(ctx context.Context, instance environment.Instance, bindi
 	return err
 }
 
-// reached runs work in an admin session with the instance's runtime. Each call requests a new kubeconfig, so a retry after HTTP 401 has new
-// credentials.
+// reached runs work in an admin session with the instance's runtime. Each call requests a new kubeconfig, so a retry after HTTP
+// 401 uses new credentials.
 func reached[Result any](ctx context.Context, access Access, instance environment.Instance, binding environment.Binding,
 	work func(ctx context.Context, config *rest.Config, account account) (Result, error),
 ) (result Result, err error) {
@@ -96,15 +96,15 @@ func reached[Result any](ctx context.Context, access Access, instance environmen
 	return work(ctx, config, accountOf(client, binding))
 }
 
-// accountOf returns the account of the binding with a client for the session. It calls no server.
+// accountOf returns the account of the binding, with the client of the session. It does not call the server.
 func accountOf(client *rest.RESTClient, binding environment.Binding) account {
 	return account{client, binding, metav1.ObjectMeta{
 		Name: binding.Account(), Labels: map[string]string{labelManagedBy: managedBy, labelBinding: binding.ID},
 	}}
 }
 
-// create creates the objects of the account that do not exist yet. It does not compare existing objects: the name of an account is unique to
-// its binding, and a binding never changes.
+// create creates the objects of the account that do not exist yet. It does not compare existing objects with the binding: the
+// name of an account is unique to its binding, and a binding never changes.
 func (a account) create(ctx context.Context) error {
 	err := a.client.Post().AbsPath(serviceAccounts).Body(&corev1.ServiceAccount{ObjectMeta: a.metadata}).Do(ctx).Error()
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -133,8 +133,8 @@ func (a account) token(ctx context.Context) (authenticationv1.TokenRequestStatus
 	return request.Status, err
 }
 
-// remove deletes the objects of the account. It deletes the ClusterRoleBinding first, so that the account has no rights even if the second
-// deletion fails.
+// remove deletes the objects of the account. It deletes the ClusterRoleBinding first, so the account has no rights even if the
+// second deletion fails.
 func (a account) remove(ctx context.Context) error {
 	for _, path := range []string{roleBindings, serviceAccounts} {
 		err := a.client.Delete().AbsPath(path, a.metadata.Name).Do(ctx).Error()
@@ -153,15 +153,15 @@ func refused(err error, action string) error {
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err):
-		return failure.Wrap(failure.Permanent, err, "the runtime refuses to %s", action).
+		return failure.Wrap(failure.Permanent, err, "the runtime rejects the request to %s", action).
 			WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 	default:
-		return failure.Wrap(failure.Transient, err, "the runtime does not %s yet: its API server does not respond correctly", action).
+		return failure.Wrap(failure.Transient, err, "cannot %s yet: the API server of the runtime does not respond correctly", action).
 			WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 	}
 }
 
-// accessBy returns a kubeconfig with the token, for the server and the certificate authority of the admin kubeconfig.
+// accessBy returns a kubeconfig with the token and with the server and the certificate authority of the admin kubeconfig.
 func accessBy(admin *rest.Config, issued authenticationv1.TokenRequestStatus) (environment.Access, error) {
 	const name = "runtime"
 
@@ -177,7 +177,7 @@ func accessBy(admin *rest.Config, issued authenticationv1.TokenRequestStatus) (e
 		AuthInfos: []kubeconfigv1.NamedAuthInfo{{Name: name, AuthInfo: kubeconfigv1.AuthInfo{Token: issued.Token}}},
 	})
 	if err != nil || issued.Token == "" || issued.ExpirationTimestamp.IsZero() {
-		// The error has no cause, because the cause may quote the token.
+		// The error has no cause, because a cause might quote the token.
 		return environment.Access{}, failure.New(failure.Transient, "the runtime issued an unusable token").
 			WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 	}

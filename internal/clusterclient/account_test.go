@@ -26,7 +26,8 @@ const (
 
 var expires = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// cluster is an API server that records its requests. The response to a method and path has the status in statuses, or is a success.
+// cluster is a fake API server that records its requests. The field statuses sets the response status by method and path; all
+// other requests succeed.
 type cluster struct {
 	mutex    sync.Mutex
 	asked    []string
@@ -104,9 +105,9 @@ func TestGrant(t *testing.T) {
 		"new":         {"an account, its role, a token", nil, []string{account, role, token}, ""},
 		"again":       {"existing objects are kept", map[string]int{account: 409, role: 409}, []string{account, role, token}, ""},
 		"no account":  {"the runtime may be starting", map[string]int{account: 503}, []string{account}, failure.Transient},
-		"no role":     {"the next call continues there", map[string]int{role: 500}, []string{account, role}, failure.Transient},
+		"no role":     {"the next call creates the missing role binding", map[string]int{role: 500}, []string{account, role}, failure.Transient},
 		"no token":    {"the account was removed in the meantime", map[string]int{token: 404}, []string{account, role, token}, failure.Transient},
-		"forbidden":   {"an administrator has all rights, so an operator has to look", map[string]int{account: 403}, []string{account}, failure.Permanent},
+		"forbidden":   {"an admin kubeconfig without rights needs an operator", map[string]int{account: 403}, []string{account}, failure.Permanent},
 		"rejected":    {"the next attempt gets a new kubeconfig", map[string]int{account: 401}, []string{account}, failure.Transient},
 		"not allowed": {"a retry is rejected as well", map[string]int{token: 422}, []string{account, role, token}, failure.Permanent},
 	}
@@ -145,7 +146,7 @@ func TestGrant(t *testing.T) {
 
 			for _, part := range []string{"edit", accountName, "ClusterRole", "environment-broker.io/binding"} {
 				if !strings.Contains(runtime.bodies, part) {
-					t.Errorf("no request contains %s", part)
+					t.Errorf("no request body contains %s", part)
 				}
 			}
 		})
@@ -161,11 +162,11 @@ func TestRevoke(t *testing.T) {
 		want     failure.Kind // empty for none
 	}{
 		"there":      {"binding and account are removed", nil, ""},
-		"gone":       {"nothing is left to do", map[string]int{account: 404, role: 404}, ""},
-		"half":       {"the rest is removed", map[string]int{role: 404}, ""},
+		"gone":       {"the account has already been removed", map[string]int{account: 404, role: 404}, ""},
+		"half":       {"only the remaining object is removed", map[string]int{role: 404}, ""},
 		"away":       {"the account may still exist", map[string]int{account: 500}, failure.Transient},
 		"rights":     {"the role binding may still exist", map[string]int{role: 503}, failure.Transient},
-		"no longer":  {"the administrator has lost its rights", map[string]int{role: 403}, failure.Permanent},
+		"no longer":  {"the admin kubeconfig has lost its rights", map[string]int{role: 403}, failure.Permanent},
 		"no runtime": {"the caller decides", nil, failure.NotFound},
 	}
 

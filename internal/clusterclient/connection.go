@@ -18,9 +18,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// connect returns a client for one session with the API server. The caller must call disconnect at the end of the session. The client
-// does not follow redirects, so that the credentials go to no other host. It knows the kinds of an account, and is not one of the typed
-// clients of client-go, because they link all kinds of Kubernetes into the broker.
+// connect returns a client for one session with the API server. The caller must call disconnect at the end of the session. The
+// client does not follow redirects, so it never sends the credentials to another host. Its scheme has only the kinds of an
+// account: the typed clients of client-go would link all kinds of Kubernetes into the broker.
 func connect(config *rest.Config) (api *rest.RESTClient, disconnect func(), err error) {
 	transport, disconnect, err := Transport(config)
 	if err != nil {
@@ -31,7 +31,7 @@ func connect(config *rest.Config) (api *rest.RESTClient, disconnect func(), err 
 	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, rbacv1.AddToScheme, authenticationv1.AddToScheme)
 
 	if err := builder.AddToScheme(scheme); err != nil {
-		return nil, nil, failure.Wrap(failure.Internal, err, "registering the kinds of an account failed")
+		return nil, nil, failure.Wrap(failure.Internal, err, "registering the kinds of an account")
 	}
 
 	config = rest.CopyConfig(config)
@@ -58,12 +58,12 @@ func askVersion(ctx context.Context, api *rest.RESTClient) error {
 	return nil
 }
 
-// largestAnswer bounds the body of a response in bytes. Runtimes belong to tenants, who could return endless responses.
+// largestAnswer bounds the body of a response in bytes. Runtimes belong to tenants, who could send endless responses.
 const largestAnswer = 32 << 20
 
-// Transport returns an authenticated transport for one session with the API server of the configuration. The caller must call disconnect at
-// the end of the session. The transports of client-go do not fit, because client-go caches them per kubeconfig and never closes them. Transport
-// speaks HTTP/1.1: a session sends one request at a time.
+// Transport returns an authenticated transport for one session with the API server of the configuration. The caller must call
+// disconnect at the end of the session. The transports of client-go are not suitable, because client-go caches them per
+// kubeconfig and never closes them. The transport uses HTTP/1.1, because a session sends one request at a time.
 func Transport(config *rest.Config) (transport http.RoundTripper, disconnect func(), err error) {
 	trust, err := rest.TLSConfigFor(config)
 	if err != nil {

@@ -31,7 +31,7 @@ func TestConnectionsEndWithTheSession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var made, ended sync.WaitGroup
 
-			made.Add(1) // panics for a second connection
+			made.Add(1) // a second connection makes the counter negative, which panics
 			ended.Add(1)
 
 			server := httptest.NewUnstartedServer(&cluster{statuses: map[string]int{"GET /shoot/version": http.StatusOK}})
@@ -56,7 +56,7 @@ func TestConnectionsEndWithTheSession(t *testing.T) {
 	}
 }
 
-// within waits for the group, and fails the test after a minute.
+// within waits for the group and fails the test after a minute.
 func within(t *testing.T, awaited *sync.WaitGroup, reason string) {
 	t.Helper()
 
@@ -74,7 +74,7 @@ func within(t *testing.T, awaited *sync.WaitGroup, reason string) {
 	}
 }
 
-// TestRedirectIsNotFollowed checks that only the runtime gets the credentials.
+// TestRedirectIsNotFollowed checks that the credentials are sent only to the runtime.
 func TestRedirectIsNotFollowed(t *testing.T) {
 	other := runtime(t, http.StatusOK)
 	server := httptest.NewTLSServer(http.RedirectHandler(other.URL+"/shoot/version", http.StatusFound))

@@ -1,8 +1,10 @@
 // Package clusterclient calls the API servers of runtimes.
 //
-// Access is the client of the broker: it probes runtimes, validates kubeconfigs of tenants, and manages the ServiceAccounts of bindings. The
-// Provisioner has a client of its own in package clusteraccess. Both clients use Transport, which serves one session and caches nothing.
+// Access is the client of the broker: it probes runtimes, validates kubeconfigs of tenants, and manages the ServiceAccounts of
+// bindings. The Provisioner has a separate client in package clusteraccess. Both clients use Transport, which serves one session
+// and caches nothing.
 //
 // Runtimes belong to tenants, so the package limits the time and size of every response, does not follow redirects, and quotes no
-// kubeconfig in an error. Errors are of package failure. A new action in a runtime is a method of Access that works inside reached.
+// kubeconfig in an error. Errors are of package failure. To add an action in a runtime, add a method of Access that calls
+// reached.
 package clusterclient

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// hostOf returns the host and the port of the API server, for error texts. It leaves out the rest of the address, which may hold
+// hostOf returns the host and port of the API server for error texts. It omits the rest of the address, which may contain
 // credentials.
 func hostOf(config *rest.Config) string {
 	address, err := url.Parse(config.Host)
@@ -27,8 +27,8 @@ func hostOf(config *rest.Config) string {
 	return address.Host
 }
 
-// causeOf returns the reason why a call to an API server failed, as a clause for users. It uses fixed texts, because the errors of
-// the transport may quote the address with its credentials.
+// causeOf describes to users why a call to an API server failed. The result is a clause that follows a colon. causeOf uses fixed
+// texts, because the errors of the transport may quote the address with its credentials.
 func causeOf(err error) string {
 	var (
 		answer    apierrors.APIStatus
@@ -55,7 +55,7 @@ func causeOf(err error) string {
 	case errors.As(err, &record):
 		return "it does not speak TLS"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Sprintf("no answer within %s", probeTimeout)
+		return fmt.Sprintf("no response within %s", probeTimeout)
 	default:
 		return "the connection failed"
 	}

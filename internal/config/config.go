@@ -12,13 +12,14 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// Prefix starts the names of the variables of both services.
+// Prefix is the prefix of the environment variables of both services.
 const Prefix = "APP_"
 
-// Read returns the defaults with the values of the variables whose names start with the prefix. The environment has the form of os.Environ.
+// Read returns the configuration: the defaults, overridden by the variables with the prefix. The environment has the form of
+// os.Environ.
 //
-// An empty variable keeps the default, because charts write variables without a value. A map variable replaces the whole map of the defaults.
-// Read ignores unknown variables. The error lists all invalid variables and quotes no value.
+// An empty variable keeps the default, because Helm charts set variables to empty values. A map variable replaces the whole
+// default map. Read ignores unknown variables. The error lists all invalid variables and quotes no values.
 func Read[Config any](prefix string, defaults Config, environment []string) (Config, error) {
 	variables := env.ToMap(environment)
 	config := defaults
@@ -30,7 +31,8 @@ func Read[Config any](prefix string, defaults Config, environment []string) (Con
 
 	var lines []string
 
-	// The errors of the library name the field and not the variable. Parsing each variable alone shows which variables are invalid.
+	// The errors of the library name the field but not the variable. Therefore, parse each variable separately to find the
+	// invalid ones.
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		if strings.HasPrefix(name, prefix) {
 			alone := defaults
@@ -47,7 +49,7 @@ func Read[Config any](prefix string, defaults Config, environment []string) (Con
 	return defaults, fmt.Errorf("reading the configuration: %s", strings.Join(lines, "; "))
 }
 
-// form returns a hint at the notation of a type, or an empty text if the notation is obvious.
+// form returns a hint at how to write a value of the type, or an empty string if the notation is obvious.
 func form(kind reflect.Type) string {
 	switch kind {
 	case reflect.TypeFor[time.Duration]():
@@ -61,14 +63,15 @@ func form(kind reflect.Type) string {
 	}
 }
 
-// describe returns a line for each invalid value in an error of the library. The library's own texts quote the values.
+// describe returns a line for each invalid value in an error of the library. It does not use the library's texts, because they
+// quote the values.
 func describe(name string, err error) []string {
 	aggregate, _ := errors.AsType[env.AggregateError](err)
 	lines := make([]string, 0, len(aggregate.Errors))
 
 	for _, each := range aggregate.Errors {
 		if problem, ok := errors.AsType[env.ParseError](each); ok {
-			lines = append(lines, fmt.Sprintf("%s: the value is not a %s%s", name, problem.Type, form(problem.Type)))
+			lines = append(lines, fmt.Sprintf("%s: the value is not a valid %s%s", name, problem.Type, form(problem.Type)))
 		}
 	}
 

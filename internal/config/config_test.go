@@ -24,7 +24,8 @@ type settings struct {
 	Former   former            `envPrefix:"FORMER_"`
 }
 
-// former is a group of variables with the name of another variable, APP_WORKERS.
+// former is a group of variables. Without the prefix of the group, its variable
+// would be APP_WORKERS, which is also a variable of replica.Engine.
 type former struct {
 	Workers int `env:"WORKERS"`
 }
@@ -45,9 +46,9 @@ func TestRead(t *testing.T) {
 		change    func(*settings)
 	}{
 		"none":         {"an absent variable keeps the default", nil, func(*settings) {}},
-		"empty":        {"an empty variable, as charts write them, sets nothing", []string{"APP_ADDRESS=", "APP_LIMIT="}, func(*settings) {}},
+		"empty":        {"an empty variable, as set by Helm charts, keeps the default", []string{"APP_ADDRESS=", "APP_LIMIT="}, func(*settings) {}},
 		"other prefix": {"variables with other prefixes are ignored", []string{"ADDRESS=elsewhere", "XAPP_LIMIT=no"}, func(*settings) {}},
-		"text":         {"a value may hold an equals sign", []string{"APP_ADDRESS=a=b"}, func(s *settings) { s.Address = "a=b" }},
+		"text":         {"a value may contain an equals sign", []string{"APP_ADDRESS=a=b"}, func(s *settings) { s.Address = "a=b" }},
 		"secret":       {"a secret is read like a string", []string{"APP_TOKEN=hush"}, func(s *settings) { s.Token = "hush" }},
 		"bool":         {"false is a value too", []string{"APP_STRICT=false"}, func(s *settings) { s.Strict = false }},
 		"map": {
@@ -56,7 +57,7 @@ func TestRead(t *testing.T) {
 			func(s *settings) { s.Secrets = map[string]string{"gcp": "g", "azure": "a"} },
 		},
 		"nested": {
-			"the names of nested fields add up",
+			"the prefixes of nested fields are joined",
 			[]string{"APP_DATABASE_SSL_MODE=require", "APP_LEASE_DURATION=9s", "APP_FORMER_WORKERS=3"},
 			func(s *settings) {
 				s.Database.SSLMode, s.Engine.LeaseDuration, s.Former.Workers = "require", 9*time.Second, 3
@@ -90,9 +91,9 @@ func TestReadListsAllInvalidVariables(t *testing.T) {
 		t.Fatal("invalid values are accepted")
 	}
 
-	want := "reading the configuration: APP_FORMER_WORKERS: the value is not a int; " +
-		"APP_LEASE_DURATION: the value is not a time.Duration: write it like 90s or 1h30m; APP_LIMIT: the value is not a int; " +
-		"APP_SECRETS: the value is not a map[string]string: write it like key:value,key:value; APP_STRICT: the value is not a bool"
+	want := "reading the configuration: APP_FORMER_WORKERS: the value is not a valid int; " +
+		"APP_LEASE_DURATION: the value is not a valid time.Duration: write it like 90s or 1h30m; APP_LIMIT: the value is not a valid int; " +
+		"APP_SECRETS: the value is not a valid map[string]string: write it like key:value,key:value; APP_STRICT: the value is not a valid bool"
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -1,5 +1,5 @@
-// Package config reads environment variables into a typed struct whose values are the defaults, and lists the variables of such a struct for
-// the reference page.
+// Package config reads environment variables into a typed struct that contains the defaults, and lists the variables of the
+// struct for the reference page.
 //
 // A field is a variable with the tags `env` (the name without the prefix) and `help` (the text of docs/operator/configuration.md). A struct
 // field with the tag `envPrefix` groups variables with a common prefix. Errors name variables and never quote values, which may be secrets.

@@ -32,7 +32,7 @@ func (nothing) Run(_ context.Context, operation process.Operation[struct{}], _ l
 	return operation, 0, nil
 }
 
-// endObserver is a process.Observer that sends a value when an operation ends.
+// endObserver is a process.Observer that sends a value on a channel when an operation ends.
 type endObserver struct{ ended chan struct{} }
 
 func (endObserver) Began(string)                                             {}
@@ -43,8 +43,8 @@ func (e endObserver) Ended(process.Record)                                   { e
 func (endObserver) ClaimFailed()                                             {}
 func (endObserver) LeaseLost()                                               {}
 
-// BenchmarkOperation runs operations of five stages on SQLite, alternately without and with tracing. The ratio is the upper bound of the
-// overhead of tracing, because the steps do nothing.
+// BenchmarkOperation runs operations of five stages on SQLite, alternately with and without tracing. The ratio is an upper bound
+// of the tracing overhead, because the steps do no work.
 func BenchmarkOperation(b *testing.B) {
 	where := tracing.NewWith(sdktrace.NewBatchSpanProcessor(tracetest.NewNoopExporter()), 1, resource.Empty())
 	off, on := runner(b, nil), runner(b, enginetelemetry.NewTracer(where))
@@ -70,7 +70,7 @@ func BenchmarkOperation(b *testing.B) {
 	}
 }
 
-// BenchmarkAttempt measures the overhead per run of a step.
+// BenchmarkAttempt measures the overhead of tracing per attempt of a step.
 func BenchmarkAttempt(b *testing.B) {
 	where := tracing.NewWith(sdktrace.NewBatchSpanProcessor(tracetest.NewNoopExporter()), 1, resource.Empty())
 	tracer := enginetelemetry.NewTracer(where)

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// namespace starts the names of all metrics. Dashboards and alert rules of operators depend on them.
+// namespace is the prefix of all metrics of this package. Dashboards and alert rules of operators depend on the names.
 const namespace = "environment_broker_engine"
 
 const (
@@ -34,7 +34,7 @@ type Metrics struct {
 
 var _ process.Observer = (*Metrics)(nil)
 
-// New returns the metrics of an engine and registers them. It panics if the registerer already has them: a process has one engine.
+// New creates and registers the metrics of an engine. It panics if they are already registered: a process has only one engine.
 func New(registerer prometheus.Registerer) *Metrics {
 	counter := func(name, help string) prometheus.CounterOpts {
 		return prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}
@@ -45,7 +45,7 @@ func New(registerer prometheus.Registerer) *Metrics {
 
 	made := &Metrics{
 		running: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: namespace, Name: "operations_running", Help: "Operations that the workers of this replica run now.",
+			Namespace: namespace, Name: "operations_running", Help: "Operations that the workers of this replica are running.",
 		}, []string{labelKind}),
 		pickUp: prometheus.NewHistogramVec(histogram("pickup_delay_seconds",
 			"Time between an operation becoming due and a worker claiming it. A queued operation is due from its acceptance.",
@@ -65,7 +65,7 @@ func New(registerer prometheus.Registerer) *Metrics {
 		claimsFailed: prometheus.NewCounter(counter("claims_failed_total",
 			"Failed queries for due operations.")),
 		leasesLost: prometheus.NewCounter(counter("leases_lost_total",
-			"Runs that ended because another replica had claimed their operation.")),
+			"Runs that ended early because another replica had claimed the operation.")),
 	}
 
 	registerer.MustRegister(made.running, made.pickUp, made.attempts, made.stepTime, made.ended, made.failed, made.lasted,

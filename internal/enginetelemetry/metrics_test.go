@@ -43,7 +43,7 @@ func TestMetrics(t *testing.T) {
 # HELP environment_broker_engine_claims_failed_total Failed queries for due operations.
 # TYPE environment_broker_engine_claims_failed_total counter
 environment_broker_engine_claims_failed_total 1
-# HELP environment_broker_engine_leases_lost_total Runs that ended because another replica had claimed their operation.
+# HELP environment_broker_engine_leases_lost_total Runs that ended early because another replica had claimed the operation.
 # TYPE environment_broker_engine_leases_lost_total counter
 environment_broker_engine_leases_lost_total 1
 # HELP environment_broker_engine_operations_ended_total Operations that ended, by state: succeeded, failed, canceled.
@@ -53,7 +53,7 @@ environment_broker_engine_operations_ended_total{kind="provision",state="failed"
 # HELP environment_broker_engine_operations_failed_total Failed operations, by the reason that users see; empty without a reason.
 # TYPE environment_broker_engine_operations_failed_total counter
 environment_broker_engine_operations_failed_total{kind="provision",reason="ERR_INFRA_QUOTA_EXCEEDED"} 1
-# HELP environment_broker_engine_operations_running Operations that the workers of this replica run now.
+# HELP environment_broker_engine_operations_running Operations that the workers of this replica are running.
 # TYPE environment_broker_engine_operations_running gauge
 environment_broker_engine_operations_running{kind="deprovision"} 0
 environment_broker_engine_operations_running{kind="provision"} 1

@@ -11,7 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// queueTimeout bounds the query of a scrape. A healthy database needs milliseconds; Prometheus gives up after ten seconds by default.
+// queueTimeout bounds the query of a scrape. A healthy database responds within milliseconds; Prometheus gives up after ten
+// seconds by default.
 const queueTimeout = 2 * time.Second
 
 // QueueDepths counts unfinished operations by kind and state; *operations.Store implements it.
@@ -29,8 +30,9 @@ type queue struct {
 	unfinished, oldest *prometheus.Desc
 }
 
-// Queue returns a collector for the number and age of unfinished operations. Each scrape queries the database for at most queueTimeout.
-// During an outage of the database the metrics are absent; alert rules must not treat that as an empty queue.
+// Queue returns a collector for the number and age of unfinished operations. Each scrape queries the database for at most
+// queueTimeout. During an outage of the database the metrics are absent; alert rules must not treat absent metrics as an empty
+// queue.
 func Queue(store QueueDepths, clock clock.PassiveClock, log logrus.FieldLogger) prometheus.Collector {
 	describe := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, []string{labelKind, labelState}, nil)

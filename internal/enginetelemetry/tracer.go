@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// The attributes of the spans. They name operations, instances and steps, and never contain payloads.
+// The attributes of the spans. They identify operations, instances and steps, and never contain payloads.
 const (
 	attributeOperation = "operation.id"
 	attributeInstance  = "instance.id"
@@ -24,8 +24,9 @@ const (
 	attributeOutcome   = "operation.outcome"
 )
 
-// tracer creates a span for each operation and a child span for each attempt of a step. The attempts of an operation may run on several replicas.
-// All replicas derive the ID of the operation's span from the ID of the operation, so none of them has to store it.
+// tracer creates a span for each operation and a child span for each attempt of a step. The attempts of an operation may run on
+// several replicas. Each replica derives the ID of the operation's span from the ID of the operation, so the span ID need not be
+// stored.
 type tracer struct {
 	tracing *tracing.Tracing
 }
@@ -39,8 +40,8 @@ func NewTracer(tracing *tracing.Tracing) process.Tracer {
 	return tracer{tracing}
 }
 
-// Attempt implements process.Tracer. The returned context makes calls of the step children of the attempt's span; the returned function ends
-// the span.
+// Attempt implements process.Tracer. It starts the span of an attempt. Spans of calls that use the returned context become its
+// children. The returned function ends the span.
 func (t tracer) Attempt(ctx context.Context, record process.Record, attempt process.Attempt,
 ) (context.Context, func(process.Outcome, string)) {
 	_, own := t.spanOf(record)
@@ -62,8 +63,9 @@ func (t tracer) Attempt(ctx context.Context, record process.Record, attempt proc
 	}
 }
 
-// Ended implements process.Tracer. A span is exported as a whole when it ends, and no replica lives as long as an operation. Ended therefore
-// creates the span of the operation after the fact, with the start and end times of the operation.
+// Ended implements process.Tracer. It creates the span of the operation, with the start and end times of the operation. The span
+// cannot be started earlier: an exporter receives a span only when it ends, and an operation can outlive the replica that started
+// it.
 func (t tracer) Ended(record process.Record) {
 	parent, own := t.spanOf(record)
 	ctx := tracing.WithIDs(trace.ContextWithRemoteSpanContext(context.Background(), parent), own)
@@ -80,8 +82,9 @@ func (t tracer) Ended(record process.Record) {
 	span.End(trace.WithTimestamp(record.FinishedAt))
 }
 
-// TraceID returns the ID of the trace of an operation as 32 hexadecimal digits, or an empty text if its trace is not kept. A nil tracing means
-// that tracing is off; the trace of an operation that a traced request ordered before is still known.
+// TraceID returns the ID of an operation's trace as 32 hexadecimal digits, or an empty string if the trace is not kept. A nil
+// tracing means that tracing is off. Even then, TraceID returns the trace of the request that ordered the operation, if that
+// request was traced.
 func TraceID(tracing *tracing.Tracing, record process.Record) string {
 	if tracing == nil && record.Trace == "" {
 		return ""
@@ -95,9 +98,9 @@ func TraceID(tracing *tracing.Tracing, record process.Record) string {
 	return own.TraceID().String()
 }
 
-// spanOf returns the span of an operation and the span's parent: the request that ordered the operation. The result is the same on every
-// replica. An operation without a traced request starts a trace. The ID of that trace is the ID of the operation, so that operators can find
-// the trace.
+// spanOf returns the span of an operation and the parent of that span: the request that ordered the operation. The result is the
+// same on every replica. An operation without a traced request starts a new trace with the ID of the operation, so operators can
+// find the trace.
 func (t tracer) spanOf(record process.Record) (parent, own trace.SpanContext) {
 	parent = tracing.Parse(record.Trace)
 	traceID, flags := parent.TraceID(), parent.TraceFlags()

@@ -24,7 +24,8 @@ const (
 	unwanted    = "00-" + otherTrace + "-" + sender + "-00"
 )
 
-// inMemory returns a Tracing that keeps its spans in memory.
+// inMemory returns a Tracing that stores its spans in memory, and the exporter
+// that returns them.
 func inMemory(sample float64) (*tracing.Tracing, *tracetest.InMemoryExporter) {
 	kept := tracetest.NewInMemoryExporter()
 
@@ -59,8 +60,8 @@ func TestAttemptsAreChildrenOfTheirOperation(t *testing.T) {
 		wantParent    string
 	}{
 		"Ordered":  {"the operation is part of the trace of its request", sent, 1, otherTrace, sender},
-		"Internal": {"without a request, the trace has the id of the operation", "", 1, ownTrace, ""},
-		"Rubbish":  {"an invalid line is no trace", "rubbish", 1, ownTrace, ""},
+		"Internal": {"without a request, the trace has the ID of the operation", "", 1, ownTrace, ""},
+		"Rubbish":  {"an invalid line is not a trace", "rubbish", 1, ownTrace, ""},
 		"Client's": {"the client's sampling decision takes precedence", sent, 0, otherTrace, sender},
 		"Unwanted": {"a client may opt out", unwanted, 1, "", ""},
 		"Left out": {"a trace started here is sampled", "", 0, "", ""},
@@ -114,12 +115,12 @@ func TestTraceID(t *testing.T) {
 		tracing              *tracing.Tracing
 	}{
 		"request":      {"the operation continues the trace of its request", sent, otherTrace, on},
-		"no request":   {"the operation starts a trace of its own", "", ownTrace, on},
+		"no request":   {"the operation starts a new trace", "", ownTrace, on},
 		"not sampled":  {"no collector has the trace", "", "", rare},
-		"unwanted":     {"the client does not want it", unwanted, "", on},
-		"off":          {"there is no trace", "", "", nil},
-		"switched off": {"the trace was exported before", sent, otherTrace, nil},
-		"unreadable":   {"a later version may store another format", "?", "", nil},
+		"unwanted":     {"the client opted out of the trace", unwanted, "", on},
+		"off":          {"without tracing there is no trace", "", "", nil},
+		"switched off": {"the trace was exported before tracing was turned off", sent, otherTrace, nil},
+		"unreadable":   {"a later version may store a different format", "?", "", nil},
 	} {
 		if got := enginetelemetry.TraceID(test.tracing, process.Record{ID: operationID, Trace: test.stored}); got != test.want {
 			t.Errorf("%s: %s: got %q, want %q", name, test.reason, got, test.want)

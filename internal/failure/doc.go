@@ -1,8 +1,9 @@
-// Package failure defines the errors of the services. An Error has a kind (how to react), a component (where the error happened), a reason
-// (for programs), a text (for users), and a cause (for the log).
+// Package failure defines the errors of the services. An Error has a kind (how to react), a component (where the error occurred),
+// a reason (for programs), a text (for users), and a cause (for the log).
 //
-// MappingOf maps each kind to the status of OSB, REST and GraphQL responses and to the engine's decision to retry, so all protocols treat an
-// error alike. An error without an *Error in its chain is an internal error: its text is logged and never reaches a user.
+// MappingOf maps each kind to the status of OSB, REST and GraphQL responses and to the engine's decision to retry, so all
+// protocols treat an error the same way. An error without an *Error in its chain is an internal error: its text is logged and
+// never shown to a user.
 //
-// A new reason is a constant and an entry in Reasons, from which the page docs/user/errors.md is generated.
+// To add a reason, add a constant and an entry in Reasons. The page docs/user/errors.md is generated from Reasons.
 package failure

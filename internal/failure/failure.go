@@ -11,23 +11,23 @@ type Kind string
 
 // The kinds. The engine retries steps that fail with Transient or Waiting; all other kinds fail the operation.
 const (
-	// Invalid: the request stays wrong until its sender changes it.
+	// Invalid: the request is invalid and will fail again unless its sender changes it.
 	Invalid Kind = "invalid"
-	// Conflict: the request does not fit the present state of its object.
+	// Conflict: the request conflicts with the current state of its object.
 	Conflict Kind = "conflict"
 	// NotFound: the object of the request does not exist.
 	NotFound Kind = "not_found"
-	// Quota: a limit of the account or of the infrastructure is reached.
+	// Quota: a limit of the account or of the infrastructure has been reached.
 	Quota Kind = "quota"
 	// Denied: the caller, or a credential of the service, lacks a permission.
 	Denied Kind = "denied"
 	// Transient: the same call may succeed later without intervention.
 	Transient Kind = "transient"
-	// Waiting: nothing is wrong, but something else has to finish first, such as the creation of a cluster.
+	// Waiting: something else has to finish first, such as the creation of a cluster. This is not a fault.
 	Waiting Kind = "waiting"
-	// Permanent: an upstream rejected the call, and will reject it again.
+	// Permanent: an upstream rejected the call and will reject it again.
 	Permanent Kind = "permanent"
-	// Internal: a bug or an unforeseen situation. Its text is for the log, never for a user.
+	// Internal: a bug or an unforeseen situation. The text is logged and never shown to a user.
 	Internal Kind = "internal"
 )
 
@@ -40,16 +40,18 @@ const (
 	ReasonAlreadyExists   = "err_db_already_exists"
 	ReasonConflict        = "err_db_conflict"
 	ReasonClusterNotFound = "err_cluster_not_found"
-	// ReasonClusterUnreachable: the API server of a cluster does not answer, or rejects the kubeconfig.
+	// ReasonClusterUnreachable: the API server of a cluster does not respond or rejects the kubeconfig.
 	ReasonClusterUnreachable = "err_cluster_unreachable"
-	// ReasonRuntimeUnknown: the Provisioner does not know a runtime that it should remove. ReasonNotAdopted: the same, but a
-	// Shoot belongs to the runtime.
+	// ReasonRuntimeUnknown: the Provisioner does not know a runtime that it should remove. ReasonNotAdopted: the Provisioner does
+	// not know the runtime, although a Shoot belongs to the runtime.
 	ReasonRuntimeUnknown = "err_runtime_unknown"
 	ReasonNotAdopted     = "err_runtime_not_adopted"
-	// ReasonSystemAway and ReasonBusy: the call was not made, because the circuit breaker is open, or too many calls are in flight.
+	// ReasonSystemAway: the call was not made because the circuit breaker is open. ReasonBusy: the call was not made because too
+	// many calls are in flight.
 	ReasonSystemAway = "err_system_unavailable"
 	ReasonBusy       = "err_too_many_calls"
-	// ReasonDirectorNilResponse and ReasonDirectorIDMismatch: the answer of Director lacks the result, or is about another runtime.
+	// ReasonDirectorNilResponse: the response of Director has no result. ReasonDirectorIDMismatch: the response of Director
+	// describes a different runtime.
 	ReasonDirectorNilResponse = "err_director_nil_response"
 	ReasonDirectorIDMismatch  = "err_director_runtime_id_mismatch"
 
@@ -60,8 +62,8 @@ const (
 	ComponentGardener           = "gardener"
 	ComponentGardenerClient     = "k8s client - gardener"
 	ComponentRuntime            = "k8s client - cluster"
-	// ComponentDirector is for errors that Director reports, ComponentDirectorClient for failed calls, ComponentDirectorToken for its token
-	// endpoint.
+	// ComponentDirector is for errors that Director reports, ComponentDirectorClient for failed calls to Director, and
+	// ComponentDirectorToken for errors of its token endpoint.
 	ComponentDirector       = "compass director"
 	ComponentDirectorClient = "compass director client"
 	ComponentDirectorToken  = "mps oauth2" //nolint:gosec // no credential
@@ -69,27 +71,28 @@ const (
 	ComponentReleases = "releases"
 )
 
-// Error is an error that the engine (Kind), users (Text) and programs (Reason and Component) can handle without parsing texts.
+// Error is a classified error. The engine uses Kind, users read Text, and programs use Reason and Component, so nothing has to
+// parse error texts.
 type Error struct {
 	Kind Kind
-	// Reason is a code for programs: a constant of this package, or an error code of Gardener.
+	// Reason is a code for programs: a constant of this package or an error code of Gardener.
 	Reason string
-	// Component names the system where it happened; empty means the service that reports it.
+	// Component names the system where the error occurred; empty means the service that reports the error.
 	Component string
-	// Text explains to the user what happened and what to do. It never contains a secret.
+	// Text explains to the user what happened and how to react. It must not contain secrets.
 	Text string
-	// Fields are the paths of the invalid fields in the request, such as a.b[0].c; empty if unknown.
+	// Fields are the paths of the invalid fields of the request, such as a.b[0].c. It is empty if the fields are unknown.
 	Fields []string
 	// Cause is logged and never shown to a user.
 	Cause error
 }
 
-// New returns an error of the kind. Format and args make the text for the user, so they must contain no secret.
+// New returns an error of the kind. The format and the arguments become the text for the user, so they must not contain secrets.
 func New(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...)}
 }
 
-// Wrap returns an error like New with a cause, which is logged and not shown to the user.
+// Wrap is like New but adds a cause, which is logged and not shown to the user.
 func Wrap(kind Kind, cause error, format string, args ...any) *Error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Cause: cause}
 }
@@ -125,8 +128,8 @@ func KindOf(err error) Kind {
 	return Of(err).Kind
 }
 
-// Of returns the first Error in the chain of err. If the chain has no Error, Of returns an internal error whose Text says nothing about err,
-// and whose Cause is err.
+// Of returns the first Error in the chain of err. If the chain has no Error, Of returns an internal error with err as its Cause.
+// The Text of that error reveals nothing about err.
 func Of(err error) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		return known
@@ -135,12 +138,12 @@ func Of(err error) *Error {
 	return &Error{Kind: Internal, Reason: ReasonInternal, Text: "internal error", Cause: err}
 }
 
-// Is reports whether err is not nil and of the kind.
+// Is reports whether err is an error of the kind. It returns false if err is nil.
 func Is(err error, kind Kind) bool {
 	return err != nil && KindOf(err) == kind
 }
 
-// Mapping maps a kind to the protocols and to the engine.
+// Mapping describes how the protocols and the engine handle a kind.
 type Mapping struct {
 	// HTTP is the status of OSB and REST responses.
 	HTTP int
@@ -150,7 +153,7 @@ type Mapping struct {
 	Retry bool
 }
 
-// MappingOf returns the mapping of the kind. An unknown kind counts as Internal.
+// MappingOf returns the mapping of the kind. It treats an unknown kind as Internal.
 func MappingOf(kind Kind) Mapping {
 	switch kind {
 	case Invalid:
@@ -173,32 +176,32 @@ func MappingOf(kind Kind) Mapping {
 	return Mapping{HTTP: http.StatusInternalServerError, GraphQL: http.StatusInternalServerError}
 }
 
-// ReasonMeaning documents a reason and its remedy in sentences for the page docs/user/errors.md. All fields are required.
+// ReasonMeaning documents a reason and its remedy for the page docs/user/errors.md. All fields are required.
 type ReasonMeaning struct{ Reason, Meaning, Remedy string }
 
-// Reasons documents all reasons of this package. Failed operations may also have a code of Gardener as their reason, such as
+// Reasons documents all reasons of this package. The reason of a failed operation can also be a code of Gardener, such as
 // ERR_INFRA_QUOTA_EXCEEDED.
 func Reasons() []ReasonMeaning {
 	return []ReasonMeaning{
-		{ReasonInternal, "an internal error of the broker or the Provisioner", "search the log for the ID of the operation"},
-		{ReasonTimeout, "something did not finish in time", "`ebctl operation explain` says what the operation waited for; then retry"},
+		{ReasonInternal, "an internal error of the broker or the Provisioner", "search the logs of both services for the ID of the operation"},
+		{ReasonTimeout, "something did not finish in time", "run `ebctl operation explain` to see what the operation waited for, then retry the operation"},
 		{ReasonHTTPStatus, "an upstream returned an unexpected response", "check that system; the operation retries by itself"},
-		{ReasonNotFound, "a row that the operation needs is gone", "delete the instance if it still exists; the operation has nothing left to do"},
-		{ReasonAlreadyExists, "an object with the same name exists", "remove the object that the text names, then retry"},
-		{ReasonConflict, "the object changed at the same time", "none: the operation retries by itself; if it has failed, retry it"},
-		{ReasonClusterNotFound, "the cluster is not in Gardener", "check the log of Gardener, unless somebody removed the cluster by hand"},
-		{ReasonClusterUnreachable, "the API server of the cluster does not answer, or rejects the kubeconfig", "the text names the host and the cause; the operation retries by itself; if it has failed, update the kubeconfig and retry"},
+		{ReasonNotFound, "a database row that the operation needs no longer exists", "the operation cannot continue; delete the instance if it still exists"},
+		{ReasonAlreadyExists, "an object with the same name exists", "remove the object that the description names, then retry"},
+		{ReasonConflict, "the object was changed at the same time", "usually nothing: the operation retries by itself; if it has failed, retry it"},
+		{ReasonClusterNotFound, "Gardener does not have the cluster", "check the logs of Gardener, unless somebody removed the cluster manually"},
+		{ReasonClusterUnreachable, "the API server of the cluster does not respond or rejects the kubeconfig", "see the description for the host and the cause; the operation retries by itself; if it has failed, update the kubeconfig and retry"},
 		{
 			ReasonRuntimeUnknown, "the Provisioner does not know the runtime that it should remove",
 			"check APP_PROVISIONER_URL, then retry. If the cluster is gone, skip `Remove_Runtime`",
 		},
 		{
-			ReasonNotAdopted, "the Provisioner does not know the runtime, but a Shoot belongs to it",
+			ReasonNotAdopted, "the Provisioner does not know the runtime, although a Shoot belongs to the runtime",
 			"adopt the Shoot, or delete it in Gardener and skip `Remove_Runtime`",
 		},
 		{ReasonSystemAway, "an upstream failed several calls in a row, and the circuit breaker is open", "repair that system: the operation continues by itself"},
-		{ReasonBusy, "too many calls to an upstream are in flight", "none: the operation retries by itself"},
+		{ReasonBusy, "too many calls to an upstream are in flight", "nothing: the operation retries by itself"},
 		{ReasonDirectorNilResponse, "Director returned no result", "check Director; the operation retries by itself"},
-		{ReasonDirectorIDMismatch, "Director returned another runtime", "check Director; the operation retries by itself"},
+		{ReasonDirectorIDMismatch, "Director returned a different runtime", "check Director; the operation retries by itself"},
 	}
 }

@@ -23,7 +23,7 @@ func TestKindsInEachProtocol(t *testing.T) {
 			failure.Mapping{HTTP: http.StatusBadRequest, GraphQL: 400},
 		},
 		failure.Conflict: {
-			"the same request may fit later, but it is not retried automatically",
+			"the same request may succeed later, but it is not retried automatically",
 			failure.Mapping{HTTP: http.StatusConflict, GraphQL: 409},
 		},
 		failure.NotFound: {
@@ -31,11 +31,11 @@ func TestKindsInEachProtocol(t *testing.T) {
 			failure.Mapping{HTTP: http.StatusNotFound, GraphQL: 400},
 		},
 		failure.Quota: {
-			"the request is well formed and cannot be fulfilled",
+			"the request is well formed but cannot be fulfilled",
 			failure.Mapping{HTTP: http.StatusUnprocessableEntity, GraphQL: 400},
 		},
 		failure.Denied: {
-			"a retry with the same rights ends the same way",
+			"a retry with the same rights fails again",
 			failure.Mapping{HTTP: http.StatusForbidden, GraphQL: 403},
 		},
 		failure.Transient: {
@@ -43,11 +43,11 @@ func TestKindsInEachProtocol(t *testing.T) {
 			failure.Mapping{HTTP: http.StatusServiceUnavailable, GraphQL: 503, Retry: true},
 		},
 		failure.Waiting: {
-			"the awaited event will happen",
+			"the engine retries until the awaited event happens",
 			failure.Mapping{HTTP: http.StatusServiceUnavailable, GraphQL: 503, Retry: true},
 		},
 		failure.Permanent: {
-			"the upstream rejects a retry as well",
+			"the upstream would reject a retry as well",
 			failure.Mapping{HTTP: http.StatusBadGateway, GraphQL: 400},
 		},
 		failure.Internal: {
@@ -82,10 +82,10 @@ func TestErrorsAreRecognised(t *testing.T) {
 		err    error
 		want   *failure.Error
 	}{
-		"itself":  {"an error explains itself", quota, quota},
-		"wrapped": {"callers add their action", fmt.Errorf("creating: %w", quota), quota},
+		"itself":  {"an Error is returned unchanged", quota, quota},
+		"wrapped": {"callers wrap errors with their action", fmt.Errorf("creating: %w", quota), quota},
 		"joined":  {"joined errors are searched", errors.Join(plain, quota), quota},
-		"outer":   {"the outermost Error counts", fmt.Errorf("creating: %w", away), away},
+		"outer":   {"the outermost Error decides", fmt.Errorf("creating: %w", away), away},
 		"plain":   {"an unclassified error is a bug, and its text is not for users", plain, internal},
 		"none":    {"nil has no kind", nil, internal},
 	}
@@ -117,14 +117,14 @@ func TestErrorsAreRecognised(t *testing.T) {
 
 func TestErrorHasOneTextForUsersAndOneForTheLog(t *testing.T) {
 	cause := errors.New("dial tcp 10.0.0.1: refused")
-	err := failure.Wrap(failure.Transient, cause, "the Provisioner does not answer after %d tries", 3)
+	err := failure.Wrap(failure.Transient, cause, "the Provisioner does not respond after %d attempts", 3)
 
-	if err.Text != "the Provisioner does not answer after 3 tries" {
-		t.Errorf("users read %q", err.Text)
+	if err.Text != "the Provisioner does not respond after 3 attempts" {
+		t.Errorf("the text for users is %q", err.Text)
 	}
 
 	if !strings.HasPrefix(err.Error(), err.Text) || !strings.HasSuffix(err.Error(), cause.Error()) {
-		t.Errorf("the log gets %q", err.Error())
+		t.Errorf("the text for the log is %q", err.Error())
 	}
 
 	if !errors.Is(err, cause) {
@@ -132,6 +132,6 @@ func TestErrorHasOneTextForUsersAndOneForTheLog(t *testing.T) {
 	}
 
 	if got := failure.New(failure.Invalid, "no name").Error(); got != "no name" {
-		t.Errorf("without a cause the log gets %q", got)
+		t.Errorf("without a cause, the text for the log is %q", got)
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// TestReasonsAreDocumented compares the constants in the source with Reasons, so that the page for users lists all reasons.
+// TestReasonsAreDocumented compares the constants in the source with Reasons, so the page docs/user/errors.md lists all
+// reasons.
 func TestReasonsAreDocumented(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "failure.go", nil, 0)
 	if err != nil {

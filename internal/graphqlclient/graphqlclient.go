@@ -1,8 +1,9 @@
-// Package graphqlclient sends GraphQL requests over HTTP and decodes the responses. The clients of the Provisioner and of Director use the
-// package and classify its errors, because the same error has different meanings for different upstreams.
+// Package graphqlclient sends GraphQL requests over HTTP and decodes the responses. The clients of the Provisioner and of
+// Director use the package. Each client classifies the errors itself, because the same error has different meanings for different
+// upstreams.
 //
-// Errors of this package never contain URLs, which may hold credentials. They quote at most a short, printable excerpt of a response, and
-// nothing of a confidential one.
+// Errors of this package never contain URLs, which may contain credentials. They quote at most a short, printable excerpt of a
+// response, and never quote a confidential response.
 package graphqlclient
 
 import (
@@ -18,7 +19,7 @@ import (
 	"unicode"
 )
 
-// maxExcerpt is the length of the longest excerpt in characters.
+// maxExcerpt is the maximum length of an excerpt in characters.
 const maxExcerpt = 200
 
 // Request is a POST request to a GraphQL server.
@@ -44,16 +45,16 @@ type Answer struct {
 
 // Unexpected reports a response that is not valid GraphQL, such as the error page of a proxy.
 type Unexpected struct {
-	// Text is the rest of a sentence that starts with the name of the server, such as "answered with HTTP status 502 Bad Gateway".
+	// Text completes a sentence that starts with the name of the server, such as "returned HTTP status 502 Bad Gateway".
 	Text string
-	// Excerpt is a colon and the start of the response. It is empty if the response is empty or confidential.
+	// Excerpt is a colon followed by the start of the response. It is empty if the response is empty or confidential.
 	Excerpt string
 	// Cause is the error of the JSON decoder, or nil.
 	Cause error
 }
 
 // ErrNoData reports a GraphQL response that has neither data nor errors.
-var ErrNoData = errors.New("answered without data")
+var ErrNoData = errors.New("returned no data")
 
 // Error returns the text with the excerpt.
 func (u *Unexpected) Error() string { return u.Text + u.Excerpt }
@@ -61,7 +62,8 @@ func (u *Unexpected) Error() string { return u.Text + u.Excerpt }
 // Unwrap returns the cause.
 func (u *Unexpected) Unwrap() error { return u.Cause }
 
-// Send sends the request and reads the response, regardless of its status. It returns an error only if there is no complete response.
+// Send sends the request and reads the response, regardless of the status. It returns an error only if it cannot read a complete
+// response.
 func Send(ctx context.Context, client *http.Client, request Request) (Answer, error) {
 	post, err := http.NewRequestWithContext(ctx, http.MethodPost, request.URL, bytes.NewReader(request.Body))
 	if err != nil {
@@ -91,11 +93,12 @@ func Send(ctx context.Context, client *http.Client, request Request) (Answer, er
 	return Answer{Status: response.StatusCode, request: request, body: body}, nil
 }
 
-// Decode decodes the data of the response into data. If the response has GraphQL errors, Decode returns the first one; servers differ in the
-// form E of their errors. GraphQL errors take precedence over the HTTP status. Any other problem is ErrNoData or *Unexpected.
+// Decode decodes the data of the response into data. If the response has GraphQL errors, Decode returns the first error, decoded
+// as the server's error type E. GraphQL errors take precedence over the HTTP status. For any other problem, Decode returns
+// ErrNoData or *Unexpected as the error.
 func Decode[E any](answer Answer, data any) (*E, error) {
 	if len(answer.body) > answer.request.MaxBytes {
-		return nil, &Unexpected{Text: fmt.Sprintf("answered with more than %d bytes", answer.request.MaxBytes)}
+		return nil, &Unexpected{Text: fmt.Sprintf("returned more than %d bytes", answer.request.MaxBytes)}
 	}
 
 	var envelope struct {
@@ -109,18 +112,18 @@ func Decode[E any](answer Answer, data any) (*E, error) {
 	case err == nil && len(envelope.Errors) > 0:
 		return &envelope.Errors[0], nil
 	case answer.Status != http.StatusOK:
-		return nil, answer.unexpected(err, "answered with HTTP status %d %s", answer.Status, http.StatusText(answer.Status))
+		return nil, answer.unexpected(err, "returned HTTP status %d %s", answer.Status, http.StatusText(answer.Status))
 	case err != nil:
-		return nil, answer.unexpected(err, "answered with something other than GraphQL")
+		return nil, answer.unexpected(err, "returned a response that is not GraphQL")
 	case len(envelope.Data) == 0:
 		return nil, ErrNoData
 	}
 
 	if err := json.Unmarshal(envelope.Data, data); err != nil {
-		return nil, answer.unexpected(err, "answered with unexpected data")
+		return nil, answer.unexpected(err, "returned unexpected data")
 	}
 
-	return nil, nil //nolint:nilnil // no error of either sort
+	return nil, nil //nolint:nilnil // neither a GraphQL error nor another error
 }
 
 // unexpected returns an error with an excerpt of the response, unless the response is confidential.
@@ -140,10 +143,11 @@ func IsURL(text string) bool {
 	return err == nil && parsed.Host != "" && (parsed.Scheme == "http" || parsed.Scheme == "https")
 }
 
-// NoRedirects is a value for http.Client.CheckRedirect. A client that followed redirects could send tokens and secrets to another host.
+// NoRedirects is a value for http.Client.CheckRedirect that makes a client follow no redirects. A redirect could send tokens and
+// secrets to another host.
 func NoRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// WithoutURL returns the cause of an error of net/http, without the URL of the request.
+// WithoutURL returns the cause of a net/http error, without the URL of the request.
 func WithoutURL(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err
@@ -154,7 +158,8 @@ func WithoutURL(err error) error {
 
 // Excerpt returns the first 200 characters of an untrusted text as one printable line.
 func Excerpt(text string) string {
-	// A long text is cut first, because the work below is per character. A character has at most four bytes, and white space shrinks.
+	// A long text is cut first, because the code below processes each character. The cut is generous: a character has at most
+	// four bytes, and runs of white space shrink to one character.
 	if most := 16 * maxExcerpt; len(text) > most {
 		text = text[:most]
 	}

@@ -15,7 +15,7 @@ import (
 // packages unchanged.
 type Endpoint func(r *http.Request) (Response, error)
 
-// ServeHTTP implements http.Handler. The cause of a refusal is added to the log line of the request and is not sent.
+// ServeHTTP implements http.Handler. The cause of a refusal is added to the log line of the request and not sent to the client.
 func (e Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	response, err := e(r)
 	if err != nil {
@@ -31,7 +31,7 @@ func (e Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // header Allow.
 type Methods map[string]http.Handler
 
-// ServeHTTP implements http.Handler. The error response to other methods has the common JSON body, which http.ServeMux lacks.
+// ServeHTTP implements http.Handler. Unlike http.ServeMux, it responds to other methods with the common JSON body of errors.
 func (m Methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	method := r.Method
 	if method == http.MethodHead {
@@ -53,7 +53,7 @@ func (m Methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	refusal.response().Write(w)
 }
 
-// NotFound is the Endpoint of unknown paths. The default of net/http has no JSON body.
+// NotFound is the Endpoint for unknown paths. The default handler of net/http does not send a JSON body.
 func NotFound(_ *http.Request) (Response, error) {
 	return Response{}, &Refusal{
 		Status: http.StatusNotFound, Code: "NotFound", Description: "This path does not exist.",
@@ -64,7 +64,7 @@ func NotFound(_ *http.Request) (Response, error) {
 type Response struct {
 	// Status is the HTTP status, which is required.
 	Status int
-	// Body is encoded as JSON. A []byte is sent unchanged, and nil sends no body.
+	// Body is encoded as JSON. A []byte is sent unchanged. Nil means no body.
 	Body any
 	// Header holds additional headers. The Content-Type of a body is application/json unless Header sets another.
 	Header http.Header
@@ -73,8 +73,8 @@ type Response struct {
 // OK returns a response with status 200 and the body.
 func OK(body any) Response { return Response{Status: http.StatusOK, Body: body} }
 
-// RetryAfter returns the response with the header Retry-After, rounded to whole seconds and at least one. It modifies the map of an existing
-// Header.
+// RetryAfter returns the response with the header Retry-After, in whole seconds and at least one. It modifies the map of an
+// existing Header.
 func (r Response) RetryAfter(wait time.Duration) Response {
 	if r.Header == nil {
 		r.Header = http.Header{}
@@ -100,10 +100,10 @@ func (r Response) Write(w http.ResponseWriter) {
 	}
 
 	w.WriteHeader(r.Status)
-	_, _ = w.Write(body) // an error means that the client is gone
+	_, _ = w.Write(body) // an error means that the client has disconnected
 }
 
-// encode returns the bytes of a Response's Body. It does not escape HTML characters, so that URLs with an ampersand stay readable.
+// encode returns the bytes of a Response's Body. It does not escape HTML characters, to keep URLs with an ampersand readable.
 func encode(body any) ([]byte, error) {
 	switch body := body.(type) {
 	case nil:

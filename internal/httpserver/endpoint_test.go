@@ -23,8 +23,8 @@ import (
 
 func TestRefusalOf(t *testing.T) {
 	const (
-		internal    = "The broker failed. Its log says why."
-		unavailable = "The broker's database does not answer. Try again later."
+		internal    = "An internal error occurred. The log of the broker has the details."
+		unavailable = "The broker's database does not respond. Try again later."
 	)
 
 	network := &net.OpError{Op: "dial", Err: errors.New("refused")}
@@ -35,14 +35,14 @@ func TestRefusalOf(t *testing.T) {
 		want   httpserver.Refusal
 	}{
 		"Refusal":    {"a wrapped refusal is unchanged", fmt.Errorf("x: %w", httpserver.Refuse(410, "gone")), httpserver.Refusal{Status: 410, Description: "gone"}},
-		"Plain":      {"the text of an internal error is for the log", errors.New("password"), httpserver.Refusal{Status: 500, Description: internal}},
+		"Plain":      {"the text of an internal error is only logged", errors.New("password"), httpserver.Refusal{Status: 500, Description: internal}},
 		"TooLarge":   {"a body beyond the limit", &http.MaxBytesError{Limit: 1}, httpserver.Refusal{Status: 413, Code: "RequestEntityTooLarge", Description: "The body of the request is too large."}},
 		"Network":    {"an unreachable database", fmt.Errorf("x: %w", network), httpserver.Refusal{Status: 503, Description: unavailable, RetryAfter: 5 * time.Second}},
 		"Connection": {"a closed connection to the database", driver.ErrBadConn, httpserver.Refusal{Status: 503, Description: unavailable, RetryAfter: 5 * time.Second}},
 		"Deadline":   {"a slow database", context.DeadlineExceeded, httpserver.Refusal{Status: 503, Description: unavailable, RetryAfter: 5 * time.Second}},
 		"Invalid":    {"a failure keeps its text", failure.New(failure.Invalid, "no"), httpserver.Refusal{Status: 400, Description: "no"}},
 		"Transient":  {"a transient failure has a Retry-After", failure.Wrap(failure.Transient, network, "away"), httpserver.Refusal{Status: 503, Description: "away", RetryAfter: 5 * time.Second}},
-		"Internal":   {"the text of an internal failure is for the log", failure.New(failure.Internal, "secret"), httpserver.Refusal{Status: 500, Description: internal}},
+		"Internal":   {"the text of an internal failure is only logged", failure.New(failure.Internal, "secret"), httpserver.Refusal{Status: 500, Description: internal}},
 	}
 
 	for name, test := range cases {
@@ -71,7 +71,7 @@ func TestResponses(t *testing.T) {
 		"Bytes": {"bytes are sent unchanged", func(*http.Request) (httpserver.Response, error) {
 			return httpserver.Response{Status: 200, Body: []byte("x: y"), Header: http.Header{"Content-Type": {"application/yaml"}}}, nil
 		}, `200 application/yaml x: y`},
-		"Empty": {"no body has no type", func(*http.Request) (httpserver.Response, error) { return httpserver.Response{Status: 304}, nil }, `304  `},
+		"Empty": {"a response without a body has no Content-Type", func(*http.Request) (httpserver.Response, error) { return httpserver.Response{Status: 304}, nil }, `304  `},
 		"Retry": {"waits are whole seconds, at least one", func(*http.Request) (httpserver.Response, error) {
 			return httpserver.OK(nil).RetryAfter(time.Millisecond), nil
 		}, `200  1`},
@@ -83,7 +83,7 @@ func TestResponses(t *testing.T) {
 		}, `400 application/json {"description":"` + strings.Repeat("ü", 254) + `…"}`},
 		"Impossible": {"a body that cannot be encoded is an internal error", func(*http.Request) (httpserver.Response, error) {
 			return httpserver.OK(func() {}), nil
-		}, `500 application/json {"description":"The broker failed. Its log says why."}`},
+		}, `500 application/json {"description":"An internal error occurred. The log of the broker has the details."}`},
 	}
 
 	for name, test := range cases {
@@ -110,14 +110,14 @@ func TestLogLevels(t *testing.T) {
 		level   string
 		status  int
 	}{
-		"Success": {"a success is logged as information", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(nil) }, "info", 200},
-		"Refused": {"a rejection is logged as information", httpserver.Endpoint(func(*http.Request) (httpserver.Response, error) {
+		"Success": {"a success is logged at level info", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(nil) }, "info", 200},
+		"Refused": {"a rejection is logged at level info", httpserver.Endpoint(func(*http.Request) (httpserver.Response, error) {
 			return httpserver.Response{}, httpserver.Refuse(404, "x")
 		}).ServeHTTP, "info", 404},
-		"Failed":     {"an internal error is logged as an error", httpserver.Endpoint(func(*http.Request) (httpserver.Response, error) { return httpserver.Response{}, errors.New("x") }).ServeHTTP, "error", 500},
-		"Panic":      {"a panic is logged as an error and answered", func(http.ResponseWriter, *http.Request) { panic("x") }, "error", 500},
+		"Failed":     {"an internal error is logged at level error", httpserver.Endpoint(func(*http.Request) (httpserver.Response, error) { return httpserver.Response{}, errors.New("x") }).ServeHTTP, "error", 500},
+		"Panic":      {"a panic is logged as an error, and the client gets a response", func(http.ResponseWriter, *http.Request) { panic("x") }, "error", 500},
 		"LatePanic":  {"a panic after the start of the response keeps its status", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK); panic("x") }, "info", 200},
-		"NoDeadline": {"the work continues when the client hangs up", httpserver.Deadline(time.Hour)(http.HandlerFunc(stillWorks)).ServeHTTP, "info", 200},
+		"NoDeadline": {"the work continues when the client disconnects", httpserver.Deadline(time.Hour)(http.HandlerFunc(stillWorks)).ServeHTTP, "info", 200},
 	}
 
 	for name, test := range cases {

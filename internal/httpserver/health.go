@@ -14,16 +14,16 @@ import (
 	"github.com/environment-broker/environment-broker/internal/buildinfo"
 )
 
-// checkTimeout bounds a readiness check, which is a query of the database.
+// checkTimeout bounds a readiness check, which queries the database.
 const checkTimeout = 2 * time.Second
 
-// Health serves /healthz, which succeeds while the process runs, /readyz, which succeeds while the service should get requests, and
-// /metrics. The paths need no authentication, so serve them on an address that only the cluster can reach.
+// Health serves three paths: /healthz succeeds while the process runs, /readyz succeeds while the service can serve requests, and
+// /metrics returns the metrics. The paths require no authentication, so serve them on an address that only the cluster can reach.
 type Health struct {
 	check    func(context.Context) error
 	log      logrus.FieldLogger
 	registry *prometheus.Registry
-	// live is the body of /healthz: ok, then the version and the commit, a line each.
+	// live is the body of /healthz: three lines with "ok", the version and the commit.
 	live     string
 	stopping atomic.Bool
 }
@@ -50,8 +50,8 @@ func (h *Health) Handler() http.Handler {
 	return mux
 }
 
-// ready responds 503 while the service stops or its check fails. The error goes to the log and not to the client, because clients of the
-// status address are not authenticated.
+// ready responds 503 if the service is stopping or its check fails. The error is logged and not sent to the client, because
+// clients of the status address are not authenticated.
 func (h *Health) ready(w http.ResponseWriter, r *http.Request) {
 	if h.stopping.Load() {
 		write(w, http.StatusServiceUnavailable, "stopping")
@@ -63,8 +63,8 @@ func (h *Health) ready(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 
 	if err := h.check(ctx); err != nil {
-		h.log.WithError(err).Warn("not ready")
-		write(w, http.StatusServiceUnavailable, "the database does not answer")
+		h.log.WithError(err).Warn("readiness check failed")
+		write(w, http.StatusServiceUnavailable, "the database does not respond")
 
 		return
 	}
@@ -76,11 +76,11 @@ func (h *Health) ready(w http.ResponseWriter, r *http.Request) {
 func write(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text + "\n")) // an error means that the client is gone
+	_, _ = w.Write([]byte(text + "\n")) // an error means that the client has disconnected
 }
 
-// Run waits until the context ends and then makes the service not ready. Run must be the last part of a service: parts stop in reverse
-// order, and load balancers should notice before the API server stops.
+// Run waits until the context ends and then makes the service not ready. Run must be the last part of a service. Parts stop in
+// reverse order, so load balancers notice the change before the API server stops.
 func (h *Health) Run(ctx context.Context) error {
 	<-ctx.Done()
 	h.stopping.Store(true)

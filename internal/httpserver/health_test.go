@@ -43,9 +43,9 @@ func TestReadiness(t *testing.T) {
 			wantStatus: http.StatusOK, wantBody: "ok\n",
 		},
 		"database down": {
-			reason:     "requests would fail; the details stay in the log",
+			reason:     "requests would fail; the details are only logged",
 			check:      func(context.Context) error { return errors.New("dial 10.0.0.1: password hush") },
-			wantStatus: http.StatusServiceUnavailable, wantBody: "the database does not answer\n",
+			wantStatus: http.StatusServiceUnavailable, wantBody: "the database does not respond\n",
 		},
 		"stopping": {
 			reason: "a stopping service gets no new requests", check: passes, stopping: true,
@@ -130,7 +130,7 @@ func TestFailedCheckIsLogged(t *testing.T) {
 	get(t, httpserver.NewHealth(func(context.Context) error { return errors.New("no route to the database") }, log), "/readyz")
 
 	if !strings.Contains(lines.String(), "no route to the database") {
-		t.Errorf("the log has %q", lines.String())
+		t.Errorf("the log lacks the error: %q", lines.String())
 	}
 }
 

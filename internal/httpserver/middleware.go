@@ -13,11 +13,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/tracing"
 )
 
-// RequestIdentity is the header in which platforms send the ID of a request. Every response repeats the header.
+// RequestIdentity is the header in which platforms send the ID of a request. Every response echoes the header.
 const RequestIdentity = "X-Broker-API-Request-Identity"
 
-// TraceID is the header of responses with the ID of the trace of the request, as 32 hexadecimal digits. The Open Service Broker API allows
-// additional headers, while an additional field of an error body would confuse strict clients.
+// TraceID is the response header with the ID of the request's trace, as 32 hexadecimal digits. The ID is not in the body of
+// errors: the Open Service Broker API allows additional headers, but an additional field would confuse strict clients.
 const TraceID = "X-Trace-Id"
 
 // Middleware wraps a handler.
@@ -32,7 +32,8 @@ func Wrap(handler http.Handler, middlewares ...Middleware) http.Handler {
 	return handler
 }
 
-// EchoRequestIdentity is a middleware that copies the header RequestIdentity to the response, so that platforms can match the two in logs.
+// EchoRequestIdentity is a middleware that copies the header RequestIdentity to the response, so platforms can match requests and
+// responses in logs.
 func EchoRequestIdentity(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if identity := r.Header.Get(RequestIdentity); identity != "" {
@@ -43,8 +44,8 @@ func EchoRequestIdentity(next http.Handler) http.Handler {
 	})
 }
 
-// LimitBody returns a middleware that rejects bodies of more than the given bytes with 413. A request that declares its length is rejected at
-// once; any other request fails when the handler reads beyond the limit.
+// LimitBody returns a middleware that rejects larger bodies with status 413. A request with a larger Content-Length is rejected
+// immediately; any other request fails when the handler reads beyond the limit.
 func LimitBody(bytes int64) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -62,8 +63,8 @@ func LimitBody(bytes int64) Middleware {
 	}
 }
 
-// Deadline returns a middleware that bounds the handling of a request. The context of the request no longer ends with the connection, so a
-// client that hangs up cannot interrupt a change between two writes.
+// Deadline returns a middleware that bounds the handling of a request. It also detaches the context of the request from the
+// connection, so a client that disconnects cannot interrupt a change between two writes.
 func Deadline(limit time.Duration) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -75,9 +76,9 @@ func Deadline(limit time.Duration) Middleware {
 	}
 }
 
-// Trace is a middleware for routers of gorilla/mux that creates a span for the request, and notes the route for the metrics. The name of the
-// span is the template of the route: the path contains IDs, and would make every name unique. The response to a request whose trace is kept
-// has the ID of the trace in the header TraceID.
+// Trace is a middleware for routers of gorilla/mux. It creates a span for the request and sets the route label of the metrics.
+// The span is named after the template of the route, because the path contains IDs and would make every name unique. If the trace
+// is kept, the response has the ID of the trace in the header TraceID.
 func Trace(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := r.Method
@@ -102,7 +103,7 @@ func Trace(next http.Handler) http.Handler {
 	})
 }
 
-// problem returns the text of an error status, such as "not found", or an empty text for a success.
+// problem returns the text of an error status, such as "not found", or an empty string for a success.
 func problem(status int) string {
 	if status < http.StatusBadRequest {
 		return ""
@@ -111,8 +112,8 @@ func problem(status int) string {
 	return strings.ToLower(http.StatusText(status))
 }
 
-// ResponseRecorder is a ResponseWriter that records the status and, on request, the start of an error body. Middlewares use it to learn the
-// result of the inner handler.
+// ResponseRecorder is a ResponseWriter that records the status and, if KeepError is set, the start of an error body. Middlewares
+// use it to read the result of the inner handler.
 type ResponseRecorder struct {
 	http.ResponseWriter
 

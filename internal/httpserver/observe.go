@@ -18,9 +18,9 @@ import (
 
 var errPanic = errors.New("the handler panicked")
 
-// Observe returns a middleware that logs a line for each request, counts it, and responds 500 if a handler panics. The line has neither the
-// body nor the query, which may contain secrets. Handlers and inner middlewares add to it with Note, NoteRoute, NotePlan and NotePoll. Nil
-// metrics count nothing.
+// Observe returns a middleware that logs and counts each request, and responds 500 if a handler panics. The log line contains
+// neither the body nor the query, because both may contain secrets. Handlers and inner middlewares describe the request with
+// Note, NoteRoute, NotePlan and NotePoll. If metrics is nil, requests are not counted.
 func Observe(log logrus.FieldLogger, metrics *Metrics, clock clock.PassiveClock) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -58,15 +58,15 @@ func Observe(log logrus.FieldLogger, metrics *Metrics, clock clock.PassiveClock)
 	}
 }
 
-// notes collects what the handlers of a request report about it, until the response has been sent. It has no lock; see Note.
+// notes collects the values that the handlers of a request pass to Note and the functions like it. It has no lock; see Note.
 type notes struct {
-	// fields are those of the log line.
+	// fields are the fields of the log line.
 	fields logrus.Fields
 	// cause is the cause of a refusal or panic, or nil.
 	cause error
 	// route and plan are labels of the metrics.
 	route, plan string
-	// poll reports that the request repeats until something has changed.
+	// poll marks a request that its client repeats until something has changed.
 	poll bool
 }
 
@@ -80,22 +80,24 @@ func Note(ctx context.Context, field string, value any) {
 	}
 }
 
-// NoteRoute sets the route of the request in the metrics. It must come from a fixed set, such as the templates of the router, because each
-// value is a time series of its own. The last call wins.
+// NoteRoute sets the route of the request in the metrics. The route must come from a fixed set, such as the templates of the
+// router, because each value creates a separate time series. The last call wins.
 func NoteRoute(ctx context.Context, route string) {
 	if line := notesOf(ctx); line != nil {
 		line.route = route
 	}
 }
 
-// NotePlan sets the service plan of the request in the metrics. It must be the name of a plan in the catalog, as for NoteRoute.
+// NotePlan sets the service plan of the request in the metrics. The plan must be the name of a plan in the catalog, because each
+// value creates a separate time series.
 func NotePlan(ctx context.Context, plan string) {
 	if line := notesOf(ctx); line != nil {
 		line.plan = plan
 	}
 }
 
-// NotePoll marks a request that clients repeat every few seconds. The log would consist of such lines, so successful ones have level debug.
+// NotePoll marks a request that clients repeat every few seconds. Polls would dominate the log, so successful polls are logged at
+// level debug.
 func NotePoll(ctx context.Context) {
 	if line := notesOf(ctx); line != nil {
 		line.poll = true
@@ -116,8 +118,8 @@ func notesOf(ctx context.Context) *notes {
 	return line
 }
 
-// write logs the line: at level error for a status of 500 or more, at level debug for a poll, and at level info otherwise. A rejected poll has
-// level info, except for 410, with which a poll ends if its object is gone.
+// write logs the line. The level is error for a status of 500 or more, debug for a successful poll, and info otherwise. A poll
+// with status 410 counts as successful: it is the expected end of polling after the object has been removed.
 func (n *notes) write(log logrus.FieldLogger, status int) {
 	entry := log.WithFields(n.fields)
 	if n.cause != nil {
@@ -128,9 +130,9 @@ func (n *notes) write(log logrus.FieldLogger, status int) {
 	case status >= http.StatusInternalServerError:
 		entry.Error("request failed")
 	case n.poll && (status < http.StatusBadRequest || status == http.StatusGone):
-		entry.Debug("request answered")
+		entry.Debug("request completed")
 	default:
-		entry.Info("request answered")
+		entry.Info("request completed")
 	}
 }
 
@@ -145,7 +147,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "environment_broker_http_requests_total",
-			Help: "Requests by method, route, plan and status. The route is empty if the request was rejected before routing or the path is unknown, the plan unless the request names one of the catalog.",
+			Help: "Requests by method, route, plan and status. The route is empty if the request was rejected before routing or if the path is unknown. The plan is empty unless the request names a plan of the catalog.",
 		}, []string{"method", "route", "plan", "status"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "environment_broker_http_request_duration_seconds", Help: "Duration of requests until the end of the response.",
@@ -156,13 +158,13 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return metrics
 }
 
-// count counts a request whose response has been sent.
+// count counts a request after its response has been sent.
 func (m *Metrics) count(method string, line *notes, status int, took time.Duration) {
 	if m == nil {
 		return
 	}
 
-	// Clients choose the method freely, and a label must have few values.
+	// Clients can send any method, but a label must have few values.
 	if !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPatch, http.MethodPost, http.MethodDelete}, method) {
 		method = "other"
 	}

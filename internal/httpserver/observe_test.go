@@ -21,7 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/tracing"
 )
 
-// observed returns a handler with one route, whose endpoint notes a plan and marks itself as a poll.
+// observed returns a handler with one route. The endpoint calls NotePlan and NotePoll.
 func observed(t *testing.T, metrics *httpserver.Metrics) (http.Handler, *logtest.Hook) {
 	t.Helper()
 
@@ -66,7 +66,7 @@ func TestRequestsAreCountedByRouteAndPlan(t *testing.T) {
 	}
 
 	want := `
-		# HELP environment_broker_http_requests_total Requests by method, route, plan and status. The route is empty if the request was rejected before routing or the path is unknown, the plan unless the request names one of the catalog.
+		# HELP environment_broker_http_requests_total Requests by method, route, plan and status. The route is empty if the request was rejected before routing or if the path is unknown. The plan is empty unless the request names a plan of the catalog.
 		# TYPE environment_broker_http_requests_total counter
 		environment_broker_http_requests_total{method="GET",plan="",route="",status="404"} 1
 		environment_broker_http_requests_total{method="GET",plan="",route="/things/{id}",status="410"} 1
@@ -109,7 +109,7 @@ func TestResponsesNameTheirTrace(t *testing.T) {
 	}{
 		"traced":      {"the client can search for the trace", kept, traceID, on},
 		"not sampled": {"no collector has the trace", dropped, "", on},
-		"off":         {"nor without tracing", kept, "", nil},
+		"off":         {"without tracing there is no trace", kept, "", nil},
 	} {
 		handler, hook := observed(t, nil)
 		recorder := httptest.NewRecorder()

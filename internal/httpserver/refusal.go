@@ -12,28 +12,28 @@ import (
 )
 
 const (
-	// maxText is the length of the longest description in characters. Platforms show no more.
+	// maxText is the maximum length of a description in characters. Platforms cut longer descriptions.
 	maxText = 255
 	// unavailableWait is the Retry-After of requests that failed for a temporary reason.
 	unavailableWait = 5 * time.Second
 
-	internalText    = "The broker failed. Its log says why."
-	unavailableText = "The broker's database does not answer. Try again later."
+	internalText    = "An internal error occurred. The log of the broker has the details."
+	unavailableText = "The broker's database does not respond. Try again later."
 	tooLargeText    = "The body of the request is too large."
 )
 
-// Refusal is an error response. It is an error, so that endpoints and the packages below them can return it.
+// Refusal is an error response. It implements error, so endpoints and the packages that they call can return it.
 type Refusal struct {
 	// Status is the HTTP status, 400 or more.
 	Status int
-	// Code is the error code in CamelCase, for programs. Empty means that the protocol defines no code for this error.
+	// Code is the error code for programs, in CamelCase. Empty means that the protocol defines no code for this error.
 	Code string
-	// Description explains the error to people. The response has its first 255 characters.
+	// Description explains the error to people. The response contains at most its first 255 characters.
 	Description string
-	// RetryAfter is the time after which the same request may succeed. Zero or less sends no Retry-After.
+	// RetryAfter is the time after which the same request may succeed. If it is not positive, the response has no Retry-After.
 	RetryAfter time.Duration
-	// InstanceUsable and UpdateRepeatable are OSB fields of rejected updates: whether the instance still works, and whether the same
-	// update may succeed later. Nil leaves the field out.
+	// InstanceUsable and UpdateRepeatable are OSB fields of rejected updates: whether the instance still works, and whether the
+	// same update may succeed later. Nil omits the field.
 	InstanceUsable, UpdateRepeatable *bool
 	// Cause is logged and never sent. Nil means no cause.
 	Cause error
@@ -56,7 +56,7 @@ func (r *Refusal) Error() string {
 // Unwrap returns the cause.
 func (r *Refusal) Unwrap() error { return r.Cause }
 
-// response returns the response with the error body of the Open Service Broker API. The operator API has the same error body.
+// response returns the response with the error body of the Open Service Broker API, which the operator API also uses.
 func (r *Refusal) response() Response {
 	response := Response{Status: r.Status, Body: struct {
 		Code             string `json:"error,omitempty"`
@@ -72,9 +72,10 @@ func (r *Refusal) response() Response {
 	return response
 }
 
-// RefusalOf converts any error to a refusal: a failure.Error by its kind, 413 for a body beyond the limit, 503 if the database does not answer
-// in time, and 500 otherwise. Only the text of a failure.Error reaches the client; the text of other errors is the Cause. A failure.Error takes
-// precedence over the errors that it wraps.
+// RefusalOf converts any error to a refusal. The kind of a failure.Error determines the status. Otherwise, the status is 413 for
+// a body beyond the limit, 503 if the database does not respond in time, and 500 for all other errors. Only the text of a
+// failure.Error is sent to the client; any other error becomes the Cause. A failure.Error takes precedence over the errors that
+// it wraps.
 func RefusalOf(err error) *Refusal {
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		return refusal
@@ -97,7 +98,7 @@ func RefusalOf(err error) *Refusal {
 	return &Refusal{Status: http.StatusInternalServerError, Description: internalText, Cause: err}
 }
 
-// refusalOf converts a failure.Error. Its Text is written for users, so the Text is the description of the response.
+// refusalOf converts a failure.Error. Its Text is written for users and becomes the description of the response.
 func refusalOf(known *failure.Error) *Refusal {
 	mapping := failure.MappingOf(known.Kind)
 
@@ -109,7 +110,8 @@ func refusalOf(known *failure.Error) *Refusal {
 	return refusal
 }
 
-// Shorten returns the text if it has at most 255 characters, and otherwise its start with an ellipsis.
+// Shorten returns the text unchanged if it has at most 255 characters. Otherwise, it returns the start of the text with an
+// ellipsis.
 func Shorten(text string) string {
 	if utf8.RuneCountInString(text) <= maxText {
 		return text

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// readHeaderTimeout and readTimeout bound the time in which a client must send the header and the whole request.
+	// readHeaderTimeout bounds the time in which a client must send the header of a request; readTimeout bounds the time for the
+	// whole request.
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 30 * time.Second
 	// writeTimeout bounds the time from the header of a request to the end of its response. The longest response is a long poll of half a
@@ -26,17 +27,17 @@ const (
 	idleTimeout = 2 * time.Minute
 	// shutdownTimeout bounds the time in which a stopping server completes requests in progress.
 	shutdownTimeout = 10 * time.Second
-	// unusedTimeout is the time that a stopping server grants a new connection for its first request.
+	// unusedTimeout is the time for which a stopping server waits for the first request of a new connection.
 	unusedTimeout = 500 * time.Millisecond
-	// maxHeaderBytes bounds the header of a request. Tokens and the identities that platforms send take a few KiB.
+	// maxHeaderBytes bounds the header of a request. Tokens and the identities that platforms send need a few KiB.
 	maxHeaderBytes = 64 << 10
 )
 
-// Server is an HTTP server with a bound address. Run serves requests; Close is for a server that never runs.
+// Server is an HTTP server that is bound to an address. Run serves requests; Close is for a server that never runs.
 type Server struct {
 	listener net.Listener
 	server   *http.Server
-	// delay is the time for which the server still accepts connections after the context of Run has ended.
+	// delay is the time for which the server continues to accept connections after the context of Run has ended.
 	delay time.Duration
 
 	mutex sync.Mutex
@@ -44,8 +45,8 @@ type Server struct {
 	unused map[net.Conn]struct{}
 }
 
-// Listen binds the address; port 0 selects a free port. After the context of Run has ended, the server still serves new connections for the
-// delay, until load balancers have noticed that the replica is not ready.
+// Listen binds the address; port 0 selects a free port. After the context of Run has ended, the server continues to accept
+// connections for the delay, which gives load balancers time to notice that the replica is not ready.
 func Listen(ctx context.Context, address string, handler http.Handler, delay time.Duration) (*Server, error) {
 	var config net.ListenConfig
 
@@ -68,14 +69,14 @@ func Listen(ctx context.Context, address string, handler http.Handler, delay tim
 	return server, nil
 }
 
-// UseTLS makes the server speak TLS and HTTP/2; a nil configuration means plain HTTP. Failed handshakes and other connection errors are
-// logged at level info, because clients cause them. Call UseTLS before Run.
+// UseTLS enables TLS and HTTP/2; a nil configuration means plain HTTP. Failed handshakes and other connection errors are logged
+// at level info, because clients cause them. Call UseTLS before Run.
 func (s *Server) UseTLS(config *tls.Config, log logrus.FieldLogger) {
 	s.server.TLSConfig = config
 	s.server.ErrorLog = stdlog.New(logWriter{log}, "", 0)
 }
 
-// logWriter is an io.Writer for the logger of net/http, which calls Write once per line.
+// logWriter is an io.Writer that passes the log lines of net/http to a logger. The logger of net/http calls Write once per line.
 type logWriter struct{ log logrus.FieldLogger }
 
 // Write implements io.Writer.
@@ -88,7 +89,7 @@ func (l logWriter) Write(line []byte) (int, error) {
 // Address returns the host and port that the server is bound to. The port is never 0.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
-// Close releases the address of a server that does not run.
+// Close releases the address of a server that has not been run.
 func (s *Server) Close() error {
 	if err := s.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("closing %s: %w", s.Address(), err)
@@ -97,9 +98,9 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Run serves requests until the context ends and the delay has passed, then completes the requests in progress. Contexts of requests do not
-// end with the context of Run, but five seconds after the shutdown starts. Run returns an error if requests were still in progress after
-// shutdownTimeout. A server can run once.
+// Run serves requests until the context ends and the delay has passed, then completes the requests in progress. The contexts of
+// requests end five seconds after the shutdown starts, and not together with the context of Run. Run returns an error if requests
+// are still in progress after shutdownTimeout. A server can run only once.
 func (s *Server) Run(ctx context.Context) error {
 	requests, end := context.WithCancel(context.WithValue(context.WithoutCancel(ctx), drainingKey{}, ctx.Done()))
 	defer end()
@@ -138,8 +139,8 @@ func (s *Server) serve() error {
 	return s.server.Serve(s.listener)
 }
 
-// shutdown closes the listener, and closes each connection when it becomes idle. After half of shutdownTimeout it cancels the contexts of the
-// remaining requests; the other half is for their error responses.
+// shutdown closes the listener, and closes each connection when it becomes idle. After half of shutdownTimeout, it cancels the
+// contexts of the remaining requests. The second half gives their handlers time to send error responses.
 func (s *Server) shutdown(ctx context.Context, end context.CancelFunc) error {
 	deadline, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
@@ -156,16 +157,17 @@ func (s *Server) shutdown(ctx context.Context, end context.CancelFunc) error {
 
 type drainingKey struct{}
 
-// Draining returns a channel that is closed when the server of the request starts to stop. Long polls respond then, and their clients continue
-// with another replica. In a context without a server, Draining returns a nil channel, which blocks forever.
+// Draining returns a channel that is closed when the server of the request starts to stop. Long polls should then respond, so
+// their clients can continue with another replica. In a context without a server, Draining returns a nil channel, which blocks
+// forever.
 func Draining(ctx context.Context) <-chan struct{} {
 	draining, _ := ctx.Value(drainingKey{}).(<-chan struct{})
 
 	return draining
 }
 
-// closeOnDrain makes a stopping server close each connection after the next response. Otherwise clients with open connections would keep
-// using the replica until the end of the delay.
+// closeOnDrain makes a stopping server close each connection after the next response. Otherwise, clients with open connections
+// would continue to use the replica until the end of the delay.
 func closeOnDrain(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -178,8 +180,8 @@ func closeOnDrain(handler http.Handler) http.Handler {
 	})
 }
 
-// trackUnused records connections that have not sent a request yet. Shutdown of net/http treats such connections as busy for five seconds,
-// which would delay every stop: load balancers open connections in advance.
+// trackUnused records connections that have not sent a request yet. The method Shutdown of net/http treats such connections as
+// busy for five seconds. This would delay every stop, because load balancers open connections in advance.
 func (s *Server) trackUnused(connection net.Conn, state http.ConnState) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pipes is a listener whose connections are in memory, so that they work with the fake time of synctest.
+// pipes is a listener with in-memory connections, which work with the fake time of synctest.
 type pipes struct {
 	accepted chan net.Conn
 	closed   chan struct{}
@@ -57,7 +57,7 @@ func (p *pipes) dial(t *testing.T) net.Conn {
 	return ours
 }
 
-// running is a server that runs in a bubble of synctest.
+// running is a server that runs in a synctest bubble.
 type running struct {
 	*testing.T
 
@@ -117,7 +117,7 @@ type result struct {
 	after  time.Duration
 }
 
-// ask sends the text as a request and reads the response in the background.
+// ask sends the text as a request on a new connection, and reads the response in the background.
 func (r running) ask(text string) <-chan result {
 	r.Helper()
 
@@ -179,7 +179,7 @@ func TestStop(t *testing.T) {
 			},
 		},
 		"long poll": {
-			reason: "a long poll learns of the stop at once, and responds", wantBody: "nothing new",
+			reason: "a long poll notices the stop immediately and responds", wantBody: "nothing new",
 			handle: func(w http.ResponseWriter, r *http.Request) {
 				<-Draining(r.Context())
 
@@ -195,7 +195,7 @@ func TestStop(t *testing.T) {
 			},
 		},
 		"stuck handler": {
-			reason: "the stop is bounded", wantErr: "deadline exceeded", wantTook: 10 * time.Second,
+			reason: "the duration of the stop is bounded", wantErr: "deadline exceeded", wantTook: 10 * time.Second,
 			handle: func(http.ResponseWriter, *http.Request) { time.Sleep(20 * time.Second) }, // fake time
 		},
 	}
@@ -222,7 +222,7 @@ func TestStop(t *testing.T) {
 					r.Errorf("%s: the address is still bound: %v", c.reason, err)
 				}
 
-				time.Sleep(time.Minute) // fake time: the remaining goroutines end, as synctest requires
+				time.Sleep(time.Minute) // fake time, in which the remaining goroutines end, as synctest requires
 			})
 		})
 	}
@@ -319,11 +319,11 @@ func TestLimits(t *testing.T) {
 		wantAfter  time.Duration
 	}{
 		"slow header": {
-			reason: "half a request must not hold a connection forever",
+			reason: "an incomplete request must not block a connection forever",
 			handle: echo, request: strings.TrimSuffix(get, "\r\n"), wantAfter: 10 * time.Second,
 		},
 		"slow body": {
-			reason: "half a body must not hold a handler forever",
+			reason: "an incomplete body must not block a handler forever",
 			handle: echo, request: "POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 9\r\n\r\nhalf",
 			wantStatus: http.StatusRequestTimeout, wantAfter: 30 * time.Second,
 		},
@@ -333,17 +333,17 @@ func TestLimits(t *testing.T) {
 			wantStatus: http.StatusRequestHeaderFieldsTooLarge,
 		},
 		"header of a usual size": {
-			reason: "tokens and contexts of platforms must fit",
+			reason: "tokens and contexts of platforms must fit into a header",
 			handle: echo, request: "GET / HTTP/1.1\r\nHost: here\r\nX-Long: " + strings.Repeat("x", 48<<10) + "\r\n\r\n",
 			wantStatus: http.StatusOK,
 		},
 		"long poll": {
-			reason:  "the longest poll must fit",
+			reason:  "the longest poll must not time out",
 			handle:  func(http.ResponseWriter, *http.Request) { time.Sleep(40 * time.Second) }, // fake time
 			request: get, wantStatus: http.StatusOK, wantAfter: 40 * time.Second,
 		},
 		"slow response": {
-			reason: "an unread response must not hold a handler forever",
+			reason: "an unread response must not block a handler forever",
 			handle: func(w http.ResponseWriter, _ *http.Request) {
 				time.Sleep(61 * time.Second) // fake time
 
@@ -417,6 +417,6 @@ func TestListen(t *testing.T) {
 	}
 
 	if err := server.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "serving "+server.Address()) {
-		t.Errorf("a closed server runs: %v", err)
+		t.Errorf("a closed server can run: %v", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// minStopTime is the time that each part gets to stop, even if other parts have used up the limit.
+// minStopTime is the minimum time that each part has to stop, even if other parts have used up the limit.
 const minStopTime = 2 * time.Second
 
 // Part is a unit of a program that runs until its context ends, such as a server.
@@ -19,13 +19,13 @@ type Part struct {
 	Name string
 	// Run runs the part and returns after the context has ended. An earlier return, with or without an error, stops the program.
 	Run func(ctx context.Context) error
-	// StopsEarly ends the context of the part as soon as the program stops, and not in its turn. It is for a part that needs a long time
-	// to finish, such as the engine. The parts before it still run until it has ended.
+	// StopsEarly ends the context of the part as soon as the program stops, instead of after the later parts have ended. Set it
+	// for a part that needs a long time to finish, such as the engine. The parts before it still run until it has ended.
 	StopsEarly bool
 }
 
-// Run runs the parts until the context ends or one part ends. Then it stops all parts, the last one first, and returns their errors. The
-// limit bounds the whole stop. Run reports a part that has not ended in time as an error and no longer waits for it.
+// Run runs the parts until the context or one of the parts ends. Then it stops all parts in reverse order and returns their
+// errors. The limit bounds the whole stop. If a part has not ended in time, Run returns an error without waiting for the part.
 func Run(ctx context.Context, log logrus.FieldLogger, limit time.Duration, parts ...Part) error {
 	type started struct {
 		Part

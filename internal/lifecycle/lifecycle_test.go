@@ -56,10 +56,11 @@ func (d *diary) part(name string, err error) lifecycle.Part {
 	}}
 }
 
-// limit is the limit for the stop of all parts.
+// limit bounds the time in which all parts must stop.
 const limit = 30 * time.Second
 
-// begin runs the parts. It returns a function that stops the parts and a channel with the error of Run.
+// begin runs the parts. It returns a function that stops the parts and a channel that receives the
+// error of Run.
 func begin(t *testing.T, parts ...lifecycle.Part) (stop context.CancelFunc, ended <-chan error) {
 	t.Helper()
 
@@ -199,7 +200,7 @@ func TestPartThatDoesNotStopIsAbandoned(t *testing.T) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 
-		time.Sleep(time.Hour) // fake time: the abandoned part ends, as synctest requires
+		time.Sleep(time.Hour) // fake time, in which the abandoned part ends, as synctest requires
 	})
 }
 

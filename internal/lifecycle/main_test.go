@@ -13,10 +13,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 )
 
-// stuck is a variable in the environment of the child process. It makes the test binary run ignoreSignal in place of the tests.
+// stuck is an environment variable of the child process. It makes the test binary run ignoreSignal instead of the tests.
 const stuck = "TEST_LIFECYCLE_STUCK"
 
-// TestSecondSignalEndsTheProgram sends signals to a child process that hangs while it stops.
+// TestSecondSignalEndsTheProgram sends signals to a child process that hangs during its stop.
 func TestSecondSignalEndsTheProgram(t *testing.T) {
 	if os.Getenv(stuck) != "" {
 		ignoreSignal()
@@ -56,11 +56,11 @@ func TestSecondSignalEndsTheProgram(t *testing.T) {
 	go func() {
 		defer close(ended)
 
-		_ = child.Wait() // the error is the signal
+		_ = child.Wait() // the error reports the signal
 	}()
 
-	// The child process prints a line when it stops, and restores the default effect of signals soon after that line. Signals in between
-	// have no effect.
+	// The child process prints a line when it starts to stop, and restores the default handling of signals soon afterwards.
+	// Signals in between have no effect, so the test sends several.
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
 
@@ -69,7 +69,7 @@ func TestSecondSignalEndsTheProgram(t *testing.T) {
 		case <-ended:
 			running = false
 		case <-again.C:
-			_ = child.Process.Signal(syscall.SIGTERM) // it may have ended
+			_ = child.Process.Signal(syscall.SIGTERM) // the child may have ended
 		}
 	}
 

@@ -20,7 +20,7 @@ type Periodic struct {
 	Log   logrus.FieldLogger
 }
 
-// Part returns a part that repeats the work until its context ends. Errors of the work do not end the part.
+// Part returns a part that repeats the work until the context ends. Errors of the work do not end the part.
 func (p Periodic) Part() Part { return Part{Name: p.Name, Run: p.run} }
 
 func (p Periodic) run(ctx context.Context) error {
@@ -47,7 +47,7 @@ func Pause(ctx context.Context, clock clock.Clock, pause time.Duration) error {
 
 	select {
 	case <-ctx.Done():
-		return ctx.Err() //nolint:wrapcheck // there is no context to add
+		return ctx.Err() //nolint:wrapcheck // the error needs no context
 	case <-timer.C():
 		return nil
 	}

@@ -1,5 +1,5 @@
-// Package logging creates the loggers of the services and defines the names of log fields. A new field is a constant in this package, so that
-// the same value has the same name in all log lines.
+// Package logging creates the loggers of the services and defines the names of log fields. To add a field, add a constant to this
+// package, so a value has the same name in all log lines.
 package logging
 
 import (
@@ -10,9 +10,10 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// The fields of log lines. Kind is the kind of an operation or the action of a request. Attempt is the number of a step's attempt, from 1.
-// NextRun is the time at which the engine runs the operation again. Duration is a Go duration such as 1.5s. SuccessorID is the ID of the
-// operation that retries another. Operators filter by these names, so a rename is a visible change.
+// The fields of log lines. Kind is the kind of an operation or the action of a request. Attempt is the number of the attempt of a
+// step, starting with 1. NextRun is the time at which the engine runs the operation again. Duration is a Go duration such as
+// 1.5s. SuccessorID is the ID of the operation that retries a failed or canceled operation. Operators filter by these names, so
+// renaming a field affects them.
 const (
 	Service     = "service"
 	OperationID = "operationID"
@@ -50,17 +51,17 @@ const (
 	FormatText = "text"
 )
 
-// Config sets which lines a service logs and their format.
+// Config sets the minimum level and the format of log lines.
 type Config struct {
 	Level  string `env:"LOG_LEVEL"  help:"debug, info, warning or error"`
 	Format string `env:"LOG_FORMAT" help:"json (one object per line) or text (for people; in colour on a terminal, unless NO_COLOR is set)"`
 }
 
-// DefaultConfig returns the defaults: JSON without lines for debugging.
+// DefaultConfig returns the defaults: level info in JSON.
 func DefaultConfig() Config { return Config{Level: "info", Format: FormatJSON} }
 
-// formatter returns the formatter of the configured format. Text is for people, so it has the time of day of each line; logrus would write
-// the seconds since the start.
+// formatter returns the formatter for the configured format. The text format is for people, so each line has the time of day; by
+// default, logrus would write the seconds since the start.
 func (c Config) formatter() (logrus.Formatter, error) {
 	switch c.Format {
 	case FormatJSON:
@@ -72,8 +73,8 @@ func (c Config) formatter() (logrus.Formatter, error) {
 	}
 }
 
-// New returns a logger that writes one line per entry, with the name of the service in the field Service. It drops lines below the level. The
-// error of an unknown level or format names the variable without its prefix.
+// New returns a logger that writes one line per entry, with the name of the service in the field Service. It drops lines below
+// the configured level. An unknown level or format is an error that names the variable without its prefix.
 func New(service string, config Config, output io.Writer) (logrus.FieldLogger, error) {
 	level, err := logrus.ParseLevel(config.Level)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package operatorapi is the contract of the operator API: openapi.yaml and the types generated from it, which
-// the broker writes and its clients read. It has no behaviour.
+// Package operatorapi is the contract of the operator API: openapi.yaml and the Go types generated from it.
+// The package contains no logic.
 //
-// The package guarantees that server, client and description agree: the routes and handler signatures of
-// broker/operator and the methods of ebctl's client are generated from the same file. A change of the API
-// starts in openapi.yaml; docs/contributor/add-an-operator-endpoint.md lists the steps.
+// The routes and handler signatures of broker/operator and the methods of ebctl's client are generated from
+// the same file, so server, client and description always agree. To change the API, edit openapi.yaml first;
+// docs/contributor/add-an-operator-endpoint.md lists the steps.
 package operatorapi
 
 import _ "embed" // openapi.yaml

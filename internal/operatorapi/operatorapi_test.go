@@ -41,8 +41,8 @@ func TestContributorPage(t *testing.T) {
 	}
 }
 
-// TestEveryOperationIsGenerated checks that each operation of openapi.yaml has a route. If its response is JSON, ebctl's
-// client must have a method for it.
+// TestEveryOperationIsGenerated checks that each operation of openapi.yaml has a route, and that ebctl's client has a
+// method for each operation with a JSON response.
 func TestEveryOperationIsGenerated(t *testing.T) {
 	var description struct {
 		Paths map[string]map[string]struct {

@@ -1,8 +1,9 @@
-// Package program runs the commands that environment variables configure: it handles arguments, prints the help and the version, reads the
-// configuration, ends the program on signals, and returns its exit code.
+// Package program runs commands that are configured by environment variables. It handles arguments, prints the help and the
+// version, reads the configuration, ends the program on signals, and returns the exit code.
 //
-// --help and --version need no configuration and start nothing. The help lists the variables from the configuration struct, so it cannot
-// differ from what the program reads. A new flag of a program is registered in its main package, by Program.Flags.
+// --help and --version need no configuration and do not start the program. The help lists the variables from the configuration
+// struct, so it always matches the variables that the program reads. To add a flag to a program, register the flag in
+// Program.Flags in the program's main package.
 package program
 
 import (
@@ -19,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 )
 
-// exitUsage is the exit code after arguments that the program does not understand, by the convention of shells.
+// exitUsage is the exit code for invalid arguments, by the convention of shells.
 const exitUsage = 2
 
 // Program is a command with the configuration type Config. All fields except Flags are required.
@@ -28,9 +29,9 @@ type Program[Config any] struct {
 	Name string
 	// About completes the sentence "NAME is …".
 	About string
-	// Prefix starts the names of the environment variables.
+	// Prefix is the prefix of the environment variables.
 	Prefix string
-	// Defaults holds the values of variables that are not set.
+	// Defaults is the configuration without any variables set.
 	Defaults Config
 	// Flags registers flags in addition to --help and --version. Nil registers none.
 	Flags func(flags *flag.FlagSet)
@@ -44,11 +45,11 @@ func (p Program[Config]) Main() int {
 	return p.MainWith(os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
 }
 
-// MainWith is Main with the given arguments, without the name of the program, and the environment in the form of os.Environ. The help and the
-// version go to the output, errors to the other writer.
+// MainWith is Main with the given arguments, which exclude the program name, and with the given environment in the form of
+// os.Environ. It writes the help and the version to output and errors to failures.
 func (p Program[Config]) MainWith(arguments, environment []string, output, failures io.Writer) int {
 	flags := flag.NewFlagSet(p.Name, flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the errors of package flag come with the whole help
+	flags.SetOutput(io.Discard) // package flag would print the whole help with each error
 	flags.Usage = func() {}
 	version := flags.Bool("version", false, "print version and commit, and exit")
 
@@ -89,7 +90,7 @@ func (p Program[Config]) MainWith(arguments, environment []string, output, failu
 	}, failures)
 }
 
-// help writes the usage, the flags, and all variables with their defaults and meanings.
+// help writes the usage, the flags, and all variables with their defaults and help texts.
 func (p Program[Config]) help(flags *flag.FlagSet, output io.Writer) {
 	fmt.Fprintf(output, "%s is %s.\n\nUsage: %s [flags]\n\nFlags:\n  --help\n    \tprint this help, and exit\n", p.Name, p.About, p.Name)
 

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/program"
 )
 
-// settings is the configuration of the program under test.
+// settings is the configuration of the tested program.
 type settings struct {
 	Address string `env:"ADDRESS" help:"host and port"`
 	Limit   int    `env:"LIMIT"   help:"highest number"`
@@ -36,15 +36,15 @@ func TestMain(t *testing.T) {
 		},
 		"short help": {reason: "people also type -h", arguments: []string{"-h"}, wantOutput: []string{"Usage: demo [flags]"}},
 		"version": {
-			reason: "nor does the version", arguments: []string{"--version"}, environment: []string{"APP_LIMIT=no"},
+			reason: "the version needs no valid configuration", arguments: []string{"--version"}, environment: []string{"APP_LIMIT=no"},
 			wantOutput: []string{"demo (devel) (commit unknown, go1."},
 		},
 		"run": {reason: "the configuration comes from the environment", environment: []string{"APP_ADDRESS=there:2"}, wantRun: "there:2"},
 		"flag": {
-			reason: "a program can have flags of its own", arguments: []string{"--garden=g"}, wantRun: "here:1 g",
+			reason: "a program can have additional flags", arguments: []string{"--garden=g"}, wantRun: "here:1 g",
 		},
 		"invalid variable": {
-			reason: "the variable is named", environment: []string{"APP_LIMIT=no"}, wantCode: 1, wantError: "APP_LIMIT: the value is not a int",
+			reason: "the error names the variable", environment: []string{"APP_LIMIT=no"}, wantCode: 1, wantError: "APP_LIMIT: the value is not a valid int",
 		},
 		"failure": {reason: "the error is written", environment: []string{"APP_ADDRESS=fail"}, wantCode: 1, wantRun: "fail", wantError: "broken\n"},
 		"unknown flag": {

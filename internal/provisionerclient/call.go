@@ -16,25 +16,26 @@ import (
 	"github.com/environment-broker/environment-broker/internal/tenancy"
 )
 
-// maxAnswer is the longest answer that is read, in bytes.
+// maxAnswer is the maximum length of a response in bytes.
 const maxAnswer = 8 << 20
 
-// call sends one request and checks its answer. It is the client of genqlient's functions.
+// call sends one request and checks the response. It implements graphql.Client for the functions that
+// genqlient generates.
 type call struct {
 	client  *http.Client
 	url     string
 	timeout time.Duration
-	// action completes the error text "the provisioner could not …".
+	// action completes error texts such as "the Provisioner could not …".
 	action string
 	caller Caller
-	// confidential answers are never quoted.
+	// confidential forbids quoting the response in errors.
 	confidential bool
 }
 
 var _ graphql.Client = (*call)(nil)
 
-// MakeRequest sends the request and decodes the answer's data. Its errors are of package failure: an error in
-// the answer is classified by refused, a missing or malformed answer is failure.Transient.
+// MakeRequest sends the request and decodes the data of the response. Its errors are of package failure:
+// refused classifies an error in the response; a missing or malformed response is failure.Transient.
 func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, response *graphql.Response) error {
 	body, err := encode(request)
 	if err != nil {
@@ -74,41 +75,41 @@ func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, respon
 	return nil
 }
 
-// unanswered classifies the error of a request without an answer. The Provisioner may have received the
+// unanswered classifies the error of a request without a response. The Provisioner may have received the
 // request, so the caller must be able to repeat it.
 func (c *call) unanswered(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
-		return failure.Wrap(failure.Transient, ctx.Err(), "the call of the provisioner was canceled").
+		return failure.Wrap(failure.Transient, ctx.Err(), "the call to the Provisioner was canceled").
 			WithReason("", failure.ComponentProvisioner)
 	case errors.Is(err, context.DeadlineExceeded):
-		return failure.Wrap(failure.Transient, context.DeadlineExceeded, "the provisioner did not answer within %s", c.timeout).
+		return failure.Wrap(failure.Transient, context.DeadlineExceeded, "the Provisioner did not respond within %s", c.timeout).
 			WithReason(failure.ReasonTimeout, failure.ComponentProvisioner)
 	}
 
-	// The limit and the circuit breaker reject requests with errors of their own.
+	// If the concurrency limit or the circuit breaker rejected the request, the error is already classified.
 	if known, ok := errors.AsType[*failure.Error](err); ok {
 		return known
 	}
 
-	// The cause, which may hold an address, goes to the log only.
-	return failure.Wrap(failure.Transient, errors.New(graphqlclient.Excerpt(err.Error())), "the provisioner cannot be reached").
+	// The cause may contain an address, so it is only logged.
+	return failure.Wrap(failure.Transient, errors.New(graphqlclient.Excerpt(err.Error())), "the Provisioner cannot be reached").
 		WithReason("", failure.ComponentProvisioner)
 }
 
-// transient returns the error for an unexpected answer.
+// transient returns the error for an unexpected response.
 func (c *call) transient(cause error, text string) error {
-	return failure.Wrap(failure.Transient, cause, "the provisioner could not %s: it %s", c.action, text).
+	return failure.Wrap(failure.Transient, cause, "the Provisioner could not %s: it %s", c.action, text).
 		WithReason(failure.ReasonHTTPStatus, failure.ComponentProvisioner)
 }
 
-// lacking returns the error for an answer without the requested data.
+// lacking returns the error for a response without the requested data.
 func (c *call) lacking(data string) error {
-	return c.transient(nil, "answered without "+data)
+	return c.transient(nil, "did not return "+data)
 }
 
-// encode encodes the request without null fields. They mean the same as absent ones, but the Kyma Provisioner
-// rejects a field that it does not know even if it is null.
+// encode encodes the request without null fields. Null and absent fields have the same meaning, but the Kyma
+// Provisioner rejects unknown fields even if they are null.
 func encode(request *graphql.Request) ([]byte, error) {
 	text, err := json.Marshal(request)
 	if err != nil {
@@ -116,7 +117,7 @@ func encode(request *graphql.Request) ([]byte, error) {
 	}
 
 	if !bytes.Contains(text, []byte("null")) {
-		return text, nil // most requests have only an ID
+		return text, nil // most requests contain only an ID
 	}
 
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -137,7 +138,7 @@ func encode(request *graphql.Request) ([]byte, error) {
 	return text, nil
 }
 
-// dropNulls removes null fields of objects at any depth, and keeps nulls in lists.
+// dropNulls removes null fields from objects at any depth. It does not remove nulls from lists.
 func dropNulls(value any) {
 	switch value := value.(type) {
 	case map[string]any:

@@ -20,7 +20,7 @@ import (
 func TestInvalidResponses(t *testing.T) {
 	t.Parallel()
 
-	const could = "the provisioner could not report the state of the operation: it "
+	const could = "the Provisioner could not report the state of the operation: it "
 
 	cases := map[string]struct {
 		reason string
@@ -29,60 +29,60 @@ func TestInvalidResponses(t *testing.T) {
 		want   string
 	}{
 		"HTML": {
-			reason: "A page of a proxy is quoted as one line.",
+			reason: "The error page of a proxy is quoted as one line.",
 			status: http.StatusBadGateway, answer: "<html>\r\n\t<b>Bad</b>\x00\x1b[31m\xff gateway</html>",
-			want: could + "answered with HTTP status 502 Bad Gateway: <html> <b>Bad</b> [31m gateway</html>",
+			want: could + "returned HTTP status 502 Bad Gateway: <html> <b>Bad</b> [31m gateway</html>",
 		},
 		"Denied": {
 			reason: "A 403 without GraphQL comes from a proxy and is retried.",
 			status: http.StatusForbidden, answer: "RBAC: access denied",
-			want: could + "answered with HTTP status 403 Forbidden: RBAC: access denied",
+			want: could + "returned HTTP status 403 Forbidden: RBAC: access denied",
 		},
 		"Empty": {
 			reason: "An empty response is transient.",
-			status: http.StatusOK, want: could + "answered with something other than GraphQL",
+			status: http.StatusOK, want: could + "returned a response that is not GraphQL",
 		},
 		"LongText": {
 			reason: "Quotations have at most 200 characters.",
 			status: http.StatusOK, answer: strings.Repeat("ä", 100_000),
-			want: could + "answered with something other than GraphQL: " + strings.Repeat("ä", 200) + "…",
+			want: could + "returned a response that is not GraphQL: " + strings.Repeat("ä", 200) + "…",
 		},
 		"Redirect": {
 			reason: "Redirects are not followed: they would send the tenant elsewhere.",
 			status: http.StatusTemporaryRedirect,
-			want:   could + "answered with HTTP status 307 Temporary Redirect",
+			want:   could + "returned HTTP status 307 Temporary Redirect",
 		},
 		"OtherJSON": {
 			reason: "JSON without GraphQL fields is transient.",
-			status: http.StatusOK, answer: `{"status": "UP"}`, want: could + "answered without data",
+			status: http.StatusOK, answer: `{"status": "UP"}`, want: could + "did not return data",
 		},
 		"Null": {
-			reason: "Null is transient.",
-			status: http.StatusOK, answer: `null`, want: could + "answered without data",
+			reason: "A null response is transient.",
+			status: http.StatusOK, answer: `null`, want: could + "did not return data",
 		},
 		"NoResult": {
 			reason: "A null operation is transient.",
-			status: http.StatusOK, answer: `{"data": {"result": null}}`, want: could + "answered without the operation",
+			status: http.StatusOK, answer: `{"data": {"result": null}}`, want: could + "did not return the operation",
 		},
 		"OtherTypes": {
-			reason: "Data of another type is not decoded partly.",
+			reason: "Data of an unexpected type is an error.",
 			status: http.StatusOK, answer: `{"data": {"result": {"id": 7}}}`,
-			want: could + `answered with unexpected data: {"data": {"result": {"id": 7}}}`,
+			want: could + `returned unexpected data: {"data": {"result": {"id": 7}}}`,
 		},
 		"OtherErrors": {
-			reason: "Errors of another type are transient.",
+			reason: "GraphQL errors of an unexpected type are transient.",
 			status: http.StatusOK, answer: `{"errors": "none"}`,
-			want: could + `answered with something other than GraphQL: {"errors": "none"}`,
+			want: could + `returned a response that is not GraphQL: {"errors": "none"}`,
 		},
 		"DataWithBadStatus": {
 			reason: "Data with errors is not used.",
 			status: http.StatusInternalServerError, answer: operationAnswer[:20],
-			want: could + `answered with HTTP status 500 Internal Server Error: {"data": {"result":`,
+			want: could + `returned HTTP status 500 Internal Server Error: {"data": {"result":`,
 		},
 		"TooLong": {
 			reason: "The length of a response is limited.",
 			status: http.StatusOK, answer: `{"data": "` + strings.Repeat("a", 8<<20),
-			want: could + "answered with more than 8388608 bytes",
+			want: could + "returned more than 8388608 bytes",
 		},
 	}
 
@@ -137,7 +137,7 @@ func TestMissingIDs(t *testing.T) {
 	}
 
 	for name, call := range calls {
-		if err := call(); !failure.Is(err, failure.Transient) || !strings.Contains(err.Error(), "it answered without") {
+		if err := call(); !failure.Is(err, failure.Transient) || !strings.Contains(err.Error(), "it did not return ") {
 			t.Errorf("%s: a response without a result is not retried: %v", name, err)
 		}
 	}
@@ -154,7 +154,7 @@ func TestUnreachable(t *testing.T) {
 
 	_, err := client.OperationStatus(t.Context(), "acme", "op-1")
 	if got := failure.Of(err); got.Kind != failure.Transient ||
-		got.Text != "the provisioner cannot be reached" || strings.Contains(err.Error(), "hunter2") {
+		got.Text != "the Provisioner cannot be reached" || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("the text lacks the cause or contains credentials: got %s, %v", got.Kind, err)
 	}
 }
@@ -170,12 +170,12 @@ func TestTruncatedResponse(t *testing.T) {
 	})
 
 	_, err := client.OperationStatus(t.Context(), "acme", "op-1")
-	if got := failure.Of(err); got.Kind != failure.Transient || got.Text != "the provisioner cannot be reached" {
+	if got := failure.Of(err); got.Kind != failure.Transient || got.Text != "the Provisioner cannot be reached" {
 		t.Errorf("a truncated response is not retried: got %v", err)
 	}
 }
 
-// silent is a Provisioner that never answers.
+// silent is a Provisioner that never responds.
 type silent struct{}
 
 func (silent) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -201,27 +201,27 @@ func TestTimeouts(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		timeout time.Duration
-		// patience is the timeout in the context of the caller.
+		// patience is the timeout of the caller's context.
 		patience time.Duration
 		call     func(context.Context, *provisionerclient.Client) error
 		want     time.Duration
 		text     string
 	}{
 		"Default": {
-			reason: "Without an option the limit is two minutes.", patience: time.Hour,
-			call: ask, want: 2 * time.Minute, text: "the provisioner did not answer within 2m0s",
+			reason: "The default timeout is two minutes.", patience: time.Hour,
+			call: ask, want: 2 * time.Minute, text: "the Provisioner did not respond within 2m0s",
 		},
 		"Own": {
-			reason: "An option sets the limit.", patience: time.Hour, timeout: 5 * time.Second,
-			call: ask, want: 5 * time.Second, text: "the provisioner did not answer within 5s",
+			reason: "An option sets the timeout.", patience: time.Hour, timeout: 5 * time.Second,
+			call: ask, want: 5 * time.Second, text: "the Provisioner did not respond within 5s",
 		},
 		"Feed": {
 			reason: "A feed call may take its wait time and a margin.", patience: time.Hour, timeout: 5 * time.Second,
-			call: wait, want: 30 * time.Second, text: "the provisioner did not answer within 30s",
+			call: wait, want: 30 * time.Second, text: "the Provisioner did not respond within 30s",
 		},
 		"Impatient": {
 			reason: "A canceled context is not a fault of the Provisioner.", patience: time.Second,
-			call: ask, want: time.Second, text: "the call of the provisioner was canceled",
+			call: ask, want: time.Second, text: "the call to the Provisioner was canceled",
 		},
 	}
 

@@ -17,37 +17,37 @@ import (
 
 const (
 	defaultTimeout = 120 * time.Second
-	// feedAllowance is added to the wait that a request for changes asks for, before the client gives up.
+	// feedAllowance is the margin that a request for changes has in addition to its wait before it times out.
 	feedAllowance = 10 * time.Second
 	// maxFeedWait is the longest wait for changes that a Provisioner accepts.
 	maxFeedWait = 30 * time.Second
 )
 
-// ErrNoFeed is wrapped by the error of Changes if the Provisioner has no feed. The Kyma Provisioner has
-// none, so its operations must be polled.
-var ErrNoFeed = errors.New("the provisioner has no feed of changed operations")
+// ErrNoFeed is wrapped by the error of Changes if the Provisioner has no feed. The Kyma Provisioner has no
+// feed, so its operations must be polled.
+var ErrNoFeed = errors.New("the Provisioner has no feed of changed operations")
 
-// ErrNotUnderstood is wrapped by an error if the request does not fit the Provisioner's schema. The same
-// request fails again until the Provisioner is replaced by a later version.
-var ErrNotUnderstood = errors.New("the provisioner does not understand the request")
+// ErrNotUnderstood is wrapped by an error if the request does not match the Provisioner's schema. The same
+// request will fail until the Provisioner is replaced by a later version.
+var ErrNotUnderstood = errors.New("the Provisioner does not understand the request")
 
-// Options configure a client.
+// Options configures a client.
 type Options struct {
 	// URL is the address of the GraphQL API. It may contain a user and a password for HTTP Basic
-	// authentication, and no error quotes it.
+	// authentication. Errors never quote the URL.
 	URL string
 	// Timeout limits each call except Changes; 0 means 120 s.
 	Timeout time.Duration
 	// HTTPClient sends the requests. Nil means a client that follows no redirects: a followed redirect would
 	// carry requests and credentials to another host.
 	HTTPClient *http.Client
-	// WrapTransport, if set, wraps the transport of all calls except Changes, whose only request lasts for
-	// long.
+	// WrapTransport, if set, wraps the transport of all calls except Changes, which lasts much longer than the
+	// other calls.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 
-// Client calls one Provisioner. It is safe for concurrent use. It never repeats a request: the engine's steps
-// do, when the error is failure.Transient or failure.Waiting.
+// Client calls one Provisioner. It is safe for concurrent use. A Client never repeats a failed request. The
+// steps of the engine do so if the error is failure.Transient or failure.Waiting.
 type Client struct {
 	options Options
 	// wrapped sends all requests except those of Changes.
@@ -57,7 +57,7 @@ type Client struct {
 // New returns a client, or an error if the URL is invalid. It sends no request.
 func New(options Options) (*Client, error) {
 	if !graphqlclient.IsURL(options.URL) {
-		return nil, errors.New("the Provisioner's URL must look like http://host:port/path")
+		return nil, errors.New("the URL of the Provisioner must have the form http://host:port/path")
 	}
 
 	if options.Timeout == 0 {
@@ -82,21 +82,21 @@ func New(options Options) (*Client, error) {
 	return &Client{options: options, wrapped: &wrapped}, nil
 }
 
-// Probe sends a query that every GraphQL server can answer. The recovery of upstreams calls it while the
-// circuit breaker is open.
+// Probe sends a query that every GraphQL server supports. upstream.Recovery calls Probe while the circuit
+// breaker is open.
 func (c *Client) Probe(ctx context.Context) error {
 	var answer struct{}
 
-	return c.call("answer", Caller{}).MakeRequest(ctx, &graphql.Request{Query: "query Probe { __typename }", OpName: "Probe"},
+	return c.call("respond to a probe", Caller{}).MakeRequest(ctx, &graphql.Request{Query: "query Probe { __typename }", OpName: "Probe"},
 		&graphql.Response{Data: &answer})
 }
 
-// ProvisionRuntime sends the order of a runtime and returns the operation that creates it, with the ID of the
-// runtime. With an IdempotencyKey the order may be repeated: our Provisioner answers with the same operation.
-// The Kyma Provisioner ignores the key and rejects the second order of a Shoot name. Services call
-// OrderRuntime, which fills the input from an instance.
+// ProvisionRuntime orders a runtime and returns the operation that creates it, with the ID of the runtime. An
+// order with an IdempotencyKey can be repeated: our Provisioner returns the same operation. The Kyma
+// Provisioner ignores the key and rejects a second order with the same Shoot name. Services call OrderRuntime,
+// which builds the input from an instance.
 func (c *Client) ProvisionRuntime(ctx context.Context, caller Caller, input *wire.ProvisionRuntimeInput) (Operation, error) {
-	call := c.call("order the runtime", caller)
+	call := c.call("create the runtime", caller)
 
 	answer, err := wire.ProvisionRuntime(ctx, call, input)
 	if err != nil {
@@ -111,9 +111,9 @@ func (c *Client) ProvisionRuntime(ctx context.Context, caller Caller, input *wir
 	return operation, nil
 }
 
-// UpgradeShoot sends the changes of a runtime's cluster. It may be repeated: our Provisioner answers with the
-// same operation; the Kyma Provisioner, which ignores the key, applies the same changes again, and returns
-// failure.Waiting while it is busy.
+// UpgradeShoot orders a change of a runtime's cluster. It can be repeated with the same IdempotencyKey: our
+// Provisioner returns the same operation. The Kyma Provisioner ignores the key and applies the same changes
+// again; while it is busy, the error is failure.Waiting.
 func (c *Client) UpgradeShoot(ctx context.Context, caller Caller, runtimeID string, input *wire.UpgradeShootInput) (Operation, error) {
 	call := c.call("change the runtime", caller)
 
@@ -130,9 +130,9 @@ func (c *Client) UpgradeShoot(ctx context.Context, caller Caller, runtimeID stri
 	return operation, nil
 }
 
-// DeprovisionRuntime orders the removal of a runtime and returns the ID of the operation. The call may be
-// repeated like ProvisionRuntime. The error is failure.NotFound if the Provisioner does not know the runtime,
-// for example because an earlier removal has finished.
+// DeprovisionRuntime orders the removal of a runtime and returns the ID of the operation. Like
+// ProvisionRuntime, it can be repeated. The error is failure.NotFound if the Provisioner does not know the
+// runtime, for example because an earlier removal has finished.
 func (c *Client) DeprovisionRuntime(ctx context.Context, caller Caller, runtimeID string) (operationID string, err error) {
 	call := c.call("remove the runtime", caller)
 
@@ -148,8 +148,7 @@ func (c *Client) DeprovisionRuntime(ctx context.Context, caller Caller, runtimeI
 	return answer.Result, nil
 }
 
-// OperationStatus returns an operation in its current state. The tenant must be the one that ordered the
-// operation.
+// OperationStatus returns the current state of an operation. The operation must belong to the tenant.
 func (c *Client) OperationStatus(ctx context.Context, tenant, operationID string) (Operation, error) {
 	call := c.call("report the state of the operation", Caller{Tenant: tenant})
 
@@ -165,8 +164,8 @@ func (c *Client) OperationStatus(ctx context.Context, tenant, operationID string
 	return operationOf(answer.Result), nil
 }
 
-// RuntimeStatus returns the last operation of a runtime. The broker follows operations by their IDs; tests of
-// the Provisioner need this call.
+// RuntimeStatus returns the last operation of a runtime. It is used only by tests of the Provisioner: the
+// broker looks up operations by ID.
 func (c *Client) RuntimeStatus(ctx context.Context, tenant, runtimeID string) (Operation, error) {
 	call := c.call("report the state of the runtime", Caller{Tenant: tenant})
 
@@ -182,11 +181,10 @@ func (c *Client) RuntimeStatus(ctx context.Context, tenant, runtimeID string) (O
 	return operationOf(answer.Result.LastOperationStatus), nil
 }
 
-// Kubeconfig returns a kubeconfig with cluster-admin rights in the runtime, which expires after a time that the
-// Provisioner chooses. While the cluster does not exist yet, the error is failure.Waiting. No error quotes any
-// part of the answer.
+// Kubeconfig returns a kubeconfig with cluster-admin rights in the runtime. The Provisioner chooses its
+// lifetime. If the cluster does not exist yet, the error is failure.Waiting. Errors never quote the response.
 func (c *Client) Kubeconfig(ctx context.Context, tenant, runtimeID string) (secret.String, error) {
-	call := c.call("give access to the runtime", Caller{Tenant: tenant})
+	call := c.call("issue a kubeconfig for the runtime", Caller{Tenant: tenant})
 	call.confidential = true
 
 	answer, err := wire.Kubeconfig(ctx, call, runtimeID)
@@ -195,28 +193,27 @@ func (c *Client) Kubeconfig(ctx context.Context, tenant, runtimeID string) (secr
 	}
 
 	if answer.Result == nil || answer.Result.RuntimeConfiguration == nil {
-		return "", call.lacking("the runtime's configuration")
+		return "", call.lacking("the configuration of the runtime")
 	}
 
 	kubeconfig := valueOf(answer.Result.RuntimeConfiguration.Kubeconfig)
 	if kubeconfig == "" {
-		return "", failure.New(failure.Waiting, "the provisioner has no kubeconfig of runtime %s yet", runtimeID).
+		return "", failure.New(failure.Waiting, "the Provisioner has no kubeconfig of runtime %s yet", runtimeID).
 			WithReason("", failure.ComponentProvisioner)
 	}
 
 	return secret.String(kubeconfig), nil
 }
 
-// Changes returns a page of the feed: the operations of all tenants that changed after the cursor. It waits for
-// the first change for at most 30 s, or the shorter wait, and then returns an empty page. Without a cursor it
-// returns the current cursor at once. The error is failure.Permanent if the Provisioner has forgotten the
-// cursor, and wraps ErrNoFeed if the Provisioner has no feed.
+// Changes returns a page of the feed: the operations of all tenants that changed after the cursor. If there are
+// none, Changes waits for the first change for at most wait, limited to 30 s, and then returns an empty page.
+// With an empty cursor, it immediately returns the current cursor. The error is failure.Permanent if the
+// Provisioner no longer has the changes after the cursor, and wraps ErrNoFeed if the Provisioner has no feed.
 //
-// The request bypasses the limit of concurrent calls and the circuit breaker, because it lasts for the whole
-// wait.
+// The request bypasses the concurrency limit and the circuit breaker, because it lasts for the whole wait.
 func (c *Client) Changes(ctx context.Context, after string, wait time.Duration) (Changes, error) {
 	wait = min(max(wait, 0), maxFeedWait)
-	call := c.call("report changes", Caller{})
+	call := c.call("report changed operations", Caller{})
 	call.client, call.timeout = c.options.HTTPClient, wait+feedAllowance
 
 	var cursor *string
@@ -236,7 +233,8 @@ func (c *Client) Changes(ctx context.Context, after string, wait time.Duration) 
 	return changesOf(answer.Result), nil
 }
 
-// call returns the call of one request. The action completes the error text "the provisioner could not …".
+// call returns the call for one request. The action completes error texts such as "the Provisioner could not
+// …".
 func (c *Client) call(action string, caller Caller) *call {
 	return &call{
 		client: c.wrapped, url: c.options.URL, timeout: c.options.Timeout, action: action, caller: caller,

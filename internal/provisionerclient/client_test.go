@@ -118,8 +118,8 @@ func TestOptionalHeaders(t *testing.T) {
 	}
 }
 
-// TestOwnerThatCannotBeALabel checks the headers of a tenant that Gardener would refuse as a label, as Kyma Provisioner would pass
-// it on.
+// TestOwnerThatCannotBeALabel checks the headers for a tenant with an ID that is not a valid label. The Kyma Provisioner would
+// pass the ID to Gardener, which would reject the label.
 func TestOwnerThatCannotBeALabel(t *testing.T) {
 	t.Parallel()
 
@@ -158,7 +158,7 @@ func TestQueries(t *testing.T) {
 	}
 
 	if diff := cmp.Diff(byID, last); diff != "" || last.ID != "op-1" {
-		t.Errorf("lookups by operation id and by runtime id differ: -want +got:\n%s", diff)
+		t.Errorf("lookups by operation ID and by runtime ID differ: -want +got:\n%s", diff)
 	}
 }
 
@@ -209,12 +209,12 @@ func TestChanges(t *testing.T) {
 			want: map[string]any{"after": "7", "waitSeconds": 2.},
 		},
 		"TooLong": {
-			reason: "Waits are at most half a minute, the limit of the Provisioner.",
+			reason: "Waits are limited to half a minute, the maximum of the Provisioner.",
 			after:  "7", wait: time.Hour,
 			want: map[string]any{"after": "7", "waitSeconds": 30.},
 		},
 		"Negative": {
-			reason: "A negative wait is zero.",
+			reason: "A negative wait becomes zero.",
 			after:  "7", wait: -time.Hour,
 			want: map[string]any{"after": "7", "waitSeconds": 0.},
 		},
@@ -243,7 +243,7 @@ func TestChanges(t *testing.T) {
 			}
 
 			if _, sent := got.header["Tenant"]; sent {
-				t.Errorf("%s\nThe feed request has a tenant.", tc.reason)
+				t.Errorf("%s\nthe feed request has a tenant", tc.reason)
 			}
 		})
 	}

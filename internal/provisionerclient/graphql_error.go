@@ -14,24 +14,25 @@ import (
 	"github.com/environment-broker/environment-broker/internal/graphqlclient"
 )
 
-// graphqlError is an error in an answer. Its extensions classify the error; the message is for people.
+// graphqlError is an error in a response. The extensions classify the error; the message is for people.
 type graphqlError struct {
 	Message    string     `json:"message"`
 	Extensions extensions `json:"extensions"`
 }
 
-// extensions are read leniently: a value of an unexpected type counts as absent.
+// extensions classifies an error. It is decoded leniently: a value of an unexpected type is treated as absent.
 type extensions struct {
-	// code is like an HTTP status: 4xx if the request is at fault, 5xx if the Provisioner is. 0 means no code.
+	// code follows HTTP statuses: 4xx is a fault of the request, and 5xx is a fault of the Provisioner. 0 means
+	// no code.
 	code int
 	// protocol is the code of the GraphQL server, such as GRAPHQL_VALIDATION_FAILED.
 	protocol string
-	// reason and component are those of package failure, or Gardener's.
+	// reason and component are codes of package failure or of Gardener.
 	reason    string
 	component string
 }
 
-// UnmarshalJSON accepts any JSON.
+// UnmarshalJSON implements json.Unmarshaler. It accepts any JSON value.
 func (e *extensions) UnmarshalJSON(text []byte) error {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(text, &fields) != nil {
@@ -42,13 +43,13 @@ func (e *extensions) UnmarshalJSON(text []byte) error {
 	e.component = textIn(fields["error_component"])
 	e.protocol = textIn(fields["code"])
 
-	// A malformed code becomes 0, which is not a code.
+	// A malformed code becomes 0, which means no code.
 	e.code, _ = strconv.Atoi(strings.Trim(string(fields["error_code"]), `"`))
 
 	return nil
 }
 
-// textIn decodes a JSON string. Any other value is an empty text.
+// textIn decodes a JSON string. It returns an empty string for any other value.
 func textIn(field json.RawMessage) string {
 	var text string
 	if json.Unmarshal(field, &text) != nil {
@@ -58,8 +59,8 @@ func textIn(field json.RawMessage) string {
 	return text
 }
 
-// refused classifies an error of the Provisioner. The order of the cases matters: the Kyma Provisioner answers
-// many errors with the same code, so the texts and reasons that name a case are checked before the code.
+// refused classifies an error of the Provisioner. The order of the cases matters: the Kyma Provisioner uses the
+// same code for many errors, so the more specific messages and reasons are checked before the code.
 func (c *call) refused(problem *graphqlError) error {
 	message := graphqlclient.Excerpt(problem.Message)
 
@@ -69,25 +70,25 @@ func (c *call) refused(problem *graphqlError) error {
 
 	switch {
 	case problem.saysNoFeed():
-		return explained(failure.Wrap(failure.Permanent, ErrNoFeed, "the provisioner could not %s", c.action))
+		return explained(failure.Wrap(failure.Permanent, ErrNoFeed, "the Provisioner could not %s", c.action))
 	case problem.saysNotUnderstood():
-		return explained(failure.Wrap(failure.Permanent, ErrNotUnderstood, "the provisioner refused to %s: %s", c.action, message))
+		return explained(failure.Wrap(failure.Permanent, ErrNotUnderstood, "the Provisioner refused to %s: %s", c.action, message))
 	case problem.saysExists():
-		return failure.New(failure.Permanent, "the provisioner refused to %s: %s", c.action, message).
+		return failure.New(failure.Permanent, "the Provisioner refused to %s: %s", c.action, message).
 			WithReason(failure.ReasonAlreadyExists, component)
 	case problem.saysNotFound():
-		return explained(failure.New(failure.NotFound, "the provisioner could not %s: %s", c.action, message))
+		return explained(failure.New(failure.NotFound, "the Provisioner could not %s: %s", c.action, message))
 	case problem.saysInProgress():
-		return explained(failure.New(failure.Waiting, "the provisioner is still busy with the runtime: %s", message))
+		return explained(failure.New(failure.Waiting, "the Provisioner is still busy with the runtime: %s", message))
 	case problem.Extensions.code >= http.StatusBadRequest && problem.Extensions.code < http.StatusInternalServerError:
-		return explained(failure.New(failure.Permanent, "the provisioner refused to %s: %s", c.action, message))
+		return explained(failure.New(failure.Permanent, "the Provisioner refused to %s: %s", c.action, message))
 	default:
-		return explained(failure.New(failure.Transient, "the provisioner could not %s: %s", c.action, message))
+		return explained(failure.New(failure.Transient, "the Provisioner could not %s: %s", c.action, message))
 	}
 }
 
-// saysNoFeed recognizes the error of GraphQL servers whose schema lacks the feed. No code identifies the error,
-// and the words differ between servers and their versions.
+// saysNoFeed reports whether the error means that the server's schema lacks the feed. No code identifies this
+// error, and the message differs between GraphQL servers and versions.
 func (e graphqlError) saysNoFeed() bool {
 	message := strings.ToLower(e.Message)
 	saysUnknown := slices.ContainsFunc(
@@ -97,25 +98,25 @@ func (e graphqlError) saysNoFeed() bool {
 	return saysUnknown && strings.Contains(message, "operationchanges")
 }
 
-// saysNotUnderstood recognizes the error of GraphQL servers for a request that does not fit their schema.
+// saysNotUnderstood reports whether the error means that the request does not match the server's schema.
 func (e graphqlError) saysNotUnderstood() bool {
 	return e.Extensions.protocol == "GRAPHQL_VALIDATION_FAILED" || e.Extensions.protocol == "GRAPHQL_PARSE_FAILED"
 }
 
-// saysExists recognizes that a Shoot of the same name exists already. The Kyma Provisioner forwards the reason
-// of Kubernetes, together with the code of an internal error.
+// saysExists reports whether the error means that a Shoot with the same name already exists. The Kyma Provisioner
+// forwards the reason of Kubernetes, together with the code of an internal error.
 func (e graphqlError) saysExists() bool {
 	return e.Extensions.reason == failure.ReasonAlreadyExists || e.Extensions.reason == string(metav1.StatusReasonAlreadyExists)
 }
 
-// saysNotFound recognizes that the object of the call does not exist: a row of the Provisioner, or the Shoot, for
-// which the Provisioner forwards the reason of Kubernetes.
+// saysNotFound reports whether the error means that the object of the call does not exist. The object is either a
+// row of the Provisioner or a Shoot. For a Shoot, the Provisioner forwards the reason of Kubernetes.
 func (e graphqlError) saysNotFound() bool {
 	return e.Extensions.reason == failure.ReasonNotFound || e.Extensions.reason == string(metav1.StatusReasonNotFound)
 }
 
-// saysInProgress recognizes that another operation of the runtime has to end first. The Kyma Provisioner
-// reports this only in the message.
+// saysInProgress reports whether the error means that another operation of the runtime has to end first. The Kyma
+// Provisioner states this only in the message.
 func (e graphqlError) saysInProgress() bool {
 	message := strings.ReplaceAll(strings.ToLower(e.Message), "in-progress", "in progress")
 

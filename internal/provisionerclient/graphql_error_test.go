@@ -25,7 +25,7 @@ func TestProblems(t *testing.T) {
 			reason:  "Codes from 400 to 499 are permanent.",
 			problem: `{"message": "no such\n zone", "extensions": {"error_code": 400, "error_reason": "r", "error_component": "gardener"}}`,
 			want: &failure.Error{
-				Kind: failure.Permanent, Reason: "r", Component: "gardener", Text: "the provisioner refused to remove the runtime: no such zone",
+				Kind: failure.Permanent, Reason: "r", Component: "gardener", Text: "the Provisioner refused to remove the runtime: no such zone",
 			},
 		},
 		"LastOfRange": {
@@ -39,19 +39,19 @@ func TestProblems(t *testing.T) {
 			want: refused("m"),
 		},
 		"NotFound": {
-			reason: "A missing runtime is recognized by its reason, because the Kyma Provisioner gives it code 2.",
+			reason: "A missing runtime is recognized by the reason, because the Kyma Provisioner sets the code to 2.",
 			problem: `{"message": "no runtime", "extensions":
 				{"error_code": 2, "error_reason": "err_db_not_found", "error_component": "db - provisioner"}}`,
 			want: &failure.Error{
 				Kind: failure.NotFound, Reason: "err_db_not_found", Component: "db - provisioner",
-				Text: "the provisioner could not remove the runtime: no runtime",
+				Text: "the Provisioner could not remove the runtime: no runtime",
 			},
 		},
 		"NotFoundByGardener": {
 			reason:  "The Provisioner forwards the reason of Kubernetes for a Shoot that does not exist.",
 			problem: `{"message": "no such object", "extensions": {"error_code": 400, "error_reason": "NotFound"}}`,
 			want: &failure.Error{
-				Kind: failure.NotFound, Reason: "NotFound", Component: "provisioner", Text: "the provisioner could not remove the runtime: no such object",
+				Kind: failure.NotFound, Reason: "NotFound", Component: "provisioner", Text: "the Provisioner could not remove the runtime: no such object",
 			},
 		},
 		"PreviousOperation": {
@@ -60,7 +60,7 @@ func TestProblems(t *testing.T) {
 			want:    busy("cannot start new one while previous operation is in progress"),
 		},
 		"OperationInProgress": {
-			reason:  "Another text for a running operation.",
+			reason:  "A running operation can have a different message.",
 			problem: `{"message": "Operation 5f1e of type PROVISION is already In-Progress", "extensions": {"error_code": 500}}`,
 			want:    busy("Operation 5f1e of type PROVISION is already In-Progress"),
 		},
@@ -79,7 +79,7 @@ func TestProblems(t *testing.T) {
 			problem: `{"message": "boom", "extensions": {"error_code": 500, "error_reason": "err_provisioner_internal"}}`,
 			want: &failure.Error{
 				Kind: failure.Transient, Reason: "err_provisioner_internal", Component: failure.ComponentProvisioner,
-				Text: "the provisioner could not remove the runtime: boom",
+				Text: "the Provisioner could not remove the runtime: boom",
 			},
 		},
 		"NoExtensions": {
@@ -88,12 +88,12 @@ func TestProblems(t *testing.T) {
 			want:    failed("boom"),
 		},
 		"RubbishExtensions": {
-			reason:  "Extensions of another type are ignored.",
+			reason:  "Extensions of an unexpected type are ignored.",
 			problem: `{"message": "boom", "extensions": "none"}`,
 			want:    failed("boom"),
 		},
 		"RubbishCodes": {
-			reason:  "Values of another type are ignored.",
+			reason:  "Values of an unexpected type are ignored.",
 			problem: `{"message": "boom", "extensions": {"error_code": {"a": 400}, "error_reason": 7, "error_component": null}}`,
 			want:    failed("boom"),
 		},
@@ -136,19 +136,19 @@ func TestNoFeed(t *testing.T) {
 			message: `Cannot query field \"operationChanges\" on type \"Query\".`, want: true,
 		},
 		"Java": {
-			reason: "The words of GraphQL Java.", status: http.StatusOK,
+			reason: "The message of GraphQL Java is recognized.", status: http.StatusOK,
 			message: `Validation error (FieldUndefined@[operationChanges]) : Field 'operationChanges' in type 'Query' is undefined`, want: true,
 		},
 		"Ruby": {
-			reason: "The words of graphql-ruby.", status: http.StatusBadRequest,
+			reason: "The message of graphql-ruby is recognized.", status: http.StatusBadRequest,
 			message: `Field 'operationChanges' doesn't exist on type 'Query'`, want: true,
 		},
 		"OtherField": {
-			reason: "Another unknown field does not concern the feed.", status: http.StatusOK,
+			reason: "An unknown field other than the feed is ignored.", status: http.StatusOK,
 			message: `Cannot query field \"cursor\" on type \"Query\".`,
 		},
 		"OtherProblem": {
-			reason: "A failing feed exists.", status: http.StatusOK, message: "operationChanges took too long",
+			reason: "An error of the feed does not mean that there is no feed.", status: http.StatusOK, message: "operationChanges took too long",
 		},
 	}
 
@@ -178,20 +178,20 @@ func TestNoFeed(t *testing.T) {
 func refused(message string) *failure.Error {
 	return &failure.Error{
 		Kind: failure.Permanent, Component: failure.ComponentProvisioner,
-		Text: "the provisioner refused to remove the runtime: " + message,
+		Text: "the Provisioner refused to remove the runtime: " + message,
 	}
 }
 
 func busy(message string) *failure.Error {
 	return &failure.Error{
 		Kind: failure.Waiting, Component: failure.ComponentProvisioner,
-		Text: "the provisioner is still busy with the runtime: " + message,
+		Text: "the Provisioner is still busy with the runtime: " + message,
 	}
 }
 
 func failed(message string) *failure.Error {
 	return &failure.Error{
 		Kind: failure.Transient, Component: failure.ComponentProvisioner,
-		Text: "the provisioner could not remove the runtime: " + message,
+		Text: "the Provisioner could not remove the runtime: " + message,
 	}
 }

@@ -2,36 +2,36 @@ package provisionerclient
 
 import "github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 
-// Kind is the implementation behind the Provisioner's API. The implementations differ in their features.
+// Kind identifies the implementation of the Provisioner's API. The implementations differ in their features.
 type Kind int32
 
 const (
-	// KindUnknown lasts until the first answer.
+	// KindUnknown is the kind until the first response.
 	KindUnknown Kind = iota
 	// KindOurs honors idempotency keys and has a feed of changed operations.
 	KindOurs
-	// KindKyma is the Kyma Provisioner, which has neither.
+	// KindKyma is the Kyma Provisioner, which has neither idempotency keys nor a feed.
 	KindKyma
 )
 
-// Caller identifies the tenant on whose behalf a change is ordered.
+// Caller identifies the tenant on whose behalf the client calls the Provisioner.
 type Caller struct {
-	// Tenant owns the runtime. The Provisioner does not find runtimes of other tenants. The client sends its label, see package
-	// tenancy, which also Kyma Provisioner can use, and the ID itself in a header of its own.
+	// Tenant is the ID of the runtime's owner. The Provisioner does not find runtimes of other tenants. The client sends the
+	// label of the ID (see package tenancy), which the Kyma Provisioner also accepts, and the ID itself in a separate header.
 	Tenant string
 	// SubAccount may be empty.
 	SubAccount string
-	// IdempotencyKey is the same for each repetition of one order. It may be empty and has at most 255
+	// IdempotencyKey identifies an order. All repetitions of an order have the same key. It can be empty and has at most 255
 	// printable characters.
 	IdempotencyKey string
 }
 
-// Type is the kind of an operation of the Provisioner, such as Provision. Another version of the Provisioner
-// may send unknown ones.
+// Type is the kind of an operation of the Provisioner, such as Provision. Other versions of the Provisioner may send unknown
+// types.
 type Type string
 
-// State is the state of an operation of the Provisioner. Another version of the Provisioner may send unknown
-// ones: an operation in such a state has not ended.
+// State is the state of an operation of the Provisioner. Other versions of the Provisioner may send unknown states. An
+// operation in an unknown state has not ended.
 type State string
 
 // The states that the Provisioner's schema defines.
@@ -42,7 +42,7 @@ const (
 	StateFailed     = State(wire.OperationStateFailed)
 )
 
-// Operation is an operation of the Provisioner, at the time of an answer.
+// Operation is an operation of the Provisioner, as of the time of the response.
 type Operation struct {
 	ID        string
 	RuntimeID string
@@ -50,11 +50,11 @@ type Operation struct {
 	State     State
 	// Message describes the progress for people.
 	Message string
-	// LastError is zero unless the operation failed or retries.
+	// LastError is zero unless the operation failed or is retrying.
 	LastError LastError
 }
 
-// LastError is the reason why an operation failed or retries.
+// LastError describes why an operation failed or is retrying.
 type LastError struct {
 	// Message is for people.
 	Message string
@@ -66,12 +66,12 @@ type LastError struct {
 
 // Changes is a page of the feed: the changed operations and the cursor of the next page.
 type Changes struct {
-	// Cursor is opaque to the broker. It stays valid as long as the Provisioner keeps the changes after it.
+	// Cursor is opaque to the broker. It stays valid as long as the Provisioner retains the changes that follow it.
 	Cursor     string
 	Operations []ChangedOperation
 }
 
-// ChangedOperation is an operation that changed, with its state at the time of the answer.
+// ChangedOperation is an operation that changed, with its state as of the time of the response.
 type ChangedOperation struct {
 	OperationID string
 	RuntimeID   string
@@ -79,7 +79,7 @@ type ChangedOperation struct {
 	State       State
 }
 
-// operationOf maps an answer. It returns the zero Operation for nil.
+// operationOf converts an operation of the response. It returns the zero Operation for nil.
 func operationOf(answer *wire.Operation) Operation {
 	if answer == nil {
 		return Operation{}
@@ -99,7 +99,7 @@ func operationOf(answer *wire.Operation) Operation {
 	return operation
 }
 
-// changesOf maps a page of the feed. The schema allows null in lists, which carries no change.
+// changesOf converts a page of the feed. It skips nulls, which the schema allows in lists.
 func changesOf(answer *wire.ChangesResult) Changes {
 	changes := Changes{Cursor: answer.Cursor}
 
@@ -116,7 +116,7 @@ func changesOf(answer *wire.ChangesResult) Changes {
 	return changes
 }
 
-// valueOf returns the text, empty for nil.
+// valueOf returns the text, or an empty string for nil.
 func valueOf(text *string) string {
 	if text == nil {
 		return ""

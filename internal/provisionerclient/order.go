@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 )
 
-// Labels that Director stores with a runtime.
+// Labels that Director stores for a runtime.
 const (
 	labelInstance   = "broker_instance_id"
 	labelSubAccount = "global_subaccount_id"
@@ -20,15 +20,17 @@ const (
 // maxRuntimeName is the longest name of a runtime that Director accepts, in characters.
 const maxRuntimeName = 36
 
-// OrderRuntime orders the runtime of the instance, with the infrastructure's credentials in the target secret
-// of Gardener. The same instance always gives the same order, so that the Provisioner recognizes a repeated
-// call with the same IdempotencyKey.
+// OrderRuntime orders the runtime of the instance. The target secret of Gardener contains the credentials of the
+// infrastructure. The order is derived only from the instance and the target secret, so the Provisioner recognizes
+// a repeated call with the same IdempotencyKey.
 //
-// If another order holds the name of the cluster, the order is repeated with each of the earlier target secrets. An
-// operation that is retried after a change of the configuration thereby finds the runtime of its first order.
+// If the name of the cluster is already taken, OrderRuntime repeats the order with each of the earlier target
+// secrets. So an operation that is retried after a change of the configuration finds the runtime of its first
+// order.
 //
-// The Kyma Provisioner cannot set the ranges of pods and services. If they are only the plan's defaults, the
-// order is repeated without them and Gardener chooses; if the user chose them, the error is failure.Permanent.
+// The Kyma Provisioner cannot set the IP ranges of pods and services. If the ranges are only the plan's defaults,
+// OrderRuntime repeats the order without them, and Gardener chooses the ranges. If the user chose the ranges, the
+// error is failure.Permanent.
 func (c *Client) OrderRuntime(ctx context.Context, caller Caller, instance environment.Instance, targetSecret string, earlier ...string,
 ) (Operation, error) {
 	ordered, err := c.orderWith(ctx, caller, instance, targetSecret)
@@ -56,16 +58,16 @@ func (c *Client) orderWith(ctx context.Context, caller Caller, instance environm
 	})
 }
 
-// CheckOrder reports whether the runtime of the instance can be ordered. The error is failure.Invalid if the
-// user asked for something impossible, and failure.Internal if the plan or the provider is not supported.
+// CheckOrder returns an error if the runtime of the instance cannot be ordered. The error is failure.Invalid if the
+// user's request cannot be fulfilled, and failure.Internal if the plan or the provider is not supported.
 func CheckOrder(instance environment.Instance) error {
 	_, err := newOrder(instance, "")
 
 	return err
 }
 
-// sendOrder sends the order. If the Provisioner does not know the ranges of pods and services, sendOrder sends
-// the order again without them, unless the parameters of the user name such a range.
+// sendOrder sends the order. If the Provisioner does not support the ranges of pods and services, sendOrder sends
+// the order again without them, unless the user's parameters set a range.
 func sendOrder(order *wire.ProvisionRuntimeInput, parameters json.RawMessage, send func(*wire.ProvisionRuntimeInput) (Operation, error),
 ) (Operation, error) {
 	ordered, err := send(order)
@@ -84,8 +86,8 @@ func sendOrder(order *wire.ProvisionRuntimeInput, parameters json.RawMessage, se
 	case parseErr != nil:
 		return ordered, parseErr
 	case chosen:
-		return ordered, failure.Wrap(failure.Permanent, err, "the Provisioner is too old for the ranges of pods and services: "+
-			"order without networking.pods and networking.services, or ask the operator for a newer one").
+		return ordered, failure.Wrap(failure.Permanent, err, "the Provisioner does not support ranges of pods and services: "+
+			"order without networking.pods and networking.services, or ask the operator to upgrade the Provisioner").
 			WithReason("", failure.ComponentProvisioner)
 	}
 
@@ -96,7 +98,7 @@ func sendOrder(order *wire.ProvisionRuntimeInput, parameters json.RawMessage, se
 	return send(&understood)
 }
 
-// choosesRanges reports whether the parameters name ranges of pods or services.
+// choosesRanges reports whether the parameters set the range of pods or services.
 func choosesRanges(parameters json.RawMessage) (bool, error) {
 	var given struct {
 		Networking struct {
@@ -110,14 +112,14 @@ func choosesRanges(parameters json.RawMessage) (bool, error) {
 	}
 
 	if err := json.Unmarshal(parameters, &given); err != nil {
-		return false, failure.Wrap(failure.Internal, err, "the parameters of the instance cannot be read")
+		return false, failure.Wrap(failure.Internal, err, "parsing the parameters of the instance")
 	}
 
 	return given.Networking.Pods != "" || given.Networking.Services != "", nil
 }
 
-// newOrder maps the instance to the Provisioner's input. Fields without a value are left out: the Provisioner
-// then decides.
+// newOrder converts the instance to the Provisioner's input. It omits fields without a value, so the Provisioner
+// chooses their values.
 func newOrder(instance environment.Instance, targetSecret string) (*wire.ProvisionRuntimeInput, error) {
 	cluster := instance.Request.Cluster
 
@@ -163,8 +165,8 @@ func newOrder(instance environment.Instance, targetSecret string) (*wire.Provisi
 	}, nil
 }
 
-// runtimeName returns the name of the runtime in Director: the name of the instance, followed by that of the
-// Shoot, which is unique. Director accepts lower-case letters, digits, hyphens and dots, and no leading digit.
+// runtimeName returns the name of the runtime in Director: the name of the instance followed by the name of the
+// Shoot, which is unique. Director accepts only lower-case letters, digits, hyphens and dots, and no leading digit.
 func runtimeName(instance environment.Instance) string {
 	name := strings.ToLower(instance.Name)
 	if strings.IndexAny(name, "0123456789") == 0 {
@@ -177,8 +179,8 @@ func runtimeName(instance environment.Instance) string {
 	return strings.TrimRight(name[:min(len(name), longest)], "-") + suffix
 }
 
-// oidcInput maps the issuer. With nil the Provisioner decides on an order, and an upgrade leaves the issuer
-// unchanged.
+// oidcInput converts the OpenID Connect settings. With nil, the Provisioner chooses the settings of a new cluster,
+// and an upgrade leaves them unchanged.
 func oidcInput(oidc *environment.OIDC) *wire.OIDCConfigInput {
 	if oidc == nil {
 		return nil
@@ -190,7 +192,7 @@ func oidcInput(oidc *environment.OIDC) *wire.OIDCConfigInput {
 	}
 }
 
-// unlessZero returns nil for the zero value: the field is then left out of the request.
+// unlessZero returns a pointer to the value, or nil for the zero value, which omits the field from the request.
 func unlessZero[Value comparable](value Value) *Value {
 	var zero Value
 	if value == zero {

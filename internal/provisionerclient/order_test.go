@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 )
 
-// instance returns an instance of the provider with every field that an order uses.
+// instance returns an instance for the provider with all fields that an order uses.
 func instance(provider string, zones ...string) environment.Instance {
 	return environment.Instance{
 		ID: "instance-1", GlobalAccountID: "account-1", SubAccountID: "sub-1", Provider: provider, Region: "region-1",
@@ -30,7 +30,7 @@ func instance(provider string, zones ...string) environment.Instance {
 	}
 }
 
-// order returns the expected order of the instance.
+// order returns the expected order for the instance.
 func order(provider string, specific *wire.ProviderSpecificInput) *wire.ProvisionRuntimeInput {
 	return &wire.ProvisionRuntimeInput{
 		RuntimeInput: &wire.RuntimeInput{
@@ -56,7 +56,7 @@ func TestOrderOfEachProvider(t *testing.T) {
 		want   *wire.ProviderSpecificInput
 	}{
 		"aws": {
-			reason: "each zone has a range for workers, for public and for internal addresses",
+			reason: "each zone has ranges for workers, public addresses and internal addresses",
 			zones:  []string{"region-1a", "region-1c"},
 			want: &wire.ProviderSpecificInput{AwsConfig: &wire.AWSProviderConfigInput{
 				VpcCidr: "10.250.0.0/16",
@@ -124,11 +124,11 @@ func TestUnsetFieldsAreNotSent(t *testing.T) {
 
 	config := got.ClusterConfig.GardenerConfig
 	if config.LicenceType != nil || config.PodsCidr != nil || config.ServicesCidr != nil || config.TargetSecret != "" {
-		t.Errorf("the order sets unrequested fields: %+v", config)
+		t.Errorf("the order sets fields that were not requested: %+v", config)
 	}
 
 	if text := orderText(t, got); strings.Contains(text, "hush") {
-		t.Errorf("parameters of the platform reach the order: %s", text)
+		t.Errorf("the order contains parameters of the platform: %s", text)
 	}
 }
 
@@ -175,18 +175,18 @@ func TestInvalidOrders(t *testing.T) {
 		wantText string
 	}{
 		"provider":        {"an unsupported provider is a fault of the plan", instance("acme", "z"), failure.Internal, `"acme"`},
-		"no settings":     {"a missing provider file is a fault of the broker", instance("openstack", "z"), failure.Internal, "settings of OpenStack"},
+		"no settings":     {"missing OpenStack settings are a fault of the broker", instance("openstack", "z"), failure.Internal, "OpenStack settings"},
 		"no provider":     {"an instance without a provider is an internal error", instance(""), failure.Internal, `""`},
 		"azure zone":      {"an invalid zone is a fault of the plan", instance("azure", "westeurope-1"), failure.Internal, `"westeurope-1"`},
 		"five zones":      {"the user chose too many zones", instance("aws", "a", "b", "c", "d", "e"), failure.Invalid, "4 are possible"},
 		"five of azure":   {"the user chose too many zones", instance("azure", "1", "2", "3", "4", "5"), failure.Invalid, "4 are possible"},
-		"no range":        {"the accepted request had a range", ranged(""), failure.Internal, "cannot be divided"},
+		"no range":        {"the catalog accepts no request without a range", ranged(""), failure.Internal, "cannot be divided"},
 		"address":         {"an address is not a range", ranged("10.250.0.0"), failure.Internal, "cannot be divided"},
 		"IPv6":            {"the zones of the providers use IPv4", ranged("fd00::/48"), failure.Internal, "cannot be divided"},
 		"IPv4 in IPv6":    {"the zones of the providers use IPv4", ranged("::ffff:10.250.0.0/112"), failure.Internal, "cannot be divided"},
 		"too small":       {"an eighth of 8 addresses cannot be halved", ranged("10.250.0.0/29"), failure.Internal, "cannot be divided"},
-		"a single one":    {"an eighth of one address does not exist", ranged("10.250.0.0/32"), failure.Internal, "cannot be divided"},
-		"too many digits": {"the range does not parse", ranged("10.250.0.0/160"), failure.Internal, "cannot be divided"},
+		"a single one":    {"one address cannot be divided", ranged("10.250.0.0/32"), failure.Internal, "cannot be divided"},
+		"too many digits": {"the range cannot be parsed", ranged("10.250.0.0/160"), failure.Internal, "cannot be divided"},
 	}
 
 	for name, c := range cases {
@@ -203,9 +203,9 @@ func TestRuntimeName(t *testing.T) {
 	accepted := regexp.MustCompile(`^[a-z-][a-z0-9-]{0,35}$`)
 
 	for name, c := range map[string]struct{ reason, want string }{
-		"first":    {"the name starts with the instance's name", "first-c-1234567"},
-		"MyOwn":    {"Director accepts no capitals", "myown-c-1234567"},
-		"0f5b2c7e": {"Director rejects capitals", "runtime-0f5b2c7e-c-1234567"},
+		"first":    {"the name starts with the name of the instance", "first-c-1234567"},
+		"MyOwn":    {"Director rejects upper-case letters", "myown-c-1234567"},
+		"0f5b2c7e": {"Director rejects a leading digit", "runtime-0f5b2c7e-c-1234567"},
 		"a-name-as-long-as-names-of-instances-may-be-and-no-longer-than-it": {"Director limits names to 36 characters", "a-name-as-long-as-names-of-c-1234567"},
 		"a-name-of-twenty-five-abc-":                                        {"a shortened name ends without a hyphen", "a-name-of-twenty-five-abc-c-1234567"},
 	} {

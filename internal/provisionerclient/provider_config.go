@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// zoneBits divides the nodes' range into eighths: each zone gets one for its workers and one for its other
-	// addresses.
+	// zoneBits divides the nodes' range into eighths: each zone gets one eighth for its workers and one for its
+	// other addresses.
 	zoneBits = 3
-	// maxZones is how many pairs of eighths the range has.
+	// maxZones is the number of pairs of eighths in the nodes' range.
 	maxZones = 4
 	ipv4Bits = 32
 )
 
-// providerConfig returns the part of an order that differs between providers. A new provider needs a case here.
-// The error is failure.Invalid if the user asked for too many zones, else failure.Internal: the catalog has let
-// an impossible order pass.
+// providerConfig returns the part of an order that depends on the provider. A new provider needs a case here.
+// The error is failure.Invalid if the user requested too many zones. Any other error is failure.Internal,
+// because the catalog should have rejected the order.
 func providerConfig(provider string, cluster environment.Cluster) (*wire.ProviderSpecificInput, error) {
 	switch provider {
 	case "aws":
@@ -48,7 +48,7 @@ func providerConfig(provider string, cluster environment.Cluster) (*wire.Provide
 	case "openstack":
 		settings := cluster.OpenStack
 		if settings == nil {
-			return nil, failure.New(failure.Internal, "the cluster has no settings of OpenStack")
+			return nil, failure.New(failure.Internal, "the cluster has no OpenStack settings")
 		}
 
 		return &wire.ProviderSpecificInput{OpenStackConfig: &wire.OpenStackProviderConfigInput{
@@ -56,7 +56,7 @@ func providerConfig(provider string, cluster environment.Cluster) (*wire.Provide
 			LoadBalancerProvider: settings.LoadBalancerProvider,
 		}}, nil
 	default:
-		return nil, failure.New(failure.Internal, "provider %q cannot be ordered", provider)
+		return nil, failure.New(failure.Internal, "provider %q is not supported", provider)
 	}
 }
 
@@ -78,7 +78,7 @@ func awsZones(cluster environment.Cluster) ([]*wire.AWSZoneInput, error) {
 	return zones, nil
 }
 
-// azureZones returns the zones with the ranges of their workers. The names of zones of Azure are numbers.
+// azureZones returns the zones with the ranges of their workers. The names of Azure zones are numbers.
 func azureZones(cluster environment.Cluster) ([]*wire.AzureZoneInput, error) {
 	ranges, err := splitNodes(cluster.NodesCIDR, len(cluster.Zones))
 	if err != nil {
@@ -90,7 +90,7 @@ func azureZones(cluster environment.Cluster) ([]*wire.AzureZoneInput, error) {
 	for i, name := range cluster.Zones {
 		number, err := strconv.Atoi(name)
 		if err != nil {
-			return nil, failure.Wrap(failure.Internal, err, "zone %q of Azure is not a number", name)
+			return nil, failure.Wrap(failure.Internal, err, "Azure zone %q is not a number", name)
 		}
 
 		zones = append(zones, &wire.AzureZoneInput{Name: number, Cidr: ranges[i].workers})
@@ -99,14 +99,14 @@ func azureZones(cluster environment.Cluster) ([]*wire.AzureZoneInput, error) {
 	return zones, nil
 }
 
-// zoneRanges are the parts of the nodes' range that belong to one zone, in CIDR notation.
+// zoneRanges contains the parts of the nodes' range that belong to one zone, in CIDR notation.
 type zoneRanges struct {
 	workers, public, internal string
 }
 
-// splitNodes divides the nodes' range among the zones. Each zone gets an eighth for its workers; the next
-// eighth is split in half for its public and its internal addresses. 10.250.0.0/16 gives the first zone
-// 10.250.0.0/19, 10.250.32.0/20 and 10.250.48.0/20.
+// splitNodes divides the nodes' range among the zones. Each zone gets one eighth for its workers; the next
+// eighth is split in half for its public and its internal addresses. For example, the first zone of
+// 10.250.0.0/16 gets 10.250.0.0/19, 10.250.32.0/20 and 10.250.48.0/20.
 func splitNodes(nodes string, zones int) ([]zoneRanges, error) {
 	prefix, err := netip.ParsePrefix(nodes)
 	if err != nil || !prefix.Addr().Is4() || prefix.Bits() > ipv4Bits-zoneBits-1 {
@@ -114,7 +114,7 @@ func splitNodes(nodes string, zones int) ([]zoneRanges, error) {
 	}
 
 	if zones > maxZones {
-		return nil, failure.New(failure.Invalid, "the order has %d zones, %d are possible", zones, maxZones)
+		return nil, failure.New(failure.Invalid, "the order has %d zones, but at most %d are possible", zones, maxZones)
 	}
 
 	base := binary.BigEndian.Uint32(prefix.Masked().Addr().AsSlice())

@@ -10,7 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 )
 
-// provisioner is a fake that returns the answers in order and records the ranges of pods and services in each order.
+// provisioner is a fake Provisioner. It returns the given answers one after the other and records the ranges of pods
+// and services of each order.
 type provisioner struct {
 	answers []error
 	ranges  []string
@@ -31,7 +32,7 @@ func (p *provisioner) send(order *wire.ProvisionRuntimeInput) (Operation, error)
 
 func TestSendOrder(t *testing.T) {
 	notUnderstood := failure.Wrap(failure.Permanent, ErrNotUnderstood, "podsCidr unknown field")
-	away := failure.New(failure.Transient, "no answer")
+	away := failure.New(failure.Transient, "no response")
 
 	cases := map[string]struct {
 		reason     string
@@ -41,10 +42,10 @@ func TestSendOrder(t *testing.T) {
 		wantKind   failure.Kind
 	}{
 		"ours": {
-			reason: "a Provisioner that supports ranges", answers: []error{nil}, want: []string{"10.96.0.0/13"},
+			reason: "the ranges are sent to a Provisioner that supports them", answers: []error{nil}, want: []string{"10.96.0.0/13"},
 		},
 		"Kyma Provisioner": {
-			reason:  "the plan's ranges are left to Gardener if the Provisioner does not know the fields",
+			reason:  "Gardener chooses the ranges if the Provisioner does not know the fields and the user set no ranges",
 			answers: []error{notUnderstood, nil}, want: []string{"10.96.0.0/13", "none"},
 		},
 		"chosen": {
@@ -53,12 +54,12 @@ func TestSendOrder(t *testing.T) {
 			answers:    []error{notUnderstood}, want: []string{"10.96.0.0/13"}, wantKind: failure.Permanent,
 		},
 		"never": {
-			reason:     "an order that fails without ranges, too, is rejected",
+			reason:     "an order that fails even without ranges is rejected",
 			parameters: `{"region":"eu-west-1"}`,
 			answers:    []error{notUnderstood, notUnderstood}, want: []string{"10.96.0.0/13", "none"}, wantKind: failure.Permanent,
 		},
 		"away": {
-			reason: "an unanswered order is not repeated without ranges", answers: []error{away}, want: []string{"10.96.0.0/13"},
+			reason: "an order without a response is not repeated without ranges", answers: []error{away}, want: []string{"10.96.0.0/13"},
 			wantKind: failure.Transient,
 		},
 	}
@@ -85,7 +86,7 @@ func TestSendOrder(t *testing.T) {
 			}
 
 			if order.ClusterConfig.GardenerConfig.PodsCidr == nil {
-				t.Errorf("%s: the order itself was changed", c.reason)
+				t.Errorf("%s: the caller's order was changed", c.reason)
 			}
 		})
 	}

@@ -18,8 +18,8 @@ type request struct {
 	header    http.Header
 }
 
-// playProvisioner starts a server that gives the same answer to every request. It returns a client of the server, and the
-// last request, which is set after each call.
+// playProvisioner starts a server that sends the same response to every request. It returns a client for the server and a
+// pointer to the latest request, which each call replaces.
 func playProvisioner(t *testing.T, status int, answer string) (*provisionerclient.Client, *request) {
 	t.Helper()
 
@@ -38,7 +38,8 @@ func playProvisioner(t *testing.T, status int, answer string) (*provisionerclien
 	return client, got
 }
 
-// clientOf starts a server with the handler and returns a client of the server. The timeout is too long for a passing test.
+// clientOf starts a server with the handler and returns a client for the server. The client's timeout is so long that a
+// passing test never reaches it.
 func clientOf(t *testing.T, handler http.HandlerFunc) *provisionerclient.Client {
 	t.Helper()
 

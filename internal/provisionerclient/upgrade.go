@@ -7,16 +7,16 @@ import (
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 )
 
-// UpgradeRuntime orders the change of the instance's runtime to the target cluster. The call may be repeated
-// like UpgradeShoot: our Provisioner answers with the same operation for the same IdempotencyKey.
+// UpgradeRuntime orders the change of the instance's runtime to the target cluster. Like UpgradeShoot, it can
+// be repeated: for the same IdempotencyKey, our Provisioner returns the same operation.
 func (c *Client) UpgradeRuntime(ctx context.Context, caller Caller, instance environment.Instance, target environment.Cluster,
 ) (Operation, error) {
 	return c.UpgradeShoot(ctx, caller, instance.RuntimeID, newUpgrade(instance.Request.Cluster, target))
 }
 
-// newUpgrade maps the target cluster to the Provisioner's input. It names every field that may change, even if
-// it equals the current one: an earlier upgrade may have failed halfway. Only an unchanged Kubernetes version
-// is left out, because Gardener may have raised the version of the Shoot in the meantime.
+// newUpgrade converts the target cluster to the Provisioner's input. The input has all fields that can change,
+// even if their values equal the current ones: an earlier upgrade may have failed halfway. Only an unchanged
+// Kubernetes version is omitted, because Gardener may have upgraded the Shoot in the meantime.
 func newUpgrade(current, target environment.Cluster) *wire.UpgradeShootInput {
 	config := &wire.GardenerUpgradeInput{
 		AutoScalerMin:  &target.AutoScalerMin,

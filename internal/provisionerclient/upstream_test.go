@@ -12,12 +12,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 )
 
-// refusing is a transport that fails every request with its error.
+// refusing is a transport that fails every request with err.
 type refusing struct{ err error }
 
 func (r refusing) RoundTrip(*http.Request) (*http.Response, error) { return nil, r.err }
 
-// rejecting returns a client whose wrapped transport fails every request with the error. A request that reached the server would get the answer.
+// rejecting returns a client with a wrapped transport that fails every request with the error. A request that bypasses the
+// wrapped transport reaches the server and gets the answer.
 func rejecting(t *testing.T, err error, answer string) *provisionerclient.Client {
 	t.Helper()
 
@@ -53,7 +54,7 @@ func TestProbe(t *testing.T) {
 	client, got := playProvisioner(t, http.StatusOK, `{"data":{"__typename":"Query"}}`)
 
 	if err := client.Probe(t.Context()); err != nil || got.Query != "query Probe { __typename }" {
-		t.Errorf("%v, sent %q", err, got.Query)
+		t.Errorf("the probe returned %v and sent %q", err, got.Query)
 	}
 
 	client, _ = playProvisioner(t, http.StatusBadGateway, "no")

@@ -59,7 +59,8 @@ type expression struct {
 	metrics []*metricsql.MetricExpr
 	// grouped lists the labels that remain after grouping. Nil means that all labels remain.
 	grouped []string
-	// wrong lists functions that Prometheus rejects although the parser, whose language is larger than PromQL, accepts them.
+	// wrong lists functions that Prometheus rejects although the parser accepts them. The parser's language is a superset of
+	// PromQL.
 	wrong []string
 }
 
@@ -100,7 +101,7 @@ func parse(t *testing.T, text string) expression {
 	return found
 }
 
-// exposed returns the labels and help texts of the metrics of both services by the names of the metrics.
+// exposed maps the names of the metrics of both services to their labels and help texts.
 func exposed(t *testing.T) map[string][]string {
 	t.Helper()
 
@@ -110,8 +111,8 @@ func exposed(t *testing.T) map[string][]string {
 	return all
 }
 
-// TestAlertsMatchTheMetrics checks each rule against the metrics of the services: a rule for an unknown metric, or for a label value that
-// never occurs, never fires.
+// TestAlertsMatchTheMetrics checks each rule against the metrics of the services. A rule for an unknown metric, or for a label
+// value that never occurs, would never fire.
 func TestAlertsMatchTheMetrics(t *testing.T) {
 	all := exposed(t)
 
@@ -143,7 +144,7 @@ func TestAlertsMatchTheMetrics(t *testing.T) {
 	}
 }
 
-// checkMetric returns the labels of a metric, including those that Prometheus adds.
+// checkMetric checks the filters of a metric and returns the metric's labels, including the labels that Prometheus adds.
 func checkMetric(t *testing.T, all map[string][]string, metric *metricsql.MetricExpr) []string {
 	t.Helper()
 
@@ -208,7 +209,7 @@ func checkTexts(t *testing.T, rule alert, labels []string) {
 	}
 }
 
-// TestAlertsAreDocumented checks the page of the alerts against the rules.
+// TestAlertsAreDocumented compares the documentation page of the alerts with the rules.
 func TestAlertsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile(alertsPage)
 	if err != nil {

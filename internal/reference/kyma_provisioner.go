@@ -16,16 +16,16 @@ type kymaVariable struct {
 	Name string `json:"name"`
 	// Value is the default in the Kyma Provisioner.
 	Value string `json:"value"`
-	// Dropped is the reason why our Provisioner lacks the variable. It is empty for a variable that our Provisioner has.
+	// Dropped is the reason why our Provisioner does not have the variable. It is empty if our Provisioner has the variable.
 	Dropped string `json:"dropped"`
-	// Changed is the reason why our default differs. If it is empty, the page shows our default without a reason.
+	// Changed is the reason why our default differs. If it is empty, the page shows only our default.
 	Changed string `json:"changed"`
 }
 
 //go:embed kyma_provisioner.yaml
 var kymaVariablesFile []byte
 
-// kymaVariables returns the variables of all versions of the Kyma Provisioner, in the order of the page.
+// kymaVariables returns the variables of all versions of the Kyma Provisioner, in the order of the documentation page.
 func kymaVariables() ([]kymaVariable, error) {
 	var variables []kymaVariable
 	if err := yaml.UnmarshalStrict(kymaVariablesFile, &variables); err != nil {
@@ -35,8 +35,9 @@ func kymaVariables() ([]kymaVariable, error) {
 	return variables, nil
 }
 
-// kymaProvisionerPage returns the variables of the Kyma Provisioner that our Provisioner has, with changed defaults, and those that it lacks,
-// with reasons. The current variables and defaults come from the code, so only the Kyma side is written by hand.
+// kymaProvisionerPage returns the variables of the Kyma Provisioner in two lists: the variables that our Provisioner also has,
+// with changed defaults, and the variables that it does not have, with reasons. Our variables and defaults come from the code, so
+// only the Kyma Provisioner's side is maintained by hand.
 func kymaProvisionerPage() (any, error) {
 	variables, err := kymaVariables()
 	present := presentVariables()

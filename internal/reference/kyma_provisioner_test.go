@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestKymaVariables checks that every variable of the Kyma Provisioner is kept with its default, or has a reason for the difference.
+// TestKymaVariables checks that our Provisioner has every variable of the Kyma Provisioner with the same default, or that the
+// list states a reason for the difference.
 func TestKymaVariables(t *testing.T) {
 	present := presentVariables()
 
@@ -23,9 +24,9 @@ func TestKymaVariables(t *testing.T) {
 		case slices.Contains(seen, variable.Name):
 			t.Errorf("%s is listed twice", variable.Name)
 		case !isKept && variable.Dropped == "":
-			t.Errorf("%s is gone without a reason", variable.Name)
+			t.Errorf("our Provisioner does not have %s, and the list states no reason", variable.Name)
 		case isKept && variable.Dropped != "":
-			t.Errorf("%s exists, but is listed as gone: %s", variable.Name, variable.Dropped)
+			t.Errorf("our Provisioner has %s, but the list states that it was dropped: %s", variable.Name, variable.Dropped)
 		case isKept && !same(variable.Value, ours.Default) && variable.Changed == "":
 			t.Errorf("the default of %s differs without a reason: %q in the Kyma Provisioner, %q in ours", variable.Name, variable.Value, ours.Default)
 		}

@@ -1,10 +1,12 @@
-// Command reference generates pages of docs/: the environment variables, those of the Kyma Provisioner, the plans, and the error codes. Its
-// sources are the configuration structs, the files of the catalog and the error tables, so a page cannot differ from the code.
+// Command reference generates pages of docs/: the environment variables, a comparison with the variables of the Kyma Provisioner,
+// the plans, and the error codes. The pages are generated from the configuration structs, the catalog files and the error tables,
+// so they always match the code.
 //
-// The tests compare the generated pages, the page of the metrics and the alert rules with both services. The command may import any package,
-// and no package imports the command.
+// The tests compare the generated pages, the metrics page and the alert rules with the code of both services. The command can
+// import any package, because no package imports the command.
 //
-// A new page is a template in the folder pages, a function that returns the data of the template, and a row in the function pages.
+// To add a page, add a template to the folder pages, a function that returns the data for the template, and an entry in the
+// function pages.
 package main
 
 import (

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPagesAreUpToDate fails if somebody changes a plan, a variable or an error without running `make generate`.
+// TestPagesAreUpToDate fails if a plan, a variable or an error was changed without running `make generate`.
 func TestPagesAreUpToDate(t *testing.T) {
 	for _, page := range pages() {
 		want, err := page.text()
@@ -22,7 +22,7 @@ func TestPagesAreUpToDate(t *testing.T) {
 		}
 
 		if diff := cmp.Diff(want, string(got)); diff != "" {
-			t.Errorf("run `make generate`: -code +%s\n%s", page.path, diff)
+			t.Errorf("%s is outdated, run `make generate`: -code +page\n%s", page.path, diff)
 		}
 	}
 }

@@ -23,13 +23,13 @@ import (
 
 const metricsPage = "../../docs/operator/metrics.md"
 
-// Only the broker has leftOver, and metrics with brokerPrefix.
+// Only the broker has the metric leftOver and the metrics with brokerPrefix.
 const (
 	brokerPrefix = "environment_broker_catalog_"
 	leftOver     = "environment_broker_runtimes_left_over_total"
 )
 
-// TestMetricsAreDocumented compares the page with the metrics that both services register.
+// TestMetricsAreDocumented compares the metrics page with the metrics that both services register.
 func TestMetricsAreDocumented(t *testing.T) {
 	for service, registry := range map[string]*prometheus.Registry{"broker": brokerMetrics(t), "provisioner": provisionerMetrics(t)} {
 		want := documented(t)
@@ -90,7 +90,7 @@ func provisionerMetrics(t *testing.T) *prometheus.Registry {
 	return service.Metrics()
 }
 
-// documented returns the labels and help texts in the table of the page, by the names of the metrics.
+// documented maps the names of the metrics in the table of the metrics page to their labels and help texts.
 func documented(t *testing.T) map[string][]string {
 	t.Helper()
 
@@ -120,7 +120,7 @@ var (
 	constant    = regexp.MustCompile(`(\w+)="[^"]*"`)
 )
 
-// registered returns the labels and help texts of the metrics of a service by name, without the metrics of the Go runtime.
+// registered maps the names of a service's metrics to their labels and help texts. It omits the metrics of the Go runtime.
 func registered(t *testing.T, registry *prometheus.Registry) map[string][]string {
 	t.Helper()
 

@@ -15,13 +15,13 @@ import (
 	"github.com/environment-broker/environment-broker/resources"
 )
 
-// program is a section of the page of the configuration: a program with its environment variables.
+// program is a section of the configuration page: a program with its environment variables.
 type program struct {
 	Title     string
 	Variables []config.Variable
 }
 
-// configurationPage returns the variables of the services and the sandbox.
+// configurationPage returns the variables of both services and the sandbox.
 func configurationPage() (any, error) {
 	return []program{
 		{"Broker", config.Variables(config.Prefix, brokerservice.DefaultConfig())},
@@ -30,7 +30,7 @@ func configurationPage() (any, error) {
 	}, nil
 }
 
-// errorsPage returns the error responses, ordered by status, and the reasons of failed operations.
+// errorsPage returns the error responses in the order of their statuses, and the reasons of failed operations.
 func errorsPage() (any, error) {
 	responses, err := broker.ErrorCatalog()
 	slices.SortStableFunc(responses, func(a, b broker.DocumentedError) int { return cmp.Compare(a.Status, b.Status) })

@@ -8,15 +8,15 @@ import (
 	"sync/atomic"
 )
 
-// Value is a value parsed from one file, or from several files that belong together, such as a certificate and its key. Get is safe for
-// concurrent use; only the watcher checks the files.
+// Value is a value that is parsed from one file, or from several files that belong together, such as a certificate and its key.
+// Get is safe for concurrent use; only the watcher checks the files.
 type Value[T any] struct {
 	name  string
 	paths []string
 	parse func(contents [][]byte) (T, error)
 
 	current atomic.Pointer[T]
-	// seen is the digest of the contents that were read last, valid or not.
+	// seen is the digest of the last contents that were read, whether valid or not.
 	seen [sha256.Size]byte
 }
 
@@ -37,12 +37,12 @@ func (v *Value[T]) Get() T { return *v.current.Load() }
 
 // check reads the files and parses their contents if the contents have changed.
 //
-// The results are true and nil if check replaced the value, true and an error if the files cannot be used, and false and nil if the contents
-// are the same. check returns an error of parse once per contents, and an error of reading each time.
+// The results are true and nil if check replaced the value, true and an error if the files cannot be used, and false and nil if
+// the contents are the same. check returns a parse error only once for the same contents, but a read error each time.
 func (v *Value[T]) check() (changed bool, err error) {
 	contents, err := read(v.paths)
 	if err != nil {
-		v.seen = [sha256.Size]byte{} // the same contents count as a change once they can be read again
+		v.seen = [sha256.Size]byte{} // when the files can be read again, the same contents count as a change
 
 		return true, err
 	}

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// joined returns the contents as one text. It returns an error if a file has the text "bad".
+// joined returns the joined contents. It returns an error if a file contains the text "bad".
 func joined(contents [][]byte) (string, error) {
 	texts := make([]string, 0, len(contents))
 
@@ -88,10 +88,10 @@ func TestWatcherFollowsFiles(t *testing.T) {
 		}{
 			{"nothing has changed, so nothing is logged", func() {}, "a+b", 0, nil},
 			{"a change is used", func() { write(t, other, "c") }, "a+c", 0, []logrus.Level{logrus.InfoLevel}},
-			{"a bad file is rejected, which is logged once", func() { write(t, one, "bad") }, "a+c", 1, []logrus.Level{logrus.ErrorLevel}},
+			{"the rejection of a bad file is logged once", func() { write(t, one, "bad") }, "a+c", 1, []logrus.Level{logrus.ErrorLevel}},
 			{"the previous contents are valid again", func() { write(t, one, "a") }, "a+c", 0, []logrus.Level{logrus.InfoLevel}},
 			{"a missing file keeps the value", func() { _ = os.Remove(one) }, "a+c", 1, []logrus.Level{logrus.ErrorLevel}},
-			{"the file returns unchanged", func() { write(t, one, "a") }, "a+c", 0, []logrus.Level{logrus.InfoLevel}},
+			{"the file is restored unchanged", func() { write(t, one, "a") }, "a+c", 0, []logrus.Level{logrus.InfoLevel}},
 			{"the file has other contents", func() { write(t, one, "d") }, "d+c", 0, []logrus.Level{logrus.InfoLevel}},
 		}
 

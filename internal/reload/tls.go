@@ -13,28 +13,29 @@ var errHalfPair = errors.New("a certificate and its key belong together: set bot
 
 // ServerTLS names the files of a TLS server. All fields empty means plain HTTP.
 type ServerTLS struct {
-	// CertFile holds the certificate of the server, followed by its intermediates; KeyFile holds its key. Set both or neither: without
-	// them the server speaks plain HTTP.
+	// CertFile contains the certificate of the server, followed by the intermediate certificates; KeyFile contains the key. Set
+	// both or neither. Without them, the server uses plain HTTP.
 	CertFile, KeyFile string
-	// ClientCAFile holds the authorities of client certificates. Without it the server does not ask clients for certificates.
+	// ClientCAFile contains the CA certificates that verify client certificates. Without it, the server does not request client
+	// certificates.
 	ClientCAFile string
 }
 
-// identity is a certificate with its key. For a server, it also has the TLS configuration that uses the certificate.
+// identity is a certificate with its key. The identity of a server also contains the TLS configuration that uses the certificate.
 type identity struct {
 	certificate *tls.Certificate
 	server      *tls.Config
 }
 
-// Config returns a TLS configuration whose files the watcher follows, or nil if no certificate is set. New connections use the newest valid
-// files. Clients may connect without a certificate, because other kinds of credentials exist; a certificate that the client authorities have
-// not signed ends the handshake.
+// Config returns a TLS configuration, or nil if no certificate is set. The watcher reloads the files, and new connections use the
+// latest valid files. Clients can connect without a certificate, because other kinds of credentials exist. The handshake fails if
+// a client presents a certificate that the client CAs have not signed.
 func (s ServerTLS) Config(watcher *Watcher) (*tls.Config, error) {
 	switch {
 	case (s.CertFile == "") != (s.KeyFile == ""):
 		return nil, errHalfPair
 	case s.CertFile == "" && s.ClientCAFile != "":
-		return nil, errors.New("clients present certificates over TLS only: set the certificate and the key of the server too")
+		return nil, errors.New("client certificates require TLS: also set the certificate and the key of the server")
 	case s.CertFile == "":
 		return nil, nil
 	}
@@ -57,8 +58,8 @@ func (s ServerTLS) Config(watcher *Watcher) (*tls.Config, error) {
 	}, nil
 }
 
-// serverIdentity parses a certificate, its key and, as an optional third file, the client authorities. The three files are one value, so that a
-// handshake never combines an old certificate with new authorities.
+// serverIdentity parses a certificate, its key and, as an optional third file, the client CAs. The three files form one value, so
+// a handshake never combines an old certificate with new CAs.
 func serverIdentity(contents [][]byte) (identity, error) {
 	parsed, err := clientIdentity(contents)
 	if err != nil {
@@ -91,39 +92,41 @@ func clientIdentity(contents [][]byte) (identity, error) {
 func authorities(contents [][]byte) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(contents[0]) {
-		return nil, errors.New("the file of authorities holds no certificate in PEM form")
+		return nil, errors.New("the file of CA certificates contains no certificate in PEM form")
 	}
 
 	return pool, nil
 }
 
-// watchIdentity follows a certificate and sets the metric of its expiry, with the use as the label.
+// watchIdentity adds a certificate to the watcher and sets the metric of its expiry. The use of the certificate is the label of
+// the metric.
 func watchIdentity(watcher *Watcher, value *Value[identity], use string) {
 	Watch(watcher, value, func(used identity) {
 		watcher.expiry.WithLabelValues(use).Set(float64(used.certificate.Leaf.NotAfter.Unix()))
 	})
 }
 
-// ClientTLS configures the TLS side of an HTTP client. The zero value trusts the authorities of the system and presents no certificate.
+// ClientTLS configures TLS for an HTTP client. The zero value trusts the CAs of the system and presents no certificate.
 type ClientTLS struct {
-	// CAFile holds the authorities of the server's certificate, in place of those of the system.
+	// CAFile contains the CA certificates that verify the server's certificate. If CAFile is set, the CAs of the system are not
+	// trusted.
 	CAFile string
-	// CertFile and KeyFile hold the certificate that the client presents, and its key. Set both or neither.
+	// CertFile and KeyFile contain the certificate that the client presents and its key. Set both or neither.
 	CertFile, KeyFile string
-	// SkipVerify accepts any server certificate. Set it only if the operator of the service asks for it.
+	// SkipVerify accepts any server certificate. Set it only if the operator of the service explicitly requests it.
 	SkipVerify bool
 	// IdleConnections is the number of idle connections that the client keeps per host; 0 is the default of net/http.
 	IdleConnections int
 }
 
-// Transport is an HTTP transport that follows its files. The next handshake presents a new client certificate. The authorities of a
-// tls.Config in use cannot be replaced, so new authorities replace the whole inner transport: its idle connections are closed, and requests
-// in progress complete on their connections.
+// Transport is an HTTP transport that reloads its certificate files. A new client certificate is used from the next handshake on.
+// The CAs of a tls.Config in use cannot be replaced, so new CAs replace the whole inner transport: the idle connections of the
+// old transport are closed, and requests in progress complete on their connections.
 type Transport struct {
 	inner atomic.Pointer[http.Transport]
 }
 
-// Transport returns a transport whose files the watcher follows. The use is the name of the called system in errors, metrics and logs.
+// Transport returns a transport with files that the watcher reloads. The use names the called system in errors, metrics and logs.
 func (c ClientTLS) Transport(watcher *Watcher, use string) (*Transport, error) {
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		return nil, errHalfPair
@@ -156,7 +159,7 @@ func (c ClientTLS) Transport(watcher *Watcher, use string) (*Transport, error) {
 	if c.CAFile != "" {
 		value, err := Load(use+" authorities", authorities, c.CAFile)
 		if err != nil {
-			return nil, fmt.Errorf("reading the authorities of the %s: %w", use, err)
+			return nil, fmt.Errorf("reading the CA certificates for the %s: %w", use, err)
 		}
 
 		Watch(watcher, value, transport.trust)
@@ -165,14 +168,14 @@ func (c ClientTLS) Transport(watcher *Watcher, use string) (*Transport, error) {
 	return transport, nil
 }
 
-// trust replaces the authorities. Only the goroutine of the watcher calls trust, so two replacements never overlap.
+// trust replaces the CAs. Only the goroutine of the watcher calls trust, so two replacements never overlap.
 func (t *Transport) trust(roots *x509.CertPool) {
 	next := t.inner.Load().Clone()
 	next.TLSClientConfig.RootCAs = roots
 	t.inner.Swap(next).CloseIdleConnections()
 }
 
-// RoundTrip implements http.RoundTripper. Each request uses the inner transport of its start.
+// RoundTrip implements http.RoundTripper. Each request uses the inner transport that is current when the request starts.
 func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return t.inner.Load().RoundTrip(request)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 )
 
-// folder is the folder with the files of a test.
+// folder is a folder with the certificate files of a test.
 type folder struct {
 	*testing.T
 
@@ -39,7 +39,7 @@ func (f folder) write(name string, content []byte) string {
 	return f.file(name)
 }
 
-// pair writes a certificate and its key.
+// pair writes a certificate and its key to two files.
 func (f folder) pair(name string, pair certificate.Pair, err error) {
 	f.Helper()
 
@@ -159,12 +159,12 @@ func TestServerAndClientFollowTheirFiles(t *testing.T) {
 		want   string
 		wrong  bool
 	}{
-		{"the client is identified by its certificate", func() {}, "platform HTTP/2.0", false},
+		{"the client authenticates with its certificate", func() {}, "platform HTTP/2.0", false},
 		{"the client has a new certificate", func() { issueClient(clients, "platform2") }, "platform2 HTTP/2.0", false},
-		{"a certificate of another authority ends the connection", func() { issueClient(other, "platform") }, "", true},
-		{"the server trusts another authority of clients", func() { folder.write("clients.pem", other.CertificatePEM()) }, "platform HTTP/2.0", false},
-		{"the server's certificate is not signed by the trusted authority", func() { issueServer(other) }, "", true},
-		{"the client trusts another authority of servers", func() { folder.write("servers.pem", other.CertificatePEM()) }, "platform HTTP/2.0", false},
+		{"a client certificate of another CA is rejected", func() { issueClient(other, "platform") }, "", true},
+		{"the server trusts another client CA", func() { folder.write("clients.pem", other.CertificatePEM()) }, "platform HTTP/2.0", false},
+		{"the server's certificate is not signed by the trusted CA", func() { issueServer(other) }, "", true},
+		{"the client trusts another server CA", func() { folder.write("servers.pem", other.CertificatePEM()) }, "platform HTTP/2.0", false},
 		{"a key that does not match is rejected", func() { folder.write("server.key", []byte("rubbish")) }, "platform HTTP/2.0", false},
 	} {
 		step.change()
@@ -275,10 +275,10 @@ func TestInvalidFiles(t *testing.T) {
 	}{
 		"NoKey":       {"a certificate is useless without its key", ServerTLS{CertFile: cert}, "belong together"},
 		"NoCert":      {"a key is useless without its certificate", ServerTLS{KeyFile: key}, "belong together"},
-		"ClientsOnly": {"client certificates need TLS", ServerTLS{ClientCAFile: cert}, "over TLS only"},
+		"ClientsOnly": {"client certificates need TLS", ServerTLS{ClientCAFile: cert}, "require TLS"},
 		"Missing":     {"a named file must exist", ServerTLS{CertFile: cert + "x", KeyFile: key}, "no such file"},
-		"Rubbish":     {"a certificate file must hold a certificate", ServerTLS{CertFile: rubbish, KeyFile: key}, "certificate"},
-		"NoAuthority": {"a file of authorities must hold one", ServerTLS{CertFile: cert, KeyFile: key, ClientCAFile: rubbish}, "authorities"},
+		"Rubbish":     {"a certificate file must contain a certificate", ServerTLS{CertFile: rubbish, KeyFile: key}, "certificate"},
+		"NoAuthority": {"a file of CA certificates must contain a certificate", ServerTLS{CertFile: cert, KeyFile: key, ClientCAFile: rubbish}, "CA certificates"},
 	} {
 		if _, err := test.files.Config(watcher); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %s: want an error with %q, got %v", name, test.reason, test.want, err)

@@ -11,11 +11,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 )
 
-// Every is the interval at which a Watcher reads its files. It bounds how long a service uses outdated contents.
+// Every is the interval at which a Watcher reads its files. A service uses outdated contents for at most this long.
 const Every = 10 * time.Second
 
-// Watcher reads the files of its values at an interval and replaces the values whose files have changed. Add all values before the watcher
-// runs.
+// Watcher reads the files of its values at an interval. If the files of a value have changed, it replaces the value. Add all
+// values before the watcher runs.
 type Watcher struct {
 	log      logrus.FieldLogger
 	clock    clock.WithTicker
@@ -24,13 +24,13 @@ type Watcher struct {
 	watched  []*watched
 }
 
-// watched is a Value without its type parameter, so that one Watcher can hold values of all types.
+// watched is a Value without its type parameter, so one Watcher can have values of all types.
 type watched struct {
 	name  string
 	check func() (changed bool, err error)
 	// replaced is called after check has replaced the value.
 	replaced func()
-	// problem is the text of the last logged error. The same error is not logged again.
+	// problem is the text of the last logged error. If the same error occurs again, it is not logged again.
 	problem string
 }
 
@@ -49,8 +49,8 @@ func NewWatcher(log logrus.FieldLogger, clock clock.WithTicker, metrics promethe
 	return &Watcher{log: log, clock: clock, rejected: rejected, expiry: expiry}
 }
 
-// Watch adds a value to a watcher that does not run yet. If use is not nil, Watch calls use with the current value; the watcher later calls
-// use with each new value, in its own goroutine.
+// Watch adds a value to a watcher that is not running yet. If use is not nil, Watch calls use with the current value. Later, the
+// goroutine of the watcher calls use with each new value.
 func Watch[T any](watcher *Watcher, value *Value[T], use func(T)) {
 	if use == nil {
 		use = func(T) {}
@@ -68,7 +68,7 @@ func (w *Watcher) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "files", Every: Every, Work: w.checkAll, Clock: w.clock, Log: w.log}.Part()
 }
 
-// checkAll checks all values once. It returns no error, because each value has its own log line and metric.
+// checkAll checks all values once. It always returns nil, because errors are logged and counted per value.
 func (w *Watcher) checkAll(context.Context) error {
 	for _, each := range w.watched {
 		w.check(each)
@@ -87,7 +87,7 @@ func (w *Watcher) check(each *watched) {
 		rejected.Set(1)
 
 		if each.problem != err.Error() {
-			log.WithError(err).Error("rejecting a changed file: its last valid contents stay in use")
+			log.WithError(err).Error("rejecting a changed file: the last valid contents stay in use")
 		}
 
 		each.problem = err.Error()
@@ -96,6 +96,6 @@ func (w *Watcher) check(each *watched) {
 
 		each.problem = ""
 		each.replaced()
-		log.Info("using a changed file")
+		log.Info("reloaded a changed file")
 	}
 }

@@ -15,36 +15,36 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Config holds the settings that both services share. The configuration of each service embeds Config, so each shared variable is declared
-// once.
+// Config contains the settings that both services share. The configuration of each service embeds Config, so each shared variable
+// is declared only once.
 type Config struct {
 	Address       string        `env:"ADDRESS"        help:"host and port of the API"`
-	StatusAddress string        `env:"STATUS_ADDRESS" help:"host and port of health, readiness and metrics"`
-	ShutdownDelay time.Duration `env:"SHUTDOWN_DELAY" help:"how long a replica still answers requests after SIGTERM, so that load balancers notice"`
+	StatusAddress string        `env:"STATUS_ADDRESS" help:"host and port of the endpoints for health, readiness and metrics"`
+	ShutdownDelay time.Duration `env:"SHUTDOWN_DELAY" help:"how long a replica continues to serve requests after SIGTERM, which gives load balancers time to notice the shutdown"`
 
 	Log      logging.Config `envPrefix:""`
 	Database Database       `envPrefix:"DATABASE_"`
 	Engine   Engine         `envPrefix:""`
 	Tracing  tracing.Config `envPrefix:""`
 
-	AuthBasicUsers secret.String `env:"AUTH_BASIC_USERS" help:"users of HTTP Basic authentication as user:password[:role+role],…; roles are osb, viewer, operator and admin; required beyond the loopback unless another kind of authentication is set"`
+	AuthBasicUsers secret.String `env:"AUTH_BASIC_USERS" help:"users of HTTP Basic authentication as user:password[:role+role],…; roles are osb, viewer, operator and admin; required if other machines can reach the service, unless another kind of authentication is set"`
 	Access         auth.Config   `envPrefix:""`
 
-	AuditRetention time.Duration `env:"AUDIT_RETENTION" help:"how long new entries of the audit log are kept; 0 keeps them forever. Entries of accepted operations are kept as long as the operation"`
+	AuditRetention time.Duration `env:"AUDIT_RETENTION" help:"how long new entries of the audit log are kept; 0 keeps them forever. The entry of an accepted operation is kept as long as the operation"`
 }
 
 const (
-	// defaultShutdownDelay is long enough for a load balancer that probes every second.
+	// defaultShutdownDelay gives a load balancer that probes every second enough time to notice the shutdown.
 	defaultShutdownDelay = 2 * time.Second
-	// defaultAuditRetention is 400 days: a yearly audit can see the whole year, and has a month to start.
+	// defaultAuditRetention is 400 days: a yearly audit can cover the whole previous year even if it starts a month late.
 	defaultAuditRetention   = 400 * 24 * time.Hour
 	defaultOperationTimeout = 24 * time.Hour
 	// defaultTimelineRetention is 30 days.
 	defaultTimelineRetention = 720 * time.Hour
 )
 
-// DefaultConfig returns the defaults of the service with the name. The name is also the name of the service's database, and driver is the
-// default of DATABASE_DRIVER. The addresses have no default here, because each service has its own.
+// DefaultConfig returns the defaults of the named service. The name is also the default name of the service's database, and
+// driver is the default of DATABASE_DRIVER. The addresses have no defaults here, because each service sets different addresses.
 func DefaultConfig(name, driver string) Config {
 	engine := process.DefaultConfig()
 
@@ -82,26 +82,26 @@ func invalid(variable, reason string) error {
 	return fmt.Errorf("%s%s: %s", config.Prefix, variable, reason)
 }
 
-// Database holds the address and credentials of a service's database. Path is for SQLite; the fields from User to SSLRootCert are for
-// PostgreSQL.
+// Database contains the address and credentials of a service's database. Path is for SQLite; the fields from User to SSLRootCert
+// are for PostgreSQL.
 type Database struct {
 	Driver      string        `env:"DRIVER"        help:"sqlite or postgres"`
 	Path        string        `env:"PATH"          help:"path of the SQLite file"`
-	User        string        `env:"USER"          help:"user of PostgreSQL"`
-	Password    secret.String `env:"PASSWORD"      help:"password of the user; the default is password"`
+	User        string        `env:"USER"          help:"PostgreSQL user"`
+	Password    secret.String `env:"PASSWORD"      help:"password of the PostgreSQL user; the default is password"`
 	Host        string        `env:"HOST"          help:"PostgreSQL host"`
-	Port        string        `env:"PORT"          help:"port of PostgreSQL"`
-	Name        string        `env:"NAME"          help:"database of PostgreSQL"`
-	SSLMode     string        `env:"SSL_MODE"      help:"disable, require, verify-ca or verify-full"`
-	SSLRootCert string        `env:"SSL_ROOT_CERT" help:"file with the authorities of PostgreSQL's certificate; empty for those of the system"`
-	// SecretKeys has no default. A service without keys does not start, so that nobody runs with a key that is public.
+	Port        string        `env:"PORT"          help:"PostgreSQL port"`
+	Name        string        `env:"NAME"          help:"name of the PostgreSQL database"`
+	SSLMode     string        `env:"SSL_MODE"      help:"TLS mode of PostgreSQL connections: disable, require, verify-ca or verify-full"`
+	SSLRootCert string        `env:"SSL_ROOT_CERT" help:"file with the CA certificates that sign PostgreSQL's certificate; if empty, the system's CA certificates are used"`
+	// SecretKeys has no default: a default key would be public. A service without keys does not start.
 	SecretKeys secret.String `env:"SECRET_KEYS" help:"keys that encrypt secrets in the database, as id:base64,… of 32 bytes each; the first encrypts, all decrypt"`
 }
 
 // Storage converts the settings to those of package storage. It returns an error for an unknown driver or an invalid port.
 func (d Database) Storage() (storage.Config, error) {
 	if d.Driver != storage.DriverSQLite && d.Driver != storage.DriverPostgres {
-		return storage.Config{}, fmt.Errorf("%sDATABASE_DRIVER: %q is unknown, use %s or %s",
+		return storage.Config{}, fmt.Errorf("%sDATABASE_DRIVER: %q is unknown: use %s or %s",
 			config.Prefix, d.Driver, storage.DriverSQLite, storage.DriverPostgres)
 	}
 
@@ -126,18 +126,18 @@ func (d Database) Keys() (*secret.Keyring, error) {
 	return keys, nil
 }
 
-// Engine holds the limits of the engine. Limits of workers apply to each replica, timeouts to each operation.
+// Engine contains the limits of the engine. Worker limits apply to each replica, and timeouts apply to each operation.
 type Engine struct {
-	Workers           int            `env:"WORKERS"            help:"operations that one replica runs at the same time; with 0, the replica only serves requests"`
-	WorkersPerKind    map[string]int `env:"WORKERS_PER_KIND"   help:"operations of a kind that one replica runs at the same time, as kind:number, comma-separated; half of the workers are always free for kinds that use less than their share"`
+	Workers           int            `env:"WORKERS"            help:"operations that a replica runs at the same time; with 0, the replica only serves requests"`
+	WorkersPerKind    map[string]int `env:"WORKERS_PER_KIND"   help:"operations of one kind that a replica runs at the same time, as kind:number,…; half of the workers are reserved for kinds that use less than their share"`
 	LeaseDuration     time.Duration  `env:"LEASE_DURATION"     help:"time after which other replicas take over the operations of a dead replica"`
-	OperationTimeout  time.Duration  `env:"OPERATION_TIMEOUT"  help:"how long an operation may take from its first attempt"`
+	OperationTimeout  time.Duration  `env:"OPERATION_TIMEOUT"  help:"how long an operation may take, measured from its first attempt"`
 	PendingTimeout    time.Duration  `env:"PENDING_TIMEOUT"    help:"how long an operation may be pending"`
 	TimelineRetention time.Duration  `env:"TIMELINE_RETENTION" help:"how long timelines are kept after the end of their operations; 0 keeps them forever"`
 }
 
-// Process converts the settings to those of package process. OperationTimeout and TimelineRetention are not part of the result: processes
-// and the retention of timelines take them from the configuration.
+// Process converts the settings to the configuration of package process. The result does not include OperationTimeout and
+// TimelineRetention: processes and the retention of timelines read them from Engine.
 func (e Engine) Process() process.Config {
 	engine := process.DefaultConfig()
 	engine.Workers, engine.Lease = e.Workers, e.LeaseDuration

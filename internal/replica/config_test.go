@@ -52,12 +52,12 @@ func TestKeys(t *testing.T) {
 	database := replica.DefaultConfig("broker", storage.DriverSQLite).Database
 
 	if _, err := database.Keys(); err == nil || !strings.Contains(err.Error(), "APP_DATABASE_SECRET_KEYS") {
-		t.Errorf("no keys give %v", err)
+		t.Errorf("without keys, got %v", err)
 	}
 
 	database.SecretKeys = "k1:hush"
 	if _, err := database.Keys(); err == nil || !strings.Contains(err.Error(), "APP_DATABASE_SECRET_KEYS") || strings.Contains(err.Error(), "hush") {
-		t.Errorf("an invalid key gives %v", err)
+		t.Errorf("with an invalid key, got %v", err)
 	}
 
 	database.SecretKeys = secret.NewKey("k1")

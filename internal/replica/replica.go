@@ -23,12 +23,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// stopLimit bounds the stop of a replica after the shutdown delay. It is longer than the grace period of the engine, and together with the
-// default delay shorter than the 30 seconds that Kubernetes waits before it kills a container.
+// stopLimit bounds the stop of a replica after the shutdown delay. It is longer than the grace period of the engine. Together
+// with the default delay, it is shorter than the 30 seconds after which Kubernetes kills a container.
 const stopLimit = 25 * time.Second
 
-// Replica is one process of a service. Use it in this order: New opens the database, Serve binds the addresses, and Run runs the parts. Call
-// Close in place of Run if the start fails in between.
+// Replica is one process of a service. Call New, Serve and Run in this order: New opens the database, Serve binds the addresses,
+// and Run runs the parts. If the start fails before Run, call Close instead.
 type Replica struct {
 	// Access authenticates clients. Before Serve, a service may add files to the watcher of Access.
 	Access *auth.Access
@@ -36,9 +36,9 @@ type Replica struct {
 	// Keys seal secrets in the database.
 	Keys *secret.Keyring
 	Log  logrus.FieldLogger
-	// HTTP counts the requests of the API. The handler of the service uses it.
+	// HTTP holds the request metrics of the API. The service passes HTTP to its handler.
 	HTTP *httpserver.Metrics
-	// Tracing is nil if tracing is off. A nil Tracing is usable.
+	// Tracing is nil if tracing is off. The methods of a nil Tracing do nothing.
 	Tracing *tracing.Tracing
 
 	config Config
@@ -48,8 +48,8 @@ type Replica struct {
 	parts  []lifecycle.Part
 }
 
-// New returns a replica of the service with the name and opens its database. The stores of the service migrate their tables later. Errors name
-// the invalid variables.
+// New returns a replica of the named service and opens its database. The stores of the service migrate their tables later. Errors
+// name the invalid variables.
 func New(ctx context.Context, name string, config Config, log logrus.FieldLogger) (*Replica, error) {
 	replica := &Replica{Log: log, config: config}
 	replica.health = httpserver.NewHealth(func(ctx context.Context) error { return replica.DB.Ping(ctx) }, log)
@@ -89,8 +89,9 @@ func New(ctx context.Context, name string, config Config, log logrus.FieldLogger
 // Metrics returns the registry for the metrics of the service.
 func (r *Replica) Metrics() *prometheus.Registry { return r.health.Registry() }
 
-// Serve binds the addresses and sets the order of the parts: tracing, the status server, the parts of Access, the given parts, the API server,
-// readiness. The parts stop in reverse order: the replica first becomes not ready, and a part can use the parts before it until it has ended.
+// Serve binds the addresses and sets the order of the parts: tracing, the status server, the parts of Access, the given parts,
+// the API server, readiness. The parts stop in reverse order. So the replica first becomes not ready, and each part can use the
+// parts before it until it has ended.
 func (r *Replica) Serve(ctx context.Context, handler http.Handler, parts ...lifecycle.Part) error {
 	var err error
 
@@ -115,7 +116,7 @@ func (r *Replica) Serve(ctx context.Context, handler http.Handler, parts ...life
 // Address returns the host and port of the API.
 func (r *Replica) Address() string { return r.api.Address() }
 
-// StatusAddress returns the host and port of health, readiness and metrics.
+// StatusAddress returns the host and port of the endpoints for health, readiness and metrics.
 func (r *Replica) StatusAddress() string { return r.status.Address() }
 
 // Run runs the parts until the context ends or a part fails, then stops them and closes the database. It returns the errors of all parts.
@@ -128,7 +129,7 @@ func (r *Replica) Run(ctx context.Context) error {
 	return errors.Join(lifecycle.Run(ctx, r.Log, r.config.ShutdownDelay+stopLimit, r.parts...), r.DB.Close())
 }
 
-// Close releases the database and the addresses of a replica that never ran. Run does this itself.
+// Close closes the database and releases the addresses of a replica that was never run. Run does this itself.
 func (r *Replica) Close() error {
 	errs := []error{r.DB.Close(), r.Tracing.Close(context.Background())}
 

@@ -15,7 +15,7 @@ import (
 // keySize is the length of an AES-256 key in bytes.
 const keySize = 32
 
-// ErrNoKeys reports that no key is configured. The text says how to create a key.
+// ErrNoKeys reports that no key is configured. Its text explains how to create a key.
 var ErrNoKeys = errors.New("no database secret key: create one with " +
 	"`echo \"k1:$(openssl rand -base64 32)\"` and set APP_DATABASE_SECRET_KEYS to it")
 
@@ -25,12 +25,12 @@ type Keyring struct {
 	ciphers map[string]cipher.AEAD
 }
 
-// ParseKeyring parses keys of the form `id:base64`, comma-separated. A key has 32 bytes; its ID contains neither `:` nor `,`. The first key
-// seals. Errors quote no key.
+// ParseKeyring parses comma-separated keys of the form `id:base64`. A key has 32 bytes; its ID contains neither `:` nor `,`. The
+// first key seals. Errors never quote a key.
 func ParseKeyring(text String) (*Keyring, error) {
 	keyring := &Keyring{ciphers: map[string]cipher.AEAD{}}
 
-	// Errors name an entry by its position and not by its ID: if a user has swapped ID and key, the ID is the key.
+	// Errors identify an entry by its position and not by its ID: if a user has swapped the ID and the key, the ID is the key.
 	number := 0
 
 	for entry := range strings.SplitSeq(text.Reveal(), ",") {
@@ -78,7 +78,7 @@ func ParseKeyring(text String) (*Keyring, error) {
 	return keyring, nil
 }
 
-// NewKey returns a random key with the ID, in the form that ParseKeyring parses.
+// NewKey returns a new random key with the ID, in the form that ParseKeyring parses.
 func NewKey(id string) String {
 	key := make([]byte, keySize)
 	_, _ = rand.Read(key) // never fails since Go 1.24
@@ -86,16 +86,17 @@ func NewKey(id string) String {
 	return String(id + ":" + base64.StdEncoding.EncodeToString(key))
 }
 
-// Seal encrypts the plain text and returns the envelope, `id:base64`. The place identifies the row and column where the envelope will be stored.
-// Equal texts have different envelopes.
+// Seal encrypts the plain text and returns the envelope in the form `id:base64`. The place identifies the row and column where
+// the envelope will be stored. Sealing equal texts results in different envelopes.
 func (k *Keyring) Seal(plain []byte, place string) string {
 	sealed := k.ciphers[k.current].Seal(nil, nil, plain, []byte(place))
 
 	return k.current + ":" + base64.StdEncoding.EncodeToString(sealed)
 }
 
-// Open decrypts an envelope that Seal returned for the same place. It returns an error if the keyring lacks the key, or if the envelope was
-// changed or belongs to another place. Errors contain the place and no part of the envelope except the ID of the key.
+// Open decrypts an envelope that Seal returned for the same place. It returns an error if the keyring does not have the key, or
+// if the envelope was changed or belongs to another place. Errors contain the place and the ID of the key, and no other part of
+// the envelope.
 func (k *Keyring) Open(envelope, place string) ([]byte, error) {
 	id, encoded, found := strings.Cut(envelope, ":")
 	if !found {
@@ -114,13 +115,14 @@ func (k *Keyring) Open(envelope, place string) ([]byte, error) {
 
 	plain, err := aead.Open(nil, nil, sealed, []byte(place))
 	if err != nil {
-		return nil, fmt.Errorf("opening %s: the envelope was changed, moved, or sealed with another key of the ID %q", place, id)
+		return nil, fmt.Errorf("opening %s: the envelope was changed, moved, or sealed with a different key with the ID %q", place, id)
 	}
 
 	return plain, nil
 }
 
-// Prefix returns the start of all envelopes sealed with the first key, for queries that look for envelopes of other keys.
+// Prefix returns the common prefix of all envelopes that are sealed with the first key. Queries use it to find envelopes of other
+// keys.
 func (k *Keyring) Prefix() string { return k.current + ":" }
 
 // Former returns the sorted IDs of all keys except the first. These keys can be removed once no stored envelope names them.
@@ -130,7 +132,8 @@ func (k *Keyring) Former() []string {
 	return slices.DeleteFunc(ids, func(id string) bool { return id == k.current })
 }
 
-// Reencrypt returns an envelope of the same text that is sealed with the first key. An envelope of the first key is returned unchanged.
+// Reencrypt returns an envelope of the same text that is sealed with the first key. If the envelope is already sealed with the
+// first key, it is returned unchanged.
 func (k *Keyring) Reencrypt(envelope, place string) (string, error) {
 	if strings.HasPrefix(envelope, k.Prefix()) {
 		return envelope, nil

@@ -38,7 +38,7 @@ func TestSealAndOpen(t *testing.T) {
 			}
 
 			if again := keys.Seal([]byte(plain), place); again == envelope {
-				t.Error("equal texts have equal envelopes, which shows a reader of the table which rows are equal")
+				t.Error("equal texts have equal envelopes, which reveals equal rows to a reader of the table")
 			}
 
 			opened, err := keys.Open(envelope, place)
@@ -69,7 +69,7 @@ func TestKeyRotation(t *testing.T) {
 	}
 
 	if _, err := onlyNext.Open(sealedBefore, place); err == nil || !strings.Contains(err.Error(), `key "k1" is not configured`) {
-		t.Errorf("without the old key, its envelope gives %v, want an error that names the key", err)
+		t.Errorf("without the old key, opening its envelope returns %v, want an error that names the key", err)
 	}
 }
 
@@ -92,12 +92,12 @@ func TestOpenRejectsInvalidEnvelopes(t *testing.T) {
 		place    string
 		want     string
 	}{
-		"moved":       {"a value copied to another row would give its secret to another tenant", keys, envelope, "payload of operation 2", "moved"},
+		"moved":       {"a value copied to another row would reveal its secret to another tenant", keys, envelope, "payload of operation 2", "moved"},
 		"changed":     {"a writer to the table must not be able to forge values", keys, "k1:" + base64.StdEncoding.EncodeToString(changed), place, "changed"},
 		"cut":         {"a truncated envelope is invalid", keys, envelope[:len(envelope)/2], place, "opening"},
 		"empty":       {"even an envelope of an empty text has a nonce", keys, "k1:", place, "changed"},
-		"other key":   {"keys with the same id may differ", ring(t, secret.NewKey("k1")), envelope, place, "another key"},
-		"unknown key": {"the operator must learn which key is missing", keys, "k9:" + encoded, place, `"k9"`},
+		"other key":   {"different keys may have the same ID", ring(t, secret.NewKey("k1")), envelope, place, "a different key"},
+		"unknown key": {"the error names the missing key", keys, "k9:" + encoded, place, `"k9"`},
 		"no envelope": {"plain text is not an envelope", keys, "hush, hush", place, "not an envelope"},
 		"no base64":   {"plain text is not an envelope", keys, "k1:hush, hush", place, "not an envelope"},
 		"nothing":     {"an empty text is not an envelope", keys, "", place, "not an envelope"},
@@ -131,10 +131,10 @@ func TestInvalidKeysAreNotQuoted(t *testing.T) {
 		"second no id": {"the error shows the position", good + "," + material, "number 2 does not have the form"},
 		"no base64":    {"a key is base64", "k1:" + material[1:], "number 1 is not the base64 of 32 bytes"},
 		"short":        {"an AES-256 key has 32 bytes", "k1:" + material[:40], "base64 of 32 bytes"},
-		"swapped":      {"the text before the colon may be the key", material + ":k1", "base64 of 32 bytes"},
-		"twice":        {"ids are unique", "k1:" + material + ",k1:" + material, `"k1" is listed twice`},
-		"nothing":      {"data is never stored in clear", "", "openssl rand -base64 32"},
-		"only commas":  {"data is never stored in clear", " , ,", "APP_DATABASE_SECRET_KEYS"},
+		"swapped":      {"the text before the colon may be the key, so it is not quoted", material + ":k1", "base64 of 32 bytes"},
+		"twice":        {"IDs must be unique", "k1:" + material + ",k1:" + material, `"k1" is listed twice`},
+		"nothing":      {"data is never stored in clear text", "", "openssl rand -base64 32"},
+		"only commas":  {"data is never stored in clear text", " , ,", "APP_DATABASE_SECRET_KEYS"},
 	}
 
 	for name, c := range cases {
@@ -151,11 +151,11 @@ func TestInvalidKeysAreNotQuoted(t *testing.T) {
 	}
 
 	if _, err := secret.ParseKeyring(""); !errors.Is(err, secret.ErrNoKeys) {
-		t.Errorf("no keys give %v, want ErrNoKeys", err)
+		t.Errorf("without keys, got %v, want ErrNoKeys", err)
 	}
 
 	if _, err := secret.ParseKeyring(secret.String(" " + good + " ,\n")); err != nil {
-		t.Errorf("white space and a trailing comma, as in files, give %v", err)
+		t.Errorf("white space and a trailing comma, as in files, are rejected: %v", err)
 	}
 }
 

@@ -17,7 +17,7 @@ func TestReencrypt(t *testing.T) {
 	}
 
 	if plain, err := ring(t, next).Open(sealed, place); err != nil || string(plain) != hush {
-		t.Errorf("without the old key it opens as %q, %v", plain, err)
+		t.Errorf("without the old key, the re-encrypted envelope opens as %q, %v", plain, err)
 	}
 
 	if again, err := keys.Reencrypt(sealed, place); err != nil || again != sealed {
@@ -30,7 +30,7 @@ func TestReencrypt(t *testing.T) {
 		"it is not an envelope":  "rubbish",
 	} {
 		if got, err := keys.Reencrypt(envelope, place); err == nil || got != "" {
-			t.Errorf("%s, but it is sealed again", reason)
+			t.Errorf("an envelope is re-encrypted although %s", reason)
 		}
 	}
 

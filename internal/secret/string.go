@@ -5,11 +5,12 @@ import (
 	"io"
 )
 
-// Mask replaces every secret in logs, errors and JSON. An empty secret prints as Mask too.
+// Mask replaces every secret in logs, errors and JSON, including empty secrets.
 const Mask = "***"
 
-// String is a text that prints and encodes as Mask. Reveal returns the text. Do not use a String in an unexported field or as a map key: fmt
-// prints unexported fields, and encoding/json encodes map keys, without calling the methods of String.
+// String is a secret text that prints and encodes as Mask. Reveal returns the text. Do not use a String in an unexported field or
+// as a map key: fmt prints unexported fields without calling the methods of String, and encoding/json encodes map keys in the
+// same way.
 type String string
 
 // String returns Mask.
@@ -18,17 +19,18 @@ func (String) String() string { return Mask }
 // GoString returns Mask, for %#v.
 func (String) GoString() string { return Mask }
 
-// Format writes Mask for every verb. Without Format, fmt would print the text for verbs such as %d that do not fit a string.
+// Format writes Mask for every verb. Without Format, fmt would print the text for verbs that do not apply to strings, such as %d.
 func (String) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, Mask) }
 
-// MarshalText returns Mask, for JSON, YAML and log formatters. A String therefore cannot be stored as JSON: seal the text, or use Stored.
+// MarshalText returns Mask, for JSON, YAML and log formatters. A String therefore cannot be stored as JSON: seal its text, or use
+// Stored.
 func (String) MarshalText() ([]byte, error) { return []byte(Mask), nil }
 
 // Reveal returns the text.
 func (s String) Reveal() string { return string(s) }
 
-// Stored is a secret inside a JSON document that is sealed as a whole. It prints as Mask, but its JSON form is the text, so a Stored must never
-// be part of a response.
+// Stored is a secret inside a JSON document that is sealed as a whole. It prints as Mask, but it is encoded in JSON as the text.
+// A Stored must therefore never be part of a response.
 type Stored string
 
 // String returns Mask.

@@ -46,12 +46,12 @@ func TestStringIsMasked(t *testing.T) {
 		show   func(*testing.T) string
 	}{
 		"%v":                {"the verb of error texts", printed("%v")},
-		"%+v":               {"the verb of careless debugging", printed("%+v")},
-		"%#v":               {"the verb of careful debugging", printed("%#v")},
+		"%+v":               {"the verb for debugging", printed("%+v")},
+		"%#v":               {"the verb for debugging in Go syntax", printed("%#v")},
 		"%s":                {"the verb of strings", printed("%s")},
 		"%q":                {"the verb of quoted strings", printed("%q")},
 		"%x":                {"hexadecimal text is readable too", printed("%x")},
-		"%d":                {"fmt prints the value after a verb that does not fit", printed("%d")},
+		"%d":                {"fmt prints the value for a verb that does not apply", printed("%d")},
 		"%20s":              {"a width changes nothing", printed("%20s")},
 		"struct":            {"configurations are printed as a whole", func(*testing.T) string { return fmt.Sprintf("%+v", config) }},
 		"pointer to struct": {"configurations are printed as a whole", func(*testing.T) string { return fmt.Sprintf("%#v", &config) }},
@@ -80,7 +80,8 @@ func TestStringIsMasked(t *testing.T) {
 	}
 }
 
-// logged returns a function that returns a log line with the value as a field.
+// logged returns a function that logs the value as a field and returns the log
+// line.
 func logged(formatter logrus.Formatter, value any) func(*testing.T) string {
 	return func(*testing.T) string {
 		var lines bytes.Buffer

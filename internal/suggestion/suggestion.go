@@ -1,4 +1,5 @@
-// Package suggestion finds the word that a user probably meant: for error texts about unknown flags, states, plans and parameters.
+// Package suggestion finds the word that a user probably meant, for error texts about unknown flags, states, plans and
+// parameters.
 package suggestion
 
 import (
@@ -9,7 +10,8 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// errorsIn returns the number of typing errors: missing, additional and wrong letters. Two exchanged letters are one error.
+// errorsIn returns the number of typing errors in the given word: missing, additional and wrong letters. Two swapped letters
+// count as one error.
 func errorsIn(given, word string) int {
 	const exchanged = 2
 
@@ -24,8 +26,9 @@ func errorsIn(given, word string) int {
 // letters returns the letters of the word in alphabetical order.
 func letters(word string) string { return string(slices.Sorted(slices.Values([]rune(word)))) }
 
-// For returns "; did you mean …?" with the known word that is most similar to the given one, for the end of an error text. It returns an
-// empty text if no word is similar: in words of up to four characters one typing error is accepted, in longer ones two. Case is ignored.
+// For returns "; did you mean …?" with the known word that is most similar to the given word. Callers append the result to an
+// error text. For returns an empty string if no known word is similar. Words of up to four characters can have one typing error;
+// longer words can have two. Case is ignored.
 func For(given string, known []string) string {
 	const shortWord, most = 4, 2
 

@@ -10,24 +10,25 @@ import (
 )
 
 const (
-	// hashPrefix starts the form of an ID that cannot be a label, so that people recognize it and can compute it.
+	// hashPrefix is the prefix of labels that are hashes. It shows people how to compute the label of an ID.
 	hashPrefix = "sha256-"
-	// hashBytes is the length of the shortened hash: with 128 bits two IDs do not meet by accident.
+	// hashBytes is the length of the truncated hash. With 128 bits, accidental collisions are practically impossible.
 	hashBytes = 16
 )
 
-// The headers that carry the original ID of a tenant or subaccount beside its label, percent-encoded. Kyma Provisioner ignores
-// them.
+// The headers with the percent-encoded original ID of a tenant or subaccount. The label is sent in another header. The Kyma
+// Provisioner ignores the headers of the original IDs.
 const (
 	HeaderOriginalTenant     = "Original-Tenant"
 	HeaderOriginalSubAccount = "Original-Sub-Account"
 )
 
-// Label returns the ID itself if it can be the value of a Kubernetes label, and else "sha256-" with the first 32 hexadecimal
-// digits of its SHA-256. The result is always the same for one ID, valid as the value of a label and of an HTTP header, and at
-// most 63 characters long. Label of a label is the label.
+// Label returns the ID unchanged if it is a valid value of a Kubernetes label. Otherwise, it returns "sha256-" followed by the
+// first 32 hexadecimal digits of the ID's SHA-256 hash. The result has at most 63 characters and is valid in labels and HTTP
+// headers. Label is deterministic and idempotent: the label of a label is the same label.
 //
-// An ID that looks like a hash is not hashed again: the platform assigns the IDs and is trusted not to choose such an ID.
+// An ID that looks like a hashed label is not hashed again: the platform assigns the IDs and is trusted not to assign such an
+// ID.
 func Label(id string) string {
 	if len(validation.IsValidLabelValue(id)) == 0 {
 		return id
@@ -38,7 +39,8 @@ func Label(id string) string {
 	return hashPrefix + hex.EncodeToString(hash[:hashBytes])
 }
 
-// Original returns the ID if its label differs, else "". Both services store and send this value next to the label.
+// Original returns the ID if it differs from its label, and otherwise an empty string. Both services store and send this value
+// together with the label.
 func Original(id string) string {
 	if Label(id) == id {
 		return ""
@@ -47,14 +49,14 @@ func Original(id string) string {
 	return id
 }
 
-// EncodeOriginal returns the value of a header for Original(id), or "".
+// EncodeOriginal returns Original(id) encoded as a header value.
 func EncodeOriginal(id string) string {
 	return url.QueryEscape(Original(id))
 }
 
-// Read returns the label of the ID in a header, and the original ID or "". A sender passes either the ID itself or, as Label and
-// EncodeOriginal do, its label with the original in a second header. An original with another label is ignored: only the label
-// decides what the sender may see.
+// Read returns the label and the original ID from the headers of a request, in the form of Label and Original. The sender passes
+// either the ID itself in the header name, or the label in the header name and the original ID in the header originalName. An
+// original ID with a different label is ignored, because only the label determines which objects the sender can access.
 func Read(headers http.Header, name, originalName string) (label, original string) {
 	id := headers.Get(name)
 

@@ -16,8 +16,8 @@ func TestLabel(t *testing.T) {
 	cases := map[string]struct {
 		reason, id, want string
 	}{
-		"Empty":   {"No subaccount is no subaccount.", "", ""},
-		"GUID":    {"A valid label stays, so that stored tenants stay.", "3e64ebae-38b5-46a0-b1ed-9ccee153a0ae", "3e64ebae-38b5-46a0-b1ed-9ccee153a0ae"},
+		"Empty":   {"An empty ID stays empty.", "", ""},
+		"GUID":    {"A valid label is unchanged, so stored tenants stay valid.", "3e64ebae-38b5-46a0-b1ed-9ccee153a0ae", "3e64ebae-38b5-46a0-b1ed-9ccee153a0ae"},
 		"Longest": {"63 characters are valid.", strings.Repeat("a", 63), strings.Repeat("a", 63)},
 		"Hyphen": {
 			"The open-source Service Manager sends a hyphen.", "-", "sha256-3973e022e93220f9212c18d0d0c543ae",
@@ -36,7 +36,7 @@ func TestLabel(t *testing.T) {
 			}
 
 			if original := tenancy.Original(tc.id); (original != "") != (got != tc.id) {
-				t.Errorf("the original beside %q: got %q", got, original)
+				t.Errorf("the original of the label %q is %q", got, original)
 			}
 		})
 	}
@@ -52,10 +52,10 @@ func TestRead(t *testing.T) {
 		wantLabel, want      string
 	}{
 		"Valid":      {"A valid ID needs no original.", "acme", "", "acme", ""},
-		"Missing":    {"An absent header is an empty label.", "", "", "", ""},
-		"Raw":        {"Another broker sends the ID itself.", "-", "", tenancy.Label("-"), "-"},
-		"Label":      {"Our broker sends label and original.", tenancy.Label(odd), tenancy.EncodeOriginal(odd), tenancy.Label(odd), odd},
-		"Lone label": {"Kyma Environment Broker never sends an original.", tenancy.Label("-"), "", tenancy.Label("-"), ""},
+		"Missing":    {"An absent header means an empty label.", "", "", "", ""},
+		"Raw":        {"Other brokers send the ID itself.", "-", "", tenancy.Label("-"), "-"},
+		"Label":      {"Our broker sends the label and the original.", tenancy.Label(odd), tenancy.EncodeOriginal(odd), tenancy.Label(odd), odd},
+		"Lone label": {"The Kyma Environment Broker never sends an original.", tenancy.Label("-"), "", tenancy.Label("-"), ""},
 		"Foreign":    {"An original of another tenant is ignored.", "acme", tenancy.EncodeOriginal("-"), "acme", ""},
 		"Malformed":  {"An original that cannot be decoded is ignored.", "acme", "%zz", "acme", ""},
 	}

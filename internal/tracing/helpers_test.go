@@ -13,7 +13,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// inMemory returns a Tracing that keeps its spans in memory.
+// inMemory returns a Tracing that stores its spans in memory, and the exporter
+// that returns them.
 func inMemory(sample float64) (*tracing.Tracing, *tracetest.InMemoryExporter) {
 	kept := tracetest.NewInMemoryExporter()
 

@@ -7,13 +7,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// ids implements sdktrace.IDGenerator. It generates random IDs, except for spans whose context is from WithIDs.
+// ids implements sdktrace.IDGenerator. It generates random IDs, unless the context is from WithIDs.
 type ids struct{}
 
 type idsKey struct{}
 
-// WithIDs returns a context in which a new span gets the IDs of the given span. It is for the span of an operation: the spans of steps name
-// that span as their parent, but it can be created only after the operation has ended.
+// WithIDs returns a context in which a new span gets the IDs of the given span. The span of an operation needs this: the spans of
+// steps name it as their parent, but it is created only after the operation has ended.
 func WithIDs(ctx context.Context, span trace.SpanContext) context.Context {
 	return context.WithValue(ctx, idsKey{}, span)
 }

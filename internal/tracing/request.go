@@ -13,8 +13,8 @@ import (
 // traceparent is the header of the W3C Trace Context specification with the trace and span of the caller.
 const traceparent = "traceparent"
 
-// Carry returns the trace and span of the context as a line that can be stored and that Parse reads. It returns an empty text if the context
-// has no trace.
+// Carry returns the trace and span of the context as a line of text that can be stored and that Parse reads. It returns an empty
+// string if the context has no trace.
 func Carry(ctx context.Context) string {
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return ""
@@ -26,15 +26,15 @@ func Carry(ctx context.Context) string {
 	return carrier[traceparent]
 }
 
-// Parse returns the span context of a line that Carry returned. The result for an empty or invalid line is not valid (IsValid).
+// Parse returns the span context of a line that Carry returned. For an empty or malformed line, IsValid of the result is false.
 func Parse(line string) trace.SpanContext {
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{traceparent: line})
 
 	return trace.SpanContextFromContext(ctx)
 }
 
-// ID returns the ID of the context's trace as 32 hexadecimal digits, or an empty text if the context has no trace or its trace is not kept, so
-// that nobody searches for a trace that no collector has.
+// ID returns the ID of the context's trace as 32 hexadecimal digits. It returns an empty string if the context has no trace or if
+// the trace is not sampled, because no collector has such a trace.
 func ID(ctx context.Context) string {
 	span := trace.SpanContextFromContext(ctx)
 	if !span.IsValid() || !span.IsSampled() || ctx.Value(tracingKey{}) == nil {
@@ -46,7 +46,8 @@ func ID(ctx context.Context) string {
 
 type tracingKey struct{}
 
-// Receive is a middleware that puts the trace of the client, if any, into the context of the request. Begin creates spans only inside Receive.
+// Receive is a middleware that stores the trace of the client, if any, in the context of the request. Begin creates spans only in
+// such a context.
 func (t *Tracing) Receive(next http.Handler) http.Handler {
 	if t == nil {
 		return next
@@ -58,15 +59,16 @@ func (t *Tracing) Receive(next http.Handler) http.Handler {
 	})
 }
 
-// Begin starts the span of an authorized request. The caller must call the returned function at the end, with the error that the client gets
-// or an empty text. A request that changes nothing gets a span only within a trace of its client; otherwise, most traces would be polls.
+// Begin starts the span of an authorized request. At the end of the request, the caller must call the returned function with the
+// error text of the response, or with an empty string. A request that changes nothing gets a span only within a trace of its
+// client; otherwise, most traces would be polls.
 func Begin(ctx context.Context, name string, changes bool) (context.Context, func(problem string)) {
 	t, on := ctx.Value(tracingKey{}).(*Tracing)
 	if !on || !changes && !trace.SpanContextFromContext(ctx).IsValid() {
 		return ctx, func(string) {}
 	}
 
-	//nolint:spancheck // the returned function ends it
+	//nolint:spancheck // the returned function ends the span
 	ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer))
 
 	return ctx, func(problem string) { //nolint:spancheck // as above
@@ -78,8 +80,9 @@ func Begin(ctx context.Context, name string, changes bool) (context.Context, fun
 	}
 }
 
-// Transport returns a transport that creates a child span for each call whose context has a span, and sends the trace to the called system.
-// The span ends when the header of the response arrives. Calls without a span, such as polls, probes, feeds and watches, pass unchanged.
+// Transport returns a transport that creates a child span for each call within a span, and propagates the trace to the called
+// system. The child span ends when the header of the response arrives. Calls outside of a span, such as polls, probes, feeds and
+// watches, are sent unchanged.
 func Transport(system string, next http.RoundTripper) http.RoundTripper {
 	return transport{system: system, next: next}
 }
@@ -111,7 +114,7 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 
 	response, err := t.next.RoundTrip(request)
 	if err != nil {
-		span.SetStatus(codes.Error, "no answer") // the text of the error may hold a URL with a password
+		span.SetStatus(codes.Error, "no response") // the text of the error may contain a URL with a password
 
 		return nil, err
 	}

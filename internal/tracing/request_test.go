@@ -63,9 +63,9 @@ func TestTransportSendsTraceWithoutSecrets(t *testing.T) {
 		err    error
 		want   string
 	}{
-		"Answered": {"a 4xx response is no failure of the system", http.StatusNotFound, nil, ""},
+		"Answered": {"a 4xx response is not a failure of the system", http.StatusNotFound, nil, ""},
 		"Failed":   {"a 5xx response is a failure", http.StatusBadGateway, nil, "502 Bad Gateway"},
-		"Silent":   {"a transport error may hold a URL with a password", 0, errors.New("https://u:" + password + "@host: refused"), "no answer"},
+		"Silent":   {"a transport error may contain a URL with a password", 0, errors.New("https://u:" + password + "@host: refused"), "no response"},
 	} {
 		where, kept := inMemory(1)
 		header := ""
@@ -102,7 +102,7 @@ func TestTransportSendsTraceWithoutSecrets(t *testing.T) {
 		}
 
 		if want := "00-" + otherTrace + "-" + call.SpanContext.SpanID().String() + "-01"; header != want {
-			t.Errorf("%s: the system got %q, want %q", name, header, want)
+			t.Errorf("%s: the traceparent header is %q, want %q", name, header, want)
 		}
 
 		if request.Header.Get("traceparent") != "" {
@@ -123,7 +123,7 @@ func TestCallsOutsideOfASpanPassUnchanged(t *testing.T) {
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://host/", http.NoBody)
 	next := roundTripper(func(passed *http.Request) (*http.Response, error) {
 		if passed != request || passed.Header.Get("traceparent") != "" {
-			t.Error("the request was changed")
+			t.Error("a request without a span was changed")
 		}
 
 		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil

@@ -22,17 +22,18 @@ const (
 	scope = "github.com/environment-broker/environment-broker"
 	// exportTimeout bounds the export of the last spans when a service stops.
 	exportTimeout = 5 * time.Second
-	// tracesPath is the path of the collector if the endpoint has none. The OTLP specification defines it.
+	// tracesPath is the default path of the collector, as defined by the OTLP specification.
 	tracesPath = "/v1/traces"
 )
 
-// Config sets the collector of the spans and the share of traces to keep. The exporter also reads the standard OTEL_EXPORTER_OTLP_… variables.
+// Config configures the collector that receives spans, and the share of traces to keep. The exporter also reads the standard
+// OTEL_EXPORTER_OTLP_… variables.
 type Config struct {
 	Endpoint string  `env:"TRACING_ENDPOINT" help:"URL of the collector that receives spans as OTLP over HTTP, such as http://collector:4318; empty turns tracing off. The standard OTEL_… variables set headers, certificates and limits"`
 	Sample   float64 `env:"TRACING_SAMPLE"   help:"share of new traces to keep, from 0 to 1; for a trace that a client started, the client decides"`
 }
 
-// DefaultConfig returns the defaults: tracing is off, and with an endpoint every trace is kept.
+// DefaultConfig returns the defaults: tracing is off. If only an endpoint is set, every trace is kept.
 func DefaultConfig() Config { return Config{Sample: 1} }
 
 // options returns the options of the exporter. Errors name the variable and do not quote its value, which may contain a password.
@@ -53,16 +54,16 @@ func (c Config) options() ([]otlptracehttp.Option, error) {
 	return []otlptracehttp.Option{otlptracehttp.WithEndpointURL(endpoint.String())}, nil
 }
 
-// Tracing exports the spans of a service in batches, in the background. An unavailable collector never delays or fails a request or an
-// operation: the queue of spans is bounded, and spans beyond it are dropped. A nil *Tracing means that tracing is off.
+// Tracing exports the spans of a service in batches, in the background. An unavailable collector never delays or fails a request
+// or an operation: the queue of spans is bounded, and spans that exceed it are dropped. A nil *Tracing means that tracing is off.
 type Tracing struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
 	sampler  sdktrace.Sampler
 }
 
-// New returns the tracing of the service with the name, or nil if the configuration has no endpoint. It does not connect to the collector. A
-// failed export is logged, and its spans are dropped.
+// New returns the tracing of the named service, or nil if the configuration has no endpoint. It does not connect to the
+// collector. If an export fails, the error is logged and the spans are dropped.
 func New(ctx context.Context, service string, config Config, log logrus.FieldLogger) (*Tracing, error) {
 	if config.Endpoint == "" {
 		return nil, nil
@@ -87,7 +88,7 @@ func New(ctx context.Context, service string, config Config, log logrus.FieldLog
 	return NewWith(sdktrace.NewBatchSpanProcessor(loggingExporter{exporter, log}), config.Sample, named), nil
 }
 
-// NewWith returns a Tracing that passes its spans to the processor. Tests use it with a processor in memory.
+// NewWith returns a Tracing that passes its spans to the processor. Tests use it with an in-memory processor.
 func NewWith(processor sdktrace.SpanProcessor, sample float64, named *resource.Resource) *Tracing {
 	sampler := sdktrace.TraceIDRatioBased(sample)
 	provider := sdktrace.NewTracerProvider(
@@ -100,11 +101,11 @@ func NewWith(processor sdktrace.SpanProcessor, sample float64, named *resource.R
 
 // Start starts a span, which the caller must end. The receiver must not be nil.
 func (t *Tracing) Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
-	return t.tracer.Start(ctx, name, options...) //nolint:spancheck // the caller ends it
+	return t.tracer.Start(ctx, name, options...) //nolint:spancheck // the caller ends the span
 }
 
-// Sampled reports whether to keep a new trace with the ID. The decision depends only on the ID and the configured share, so it is the same on
-// all replicas.
+// Sampled reports whether a new trace with the ID is kept. The decision depends only on the ID and the configured share, so it is
+// the same on all replicas.
 func (t *Tracing) Sampled(id trace.TraceID) bool {
 	decision := t.sampler.ShouldSample(sdktrace.SamplingParameters{ParentContext: context.Background(), TraceID: id})
 
@@ -137,7 +138,8 @@ func (t *Tracing) Close(ctx context.Context) error {
 	return nil
 }
 
-// loggingExporter logs failed exports with the logger of the service. Without it, the SDK would print errors to standard error.
+// loggingExporter logs failed exports with the logger of the service. Otherwise, the SDK would print the errors to standard
+// error.
 type loggingExporter struct {
 	sdktrace.SpanExporter
 

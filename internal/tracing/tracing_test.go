@@ -33,9 +33,9 @@ func TestInvalidConfiguration(t *testing.T) {
 		config tracing.Config
 		want   string
 	}{
-		"No address": {"a host and port is no URL", tracing.Config{Endpoint: "collector:4318", Sample: 1}, "APP_TRACING_ENDPOINT"},
+		"No address": {"a host and port is not a URL", tracing.Config{Endpoint: "collector:4318", Sample: 1}, "APP_TRACING_ENDPOINT"},
 		"Share":      {"a share is at most 1", tracing.Config{Endpoint: "http://collector:4318", Sample: 2}, "APP_TRACING_SAMPLE"},
-		"Password":   {"the error does not repeat the URL", tracing.Config{Endpoint: "u:secret@x", Sample: 1}, "APP_TRACING_ENDPOINT"},
+		"Password":   {"the error does not quote the URL", tracing.Config{Endpoint: "u:secret@x", Sample: 1}, "APP_TRACING_ENDPOINT"},
 	} {
 		_, err := tracing.New(t.Context(), "broker", test.config, logging.Discard())
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "secret") {
@@ -107,7 +107,7 @@ func TestFailedExportIsLogged(t *testing.T) {
 	span.End()
 
 	if err := where.Close(t.Context()); err != nil {
-		t.Errorf("a failed export fails Close: %v", err)
+		t.Errorf("Close fails after a failed export: %v", err)
 	}
 
 	if len(lines.AllEntries()) != 1 || !strings.Contains(lines.LastEntry().Message, "sending spans failed") {

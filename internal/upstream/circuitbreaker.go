@@ -7,8 +7,8 @@ const (
 	threshold = 5
 	// pause is the time from the opening of a circuit breaker to the next trial.
 	pause = 2 * time.Second
-	// patience is the time after which another trial may start although the current trial has no result. The current trial continues, and
-	// its result counts.
+	// patience is the time after which another trial can start although the current trial has no result. The current trial
+	// continues, and its result is not ignored.
 	patience = 10 * time.Second
 )
 
@@ -17,26 +17,26 @@ type State string
 
 // The states of a circuit breaker.
 const (
-	// Closed lets all calls through.
+	// Closed allows all calls.
 	Closed State = "closed"
-	// Open lets no call through before Status.NextTry.
+	// Open allows no call before Status.NextTry.
 	Open State = "open"
-	// HalfOpen lets one call through as a trial.
+	// HalfOpen allows one call as a trial.
 	HalfOpen State = "half-open"
 )
 
-// circuitBreaker stops calls to a system that does not answer.
+// circuitBreaker stops calls to a system that does not respond.
 //
-// After threshold consecutive failures the circuit breaker is open for pause, and then half-open: it allows one trial at a time. A trial that
-// fails, or that has no result within patience, opens the circuit breaker again. Any answer closes it, even a late answer to a call that
-// started before the circuit breaker opened, because the answer shows that the system works. A call that the caller canceled counts
-// neither as a success nor as a failure.
+// After threshold consecutive failures, the circuit breaker is open for pause and then half-open: it allows one trial at a time.
+// A trial that fails, or that has no result within patience, opens the circuit breaker again. Any response closes it, because a
+// response shows that the system works. This includes late responses to calls that started before the circuit breaker opened. A
+// call that the caller canceled is neither a success nor a failure.
 //
 // docs/adr/0009 has the reasons; docs/adr/0026 says why no library fits. The mutex of the System guards all fields.
 type circuitBreaker struct {
 	// failures is the number of consecutive failures.
 	failures int
-	// since is the start of the first of these failures, last the fault of the latest one.
+	// since is the start of the first of these failures; last is the fault of the latest failure.
 	since time.Time
 	last  string
 	// nextTry is the end of the current pause. It is zero while the circuit breaker is closed.
@@ -45,11 +45,11 @@ type circuitBreaker struct {
 	trial *call
 	// closed is the end of the last outage.
 	closed time.Time
-	// outages is the number of times that the circuit breaker has opened from the state closed.
+	// outages is the number of times that a closed circuit breaker has opened.
 	outages int
 }
 
-// state derives the state from nextTry and the current time, so no timer is needed to make the circuit breaker half-open.
+// state returns the state, derived from nextTry and the current time. No timer is needed to make the circuit breaker half-open.
 func (b *circuitBreaker) state() State {
 	switch {
 	case b.nextTry.IsZero():
@@ -79,8 +79,8 @@ func (b *circuitBreaker) start(call *call) bool {
 	return true
 }
 
-// end updates the circuit breaker with the outcome of a call. It ignores a failure of a call that started before the last outage ended,
-// because the system has answered since then.
+// end updates the circuit breaker with the outcome of a call. It ignores the failure of a call that started before the end of the
+// last outage, because the system has responded since then.
 func (b *circuitBreaker) end(call *call, result outcome) {
 	trial := b.trial == call
 	if trial {
@@ -106,7 +106,7 @@ func (b *circuitBreaker) end(call *call, result outcome) {
 	}
 }
 
-// giveUp allows another trial after the usual pause, if the call is still the current trial.
+// giveUp allows another trial after the usual pause, provided that the call is still the current trial.
 func (b *circuitBreaker) giveUp(call *call) {
 	if b.trial == call {
 		b.trial = nil

@@ -27,22 +27,22 @@ func TestOutcomesOfCalls(t *testing.T) {
 		want   string
 	}{
 		"refused":     {"nothing listens on the port", down(), "it refused the connection"},
-		"reset":       {"the server closes the connection", fails(&netError{syscall.ECONNRESET}), "the connection broke"},
-		"closed":      {"a proxy loses the connection to its server", fails(io.EOF), "the connection broke"},
-		"no name":     {"the DNS record may be missing for a while", fails(&net.DNSError{Err: "no such host", Name: "secret.internal"}), "its name is not known"},
-		"certificate": {"another server answers", fails(&tls.CertificateVerificationError{Err: errors.New("secret")}), "its certificate is not trusted"},
+		"reset":       {"the server closes the connection", fails(&netError{syscall.ECONNRESET}), "the connection was lost"},
+		"closed":      {"a proxy loses the connection to its server", fails(io.EOF), "the connection was lost"},
+		"no name":     {"the DNS record is missing", fails(&net.DNSError{Err: "no such host", Name: "secret.internal"}), "its host name could not be resolved"},
+		"certificate": {"another server responds", fails(&tls.CertificateVerificationError{Err: errors.New("secret")}), "its certificate is not trusted"},
 		"other":       {"any other error of the transport", fails(errors.New("secret 10.1.2.3")), "it could not be reached"},
-		"slow":        {"a call that exceeds its deadline", hangs(time.Hour, answers(http.StatusOK)), "it did not answer in time"},
-		"broken off":  {"the response ends early", breaksOff, "the connection broke"},
-		"internal":    {"the server fails", answers(http.StatusInternalServerError), "it answered with HTTP status 500 Internal Server Error"},
-		"gateway":     {"the server behind the proxy is down", answers(http.StatusBadGateway), "it answered with HTTP status 502 Bad Gateway"},
-		"unavailable": {"the server says that it is overloaded or down", answers(http.StatusServiceUnavailable), "it answered with HTTP status 503 Service Unavailable"},
+		"slow":        {"a call that exceeds its deadline", hangs(time.Hour, answers(http.StatusOK)), "it did not respond in time"},
+		"broken off":  {"the response ends early", breaksOff, "the connection was lost"},
+		"internal":    {"the server fails", answers(http.StatusInternalServerError), "it returned HTTP status 500 Internal Server Error"},
+		"gateway":     {"the server behind a proxy is down", answers(http.StatusBadGateway), "it returned HTTP status 502 Bad Gateway"},
+		"unavailable": {"the server reports that it is overloaded", answers(http.StatusServiceUnavailable), "it returned HTTP status 503 Service Unavailable"},
 
 		"fine":         {"the call succeeds", answers(http.StatusOK), ""},
-		"rejected":     {"a rejection is an answer", answers(http.StatusUnprocessableEntity), ""},
-		"unauthorized": {"our credentials are at fault", answers(http.StatusUnauthorized), ""},
+		"rejected":     {"a system that rejects a call works", answers(http.StatusUnprocessableEntity), ""},
+		"unauthorized": {"the service's credentials are at fault, not the system", answers(http.StatusUnauthorized), ""},
 		"too many":     {"the server limits the rate but works", answers(http.StatusTooManyRequests), ""},
-		"given up":     {"canceled by the caller", fails(context.Canceled), ""},
+		"given up":     {"the caller canceled the call", fails(context.Canceled), ""},
 	}
 
 	for name, c := range cases {
@@ -70,7 +70,7 @@ func TestOutcomesOfCalls(t *testing.T) {
 	}
 }
 
-// breaksOff responds with a body that breaks off before its end.
+// breaksOff responds with a body that ends prematurely.
 func breaksOff(*http.Request) (*http.Response, error) {
 	body := io.MultiReader(strings.NewReader("half"), errorReader{})
 
@@ -94,7 +94,7 @@ func TestAnswerResetsFailures(t *testing.T) {
 			_ = b.call(time.Second)
 		}
 
-		b.state("every fifth call is answered", upstream.Closed)
+		b.state("every fifth call succeeds", upstream.Closed)
 	})
 }
 
@@ -136,7 +136,7 @@ func TestOneTrialAtATime(t *testing.T) {
 		synctest.Wait()
 
 		known := failure.Of(b.call(time.Minute))
-		if b.calls.Load() != made+1 || !strings.HasSuffix(known.Text, "a new attempt is under way") {
+		if b.calls.Load() != made+1 || !strings.HasSuffix(known.Text, "another attempt is in progress") {
 			b.Errorf("%d concurrent trials, want 1; other calls fail with %q", b.calls.Load()-made, known.Text)
 		}
 
@@ -152,7 +152,7 @@ func TestOneTrialAtATime(t *testing.T) {
 			b.Error(err)
 		}
 
-		b.state("any answer ends the outage", upstream.Closed)
+		b.state("any response ends the outage", upstream.Closed)
 	})
 }
 
@@ -180,7 +180,7 @@ func TestNextTrialAfterAHangingOne(t *testing.T) {
 			b.Errorf("a slow trial was interrupted: %v", err)
 		}
 
-		b.state("the slow trial was answered", upstream.Closed)
+		b.state("the slow trial succeeded", upstream.Closed)
 
 		if err := b.call(time.Minute); failure.Of(err).Reason == failure.ReasonSystemAway {
 			b.Errorf("calls are rejected: %v", err)
@@ -202,6 +202,6 @@ func TestCanceledTrialIsRepeated(t *testing.T) {
 			b.Error(err)
 		}
 
-		b.state("the trial was answered", upstream.Closed)
+		b.state("the trial succeeded", upstream.Closed)
 	})
 }

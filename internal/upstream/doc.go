@@ -1,14 +1,14 @@
-// Package upstream protects the services and the systems that they call from each other: the Provisioner, Gardener, Director and its token
-// endpoint, and the release registry.
+// Package upstream guards the calls of the services to other systems: the Provisioner, Gardener, Director and its token endpoint,
+// and the release registry. It keeps an outage of a system from blocking a service, and a service from overloading a system.
 //
-// A System limits the number of concurrent calls to one upstream and has a circuit breaker. Recovery probes an upstream whose circuit breaker
-// is open, and resumes the operations that the outage has delayed. The package guarantees that an upstream that does not answer holds no
-// worker for longer than a few seconds.
+// A System limits the number of concurrent calls to one upstream and has a circuit breaker. A Recovery probes an upstream during
+// an outage, and resumes the delayed operations afterwards. An upstream that does not respond blocks no worker for longer than a
+// few seconds.
 //
-// A client uses a System through its Transport. Long polls and watches bypass the System: they last for minutes, so each would hold a slot
-// without loading the upstream.
+// A client uses a System through its Transport. Long polls and watches bypass the System: they last for minutes, so each would
+// occupy a slot without putting load on the upstream.
 //
-// The constants of circuitbreaker.go set when a circuit breaker opens and closes, those of system.go how long a call waits for a slot. The
-// number of slots is a variable of the service. A new upstream needs a System, a Recovery among the parts of the service, and a row in
-// docs/operator/metrics.md. The package uses the real clock; tests use testing/synctest.
+// The constants in circuitbreaker.go set when a circuit breaker opens and closes; the constant in system.go sets how long a call
+// waits for a slot. The number of slots is a variable of the service. A new upstream needs a System, a Recovery among the parts
+// of the service, and a row in docs/operator/metrics.md. The package uses the real clock; tests use testing/synctest.
 package upstream

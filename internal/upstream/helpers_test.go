@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Copies of the package's constants, so that an accidental change of a constant fails the tests.
+// Copies of the package's constants: an accidental change of a constant fails the tests.
 const (
 	threshold   = 5
 	pause       = 2 * time.Second
@@ -27,7 +27,7 @@ const (
 	longestWait = 5 * time.Second
 )
 
-// act is the behavior of a fake system for one request.
+// act is the behavior of the fake upstream for one request.
 type act func(*http.Request) (*http.Response, error)
 
 func answers(status int) act {
@@ -40,7 +40,8 @@ func fails(err error) act {
 	return func(*http.Request) (*http.Response, error) { return nil, err }
 }
 
-// hangs returns an act that waits before it acts. It returns the error of the context if the caller cancels.
+// hangs returns an act that waits before it performs another act. If the caller cancels during the wait, it
+// returns the error of the context.
 func hangs(took time.Duration, then act) act {
 	return func(r *http.Request) (*http.Response, error) {
 		select {
@@ -54,7 +55,7 @@ func hangs(took time.Duration, then act) act {
 
 func down() act { return fails(&netError{syscall.ECONNREFUSED}) }
 
-// netError imitates an error of net/http: its text contains an address.
+// netError imitates a network error of net/http, which contains an address in its text.
 type netError struct{ error }
 
 func (e *netError) Error() string   { return "dial tcp 10.1.2.3:443: " + e.error.Error() }
@@ -72,7 +73,7 @@ type fixture struct {
 	calls  atomic.Int64
 }
 
-// RoundTrip is the fake upstream. It performs the current act.
+// RoundTrip implements http.RoundTripper for the fake upstream. It performs the current act.
 func (b *fixture) RoundTrip(r *http.Request) (*http.Response, error) {
 	b.calls.Add(1)
 

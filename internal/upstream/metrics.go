@@ -6,14 +6,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Values of the label reason: why a call was not made.
+// Values of the label reason, which states why a call was not made.
 const (
 	refusedLimit = "limit"
 	refusedOpen  = "breaker_open"
 )
 
-// metrics holds the metrics of one System. The constant label system distinguishes the Systems of a process. The registry makes the metrics one
-// prometheus.Collector.
+// metrics holds the metrics of one System. The constant label system distinguishes the Systems of a process. The registry
+// combines the metrics into one prometheus.Collector.
 type metrics struct {
 	*prometheus.Registry
 
@@ -56,7 +56,7 @@ func newMetrics(system *System) *metrics {
 			func(s Status) float64 { return map[State]float64{Closed: 0, HalfOpen: 1, Open: 2}[s.State] }),
 	)
 
-	// All label values exist from the start with the value 0. Otherwise, a rate would miss the first increment.
+	// All series start with the value 0. Otherwise, a rate would miss the first increment.
 	for _, label := range outcomes() {
 		made.calls.WithLabelValues(label)
 	}

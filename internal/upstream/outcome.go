@@ -22,21 +22,22 @@ const (
 
 func outcomes() []string { return []string{answered, serverError, timedOut, unreachable, canceled} }
 
-// outcome is the result of a call, as metrics and the circuit breaker see it.
+// outcome is the result of a call for the metrics and the circuit breaker.
 type outcome struct {
 	label string
-	// fault describes a failure of the system, as the rest of a sentence after "because". It is empty if the system works. Users see the
-	// text, so it contains no address and no part of a response.
+	// fault describes a failure of the system. It is a clause that can follow "because", and empty if the system works. Users see
+	// the text, so it contains no address and no part of a response.
 	fault string
 }
 
-// outcomeOf classifies the result of an HTTP request. Only a status of 500 or more is a failure: a system that rejects a request works.
+// outcomeOf classifies the result of an HTTP request. Only statuses of 500 or more are failures: a system that rejects a request
+// works.
 func outcomeOf(response *http.Response, err error) outcome {
 	switch {
 	case err != nil:
 		return outcomeOfError(err)
 	case response.StatusCode >= http.StatusInternalServerError:
-		return outcome{serverError, fmt.Sprintf("it answered with HTTP status %d %s", response.StatusCode, http.StatusText(response.StatusCode))}
+		return outcome{serverError, fmt.Sprintf("it returned HTTP status %d %s", response.StatusCode, http.StatusText(response.StatusCode))}
 	default:
 		return outcome{label: answered}
 	}
@@ -54,15 +55,15 @@ func outcomeOfError(err error) outcome {
 	case errors.Is(err, context.Canceled):
 		return outcome{label: canceled}
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
-		return outcome{timedOut, "it did not answer in time"}
+		return outcome{timedOut, "it did not respond in time"}
 	case errors.As(err, &name):
-		return outcome{unreachable, "its name is not known"}
+		return outcome{unreachable, "its host name could not be resolved"}
 	case errors.As(err, &certificate):
 		return outcome{unreachable, "its certificate is not trusted"}
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return outcome{unreachable, "it refused the connection"}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return outcome{unreachable, "the connection broke"}
+		return outcome{unreachable, "the connection was lost"}
 	default:
 		return outcome{unreachable, "it could not be reached"}
 	}

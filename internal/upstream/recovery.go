@@ -13,26 +13,26 @@ const (
 	checkInterval = time.Second
 	// probeTimeout bounds a probe.
 	probeTimeout = patience
-	// After an outage, Recovery makes operations due at once and then every resumeInterval for resumeFor. Once is not enough: an operation
-	// whose call was rejected just before the end of the outage stores its retry after the end, and some calls fail under the load that
-	// follows an outage.
+	// After an outage, Recovery makes the delayed operations due immediately and then every resumeInterval for resumeFor. Doing
+	// this only once is not enough: operations that were rejected just before the end of the outage store their retries later,
+	// and some calls fail under the load that follows an outage.
 	resumeInterval = 5 * time.Second
 	resumeFor      = 15 * time.Second
-	// resumePause is the shortest time between two outages after which operations are made due. Without the pause, a flapping system would
-	// cause a run of all waiting operations with each short recovery.
+	// resumePause is the minimum time between two ends of outages after which Recovery resumes operations. Without the pause, a
+	// flapping system would cause all waiting operations to run after each short recovery.
 	resumePause = time.Minute
 )
 
-// Recovery resumes operations soon after an outage. Operations that an outage delays retry by themselves, but at growing intervals. Recovery
-// probes the system every few seconds, and makes the operations due when the system answers again. Every replica runs a Recovery for each
-// of its Systems.
+// Recovery resumes operations soon after an outage. Delayed operations also retry by themselves, but at growing intervals.
+// Recovery probes the system every few seconds during an outage, and makes the operations due when the system responds again.
+// Every replica runs a Recovery for each of its Systems.
 type Recovery struct {
 	System *System
-	// Probe makes a cheap call through the Transport of the System. The System judges the outcome.
+	// Probe makes a cheap call through the Transport of the System. The System evaluates the outcome.
 	Probe func(ctx context.Context) error
-	// Operations stores the operations that may wait for the system.
+	// Operations is the store of the operations that may be waiting for the system.
 	Operations Operations
-	// Wake is called after operations have become due, so that the engine claims them at once.
+	// Wake is called after operations have become due, so the engine claims them immediately.
 	Wake  func()
 	Clock clock.WithTicker
 	Log   logrus.FieldLogger
@@ -40,19 +40,19 @@ type Recovery struct {
 
 // Operations is the part of the engine's store that a Recovery needs; *operations.Store implements it.
 type Operations interface {
-	// Resume makes all operations due that wait for a retry after a problem of the component, and returns their number. It covers the
-	// operations of all replicas.
+	// Resume makes all operations due that are waiting to retry after a problem of the component. It covers the operations of all
+	// replicas and returns their number.
 	Resume(ctx context.Context, component string, now time.Time) (int64, error)
 }
 
-// Run watches the System until the context ends, and then returns nil.
+// Run monitors the System until the context ends, and then returns nil.
 func (r Recovery) Run(ctx context.Context) error {
 	ticker := r.Clock.NewTicker(checkInterval)
 	defer ticker.Stop()
 
 	var (
 		over        int       // number of outages that have ended
-		ended, next time.Time // end of the last outage that made operations due, and the time to repeat that
+		ended, next time.Time // end of the last outage after which operations were resumed, and time of the next resume
 	)
 
 	for {
@@ -86,18 +86,19 @@ func (r Recovery) Run(ctx context.Context) error {
 	}
 }
 
-// probe makes the trial call of a half-open circuit breaker, in place of an operation.
+// probe makes the trial call of a half-open circuit breaker, so no operation has to.
 func (r Recovery) probe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 
-	// The circuit breaker has already counted the outcome, in which a rejection is a success. The error is only for the log.
+	// The circuit breaker has already recorded the outcome, so the error is only logged.
 	if err := r.Probe(ctx); err != nil {
 		r.Log.WithError(err).Debugf("probing %s failed", r.System.options.Title)
 	}
 }
 
-// resume makes the operations due that wait for the component. A failure is logged, because the operations also retry by themselves.
+// resume makes the operations due that are waiting for the component. A failure is only logged, because the operations also retry
+// by themselves.
 func (r Recovery) resume(ctx context.Context, status Status) {
 	resumed, err := r.Operations.Resume(ctx, status.Component, r.Clock.Now())
 
@@ -106,6 +107,6 @@ func (r Recovery) resume(ctx context.Context, status Status) {
 		r.Log.WithError(err).Warn("resuming operations after an outage failed; the operations retry by themselves")
 	case resumed > 0:
 		r.Wake()
-		r.Log.WithField("operations", resumed).Infof("%s answers again, resuming operations", r.System.options.Title)
+		r.Log.WithField("operations", resumed).Infof("%s is available again, resuming operations", r.System.options.Title)
 	}
 }

@@ -77,7 +77,7 @@ func TestRecoveryProbesAndResumes(t *testing.T) {
 		b.behaves(answers(http.StatusOK))
 		time.Sleep(4 * time.Second)
 		synctest.Wait()
-		b.state("a trial was answered", upstream.Closed)
+		b.state("a trial succeeded", upstream.Closed)
 
 		if operations.resumed.Load() != 1 || operations.woken.Load() != 1 {
 			b.Errorf("operations were resumed %d times and the engine woken %d times, want 1 and 1",
@@ -117,7 +117,7 @@ func TestFlappingSystemResumesOperationsOncePerMinute(t *testing.T) {
 		}
 
 		if resumed := operations.resumed.Load(); resumed < 1 || resumed > 4 {
-			b.Errorf("operations were resumed %d times in 48 s, want at most as often as after one outage", resumed)
+			b.Errorf("operations were resumed %d times in 48 s, want at most as many times as after one outage", resumed)
 		}
 
 		time.Sleep(time.Minute)

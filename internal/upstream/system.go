@@ -12,25 +12,26 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// longestWait bounds the time that a call waits for a slot, because a worker waits with the call.
+// longestWait bounds the time that a call waits for a slot. A waiting call blocks a worker.
 const longestWait = 5 * time.Second
 
 // Options describe a System. All fields are required.
 type Options struct {
 	// Name is the value of the label system in metrics, such as provisioner.
 	Name string
-	// Title is the name in texts for users, such as "the Provisioner".
+	// Title is the name in error texts, such as "the Provisioner".
 	Title string
-	// Component is the component in errors, a constant of package failure.
+	// Component is the component of errors. It is a constant of package failure.
 	Component string
 	// Calls is the maximum number of concurrent calls.
 	Calls int
-	// Variable is the environment variable that sets Calls. Errors about the limit name the variable.
+	// Variable is the environment variable that sets Calls. Errors about the limit name this variable.
 	Variable string
 }
 
-// System is an upstream system with its concurrency limit and circuit breaker. All clients of an upstream in a process must share one System,
-// so that both count all calls. Replicas do not share their state. A System is safe for concurrent use.
+// System is an upstream system with its concurrency limit and circuit breaker. All clients of an upstream in a process must share
+// one System, so the limit and the circuit breaker see all calls. Replicas do not share their state. A System is safe for
+// concurrent use.
 type System struct {
 	prometheus.Collector
 
@@ -61,14 +62,14 @@ type Status struct {
 	// Failures is the number of consecutive failures since FailingSince.
 	Failures     int
 	FailingSince time.Time
-	// LastFault is the cause of the latest failure, as the rest of a sentence after "because".
+	// LastFault is the cause of the latest failure. It is a clause that can follow "because".
 	LastFault string
-	// NextTry is the time at which an open circuit breaker allows a trial. It is zero in the other states.
+	// NextTry is the time at which an open circuit breaker will allow a trial. It is zero in the other states.
 	NextTry time.Time
-	// Outages is the number of outages since the start of the process, including a current one.
+	// Outages is the number of outages since the start of the process, including a current outage.
 	Outages int
 
-	// trialUnderWay reports whether a half-open circuit breaker waits for the result of a trial.
+	// trialUnderWay reports whether a half-open circuit breaker is waiting for the result of a trial.
 	trialUnderWay bool
 }
 
@@ -92,7 +93,7 @@ func (s *System) Status() Status {
 	return status
 }
 
-// call is a running call. It holds a slot until it ends.
+// call is a running call. It occupies a slot until it ends.
 type call struct {
 	system *System
 	began  time.Time
@@ -101,8 +102,8 @@ type call struct {
 	once     sync.Once
 }
 
-// admit starts a call, or returns an error of package failure. It checks the circuit breaker twice: before the wait for a slot, because a
-// rejected call need not wait, and after the wait, because the state may have changed.
+// admit starts a call or returns an error of package failure. It checks the circuit breaker before and after the wait for a slot:
+// a call that is rejected immediately need not wait, and the state may change during the wait.
 func (s *System) admit(ctx context.Context) (*call, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -141,8 +142,8 @@ func (s *System) check() error {
 	return nil
 }
 
-// acquire takes a slot. The error is failure.Transient if no slot becomes free within longestWait or the caller's deadline. If the caller
-// cancels, the error wraps that of the context, because the limit is not to blame.
+// acquire takes a slot. The error is failure.Transient if no slot becomes free within longestWait or before the caller's
+// deadline. If the caller cancels, acquire returns the error of the context instead, because the limit is not the cause.
 func (s *System) acquire(ctx context.Context) error {
 	select {
 	case s.slots <- struct{}{}:
@@ -165,15 +166,15 @@ func (s *System) acquire(ctx context.Context) error {
 
 	s.metrics.refused.WithLabelValues(refusedLimit).Inc()
 
-	return failure.New(failure.Transient, "%d calls to %s are running, which is the limit (%s), and none of them ended in time",
+	return failure.New(failure.Transient, "the limit of %d concurrent calls to %s is reached (%s), and none of them ended in time",
 		s.options.Calls, s.options.Title, s.options.Variable).WithReason(failure.ReasonBusy, s.options.Component)
 }
 
-// unavailable returns the error of a call that the circuit breaker rejects. The caller holds the mutex.
+// unavailable returns the error for a call that the circuit breaker rejects. The caller must hold the mutex.
 func (s *System) unavailable() error {
 	s.metrics.refused.WithLabelValues(refusedOpen).Inc()
 
-	next := "a new attempt is under way"
+	next := "another attempt is in progress"
 	if s.breaker.trial == nil {
 		next = "the next attempt is at " + s.breaker.nextTry.UTC().Format(time.RFC3339)
 	}
@@ -183,8 +184,8 @@ func (s *System) unavailable() error {
 		WithReason(failure.ReasonSystemAway, s.options.Component)
 }
 
-// end records the outcome of the call and frees its slot. Only the first end of a call has an effect: the end of a body and its Close both
-// end the call.
+// end records the outcome of the call and frees its slot. Only the first call of end has an effect: reading a body to its end and
+// closing the body both call end.
 func (c *call) end(result outcome) {
 	c.once.Do(func() {
 		s := c.system
@@ -204,7 +205,8 @@ func (c *call) end(result outcome) {
 	})
 }
 
-// giveUp is called when a trial has lasted for patience. Another call may then become the trial; this call continues and keeps its slot.
+// giveUp is called when a trial has taken longer than patience. Another call can then become the trial; this call continues and
+// keeps its slot.
 func (c *call) giveUp() {
 	c.system.mutex.Lock()
 	defer c.system.mutex.Unlock()

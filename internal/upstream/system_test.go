@@ -28,7 +28,7 @@ func TestConcurrencyLimit(t *testing.T) {
 		synctest.Wait()
 
 		if status := b.system.Status(); status.InFlight != 2 || b.calls.Load() != 2 {
-			b.Errorf("%d calls were made, status reports %d, want 2", b.calls.Load(), status.InFlight)
+			b.Errorf("%d calls were made and the status reports %d in flight, want 2", b.calls.Load(), status.InFlight)
 		}
 
 		var served, refused int
@@ -37,7 +37,7 @@ func TestConcurrencyLimit(t *testing.T) {
 			if err := <-ended; err == nil {
 				served++
 			} else if known := failure.Of(err); known.Kind == failure.Transient && known.Reason == failure.ReasonBusy &&
-				strings.Contains(known.Text, "2 calls to the garden") && strings.Contains(known.Text, "APP_GARDEN_CALLS") {
+				strings.Contains(known.Text, "2 concurrent calls to the garden") && strings.Contains(known.Text, "APP_GARDEN_CALLS") {
 				refused++
 			}
 		}
@@ -72,7 +72,7 @@ func TestSlotIsHeldUntilTheBodyIsClosed(t *testing.T) {
 		}
 
 		if left := b.system.Status().InFlight; left != 0 {
-			b.Errorf("%d calls in flight after the body was closed twice", left)
+			b.Errorf("%d calls in flight after closing the body twice", left)
 		}
 	})
 }
@@ -89,11 +89,11 @@ func TestCallerGivesUpWhileWaiting(t *testing.T) {
 		time.AfterFunc(time.Second, cancel)
 
 		if err := b.callIn(ctx); !errors.Is(err, context.Canceled) {
-			b.Errorf("a canceled caller gets %v", err)
+			b.Errorf("the error of a canceled caller is %v", err)
 		}
 
 		if err := b.call(time.Second); failure.Of(err).Reason != failure.ReasonBusy {
-			b.Errorf("a caller whose deadline passes gets %v", err)
+			b.Errorf("the error after the caller's deadline is %v", err)
 		}
 
 		time.Sleep(time.Hour)
@@ -197,7 +197,7 @@ environment_broker_upstream_breaker_state{system="releases"} 0
 
 		_ = garden.call(time.Minute)
 
-		director.state("the trial was answered", upstream.Closed)
+		director.state("the trial succeeded", upstream.Closed)
 		garden.state("the trial failed", upstream.Open)
 		expect(`environment_broker_upstream_breaker_state{system="director"} 0
 environment_broker_upstream_breaker_state{system="garden"} 2

@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/tracing"
 )
 
-// Transport returns a transport that sends requests through next, within the limit and if the circuit breaker allows it. Other requests fail with
-// an error of package failure. A request within a trace gets a span.
+// Transport returns a transport that sends requests through next. If the limit or the circuit breaker rejects a request, it fails
+// with an error of package failure. A request within a trace gets a span.
 func (s *System) Transport(next http.RoundTripper) http.RoundTripper {
 	return transport{system: s, next: tracing.Transport(s.options.Name, next)}
 }
@@ -19,13 +19,13 @@ type transport struct {
 	next   http.RoundTripper
 }
 
-// RoundTrip implements http.RoundTripper. A call lasts until the caller has read or closed the body of the response, because a large response
-// loads the upstream until its end.
+// RoundTrip implements http.RoundTripper. A call lasts until the caller has read or closed the body of the response, because a
+// large response puts load on the upstream until its end.
 func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	call, err := t.system.admit(request.Context())
 	if err != nil {
 		if request.Body != nil {
-			_ = request.Body.Close() // as the contract of RoundTripper demands
+			_ = request.Body.Close() // the contract of http.RoundTripper requires this
 		}
 
 		return nil, err
@@ -54,7 +54,7 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// body is the body of a response. Its end or Close ends the call.
+// body is the body of a response. Reading it to the end, or closing it, ends the call.
 type body struct {
 	io.ReadCloser
 
@@ -62,7 +62,7 @@ type body struct {
 	result outcome
 }
 
-// Read implements io.Reader. A connection that breaks while the body is read is a failure of the system.
+// Read implements io.Reader. If the connection is lost during the read, the call counts as a failure of the system.
 func (b *body) Read(into []byte) (int, error) {
 	n, err := b.ReadCloser.Read(into)
 
@@ -77,7 +77,7 @@ func (b *body) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer. The call ends with the outcome of the response, even if the body was not read to its end.
+// Close implements io.Closer. The call ends with the outcome of the response, even if the body was not read completely.
 func (b *body) Close() error {
 	b.call.end(b.result)
 

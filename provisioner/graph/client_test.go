@@ -146,7 +146,7 @@ func TestClientErrors(t *testing.T) {
 				WithReason(failure.ReasonNotFound, failure.ComponentProvisionerStorage),
 			want: &failure.Error{
 				Kind: failure.NotFound, Reason: failure.ReasonNotFound, Component: failure.ComponentProvisionerStorage,
-				Text: "the provisioner could not report the state of the operation: no operation op-1",
+				Text: "the Provisioner could not report the state of the operation: no operation op-1",
 			},
 		},
 		"Invalid": {
@@ -154,7 +154,7 @@ func TestClientErrors(t *testing.T) {
 			err:    failure.New(failure.Invalid, "no such region").WithReason("r", "gardener"),
 			want: &failure.Error{
 				Kind: failure.Permanent, Reason: "r", Component: "gardener",
-				Text: "the provisioner refused to report the state of the operation: no such region",
+				Text: "the Provisioner refused to report the state of the operation: no such region",
 			},
 		},
 		"Transient": {
@@ -162,7 +162,7 @@ func TestClientErrors(t *testing.T) {
 			err:    failure.New(failure.Transient, "no database").WithReason("r", "c"),
 			want: &failure.Error{
 				Kind: failure.Transient, Reason: "r", Component: "c",
-				Text: "the provisioner could not report the state of the operation: no database",
+				Text: "the Provisioner could not report the state of the operation: no database",
 			},
 		},
 		"Internal": {
@@ -170,7 +170,7 @@ func TestClientErrors(t *testing.T) {
 			err:    errors.New("hunter2"),
 			want: &failure.Error{
 				Kind: failure.Transient, Reason: "err_provisioner_internal", Component: "provisioner",
-				Text: "the provisioner could not report the state of the operation: internal error",
+				Text: "the Provisioner could not report the state of the operation: internal error",
 			},
 		},
 	}

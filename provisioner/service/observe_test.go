@@ -42,7 +42,7 @@ func TestRequestsAreCountedByField(t *testing.T) {
 	}
 
 	want := `
-		# HELP environment_broker_http_requests_total Requests by method, route, plan and status. The route is empty if the request was rejected before routing or the path is unknown, the plan unless the request names one of the catalog.
+		# HELP environment_broker_http_requests_total Requests by method, route, plan and status. The route is empty if the request was rejected before routing or if the path is unknown. The plan is empty unless the request names a plan of the catalog.
 		# TYPE environment_broker_http_requests_total counter
 		environment_broker_http_requests_total{method="POST",plan="",route="",status="422"} 1
 		environment_broker_http_requests_total{method="POST",plan="",route="mutation deprovisionRuntime",status="200"} 1
@@ -55,7 +55,7 @@ func TestRequestsAreCountedByField(t *testing.T) {
 	levels := map[string]string{}
 
 	for _, entry := range hook.AllEntries() {
-		if kind, _ := entry.Data["kind"].(string); entry.Message == "request answered" {
+		if kind, _ := entry.Data["kind"].(string); entry.Message == "request completed" {
 			levels[kind] = entry.Level.String()
 		}
 	}

@@ -21,7 +21,7 @@ func TestProvisionerFaults(t *testing.T) {
 		want   string
 	}{
 		"disconnect":  {"the connection breaks", harness.Disconnect, "provisioner cannot be reached"},
-		"no response": {"the response never arrives", harness.NoAnswer, "provisioner did not answer within"},
+		"no response": {"the response never arrives", harness.NoAnswer, "Provisioner did not respond within"},
 		"garbage":     {"the response is not GraphQL", harness.Garbage, "no GraphQL"},
 	}
 

@@ -10,7 +10,7 @@ import (
 func TestSystemText(t *testing.T) {
 	t.Parallel()
 
-	const failed = "garden: 7 failed calls in a row since 2026-05-01 10:04:40Z; last error: it did not answer in time"
+	const failed = "garden: 7 failed calls in a row since 2026-05-01 10:04:40Z; last error: it did not respond in time"
 
 	cases := map[string]struct {
 		reason string
@@ -40,7 +40,7 @@ func TestSystemText(t *testing.T) {
 			t.Parallel()
 
 			system := operatorapi.System{
-				Name: "garden", CallsInFlight: 3, CallsLimit: 32, Failures: 7, FailingSince: ago(20), LastFault: "it did not answer in time",
+				Name: "garden", CallsInFlight: 3, CallsLimit: 32, Failures: 7, FailingSince: ago(20), LastFault: "it did not respond in time",
 			}
 			test.change(&system)
 

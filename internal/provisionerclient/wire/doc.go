@@ -1,3 +1,3 @@
-// Package wire holds the requests that package provisionerclient sends and the types that they carry. genqlient generates all other files
-// of this package from the Provisioner's schema and ../operations.graphql.
+// Package wire contains the GraphQL requests of package provisionerclient and their types. genqlient generates all other files of
+// this package from the Provisioner's schema and ../operations.graphql.
 package wire
