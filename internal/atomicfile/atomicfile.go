@@ -26,7 +26,8 @@ func Write(path string, content []byte) error {
 	return nil
 }
 
-// write creates a temporary file in the same folder, because a rename is atomic only within one file system.
+// write writes a temporary file and renames it to path. The temporary file is in the same folder, because a rename is atomic
+// only within one file system.
 func write(path string, content []byte) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, folderMode); err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// OriginatingIdentity is the header in which a platform names the user behind a request, as the Open Service Broker API defines it.
+// OriginatingIdentity is the header in which a platform names the user behind a request. The Open Service Broker API defines the
+// header.
 const OriginatingIdentity = "X-Broker-API-Originating-Identity"
 
 // maxText limits the length of texts that audit entries copy from requests, in characters. Clients control these texts.

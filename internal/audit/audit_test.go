@@ -27,9 +27,9 @@ func TestOriginator(t *testing.T) {
 		"NoUser":       {"a platform need not name a user", "x " + encode(`{"user_id":5}`), "x", ""},
 		"Lines":        {"a text stays on one line", "x " + encode(`{"user_id":"a\nb\u0000\u202ec"}`), "x", "a b c"},
 		"Long":         {"long names are cut", "x " + encode(`{"user_id":"`+strings.Repeat("ü", 300)+`"}`), "x", strings.Repeat("ü", 255)},
-		"NoObject":     {"an invalid header counts as absent", "x " + encode(`[]`), "", ""},
+		"NoObject":     {"a header without a JSON object is treated as absent", "x " + encode(`[]`), "", ""},
 		"Null":         {"null is not an object", "x " + encode(`null`), "", ""},
-		"Rubbish":      {"an invalid header counts as absent", "x rubbish!", "", ""},
+		"Rubbish":      {"an invalid header is treated as absent", "x rubbish!", "", ""},
 		"Absent":       {"the header is optional", "", "", ""},
 	} {
 		if platform, user := originator(test.header); platform != test.platform || user != test.user {

@@ -110,15 +110,15 @@ func (r *Recorder) Refusals(targetOf func(*http.Request) Target) httpserver.Midd
 	}
 }
 
-// Refused records a rejected change, sampled under load, for protocols with error responses that Refusals does not recognize, such as
-// GraphQL.
+// Refused records a rejected change, sampled under load. It is for protocols such as GraphQL, because Refusals does not recognize
+// their error responses.
 func (r *Recorder) Refused(ctx context.Context, entry auditlog.Entry) {
 	entry.InstanceID, entry.Code = oneLine(entry.InstanceID), oneLine(entry.Code)
 	r.refused(ctx, &r.changes, entry)
 }
 
-// refused records an entry if the sampler takes it. A failure is only logged: the client gets the same rejection with or without
-// the entry.
+// refused records an entry if the sampler accepts it. A failure is only logged: the client gets the same rejection with or
+// without the entry.
 func (r *Recorder) refused(ctx context.Context, sampler *sampler, entry auditlog.Entry) {
 	missed, taken := sampler.take(r.clock.Now())
 	if !taken {
@@ -135,7 +135,7 @@ func (r *Recorder) refused(ctx context.Context, sampler *sampler, entry auditlog
 	}
 }
 
-// sampler takes events up to a rate and counts the others, so that the next entry can say how many are missing.
+// sampler accepts events up to a rate and counts the skipped events, so the next entry can state their number.
 type sampler struct {
 	limiter *rate.Limiter
 	missed  *atomic.Int64

@@ -27,7 +27,7 @@ type Config struct {
 	RateLimitBurst   int     `env:"RATE_LIMIT_BURST"       help:"requests that each client may send in a burst"`
 }
 
-// OIDC configures the OpenID Connect issuer whose tokens the service accepts. Without an IssuerURL, the other fields have no effect.
+// OIDC configures the accepted tokens of an OpenID Connect issuer. Without an IssuerURL, the other fields have no effect.
 type OIDC struct {
 	IssuerURL  string   `env:"ISSUER_URL" help:"URL of the issuer of accepted tokens; if empty, no tokens are accepted"`
 	Audience   []string `env:"AUDIENCE"   help:"accepted audiences, comma-separated; a token must name one"`
@@ -55,12 +55,12 @@ func Default() Config {
 	}
 }
 
-// Options are the settings and dependencies of New. All fields except Users are required.
+// Options contains the settings and dependencies of New. All fields except Users are required.
 type Options struct {
 	// Address is the host and port of the API. If the address is not on the loopback interface, the service requires
 	// authentication.
 	Address string
-	// Users is the value of APP_AUTH_BASIC_USERS, in the form of ParseUsers.
+	// Users is the value of APP_AUTH_BASIC_USERS, in the form that ParseUsers accepts.
 	Users  secret.String
 	Config Config
 	// Clock measures rate limits, the validity of tokens and certificates, and the intervals of background work.
@@ -74,7 +74,7 @@ type Access struct {
 	Authorizer *Authorizer
 	// TLS is the configuration of the API server; nil means plain HTTP.
 	TLS *tls.Config
-	// Files watches the files of the service. Other packages may add files until Parts run.
+	// Files watches the files of the service. Other packages can add files before Parts run.
 	Files *reload.Watcher
 	// Parts is the background work: watching files and refreshing the keys of the token issuer. The service must run all parts.
 	Parts []lifecycle.Part

@@ -12,7 +12,8 @@ type Authenticator interface {
 	// and a *Rejection if the credentials are invalid. Any other error means that the credentials cannot be verified at the
 	// moment; the client gets 503.
 	Authenticate(r *http.Request) (Identity, error)
-	// Challenge returns the challenge for the header WWW-Authenticate, or an empty text if HTTP defines no scheme for the credentials.
+	// Challenge returns the challenge for the header WWW-Authenticate, or an empty string if HTTP defines no scheme for the
+	// credentials.
 	Challenge() string
 }
 
@@ -44,7 +45,8 @@ func (a AnyOf) Authenticate(r *http.Request) (Identity, error) {
 	return Identity{}, ErrNoCredentials
 }
 
-// Challenge implements Authenticator. It returns the challenges of all authenticators, comma-separated, so that clients can choose.
+// Challenge implements Authenticator. It returns the comma-separated challenges of all authenticators, so clients can choose a
+// scheme.
 func (a AnyOf) Challenge() string {
 	var challenges []string
 

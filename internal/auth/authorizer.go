@@ -27,7 +27,7 @@ const (
 	Unchecked = "unchecked"
 )
 
-// uncheckedWait is the Retry-After of responses with the reason Unchecked.
+// uncheckedWait is the value of Retry-After in responses with the reason Unchecked.
 const uncheckedWait = 5 * time.Second
 
 type identityKey struct{}
@@ -60,11 +60,12 @@ type Authorizer struct {
 	Authenticator Authenticator
 	// Limits bounds the requests of each client; nil means no limit.
 	Limits *Limiter
-	// Refused is called for each rejected request with the reason: Unauthenticated, Forbidden, RateLimited or Unchecked. Nil is allowed.
+	// Refused, if not nil, is called for each rejected request. The reason is Unauthenticated, Forbidden, RateLimited or
+	// Unchecked.
 	Refused func(reason string)
 }
 
-// NewAuthorizer returns an authorizer without rate limits and metrics, for tests.
+// NewAuthorizer returns an authorizer for tests, without rate limits and metrics.
 func NewAuthorizer(authenticator Authenticator) *Authorizer {
 	return &Authorizer{Authenticator: authenticator}
 }

@@ -23,7 +23,8 @@ type issuer struct {
 	// fetches counts requests of the discovery document. While down is set, all responses are 503.
 	fetches atomic.Int64
 	down    atomic.Bool
-	// claimed is the issuer URL in the discovery document. Empty means the real URL.
+	// claimed is the issuer URL in the discovery document. If it is empty, the document has the
+	// real URL.
 	claimed string
 }
 
@@ -81,7 +82,7 @@ func newKey(t *testing.T, id string) jose.JSONWebKey {
 	return jose.JSONWebKey{Key: key, KeyID: id, Algorithm: "ES256", Use: "sig"}
 }
 
-// sign returns a token with the claims, signed with the key.
+// sign returns a token that contains the claims and is signed with the key.
 func sign(t *testing.T, algorithm jose.SignatureAlgorithm, key any, claims map[string]any) string {
 	t.Helper()
 

@@ -64,7 +64,7 @@ type keys struct {
 	failed error
 }
 
-// newKeys returns an empty cache. The first token, or the background work, fetches the keys.
+// newKeys returns an empty cache. The keys are fetched by the background work, or earlier if a token arrives.
 func newKeys(options TokenOptions) *keys {
 	made := &keys{issuer: options.Issuer, client: options.Client, clock: options.Clock, fetching: make(chan struct{}, 1)}
 	for _, algorithm := range options.Algorithms {

@@ -29,7 +29,7 @@ func (r Role) known() bool {
 	return slices.Contains([]Role{RoleOSB, RoleViewer, RoleOperator, RoleAdmin}, r)
 }
 
-// withImplied returns the role and all roles whose rights it includes.
+// withImplied returns the role and all roles that it includes.
 func (r Role) withImplied() []Role {
 	switch r {
 	case RoleAdmin:

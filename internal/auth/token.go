@@ -20,13 +20,13 @@ const (
 	// maxToken is the maximum length of a token in bytes. Longer tokens are rejected unparsed, because parsing an unverified
 	// token costs CPU time.
 	maxToken = 16 << 10
-	// skew is the accepted difference between the clocks of the issuer and of this service.
+	// skew is the tolerated difference between the clocks of the issuer and this service.
 	skew = time.Minute
 )
 
 // TokenOptions configures which tokens are accepted. All fields are required.
 type TokenOptions struct {
-	// Issuer is the URL of the OpenID Connect issuer, with https except on the loopback.
+	// Issuer is the URL of the OpenID Connect issuer. It must use https, except on the loopback interface.
 	Issuer string
 	// Audiences are the accepted audiences. A token must name one of them.
 	Audiences []string
@@ -99,7 +99,8 @@ func (o TokenOptions) check() error {
 	return nil
 }
 
-// safe reports whether responses of the address cannot be forged on the network: the address uses TLS or the loopback interface.
+// safe reports whether responses from the address cannot be forged on the network, because the address uses TLS or the loopback
+// interface.
 func safe(address *url.URL) bool {
 	return address.Scheme == "https" || address.Scheme == "http" && !BeyondLoopback(address.Hostname()+":80")
 }

@@ -102,7 +102,7 @@ func TestTokens(t *testing.T) {
 			want: auth.Identity{Name: "alice", Means: auth.ByToken},
 		},
 		"AudienceList": {
-			reason: "one of several audiences is ours", token: signed(map[string]any{"aud": []string{"a", audience}}),
+			reason: "one of the token's audiences is accepted", token: signed(map[string]any{"aud": []string{"a", audience}}),
 			want: auth.Identity{Name: "alice", Means: auth.ByToken, Roles: []auth.Role{auth.RoleOSB}},
 		},
 		"JustExpired": {

@@ -20,9 +20,9 @@ const (
 // Info describes a binary. No field is empty.
 type Info struct {
 	// Version is the tag, such as v0.2.0, or Go's pseudo-version of a commit between tags. It ends with +dirty if the sources had
-	// uncommitted changes, and is (devel) if the toolchain recorded none.
+	// uncommitted changes. It is (devel) if the toolchain recorded no version.
 	Version string
-	// Commit is the full hash of the Git commit, or unknown.
+	// Commit is the full hash of the Git commit, or the word unknown.
 	Commit string
 	// Go is the version of the toolchain, such as go1.26.0.
 	Go string

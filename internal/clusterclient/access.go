@@ -13,11 +13,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// probeTimeout bounds a session with a runtime: a probe, or the changes for a binding.
+// probeTimeout bounds a session with a runtime. A session is either a probe or the creation or removal of an account.
 const probeTimeout = 15 * time.Second
 
-// Kubeconfigs issues admin kubeconfigs; *provisionerclient.Client implements it. Errors are of package failure, with the kind Waiting if the
-// cluster does not exist yet.
+// Kubeconfigs issues admin kubeconfigs; *provisionerclient.Client implements it. Errors are of package failure. The kind is
+// Waiting if the cluster does not exist yet.
 type Kubeconfigs interface {
 	Kubeconfig(ctx context.Context, tenant, runtimeID string) (secret.String, error)
 }

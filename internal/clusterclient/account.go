@@ -146,8 +146,8 @@ func (a account) remove(ctx context.Context) error {
 	return nil
 }
 
-// refused classifies the error of an action in a runtime: Permanent if the API server rejects the request itself, Transient otherwise. It
-// returns nil for nil.
+// refused classifies the error of an action in a runtime. The kind is Permanent if the API server rejects the request itself, and
+// Transient otherwise. For nil, refused returns nil.
 func refused(err error, action string) error {
 	switch {
 	case err == nil:

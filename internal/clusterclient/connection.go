@@ -49,7 +49,8 @@ func connect(config *rest.Config) (api *rest.RESTClient, disconnect func(), err 
 	return api, disconnect, nil
 }
 
-// askVersion requests the version of the API server, once. The request needs no rights, but API servers reject invalid credentials.
+// askVersion requests the version of the API server without retries. The request requires no permissions, but API servers reject
+// invalid credentials.
 func askVersion(ctx context.Context, api *rest.RESTClient) error {
 	if err := api.Get().AbsPath("version").MaxRetries(0).Do(ctx).Error(); err != nil {
 		return fmt.Errorf("requesting the version of the API server: %w", err)

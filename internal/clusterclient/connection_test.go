@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// TestConnectionsEndWithTheSession checks that a session closes its connections. A service calls many runtimes, so open connections would add
-// up.
+// TestConnectionsEndWithTheSession checks that a session closes its connections. A service calls many runtimes, so open
+// connections would accumulate.
 func TestConnectionsEndWithTheSession(t *testing.T) {
 	cases := map[string]struct {
 		reason string

@@ -103,6 +103,6 @@ func TestReadReportsUnsupportedFields(t *testing.T) {
 	if _, err := config.Read(config.Prefix, struct {
 		Channel chan int `env:"CHANNEL"`
 	}{}, []string{"APP_CHANNEL=1"}); err == nil || !strings.Contains(err.Error(), "Channel") {
-		t.Errorf("an unsupported field gives %v, want an error that names it", err)
+		t.Errorf("an unsupported field returns %v, want an error that names the field", err)
 	}
 }

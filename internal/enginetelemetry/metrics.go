@@ -48,7 +48,7 @@ func New(registerer prometheus.Registerer) *Metrics {
 			Namespace: namespace, Name: "operations_running", Help: "Operations that the workers of this replica are running.",
 		}, []string{labelKind}),
 		pickUp: prometheus.NewHistogramVec(histogram("pickup_delay_seconds",
-			"Time between an operation becoming due and a worker claiming it. A queued operation is due from its acceptance.",
+			"Time between an operation becoming due and a worker claiming it. A queued operation is due as soon as it is accepted.",
 			.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60, 600), []string{labelKind}),
 		attempts: prometheus.NewCounterVec(counter("step_attempts_total",
 			"Attempts of steps, by outcome as in the timeline of an operation: done, waiting, retrying, not completed, failed, handed back."),

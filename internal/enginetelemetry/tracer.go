@@ -31,7 +31,7 @@ type tracer struct {
 	tracing *tracing.Tracing
 }
 
-// NewTracer returns the tracer of an engine, or nil if tracing is nil, which means that tracing is off.
+// NewTracer returns the tracer of an engine. It returns nil if tracing is nil, which means that tracing is off.
 func NewTracer(tracing *tracing.Tracing) process.Tracer {
 	if tracing == nil {
 		return nil

@@ -63,7 +63,7 @@ func TestAttemptsAreChildrenOfTheirOperation(t *testing.T) {
 		"Internal": {"without a request, the trace has the ID of the operation", "", 1, ownTrace, ""},
 		"Rubbish":  {"an invalid line is not a trace", "rubbish", 1, ownTrace, ""},
 		"Client's": {"the client's sampling decision takes precedence", sent, 0, otherTrace, sender},
-		"Unwanted": {"a client may opt out", unwanted, 1, "", ""},
+		"Unwanted": {"a client can opt out", unwanted, 1, "", ""},
 		"Left out": {"a trace started here is sampled", "", 0, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestTraceID(t *testing.T) {
 
 func TestNoTracerWhenTracingIsOff(t *testing.T) {
 	if enginetelemetry.NewTracer(nil) != nil {
-		t.Error("NewTracer returns a tracer without tracing")
+		t.Error("NewTracer returns a tracer although tracing is off")
 	}
 }
 

@@ -19,7 +19,7 @@ const (
 	NotFound Kind = "not_found"
 	// Quota: a limit of the account or of the infrastructure has been reached.
 	Quota Kind = "quota"
-	// Denied: the caller, or a credential of the service, lacks a permission.
+	// Denied: the caller or the service lacks a permission.
 	Denied Kind = "denied"
 	// Transient: the same call may succeed later without intervention.
 	Transient Kind = "transient"
@@ -31,7 +31,7 @@ const (
 	Internal Kind = "internal"
 )
 
-// Reasons and components. Their values are those of the Kyma Environment Broker, because existing clients parse them.
+// Reasons and components. The values are the same as in the Kyma Environment Broker, because existing clients parse them.
 const (
 	ReasonInternal        = "err_keb_internal"
 	ReasonTimeout         = "err_keb_timeout"
@@ -199,7 +199,7 @@ func Reasons() []ReasonMeaning {
 			ReasonNotAdopted, "the Provisioner does not know the runtime, although a Shoot belongs to the runtime",
 			"adopt the Shoot, or delete it in Gardener and skip `Remove_Runtime`",
 		},
-		{ReasonSystemAway, "an upstream failed several calls in a row, and the circuit breaker is open", "repair that system: the operation continues by itself"},
+		{ReasonSystemAway, "an upstream failed several calls in a row, and the circuit breaker is open", "repair that system; the operation continues by itself"},
 		{ReasonBusy, "too many calls to an upstream are in flight", "nothing: the operation retries by itself"},
 		{ReasonDirectorNilResponse, "Director returned no result", "check Director; the operation retries by itself"},
 		{ReasonDirectorIDMismatch, "Director returned a different runtime", "check Director; the operation retries by itself"},

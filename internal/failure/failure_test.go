@@ -27,7 +27,7 @@ func TestKindsInEachProtocol(t *testing.T) {
 			failure.Mapping{HTTP: http.StatusConflict, GraphQL: 409},
 		},
 		failure.NotFound: {
-			"GraphQL clients recognize it by the reason; the code only says that a retry is useless",
+			"GraphQL clients recognize the error by its reason; the code only means that a retry is useless",
 			failure.Mapping{HTTP: http.StatusNotFound, GraphQL: 400},
 		},
 		failure.Quota: {

@@ -27,7 +27,7 @@ type Request struct {
 	URL string
 	// Body is the encoded GraphQL request.
 	Body []byte
-	// Header holds headers in addition to Content-Type and Accept. Empty values are not sent.
+	// Header contains headers in addition to Content-Type and Accept. Headers with empty values are not sent.
 	Header map[string]string
 	// MaxBytes limits the body of the response. Decode rejects a longer response.
 	MaxBytes int

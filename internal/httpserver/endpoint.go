@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Endpoint handles a request and returns either a response or an error. RefusalOf converts the error, so an endpoint returns errors of other
-// packages unchanged.
+// Endpoint handles a request and returns either a response or an error. RefusalOf converts the error to a response, so an
+// endpoint can return errors of other packages unchanged.
 type Endpoint func(r *http.Request) (Response, error)
 
 // ServeHTTP implements http.Handler. The cause of a refusal is added to the log line of the request and not sent to the client.
@@ -27,8 +27,8 @@ func (e Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	response.Write(w)
 }
 
-// Methods maps the HTTP methods of one path to their handlers. HEAD uses the handler of GET. The response to other methods is 405 with the
-// header Allow.
+// Methods maps the HTTP methods of one path to their handlers. HEAD uses the handler of GET. For other methods, the response is
+// 405 with the header Allow.
 type Methods map[string]http.Handler
 
 // ServeHTTP implements http.Handler. Unlike http.ServeMux, it responds to other methods with the common JSON body of errors.
@@ -62,11 +62,11 @@ func NotFound(_ *http.Request) (Response, error) {
 
 // Response is the response of an Endpoint.
 type Response struct {
-	// Status is the HTTP status, which is required.
+	// Status is the HTTP status. It is required.
 	Status int
 	// Body is encoded as JSON. A []byte is sent unchanged. Nil means no body.
 	Body any
-	// Header holds additional headers. The Content-Type of a body is application/json unless Header sets another.
+	// Header contains additional headers. The Content-Type of a body is application/json unless Header sets a different type.
 	Header http.Header
 }
 

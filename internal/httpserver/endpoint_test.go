@@ -40,7 +40,7 @@ func TestRefusalOf(t *testing.T) {
 		"Network":    {"an unreachable database", fmt.Errorf("x: %w", network), httpserver.Refusal{Status: 503, Description: unavailable, RetryAfter: 5 * time.Second}},
 		"Connection": {"a closed connection to the database", driver.ErrBadConn, httpserver.Refusal{Status: 503, Description: unavailable, RetryAfter: 5 * time.Second}},
 		"Deadline":   {"a slow database", context.DeadlineExceeded, httpserver.Refusal{Status: 503, Description: unavailable, RetryAfter: 5 * time.Second}},
-		"Invalid":    {"a failure keeps its text", failure.New(failure.Invalid, "no"), httpserver.Refusal{Status: 400, Description: "no"}},
+		"Invalid":    {"the text of a failure is sent to the client", failure.New(failure.Invalid, "no"), httpserver.Refusal{Status: 400, Description: "no"}},
 		"Transient":  {"a transient failure has a Retry-After", failure.Wrap(failure.Transient, network, "away"), httpserver.Refusal{Status: 503, Description: "away", RetryAfter: 5 * time.Second}},
 		"Internal":   {"the text of an internal failure is only logged", failure.New(failure.Internal, "secret"), httpserver.Refusal{Status: 500, Description: internal}},
 	}
@@ -72,7 +72,7 @@ func TestResponses(t *testing.T) {
 			return httpserver.Response{Status: 200, Body: []byte("x: y"), Header: http.Header{"Content-Type": {"application/yaml"}}}, nil
 		}, `200 application/yaml x: y`},
 		"Empty": {"a response without a body has no Content-Type", func(*http.Request) (httpserver.Response, error) { return httpserver.Response{Status: 304}, nil }, `304  `},
-		"Retry": {"waits are whole seconds, at least one", func(*http.Request) (httpserver.Response, error) {
+		"Retry": {"Retry-After has whole seconds, at least one", func(*http.Request) (httpserver.Response, error) {
 			return httpserver.OK(nil).RetryAfter(time.Millisecond), nil
 		}, `200  1`},
 		"Refusal": {"a refusal with a code", func(*http.Request) (httpserver.Response, error) {

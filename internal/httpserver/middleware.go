@@ -23,7 +23,7 @@ const TraceID = "X-Trace-Id"
 // Middleware wraps a handler.
 type Middleware = func(http.Handler) http.Handler
 
-// Wrap returns the handler inside the middlewares. The first middleware is the outermost one.
+// Wrap returns the handler wrapped in the middlewares. The first middleware is the outermost.
 func Wrap(handler http.Handler, middlewares ...Middleware) http.Handler {
 	for _, wrap := range slices.Backward(middlewares) {
 		handler = wrap(handler)

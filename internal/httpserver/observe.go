@@ -58,7 +58,7 @@ func Observe(log logrus.FieldLogger, metrics *Metrics, clock clock.PassiveClock)
 	}
 }
 
-// notes collects the values that the handlers of a request pass to Note and the functions like it. It has no lock; see Note.
+// notes collects the values that the handlers of a request pass to Note and its variants. It has no lock; see Note.
 type notes struct {
 	// fields are the fields of the log line.
 	fields logrus.Fields
@@ -72,8 +72,8 @@ type notes struct {
 
 type notesKey struct{}
 
-// Note adds a field to the log line of the request. Only the goroutine that serves the request may call Note and the functions like it.
-// Outside of Observe they have no effect.
+// Note adds a field to the log line of the request. Call Note and its variants only in the goroutine that serves the request.
+// Outside of Observe, they have no effect.
 func Note(ctx context.Context, field string, value any) {
 	if line := notesOf(ctx); line != nil {
 		line.fields[field] = value

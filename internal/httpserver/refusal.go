@@ -14,7 +14,7 @@ import (
 const (
 	// maxText is the maximum length of a description in characters. Platforms cut longer descriptions.
 	maxText = 255
-	// unavailableWait is the Retry-After of requests that failed for a temporary reason.
+	// unavailableWait is the value of Retry-After in responses to requests that failed for a temporary reason.
 	unavailableWait = 5 * time.Second
 
 	internalText    = "An internal error occurred. The log of the broker has the details."

@@ -41,7 +41,7 @@ type Server struct {
 	delay time.Duration
 
 	mutex sync.Mutex
-	// unused holds the connections that have not sent a request yet.
+	// unused contains the connections that have not sent a request yet.
 	unused map[net.Conn]struct{}
 }
 

@@ -45,7 +45,7 @@ func (p *pipes) Close() error {
 
 func (*pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
 
-// dial connects to the server.
+// dial returns the client side of a new connection to the server.
 func (p *pipes) dial(t *testing.T) net.Conn {
 	t.Helper()
 

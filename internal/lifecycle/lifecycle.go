@@ -73,7 +73,7 @@ func Run(ctx context.Context, log logrus.FieldLogger, limit time.Duration, parts
 				failures = append(failures, fmt.Errorf("%s: %w", part.Name, err))
 			}
 		case <-time.After(max(time.Until(deadline), minStopTime)):
-			failures = append(failures, fmt.Errorf("%s did not stop within the limit for all parts, %s", part.Name, limit))
+			failures = append(failures, fmt.Errorf("%s did not stop within %s, the limit for all parts", part.Name, limit))
 		}
 
 		log.WithField("part", part.Name).Debug("stopped")

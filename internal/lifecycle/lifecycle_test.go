@@ -95,7 +95,7 @@ func TestPartsStopInReverseOrder(t *testing.T) {
 		}
 
 		if diff := cmp.Diff(lastFirst, d.read()[3:]); diff != "" {
-			t.Errorf("a part stopped before those that need it, -want +got:\n%s", diff)
+			t.Errorf("a part stopped before the parts that need it, -want +got:\n%s", diff)
 		}
 	})
 }
@@ -188,7 +188,7 @@ func TestPartThatDoesNotStopIsAbandoned(t *testing.T) {
 		stop()
 
 		err := <-ended
-		if err == nil || !strings.Contains(err.Error(), "stuck did not stop within the limit for all parts, 30s") {
+		if err == nil || !strings.Contains(err.Error(), "stuck did not stop within 30s, the limit for all parts") {
 			t.Errorf("got %v, want an error that names the part", err)
 		}
 

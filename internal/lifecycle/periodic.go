@@ -13,7 +13,7 @@ import (
 type Periodic struct {
 	// Name identifies the work in logs.
 	Name string
-	// Every is the time between the starts of two runs. A run that takes longer delays the next one.
+	// Every is the time between the starts of two runs. A run that takes longer delays the next run.
 	Every time.Duration
 	Work  func(ctx context.Context) error
 	Clock clock.WithTicker

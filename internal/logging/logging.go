@@ -53,8 +53,8 @@ const (
 
 // Config sets the minimum level and the format of log lines.
 type Config struct {
-	Level  string `env:"LOG_LEVEL"  help:"debug, info, warning or error"`
-	Format string `env:"LOG_FORMAT" help:"json (one object per line) or text (for people; in colour on a terminal, unless NO_COLOR is set)"`
+	Level  string `env:"LOG_LEVEL"  help:"minimum level of log lines: debug, info, warning or error"`
+	Format string `env:"LOG_FORMAT" help:"format of log lines: json (one object per line) or text (for people; in color on a terminal, unless NO_COLOR is set)"`
 }
 
 // DefaultConfig returns the defaults: level info in JSON.

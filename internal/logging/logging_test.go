@@ -16,7 +16,7 @@ func TestFormats(t *testing.T) {
 	}{
 		"default": {"programs read JSON", logging.DefaultConfig(), `^\{"instanceID":"i","level":"info","msg":"started","service":"broker","time":"[^"]+"\}\n$`},
 		"text": {
-			"people read the time of day, and a file has no colours",
+			"people read the time of day, and a file has no colors",
 			logging.Config{Level: "info", Format: logging.FormatText},
 			`^time="\d{4}-[^"]+" level=info msg=started instanceID=i service=broker\n$`,
 		},

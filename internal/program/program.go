@@ -35,7 +35,7 @@ type Program[Config any] struct {
 	Defaults Config
 	// Flags registers flags in addition to --help and --version. Nil registers none.
 	Flags func(flags *flag.FlagSet)
-	// Run runs the program until it ends or the context ends. The context ends after SIGINT or SIGTERM.
+	// Run runs the program. SIGINT or SIGTERM ends the context.
 	Run func(ctx context.Context, settings Config) error
 }
 

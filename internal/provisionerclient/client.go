@@ -38,8 +38,8 @@ type Options struct {
 	URL string
 	// Timeout limits each call except Changes; 0 means 120 s.
 	Timeout time.Duration
-	// HTTPClient sends the requests. Nil means a client that follows no redirects: a followed redirect would
-	// carry requests and credentials to another host.
+	// HTTPClient sends the requests. Nil means a client that follows no redirects, because a redirect could
+	// send requests and credentials to another host.
 	HTTPClient *http.Client
 	// WrapTransport, if set, wraps the transport of all calls except Changes, which lasts much longer than the
 	// other calls.

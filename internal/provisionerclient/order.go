@@ -17,7 +17,7 @@ const (
 	labelSubAccount = "global_subaccount_id"
 )
 
-// maxRuntimeName is the longest name of a runtime that Director accepts, in characters.
+// maxRuntimeName is the maximum length of a runtime's name in Director, in characters.
 const maxRuntimeName = 36
 
 // OrderRuntime orders the runtime of the instance. The target secret of Gardener contains the credentials of the
@@ -25,7 +25,7 @@ const maxRuntimeName = 36
 // a repeated call with the same IdempotencyKey.
 //
 // If the name of the cluster is already taken, OrderRuntime repeats the order with each of the earlier target
-// secrets. So an operation that is retried after a change of the configuration finds the runtime of its first
+// secrets. Thus, an operation that is retried after a change of the configuration finds the runtime of its first
 // order.
 //
 // The Kyma Provisioner cannot set the IP ranges of pods and services. If the ranges are only the plan's defaults,

@@ -60,8 +60,8 @@ func providerConfig(provider string, cluster environment.Cluster) (*wire.Provide
 	}
 }
 
-// awsZones returns the zones with their ranges of addresses. AWS needs separate subnets for workers, and for
-// public and internal load balancers.
+// awsZones returns the zones with their ranges of addresses. AWS requires separate subnets for workers, public
+// load balancers and internal load balancers.
 func awsZones(cluster environment.Cluster) ([]*wire.AWSZoneInput, error) {
 	ranges, err := splitNodes(cluster.NodesCIDR, len(cluster.Zones))
 	if err != nil {

@@ -174,7 +174,8 @@ func checkMetric(t *testing.T, all map[string][]string, metric *metricsql.Metric
 	return labels
 }
 
-// occurs reports whether a label can have the value of the filter. The help text of a metric lists the values of its labels.
+// occurs reports whether a label can have the value of the filter, according to the help text of the metric, which lists the
+// values of the labels.
 func occurs(filter metricsql.LabelFilter, help string) bool {
 	switch filter.Label {
 	case "system":

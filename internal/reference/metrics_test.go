@@ -114,7 +114,7 @@ func documented(t *testing.T) map[string][]string {
 	return rows
 }
 
-// description matches the text of a prometheus.Desc, which has no accessors for its fields.
+// description parses the text of a prometheus.Desc, because the type has no accessors for its fields.
 var (
 	description = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "([^"]*)", unit: "[^"]*", constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
 	constant    = regexp.MustCompile(`(\w+)="[^"]*"`)

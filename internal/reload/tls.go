@@ -11,7 +11,7 @@ import (
 
 var errHalfPair = errors.New("a certificate and its key belong together: set both files or neither")
 
-// ServerTLS names the files of a TLS server. All fields empty means plain HTTP.
+// ServerTLS names the files of a TLS server. If all fields are empty, the server uses plain HTTP.
 type ServerTLS struct {
 	// CertFile contains the certificate of the server, followed by the intermediate certificates; KeyFile contains the key. Set
 	// both or neither. Without them, the server uses plain HTTP.

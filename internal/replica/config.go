@@ -85,7 +85,7 @@ func invalid(variable, reason string) error {
 // Database contains the address and credentials of a service's database. Path is for SQLite; the fields from User to SSLRootCert
 // are for PostgreSQL.
 type Database struct {
-	Driver      string        `env:"DRIVER"        help:"sqlite or postgres"`
+	Driver      string        `env:"DRIVER"        help:"database driver: sqlite or postgres"`
 	Path        string        `env:"PATH"          help:"path of the SQLite file"`
 	User        string        `env:"USER"          help:"PostgreSQL user"`
 	Password    secret.String `env:"PASSWORD"      help:"password of the PostgreSQL user; the default is password"`

@@ -30,7 +30,7 @@ const stopLimit = 25 * time.Second
 // Replica is one process of a service. Call New, Serve and Run in this order: New opens the database, Serve binds the addresses,
 // and Run runs the parts. If the start fails before Run, call Close instead.
 type Replica struct {
-	// Access authenticates clients. Before Serve, a service may add files to the watcher of Access.
+	// Access authenticates clients. A service can add files to the watcher of Access before it calls Serve.
 	Access *auth.Access
 	DB     *storage.DB
 	// Keys seal secrets in the database.

@@ -48,7 +48,7 @@ func ParseKeyring(text String) (*Keyring, error) {
 
 		key, err := base64.StdEncoding.DecodeString(encoded)
 		if err != nil || len(key) != keySize {
-			return nil, fmt.Errorf("database secret key number %d is not the base64 of %d bytes", number, keySize)
+			return nil, fmt.Errorf("database secret key number %d must be %d bytes in base64", number, keySize)
 		}
 
 		if _, twice := keyring.ciphers[id]; twice {

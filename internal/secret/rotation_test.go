@@ -35,6 +35,6 @@ func TestReencrypt(t *testing.T) {
 	}
 
 	if got := keys.Former(); !slices.Equal(got, []string{"k1"}) || len(former.Former()) != 0 {
-		t.Errorf("former keys: %v of two keys, %v of one", got, former.Former())
+		t.Errorf("former keys: got %v for a keyring with two keys and %v for a keyring with one", got, former.Former())
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// traceparent is the header of the W3C Trace Context specification with the trace and span of the caller.
+// traceparent is the header with the trace and span of the caller, as defined by the W3C Trace Context specification.
 const traceparent = "traceparent"
 
 // Carry returns the trace and span of the context as a line of text that can be stored and that Parse reads. It returns an empty

@@ -23,7 +23,7 @@ func TestBegin(t *testing.T) {
 		"Sent":        {"a change continues its client's trace", sent, true, []summary{{"change", otherTrace, sender, ""}}},
 		"Poll":        {"polls would make up most traces", "", false, nil},
 		"Traced poll": {"a read within a trace of the client has a span", sent, false, []summary{{"change", otherTrace, sender, ""}}},
-		"Unwanted":    {"a client may opt out", unwanted, true, nil},
+		"Unwanted":    {"a client can opt out", unwanted, true, nil},
 	} {
 		where, kept := inMemory(1)
 

@@ -112,8 +112,8 @@ func (t *Tracing) Sampled(id trace.TraceID) bool {
 	return decision.Decision == sdktrace.RecordAndSample
 }
 
-// Part returns a part that exports the remaining spans when the service stops. It must be the first part of a service, so that it stops last:
-// the other parts create spans until they have ended.
+// Part returns a part that exports the remaining spans when the service stops. It must be the first part of a service. The first
+// part stops last, and the other parts create spans until they have ended.
 func (t *Tracing) Part() lifecycle.Part {
 	return lifecycle.Part{Name: "tracing", Run: func(ctx context.Context) error {
 		<-ctx.Done()

@@ -5,7 +5,7 @@ import "time"
 const (
 	// threshold is the number of consecutive failures that opens a circuit breaker.
 	threshold = 5
-	// pause is the time from the opening of a circuit breaker to the next trial.
+	// pause is the time for which a circuit breaker stays open before the next trial.
 	pause = 2 * time.Second
 	// patience is the time after which another trial can start although the current trial has no result. The current trial
 	// continues, and its result is not ignored.
@@ -32,7 +32,8 @@ const (
 // response shows that the system works. This includes late responses to calls that started before the circuit breaker opened. A
 // call that the caller canceled is neither a success nor a failure.
 //
-// docs/adr/0009 has the reasons; docs/adr/0026 says why no library fits. The mutex of the System guards all fields.
+// docs/adr/0009 explains the design; docs/adr/0026 explains why no library is suitable. The mutex of the System guards all
+// fields.
 type circuitBreaker struct {
 	// failures is the number of consecutive failures.
 	failures int
@@ -61,7 +62,7 @@ func (b *circuitBreaker) state() State {
 	}
 }
 
-// allows reports whether a call may start now.
+// allows reports whether a call can start now.
 func (b *circuitBreaker) allows() bool {
 	state := b.state()
 

@@ -88,7 +88,7 @@ func onFakeTime(t *testing.T, calls int, test func(b *fixture)) {
 	synctest.Test(t, func(t *testing.T) { test(newFixture(t, "garden", calls)) })
 }
 
-// newFixture returns a fixture whose upstream responds with status 200.
+// newFixture returns a fixture with an upstream that responds with status 200.
 func newFixture(t *testing.T, name string, calls int) *fixture {
 	t.Helper()
 

@@ -36,7 +36,7 @@ func newMetrics(system *System) *metrics {
 		Registry: prometheus.NewRegistry(),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Name: "calls_total", ConstLabels: labels,
-			Help: "Calls made, by outcome: answered, server_error (HTTP 5xx), timed_out, unreachable, canceled (by us).",
+			Help: "Calls made, by outcome: answered, server_error (HTTP 5xx), timed_out, unreachable, canceled (by the caller).",
 		}, []string{"outcome"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Name: "refused_total", ConstLabels: labels,

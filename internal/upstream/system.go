@@ -15,7 +15,7 @@ import (
 // longestWait bounds the time that a call waits for a slot. A waiting call blocks a worker.
 const longestWait = 5 * time.Second
 
-// Options describe a System. All fields are required.
+// Options describes a System. All fields are required.
 type Options struct {
 	// Name is the value of the label system in metrics, such as provisioner.
 	Name string
@@ -52,7 +52,7 @@ func New(options Options) *System {
 	return system
 }
 
-// Status is the state of a System, as this replica sees it.
+// Status is the state of a System in this replica.
 type Status struct {
 	System    string
 	Component string

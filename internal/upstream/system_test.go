@@ -124,7 +124,7 @@ environment_broker_upstream_calls_in_flight{system="garden"} 0
 # HELP environment_broker_upstream_calls_limit Number of calls that may be in flight at the same time.
 # TYPE environment_broker_upstream_calls_limit gauge
 environment_broker_upstream_calls_limit{system="garden"} 2
-# HELP environment_broker_upstream_calls_total Calls made, by outcome: answered, server_error (HTTP 5xx), timed_out, unreachable, canceled (by us).
+# HELP environment_broker_upstream_calls_total Calls made, by outcome: answered, server_error (HTTP 5xx), timed_out, unreachable, canceled (by the caller).
 # TYPE environment_broker_upstream_calls_total counter
 environment_broker_upstream_calls_total{outcome="answered",system="garden"} 1
 environment_broker_upstream_calls_total{outcome="canceled",system="garden"} 0
