@@ -39,7 +39,7 @@ func TestInvalidConfiguration(t *testing.T) {
 		want    string
 	}{
 		"Exposed":      {"every client would have all roles", everywhere, func(*auth.Options) {}, "needs authentication: set APP_AUTH_BASIC_USERS"},
-		"Limited":      {"a rate limit is no authentication", everywhere, func(o *auth.Options) { o.Config.RateLimit = 1 }, "needs authentication"},
+		"Limited":      {"a rate limit does not replace authentication", everywhere, func(o *auth.Options) { o.Config.RateLimit = 1 }, "needs authentication"},
 		"Users":        {"an invalid user could not log in", here, func(o *auth.Options) { o.Users = "hush" }, "APP_AUTH_BASIC_USERS:"},
 		"File":         {"an invalid user in the file could not log in either", here, func(o *auth.Options) { o.Config.UsersFile = file }, "APP_AUTH_BASIC_USERS_FILE: line 1"},
 		"MissingFile":  {"a named file must exist", here, func(o *auth.Options) { o.Config.UsersFile = file + "x" }, "APP_AUTH_BASIC_USERS_FILE"},

@@ -106,7 +106,7 @@ func TestRoles(t *testing.T) {
 	}{
 		"Admin":    {reason: "an admin has all roles of people, but not that of platforms", has: auth.RoleAdmin, want: []auth.Role{auth.RoleViewer, auth.RoleOperator, auth.RoleAdmin}},
 		"Operator": {reason: "an operator is a viewer", has: auth.RoleOperator, want: []auth.Role{auth.RoleViewer, auth.RoleOperator}},
-		"Viewer":   {reason: "a viewer may only read", has: auth.RoleViewer, want: []auth.Role{auth.RoleViewer}},
+		"Viewer":   {reason: "a viewer can only read", has: auth.RoleViewer, want: []auth.Role{auth.RoleViewer}},
 		"OSB":      {reason: "a platform cannot call the operator API", has: auth.RoleOSB, want: []auth.Role{auth.RoleOSB}},
 	}
 

@@ -48,7 +48,7 @@ func TestMain(t *testing.T) {
 		},
 		"failure": {reason: "the error is written", environment: []string{"APP_ADDRESS=fail"}, wantCode: 1, wantRun: "fail", wantError: "broken\n"},
 		"unknown flag": {
-			reason: "nothing starts", arguments: []string{"--port"}, wantCode: 2,
+			reason: "the program does not start", arguments: []string{"--port"}, wantCode: 2,
 			wantError: "demo: flag provided but not defined: -port\nrun demo --help\n",
 		},
 		"argument": {
