@@ -14,11 +14,11 @@ type handlers interface {
 	listAudit(r *http.Request, query query) (httpserver.Response, error)
 	// getAuditEntry handles GET /audit/{entry_id}: get an entry of the audit log.
 	getAuditEntry(r *http.Request) (httpserver.Response, error)
-	// getCatalog handles GET /catalog: get the catalog that the answering replica serves.
+	// getCatalog handles GET /catalog: get the catalog that the responding replica serves.
 	getCatalog(r *http.Request) (httpserver.Response, error)
 	// expireInstance handles PUT /expire/service_instance/{instance_id}: expire an instance.
 	expireInstance(r *http.Request) (httpserver.Response, error)
-	// getKubeconfig handles GET /kubeconfig/{instance_id}: get the kubeconfig with which users log in.
+	// getKubeconfig handles GET /kubeconfig/{instance_id}: get the kubeconfig for user logins.
 	getKubeconfig(r *http.Request) (httpserver.Response, error)
 	// getDescription handles GET /openapi.yaml: get this description.
 	getDescription(r *http.Request) (httpserver.Response, error)

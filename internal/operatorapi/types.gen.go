@@ -49,14 +49,14 @@ type Actor struct {
 
 // AdminKubeconfig A short-lived kubeconfig with cluster-admin rights.
 type AdminKubeconfig struct {
-	// ExpiresAt The end of its client certificate. Absent if it has none.
+	// ExpiresAt The expiry of the client certificate. Absent if the kubeconfig has no client certificate.
 	ExpiresAt  time.Time `json:"expiresAt,omitempty,omitzero"`
 	Kubeconfig string    `json:"kubeconfig"`
 }
 
 // AuditEntry An accepted or rejected action.
 type AuditEntry struct {
-	// Action A kind of operation, or cancel, retry, skip, adminkubeconfig, bind, unbind. access is a rejected request that would not have changed anything.
+	// Action A kind of operation, or cancel, retry, skip, adminkubeconfig, bind, unbind. access stands for a rejected request that would not have changed anything.
 	//
 	// Example: provision
 	Action string `json:"action"`
@@ -72,19 +72,19 @@ type AuditEntry struct {
 	// By The user of a request. Empty if the broker itself acted.
 	By Actor `json:"by"`
 
-	// Code The error code of the answer. Its text is not stored, because it may repeat the request.
+	// Code The error code of the response. The text of the response is not stored, because it may quote the request.
 	Code       string `json:"code,omitempty,omitzero"`
 	ID         string `json:"id"`
 	InstanceID string `json:"instanceID,omitempty,omitzero"`
 
-	// Missed Number of rejected requests before this one that sampling left out.
+	// Missed Number of rejected requests before this one that were omitted by sampling.
 	Missed      int    `json:"missed,omitempty,omitzero"`
 	OperationID string `json:"operationID,omitempty,omitzero"`
 
-	// Reason The reason that the operator gave.
+	// Reason The reason that the operator stated.
 	Reason string `json:"reason,omitempty,omitzero"`
 
-	// Status The HTTP status of the answer.
+	// Status The HTTP status of the response.
 	Status int `json:"status"`
 }
 
@@ -109,7 +109,7 @@ type Binding struct {
 	// OperationID The operation that creates or removes the binding.
 	OperationID string `json:"operationID"`
 
-	// PredecessorID The binding that this one replaces.
+	// PredecessorID The binding that this binding replaces.
 	PredecessorID string `json:"predecessorID,omitempty,omitzero"`
 	Role          string `json:"role"`
 
@@ -140,7 +140,7 @@ type CatalogProblem struct {
 	Since   time.Time `json:"since"`
 }
 
-// Error The body of every answer that is not a success.
+// Error The body of every error response.
 type Error struct {
 	// Description A sentence for people.
 	Description string `json:"description"`
@@ -159,7 +159,7 @@ type Expiration struct {
 
 // Intervention A request to cancel or retry an operation, or to skip a step.
 type Intervention struct {
-	// Reason Recorded with the user's name as one line: line breaks and control characters become spaces.
+	// Reason Recorded with the user's name as one line: line breaks and control characters are replaced with spaces.
 	Reason string `json:"reason"`
 
 	// Step For a skip, the step to skip; by default the current one. For a retry, the step at which the ended operation stopped, if the retry skips it. Not allowed for a cancel.
@@ -171,7 +171,7 @@ type Operation struct {
 	// Attempt Runs of the step since it last succeeded. Only on GET /operations/{operation_id}.
 	Attempt int `json:"attempt,omitempty,omitzero"`
 
-	// BindingID The binding that the operation works on. Absent if it works on the instance.
+	// BindingID The binding that the operation works on. Absent if the operation works on the instance.
 	BindingID string    `json:"bindingID,omitempty,omitzero"`
 	CreatedAt time.Time `json:"createdAt"`
 
@@ -199,7 +199,7 @@ type Operation struct {
 	// OrderedBy The user on whose behalf the operation was accepted: the platform's user if the platform names one, otherwise the sender of the request.
 	OrderedBy string `json:"orderedBy,omitempty,omitzero"`
 
-	// PredecessorID The failed or canceled operation that this one retries.
+	// PredecessorID The failed or canceled operation that this operation retries.
 	PredecessorID string `json:"predecessorID,omitempty,omitzero"`
 
 	// Problem The error that failed or delays an operation.
@@ -208,10 +208,10 @@ type Operation struct {
 	// Replica The replica that runs the operation. Absent between attempts.
 	Replica string `json:"replica,omitempty,omitzero"`
 
-	// Skippable Whether an operator may skip the step, or retry the ended operation without it: no later step depends on it.
+	// Skippable Whether an operator can skip the step, or retry the ended operation without the step, because no later step depends on it.
 	Skippable bool `json:"skippable,omitempty,omitzero"`
 
-	// SkippedSteps Steps that gave up without failing the operation or that an operator skipped, in this operation or in one that it retries.
+	// SkippedSteps Steps that gave up without failing the operation or that an operator skipped, in this operation or in an operation that it retries.
 	SkippedSteps []string `json:"skippedSteps,omitempty,omitzero"`
 	Stage        string   `json:"stage,omitempty,omitzero"`
 
@@ -222,13 +222,13 @@ type Operation struct {
 	// State The state of an operation. Succeeded, failed and canceled operations have ended.
 	State OperationState `json:"state"`
 
-	// Step The running step, or the next one.
+	// Step The running step, or the next step if no step is running.
 	Step string `json:"step,omitempty,omitzero"`
 
 	// StepBegan The start of the running attempt. Absent between attempts.
 	StepBegan time.Time `json:"stepBegan,omitempty,omitzero"`
 
-	// System The upstream system whose failure delays the operation, as the answering replica sees it. Only on GET /operations/{operation_id}.
+	// System The failing upstream system that delays the operation, as seen by the responding replica. Only on GET /operations/{operation_id}.
 	System System `json:"system,omitempty,omitzero"`
 
 	// Timeline Events so far, oldest first. Only on GET /operations/{operation_id}.
@@ -237,14 +237,14 @@ type Operation struct {
 	// TimelineRemovedAt The time at which retention removed the timeline.
 	TimelineRemovedAt time.Time `json:"timelineRemovedAt,omitempty,omitzero"`
 
-	// TraceID The OpenTelemetry trace of the operation, as 32 hexadecimal digits. Absent if it is not kept.
+	// TraceID The ID of the operation's OpenTelemetry trace, as 32 hexadecimal digits. Absent if the trace is not kept.
 	TraceID   string    `json:"traceID,omitempty,omitzero"`
 	UpdatedAt time.Time `json:"updatedAt"`
 
 	// WaitingFor The key of the event that resumes the operation before nextRun.
 	WaitingFor string `json:"waitingFor,omitempty,omitzero"`
 
-	// Why The reason why the operation waits, as its step states it. Only on GET /operations/{operation_id}.
+	// Why The reason why the operation waits, as stated by its step. Only on GET /operations/{operation_id}.
 	Why string `json:"why,omitempty,omitzero"`
 }
 
@@ -289,13 +289,13 @@ type Runtime struct {
 	GlobalAccountID string `json:"globalAccountID"`
 	InstanceID      string `json:"instanceID"`
 
-	// MaintenanceVersion The version of the plan that the runtime has.
+	// MaintenanceVersion The version of the plan that is applied to the runtime.
 	MaintenanceVersion string `json:"maintenanceVersion,omitempty,omitzero"`
 
 	// Name The display name of the runtime.
 	Name string `json:"name"`
 
-	// Parameters The parameters as sent, without secrets. Only on GET /runtimes/{instance_id}.
+	// Parameters The parameters as sent by the platform, without secrets. Only on GET /runtimes/{instance_id}.
 	Parameters any    `json:"parameters,omitempty,omitzero"`
 	Provider   string `json:"provider"`
 
@@ -317,17 +317,17 @@ type Runtime struct {
 	ServicePlanID   string `json:"servicePlanID"`
 	ServicePlanName string `json:"servicePlanName"`
 
-	// ShootName The name of the cluster in Gardener. For a tenant's own cluster the name in its parameters, and empty in lists.
+	// ShootName The name of the cluster in Gardener. For a tenant's own cluster, the name in the parameters; empty in lists.
 	ShootName string `json:"shootName"`
 
-	// Status The changing part of a runtime.
+	// Status The status of a runtime.
 	Status       RuntimeStatus `json:"status"`
 	SubAccountID string        `json:"subAccountID"`
 
 	// SubAccountRegion The platform's name of the region.
 	SubAccountRegion string `json:"subAccountRegion"`
 
-	// SubscriptionAccountID The global account that ordered the instance. Present only if the instance has moved to another account.
+	// SubscriptionAccountID The global account that ordered the instance. Present only if the instance has been moved to another account.
 	SubscriptionAccountID string `json:"subscriptionAccountID,omitempty,omitzero"`
 }
 
@@ -346,14 +346,14 @@ type RuntimeList struct {
 // failed: the newest operation, of whatever kind, failed or was canceled.
 type RuntimeState string
 
-// RuntimeStatus The changing part of a runtime.
+// RuntimeStatus The status of a runtime.
 type RuntimeStatus struct {
 	CreatedAt time.Time `json:"createdAt"`
 
-	// ExpiredAt The time at which the instance expired. It can only be deleted.
+	// ExpiredAt The time at which the instance expired. An expired instance can only be deleted.
 	ExpiredAt time.Time `json:"expiredAt,omitempty,omitzero"`
 
-	// ExpiresAt The time at which the instance expires. Absent if it never does.
+	// ExpiresAt The time at which the instance expires. Absent if it never expires.
 	ExpiresAt time.Time `json:"expiresAt,omitempty,omitzero"`
 
 	// LastOperation A piece of work on an instance or on one of its bindings.
@@ -369,11 +369,11 @@ type RuntimeStatus struct {
 	// failed: the newest operation, of whatever kind, failed or was canceled.
 	State RuntimeState `json:"state"`
 
-	// Suspended Whether the runtime was removed and the instance kept, regardless of the newest operation.
+	// Suspended Whether the runtime was removed while the instance was kept, regardless of the newest operation.
 	Suspended bool `json:"suspended,omitempty,omitzero"`
 }
 
-// System The upstream system whose failure delays the operation, as the answering replica sees it. Only on GET /operations/{operation_id}.
+// System The failing upstream system that delays the operation, as seen by the responding replica. Only on GET /operations/{operation_id}.
 type System struct {
 	CallsInFlight int `json:"callsInFlight"`
 
@@ -395,13 +395,13 @@ type System struct {
 	// NextTry Time of the next trial call.
 	NextTry time.Time `json:"nextTry,omitempty,omitzero"`
 
-	// State State of the circuit breaker. closed: calls pass. open: calls are rejected after several failures in a row. half-open: one trial call passes.
+	// State State of the circuit breaker. closed: all calls are made. open: calls are rejected after several failures in a row. half-open: one call is made as a trial.
 	State string `json:"state"`
 }
 
 // TimelineEntry An attempt of a step or, without a step, an event of the whole operation.
 type TimelineEntry struct {
-	// Attempt Counts from 1.
+	// Attempt The number of the attempt, starting with 1.
 	Attempt int `json:"attempt,omitempty,omitzero"`
 
 	// Began Start of the first attempt.
@@ -410,11 +410,11 @@ type TimelineEntry struct {
 	// End End of the last attempt.
 	End time.Time `json:"end"`
 
-	// FirstAttempt The first attempt, if the entry covers several attempts with the same outcome, up to attempt.
+	// FirstAttempt The number of the first attempt, if the entry covers several attempts with the same outcome. attempt is then the number of the last attempt.
 	FirstAttempt int    `json:"firstAttempt,omitempty,omitzero"`
 	Message      string `json:"message,omitempty,omitzero"`
 
-	// NextRun Time of the next attempt. Absent if there is none.
+	// NextRun Time of the next attempt. Absent if there is no next attempt.
 	NextRun time.Time `json:"nextRun,omitempty,omitzero"`
 
 	// Outcome Of an attempt: done, waiting, retrying, not completed, skipped, failed or handed back. Of the operation: accepted, taken over, cancel requested, skip requested, operation succeeded, operation failed, operation canceled or retried.

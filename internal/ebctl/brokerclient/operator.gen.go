@@ -37,7 +37,7 @@ func (c *Client) GetAuditEntry(ctx context.Context, entryID string) (operatorapi
 	})
 }
 
-// GetCatalog calls GET /catalog: get the catalog that the answering replica serves.
+// GetCatalog calls GET /catalog: get the catalog that the responding replica serves.
 func (c *Client) GetCatalog(ctx context.Context) (operatorapi.Catalog, error) {
 	return callFor[operatorapi.Catalog](ctx, c, request{
 		method: http.MethodGet,
