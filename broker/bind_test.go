@@ -389,7 +389,7 @@ func TestRequestWithCanceledOperation(t *testing.T) {
 	b.want("a binding", b.bind("one", ""), 201)
 
 	b.options.Pause = func(ctx context.Context) error {
-		unfinished, err := b.operations.List(ctx, operations.Filter{State: process.Pending, Limit: 1})
+		unfinished, err := b.operations.List(ctx, operations.Filter{States: []process.State{process.Pending}, Limit: 1})
 		if err != nil || len(unfinished) == 0 {
 			return errors.Join(errors.New("no operation is pending"), err)
 		}

@@ -323,7 +323,18 @@ func (s stores) runtimeCalls() map[string]call {
 
 			return err
 		},
-		"runtimes.Lock": s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.runtimes.Lock(ctx, tx, "r10") }),
+		"runtimes.Summaries": func(ctx context.Context) error {
+			_, err := s.runtimes.Summaries(ctx, []string{"r10", "r11", "r100001"})
+
+			return err
+		},
+		"runtimes.WithoutRegion": func(ctx context.Context) error {
+			_, err := s.runtimes.WithoutRegion(ctx, "", page)
+
+			return err
+		},
+		"runtimes.SetRegion": func(ctx context.Context) error { return s.runtimes.SetRegion(ctx, "r10", "aws", "region-10") },
+		"runtimes.Lock":      s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.runtimes.Lock(ctx, tx, "r10") }),
 		"runtimes.DeletedAmong": func(ctx context.Context) error {
 			_, err := s.runtimes.DeletedAmong(ctx, []string{"r10", "r11", "r100001"})
 

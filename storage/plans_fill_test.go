@@ -36,8 +36,9 @@ func fillTables() []string {
 		`INSERT INTO bindings SELECT 'b' || i, 'i' || i, 'binding', 'r' || i, 'admin', 600, '', '', '', CASE WHEN i % 1000 = 7 THEN 'creating'
 			ELSE 'ready' END, 'p' || i, envelope, at AS created, '2029-12-31'::timestamptz + i * interval '1 minute'
 			FROM sources WHERE i <= 100000`,
-		`INSERT INTO runtimes SELECT 'r' || i, 'account-' || i % 2000, '', 'c-' || i, 'p' || i, envelope, at,
-			CASE WHEN i > 100000 THEN at END FROM sources`,
+		`INSERT INTO runtimes (id, tenant, subaccount, shoot_name, provisioned_by, configuration, created_at, deleted_at, provider, region)
+			SELECT 'r' || i, 'account-' || i % 2000, '', 'c-' || i, 'p' || i, envelope, at, CASE WHEN i > 100000 THEN at END,
+			'aws', CASE WHEN i % 1000 > 0 THEN 'region-' || i % 20 END FROM sources`,
 		`INSERT INTO registrations SELECT 'account-' || i % 2000, 'label-' || i, 'r' || i, 'p' || i, state <> 'in progress', at
 			FROM sources WHERE state IN ('in progress', 'failed')`,
 		`INSERT INTO audit SELECT 'e' || i, at, CASE WHEN i % 100 = 0 THEN 'cancel' ELSE 'provision' END, 'i' || i, '', 'user-' || i % 100, 409, '{}',

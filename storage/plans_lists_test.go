@@ -2,10 +2,12 @@ package storage_test
 
 import (
 	"context"
+	"time"
 
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
 // page is the page size of the operator API plus one. The API reads one more row to detect a next page.
@@ -14,20 +16,30 @@ const page = 101
 // listCalls returns calls of the lists, with a frequent and an absent value for each filter.
 func (s stores) listCalls() map[string]call {
 	calls := map[string]call{}
+	underWay := []process.State{process.Pending, process.InProgress, process.Canceling}
 
 	for name, filter := range map[string]operations.Filter{
 		"of all":         {},
 		"of an instance": {InstanceID: "i10"},
-		"of a kind":      {Kind: "provision"},
-		"of a rare kind": {Kind: "deprovision"},
-		"of no kind":     {Kind: "none"},
-		"ready":          {State: process.Succeeded},
-		"failed":         {State: process.Failed},
-		"canceled":       {State: process.Canceled},
-		"pending":        {State: process.Pending},
-		"in progress":    {State: process.InProgress},
-		"canceling":      {State: process.Canceling},
-		"failed of kind": {State: process.Failed, Kind: "deprovision"},
+		"of a kind":      {Kinds: []string{"provision"}},
+		"of a rare kind": {Kinds: []string{"deprovision"}},
+		"of no kind":     {Kinds: []string{"none"}},
+		"ready":          {States: []process.State{process.Succeeded}},
+		"failed":         {States: []process.State{process.Failed}},
+		"canceled":       {States: []process.State{process.Canceled}},
+		"pending":        {States: []process.State{process.Pending}},
+		"in progress":    {States: []process.State{process.InProgress}},
+		"canceling":      {States: []process.State{process.Canceling}},
+		"unfinished":     {States: underWay},
+		"ended badly":    {States: []process.State{process.Failed, process.Canceled}},
+		"failed of kind": {States: []process.State{process.Failed}, Kinds: []string{"deprovision"}},
+		"stuck":          {StuckAt: filledAt},
+		"stuck of kind":  {StuckAt: filledAt, Kinds: []string{"provision"}},
+		"of an hour":     {Since: filledAt.AddDate(0, -6, 0), Until: filledAt.AddDate(0, -6, 0).Add(time.Hour)},
+		"of a tenant":    {Instances: runtimes.Filter{Tenant: "account-10"}.IDs()},
+		"of no tenant":   {Instances: runtimes.Filter{Tenant: "none"}.IDs()},
+		"of a Shoot":     {Instances: runtimes.Filter{ShootName: "c-10"}.IDs()},
+		"of a region":    {Instances: runtimes.Filter{Region: "region-10"}.IDs(), States: underWay},
 		"after a cursor": {Before: filledAt.AddDate(0, -6, 0), BeforeID: "p50000"},
 		"deep":           {Offset: manyInstances / 2},
 	} {
@@ -43,8 +55,6 @@ func (s stores) listCalls() map[string]call {
 			return err
 		}
 	}
-
-	underWay := []process.State{process.Pending, process.InProgress, process.Canceling}
 
 	for name, filter := range map[string]instances.Filter{
 		"of all":          {},
@@ -74,6 +84,36 @@ func (s stores) listCalls() map[string]call {
 		}
 		calls["instances.Count "+name] = func(ctx context.Context) error {
 			_, err := s.instances.Count(ctx, filter)
+
+			return err
+		}
+	}
+
+	for name, filter := range map[string]runtimes.Filter{
+		"of all":         {},
+		"with deleted":   {Deleted: true},
+		"of an id":       {ID: "r10", Deleted: true},
+		"of a tenant":    {Tenant: "account-10"},
+		"of no tenant":   {Tenant: "none"},
+		"of a Shoot":     {ShootName: "c-10"},
+		"of old Shoots":  {ShootName: "c-10", Deleted: true},
+		"of a region":    {Region: "region-10"},
+		"of no region":   {Region: "none"},
+		"of an hour":     {Since: filledAt.AddDate(0, -6, 0), Until: filledAt.AddDate(0, -6, 0).Add(time.Hour)},
+		"failed":         {States: []process.State{process.Failed, process.Canceled}},
+		"being created":  {Kinds: []string{"provision"}, States: underWay},
+		"of both":        {Tenant: "account-10", States: underWay},
+		"after a cursor": {Before: filledAt.AddDate(0, -6, 0), BeforeID: "r50000"},
+		"deep":           {Offset: manyInstances / 2},
+	} {
+		filter.Limit = page
+		calls["runtimes.List "+name] = func(ctx context.Context) error {
+			_, err := s.runtimes.List(ctx, filter)
+
+			return err
+		}
+		calls["runtimes.Count "+name] = func(ctx context.Context) error {
+			_, err := s.runtimes.Count(ctx, filter)
 
 			return err
 		}

@@ -181,16 +181,11 @@ func notFound(description string) error { return httpserver.Refuse(http.StatusNo
 // segment returns a decoded parameter of the path.
 func segment(r *http.Request, name string) (string, error) {
 	value, err := url.PathUnescape(mux.Vars(r)[name])
-	if err != nil || !isText(value) {
+	if err != nil || !storage.IsText(value) {
 		return "", invalid("The path is not valid UTF-8.")
 	}
 
 	return value, nil
-}
-
-// isText reports whether PostgreSQL can store the value: valid UTF-8 without NUL.
-func isText(value string) bool {
-	return !strings.ContainsRune(value, 0) && strings.ToValidUTF8(value, "") == value
 }
 
 // getDescription returns openapi.yaml. Clients can be generated from it.

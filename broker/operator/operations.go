@@ -41,16 +41,22 @@ func (a *api) listOperations(r *http.Request, query query) (httpserver.Response,
 
 	filter := operations.Filter{
 		InstanceID: key,
-		Kind:       query.Get("kind"),
-		State:      process.State(query.Get("state")),
 		Before:     query.page.before,
 		BeforeID:   query.page.beforeID,
 		Offset:     query.page.offset,
 		Limit:      query.page.size + 1,
 	}
 
-	if filter.State != "" && !slices.Contains(states(), string(filter.State)) {
-		return httpserver.Response{}, invalid(fmt.Sprintf("The state %q is unknown. Use %s.", filter.State, strings.Join(states(), ", ")))
+	if kind := query.Get("kind"); kind != "" {
+		filter.Kinds = []string{kind}
+	}
+
+	if state := query.Get("state"); state != "" {
+		if !slices.Contains(states(), state) {
+			return httpserver.Response{}, invalid(fmt.Sprintf("The state %q is unknown. Use %s.", state, strings.Join(states(), ", ")))
+		}
+
+		filter.States = []process.State{process.State(state)}
 	}
 
 	var (

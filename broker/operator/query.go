@@ -2,7 +2,6 @@ package operator
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/storage"
 )
 
 const (
@@ -65,7 +65,7 @@ func readQuery(raw string, known []string) (query, error) {
 			return query{}, invalid(fmt.Sprintf("The parameter %q is unknown. Use %s.", name, strings.Join(known, ", ")))
 		}
 
-		if len(given) > 1 || !isText(given[0]) {
+		if len(given) > 1 || !storage.IsText(given[0]) {
 			return query{}, invalid(fmt.Sprintf("The parameter %s must have one value, in UTF-8.", name))
 		}
 	}
@@ -102,10 +102,12 @@ func readPage(values url.Values) (page, error) {
 			return page{}, invalid("cursor and page cannot be used together.")
 		}
 
-		var valid bool
-		if found.before, found.beforeID, valid = readCursor(cursor); !valid {
+		last, valid := storage.ParseCursor(cursor)
+		if !valid {
 			return page{}, invalid("cursor is invalid. Use the cursor of the previous page.")
 		}
+
+		found.before, found.beforeID = last.At, last.ID
 	}
 
 	return found, nil
@@ -145,7 +147,8 @@ func readList[Filter, Entry, Shown any](ctx context.Context, page page, filter F
 
 	result := operatorapi.Page{Count: len(shown)}
 	if len(entries) > page.size {
-		result.Cursor = cursorAt(place(shown[page.size-1]))
+		at, id := place(shown[page.size-1])
+		result.Cursor = storage.Cursor{At: at, ID: id}.String()
 	}
 
 	if page.total {
@@ -158,23 +161,4 @@ func readList[Filter, Entry, Shown any](ctx context.Context, page page, filter F
 	}
 
 	return shown, result, nil
-}
-
-// cursorAt encodes the sort key of the last entry of a page.
-func cursorAt(created time.Time, id string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(created.UTC().Format(time.RFC3339Nano) + " " + id))
-}
-
-// readCursor decodes a cursor that cursorAt returned, and reports whether it is valid. The format is not part of
-// the API.
-func readCursor(cursor string) (created time.Time, id string, valid bool) {
-	decoded, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil {
-		return time.Time{}, "", false
-	}
-
-	moment, id, _ := strings.Cut(string(decoded), " ")
-	created, err = time.Parse(time.RFC3339Nano, moment)
-
-	return created, id, err == nil && isText(id)
 }

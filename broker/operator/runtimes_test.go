@@ -30,7 +30,7 @@ func TestRuntime(t *testing.T) {
 				State: operatorapi.RuntimeStateProvisioning, CreatedAt: createdAt, ModifiedAt: createdAt,
 				LastOperation: operatorapi.Operation{
 					ID: operation, InstanceID: "one", Kind: "provision", State: "in progress", Description: "provision of one",
-					Stages: []string{"start", "create_runtime"}, CreatedAt: createdAt, UpdatedAt: createdAt,
+					Stages: []string{"start", "create_runtime"}, CreatedAt: createdAt, UpdatedAt: createdAt, StartedAt: createdAt,
 				},
 			},
 		}},

@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
+	"k8s.io/utils/ptr"
 
+	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/tenancy"
 	"github.com/environment-broker/environment-broker/provisioner/orders"
@@ -38,6 +40,26 @@ func queryingCaller(ctx context.Context) (orders.Caller, error) {
 	}
 
 	return caller, nil
+}
+
+// listingTenant returns the tenant whose entries a list may have, or "" for all tenants. Without the header, a client needs the role
+// operator. wanted is the tenant of the filter, or nil: it cannot widen the header.
+func listingTenant(ctx context.Context, wanted *string) (string, error) {
+	tenant := tenancy.Label(ptr.Deref(wanted, ""))
+	if auth.FromContext(ctx).Has(auth.RoleOperator) && graphql.GetOperationContext(ctx).Headers.Get(HeaderTenant) == "" {
+		return tenant, nil
+	}
+
+	caller, err := queryingCaller(ctx)
+	if err != nil {
+		return "", invalid("the header %s is missing: without it, a list needs the role %s", HeaderTenant, auth.RoleOperator)
+	}
+
+	if tenant != "" && tenant != caller.Tenant {
+		return "", invalid("the header %s names another account than the filter", HeaderTenant).At("filter.tenant")
+	}
+
+	return caller.Tenant, nil
 }
 
 // mutatingCaller reads the caller of a mutation from the headers. A key identifies one operation, so it rejects an idempotency
@@ -80,6 +102,6 @@ func idempotencyKey(headers http.Header) (string, error) {
 }
 
 // invalid returns failure.Invalid without a reason. The error presenter adds reasonBadRequest.
-func invalid(format string, args ...any) error {
+func invalid(format string, args ...any) *failure.Error {
 	return failure.New(failure.Invalid, format, args...)
 }

@@ -34,6 +34,8 @@ type runtimes struct {
 	runtimeStatus   func(orders.Caller, string, orders.RuntimeFields) (orders.RuntimeStatus, error)
 	operationStatus func(orders.Caller, string) (operation.Status, error)
 	changes         func(context.Context, string, time.Duration) (string, []orders.Change, error)
+	listRuntimes    func(orders.RuntimeFilter, orders.Page) (orders.RuntimeList, error)
+	listOperations  func(orders.OperationFilter, orders.Page) (orders.OperationList, error)
 }
 
 var _ graph.Service = runtimes{}
@@ -98,6 +100,14 @@ func (r runtimes) Changes(
 	ctx context.Context, after string, wait time.Duration,
 ) (string, []orders.Change, error) {
 	return r.changes(ctx, after, wait)
+}
+
+func (r runtimes) ListRuntimes(_ context.Context, filter orders.RuntimeFilter, page orders.Page) (orders.RuntimeList, error) {
+	return r.listRuntimes(filter, page)
+}
+
+func (r runtimes) ListOperations(_ context.Context, filter orders.OperationFilter, page orders.Page) (orders.OperationList, error) {
+	return r.listOperations(filter, page)
 }
 
 // startServer serves the API of the service until the test ends.

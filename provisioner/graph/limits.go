@@ -27,7 +27,7 @@ type size struct{ fields, depth, cost int }
 // Provisioner select each field once.
 const (
 	costOfRow     = 1  // reads a row of the database
-	costOfCall    = 10 // calls another system, or writes to the database
+	costOfCall    = 10 // calls another system, writes to the database, or reads many rows
 	costOfWaiting = 25 // may hold the request open
 	costOfAccess  = 25 // makes Gardener sign a kubeconfig
 )
@@ -39,6 +39,10 @@ func costs() map[string]int {
 		"Query.runtimeOperationStatus":          costOfRow,
 		"Query.runtimeStatus":                   costOfRow,
 		"Query.operationChanges":                costOfWaiting,
+		"Query.runtimes":                        costOfCall,
+		"Query.operations":                      costOfCall,
+		"RuntimePage.totalCount":                costOfCall,
+		"OperationPage.totalCount":              costOfCall,
 		"RuntimeStatus.runtimeConnectionStatus": costOfCall,
 		"RuntimeStatus.hibernationStatus":       costOfCall,
 		"RuntimeConfig.kubeconfig":              costOfAccess,
@@ -71,8 +75,8 @@ func (l limits) MutateOperationContext(_ context.Context, request *graphql.Opera
 	case measured.depth > l.depth:
 		return gqlerror.Errorf("the request nests fields %d deep, at most %d are allowed", measured.depth, l.depth)
 	case measured.cost > l.cost:
-		return gqlerror.Errorf("the request costs more than %d: a kubeconfig costs %d, operationChanges %d, a mutation, a connection status or "+
-			"a hibernation status %d, a runtime or an operation %d; spread it over several requests",
+		return gqlerror.Errorf("the request costs more than %d: a kubeconfig costs %d, operationChanges %d, a mutation, a list, its total, a connection "+
+			"status or a hibernation status %d, a runtime or an operation %d; spread it over several requests",
 			l.cost, costOfAccess, costOfWaiting, costOfCall, costOfRow)
 	default:
 		return nil

@@ -48,6 +48,18 @@ func PublicKind(kind string) string {
 	}
 }
 
+// KindsOf returns the stored kinds that the API shows as the public kind.
+func KindsOf(public string) []string {
+	switch public {
+	case KindUpgradeShoot:
+		return []string{KindUpgradeShoot, KindWakeUp}
+	case KindUpgrade:
+		return []string{KindUpgrade, KindRollBack}
+	default:
+		return []string{public}
+	}
+}
+
 // Data is stored with the operation as sealed JSON. New fields must be optional, because operations that an older replica
 // accepted lack them. Existing fields must not be renamed.
 type Data struct {

@@ -39,6 +39,18 @@ func StatusOf(record process.Record) Status {
 	return status
 }
 
+// StatesOf returns the stored states that the API shows as the public state.
+func StatesOf(public process.State) []process.State {
+	switch public {
+	case process.InProgress:
+		return []process.State{process.InProgress, process.Canceling}
+	case process.Failed:
+		return []process.State{process.Failed, process.Canceled}
+	default:
+		return []process.State{public}
+	}
+}
+
 // progress returns the message for users about an operation without a problem.
 func progress(record process.Record) string {
 	switch record.State {

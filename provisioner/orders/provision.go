@@ -113,6 +113,8 @@ func (s *Service) prepare(ctx context.Context, caller Caller, order spec.Runtime
 		ProvisionedBy: uuid.NewString(),
 		Configuration: configuration,
 		CreatedAt:     s.Clock.Now(),
+		Provider:      order.ClusterConfig.GardenerConfig.Provider,
+		Region:        order.ClusterConfig.GardenerConfig.Region,
 	}
 
 	if err := s.Check(runtime); err != nil {

@@ -127,6 +127,7 @@ func (a *assembly) build(ctx context.Context, garden client.WithWatch) error {
 			return a.parts.Shoots.Watch(ctx, func(shootName string) { waker.notify(ctx, shootName) })
 		}},
 		Orphans{Runtimes: a.runtimes, Shoots: a.parts.Shoots, Log: a.Log}.Part(),
+		Regions{Runtimes: a.runtimes, Log: a.Log}.Part(),
 		keyrotation.New(keyrotation.Options{
 			DB: a.DB, Keys: a.Keys, Columns: []storage.SealedColumn{operations.Sealed(), runtimes.Sealed()},
 			Clock: clock.RealClock{}, Log: a.Log, Metrics: a.Metrics(),

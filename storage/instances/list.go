@@ -47,18 +47,7 @@ type Listed struct {
 // listedRow is an instance joined with its newest operation.
 type listedRow struct {
 	row
-
-	OperationID   string       `db:"operation_id"`
-	OperationKind string       `db:"operation_kind"`
-	State         string       `db:"operation_state"`
-	Description   string       `db:"operation_description"`
-	Message       string       `db:"operation_problem_message"`
-	Reason        string       `db:"operation_problem_reason"`
-	Component     string       `db:"operation_problem_component"`
-	Stage         string       `db:"operation_stage"`
-	Step          string       `db:"operation_step"`
-	Created       storage.Time `db:"operation_created_at"`
-	Updated       storage.Time `db:"operation_updated_at"`
+	operations.Joined
 }
 
 // columns are all columns of an instance except the sealed request.
@@ -66,19 +55,12 @@ const columns = `instances.id, service_id, plan_id, plan_name, global_account_id
 	name, shoot_name, runtime_id, dashboard_url, instances.created_at, instances.updated_at, subscription_account_id,
 	exclusive, maintenance_version, suspended, expires_at, expired_at`
 
-// operationColumns are the columns of the joined operation.
-const operationColumns = `operations.id AS operation_id, operations.kind AS operation_kind, operations.state AS operation_state,
-	operations.description AS operation_description, operations.problem_message AS operation_problem_message,
-	operations.problem_reason AS operation_problem_reason, operations.problem_component AS operation_problem_component,
-	operations.stage AS operation_stage, operations.step AS operation_step, operations.created_at AS operation_created_at,
-	operations.updated_at AS operation_updated_at`
-
 // List returns instances without their requests, newest first. A subquery finds the IDs of the page, so that a late page skips
 // index entries instead of rows.
 func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
 	from, args := filter.from(true)
 
-	rows, err := storage.Select[listedRow](ctx, s.db.Reader(), `SELECT `+columns+`, `+operationColumns+`
+	rows, err := storage.Select[listedRow](ctx, s.db.Reader(), `SELECT `+columns+`, `+operations.JoinedColumns+`
 		FROM (SELECT instances.id`+from+` ORDER BY instances.created_at DESC, instances.id DESC `+
 		storage.Page(filter.Limit, filter.Offset)+`) AS page
 		JOIN instances ON instances.id = page.id
@@ -90,13 +72,8 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
 	}
 
 	listed := make([]Listed, 0, len(rows))
-	for _, row := range rows {
-		listed = append(listed, Listed{Instance: row.instance(), Operation: process.Record{
-			ID: row.OperationID, Kind: row.OperationKind, InstanceID: row.ID, State: process.State(row.State),
-			Description: row.Description, Stage: row.Stage, Step: row.Step,
-			Problem:   process.Problem{Message: row.Message, Reason: row.Reason, Component: row.Component},
-			CreatedAt: row.Created.Time, UpdatedAt: row.Updated.Time,
-		}})
+	for _, found := range rows {
+		listed = append(listed, Listed{Instance: found.instance(), Operation: found.Record(found.row.ID)})
 	}
 
 	return listed, nil

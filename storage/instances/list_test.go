@@ -206,6 +206,7 @@ func TestListReturnsTheNewestOperation(t *testing.T) {
 		want := process.Record{
 			ID: "deprovision d", Kind: environment.KindDeprovision, InstanceID: "d", State: process.Failed, Description: "for d",
 			Stage: "stage", Step: "step", CreatedAt: began, UpdatedAt: began.Add(time.Minute),
+			StartedAt: began, FinishedAt: began,
 			Problem: process.Problem{Message: "no quota", Reason: "ERR_QUOTA", Component: "gardener"},
 		}
 		if diff := cmp.Diff(want, listed[0].Operation, cmpopts.EquateEmpty()); diff != "" {

@@ -14,8 +14,17 @@ import (
 // Filter selects operations; empty fields select all.
 type Filter struct {
 	InstanceID string
-	Kind       string
-	State      process.State
+	// Instances is a query for the IDs of instances, from the store that has them. It selects the operations of these instances. The
+	// zero statement selects those of all instances.
+	Instances storage.Statement
+	Kinds     []string
+	States    []process.State
+	// StuckAt selects the operations in progress that need attention at this time: an error delays them, no worker has taken them
+	// for process.Overdue, or they have run for process.TooLong.
+	StuckAt time.Time
+	// Since (inclusive) and Until (exclusive) bound the time of acceptance.
+	Since, Until time.Time
+
 	// Before and BeforeID select the next page. They are the creation time and the ID of the last operation on the previous
 	// page.
 	Before   time.Time
@@ -58,8 +67,14 @@ func (f Filter) where(paged bool) (string, []any) {
 	var conditions storage.Conditions
 
 	conditions.Add(f.InstanceID != "", "instance_id = ?", f.InstanceID)
-	conditions.Add(f.Kind != "", "kind = ?", f.Kind)
-	conditions.Add(f.State != "", InStates(f.State))
+	conditions.Add(f.Instances.Text != "", "instance_id IN ("+f.Instances.Text+")", f.Instances.Args...)
+	conditions.Add(len(f.Kinds) > 0, "kind IN (?)", f.Kinds)
+	conditions.Add(len(f.States) > 0, InStates(f.States...))
+	conditions.Add(!f.StuckAt.IsZero(), InStates(process.InProgress))
+	conditions.Add(!f.StuckAt.IsZero(), `(problem_message <> '' OR started_at <= ? OR lease_owner = '' AND next_run_at <= ?)`,
+		storage.At(f.StuckAt.Add(-process.TooLong)), storage.At(f.StuckAt.Add(-process.Overdue)))
+	conditions.Add(!f.Since.IsZero(), "created_at >= ?", storage.At(f.Since))
+	conditions.Add(!f.Until.IsZero(), "created_at < ?", storage.At(f.Until))
 	conditions.Add(paged && f.BeforeID != "", "(created_at, id) < (?, ?)", storage.At(f.Before), f.BeforeID)
 
 	return conditions.Where()

@@ -569,7 +569,7 @@ func TestReads(t *testing.T) {
 		}
 
 		filtered, err := b.store.List(b.Context(), operations.Filter{
-			InstanceID: "instance-1", Kind: "provision", State: process.Pending, Limit: 9,
+			InstanceID: "instance-1", Kinds: []string{"provision"}, States: []process.State{process.Pending}, Limit: 9,
 		})
 		if err != nil || len(filtered) != 1 || filtered[0].ID != "op-2" {
 			b.Errorf("filtered: %v, %v", filtered, err)

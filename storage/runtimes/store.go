@@ -36,6 +36,11 @@ type Runtime struct {
 	CreatedAt     time.Time       `json:"createdAt"`
 	// DeletedAt is when an operation found that the cluster was gone, or zero.
 	DeletedAt time.Time `json:"deletedAt"`
+
+	// Provider and Region are the cloud provider and its region in the configuration, in plaintext for lists. They are no part of
+	// the payload of operations. They are empty in a row that an older replica has inserted, until SetRegion.
+	Provider string `json:"-"`
+	Region   string `json:"-"`
 }
 
 // Account returns the original ID of the tenant, which all systems except Gardener use.
@@ -69,6 +74,28 @@ type row struct {
 
 	OriginalTenant     string `db:"original_tenant"`
 	OriginalSubAccount string `db:"original_subaccount"`
+
+	Provider string `db:"provider"`
+	Region   string `db:"region"`
+}
+
+// runtime returns the runtime without its configuration.
+func (r row) runtime() Runtime {
+	return Runtime{
+		ID:            r.ID,
+		Tenant:        r.Tenant,
+		SubAccount:    r.SubAccount,
+		ShootName:     r.ShootName,
+		ProvisionedBy: r.ProvisionedBy,
+		CreatedAt:     r.CreatedAt.Time,
+		DeletedAt:     r.DeletedAt.Time,
+
+		OriginalTenant:     r.OriginalTenant,
+		OriginalSubAccount: r.OriginalSubAccount,
+
+		Provider: r.Provider,
+		Region:   r.Region,
+	}
 }
 
 // configurationPlace is the context to which a sealed configuration is bound. An envelope can be decrypted only for the same
@@ -84,11 +111,12 @@ func Sealed() storage.SealedColumn {
 // same ID, Insert changes nothing and reports false. The transaction can then continue.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, runtime Runtime) (bool, error) {
 	inserted, err := storage.Exec(ctx, tx, `INSERT INTO runtimes
-		(id, tenant, subaccount, original_tenant, original_subaccount, shoot_name, provisioned_by, configuration, created_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		(id, tenant, subaccount, original_tenant, original_subaccount, shoot_name, provisioned_by, configuration, created_at, provider, region)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 		runtime.ID, runtime.Tenant, runtime.SubAccount, runtime.OriginalTenant, runtime.OriginalSubAccount,
 		runtime.ShootName, runtime.ProvisionedBy,
-		s.keys.Seal(runtime.Configuration, configurationPlace(runtime.ID)), storage.At(runtime.CreatedAt))
+		s.keys.Seal(runtime.Configuration, configurationPlace(runtime.ID)), storage.At(runtime.CreatedAt),
+		runtime.Provider, runtime.Region)
 	if err != nil {
 		return false, fmt.Errorf("inserting runtime %s: %w", runtime.ID, err)
 	}
@@ -96,8 +124,9 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, runtime Runtime) (boo
 	return inserted == 1, nil
 }
 
-const columns = `id, tenant, subaccount, shoot_name, provisioned_by, configuration, created_at, deleted_at,
-	original_tenant, original_subaccount`
+// listedColumns are all columns of a runtime except the sealed configuration.
+const listedColumns = `runtimes.id, runtimes.tenant, subaccount, shoot_name, provisioned_by, runtimes.created_at, deleted_at,
+	original_tenant, original_subaccount, COALESCE(provider, '') AS provider, COALESCE(region, '') AS region`
 
 // Get returns a runtime, deleted or not, or storage.ErrNotFound.
 func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (Runtime, error) {
@@ -110,7 +139,7 @@ func (s *Store) OfShoot(ctx context.Context, tx storage.Tx, name string) (Runtim
 }
 
 func (s *Store) find(ctx context.Context, tx storage.Tx, where, value string) (Runtime, error) {
-	row, err := storage.Get[row](ctx, tx, `SELECT `+columns+` FROM runtimes WHERE `+where, value)
+	row, err := storage.Get[row](ctx, tx, `SELECT `+listedColumns+`, configuration FROM runtimes WHERE `+where, value)
 	if err != nil {
 		return Runtime{}, fmt.Errorf("reading runtime %s: %w", value, err)
 	}
@@ -120,19 +149,10 @@ func (s *Store) find(ctx context.Context, tx storage.Tx, where, value string) (R
 		return Runtime{}, fmt.Errorf("reading runtime %s: %w", row.ID, err)
 	}
 
-	return Runtime{
-		ID:            row.ID,
-		Tenant:        row.Tenant,
-		SubAccount:    row.SubAccount,
-		ShootName:     row.ShootName,
-		ProvisionedBy: row.ProvisionedBy,
-		Configuration: configuration,
-		CreatedAt:     row.CreatedAt.Time,
-		DeletedAt:     row.DeletedAt.Time,
+	found := row.runtime()
+	found.Configuration = configuration
 
-		OriginalTenant:     row.OriginalTenant,
-		OriginalSubAccount: row.OriginalSubAccount,
-	}, nil
+	return found, nil
 }
 
 // Reader returns the database for reads outside of a transaction.

@@ -11,15 +11,6 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-const (
-	// overdue is the delay after which a due operation needs attention. Workers normally claim a due operation within a second, so a
-	// longer delay indicates a stopped or overloaded broker.
-	overdue = time.Minute
-	// tooLong is how long a step may run without an error before it is considered stuck. The slowest step, which creates a cluster,
-	// takes less than an hour.
-	tooLong = time.Hour
-)
-
 // situation is the input of all rules: an operation and the time of its explanation.
 type situation struct {
 	operatorapi.Operation
@@ -36,20 +27,20 @@ func (s situation) failing() bool { return s.Problem.Message != "" }
 func (s situation) active() bool { return !process.State(s.State).Terminal() && !s.is(process.Pending) }
 
 // stuck reports whether an operator may need to intervene: an error delays the operation, or its current step has been running
-// for at least tooLong. A canceling operation is not stuck, because it will end without intervention.
+// for at least process.TooLong. A canceling operation is not stuck, because it will end without intervention.
 func (s situation) stuck() bool {
 	start := since(s.Operation)
 
-	return s.is(process.InProgress) && (s.failing() || !start.IsZero() && s.now.Sub(start) >= tooLong)
+	return s.is(process.InProgress) && (s.failing() || !start.IsZero() && s.now.Sub(start) >= process.TooLong)
 }
 
 // Stuck reports whether an operation in a list needs attention: it is in progress, and an error delays it, no worker has claimed
 // it, or it started at least an hour ago. Entries of a list have no timeline, so the duration of the current step is unknown.
 func Stuck(operation operatorapi.Operation, now time.Time) bool {
 	s := situation{Operation: operation, now: now}
-	long := !operation.StartedAt.IsZero() && now.Sub(operation.StartedAt) >= tooLong
+	long := !operation.StartedAt.IsZero() && now.Sub(operation.StartedAt) >= process.TooLong
 
-	return s.is(process.InProgress) && (s.failing() || long || due(operation, now.Add(-overdue)))
+	return s.is(process.InProgress) && (s.failing() || long || due(operation, now.Add(-process.Overdue)))
 }
 
 // retried reports whether an operator has retried the operation. The broker allows one retry per operation and records it in the
@@ -115,7 +106,7 @@ func rules() []rule {
 			"Find the cause in the broker's log: search for operation {operation}.",
 		},
 		{
-			func(s situation) bool { return s.active() && due(s.Operation, s.now.Add(-overdue)) },
+			func(s situation) bool { return s.active() && due(s.Operation, s.now.Add(-process.Overdue)) },
 			"The operation is overdue. Check that the broker is running and has free workers (APP_WORKERS).",
 		},
 		{

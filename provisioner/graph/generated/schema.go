@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/99designs/gqlgen/graphql/introspection"
@@ -185,6 +186,21 @@ type ComplexityRoot struct {
 		Zones                func(childComplexity int) int
 	}
 
+	Operation struct {
+		CreatedAt  func(childComplexity int) int
+		FinishedAt func(childComplexity int) int
+		ID         func(childComplexity int) int
+		LastError  func(childComplexity int) int
+		Message    func(childComplexity int) int
+		Operation  func(childComplexity int) int
+		RuntimeID  func(childComplexity int) int
+		ShootName  func(childComplexity int) int
+		Stage      func(childComplexity int) int
+		StartedAt  func(childComplexity int) int
+		State      func(childComplexity int) int
+		Tenant     func(childComplexity int) int
+	}
+
 	OperationChange struct {
 		ID        func(childComplexity int) int
 		Operation func(childComplexity int) int
@@ -197,6 +213,12 @@ type ComplexityRoot struct {
 		Operations func(childComplexity int) int
 	}
 
+	OperationPage struct {
+		Data       func(childComplexity int) int
+		PageInfo   func(childComplexity int) int
+		TotalCount func(childComplexity int) int
+	}
+
 	OperationStatus struct {
 		CompassRuntimeID func(childComplexity int) int
 		ID               func(childComplexity int) int
@@ -207,10 +229,29 @@ type ComplexityRoot struct {
 		State            func(childComplexity int) int
 	}
 
+	PageInfo struct {
+		EndCursor   func(childComplexity int) int
+		HasNextPage func(childComplexity int) int
+	}
+
 	Query struct {
 		OperationChanges       func(childComplexity int, after *string, waitSeconds *int) int
+		Operations             func(childComplexity int, filter *model.OperationFilter, first *int, after *string) int
 		RuntimeOperationStatus func(childComplexity int, id string) int
 		RuntimeStatus          func(childComplexity int, id string) int
+		Runtimes               func(childComplexity int, filter *model.RuntimeFilter, first *int, after *string) int
+	}
+
+	Runtime struct {
+		CreatedAt     func(childComplexity int) int
+		DeletedAt     func(childComplexity int) int
+		ID            func(childComplexity int) int
+		LastOperation func(childComplexity int) int
+		Provider      func(childComplexity int) int
+		Region        func(childComplexity int) int
+		ShootName     func(childComplexity int) int
+		SubAccount    func(childComplexity int) int
+		Tenant        func(childComplexity int) int
 	}
 
 	RuntimeConfig struct {
@@ -222,6 +263,12 @@ type ComplexityRoot struct {
 	RuntimeConnectionStatus struct {
 		Errors func(childComplexity int) int
 		Status func(childComplexity int) int
+	}
+
+	RuntimePage struct {
+		Data       func(childComplexity int) int
+		PageInfo   func(childComplexity int) int
+		TotalCount func(childComplexity int) int
 	}
 
 	RuntimeStatus struct {
@@ -262,6 +309,8 @@ type MutationResolver interface {
 type QueryResolver interface {
 	RuntimeStatus(ctx context.Context, id string) (*model.RuntimeStatus, error)
 	RuntimeOperationStatus(ctx context.Context, id string) (*model.OperationStatus, error)
+	Runtimes(ctx context.Context, filter *model.RuntimeFilter, first *int, after *string) (*model.RuntimePage, error)
+	Operations(ctx context.Context, filter *model.OperationFilter, first *int, after *string) (*model.OperationPage, error)
 	OperationChanges(ctx context.Context, after *string, waitSeconds *int) (*model.OperationChanges, error)
 }
 
@@ -857,6 +906,79 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.complexity.OpenStackProviderConfig.Zones(childComplexity), true
 
+	case "Operation.createdAt":
+		if e.complexity.Operation.CreatedAt == nil {
+			break
+		}
+
+		return e.complexity.Operation.CreatedAt(childComplexity), true
+	case "Operation.finishedAt":
+		if e.complexity.Operation.FinishedAt == nil {
+			break
+		}
+
+		return e.complexity.Operation.FinishedAt(childComplexity), true
+	case "Operation.id":
+		if e.complexity.Operation.ID == nil {
+			break
+		}
+
+		return e.complexity.Operation.ID(childComplexity), true
+	case "Operation.lastError":
+		if e.complexity.Operation.LastError == nil {
+			break
+		}
+
+		return e.complexity.Operation.LastError(childComplexity), true
+	case "Operation.message":
+		if e.complexity.Operation.Message == nil {
+			break
+		}
+
+		return e.complexity.Operation.Message(childComplexity), true
+	case "Operation.operation":
+		if e.complexity.Operation.Operation == nil {
+			break
+		}
+
+		return e.complexity.Operation.Operation(childComplexity), true
+	case "Operation.runtimeID":
+		if e.complexity.Operation.RuntimeID == nil {
+			break
+		}
+
+		return e.complexity.Operation.RuntimeID(childComplexity), true
+	case "Operation.shootName":
+		if e.complexity.Operation.ShootName == nil {
+			break
+		}
+
+		return e.complexity.Operation.ShootName(childComplexity), true
+	case "Operation.stage":
+		if e.complexity.Operation.Stage == nil {
+			break
+		}
+
+		return e.complexity.Operation.Stage(childComplexity), true
+	case "Operation.startedAt":
+		if e.complexity.Operation.StartedAt == nil {
+			break
+		}
+
+		return e.complexity.Operation.StartedAt(childComplexity), true
+	case "Operation.state":
+		if e.complexity.Operation.State == nil {
+			break
+		}
+
+		return e.complexity.Operation.State(childComplexity), true
+	case "Operation.tenant":
+		if e.complexity.Operation.Tenant == nil {
+			break
+		}
+
+		return e.complexity.Operation.Tenant(childComplexity), true
+
 	case "OperationChange.id":
 		if e.complexity.OperationChange.ID == nil {
 			break
@@ -894,6 +1016,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.complexity.OperationChanges.Operations(childComplexity), true
+
+	case "OperationPage.data":
+		if e.complexity.OperationPage.Data == nil {
+			break
+		}
+
+		return e.complexity.OperationPage.Data(childComplexity), true
+	case "OperationPage.pageInfo":
+		if e.complexity.OperationPage.PageInfo == nil {
+			break
+		}
+
+		return e.complexity.OperationPage.PageInfo(childComplexity), true
+	case "OperationPage.totalCount":
+		if e.complexity.OperationPage.TotalCount == nil {
+			break
+		}
+
+		return e.complexity.OperationPage.TotalCount(childComplexity), true
 
 	case "OperationStatus.compassRuntimeID":
 		if e.complexity.OperationStatus.CompassRuntimeID == nil {
@@ -938,6 +1079,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.complexity.OperationStatus.State(childComplexity), true
 
+	case "PageInfo.endCursor":
+		if e.complexity.PageInfo.EndCursor == nil {
+			break
+		}
+
+		return e.complexity.PageInfo.EndCursor(childComplexity), true
+	case "PageInfo.hasNextPage":
+		if e.complexity.PageInfo.HasNextPage == nil {
+			break
+		}
+
+		return e.complexity.PageInfo.HasNextPage(childComplexity), true
+
 	case "Query.operationChanges":
 		if e.complexity.Query.OperationChanges == nil {
 			break
@@ -949,6 +1103,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.complexity.Query.OperationChanges(childComplexity, args["after"].(*string), args["waitSeconds"].(*int)), true
+	case "Query.operations":
+		if e.complexity.Query.Operations == nil {
+			break
+		}
+
+		args, err := ec.field_Query_operations_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.complexity.Query.Operations(childComplexity, args["filter"].(*model.OperationFilter), args["first"].(*int), args["after"].(*string)), true
 	case "Query.runtimeOperationStatus":
 		if e.complexity.Query.RuntimeOperationStatus == nil {
 			break
@@ -971,6 +1136,72 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.complexity.Query.RuntimeStatus(childComplexity, args["id"].(string)), true
+	case "Query.runtimes":
+		if e.complexity.Query.Runtimes == nil {
+			break
+		}
+
+		args, err := ec.field_Query_runtimes_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.complexity.Query.Runtimes(childComplexity, args["filter"].(*model.RuntimeFilter), args["first"].(*int), args["after"].(*string)), true
+
+	case "Runtime.createdAt":
+		if e.complexity.Runtime.CreatedAt == nil {
+			break
+		}
+
+		return e.complexity.Runtime.CreatedAt(childComplexity), true
+	case "Runtime.deletedAt":
+		if e.complexity.Runtime.DeletedAt == nil {
+			break
+		}
+
+		return e.complexity.Runtime.DeletedAt(childComplexity), true
+	case "Runtime.id":
+		if e.complexity.Runtime.ID == nil {
+			break
+		}
+
+		return e.complexity.Runtime.ID(childComplexity), true
+	case "Runtime.lastOperation":
+		if e.complexity.Runtime.LastOperation == nil {
+			break
+		}
+
+		return e.complexity.Runtime.LastOperation(childComplexity), true
+	case "Runtime.provider":
+		if e.complexity.Runtime.Provider == nil {
+			break
+		}
+
+		return e.complexity.Runtime.Provider(childComplexity), true
+	case "Runtime.region":
+		if e.complexity.Runtime.Region == nil {
+			break
+		}
+
+		return e.complexity.Runtime.Region(childComplexity), true
+	case "Runtime.shootName":
+		if e.complexity.Runtime.ShootName == nil {
+			break
+		}
+
+		return e.complexity.Runtime.ShootName(childComplexity), true
+	case "Runtime.subAccount":
+		if e.complexity.Runtime.SubAccount == nil {
+			break
+		}
+
+		return e.complexity.Runtime.SubAccount(childComplexity), true
+	case "Runtime.tenant":
+		if e.complexity.Runtime.Tenant == nil {
+			break
+		}
+
+		return e.complexity.Runtime.Tenant(childComplexity), true
 
 	case "RuntimeConfig.clusterConfig":
 		if e.complexity.RuntimeConfig.ClusterConfig == nil {
@@ -1003,6 +1234,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.complexity.RuntimeConnectionStatus.Status(childComplexity), true
+
+	case "RuntimePage.data":
+		if e.complexity.RuntimePage.Data == nil {
+			break
+		}
+
+		return e.complexity.RuntimePage.Data(childComplexity), true
+	case "RuntimePage.pageInfo":
+		if e.complexity.RuntimePage.PageInfo == nil {
+			break
+		}
+
+		return e.complexity.RuntimePage.PageInfo(childComplexity), true
+	case "RuntimePage.totalCount":
+		if e.complexity.RuntimePage.TotalCount == nil {
+			break
+		}
+
+		return e.complexity.RuntimePage.TotalCount(childComplexity), true
 
 	case "RuntimeStatus.hibernationStatus":
 		if e.complexity.RuntimeStatus.HibernationStatus == nil {
@@ -1119,8 +1369,10 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputKymaConfigInput,
 		ec.unmarshalInputOIDCConfigInput,
 		ec.unmarshalInputOpenStackProviderConfigInput,
+		ec.unmarshalInputOperationFilter,
 		ec.unmarshalInputProviderSpecificInput,
 		ec.unmarshalInputProvisionRuntimeInput,
+		ec.unmarshalInputRuntimeFilter,
 		ec.unmarshalInputRuntimeInput,
 		ec.unmarshalInputUpgradeRuntimeInput,
 		ec.unmarshalInputUpgradeShootInput,
@@ -1227,6 +1479,9 @@ A JSON object with values of any type, such as the labels of a runtime.
 """
 scalar Labels
 
+"A time in RFC 3339, such as 2030-01-02T15:04:05Z."
+scalar Time
+
 # ---- Mutations and queries -------------------------------------------------------------------------------------------
 
 """
@@ -1284,6 +1539,18 @@ type Query {
   runtimeOperationStatus(id: String!): OperationStatus
 
   """
+  Returns runtimes, newest first. With the header ` + "`" + `tenant` + "`" + ` it returns those of the tenant; without, it needs the role operator and returns
+  those of all tenants. ` + "`" + `first` + "`" + ` is the size of the page, 1 to 100; ` + "`" + `after` + "`" + ` is the endCursor of the page before.
+  """
+  runtimes(filter: RuntimeFilter, first: Int = 50, after: String): RuntimePage!
+
+  """
+  Returns operations, newest first, those of deleted runtimes too. The header, ` + "`" + `first` + "`" + ` and ` + "`" + `after` + "`" + ` have the meaning that they have for
+  runtimes.
+  """
+  operations(filter: OperationFilter, first: Int = 50, after: String): OperationPage!
+
+  """
   Returns the changed operations of all tenants, for a broker. Without ` + "`" + `after` + "`" + ` it immediately returns the current cursor. With a
   cursor it returns when an operation has changed since then, or with an empty list after waitSeconds (0 to 30). An unknown cursor is an error
   with code 400: read the operations that you wait for, and start again without a cursor. This query needs no tenant and returns no data of
@@ -1338,6 +1605,57 @@ type OperationStatus {
   lastError: LastError
 }
 
+"Selects operations. An entry has to match every field that is set."
+input OperationFilter {
+  runtimeID: String
+  "The account. With the header ` + "`" + `tenant` + "`" + `, it can only be the same."
+  tenant: String
+  "The name of the Shoot."
+  shootName: String
+  "The provider's region of the cluster."
+  region: String
+  operation: OperationType
+  state: OperationState
+  "Only operations that are pending or in progress."
+  unfinished: Boolean = false
+  "Only operations in progress that an error delays, that no replica has taken for a minute, or that started an hour ago or earlier."
+  stuck: Boolean = false
+  "Accepted at this time or later."
+  createdSince: Time
+  "Accepted before this time."
+  createdUntil: Time
+}
+
+type OperationPage {
+  data: [Operation!]!
+  pageInfo: PageInfo!
+  "The number of operations on all pages. It is counted only if it is selected, which takes longer than reading a page."
+  totalCount: Int!
+}
+
+"An operation in a list."
+type Operation {
+  id: String!
+  runtimeID: String!
+  "The name of the runtime's Shoot."
+  shootName: String!
+  "The account of the runtime, in the form of a Kubernetes label."
+  tenant: String!
+  operation: OperationType!
+  state: OperationState!
+  "The progress or the outcome of the operation, for people."
+  message: String!
+  "The stage in which the operation is, or was at its end. Empty before the first one."
+  stage: String!
+  "Without an error its fields are empty."
+  lastError: LastError!
+  createdAt: Time!
+  "The first attempt. Null while the operation is pending."
+  startedAt: Time
+  "Null until the operation has ended."
+  finishedAt: Time
+}
+
 "The reason why an operation failed or is being retried."
 type LastError {
   "The cause, for people."
@@ -1380,6 +1698,60 @@ enum RuntimeAgentConnectionStatus {
   Connected
   "The agent could not connect, or has lost its connection."
   Disconnected
+}
+
+"Selects runtimes. An entry has to match every field that is set."
+input RuntimeFilter {
+  id: String
+  "The account. With the header ` + "`" + `tenant` + "`" + `, it can only be the same."
+  tenant: String
+  subAccount: String
+  "The name of the Shoot."
+  shootName: String
+  "The provider's region of the cluster."
+  region: String
+  "The type of the newest operation."
+  operation: OperationType
+  "The state of the newest operation."
+  state: OperationState
+  "Whether deleted runtimes are returned too."
+  deleted: Boolean = false
+  "Ordered at this time or later."
+  createdSince: Time
+  "Ordered before this time."
+  createdUntil: Time
+}
+
+type RuntimePage {
+  data: [Runtime!]!
+  pageInfo: PageInfo!
+  "The number of runtimes on all pages. It is counted only if it is selected, which takes longer than reading a page."
+  totalCount: Int!
+}
+
+type PageInfo {
+  "Send it as ` + "`" + `after` + "`" + ` to get the next page. Null on the last page."
+  endCursor: String
+  hasNextPage: Boolean!
+}
+
+"A runtime in a list. runtimeStatus returns its configuration."
+type Runtime {
+  id: String!
+  "The name of the Shoot. A deleted runtime may share it with a later one."
+  shootName: String!
+  "The account, in the form of a Kubernetes label."
+  tenant: String!
+  "Empty if the order had none."
+  subAccount: String!
+  "The cloud provider: aws, azure, gcp or openstack."
+  provider: String!
+  region: String!
+  createdAt: Time!
+  "Null while the runtime exists."
+  deletedAt: Time
+  "The newest operation."
+  lastOperation: Operation!
 }
 
 type RuntimeConnectionStatus {
@@ -1911,6 +2283,27 @@ func (ec *executionContext) field_Query_operationChanges_args(ctx context.Contex
 	return args, nil
 }
 
+func (ec *executionContext) field_Query_operations_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "filter", ec.unmarshalOOperationFilter2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperationFilter)
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "first", ec.unmarshalOInt2ᚖint)
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "after", ec.unmarshalOString2ᚖstring)
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg2
+	return args, nil
+}
+
 func (ec *executionContext) field_Query_runtimeOperationStatus_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -1930,6 +2323,27 @@ func (ec *executionContext) field_Query_runtimeStatus_args(ctx context.Context, 
 		return nil, err
 	}
 	args["id"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_runtimes_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "filter", ec.unmarshalORuntimeFilter2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐRuntimeFilter)
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "first", ec.unmarshalOInt2ᚖint)
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "after", ec.unmarshalOString2ᚖstring)
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg2
 	return args, nil
 }
 
@@ -4761,6 +5175,362 @@ func (ec *executionContext) fieldContext_OpenStackProviderConfig_loadBalancerPro
 	return fc, nil
 }
 
+func (ec *executionContext) _Operation_id(ctx context.Context, field graphql.CollectedField, obj *model.Operation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Operation_id,
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		ec.marshalNString2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Operation_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Operation",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Operation_runtimeID(ctx context.Context, field graphql.CollectedField, obj *model.Operation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Operation_runtimeID,
+		func(ctx context.Context) (any, error) {
+			return obj.RuntimeID, nil
+		},
+		nil,
+		ec.marshalNString2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Operation_runtimeID(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Operation",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Operation_shootName(ctx context.Context, field graphql.CollectedField, obj *model.Operation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Operation_shootName,
+		func(ctx context.Context) (any, error) {
+			return obj.ShootName, nil
+		},
+		nil,
+		ec.marshalNString2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Operation_shootName(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Operation",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Operation_tenant(ctx context.Context, field graphql.CollectedField, obj *model.Operation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Operation_tenant,
+		func(ctx context.Context) (any, error) {
+			return obj.Tenant, nil
+		},
+		nil,
+		ec.marshalNString2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Operation_tenant(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Operation",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Operation_operation(ctx context.Context, field graphql.CollectedField, obj *model.Operation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Operation_operation,
+		func(ctx context.Context) (any, error) {
+			return obj.Operation, nil
+		},
+		nil,
+		ec.marshalNOperationType2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperationType,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Operation_operation(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Operation",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type OperationType does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Operation_state(ctx context.Context, field graphql.CollectedField, obj *model.Operation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Operation_state,
+		func(ctx context.Context) (any, error) {
+			return obj.State, nil
+		},
+		nil,
+		ec.marshalNOperationState2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperationState,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Operation_state(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Operation",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type OperationState does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Operation_message(ctx context.Context, field graphql.CollectedField, obj *model.Operation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Operation_message,
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		ec.marshalNString2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Operation_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Operation",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Operation_stage(ctx context.Context, field graphql.CollectedField, obj *model.Operation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Operation_stage,
+		func(ctx context.Context) (any, error) {
+			return obj.Stage, nil
+		},
+		nil,
+		ec.marshalNString2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Operation_stage(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Operation",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Operation_lastError(ctx context.Context, field graphql.CollectedField, obj *model.Operation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Operation_lastError,
+		func(ctx context.Context) (any, error) {
+			return obj.LastError, nil
+		},
+		nil,
+		ec.marshalNLastError2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐLastError,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Operation_lastError(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Operation",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			switch field.Name {
+			case "errMessage":
+				return ec.fieldContext_LastError_errMessage(ctx, field)
+			case "reason":
+				return ec.fieldContext_LastError_reason(ctx, field)
+			case "component":
+				return ec.fieldContext_LastError_component(ctx, field)
+			}
+			return nil, fmt.Errorf("no field named %q was found under type LastError", field.Name)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Operation_createdAt(ctx context.Context, field graphql.CollectedField, obj *model.Operation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Operation_createdAt,
+		func(ctx context.Context) (any, error) {
+			return obj.CreatedAt, nil
+		},
+		nil,
+		ec.marshalNTime2timeᚐTime,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Operation_createdAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Operation",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type Time does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Operation_startedAt(ctx context.Context, field graphql.CollectedField, obj *model.Operation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Operation_startedAt,
+		func(ctx context.Context) (any, error) {
+			return obj.StartedAt, nil
+		},
+		nil,
+		ec.marshalOTime2ᚖtimeᚐTime,
+		true,
+		false,
+	)
+}
+
+func (ec *executionContext) fieldContext_Operation_startedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Operation",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type Time does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Operation_finishedAt(ctx context.Context, field graphql.CollectedField, obj *model.Operation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Operation_finishedAt,
+		func(ctx context.Context) (any, error) {
+			return obj.FinishedAt, nil
+		},
+		nil,
+		ec.marshalOTime2ᚖtimeᚐTime,
+		true,
+		false,
+	)
+}
+
+func (ec *executionContext) fieldContext_Operation_finishedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Operation",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type Time does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _OperationChange_id(ctx context.Context, field graphql.CollectedField, obj *model.OperationChange) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4940,6 +5710,125 @@ func (ec *executionContext) fieldContext_OperationChanges_operations(_ context.C
 				return ec.fieldContext_OperationChange_state(ctx, field)
 			}
 			return nil, fmt.Errorf("no field named %q was found under type OperationChange", field.Name)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _OperationPage_data(ctx context.Context, field graphql.CollectedField, obj *model.OperationPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_OperationPage_data,
+		func(ctx context.Context) (any, error) {
+			return obj.Data, nil
+		},
+		nil,
+		ec.marshalNOperation2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperationᚄ,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_OperationPage_data(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "OperationPage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			switch field.Name {
+			case "id":
+				return ec.fieldContext_Operation_id(ctx, field)
+			case "runtimeID":
+				return ec.fieldContext_Operation_runtimeID(ctx, field)
+			case "shootName":
+				return ec.fieldContext_Operation_shootName(ctx, field)
+			case "tenant":
+				return ec.fieldContext_Operation_tenant(ctx, field)
+			case "operation":
+				return ec.fieldContext_Operation_operation(ctx, field)
+			case "state":
+				return ec.fieldContext_Operation_state(ctx, field)
+			case "message":
+				return ec.fieldContext_Operation_message(ctx, field)
+			case "stage":
+				return ec.fieldContext_Operation_stage(ctx, field)
+			case "lastError":
+				return ec.fieldContext_Operation_lastError(ctx, field)
+			case "createdAt":
+				return ec.fieldContext_Operation_createdAt(ctx, field)
+			case "startedAt":
+				return ec.fieldContext_Operation_startedAt(ctx, field)
+			case "finishedAt":
+				return ec.fieldContext_Operation_finishedAt(ctx, field)
+			}
+			return nil, fmt.Errorf("no field named %q was found under type Operation", field.Name)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _OperationPage_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.OperationPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_OperationPage_pageInfo,
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		ec.marshalNPageInfo2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐPageInfo,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_OperationPage_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "OperationPage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			switch field.Name {
+			case "endCursor":
+				return ec.fieldContext_PageInfo_endCursor(ctx, field)
+			case "hasNextPage":
+				return ec.fieldContext_PageInfo_hasNextPage(ctx, field)
+			}
+			return nil, fmt.Errorf("no field named %q was found under type PageInfo", field.Name)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _OperationPage_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.OperationPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_OperationPage_totalCount,
+		func(ctx context.Context) (any, error) {
+			return obj.TotalCount, nil
+		},
+		nil,
+		ec.marshalNInt2int,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_OperationPage_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "OperationPage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type Int does not have child fields")
 		},
 	}
 	return fc, nil
@@ -5156,6 +6045,64 @@ func (ec *executionContext) fieldContext_OperationStatus_lastError(_ context.Con
 	return fc, nil
 }
 
+func (ec *executionContext) _PageInfo_endCursor(ctx context.Context, field graphql.CollectedField, obj *model.PageInfo) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_PageInfo_endCursor,
+		func(ctx context.Context) (any, error) {
+			return obj.EndCursor, nil
+		},
+		nil,
+		ec.marshalOString2ᚖstring,
+		true,
+		false,
+	)
+}
+
+func (ec *executionContext) fieldContext_PageInfo_endCursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PageInfo",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PageInfo_hasNextPage(ctx context.Context, field graphql.CollectedField, obj *model.PageInfo) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_PageInfo_hasNextPage,
+		func(ctx context.Context) (any, error) {
+			return obj.HasNextPage, nil
+		},
+		nil,
+		ec.marshalNBoolean2bool,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_PageInfo_hasNextPage(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PageInfo",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type Boolean does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query_runtimeStatus(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -5258,6 +6205,104 @@ func (ec *executionContext) fieldContext_Query_runtimeOperationStatus(ctx contex
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Query_runtimeOperationStatus_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_runtimes(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Query_runtimes,
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.resolvers.Query().Runtimes(ctx, fc.Args["filter"].(*model.RuntimeFilter), fc.Args["first"].(*int), fc.Args["after"].(*string))
+		},
+		nil,
+		ec.marshalNRuntimePage2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐRuntimePage,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Query_runtimes(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			switch field.Name {
+			case "data":
+				return ec.fieldContext_RuntimePage_data(ctx, field)
+			case "pageInfo":
+				return ec.fieldContext_RuntimePage_pageInfo(ctx, field)
+			case "totalCount":
+				return ec.fieldContext_RuntimePage_totalCount(ctx, field)
+			}
+			return nil, fmt.Errorf("no field named %q was found under type RuntimePage", field.Name)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_runtimes_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_operations(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Query_operations,
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.resolvers.Query().Operations(ctx, fc.Args["filter"].(*model.OperationFilter), fc.Args["first"].(*int), fc.Args["after"].(*string))
+		},
+		nil,
+		ec.marshalNOperationPage2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperationPage,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Query_operations(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			switch field.Name {
+			case "data":
+				return ec.fieldContext_OperationPage_data(ctx, field)
+			case "pageInfo":
+				return ec.fieldContext_OperationPage_pageInfo(ctx, field)
+			case "totalCount":
+				return ec.fieldContext_OperationPage_totalCount(ctx, field)
+			}
+			return nil, fmt.Errorf("no field named %q was found under type OperationPage", field.Name)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_operations_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -5414,6 +6459,293 @@ func (ec *executionContext) fieldContext_Query___schema(_ context.Context, field
 				return ec.fieldContext___Schema_directives(ctx, field)
 			}
 			return nil, fmt.Errorf("no field named %q was found under type __Schema", field.Name)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Runtime_id(ctx context.Context, field graphql.CollectedField, obj *model.Runtime) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Runtime_id,
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		ec.marshalNString2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Runtime_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Runtime",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Runtime_shootName(ctx context.Context, field graphql.CollectedField, obj *model.Runtime) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Runtime_shootName,
+		func(ctx context.Context) (any, error) {
+			return obj.ShootName, nil
+		},
+		nil,
+		ec.marshalNString2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Runtime_shootName(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Runtime",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Runtime_tenant(ctx context.Context, field graphql.CollectedField, obj *model.Runtime) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Runtime_tenant,
+		func(ctx context.Context) (any, error) {
+			return obj.Tenant, nil
+		},
+		nil,
+		ec.marshalNString2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Runtime_tenant(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Runtime",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Runtime_subAccount(ctx context.Context, field graphql.CollectedField, obj *model.Runtime) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Runtime_subAccount,
+		func(ctx context.Context) (any, error) {
+			return obj.SubAccount, nil
+		},
+		nil,
+		ec.marshalNString2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Runtime_subAccount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Runtime",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Runtime_provider(ctx context.Context, field graphql.CollectedField, obj *model.Runtime) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Runtime_provider,
+		func(ctx context.Context) (any, error) {
+			return obj.Provider, nil
+		},
+		nil,
+		ec.marshalNString2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Runtime_provider(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Runtime",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Runtime_region(ctx context.Context, field graphql.CollectedField, obj *model.Runtime) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Runtime_region,
+		func(ctx context.Context) (any, error) {
+			return obj.Region, nil
+		},
+		nil,
+		ec.marshalNString2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Runtime_region(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Runtime",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Runtime_createdAt(ctx context.Context, field graphql.CollectedField, obj *model.Runtime) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Runtime_createdAt,
+		func(ctx context.Context) (any, error) {
+			return obj.CreatedAt, nil
+		},
+		nil,
+		ec.marshalNTime2timeᚐTime,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Runtime_createdAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Runtime",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type Time does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Runtime_deletedAt(ctx context.Context, field graphql.CollectedField, obj *model.Runtime) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Runtime_deletedAt,
+		func(ctx context.Context) (any, error) {
+			return obj.DeletedAt, nil
+		},
+		nil,
+		ec.marshalOTime2ᚖtimeᚐTime,
+		true,
+		false,
+	)
+}
+
+func (ec *executionContext) fieldContext_Runtime_deletedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Runtime",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type Time does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Runtime_lastOperation(ctx context.Context, field graphql.CollectedField, obj *model.Runtime) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Runtime_lastOperation,
+		func(ctx context.Context) (any, error) {
+			return obj.LastOperation, nil
+		},
+		nil,
+		ec.marshalNOperation2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperation,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Runtime_lastOperation(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Runtime",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			switch field.Name {
+			case "id":
+				return ec.fieldContext_Operation_id(ctx, field)
+			case "runtimeID":
+				return ec.fieldContext_Operation_runtimeID(ctx, field)
+			case "shootName":
+				return ec.fieldContext_Operation_shootName(ctx, field)
+			case "tenant":
+				return ec.fieldContext_Operation_tenant(ctx, field)
+			case "operation":
+				return ec.fieldContext_Operation_operation(ctx, field)
+			case "state":
+				return ec.fieldContext_Operation_state(ctx, field)
+			case "message":
+				return ec.fieldContext_Operation_message(ctx, field)
+			case "stage":
+				return ec.fieldContext_Operation_stage(ctx, field)
+			case "lastError":
+				return ec.fieldContext_Operation_lastError(ctx, field)
+			case "createdAt":
+				return ec.fieldContext_Operation_createdAt(ctx, field)
+			case "startedAt":
+				return ec.fieldContext_Operation_startedAt(ctx, field)
+			case "finishedAt":
+				return ec.fieldContext_Operation_finishedAt(ctx, field)
+			}
+			return nil, fmt.Errorf("no field named %q was found under type Operation", field.Name)
 		},
 	}
 	return fc, nil
@@ -5635,6 +6967,119 @@ func (ec *executionContext) fieldContext_RuntimeConnectionStatus_errors(_ contex
 				return ec.fieldContext_Error_message(ctx, field)
 			}
 			return nil, fmt.Errorf("no field named %q was found under type Error", field.Name)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RuntimePage_data(ctx context.Context, field graphql.CollectedField, obj *model.RuntimePage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_RuntimePage_data,
+		func(ctx context.Context) (any, error) {
+			return obj.Data, nil
+		},
+		nil,
+		ec.marshalNRuntime2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐRuntimeᚄ,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_RuntimePage_data(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RuntimePage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			switch field.Name {
+			case "id":
+				return ec.fieldContext_Runtime_id(ctx, field)
+			case "shootName":
+				return ec.fieldContext_Runtime_shootName(ctx, field)
+			case "tenant":
+				return ec.fieldContext_Runtime_tenant(ctx, field)
+			case "subAccount":
+				return ec.fieldContext_Runtime_subAccount(ctx, field)
+			case "provider":
+				return ec.fieldContext_Runtime_provider(ctx, field)
+			case "region":
+				return ec.fieldContext_Runtime_region(ctx, field)
+			case "createdAt":
+				return ec.fieldContext_Runtime_createdAt(ctx, field)
+			case "deletedAt":
+				return ec.fieldContext_Runtime_deletedAt(ctx, field)
+			case "lastOperation":
+				return ec.fieldContext_Runtime_lastOperation(ctx, field)
+			}
+			return nil, fmt.Errorf("no field named %q was found under type Runtime", field.Name)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RuntimePage_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.RuntimePage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_RuntimePage_pageInfo,
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		ec.marshalNPageInfo2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐPageInfo,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_RuntimePage_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RuntimePage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			switch field.Name {
+			case "endCursor":
+				return ec.fieldContext_PageInfo_endCursor(ctx, field)
+			case "hasNextPage":
+				return ec.fieldContext_PageInfo_hasNextPage(ctx, field)
+			}
+			return nil, fmt.Errorf("no field named %q was found under type PageInfo", field.Name)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RuntimePage_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.RuntimePage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_RuntimePage_totalCount,
+		func(ctx context.Context) (any, error) {
+			return obj.TotalCount, nil
+		},
+		nil,
+		ec.marshalNInt2int,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_RuntimePage_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RuntimePage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type Int does not have child fields")
 		},
 	}
 	return fc, nil
@@ -8522,6 +9967,103 @@ func (ec *executionContext) unmarshalInputOpenStackProviderConfigInput(ctx conte
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputOperationFilter(ctx context.Context, obj any) (model.OperationFilter, error) {
+	var it model.OperationFilter
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["unfinished"]; !present {
+		asMap["unfinished"] = false
+	}
+	if _, present := asMap["stuck"]; !present {
+		asMap["stuck"] = false
+	}
+
+	fieldsInOrder := [...]string{"runtimeID", "tenant", "shootName", "region", "operation", "state", "unfinished", "stuck", "createdSince", "createdUntil"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "runtimeID":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("runtimeID"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RuntimeID = data
+		case "tenant":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("tenant"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Tenant = data
+		case "shootName":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("shootName"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ShootName = data
+		case "region":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("region"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Region = data
+		case "operation":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("operation"))
+			data, err := ec.unmarshalOOperationType2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperationType(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Operation = data
+		case "state":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("state"))
+			data, err := ec.unmarshalOOperationState2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperationState(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.State = data
+		case "unfinished":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("unfinished"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Unfinished = data
+		case "stuck":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("stuck"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Stuck = data
+		case "createdSince":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("createdSince"))
+			data, err := ec.unmarshalOTime2ᚖtimeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.CreatedSince = data
+		case "createdUntil":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("createdUntil"))
+			data, err := ec.unmarshalOTime2ᚖtimeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.CreatedUntil = data
+		}
+	}
+
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputProviderSpecificInput(ctx context.Context, obj any) (spec.Provider, error) {
 	var it spec.Provider
 	asMap := map[string]any{}
@@ -8605,6 +10147,100 @@ func (ec *executionContext) unmarshalInputProvisionRuntimeInput(ctx context.Cont
 				return it, err
 			}
 			it.KymaConfig = data
+		}
+	}
+
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputRuntimeFilter(ctx context.Context, obj any) (model.RuntimeFilter, error) {
+	var it model.RuntimeFilter
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["deleted"]; !present {
+		asMap["deleted"] = false
+	}
+
+	fieldsInOrder := [...]string{"id", "tenant", "subAccount", "shootName", "region", "operation", "state", "deleted", "createdSince", "createdUntil"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "id":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("id"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ID = data
+		case "tenant":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("tenant"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Tenant = data
+		case "subAccount":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("subAccount"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SubAccount = data
+		case "shootName":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("shootName"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ShootName = data
+		case "region":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("region"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Region = data
+		case "operation":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("operation"))
+			data, err := ec.unmarshalOOperationType2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperationType(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Operation = data
+		case "state":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("state"))
+			data, err := ec.unmarshalOOperationState2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperationState(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.State = data
+		case "deleted":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("deleted"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Deleted = data
+		case "createdSince":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("createdSince"))
+			data, err := ec.unmarshalOTime2ᚖtimeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.CreatedSince = data
+		case "createdUntil":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("createdUntil"))
+			data, err := ec.unmarshalOTime2ᚖtimeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.CreatedUntil = data
 		}
 	}
 
@@ -9744,6 +11380,94 @@ func (ec *executionContext) _OpenStackProviderConfig(ctx context.Context, sel as
 	return out
 }
 
+var operationImplementors = []string{"Operation"}
+
+func (ec *executionContext) _Operation(ctx context.Context, sel ast.SelectionSet, obj *model.Operation) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, operationImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := make(map[string]*graphql.FieldSet)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Operation")
+		case "id":
+			out.Values[i] = ec._Operation_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "runtimeID":
+			out.Values[i] = ec._Operation_runtimeID(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "shootName":
+			out.Values[i] = ec._Operation_shootName(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "tenant":
+			out.Values[i] = ec._Operation_tenant(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "operation":
+			out.Values[i] = ec._Operation_operation(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "state":
+			out.Values[i] = ec._Operation_state(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "message":
+			out.Values[i] = ec._Operation_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "stage":
+			out.Values[i] = ec._Operation_stage(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "lastError":
+			out.Values[i] = ec._Operation_lastError(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "createdAt":
+			out.Values[i] = ec._Operation_createdAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "startedAt":
+			out.Values[i] = ec._Operation_startedAt(ctx, field, obj)
+		case "finishedAt":
+			out.Values[i] = ec._Operation_finishedAt(ctx, field, obj)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.deferred, int32(len(deferred)))
+
+	for label, dfs := range deferred {
+		ec.processDeferredGroup(graphql.DeferredGroup{
+			Label:    label,
+			Path:     graphql.GetPath(ctx),
+			FieldSet: dfs,
+			Context:  ctx,
+		})
+	}
+
+	return out
+}
+
 var operationChangeImplementors = []string{"OperationChange"}
 
 func (ec *executionContext) _OperationChange(ctx context.Context, sel ast.SelectionSet, obj *model.OperationChange) graphql.Marshaler {
@@ -9842,6 +11566,55 @@ func (ec *executionContext) _OperationChanges(ctx context.Context, sel ast.Selec
 	return out
 }
 
+var operationPageImplementors = []string{"OperationPage"}
+
+func (ec *executionContext) _OperationPage(ctx context.Context, sel ast.SelectionSet, obj *model.OperationPage) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, operationPageImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := make(map[string]*graphql.FieldSet)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("OperationPage")
+		case "data":
+			out.Values[i] = ec._OperationPage_data(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._OperationPage_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "totalCount":
+			out.Values[i] = ec._OperationPage_totalCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.deferred, int32(len(deferred)))
+
+	for label, dfs := range deferred {
+		ec.processDeferredGroup(graphql.DeferredGroup{
+			Label:    label,
+			Path:     graphql.GetPath(ctx),
+			FieldSet: dfs,
+			Context:  ctx,
+		})
+	}
+
+	return out
+}
+
 var operationStatusImplementors = []string{"OperationStatus"}
 
 func (ec *executionContext) _OperationStatus(ctx context.Context, sel ast.SelectionSet, obj *model.OperationStatus) graphql.Marshaler {
@@ -9873,6 +11646,47 @@ func (ec *executionContext) _OperationStatus(ctx context.Context, sel ast.Select
 			out.Values[i] = ec._OperationStatus_compassRuntimeID(ctx, field, obj)
 		case "lastError":
 			out.Values[i] = ec._OperationStatus_lastError(ctx, field, obj)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.deferred, int32(len(deferred)))
+
+	for label, dfs := range deferred {
+		ec.processDeferredGroup(graphql.DeferredGroup{
+			Label:    label,
+			Path:     graphql.GetPath(ctx),
+			FieldSet: dfs,
+			Context:  ctx,
+		})
+	}
+
+	return out
+}
+
+var pageInfoImplementors = []string{"PageInfo"}
+
+func (ec *executionContext) _PageInfo(ctx context.Context, sel ast.SelectionSet, obj *model.PageInfo) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, pageInfoImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := make(map[string]*graphql.FieldSet)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PageInfo")
+		case "endCursor":
+			out.Values[i] = ec._PageInfo_endCursor(ctx, field, obj)
+		case "hasNextPage":
+			out.Values[i] = ec._PageInfo_hasNextPage(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -9953,6 +11767,50 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "runtimes":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_runtimes(ctx, field)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "operations":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_operations(ctx, field)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
 		case "operationChanges":
 			field := field
 
@@ -9983,6 +11841,82 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Query___schema(ctx, field)
 			})
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.deferred, int32(len(deferred)))
+
+	for label, dfs := range deferred {
+		ec.processDeferredGroup(graphql.DeferredGroup{
+			Label:    label,
+			Path:     graphql.GetPath(ctx),
+			FieldSet: dfs,
+			Context:  ctx,
+		})
+	}
+
+	return out
+}
+
+var runtimeImplementors = []string{"Runtime"}
+
+func (ec *executionContext) _Runtime(ctx context.Context, sel ast.SelectionSet, obj *model.Runtime) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, runtimeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := make(map[string]*graphql.FieldSet)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Runtime")
+		case "id":
+			out.Values[i] = ec._Runtime_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "shootName":
+			out.Values[i] = ec._Runtime_shootName(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "tenant":
+			out.Values[i] = ec._Runtime_tenant(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "subAccount":
+			out.Values[i] = ec._Runtime_subAccount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "provider":
+			out.Values[i] = ec._Runtime_provider(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "region":
+			out.Values[i] = ec._Runtime_region(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "createdAt":
+			out.Values[i] = ec._Runtime_createdAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "deletedAt":
+			out.Values[i] = ec._Runtime_deletedAt(ctx, field, obj)
+		case "lastOperation":
+			out.Values[i] = ec._Runtime_lastOperation(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -10064,6 +11998,55 @@ func (ec *executionContext) _RuntimeConnectionStatus(ctx context.Context, sel as
 			}
 		case "errors":
 			out.Values[i] = ec._RuntimeConnectionStatus_errors(ctx, field, obj)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.deferred, int32(len(deferred)))
+
+	for label, dfs := range deferred {
+		ec.processDeferredGroup(graphql.DeferredGroup{
+			Label:    label,
+			Path:     graphql.GetPath(ctx),
+			FieldSet: dfs,
+			Context:  ctx,
+		})
+	}
+
+	return out
+}
+
+var runtimePageImplementors = []string{"RuntimePage"}
+
+func (ec *executionContext) _RuntimePage(ctx context.Context, sel ast.SelectionSet, obj *model.RuntimePage) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, runtimePageImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := make(map[string]*graphql.FieldSet)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("RuntimePage")
+		case "data":
+			out.Values[i] = ec._RuntimePage_data(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._RuntimePage_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "totalCount":
+			out.Values[i] = ec._RuntimePage_totalCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -10683,6 +12666,70 @@ func (ec *executionContext) unmarshalNKymaConfigInput2ᚖgithubᚗcomᚋenvironm
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) marshalNLastError2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐLastError(ctx context.Context, sel ast.SelectionSet, v *model.LastError) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			ec.Errorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._LastError(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNOperation2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperationᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Operation) graphql.Marshaler {
+	ret := make(graphql.Array, len(v))
+	var wg sync.WaitGroup
+	isLen1 := len(v) == 1
+	if !isLen1 {
+		wg.Add(len(v))
+	}
+	for i := range v {
+		i := i
+		fc := &graphql.FieldContext{
+			Index:  &i,
+			Result: &v[i],
+		}
+		ctx := graphql.WithFieldContext(ctx, fc)
+		f := func(i int) {
+			defer func() {
+				if r := recover(); r != nil {
+					ec.Error(ctx, ec.Recover(ctx, r))
+					ret = nil
+				}
+			}()
+			if !isLen1 {
+				defer wg.Done()
+			}
+			ret[i] = ec.marshalNOperation2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperation(ctx, sel, v[i])
+		}
+		if isLen1 {
+			f(i)
+		} else {
+			go f(i)
+		}
+
+	}
+	wg.Wait()
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNOperation2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperation(ctx context.Context, sel ast.SelectionSet, v *model.Operation) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			ec.Errorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._Operation(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNOperationChange2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperationChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.OperationChange) graphql.Marshaler {
 	ret := make(graphql.Array, len(v))
 	var wg sync.WaitGroup
@@ -10751,6 +12798,20 @@ func (ec *executionContext) marshalNOperationChanges2ᚖgithubᚗcomᚋenvironme
 	return ec._OperationChanges(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNOperationPage2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperationPage(ctx context.Context, sel ast.SelectionSet, v model.OperationPage) graphql.Marshaler {
+	return ec._OperationPage(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNOperationPage2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperationPage(ctx context.Context, sel ast.SelectionSet, v *model.OperationPage) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			ec.Errorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._OperationPage(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNOperationState2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperationState(ctx context.Context, v any) (model.OperationState, error) {
 	var res model.OperationState
 	err := res.UnmarshalGQL(v)
@@ -10771,6 +12832,16 @@ func (ec *executionContext) marshalNOperationType2githubᚗcomᚋenvironmentᚑb
 	return v
 }
 
+func (ec *executionContext) marshalNPageInfo2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐPageInfo(ctx context.Context, sel ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			ec.Errorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._PageInfo(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNProviderSpecificInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐProvider(ctx context.Context, v any) (*spec.Provider, error) {
 	res, err := ec.unmarshalInputProviderSpecificInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
@@ -10779,6 +12850,60 @@ func (ec *executionContext) unmarshalNProviderSpecificInput2ᚖgithubᚗcomᚋen
 func (ec *executionContext) unmarshalNProvisionRuntimeInput2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐRuntime(ctx context.Context, v any) (spec.Runtime, error) {
 	res, err := ec.unmarshalInputProvisionRuntimeInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNRuntime2ᚕᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐRuntimeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Runtime) graphql.Marshaler {
+	ret := make(graphql.Array, len(v))
+	var wg sync.WaitGroup
+	isLen1 := len(v) == 1
+	if !isLen1 {
+		wg.Add(len(v))
+	}
+	for i := range v {
+		i := i
+		fc := &graphql.FieldContext{
+			Index:  &i,
+			Result: &v[i],
+		}
+		ctx := graphql.WithFieldContext(ctx, fc)
+		f := func(i int) {
+			defer func() {
+				if r := recover(); r != nil {
+					ec.Error(ctx, ec.Recover(ctx, r))
+					ret = nil
+				}
+			}()
+			if !isLen1 {
+				defer wg.Done()
+			}
+			ret[i] = ec.marshalNRuntime2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐRuntime(ctx, sel, v[i])
+		}
+		if isLen1 {
+			f(i)
+		} else {
+			go f(i)
+		}
+
+	}
+	wg.Wait()
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNRuntime2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐRuntime(ctx context.Context, sel ast.SelectionSet, v *model.Runtime) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			ec.Errorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._Runtime(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNRuntimeAgentConnectionStatus2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐRuntimeAgentConnectionStatus(ctx context.Context, v any) (model.RuntimeAgentConnectionStatus, error) {
@@ -10794,6 +12919,20 @@ func (ec *executionContext) marshalNRuntimeAgentConnectionStatus2githubᚗcomᚋ
 func (ec *executionContext) unmarshalNRuntimeInput2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋspecᚐMetadata(ctx context.Context, v any) (*spec.Metadata, error) {
 	res, err := ec.unmarshalInputRuntimeInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNRuntimePage2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐRuntimePage(ctx context.Context, sel ast.SelectionSet, v model.RuntimePage) graphql.Marshaler {
+	return ec._RuntimePage(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNRuntimePage2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐRuntimePage(ctx context.Context, sel ast.SelectionSet, v *model.RuntimePage) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			ec.Errorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._RuntimePage(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNString2string(ctx context.Context, v any) (string, error) {
@@ -10856,6 +12995,22 @@ func (ec *executionContext) marshalNString2ᚖstring(ctx context.Context, sel as
 	}
 	_ = sel
 	res := graphql.MarshalString(*v)
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			ec.Errorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
+}
+
+func (ec *executionContext) unmarshalNTime2timeᚐTime(ctx context.Context, v any) (time.Time, error) {
+	res, err := graphql.UnmarshalTime(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNTime2timeᚐTime(ctx context.Context, sel ast.SelectionSet, v time.Time) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalTime(v)
 	if res == graphql.Null {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
 			ec.Errorf(ctx, "the requested element is null which the schema does not allow")
@@ -11709,11 +13864,51 @@ func (ec *executionContext) unmarshalOOpenStackProviderConfigInput2ᚖgithubᚗc
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalOOperationFilter2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperationFilter(ctx context.Context, v any) (*model.OperationFilter, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputOperationFilter(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalOOperationState2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperationState(ctx context.Context, v any) (*model.OperationState, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.OperationState)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOOperationState2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperationState(ctx context.Context, sel ast.SelectionSet, v *model.OperationState) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
+}
+
 func (ec *executionContext) marshalOOperationStatus2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperationStatus(ctx context.Context, sel ast.SelectionSet, v *model.OperationStatus) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	return ec._OperationStatus(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOOperationType2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperationType(ctx context.Context, v any) (*model.OperationType, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.OperationType)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOOperationType2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐOperationType(ctx context.Context, sel ast.SelectionSet, v *model.OperationType) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
 }
 
 func (ec *executionContext) marshalOProviderSpecificConfig2githubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐProviderSpecificConfig(ctx context.Context, sel ast.SelectionSet, v model.ProviderSpecificConfig) graphql.Marshaler {
@@ -11743,6 +13938,14 @@ func (ec *executionContext) marshalORuntimeConnectionStatus2ᚖgithubᚗcomᚋen
 		return graphql.Null
 	}
 	return ec._RuntimeConnectionStatus(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalORuntimeFilter2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐRuntimeFilter(ctx context.Context, v any) (*model.RuntimeFilter, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputRuntimeFilter(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalORuntimeStatus2ᚖgithubᚗcomᚋenvironmentᚑbrokerᚋenvironmentᚑbrokerᚋprovisionerᚋgraphᚋmodelᚐRuntimeStatus(ctx context.Context, sel ast.SelectionSet, v *model.RuntimeStatus) graphql.Marshaler {
@@ -11815,6 +14018,24 @@ func (ec *executionContext) marshalOString2ᚖstring(ctx context.Context, sel as
 	_ = sel
 	_ = ctx
 	res := graphql.MarshalString(*v)
+	return res
+}
+
+func (ec *executionContext) unmarshalOTime2ᚖtimeᚐTime(ctx context.Context, v any) (*time.Time, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := graphql.UnmarshalTime(v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOTime2ᚖtimeᚐTime(ctx context.Context, sel ast.SelectionSet, v *time.Time) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	_ = sel
+	_ = ctx
+	res := graphql.MarshalTime(*v)
 	return res
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
@@ -31,6 +32,29 @@ type LastError struct {
 	Component string `json:"component"`
 }
 
+// An operation in a list.
+type Operation struct {
+	ID        string `json:"id"`
+	RuntimeID string `json:"runtimeID"`
+	// The name of the runtime's Shoot.
+	ShootName string `json:"shootName"`
+	// The account of the runtime, in the form of a Kubernetes label.
+	Tenant    string         `json:"tenant"`
+	Operation OperationType  `json:"operation"`
+	State     OperationState `json:"state"`
+	// The progress or the outcome of the operation, for people.
+	Message string `json:"message"`
+	// The stage in which the operation is, or was at its end. Empty before the first one.
+	Stage string `json:"stage"`
+	// Without an error its fields are empty.
+	LastError *LastError `json:"lastError"`
+	CreatedAt time.Time  `json:"createdAt"`
+	// The first attempt. Null while the operation is pending.
+	StartedAt *time.Time `json:"startedAt,omitempty"`
+	// Null until the operation has ended.
+	FinishedAt *time.Time `json:"finishedAt,omitempty"`
+}
+
 // An operation that changed. runtimeOperationStatus returns its other fields and requires the tenant.
 type OperationChange struct {
 	ID        string         `json:"id"`
@@ -47,6 +71,34 @@ type OperationChanges struct {
 	Operations []*OperationChange `json:"operations"`
 }
 
+// Selects operations. An entry has to match every field that is set.
+type OperationFilter struct {
+	RuntimeID *string `json:"runtimeID,omitempty"`
+	// The account. With the header `tenant`, it can only be the same.
+	Tenant *string `json:"tenant,omitempty"`
+	// The name of the Shoot.
+	ShootName *string `json:"shootName,omitempty"`
+	// The provider's region of the cluster.
+	Region    *string         `json:"region,omitempty"`
+	Operation *OperationType  `json:"operation,omitempty"`
+	State     *OperationState `json:"state,omitempty"`
+	// Only operations that are pending or in progress.
+	Unfinished *bool `json:"unfinished,omitempty"`
+	// Only operations in progress that an error delays, that no replica has taken for a minute, or that started an hour ago or earlier.
+	Stuck *bool `json:"stuck,omitempty"`
+	// Accepted at this time or later.
+	CreatedSince *time.Time `json:"createdSince,omitempty"`
+	// Accepted before this time.
+	CreatedUntil *time.Time `json:"createdUntil,omitempty"`
+}
+
+type OperationPage struct {
+	Data     []*Operation `json:"data"`
+	PageInfo *PageInfo    `json:"pageInfo"`
+	// The number of operations on all pages. It is counted only if it is selected, which takes longer than reading a page.
+	TotalCount int `json:"totalCount"`
+}
+
 type OperationStatus struct {
 	// The ID for runtimeOperationStatus.
 	ID        *string        `json:"id,omitempty"`
@@ -61,6 +113,31 @@ type OperationStatus struct {
 	LastError *LastError `json:"lastError,omitempty"`
 }
 
+type PageInfo struct {
+	// Send it as `after` to get the next page. Null on the last page.
+	EndCursor   *string `json:"endCursor,omitempty"`
+	HasNextPage bool    `json:"hasNextPage"`
+}
+
+// A runtime in a list. runtimeStatus returns its configuration.
+type Runtime struct {
+	ID string `json:"id"`
+	// The name of the Shoot. A deleted runtime may share it with a later one.
+	ShootName string `json:"shootName"`
+	// The account, in the form of a Kubernetes label.
+	Tenant string `json:"tenant"`
+	// Empty if the order had none.
+	SubAccount string `json:"subAccount"`
+	// The cloud provider: aws, azure, gcp or openstack.
+	Provider  string    `json:"provider"`
+	Region    string    `json:"region"`
+	CreatedAt time.Time `json:"createdAt"`
+	// Null while the runtime exists.
+	DeletedAt *time.Time `json:"deletedAt,omitempty"`
+	// The newest operation.
+	LastOperation *Operation `json:"lastOperation"`
+}
+
 type RuntimeConfig struct {
 	ClusterConfig *spec.Cluster `json:"clusterConfig,omitempty"`
 	KymaConfig    *spec.Kyma    `json:"kymaConfig,omitempty"`
@@ -71,6 +148,35 @@ type RuntimeConfig struct {
 type RuntimeConnectionStatus struct {
 	Status RuntimeAgentConnectionStatus `json:"status"`
 	Errors []*Error                     `json:"errors,omitempty"`
+}
+
+// Selects runtimes. An entry has to match every field that is set.
+type RuntimeFilter struct {
+	ID *string `json:"id,omitempty"`
+	// The account. With the header `tenant`, it can only be the same.
+	Tenant     *string `json:"tenant,omitempty"`
+	SubAccount *string `json:"subAccount,omitempty"`
+	// The name of the Shoot.
+	ShootName *string `json:"shootName,omitempty"`
+	// The provider's region of the cluster.
+	Region *string `json:"region,omitempty"`
+	// The type of the newest operation.
+	Operation *OperationType `json:"operation,omitempty"`
+	// The state of the newest operation.
+	State *OperationState `json:"state,omitempty"`
+	// Whether deleted runtimes are returned too.
+	Deleted *bool `json:"deleted,omitempty"`
+	// Ordered at this time or later.
+	CreatedSince *time.Time `json:"createdSince,omitempty"`
+	// Ordered before this time.
+	CreatedUntil *time.Time `json:"createdUntil,omitempty"`
+}
+
+type RuntimePage struct {
+	Data     []*Runtime `json:"data"`
+	PageInfo *PageInfo  `json:"pageInfo"`
+	// The number of runtimes on all pages. It is counted only if it is selected, which takes longer than reading a page.
+	TotalCount int `json:"totalCount"`
 }
 
 type RuntimeStatus struct {

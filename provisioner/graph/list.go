@@ -1,0 +1,135 @@
+package graph
+
+import (
+	"context"
+	"time"
+
+	"github.com/99designs/gqlgen/graphql"
+	"k8s.io/utils/ptr"
+
+	"github.com/environment-broker/environment-broker/internal/tenancy"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/graph/model"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
+)
+
+// defaultPage is the size of a page if the request has `first: null`. It equals the default in the schema.
+const defaultPage = 50
+
+// Runtimes resolves Query.runtimes.
+func (q query) Runtimes(ctx context.Context, filter *model.RuntimeFilter, first *int, after *string) (*model.RuntimePage, error) {
+	given := ptr.Deref(filter, model.RuntimeFilter{})
+
+	tenant, err := listingTenant(ctx, given.Tenant)
+	if err != nil {
+		return nil, err
+	}
+
+	list, err := q.service.ListRuntimes(ctx, orders.RuntimeFilter{
+		ID: ptr.Deref(given.ID, ""), Tenant: tenant, SubAccount: tenancy.Label(ptr.Deref(given.SubAccount, "")),
+		ShootName: ptr.Deref(given.ShootName, ""), Region: ptr.Deref(given.Region, ""),
+		Kind: string(ptr.Deref(given.Operation, "")), State: storedState(given.State), Deleted: ptr.Deref(given.Deleted, false),
+		Since: ptr.Deref(given.CreatedSince, time.Time{}), Until: ptr.Deref(given.CreatedUntil, time.Time{}),
+	}, pageOf(ctx, "RuntimePage", first, after))
+	if err != nil {
+		return nil, explained(ctx, err)
+	}
+
+	page := &model.RuntimePage{Data: make([]*model.Runtime, 0, len(list.Runtimes)), PageInfo: pageInfo(list.Next), TotalCount: list.Total}
+
+	for _, one := range list.Runtimes {
+		page.Data = append(page.Data, &model.Runtime{
+			ID: one.ID, ShootName: one.ShootName, Tenant: one.Tenant, SubAccount: one.SubAccount, Provider: one.Provider, Region: one.Region,
+			CreatedAt: one.CreatedAt, DeletedAt: unlessZero(one.DeletedAt), LastOperation: listedOperation(one.Operation),
+		})
+	}
+
+	return page, nil
+}
+
+// Operations resolves Query.operations.
+func (q query) Operations(ctx context.Context, filter *model.OperationFilter, first *int, after *string) (*model.OperationPage, error) {
+	given := ptr.Deref(filter, model.OperationFilter{})
+
+	tenant, err := listingTenant(ctx, given.Tenant)
+	if err != nil {
+		return nil, err
+	}
+
+	list, err := q.service.ListOperations(ctx, orders.OperationFilter{
+		Tenant: tenant, RuntimeID: ptr.Deref(given.RuntimeID, ""), ShootName: ptr.Deref(given.ShootName, ""), Region: ptr.Deref(given.Region, ""),
+		Kind: string(ptr.Deref(given.Operation, "")), State: storedState(given.State),
+		Unfinished: ptr.Deref(given.Unfinished, false), Stuck: ptr.Deref(given.Stuck, false),
+		Since: ptr.Deref(given.CreatedSince, time.Time{}), Until: ptr.Deref(given.CreatedUntil, time.Time{}),
+	}, pageOf(ctx, "OperationPage", first, after))
+	if err != nil {
+		return nil, explained(ctx, err)
+	}
+
+	page := &model.OperationPage{
+		Data: make([]*model.Operation, 0, len(list.Operations)), PageInfo: pageInfo(list.Next), TotalCount: list.Total,
+	}
+
+	for _, one := range list.Operations {
+		page.Data = append(page.Data, listedOperation(one))
+	}
+
+	return page, nil
+}
+
+// pageOf returns the page that the request selects. typeName is the GraphQL type of the page: its total is counted only if the
+// request selects it.
+func pageOf(ctx context.Context, typeName string, first *int, after *string) orders.Page {
+	page := orders.Page{Size: ptr.Deref(first, defaultPage), After: ptr.Deref(after, "")}
+
+	for _, field := range graphql.CollectFieldsCtx(ctx, []string{typeName}) {
+		page.Total = page.Total || field.Name == "totalCount"
+	}
+
+	return page
+}
+
+// pageInfo returns the position of a page whose next page starts after the cursor. An empty cursor marks the last page.
+func pageInfo(next string) *model.PageInfo {
+	if next == "" {
+		return &model.PageInfo{}
+	}
+
+	return &model.PageInfo{EndCursor: &next, HasNextPage: true}
+}
+
+// listedOperation converts an operation of a list to the type of the API.
+func listedOperation(listed orders.ListedOperation) *model.Operation {
+	return &model.Operation{
+		ID: listed.ID, RuntimeID: listed.RuntimeID, ShootName: listed.ShootName, Tenant: listed.Tenant,
+		Operation: model.OperationType(listed.Kind), State: stateOf(listed.State), Message: listed.Message, Stage: listed.Stage,
+		LastError: &model.LastError{
+			ErrMessage: listed.Problem.Message, Reason: listed.Problem.Reason, Component: listed.Problem.Component,
+		},
+		CreatedAt: listed.CreatedAt, StartedAt: unlessZero(listed.StartedAt), FinishedAt: unlessZero(listed.FinishedAt),
+	}
+}
+
+// storedState returns the public state of the domain for a state of the API, or "" for none. It inverts stateOf.
+func storedState(state *model.OperationState) process.State {
+	if state == nil {
+		return ""
+	}
+
+	for _, known := range []process.State{process.Pending, process.InProgress, process.Succeeded, process.Failed} {
+		if stateOf(known) == *state {
+			return known
+		}
+	}
+
+	return process.State(*state) // a state that no operation has; gqlgen rejects it before
+}
+
+// unlessZero returns the time, or nil for the zero time.
+func unlessZero(moment time.Time) *time.Time {
+	if moment.IsZero() {
+		return nil
+	}
+
+	return &moment
+}

@@ -1,0 +1,89 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
+)
+
+const (
+	// regionCheck is the interval between two searches for rows without a region. Replicas of the version before add such rows during
+	// a rolling upgrade.
+	regionCheck = time.Hour
+	// regionBatch is the maximum number of rows in one query.
+	regionBatch = 500
+)
+
+// Regions records the provider and the region of runtimes whose rows lack them, because an older version inserted the rows. Lists
+// show and select by these columns; the values are also in the sealed configuration.
+type Regions struct {
+	Runtimes *runtimes.Store
+	Log      logrus.FieldLogger
+}
+
+// Part returns the background job that completes the rows when a replica starts and then every hour. All replicas run the job,
+// because a repetition has no effect.
+func (r Regions) Part() lifecycle.Part {
+	return lifecycle.Periodic{Name: "regions of runtimes", Every: regionCheck, Work: r.complete, Clock: clock.RealClock{}, Log: r.Log}.Part()
+}
+
+// complete completes all rows once. A row whose configuration cannot be read, such as one with a lost key, stays as it is; complete
+// continues with the others and returns the number of such rows with the last error.
+func (r Regions) complete(ctx context.Context) error {
+	var (
+		unread int
+		last   error
+	)
+
+	for after := ""; ; {
+		ids, err := r.Runtimes.WithoutRegion(ctx, after, regionBatch)
+		if err != nil {
+			return err
+		}
+
+		for _, id := range ids {
+			if err := r.completeOne(ctx, id); err != nil {
+				unread, last = unread+1, err
+			}
+		}
+
+		if len(ids) < regionBatch {
+			break
+		}
+
+		after = ids[len(ids)-1]
+	}
+
+	if last != nil {
+		return fmt.Errorf("recording the regions of runtimes: %d failed: %w", unread, last)
+	}
+
+	return nil
+}
+
+// completeOne reads the configuration of a runtime and records its provider and region.
+func (r Regions) completeOne(ctx context.Context, id string) error {
+	runtime, err := r.Runtimes.Get(ctx, r.Runtimes.Reader(), id)
+	if err != nil {
+		return err
+	}
+
+	order, err := operation.OrderOf(runtime)
+	if err != nil {
+		return err
+	}
+
+	var provider, region string
+	if order.ClusterConfig != nil && order.ClusterConfig.GardenerConfig != nil {
+		provider, region = order.ClusterConfig.GardenerConfig.Provider, order.ClusterConfig.GardenerConfig.Region
+	}
+
+	return r.Runtimes.SetRegion(ctx, id, provider, region)
+}

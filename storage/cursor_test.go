@@ -1,0 +1,29 @@
+package storage_test
+
+import (
+	"encoding/base64"
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+func TestCursor(t *testing.T) {
+	t.Parallel()
+
+	want := storage.Cursor{At: time.Date(2030, 1, 2, 3, 4, 5, 6000, time.UTC), ID: "an ID with spaces"}
+	if got, valid := storage.ParseCursor(want.String()); !valid || got != want {
+		t.Errorf("got %+v, %t, want %+v", got, valid, want)
+	}
+
+	for reason, text := range map[string]string{
+		"no base64":             "?",
+		"no time":               base64.RawURLEncoding.EncodeToString([]byte("then id")),
+		"PostgreSQL has no NUL": base64.RawURLEncoding.EncodeToString([]byte("2030-01-02T03:04:05Z a\x00b")),
+		"no UTF-8":              base64.RawURLEncoding.EncodeToString([]byte("2030-01-02T03:04:05Z \xff")),
+	} {
+		if _, valid := storage.ParseCursor(text); valid {
+			t.Errorf("%s: the cursor is valid", reason)
+		}
+	}
+}

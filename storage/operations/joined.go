@@ -1,0 +1,42 @@
+package operations
+
+import (
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// JoinedColumns are the columns of Joined, for queries that join operations to the rows of another table.
+const JoinedColumns = `operations.id AS operation_id, operations.kind AS operation_kind, operations.state AS operation_state,
+	operations.description AS operation_description, operations.problem_message AS operation_problem_message,
+	operations.problem_reason AS operation_problem_reason, operations.problem_component AS operation_problem_component,
+	operations.progress AS operation_progress, operations.stage AS operation_stage, operations.step AS operation_step,
+	operations.created_at AS operation_created_at, operations.updated_at AS operation_updated_at,
+	operations.started_at AS operation_started_at, operations.finished_at AS operation_finished_at`
+
+// Joined is an operation in a row of another table. It has the fields that lists show.
+type Joined struct {
+	ID          string       `db:"operation_id"`
+	Kind        string       `db:"operation_kind"`
+	State       string       `db:"operation_state"`
+	Description string       `db:"operation_description"`
+	Message     string       `db:"operation_problem_message"`
+	Reason      string       `db:"operation_problem_reason"`
+	Component   string       `db:"operation_problem_component"`
+	Progress    string       `db:"operation_progress"`
+	Stage       string       `db:"operation_stage"`
+	Step        string       `db:"operation_step"`
+	CreatedAt   storage.Time `db:"operation_created_at"`
+	UpdatedAt   storage.Time `db:"operation_updated_at"`
+	StartedAt   storage.Time `db:"operation_started_at"`
+	FinishedAt  storage.Time `db:"operation_finished_at"`
+}
+
+// Record returns the operation on the instance. The fields that Joined lacks are zero.
+func (j Joined) Record(instanceID string) process.Record {
+	return process.Record{
+		ID: j.ID, Kind: j.Kind, InstanceID: instanceID, State: process.State(j.State), Description: j.Description,
+		Problem:  process.Problem{Message: j.Message, Reason: j.Reason, Component: j.Component},
+		Progress: j.Progress, Stage: j.Stage, Step: j.Step,
+		CreatedAt: j.CreatedAt.Time, UpdatedAt: j.UpdatedAt.Time, StartedAt: j.StartedAt.Time, FinishedAt: j.FinishedAt.Time,
+	}
+}

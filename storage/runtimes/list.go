@@ -1,0 +1,177 @@
+package runtimes
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/operations"
+)
+
+// Filter selects runtimes; empty fields select all that are not deleted.
+type Filter struct {
+	ID string
+	// Tenant and SubAccount are labels, see package tenancy.
+	Tenant     string
+	SubAccount string
+	ShootName  string
+	Region     string
+	// Deleted adds the deleted runtimes. Several of them may have the same Shoot name.
+	Deleted bool
+	// Kinds and States select runtimes by their newest operation.
+	Kinds  []string
+	States []process.State
+	// Since (inclusive) and Until (exclusive) bound the time of the order.
+	Since, Until time.Time
+
+	// Before and BeforeID select the next page: they are the creation time and the ID of the last runtime on the previous page.
+	Before   time.Time
+	BeforeID string
+	// Offset skips runtimes, for numbered pages. Large offsets are slow.
+	Offset int
+	// Limit bounds the result.
+	Limit int
+}
+
+// Listed is a runtime without its configuration, and its newest operation without its data.
+type Listed struct {
+	Runtime   Runtime
+	Operation process.Record
+}
+
+// listedRow is a runtime joined with its newest operation.
+type listedRow struct {
+	row
+	operations.Joined
+}
+
+// List returns runtimes without their configurations, newest first. A runtime without an operation is left out: acceptance stores
+// both in one transaction. A subquery finds the IDs of the page, so that a late page skips index entries instead of rows.
+func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
+	from, args := filter.from(true)
+
+	rows, err := storage.Select[listedRow](ctx, s.db.Reader(), `SELECT `+listedColumns+`, `+operations.JoinedColumns+`
+		FROM (SELECT runtimes.id`+from+` ORDER BY runtimes.created_at DESC, runtimes.id DESC `+
+		storage.Page(filter.Limit, filter.Offset)+`) AS page
+		JOIN runtimes ON runtimes.id = page.id
+		JOIN operations ON operations.id = (SELECT newest.id FROM operations AS newest WHERE newest.instance_id = page.id
+			ORDER BY newest.position DESC LIMIT 1)
+		ORDER BY runtimes.created_at DESC, runtimes.id DESC`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("listing runtimes: %w", err)
+	}
+
+	listed := make([]Listed, 0, len(rows))
+	for _, found := range rows {
+		listed = append(listed, Listed{Runtime: found.runtime(), Operation: found.Record(found.row.ID)})
+	}
+
+	return listed, nil
+}
+
+// Count returns the number of runtimes that the filter selects, on all pages.
+func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
+	from, args := filter.from(false)
+
+	count, err := storage.Get[int](ctx, s.db.Reader(), `SELECT count(*)`+from, args...)
+	if err != nil {
+		return 0, fmt.Errorf("counting runtimes: %w", err)
+	}
+
+	return count, nil
+}
+
+// from returns the FROM and WHERE clauses, and their arguments. If the filter selects by operations, the query reads the index of
+// operations first and keeps those that are the newest of their runtime: few operations are unfinished, but many runtimes exist.
+func (f Filter) from(paged bool) (string, []any) {
+	conditions := f.conditions()
+	conditions.Add(!f.Deleted, "runtimes.deleted_at IS NULL")
+	conditions.Add(!f.Since.IsZero(), "runtimes.created_at >= ?", storage.At(f.Since))
+	conditions.Add(!f.Until.IsZero(), "runtimes.created_at < ?", storage.At(f.Until))
+	conditions.Add(paged && f.BeforeID != "", "(runtimes.created_at, runtimes.id) < (?, ?)", storage.At(f.Before), f.BeforeID)
+
+	if len(f.Kinds)+len(f.States) == 0 {
+		where, args := conditions.Where()
+
+		return ` FROM runtimes` + where, args
+	}
+
+	conditions.Add(len(f.Kinds) > 0, "operations.kind IN (?)", f.Kinds)
+	conditions.Add(len(f.States) > 0, operations.InStates(f.States...))
+
+	where, args := conditions.Where()
+
+	return ` FROM operations JOIN runtimes ON runtimes.id = operations.instance_id` + where + ` AND NOT EXISTS (
+		SELECT 1 FROM operations AS newer
+		WHERE newer.instance_id = operations.instance_id AND newer.position > operations.position)`, args
+}
+
+// conditions returns the conditions on fields that never change.
+func (f Filter) conditions() storage.Conditions {
+	var conditions storage.Conditions
+
+	conditions.Add(f.ID != "", "runtimes.id = ?", f.ID)
+	conditions.Add(f.Tenant != "", "runtimes.tenant = ?", f.Tenant)
+	conditions.Add(f.SubAccount != "", "runtimes.subaccount = ?", f.SubAccount)
+	conditions.Add(f.ShootName != "", "runtimes.shoot_name = ?", f.ShootName)
+	conditions.Add(f.Region != "", "runtimes.region = ?", f.Region)
+
+	return conditions
+}
+
+// IDs returns the query for the IDs of all runtimes, deleted ones too, with the ID, owner, Shoot name and region of the filter. It
+// ignores the other fields. For a filter without these fields it returns the zero statement. See operations.Filter.Instances.
+func (f Filter) IDs() storage.Statement {
+	conditions := f.conditions()
+
+	where, args := conditions.Where()
+	if where == "" {
+		return storage.Statement{}
+	}
+
+	return storage.Statement{Text: `SELECT runtimes.id FROM runtimes` + where, Args: args}
+}
+
+// Summaries returns runtimes without their configurations, by ID, deleted ones too. IDs without a runtime are absent. The number of
+// IDs is bounded by the parameters of a statement; a page of a list has few enough.
+func (s *Store) Summaries(ctx context.Context, ids []string) (map[string]Runtime, error) {
+	summaries := map[string]Runtime{}
+	if len(ids) == 0 {
+		return summaries, nil
+	}
+
+	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT `+listedColumns+` FROM runtimes WHERE id IN (?)`, ids)
+	if err != nil {
+		return nil, fmt.Errorf("reading runtimes of a list: %w", err)
+	}
+
+	for _, row := range rows {
+		summaries[row.ID] = row.runtime()
+	}
+
+	return summaries, nil
+}
+
+// WithoutRegion returns the IDs of at most limit runtimes whose row lacks the region, in the order of their IDs, from the first one
+// after the given ID.
+func (s *Store) WithoutRegion(ctx context.Context, after string, limit int) ([]string, error) {
+	ids, err := storage.Select[string](ctx, s.db.Reader(),
+		`SELECT id FROM runtimes WHERE region IS NULL AND id > ? ORDER BY id `+storage.Page(limit, 0), after)
+	if err != nil {
+		return nil, fmt.Errorf("finding runtimes without a region: %w", err)
+	}
+
+	return ids, nil
+}
+
+// SetRegion records the provider and the region of a runtime whose row lacks them.
+func (s *Store) SetRegion(ctx context.Context, id, provider, region string) error {
+	if _, err := storage.Exec(ctx, s.db.Writer(),
+		`UPDATE runtimes SET provider = ?, region = ? WHERE id = ? AND region IS NULL`, provider, region, id); err != nil {
+		return fmt.Errorf("recording the region of runtime %s: %w", id, err)
+	}
+
+	return nil
+}
