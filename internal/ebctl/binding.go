@@ -121,10 +121,11 @@ func newBindingListCommand(session *session) *cobra.Command {
 
 		rows := output.Rows{
 			Head: []string{"BINDING", "STATE", "ROLE", "EXPIRES", "CREATED BY", "OPERATION"},
-			None: "The instance has no bindings.",
+			None: "The instance has no bindings.", IDs: []string{},
 		}
 
 		for _, binding := range list.Data {
+			rows.IDs = append(rows.IDs, binding.BindingID)
 			rows.Rows = append(rows.Rows, []string{
 				binding.BindingID, binding.State, binding.Role, output.Time(binding.ExpiresAt), binding.CreatedBy, binding.OperationID,
 			})

@@ -47,7 +47,9 @@ func newCatalogCommand(session *session) *cobra.Command {
 
 // catalogText returns a table with one line per plan.
 func catalogText(catalog apiresponses.CatalogResponse) output.Text {
-	rows := output.Rows{Head: []string{"SERVICE", "PLAN", "ID", "FREE", "DESCRIPTION"}, None: "The catalog is empty."}
+	rows := output.Rows{
+		Head: []string{"SERVICE", "PLAN", "ID", "FREE", "DESCRIPTION"}, None: "The catalog is empty.", IDs: []string{},
+	}
 
 	for _, offer := range offers(catalog) {
 		// In the Open Service Broker API, a plan without this field is free.
@@ -56,6 +58,7 @@ func catalogText(catalog apiresponses.CatalogResponse) output.Text {
 			free = "no"
 		}
 
+		rows.IDs = append(rows.IDs, offer.plan.ID)
 		rows.Rows = append(rows.Rows, []string{offer.service.Name, offer.plan.Name, offer.plan.ID, free, offer.plan.Description})
 	}
 

@@ -117,7 +117,7 @@ func (l lister[L, E]) command(session *session, short string, withTotal bool) *c
 // rows returns the entries as a table.
 func (l lister[L, E]) rows(entries []E, noHeaders bool) output.Rows {
 	rows := l.table
-	rows.NoHead = noHeaders
+	rows.NoHead, rows.IDs = noHeaders, make([]string, 0, len(entries))
 
 	for _, entry := range entries {
 		rows.Rows = append(rows.Rows, l.row(entry))

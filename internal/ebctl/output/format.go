@@ -78,7 +78,7 @@ type Widened interface {
 	Wide() Text
 }
 
-// Named is a Text that has IDs, which the format Name prints.
+// Named is a Text that has IDs, which the format Name prints. If Names returns nil, the format Name is an error.
 type Named interface {
 	Names() []string
 }
@@ -101,7 +101,7 @@ func (f Format) Print(w io.Writer, value any, text Text) error {
 		return text.WriteText(w)
 	case Name:
 		named, has := text.(Named)
-		if !has {
+		if !has || named.Names() == nil {
 			return ErrNoNames
 		}
 

@@ -23,7 +23,7 @@ type Rows struct {
 	None string
 	// NoHead omits the header and the sentence None.
 	NoHead bool
-	// IDs contains the ID of each row, for the format Name. It is nil if rows have no IDs.
+	// IDs contains the ID of each row, for the format Name. If it is nil, rows have no IDs, and the format Name is an error.
 	IDs []string
 
 	// Widths aligns several tables that are printed one after the other: each column is at least as wide as in the earlier tables.

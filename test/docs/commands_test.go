@@ -1,0 +1,266 @@
+package docs_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox"
+)
+
+// commandLimit bounds the commands of one page. They take seconds.
+const commandLimit = 5 * time.Minute
+
+// block is a block of shell commands on a page.
+type block struct {
+	// line is the number of the first command's line.
+	line     int
+	commands string
+	// notRun is the reason in the comment before the block, or empty if the test runs the block.
+	notRun string
+}
+
+var (
+	fence  = regexp.MustCompile("^ *```([a-z]*)")
+	notRun = regexp.MustCompile(`^<!-- not run: (.+) -->$`)
+)
+
+// TestCommands runs the commands of README.md, docs/user and docs/operator on a sandbox, in Bash. The blocks of a page run in one
+// shell, in their order. A comment `<!-- not run: REASON -->` before a block exempts it.
+//
+// testdata/commands has a script for each page. It prepares what the page takes for granted, such as an instance, and calls `replace`
+// for names that only readers can know, such as the ID of an operation.
+func TestCommands(t *testing.T) {
+	t.Parallel()
+
+	programs := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", programs, "./cmd/ebctl")
+	build.Dir = root
+
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building ebctl: %v\n%s", err, output)
+	}
+
+	services := startSandbox(t)
+	ran := 0
+
+	for _, page := range pages(t) {
+		if page != "README.md" && !strings.HasPrefix(page, "docs/user/") && !strings.HasPrefix(page, "docs/operator/") {
+			continue
+		}
+
+		blocks := commands(t, page)
+		ran += len(blocks)
+
+		if len(blocks) == 0 {
+			continue
+		}
+
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			services.run(t, programs, page, blocks)
+		})
+	}
+
+	if ran < 20 {
+		t.Errorf("found %d blocks of commands to run: the test looks for the wrong ones", ran)
+	}
+}
+
+// commands returns the blocks of a page that the test runs. Each block of code needs a language, so that none is missed.
+func commands(t *testing.T, page string) []block {
+	t.Helper()
+
+	var (
+		found  []block
+		reason string
+		inside *block
+	)
+
+	for i, line := range strings.Split(read(t, page), "\n") {
+		match := fence.FindStringSubmatch(line)
+
+		switch {
+		case match == nil && inside != nil:
+			inside.commands += line + "\n"
+		case match == nil:
+			if marked := notRun.FindStringSubmatch(line); marked != nil {
+				reason = marked[1]
+			} else {
+				reason = ""
+			}
+		case inside == nil:
+			if match[1] == "" {
+				t.Errorf("%s:%d: the block has no language", page, i+1)
+			}
+
+			inside = &block{line: i + 2, notRun: reason}
+			if match[1] != "sh" {
+				inside.notRun = "not a shell"
+			}
+		default:
+			if inside.notRun == "" {
+				found = append(found, *inside)
+			}
+
+			inside, reason = nil, ""
+		}
+	}
+
+	return found
+}
+
+// addresses are those of a running sandbox, by the address that the documentation uses.
+type addresses map[string]string
+
+// startSandbox runs a sandbox until the test ends. Its clusters are ready after a tenth of a second.
+func startSandbox(t *testing.T) addresses {
+	t.Helper()
+
+	config := sandbox.DefaultConfig()
+	config.Dir, config.ClusterCreation = t.TempDir(), 100*time.Millisecond
+	config.BrokerAddress, config.ProvisionerAddress = "127.0.0.1:0", "127.0.0.1:0"
+	config.StatusAddress, config.ProvisionerStatusAddress = "127.0.0.1:0", "127.0.0.1:0"
+
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	reader, writer := io.Pipe()
+	ended := make(chan error, 1)
+
+	go func() {
+		err := sandbox.Run(ctx, config, "", writer)
+		_ = writer.CloseWithError(errors.Join(err, io.EOF))
+		ended <- err
+	}()
+
+	t.Cleanup(func() {
+		cancel()
+
+		if err := <-ended; err != nil {
+			t.Errorf("the sandbox failed: %v", err)
+		}
+	})
+
+	lines := bufio.NewReader(reader)
+
+	announcement, err := lines.ReadString('\n')
+	if err != nil {
+		t.Fatalf("waiting for the sandbox: %v", err)
+	}
+
+	go func() { _, _ = io.Copy(io.Discard, lines) }()
+
+	match := regexp.MustCompile(`broker http://(\S+) .*provisioner http://([^/]+)/.*status http://([^\s,]+)`).FindStringSubmatch(announcement)
+	if match == nil {
+		t.Fatalf("the sandbox announced no addresses: %s", announcement)
+	}
+
+	return addresses{"127.0.0.1:8080": match[1], "127.0.0.1:3000": match[2], "127.0.0.1:8071": match[3]}
+}
+
+// run prepares and runs the blocks of a page.
+func (a addresses) run(t *testing.T, programs, page string, blocks []block) {
+	t.Helper()
+
+	folder := t.TempDir()
+	if err := os.Symlink(programs, filepath.Join(folder, "bin")); err != nil {
+		t.Fatal(err)
+	}
+
+	script := filepath.Join("testdata", "commands", strings.ReplaceAll(strings.TrimSuffix(page, ".md"), "/", "-")+".sh")
+
+	preparation, err := os.ReadFile(script)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+
+	library, err := os.ReadFile(filepath.Join("testdata", "commands", "library.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	shell := func(name, commands string) {
+		for documented, actual := range a {
+			commands = strings.ReplaceAll(commands, documented, actual)
+		}
+
+		ctx, cancel := context.WithTimeout(t.Context(), commandLimit)
+		defer cancel()
+
+		command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", string(library)+commands)
+		command.Dir = folder
+		command.Env = append(os.Environ(), "HOME="+folder, "PATH="+programs+":"+os.Getenv("PATH"), "ROOT="+absolute(t, root),
+			"EBCTL_ADDRESS=http://"+a["127.0.0.1:8080"], "EBCTL_USERNAME="+sandbox.User, "EBCTL_PASSWORD="+sandbox.Password)
+
+		if output, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, lastLines(output))
+		}
+	}
+
+	shell(script, string(preparation))
+
+	var all strings.Builder
+
+	for _, block := range blocks {
+		fmt.Fprintf(&all, "echo '# %s:%d'\n%s\n", page, block.line, block.commands)
+	}
+
+	shell(page, replaced(t, filepath.Join(folder, "replacements"), all.String()))
+}
+
+// replaced returns the commands with the replacements of a page's script. Each replacement in the file is a line with the old and the
+// new text, separated by a tab. A replacement that the page does not need is an error.
+func replaced(t *testing.T, file, commands string) string {
+	t.Helper()
+
+	content, err := os.ReadFile(file)
+	if os.IsNotExist(err) {
+		return commands
+	}
+
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for line := range strings.Lines(string(content)) {
+		before, after, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+
+		pattern := regexp.MustCompile(`(^|[^A-Za-z0-9_])` + regexp.QuoteMeta(before) + `($|[^A-Za-z0-9_])`)
+		if !pattern.MatchString(commands) {
+			t.Errorf("the commands have no %q to replace", before)
+		}
+
+		commands = pattern.ReplaceAllString(commands, "${1}"+strings.ReplaceAll(after, "$", "$$")+"${2}")
+	}
+
+	return commands
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+
+	found, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return found
+}
+
+// lastLines returns the end of a long output.
+func lastLines(output []byte) []byte {
+	const most = 40
+
+	lines := bytes.Split(output, []byte("\n"))
+
+	return bytes.Join(lines[max(0, len(lines)-most):], []byte("\n"))
+}

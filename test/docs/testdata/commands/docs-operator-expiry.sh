@@ -1,0 +1,3 @@
+ebctl instance create expiring --plan trial --wait
+replace NAME expiring
+replace ID "$(id_of expiring)"

@@ -1,0 +1,1 @@
+replace 'EBCTL_USERNAME=admin EBCTL_PASSWORD=…' 'EBCTL_USERNAME=sandbox EBCTL_PASSWORD=sandbox'

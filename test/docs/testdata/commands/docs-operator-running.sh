@@ -1,0 +1,2 @@
+ebctl instance create explained --plan aws --wait
+replace ID explained
