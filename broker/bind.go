@@ -155,7 +155,7 @@ func (a *api) bindableInstance(ctx context.Context, tx storage.Tx, request bindR
 	}
 
 	phase := environment.PhaseOf(past)
-	if phase == environment.Deleting { // its row may already be gone
+	if phase == environment.Deleting { // a replica of version 0.1.0 removes the row early
 		return environment.Instance{}, concurrent()
 	}
 

@@ -69,7 +69,9 @@ func (b *fixture) carry(ctx context.Context) error {
 	ended := false
 
 	for _, work := range claimed {
-		progress := process.Progress{Record: b.run(ctx, processes[work.Record.Kind], work.Record), Release: true, Now: b.clock.Now()}
+		progress := process.Progress{Release: true, Now: b.clock.Now()}
+		progress.Record, progress.Effect = b.run(ctx, processes[work.Record.Kind], work.Record)
+
 		if progress.Record.State.Terminal() {
 			progress.Record.FinishedAt, ended = b.clock.Now(), true
 		}
@@ -86,8 +88,8 @@ func (b *fixture) carry(ctx context.Context) error {
 	return nil
 }
 
-// run runs the steps of an operation and returns the resulting record.
-func (b *fixture) run(ctx context.Context, carried process.Process[environment.Data], record process.Record) process.Record {
+// run runs the steps of an operation and returns the resulting record, and the effect if it succeeds.
+func (b *fixture) run(ctx context.Context, carried process.Process[environment.Data], record process.Record) (process.Record, process.Effect) {
 	b.Helper()
 
 	var data environment.Data
@@ -106,14 +108,14 @@ func (b *fixture) run(ctx context.Context, carried process.Process[environment.D
 					record.State = process.InProgress
 				}
 
-				return record
+				return record, nil
 			}
 		}
 	}
 
 	record.State = process.Succeeded
 
-	return record
+	return record, operation.Effect
 }
 
 // runs creates an instance with a runtime that is ready.

@@ -89,8 +89,8 @@ func (a *api) latest(ctx context.Context, tx storage.Tx, instanceID string, kind
 	return record, err == nil, err
 }
 
-// beingDeleted reports whether the newest operation is an unfinished deletion. Its last step removes the row of the
-// instance, so the row may already be gone.
+// beingDeleted reports whether the newest operation is an unfinished deletion. The row of the instance may already
+// be gone if a replica of version 0.1.0 runs the deletion.
 func beingDeleted(newest process.Record) bool {
 	return newest.Kind == environment.KindDeprovision && !newest.State.Terminal()
 }

@@ -80,8 +80,8 @@ func (a *api) decideUnbind(ctx context.Context, tx storage.Tx, r request) (outco
 }
 
 // removeBinding accepts the removal of a binding inside the transaction and cancels the creation of the binding. It
-// returns the ID of the operation. The error is errLostRace if another transaction has started a removal since the
-// binding was read.
+// returns the ID of the operation. The error is errLostRace if another transaction has started a removal or ended
+// the creation since the binding was read.
 func (o Options) removeBinding(ctx context.Context, tx storage.Tx, instance environment.Instance, binding environment.Binding) (string, error) {
 	now := o.Clock.Now()
 
@@ -90,12 +90,7 @@ func (o Options) removeBinding(ctx context.Context, tx storage.Tx, instance envi
 		return "", err
 	}
 
-	if binding.State == environment.BindingCreating {
-		if _, err := o.Operations.CancelOne(ctx, tx, binding.OperationID, "the binding is being removed", now); err != nil {
-			return "", err
-		}
-	}
-
+	// The binding is locked before its operation, as at the end of that operation.
 	marked, err := o.Bindings.MarkDeleting(ctx, tx, binding, operation.ID)
 	if err != nil {
 		return "", err
@@ -103,6 +98,12 @@ func (o Options) removeBinding(ctx context.Context, tx storage.Tx, instance envi
 
 	if !marked {
 		return "", errLostRace
+	}
+
+	if binding.State == environment.BindingCreating {
+		if _, err := o.Operations.CancelOne(ctx, tx, binding.OperationID, "the binding is being removed", now); err != nil {
+			return "", err
+		}
 	}
 
 	entry := auditlog.Entry{Before: binding.Shown()}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -37,7 +38,8 @@ func (r *run[D]) runStep(ctx context.Context, stage Stage[D], step Step[D]) bool
 	}
 
 	// Discard the result of a step that panicked or broke its contract. Data that the step has saved stays stored.
-	if violation := checkResult(r.operation, result, wait, err); violation != nil {
+	last := r.engine.processes[r.operation.Kind].endsWith(step.Name())
+	if violation := checkResult(r.operation, result, wait, err, last); violation != nil {
 		r.stepFailed(ctx, log, attempt, violation)
 
 		return false
@@ -50,12 +52,12 @@ func (r *run[D]) runStep(ctx context.Context, stage Stage[D], step Step[D]) bool
 	r.operation.Record = record
 
 	switch {
-	case err != nil && failure.MappingOf(failure.KindOf(err)).Retry:
-		r.retry(ctx, log, stage, attempt, err)
 	case err != nil:
-		r.stepFailed(ctx, log, attempt, err)
+		r.failedAttempt(ctx, log, stage, attempt, err)
 	case wait > 0:
 		r.wait(ctx, log, attempt, wait)
+	case r.operation.Effect != nil:
+		r.succeed(ctx, log, stage, attempt)
 	default:
 		r.done(log, attempt)
 
@@ -117,8 +119,8 @@ func guard(log logrus.FieldLogger, work func()) (err error) {
 }
 
 // checkResult rejects results that break the contract of Step. The operation then fails, because continuing would lose data or
-// hide an error.
-func checkResult[D any](before, after Operation[D], wait time.Duration, err error) error {
+// hide an error. last reports that the step is the last one of the process.
+func checkResult[D any](before, after Operation[D], wait time.Duration, err error, last bool) error {
 	var violation string
 
 	switch {
@@ -130,6 +132,8 @@ func checkResult[D any](before, after Operation[D], wait time.Duration, err erro
 		violation = fmt.Sprintf("a negative duration (%s)", wait)
 	case after.ID != before.ID:
 		violation = "an operation other than its input"
+	case after.Effect != nil && !last:
+		violation = "an effect, but is not the last step of the process"
 	default:
 		return nil
 	}
@@ -148,13 +152,53 @@ func (r *run[D]) done(log logrus.FieldLogger, attempt Attempt) {
 		log.WithField(logging.Reason, message).Warn("step not completed, continuing without it")
 	}
 
+	r.clear(attempt)
+	r.addEntry(attempt, outcome, message, time.Time{})
+}
+
+// clear removes the traces of earlier attempts of a step that is done.
+func (r *run[D]) clear(attempt Attempt) {
 	if attempt.Number > 1 {
 		r.progress.Cleared = append(r.progress.Cleared, attempt)
 		delete(r.attempts, attempt.Step)
 	}
 
 	r.operation.Problem, r.operation.Progress = Problem{}, ""
-	r.addEntry(attempt, outcome, message, time.Time{})
+}
+
+// succeed ends the operation together with the effect that its last step has set. If the effect fails, nothing is stored: the run
+// drops all that it has recorded for the success, and the error becomes that of the step.
+func (r *run[D]) succeed(ctx context.Context, log logrus.FieldLogger, stage Stage[D], attempt Attempt) {
+	before := *r
+
+	r.clear(attempt)
+	r.appendEntry(attempt, Done, "", time.Time{})
+	r.operation.FinishedStages = append(slices.Clip(r.operation.FinishedStages), stage.Name)
+	r.progress.Effect = r.operation.Effect
+	r.end(Succeeded, OperationSucceeded, "")
+
+	err := r.store(ctx)
+	if failed, is := errors.AsType[*EffectError](err); is {
+		*r = before
+		r.failedAttempt(ctx, log, stage, attempt, failed.Err)
+
+		return
+	}
+
+	r.report(attempt, Done, "")
+
+	if r.stored(err) {
+		r.engine.Ended(r.operation.Record)
+	}
+}
+
+// failedAttempt records an error of a step. The operation fails unless the error is retryable.
+func (r *run[D]) failedAttempt(ctx context.Context, log logrus.FieldLogger, stage Stage[D], attempt Attempt, err error) {
+	if failure.MappingOf(failure.KindOf(err)).Retry {
+		r.retry(ctx, log, stage, attempt, err)
+	} else {
+		r.stepFailed(ctx, log, attempt, err)
+	}
 }
 
 // wait records a step that must run again. A plain wait ends the retry window of the step; a wait from RetryOperation counts as
@@ -218,14 +262,23 @@ func (r *run[D]) stepFailed(ctx context.Context, log logrus.FieldLogger, attempt
 	r.fail(ctx, err)
 }
 
-// addEntry adds an attempt to the timeline, and reports it to the Observer and the Tracer.
+// addEntry adds an attempt to the timeline and reports it.
 func (r *run[D]) addEntry(attempt Attempt, outcome Outcome, message string, next time.Time) {
-	now := r.engine.clock.Now()
+	r.appendEntry(attempt, outcome, message, next)
+	r.report(attempt, outcome, message)
+}
+
+// appendEntry adds an attempt to the timeline.
+func (r *run[D]) appendEntry(attempt Attempt, outcome Outcome, message string, next time.Time) {
 	r.progress.Timeline = append(r.progress.Timeline, Entry{
 		Stage: attempt.Stage, Step: attempt.Step, Attempt: attempt.Number,
-		Began: attempt.Last, End: now, Outcome: outcome, Message: presentable(message), NextRun: next,
+		Began: attempt.Last, End: r.engine.clock.Now(), Outcome: outcome, Message: presentable(message), NextRun: next,
 	})
-	r.engine.config.Observer.Attempted(r.operation.Kind, attempt.Step, outcome, now.Sub(attempt.Last))
+}
+
+// report reports an attempt to the Observer and the Tracer.
+func (r *run[D]) report(attempt Attempt, outcome Outcome, message string) {
+	r.engine.config.Observer.Attempted(r.operation.Kind, attempt.Step, outcome, r.engine.clock.Now().Sub(attempt.Last))
 
 	end := r.endTrace
 	r.endTrace = func(Outcome, string) {} // a skipped step has no attempt to trace

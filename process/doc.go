@@ -28,6 +28,9 @@
 // upstream, it stores the intent with Operation.Save, together with a name or an idempotency key that never changes. A step that
 // polls belongs in a separate stage, so that its waits do not repeat the request.
 //
+// The rows that show the result of an operation are its Effect. The last step sets it, and the store writes it together with the
+// end of the operation, so that readers see both or neither.
+//
 // # Waiting, retrying and giving up
 //
 // Workers never wait. A step that has to wait returns a duration, usually with Await. The engine then releases the lease and

@@ -9,19 +9,29 @@ import (
 )
 
 // Operation is the input and the result of a step: the stored record and the decoded data of the process. A step receives a
-// copy and returns it. A step may change Data, and the fields Description and WaitingFor of the Record. The engine restores all
-// other fields.
+// copy and returns it. A step may change Data and Effect, and the fields Description and WaitingFor of the Record. The engine
+// restores all other fields.
 type Operation[D any] struct {
 	Record
 
 	// Data is stored with the operation whenever a stage finishes, a step waits or fails, or Save is called.
 	Data D
+	// Effect is nil, unless the last step of the process sets it.
+	Effect Effect
 
 	attempt Attempt
 	now     time.Time
 	save    func(context.Context, Operation[D]) error
 	note    note
 }
+
+// Effect is a write to other tables that shows the result of an operation, such as the removal of an instance's row. The store
+// makes it in the transaction in which the operation succeeds, so that no reader sees one without the other. If the operation ends
+// in any other way, its effect is never made.
+//
+// Only the last step of a process may set an effect. An error of the effect counts as an error of that step. The engine does not
+// look into the value: its type belongs to the implementation of Store.
+type Effect any
 
 // note qualifies the duration that a step returns. Await and the Retry functions set it, and the engine clears it before each
 // attempt.

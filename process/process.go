@@ -59,6 +59,16 @@ func Action[D any](name, description string, do func(ctx context.Context, operat
 	})
 }
 
+// Final returns the last step of a process, whose only work is the effect of the operation. The step shows the description to
+// users.
+func Final[D any](name, description string, effect func(operation Operation[D]) Effect) Step[D] {
+	return StepFunc(name, func(_ context.Context, operation Operation[D], _ logrus.FieldLogger) (Operation[D], time.Duration, error) {
+		operation.Effect, operation.Description = effect(operation), description
+
+		return operation, 0, nil
+	})
+}
+
 // Process defines how operations of a kind run. D is the data that its steps share. D must survive encoding to JSON and back.
 type Process[D any] struct {
 	// Kind is stored with every operation and never changes.
@@ -111,6 +121,13 @@ func Skippable[D any](steps ...Step[D]) []Task[D] {
 	}
 
 	return tasks
+}
+
+// endsWith reports whether the step is the last one of the process.
+func (p Process[D]) endsWith(step string) bool {
+	tasks := p.Stages[len(p.Stages)-1].Steps
+
+	return tasks[len(tasks)-1].Step.Name() == step
 }
 
 // StageNames lists the stages in order.

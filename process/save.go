@@ -34,9 +34,18 @@ func (r *run[D]) failWith(ctx context.Context, problem Problem) {
 	r.finish(ctx, Failed, OperationFailed, problem.Message)
 }
 
-// finish ends the operation. An operation that is being canceled ends as canceled, whatever its result. Only the run whose
-// write succeeds reports the end, so observers count each operation once.
+// finish ends the operation. Only the run whose write succeeds reports the end, so observers count each operation once.
 func (r *run[D]) finish(ctx context.Context, state State, outcome Outcome, message string) {
+	r.end(state, outcome, message)
+
+	if r.write(ctx) {
+		r.engine.Ended(r.operation.Record)
+	}
+}
+
+// end records the end of the operation for the next write. An operation that is being canceled ends as canceled, whatever its
+// result.
+func (r *run[D]) end(state State, outcome Outcome, message string) {
 	now := r.engine.clock.Now()
 
 	r.operation.State = state
@@ -50,10 +59,6 @@ func (r *run[D]) finish(ctx context.Context, state State, outcome Outcome, messa
 	r.operation.StepBegan = time.Time{}
 	r.progress.Release = true
 	r.addEvent(outcome, message)
-
-	if r.write(ctx) {
-		r.engine.Ended(r.operation.Record)
-	}
 }
 
 // release returns the lease until the next run.
@@ -80,9 +85,10 @@ func (r *run[D]) checkpoint(ctx context.Context, operation Operation[D]) error {
 
 // write stores the progress and reports whether the run may continue. After a failed write, the next claim resumes from the
 // last successful write.
-func (r *run[D]) write(ctx context.Context) bool {
-	err := r.store(ctx)
+func (r *run[D]) write(ctx context.Context) bool { return r.stored(r.store(ctx)) }
 
+// stored reports whether a write has succeeded, and logs its error.
+func (r *run[D]) stored(err error) bool {
 	switch {
 	case err == nil:
 		return true

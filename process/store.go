@@ -23,7 +23,8 @@ type Store interface {
 	// never revives a lease that was returned or lost.
 	Renew(ctx context.Context, renewal Renewal) (map[string]State, error)
 	// Save writes the progress of a run in one transaction and returns the resulting state, which is Canceling if a
-	// cancellation was requested in the meantime. It returns ErrLeaseLost if the fence has been raised.
+	// cancellation was requested in the meantime. It returns ErrLeaseLost if the fence has been raised, and an EffectError if
+	// the effect fails.
 	Save(ctx context.Context, progress Progress) (State, error)
 	// UnfinishedKinds lists the kinds of operations that have not ended. The engine refuses to start if it has no process for one
 	// of them.
@@ -100,8 +101,20 @@ type Progress struct {
 	LeftOut string
 	// Release returns the lease. The operation is due at Record.NextRun, or immediately if it was woken in the meantime.
 	Release bool
-	Now     time.Time
+	// Effect is the effect of an operation that succeeds, or nil. The store makes it before it changes the operation, so that
+	// transactions lock other rows before operations. If the operation turns out to be canceled, the effect is not made.
+	Effect Effect
+	Now    time.Time
 }
+
+// EffectError is the error of an effect. The store has written nothing.
+type EffectError struct{ Err error }
+
+// Error implements error.
+func (e *EffectError) Error() string { return "writing the result of the operation: " + e.Err.Error() }
+
+// Unwrap returns the error of the effect, for errors.Is and errors.As.
+func (e *EffectError) Unwrap() error { return e.Err }
 
 // Expiry fails at most Limit operations that have been pending since before Before, with the Problem.
 type Expiry struct {

@@ -50,25 +50,36 @@ func (db *DB) ExecBatch(ctx context.Context, first, second Statement) error {
 // round trip. SQLite executes them in order. Arguments must not be slices, because IN (?) is not expanded.
 func (db *DB) ExecCTE(ctx context.Context, first Statement, others ...Statement) (value string, changed bool, err error) {
 	if db.config.Driver == DriverPostgres {
-		return one(selectBound[string](ctx, db.writer, db.writer.Rebind(cte(first, others)), cteArgs(first, others)))
+		return ApplyCTE(ctx, db.writer, first, others...)
 	}
 
 	err = db.InTx(ctx, func(tx Tx) error {
-		value, changed, err = one(Select[string](ctx, tx, first.Text, first.Args...))
-		if err != nil || !changed {
-			return err
-		}
+		value, changed, err = ApplyCTE(ctx, tx, first, others...)
 
-		for _, other := range others {
-			if err := ApplyAfter(ctx, tx, value, other); err != nil {
-				return err
-			}
-		}
-
-		return nil
+		return err
 	})
 
 	return value, changed, err
+}
+
+// ApplyCTE is ExecCTE in the caller's transaction.
+func ApplyCTE(ctx context.Context, tx Tx, first Statement, others ...Statement) (value string, changed bool, err error) {
+	if tx.DriverName() == DriverPostgres {
+		return one(selectBound[string](ctx, tx, tx.Rebind(cte(first, others)), cteArgs(first, others)))
+	}
+
+	value, changed, err = one(Select[string](ctx, tx, first.Text, first.Args...))
+	if err != nil || !changed {
+		return value, changed, err
+	}
+
+	for _, other := range others {
+		if err := ApplyAfter(ctx, tx, value, other); err != nil {
+			return value, changed, err
+		}
+	}
+
+	return value, changed, nil
 }
 
 // ApplyAfter executes one of the other statements of ExecCTE in the caller's transaction, given the value of the first.

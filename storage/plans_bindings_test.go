@@ -31,17 +31,15 @@ func (s stores) bindingCalls() map[string]call {
 
 			return err
 		}),
-		"bindings.SaveAccess": func(ctx context.Context) error {
-			_, err := s.bindings.SaveAccess(ctx, "b10", environment.Access{ExpiresAt: filledAt})
-
-			return err
-		},
+		"bindings.SaveAccess": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.bindings.SaveAccess(ctx, tx, "b10", environment.Access{ExpiresAt: filledAt})
+		}),
 		"bindings.MarkDeleting": s.inTx(func(ctx context.Context, tx storage.Tx) error {
 			_, err := s.bindings.MarkDeleting(ctx, tx, known, "p11")
 
 			return err
 		}),
-		"bindings.Delete": func(ctx context.Context) error { return s.bindings.Delete(ctx, "b11") },
+		"bindings.Delete": s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.bindings.Delete(ctx, tx, "b11") }),
 		"bindings.Wanted": func(ctx context.Context) error {
 			_, err := s.bindings.Wanted(ctx, "b12")
 

@@ -285,9 +285,9 @@ func (s stores) instanceCalls() map[string]call {
 			return s.instances.SetRuntime(ctx, process.Record{ID: "p10"}, known, "other")
 		},
 		"instances.Hold": s.inTx(func(ctx context.Context, tx storage.Tx) error {
-			_, err := s.instances.Hold(ctx, tx, process.Record{ID: "p10"}, known, filledAt)
+			_, err := s.instances.Hold(ctx, tx, environment.Instance{ID: "i10", ShootName: "c-other"}, filledAt)
 			if errors.Is(err, storage.ErrNotFound) {
-				return nil // expected, because the step has no lease
+				return nil // the ID belongs to another instance, so the row is not decrypted
 			}
 
 			return err
@@ -305,7 +305,7 @@ func (s stores) instanceCalls() map[string]call {
 			return err
 		},
 		"instances.SaveFeedCursor": func(ctx context.Context) error { return s.instances.SaveFeedCursor(ctx, "place") },
-		"instances.Delete":         func(ctx context.Context) error { return s.instances.Delete(ctx, process.Record{ID: "p10"}, known) },
+		"instances.Delete":         s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.instances.Delete(ctx, tx, known) }),
 	}
 }
 

@@ -35,8 +35,8 @@ type RuntimeAccess interface {
 	binding.Runtimes
 }
 
-// Rows gives the processes access to the broker's tables. All errors are of package failure. Writes to an instance
-// do nothing if the operation has lost its lease.
+// Rows gives the processes access to the broker's tables. All errors are of package failure. An operation that has
+// lost its lease changes nothing.
 type Rows interface {
 	provisioning.Instances
 	deprovisioning.Instances

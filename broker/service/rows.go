@@ -43,8 +43,10 @@ func (r rows) SetRuntime(ctx context.Context, by process.Record, instance enviro
 }
 
 // Delete removes the instance and its bindings. Its operations remain as a history.
-func (r rows) Delete(ctx context.Context, by process.Record, instance environment.Instance) error {
-	return explain(r.instances.Delete(ctx, by, instance), "the instance")
+func (r rows) Delete(instance environment.Instance) process.Effect {
+	return operations.Effect(func(ctx context.Context, tx storage.Tx) error {
+		return explain(r.instances.Delete(ctx, tx, instance), "the instance")
+	})
 }
 
 // WantsBinding reports whether the binding exists and is not being removed. The creation of a binding must not
@@ -55,12 +57,11 @@ func (r rows) WantsBinding(ctx context.Context, id string) (bool, error) {
 	return wanted, explain(err, "the binding")
 }
 
-// SaveAccess stores the credentials of the binding and marks it as ready. If the binding is being removed, it
-// returns false and stores nothing. It does not overwrite credentials that an earlier attempt has stored.
-func (r rows) SaveAccess(ctx context.Context, id string, access environment.Access) (bool, error) {
-	kept, err := r.bindings.SaveAccess(ctx, id, access)
-
-	return kept, explain(err, "the access of the binding")
+// SaveAccess stores the credentials of the binding and marks it as ready.
+func (r rows) SaveAccess(id string, access environment.Access) process.Effect {
+	return operations.Effect(func(ctx context.Context, tx storage.Tx) error {
+		return explain(r.bindings.SaveAccess(ctx, tx, id, access), "the binding")
+	})
 }
 
 // RuntimeEnding reports whether the runtime of the instance is being removed or was removed. It checks the newest
@@ -72,20 +73,22 @@ func (r rows) RuntimeEnding(ctx context.Context, instanceID string) (bool, error
 }
 
 // RemoveBinding removes the row of the binding. It is called after the account in the cluster was removed.
-func (r rows) RemoveBinding(ctx context.Context, id string) error {
-	return explain(r.bindings.Delete(ctx, id), "the binding")
+func (r rows) RemoveBinding(id string) process.Effect {
+	return operations.Effect(func(ctx context.Context, tx storage.Tx) error {
+		return explain(r.bindings.Delete(ctx, tx, id), "the binding")
+	})
 }
 
-// Update applies the update to the row of the instance, at the end of the operation. The error is of kind quota if
-// the plan allows one instance per account and the account now has another one.
-func (r rows) Update(ctx context.Context, by process.Record, instance environment.Instance, update environment.Update) error {
-	return r.record(ctx, by, instance, update.Apply)
+// Update applies the update to the row of the instance. The error is of kind quota if the plan allows one instance
+// per account and the account now has another one.
+func (r rows) Update(instance environment.Instance, update environment.Update) process.Effect {
+	return r.record(instance, update.Apply)
 }
 
 // Suspend records that the instance no longer has a runtime. If the request contained an update, Suspend also
 // applies it.
-func (r rows) Suspend(ctx context.Context, by process.Record, instance environment.Instance, update *environment.Update) error {
-	return r.record(ctx, by, instance, func(present environment.Instance) (environment.Instance, error) {
+func (r rows) Suspend(instance environment.Instance, update *environment.Update) process.Effect {
+	return r.record(instance, func(present environment.Instance) (environment.Instance, error) {
 		present.Suspended, present.RuntimeID = true, ""
 
 		if update == nil {
@@ -96,9 +99,9 @@ func (r rows) Suspend(ctx context.Context, by process.Record, instance environme
 	})
 }
 
-// Resume records that the instance has a runtime again, at the end of a resumption.
-func (r rows) Resume(ctx context.Context, by process.Record, instance environment.Instance) error {
-	return r.record(ctx, by, instance, func(present environment.Instance) (environment.Instance, error) {
+// Resume records that the instance has a runtime again.
+func (r rows) Resume(instance environment.Instance) process.Effect {
+	return r.record(instance, func(present environment.Instance) (environment.Instance, error) {
 		present.Suspended = false
 
 		return present, nil
@@ -106,24 +109,21 @@ func (r rows) Resume(ctx context.Context, by process.Record, instance environmen
 }
 
 // record changes the current row of the instance. It does nothing if the row is gone or belongs to a newer instance
-// of the same ID, or if the operation has lost its lease. In the last case, later operations may have changed the
-// instance while this replica was frozen.
-func (r rows) record(ctx context.Context, by process.Record, known environment.Instance,
-	change func(environment.Instance) (environment.Instance, error),
-) error {
-	err := r.db.InTx(ctx, func(tx storage.Tx) error {
-		present, err := r.instances.Hold(ctx, tx, by, known, r.clock.Now())
+// of the same ID.
+func (r rows) record(known environment.Instance, change func(environment.Instance) (environment.Instance, error)) process.Effect {
+	return operations.Effect(func(ctx context.Context, tx storage.Tx) error {
+		present, err := r.instances.Hold(ctx, tx, known, r.clock.Now())
 		if errors.Is(err, storage.ErrNotFound) {
 			return nil
 		}
 
 		if err != nil {
-			return err
+			return explain(err, "the instance")
 		}
 
 		changed, err := change(present)
 		if err != nil {
-			return err
+			return explain(err, "the instance")
 		}
 
 		err = r.instances.Update(ctx, tx, changed)
@@ -132,13 +132,8 @@ func (r rows) record(ctx context.Context, by process.Record, known environment.I
 				changed.GlobalAccountID, changed.PlanName).WithReason(failure.ReasonAlreadyExists, failure.ComponentBroker)
 		}
 
-		return err
+		return explain(err, "the instance")
 	})
-	if failure.Is(err, failure.Quota) {
-		return err
-	}
-
-	return explain(err, "the instance")
 }
 
 // LastProvisioning returns the data of the newest operation that may have ordered the runtime of the instance. If

@@ -1,7 +1,6 @@
 package service_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -53,8 +52,12 @@ func TestQuotaTakenDuringUpdate(t *testing.T) {
 
 	const want = "account second now has another instance of plan trial, but may have only one: delete the other instance, then retry"
 
-	err := service.NewRows(db, ops, store, bound, clock.RealClock{}).Update(t.Context(), storagetest.Hold(t, db, ops, environment.KindUpdate, moving.ID), moving, change)
-	if !failure.Is(err, failure.Quota) || failure.Of(err).Text != want {
+	ended := process.Progress{Record: storagetest.Hold(t, db, ops, environment.KindUpdate, moving.ID), Release: true, Now: time.Now()}
+	ended.Record.State = process.Succeeded
+	ended.Effect = service.NewRows(db, ops, store, bound, clock.RealClock{}).Update(moving, change)
+
+	_, err := ops.Save(t.Context(), ended)
+	if _, is := errors.AsType[*process.EffectError](err); !is || !failure.Is(err, failure.Quota) || failure.Of(err).Text != want {
 		t.Errorf("the error does not explain why retries fail: %s %v", failure.KindOf(err), err)
 	}
 }
@@ -62,28 +65,43 @@ func TestQuotaTakenDuringUpdate(t *testing.T) {
 // TestLateWriteOfFrozenReplicaChangesNothing writes to the row of an instance after the operation has ended on
 // another replica. Such a write could discard an existing runtime or restore a removed one.
 func TestLateWriteOfFrozenReplicaChangesNothing(t *testing.T) {
-	writes := map[string]func(ctx context.Context, rows service.Rows, by process.Record, instance environment.Instance) error{
-		"SetRuntime": func(ctx context.Context, rows service.Rows, by process.Record, instance environment.Instance) error {
-			return rows.SetRuntime(ctx, by, instance, "former")
+	type effect func(rows service.Rows, instance environment.Instance) process.Effect
+
+	effects := map[string]effect{
+		"SetRuntime": nil,
+		"Suspend": func(rows service.Rows, instance environment.Instance) process.Effect {
+			return rows.Suspend(instance, nil)
 		},
-		"Suspend": func(ctx context.Context, rows service.Rows, by process.Record, instance environment.Instance) error {
-			return rows.Suspend(ctx, by, instance, nil)
-		},
-		"Resume": func(ctx context.Context, rows service.Rows, by process.Record, instance environment.Instance) error {
-			return rows.Resume(ctx, by, instance)
-		},
-		"Update": func(ctx context.Context, rows service.Rows, by process.Record, instance environment.Instance) error {
+		"Resume": func(rows service.Rows, instance environment.Instance) process.Effect { return rows.Resume(instance) },
+		"Update": func(rows service.Rows, instance environment.Instance) process.Effect {
 			change := environment.UnchangedUpdate(instance)
 			change.GlobalAccountID = "former"
 
-			return rows.Update(ctx, by, instance, change)
+			return rows.Update(instance, change)
 		},
-		"Delete": func(ctx context.Context, rows service.Rows, by process.Record, instance environment.Instance) error {
-			return rows.Delete(ctx, by, instance)
-		},
+		"Delete": func(rows service.Rows, instance environment.Instance) process.Effect { return rows.Delete(instance) },
 	}
 
-	for name, write := range writes {
+	// write makes the late write of a replica.
+	write := func(t *testing.T, made effect, rows service.Rows, ops *operations.Store, late process.Progress, instance environment.Instance) {
+		t.Helper()
+
+		if made == nil {
+			if err := rows.SetRuntime(t.Context(), late.Record, instance, "former"); err != nil {
+				t.Error(err)
+			}
+
+			return
+		}
+
+		late.Effect = made(rows, instance)
+
+		if _, err := ops.Save(t.Context(), late); !errors.Is(err, process.ErrLeaseLost) {
+			t.Errorf("a late write gives %v, want ErrLeaseLost", err)
+		}
+	}
+
+	for name, made := range effects {
 		t.Run(name, func(t *testing.T) {
 			storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 				keys := storagetest.Keys(t)
@@ -126,9 +144,7 @@ func TestLateWriteOfFrozenReplicaChangesNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 
-				if err := write(t.Context(), service.NewRows(db, ops, store, bound, clock.RealClock{}), by, instance); err != nil {
-					t.Error(err)
-				}
+				write(t, made, service.NewRows(db, ops, store, bound, clock.RealClock{}), ops, ended, instance)
 
 				got, err := store.Get(t.Context(), db.Reader(), instance.ID)
 				if err != nil {

@@ -47,7 +47,7 @@ func (b Binding) Shown() map[string]any {
 	return map[string]any{"role": b.Role, "expiresAt": b.ExpiresAt}
 }
 
-// Access contains the credentials of a binding. The step that issues them stores them, encrypted, in the row of the binding.
+// Access contains the credentials of a binding. They are stored, encrypted, in the row of the binding when its creation succeeds.
 type Access struct {
 	// Kubeconfig contains the token. Only a response to the platform may reveal it.
 	Kubeconfig secret.String

@@ -13,9 +13,9 @@ import (
 // because no other replica may know of the account.
 const cleanupTimeout = 20 * time.Second
 
-// createAccess creates the account and stores its credentials in the binding's row. If the binding was removed during the
-// creation, createAccess removes the account immediately, because the unbind operation may have finished before the account
-// existed.
+// createAccess creates the account. The credentials are stored in the binding's row when the operation succeeds. If the binding was
+// removed during the creation, createAccess removes the account immediately, because the unbind operation may have finished before
+// the account existed. An unbind that starts after this check finds the account.
 type createAccess struct {
 	runtimes Runtimes
 	bindings Bindings
@@ -43,33 +43,22 @@ func (s createAccess) Run(ctx context.Context, operation Operation, _ logrus.Fie
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 
-	if err != nil {
-		return operation, 0, s.failed(ctx, operation, err)
-	}
+	// A failed call may have created an account too.
+	wanted, lookup := s.bindings.WantsBinding(ctx, binding.ID)
 
-	saved, err := s.bindings.SaveAccess(ctx, binding.ID, access)
-	if err != nil {
-		return operation, 0, s.failed(ctx, operation, err)
-	}
-
-	if !saved {
+	switch {
+	case lookup == nil && !wanted:
 		return operation, 0, s.undo(ctx, operation)
+	case err != nil:
+		return operation, 0, err
+	case lookup != nil:
+		return operation, 0, lookup
 	}
 
+	operation.Effect = s.bindings.SaveAccess(binding.ID, access)
 	operation.Description = "Access is ready"
 
 	return operation, 0, nil
-}
-
-// failed handles a failed attempt, which may have created an account that only this replica knows of. If the binding was
-// removed, failed removes the account. Otherwise it returns the cause.
-func (s createAccess) failed(ctx context.Context, operation Operation, cause error) error {
-	wanted, err := s.bindings.WantsBinding(ctx, operation.Data.Binding.ID)
-	if err != nil || wanted {
-		return cause
-	}
-
-	return s.undo(ctx, operation)
 }
 
 // undo removes the account of a removed binding.

@@ -32,13 +32,12 @@ type Bindings interface {
 	Find(ctx context.Context, instanceID string) (environment.Instance, error)
 	// WantsBinding reports whether the binding exists and is not being removed.
 	WantsBinding(ctx context.Context, id string) (bool, error)
-	// SaveAccess stores the credentials unless the row already has some. It reports false if the binding is gone or being
-	// removed.
-	SaveAccess(ctx context.Context, id string, access environment.Access) (bool, error)
+	// SaveAccess makes the binding ready, with its credentials.
+	SaveAccess(id string, access environment.Access) process.Effect
 	// RuntimeEnding reports whether the runtime of the instance is being removed or was removed.
 	RuntimeEnding(ctx context.Context, instanceID string) (bool, error)
 	// RemoveBinding removes the row, if it exists.
-	RemoveBinding(ctx context.Context, id string) error
+	RemoveBinding(id string) process.Effect
 }
 
 // Options are the dependencies of the processes.

@@ -1,14 +1,12 @@
 package binding
 
 import (
-	"context"
-
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
 )
 
 // removeBinding removes the binding's row. Its operations are kept as its history.
 func removeBinding(bindings Bindings) Step {
-	return process.Action("Remove_Binding", "Access is removed", func(ctx context.Context, operation Operation) error {
-		return bindings.RemoveBinding(ctx, operation.Data.Binding.ID)
-	})
+	return process.Final[environment.Data]("Remove_Binding", "Access is removed",
+		func(operation Operation) process.Effect { return bindings.RemoveBinding(operation.Data.Binding.ID) })
 }

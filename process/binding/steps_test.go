@@ -2,6 +2,7 @@ package binding_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -21,18 +22,24 @@ var (
 	errGone    = failure.New(failure.Permanent, "gone").WithReason(failure.ReasonNotFound, failure.ComponentBrokerDatabase)
 )
 
+// effect is the process.Effect of the fixture.
+type effect func() error
+
 // fixture has the dependencies of the steps. faults maps the name of a call to the error that it returns. A call with a fault
 // still creates or removes the account, as if only its response was lost.
 type fixture struct {
 	calls []string
 	// account reports whether the account exists. access reports whether the row has credentials.
 	account, access bool
-	// unwanted is the name of the call that reports the binding as gone or being removed.
-	unwanted  string
+	// unwanted is the number of the lookup that reports the binding as gone or being removed, and of all later ones. Zero means
+	// none.
+	unwanted  int
 	instances map[string]environment.Instance
 	faults    map[string]error
 	// ending reports whether the runtime is being removed.
 	ending bool
+	// lookups counts the lookups of the binding.
+	lookups int
 	// granting, if set, is called while an account is created.
 	granting func()
 }
@@ -41,14 +48,6 @@ func (w *fixture) call(name string) error {
 	w.calls = append(w.calls, name)
 
 	return w.faults[name]
-}
-
-func (w *fixture) wanted(call string) bool {
-	if w.unwanted == call {
-		w.unwanted = "always"
-	}
-
-	return w.unwanted != "always"
 }
 
 func (w *fixture) Grant(context.Context, environment.Instance, environment.Binding) (environment.Access, error) {
@@ -72,33 +71,37 @@ func (w *fixture) Find(_ context.Context, id string) (environment.Instance, erro
 }
 
 func (w *fixture) WantsBinding(ctx context.Context, _ string) (bool, error) {
+	w.lookups++
+
 	err := w.call("wants")
+	if w.lookups > 1 {
+		err = w.faults["wants again"]
+	}
+
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
 
-	return w.wanted("wants"), err
+	return w.unwanted == 0 || w.lookups < w.unwanted, err
 }
 
-func (w *fixture) SaveAccess(ctx context.Context, _ string, _ environment.Access) (bool, error) {
-	err := w.call("keep")
-	if ctx.Err() != nil {
-		err = ctx.Err()
-	}
+func (w *fixture) SaveAccess(string, environment.Access) process.Effect {
+	return effect(func() error {
+		w.access = true
 
-	wanted := w.wanted("keep")
-	w.access = err == nil && wanted
-
-	return w.access, err
+		return w.call("keep")
+	})
 }
 
 func (w *fixture) RuntimeEnding(context.Context, string) (bool, error) {
 	return w.ending, w.call("ending")
 }
 
-func (w *fixture) RemoveBinding(context.Context, string) error { return w.call("remove") }
+func (w *fixture) RemoveBinding(string) process.Effect {
+	return effect(func() error { return w.call("remove") })
+}
 
-// execute runs the steps of the process up to the first error.
+// execute runs the steps of the process up to the first error, and makes the effect.
 func (w *fixture) execute(ctx context.Context, of func(binding.Options) process.Process[environment.Data]) (process.Operation[environment.Data], error) {
 	operation := process.NewOperation(process.Record{ID: "operation"}, environment.Data{
 		Instance: environment.Instance{ID: "instance", RuntimeID: "runtime"},
@@ -114,42 +117,52 @@ func (w *fixture) execute(ctx context.Context, of func(binding.Options) process.
 		}
 	}
 
-	return operation, nil
+	made, is := operation.Effect.(effect)
+	if !is {
+		return operation, errors.New("the process has no effect")
+	}
+
+	return operation, made()
 }
 
 func TestBind(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
-		unwanted string
+		unwanted int
 		faults   map[string]error
 		calls    []string
 		account  bool
 		want     failure.Kind // empty for none
 	}{
-		"made":           {"the account exists, and the row has its credentials", "", nil, []string{"wants", "grant", "keep"}, true, ""},
-		"removed before": {"no account is created", "wants", nil, []string{"wants"}, false, failure.Permanent},
-		"removed during": {"the binding was removed during the creation", "keep", nil, []string{"wants", "grant", "keep", "revoke"}, false, failure.Permanent},
+		"made":           {"the account exists, and the row has its credentials", 0, nil, []string{"wants", "grant", "wants", "keep"}, true, ""},
+		"removed before": {"no account is created", 1, nil, []string{"wants"}, false, failure.Permanent},
+		"removed during": {"the binding was removed during the creation", 2, nil, []string{"wants", "grant", "wants", "revoke"}, false, failure.Permanent},
 		"not removed": {
-			"a failed cleanup is retried", "keep",
+			"a failed cleanup is retried", 2,
 			map[string]error{"revoke": errAway},
-			[]string{"wants", "grant", "keep", "revoke"},
+			[]string{"wants", "grant", "wants", "revoke"},
 			false, failure.Transient,
 		},
 		"runtime gone": {
-			"the account is removed", "keep",
+			"the account is removed", 2,
 			map[string]error{"revoke": failure.New(failure.NotFound, "no runtime")},
-			[]string{"wants", "grant", "keep", "revoke"},
+			[]string{"wants", "grant", "wants", "revoke"},
 			false, failure.Permanent,
 		},
-		"not granted": {"the failure is retried", "", map[string]error{"grant": errAway}, []string{"wants", "grant", "wants"}, true, failure.Transient},
-		"not kept":    {"the failure is retried", "", map[string]error{"keep": errAway}, []string{"wants", "grant", "keep", "wants"}, true, failure.Transient},
+		"not granted": {"the failure is retried", 0, map[string]error{"grant": errAway}, []string{"wants", "grant", "wants"}, true, failure.Transient},
 		"removed during a freeze": {
-			"a replica that was frozen immediately removes the account that it created too late", "keep",
-			map[string]error{"keep": errAway},
-			[]string{"wants", "grant", "keep", "wants", "revoke"},
+			"a replica that was frozen immediately removes the account that it created too late", 2,
+			map[string]error{"grant": errAway},
+			[]string{"wants", "grant", "wants", "revoke"},
 			false, failure.Permanent,
 		},
-		"not looked up": {"a failed lookup is retried", "", map[string]error{"wants": errAway}, []string{"wants"}, false, failure.Transient},
+		"not looked up": {"a failed lookup is retried", 0, map[string]error{"wants": errAway}, []string{"wants"}, false, failure.Transient},
+		"not looked up again": {
+			"credentials of a binding that may be removed are not stored", 0,
+			map[string]error{"wants again": errAway},
+			[]string{"wants", "grant", "wants"},
+			true, failure.Transient,
+		},
 	}
 
 	for name, c := range cases {
@@ -172,7 +185,7 @@ func TestBind(t *testing.T) {
 // binding may have been removed in the meantime.
 func TestLostLeaseLeavesNoAccount(t *testing.T) {
 	ctx, lose := context.WithCancel(t.Context())
-	w := &fixture{unwanted: "keep", granting: lose}
+	w := &fixture{unwanted: 2, granting: lose}
 
 	if _, err := w.execute(ctx, binding.Bind); failure.KindOf(err) != failure.Permanent || w.account {
 		t.Errorf("account exists: %t, error %v, calls %v", w.account, w.calls, err)

@@ -140,12 +140,15 @@ func (w *fixture) SetRuntime(_ context.Context, _ process.Record, _ environment.
 	return w.call("record", func() { w.recorded = runtimeID })
 }
 
-func (w *fixture) Delete(context.Context, process.Record, environment.Instance) error {
-	return w.call("delete", func() { w.rows = 0 })
+// effect is the process.Effect of the fixture.
+type effect func() error
+
+func (w *fixture) Delete(environment.Instance) process.Effect {
+	return effect(func() error { return w.call("delete", func() { w.rows = 0 }) })
 }
 
-func (w *fixture) Suspend(_ context.Context, _ process.Record, _ environment.Instance, change *environment.Update) error {
-	return w.call("suspend", func() { w.suspended, w.change = true, change })
+func (w *fixture) Suspend(_ environment.Instance, change *environment.Update) process.Effect {
+	return effect(func() error { return w.call("suspend", func() { w.suspended, w.change = true, change }) })
 }
 
 func (w *fixture) LastProvisioning(context.Context, string) (environment.Data, error) {
@@ -205,11 +208,16 @@ func stored(t *testing.T, data environment.Data) environment.Data {
 	return read
 }
 
-// run runs a step once.
+// run runs a step once, and makes its effect.
 func run(t *testing.T, step process.Step[environment.Data], operation Operation) (Operation, time.Duration, error) {
 	t.Helper()
 
-	return step.Run(t.Context(), operation, logging.Discard())
+	after, wait, err := step.Run(t.Context(), operation, logging.Discard())
+	if made, is := after.Effect.(effect); is {
+		err = made()
+	}
+
+	return after, wait, err
 }
 
 // done runs a step and fails the test unless the step is done.

@@ -23,13 +23,13 @@ type Provisioner interface {
 	DeprovisionRuntime(ctx context.Context, caller provisionerclient.Caller, runtimeID string) (operationID string, err error)
 }
 
-// Instances records and removes instances. Its methods change nothing if the operation has lost its lease.
+// Instances records and removes instances. The errors of the effects come from package failure.
 type Instances interface {
+	// SetRuntime changes nothing if the operation has lost its lease.
 	SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error
-	Delete(ctx context.Context, by process.Record, instance environment.Instance) error
-	// Suspend records that an instance no longer has a runtime. It also records the change, unless change is nil. The errors
-	// come from package failure.
-	Suspend(ctx context.Context, by process.Record, instance environment.Instance, change *environment.Update) error
+	Delete(instance environment.Instance) process.Effect
+	// Suspend records that an instance no longer has a runtime, together with the change, unless change is nil.
+	Suspend(instance environment.Instance, change *environment.Update) process.Effect
 }
 
 // Provisionings returns the data of the newest operation that may have ordered the instance's runtime, or the zero value if

@@ -1,15 +1,14 @@
 package deprovisioning
 
 import (
-	"context"
-
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
 )
 
 // suspendInstance records that the instance no longer has a runtime, together with the other changes of the platform's request.
 func suspendInstance(instances Instances) Step {
-	return process.Action("Suspend_Instance", "Instance is suspended, its runtime is removed",
-		func(ctx context.Context, operation Operation) error {
-			return instances.Suspend(ctx, operation.Record, operation.Data.Instance, operation.Data.Update)
+	return process.Final[environment.Data]("Suspend_Instance", "Instance is suspended, its runtime is removed",
+		func(operation Operation) process.Effect {
+			return instances.Suspend(operation.Data.Instance, operation.Data.Update)
 		})
 }

@@ -24,13 +24,13 @@ type Provisioner interface {
 		earlier ...string) (provisionerclient.Operation, error)
 }
 
-// Instances reads instances and records their runtimes. Its writes change nothing if the operation has lost its lease. The errors
-// of Find and Resume come from package failure.
+// Instances reads instances and records their runtimes. The errors of Find and Resume come from package failure.
 type Instances interface {
 	Find(ctx context.Context, id string) (environment.Instance, error)
+	// SetRuntime changes nothing if the operation has lost its lease.
 	SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error
 	// Resume records that a suspended instance has a runtime again.
-	Resume(ctx context.Context, by process.Record, instance environment.Instance) error
+	Resume(instance environment.Instance) process.Effect
 }
 
 // Options are the dependencies of the process.

@@ -69,13 +69,7 @@ func (f *fakeInstances) SetRuntime(_ context.Context, _ process.Record, _ enviro
 	return f.err
 }
 
-func (f *fakeInstances) Resume(context.Context, process.Record, environment.Instance) error {
-	if f.err == nil {
-		f.instance.Suspended = false
-	}
-
-	return f.err
-}
+func (f *fakeInstances) Resume(environment.Instance) process.Effect { return nil }
 
 var errAway = errors.New("the database is away")
 

@@ -25,8 +25,8 @@ type Provisioner interface {
 // Instances reads instances and records updates. The errors come from package failure.
 type Instances interface {
 	Find(ctx context.Context, id string) (environment.Instance, error)
-	// Update applies the change to the instance's row, unless the operation has lost its lease.
-	Update(ctx context.Context, by process.Record, instance environment.Instance, change environment.Update) error
+	// Update applies the change to the instance's row.
+	Update(instance environment.Instance, change environment.Update) process.Effect
 }
 
 // RuntimeAccess checks whether an instance's runtime responds. Its errors come from package failure.

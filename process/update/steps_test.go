@@ -59,16 +59,21 @@ func (w *fixture) Find(context.Context, string) (environment.Instance, error) {
 	return w.instance, w.lost
 }
 
-func (w *fixture) Update(_ context.Context, _ process.Record, _ environment.Instance, change environment.Update) error {
-	if w.lost != nil {
-		return w.lost
-	}
+// effect is the process.Effect of the fixture.
+type effect func() error
 
-	var err error
+func (w *fixture) Update(_ environment.Instance, change environment.Update) process.Effect {
+	return effect(func() error {
+		if w.lost != nil {
+			return w.lost
+		}
 
-	w.instance, err = change.Apply(w.instance)
+		var err error
 
-	return err
+		w.instance, err = change.Apply(w.instance)
+
+		return err
+	})
 }
 
 const pace = 7 * time.Second
@@ -120,6 +125,10 @@ func run(t *testing.T, w *fixture, stage string, operation Operation) (Operation
 
 			if operation, wait, err = task.Step.Run(t.Context(), operation, logging.Discard()); err != nil || wait != 0 {
 				return operation, wait, err
+			}
+
+			if made, is := operation.Effect.(effect); is {
+				err = made()
 			}
 		}
 	}

@@ -77,32 +77,37 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, binding environment.B
 	return nil
 }
 
-// SaveAccess stores the credentials of a binding that is being created, which makes the binding ready. If an earlier attempt
-// has stored credentials, SaveAccess keeps the stored ones. It reports false if the binding is gone or being removed. The
-// caller must then remove the account, because the unbind operation may have finished before the account existed.
-func (s *Store) SaveAccess(ctx context.Context, id string, access environment.Access) (bool, error) {
+// SaveAccess stores the credentials of a binding that is being created, in the transaction that ends the operation. The binding is
+// then ready. It changes nothing, and returns no error, if the binding is being removed, or has credentials from a replica of an
+// earlier version. It returns storage.ErrNotFound if the binding is gone.
+func (s *Store) SaveAccess(ctx context.Context, tx storage.Tx, id string, access environment.Access) error {
 	sealed, err := s.seal(id, access)
 	if err != nil {
-		return false, err
+		return err
 	}
 
-	states, err := storage.Select[string](ctx, s.db.Writer(), `UPDATE bindings SET
+	found, err := storage.Exec(ctx, tx, `UPDATE bindings SET
 			access = CASE WHEN state = 'creating' THEN ? ELSE access END,
 			expires_at = CASE WHEN state = 'creating' THEN ? ELSE expires_at END,
 			state = CASE WHEN state = 'creating' THEN 'ready' ELSE state END
-		WHERE id = ? RETURNING state`, sealed, storage.At(access.ExpiresAt), id)
-	if err != nil {
-		return false, fmt.Errorf("storing the credentials of binding %s: %w", id, err)
+		WHERE id = ?`, sealed, storage.At(access.ExpiresAt), id)
+	if err == nil && found == 0 {
+		err = storage.ErrNotFound
 	}
 
-	return len(states) == 1 && states[0] == string(environment.BindingReady), nil
+	if err != nil {
+		return fmt.Errorf("storing the credentials of binding %s: %w", id, err)
+	}
+
+	return nil
 }
 
-// MarkDeleting assigns the removal of the binding to the operation, in the caller's transaction. If the binding was assigned
-// to another operation in the meantime, MarkDeleting changes nothing and reports false.
+// MarkDeleting assigns the removal of the binding to the operation, in the caller's transaction. If the binding has another
+// operation or another state than the caller has read, MarkDeleting changes nothing and reports false. For example, the creation
+// of the binding may have succeeded in the meantime.
 func (s *Store) MarkDeleting(ctx context.Context, tx storage.Tx, binding environment.Binding, operationID string) (bool, error) {
-	marked, err := storage.Exec(ctx, tx, `UPDATE bindings SET state = 'deleting', operation_id = ? WHERE id = ? AND operation_id = ?`,
-		operationID, binding.ID, binding.OperationID)
+	marked, err := storage.Exec(ctx, tx, `UPDATE bindings SET state = 'deleting', operation_id = ?
+		WHERE id = ? AND operation_id = ? AND state = ?`, operationID, binding.ID, binding.OperationID, string(binding.State))
 	if err != nil {
 		return false, fmt.Errorf("marking binding %s for removal: %w", binding.ID, err)
 	}
@@ -110,9 +115,9 @@ func (s *Store) MarkDeleting(ctx context.Context, tx storage.Tx, binding environ
 	return marked == 1, nil
 }
 
-// Delete removes the row of a binding, if it exists. The caller must have removed the account.
-func (s *Store) Delete(ctx context.Context, id string) error {
-	if _, err := storage.Exec(ctx, s.db.Writer(), `DELETE FROM bindings WHERE id = ?`, id); err != nil {
+// Delete removes the row of a binding, if it exists, in the caller's transaction. The caller must have removed the account.
+func (s *Store) Delete(ctx context.Context, tx storage.Tx, id string) error {
+	if _, err := storage.Exec(ctx, tx, `DELETE FROM bindings WHERE id = ?`, id); err != nil {
 		return fmt.Errorf("removing binding %s: %w", id, err)
 	}
 

@@ -118,7 +118,7 @@ func TestBindingRoundTrip(t *testing.T) {
 
 		access := environment.Access{Kubeconfig: "hush-hush", Server: "https://hush-hush.example.com", ExpiresAt: createdAt.Add(time.Hour)}
 		for range 2 {
-			if kept, err := s.bindings.SaveAccess(s.Context(), "one", access); err != nil || !kept {
+			if err := s.bindings.SaveAccess(s.Context(), s.db.Writer(), "one", access); err != nil {
 				s.Errorf("the stored access cannot be read: %v", err)
 			}
 
@@ -176,8 +176,12 @@ func TestBindingIDIsFreeDuringTheRemoval(t *testing.T) {
 			s.Errorf("a binding marked for removal is wanted: %v", err)
 		}
 
-		if kept, err := s.bindings.SaveAccess(s.Context(), "one", environment.Access{ExpiresAt: createdAt}); err != nil || kept {
-			s.Errorf("a binding marked for removal gets credentials: %v", err)
+		if err := s.bindings.SaveAccess(s.Context(), s.db.Writer(), "one", environment.Access{Kubeconfig: "late", ExpiresAt: createdAt}); err != nil {
+			s.Error(err)
+		}
+
+		if got, err := s.get("one"); err != nil || got.State != environment.BindingDeleting || got.Access.Kubeconfig != "" {
+			s.Errorf("a binding marked for removal is %s, and gets credentials: %v", got.State, err)
 		}
 
 		s.insert(next, false)
@@ -190,7 +194,7 @@ func TestBindingIDIsFreeDuringTheRemoval(t *testing.T) {
 			s.Errorf("found %s, %v, want the wanted one", got.ID, err)
 		}
 
-		if err := s.bindings.Delete(s.Context(), "two"); err != nil {
+		if err := s.bindings.Delete(s.Context(), s.db.Writer(), "two"); err != nil {
 			s.Fatal(err)
 		}
 
@@ -217,7 +221,8 @@ func TestBindingsAreRemovedWithTheirInstance(t *testing.T) {
 			s.Errorf("the binding still exists: %v", err)
 		}
 
-		if kept, err := s.bindings.SaveAccess(s.Context(), "one", environment.Access{ExpiresAt: createdAt}); err != nil || kept {
+		err = s.bindings.SaveAccess(s.Context(), s.db.Writer(), "one", environment.Access{ExpiresAt: createdAt})
+		if !errors.Is(err, storage.ErrNotFound) {
 			s.Errorf("a removed binding gets credentials: %v", err)
 		}
 

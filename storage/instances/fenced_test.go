@@ -1,9 +1,12 @@
 package instances_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
@@ -13,9 +16,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestHoldChecksTheLeaseAfterItsWait ends the operation of a step while the step waits for a transaction that has locked the
-// instance. The test needs PostgreSQL, because SQLite executes only one write transaction at a time.
-func TestHoldChecksTheLeaseAfterItsWait(t *testing.T) {
+// TestEffectChecksTheLeaseAfterItsWait ends an operation while another run of it waits for a transaction that has locked the
+// instance. The test needs PostgreSQL, because SQLite executes one write transaction at a time.
+func TestEffectChecksTheLeaseAfterItsWait(t *testing.T) {
 	db := storagetest.Open(t, postgrestest.Database(t))
 
 	ops, err := operations.Open(t.Context(), db, storagetest.Keys(t))
@@ -25,16 +28,8 @@ func TestHoldChecksTheLeaseAfterItsWait(t *testing.T) {
 
 	store, one := open(t, db), instance("one")
 	by := storagetest.Hold(t, db, ops, "held", one.ID)
-
-	hold := func() (held environment.Instance, err error) {
-		err = db.InTx(t.Context(), func(tx storage.Tx) error {
-			held, err = store.Hold(t.Context(), tx, by, one, one.UpdatedAt.Add(time.Minute))
-
-			return err
-		})
-
-		return held, err
-	}
+	ended := process.Progress{Record: by, Release: true, Now: time.Now()}
+	ended.Record.State = process.Succeeded
 
 	inTx(t, db, func(tx storage.Tx) {
 		if err := storagetest.Insert(t.Context(), tx, store, one); err != nil {
@@ -42,11 +37,18 @@ func TestHoldChecksTheLeaseAfterItsWait(t *testing.T) {
 		}
 	})
 
-	if held, err := hold(); err != nil || !held.UpdatedAt.Equal(one.UpdatedAt.Add(time.Minute)) {
-		t.Fatalf("with its lease the step gets %+v, %v", held, err)
-	}
+	late := ended
+	late.Effect = operations.Effect(func(ctx context.Context, tx storage.Tx) error {
+		held, err := store.Hold(ctx, tx, one, one.UpdatedAt.Add(time.Minute))
+		if err != nil {
+			return err
+		}
 
-	late := make(chan error, 1)
+		held.RuntimeID = "former"
+
+		return store.Update(ctx, tx, held)
+	})
+	result := make(chan error, 1)
 
 	inTx(t, db, func(tx storage.Tx) {
 		if _, err := store.Touch(t.Context(), tx, one.ID, one.UpdatedAt.Add(time.Hour)); err != nil {
@@ -54,8 +56,8 @@ func TestHoldChecksTheLeaseAfterItsWait(t *testing.T) {
 		}
 
 		go func() {
-			_, err := hold()
-			late <- err
+			_, err := ops.Save(t.Context(), late)
+			result <- err
 		}()
 
 		for waiting := 0; waiting == 0; {
@@ -65,13 +67,44 @@ func TestHoldChecksTheLeaseAfterItsWait(t *testing.T) {
 			}
 		}
 
-		by.State = process.Succeeded
-		if _, err := ops.Save(t.Context(), process.Progress{Record: by, Release: true, Now: time.Now()}); err != nil {
+		if _, err := ops.Save(t.Context(), ended); err != nil {
 			t.Fatal(err)
 		}
 	})
 
-	if err := <-late; !errors.Is(err, storage.ErrNotFound) {
-		t.Errorf("without its lease the step gets %v, want ErrNotFound", err)
+	if err := <-result; !errors.Is(err, process.ErrLeaseLost) {
+		t.Errorf("without its lease the run gets %v, want ErrLeaseLost", err)
 	}
+
+	want := one
+	want.UpdatedAt = one.UpdatedAt.Add(time.Hour)
+
+	if got, err := store.Get(t.Context(), db.Reader(), one.ID); err != nil || !cmp.Equal(want, got) {
+		t.Errorf("the late run changed the instance: %v -want +got\n%s", err, cmp.Diff(want, got))
+	}
+}
+
+func TestHold(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		store, one := open(t, db), instance("one")
+		former := one
+		former.ShootName = "c-former"
+
+		inTx(t, db, func(tx storage.Tx) {
+			if err := storagetest.Insert(t.Context(), tx, store, one); err != nil {
+				t.Fatal(err)
+			}
+
+			later := one.UpdatedAt.Add(time.Minute)
+			if held, err := store.Hold(t.Context(), tx, one, later); err != nil || !held.UpdatedAt.Equal(later) {
+				t.Errorf("got %+v, %v", held, err)
+			}
+
+			for _, gone := range []environment.Instance{former, instance("two")} {
+				if _, err := store.Hold(t.Context(), tx, gone, later); !errors.Is(err, storage.ErrNotFound) {
+					t.Errorf("an instance that is gone: %v", err)
+				}
+			}
+		})
+	})
 }

@@ -72,7 +72,7 @@ func TestInstanceRoundTrip(t *testing.T) {
 		former := instance("one")
 		former.ShootName = "c-former"
 
-		if err := store.Delete(t.Context(), by, former); err != nil {
+		if err := store.Delete(t.Context(), db.Writer(), former); err != nil {
 			t.Fatal(err)
 		}
 
@@ -81,7 +81,7 @@ func TestInstanceRoundTrip(t *testing.T) {
 		}
 
 		for range 2 {
-			if err := store.Delete(t.Context(), by, instance("one")); err != nil {
+			if err := store.Delete(t.Context(), db.Writer(), instance("one")); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -2,6 +2,7 @@ package operations
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -70,6 +71,13 @@ func progressInterval(age time.Duration) time.Duration {
 // writes collide because both compute the same sequence number.
 const saveAttempts = 3
 
+// Effect is the process.Effect of this store: it writes rows in the transaction in which the operation succeeds. It runs again if
+// that transaction fails. It locks instances before bindings, as requests do, which lock operations last.
+type Effect func(ctx context.Context, tx storage.Tx) error
+
+// errNotSucceeded rolls back the effect of an operation that is canceled.
+var errNotSucceeded = errors.New("the operation was canceled")
+
 // Save implements process.Store. On PostgreSQL it writes the row, the attempts and the timeline in one statement.
 func (s *Store) Save(ctx context.Context, progress process.Progress) (process.State, error) {
 	row := s.saving.Statement(s.saved(progress))
@@ -82,7 +90,7 @@ func (s *Store) Save(ctx context.Context, progress process.Progress) (process.St
 	)
 
 	for range saveAttempts {
-		if state, held, err = s.db.ExecCTE(ctx, row, others...); !storage.IsDuplicate(err) {
+		if state, held, err = s.write(ctx, progress.Effect, row, others); !collided(err) {
 			break
 		}
 	}
@@ -96,6 +104,54 @@ func (s *Store) Save(ctx context.Context, progress process.Progress) (process.St
 	}
 
 	return process.State(state), nil
+}
+
+// collided reports whether a statement on the timeline, not one of the effect, has failed with a duplicate.
+func collided(err error) bool {
+	_, effect := errors.AsType[*process.EffectError](err)
+
+	return !effect && storage.IsDuplicate(err)
+}
+
+// write executes the statements in one transaction, after the effect unless that is nil. It returns the resulting state, and false
+// if the lease is lost. If the operation was canceled, it is written without the effect.
+func (s *Store) write(ctx context.Context, effect process.Effect, row storage.Statement, others []storage.Statement,
+) (state string, held bool, err error) {
+	if effect == nil {
+		return s.db.ExecCTE(ctx, row, others...)
+	}
+
+	err = s.db.InTx(ctx, func(tx storage.Tx) error {
+		if err := makeEffect(ctx, tx, effect); err != nil {
+			return &process.EffectError{Err: err}
+		}
+
+		state, held, err = storage.ApplyCTE(ctx, tx, row, others...)
+		if err == nil && state != string(process.Succeeded) {
+			err = errNotSucceeded
+		}
+
+		return err
+	})
+
+	switch {
+	case !errors.Is(err, errNotSucceeded):
+		return state, held, err
+	case !held:
+		return "", false, nil
+	default:
+		return s.db.ExecCTE(ctx, row, others...)
+	}
+}
+
+// makeEffect calls the effect, which must be an Effect.
+func makeEffect(ctx context.Context, tx storage.Tx, effect process.Effect) error {
+	made, is := effect.(Effect)
+	if !is {
+		return fmt.Errorf("an effect is of type %T", effect)
+	}
+
+	return made(ctx, tx)
 }
 
 // saved returns the arguments of saveProgress. It encrypts the payload only if saveProgress writes the payload.

@@ -1,6 +1,7 @@
 package operations_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -294,6 +295,92 @@ func TestFencedWrites(t *testing.T) {
 				attempts, err := storage.Select[string](b.Context(), b.db.Reader(), `SELECT step FROM step_attempts`)
 				if diff := cmp.Diff([]string{"kept"}, attempts); err != nil || diff != "" {
 					b.Errorf("%s: %v, attempts -want +got\n%s", c.reason, err, diff)
+				}
+			})
+		})
+	}
+}
+
+// TestEffect makes the effect of an operation in the transaction of its end, or not at all.
+func TestEffect(t *testing.T) {
+	errTaken := errors.New("taken")
+	count := func(b fixture) int {
+		b.Helper()
+
+		rows, err := storage.Get[int](b.Context(), b.db.Reader(), `SELECT count(*) FROM results`)
+		if err != nil {
+			b.Fatal(err)
+		}
+
+		return rows
+	}
+	write := operations.Effect(func(ctx context.Context, tx storage.Tx) error {
+		_, err := storage.Exec(ctx, tx, `INSERT INTO results VALUES (1)`)
+
+		return err
+	})
+
+	cases := map[string]struct {
+		reason string
+		effect process.Effect
+		// before happens between the claim and the write.
+		before  func(b fixture, claimed process.Record)
+		state   process.State
+		results int
+		// failed reports that an EffectError is wanted, lost that ErrLeaseLost is.
+		failed, lost bool
+	}{
+		"succeeded": {"the row and the end are stored", write, func(fixture, process.Record) {}, process.Succeeded, 1, false, false},
+		"failed": {
+			"an error leaves neither the row nor the end",
+			operations.Effect(func(ctx context.Context, tx storage.Tx) error { return errors.Join(write(ctx, tx), errTaken) }),
+			func(fixture, process.Record) {}, process.InProgress, 0, true, false,
+		},
+		"duplicate": {
+			"a duplicate row of the effect is no collision of timelines",
+			operations.Effect(func(ctx context.Context, tx storage.Tx) error { return errors.Join(write(ctx, tx), write(ctx, tx)) }),
+			func(fixture, process.Record) {}, process.InProgress, 0, true, false,
+		},
+		"other type": {"an effect of another type is an error", "effect", func(fixture, process.Record) {}, process.InProgress, 0, true, false},
+		"canceled": {
+			"a canceled operation has no effect", write,
+			func(b fixture, _ process.Record) { b.cancel("instance-1", start) }, process.Canceled, 0, false, false,
+		},
+		"lease lost": {
+			"a late run writes nothing", write,
+			func(b fixture, claimed process.Record) {
+				b.save(process.Progress{Record: claimed, Release: true, Now: start.Add(time.Second)})
+			}, process.InProgress, 0, false, true,
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(b fixture) {
+				if _, err := storage.Exec(b.Context(), b.db.Writer(), `CREATE TABLE results (one INTEGER PRIMARY KEY)`); err != nil {
+					b.Fatal(err)
+				}
+
+				b.accept("op-1", "instance-1")
+				claimed := b.claimOne("replica-a", "op-1", start)
+				c.before(b, claimed)
+
+				ended := finished(claimed, process.Succeeded)
+				ended.Effect = c.effect
+				ended.Timeline = []process.Entry{{Outcome: process.OperationSucceeded, Began: start, End: start}}
+
+				_, err := b.store.Save(b.Context(), ended)
+				if _, failed := errors.AsType[*process.EffectError](err); failed != c.failed || errors.Is(err, process.ErrLeaseLost) != c.lost ||
+					err != nil && !c.failed && !c.lost {
+					b.Errorf("%s: %v", c.reason, err)
+				}
+
+				if got := b.get("op-1"); got.State != c.state || count(b) != c.results {
+					b.Errorf("%s: the operation is %s, %d rows are written", c.reason, got.State, count(b))
+				}
+
+				if entries := len(b.outcomes("op-1")); (entries > 1) != c.state.Terminal() {
+					b.Errorf("%s: the timeline has %v", c.reason, b.outcomes("op-1"))
 				}
 			})
 		})

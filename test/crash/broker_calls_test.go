@@ -40,7 +40,8 @@ func operationName(request *http.Request) string {
 	return call.OperationName
 }
 
-// proxiedRows reaches the broker's tables through the proxy of a replica, which injects faults into reads and writes.
+// proxiedRows reaches the broker's tables through the proxy of a replica, which injects faults into reads and writes. Effects
+// have no fault points of their own: the store makes them in Save.
 type proxiedRows struct {
 	service.Rows
 
@@ -59,32 +60,8 @@ func (r proxiedRows) SetRuntime(ctx context.Context, by process.Record, instance
 	return r.call(ctx, "SetRuntime", func(ctx context.Context) error { return r.Rows.SetRuntime(ctx, by, instance, runtimeID) })
 }
 
-func (r proxiedRows) Update(ctx context.Context, by process.Record, instance environment.Instance, change environment.Update) error {
-	return r.call(ctx, "Update", func(ctx context.Context) error { return r.Rows.Update(ctx, by, instance, change) })
-}
-
-func (r proxiedRows) Suspend(ctx context.Context, by process.Record, instance environment.Instance, change *environment.Update) error {
-	return r.call(ctx, "Suspend", func(ctx context.Context) error { return r.Rows.Suspend(ctx, by, instance, change) })
-}
-
-func (r proxiedRows) Resume(ctx context.Context, by process.Record, instance environment.Instance) error {
-	return r.call(ctx, "Resume", func(ctx context.Context) error { return r.Rows.Resume(ctx, by, instance) })
-}
-
-func (r proxiedRows) Delete(ctx context.Context, by process.Record, instance environment.Instance) error {
-	return r.call(ctx, "Delete", func(ctx context.Context) error { return r.Rows.Delete(ctx, by, instance) })
-}
-
 func (r proxiedRows) WantsBinding(ctx context.Context, id string) (bool, error) {
 	return readRow(ctx, r, "WantsBinding", func(ctx context.Context) (bool, error) { return r.Rows.WantsBinding(ctx, id) })
-}
-
-func (r proxiedRows) SaveAccess(ctx context.Context, id string, access environment.Access) (bool, error) {
-	return readRow(ctx, r, "SaveAccess", func(ctx context.Context) (bool, error) { return r.Rows.SaveAccess(ctx, id, access) })
-}
-
-func (r proxiedRows) RemoveBinding(ctx context.Context, id string) error {
-	return r.call(ctx, "RemoveBinding", func(ctx context.Context) error { return r.Rows.RemoveBinding(ctx, id) })
 }
 
 // call makes a call through the proxy. It returns an injected fault as the error that the stores return when the database

@@ -39,10 +39,10 @@ func output(o porcupine.Operation) answer {
 	return a
 }
 
-// model returns the Porcupine model of an instance. Early has the same meaning as in [state].
-func model(early bool) porcupine.Model {
+// model returns the Porcupine model of an instance.
+func model() porcupine.Model {
 	return porcupine.Model{
-		Init: func() any { return initial(early) },
+		Init: func() any { return initial() },
 		Step: func(before, in, out any) (bool, any) {
 			s, _ := before.(*state)
 			c, _ := in.(call)
@@ -118,13 +118,13 @@ func withoutImplied(calls []porcupine.Operation) []porcupine.Operation {
 
 // check fails the test unless the calls of each instance are linearizable. It explains the first failures. The file names of
 // the visualizations start with name.
-func check(t *testing.T, name string, calls []porcupine.Operation, early bool) {
+func check(t *testing.T, name string, calls []porcupine.Operation) {
 	t.Helper()
 
 	failures := 0
 
 	for instance, partition := range partition(calls) {
-		result := porcupine.CheckOperationsTimeout(model(early), partition, checkLimit)
+		result := porcupine.CheckOperationsTimeout(model(), partition, checkLimit)
 		if result == porcupine.Ok {
 			continue
 		}
@@ -135,17 +135,17 @@ func check(t *testing.T, name string, calls []porcupine.Operation, early bool) {
 			return
 		}
 
-		smallest := shortest(partition, early)
-		_, info := porcupine.CheckOperationsVerbose(model(early), smallest, prefixLimit)
+		smallest := shortest(partition)
+		_, info := porcupine.CheckOperationsVerbose(model(), smallest, prefixLimit)
 		path := filepath.Join(histories, fmt.Sprintf("%s-%d.html", strings.ReplaceAll(name, "/", "-"), instance))
 
-		t.Errorf("the history of instance %d is not linearizable (%s), see test/linear/%s\n%s", instance, result, path, explain(smallest, info, early))
+		t.Errorf("the history of instance %d is not linearizable (%s), see test/linear/%s\n%s", instance, result, path, explain(smallest, info))
 
 		if err := os.MkdirAll(histories, 0o755); err != nil {
 			t.Error(err)
 		}
 
-		if err := porcupine.VisualizePath(model(early), info, path); err != nil {
+		if err := porcupine.VisualizePath(model(), info, path); err != nil {
 			t.Error(err)
 		}
 	}
@@ -153,14 +153,14 @@ func check(t *testing.T, name string, calls []porcupine.Operation, early bool) {
 
 // shortest returns the shortest prefix of a history that is not linearizable. If a search takes too long, it returns the
 // shortest such prefix found so far.
-func shortest(calls []porcupine.Operation, early bool) []porcupine.Operation {
+func shortest(calls []porcupine.Operation) []porcupine.Operation {
 	byReturn := slices.SortedFunc(slices.Values(calls), func(one, other porcupine.Operation) int { return cmp.Compare(one.Return, other.Return) })
 
 	low, high := 0, len(byReturn)
 	for low+1 < high {
 		middle := (low + high) / 2
 
-		switch porcupine.CheckOperationsTimeout(model(early), prefix(byReturn, middle), prefixLimit) {
+		switch porcupine.CheckOperationsTimeout(model(), prefix(byReturn, middle), prefixLimit) {
 		case porcupine.Illegal:
 			high = middle
 		case porcupine.Ok:
@@ -196,7 +196,7 @@ func prefix(byReturn []porcupine.Operation, length int) []porcupine.Operation {
 
 // explain describes where the search for an order failed: the end of the longest order, the state after it, and why none of the
 // next calls fits.
-func explain(calls []porcupine.Operation, info porcupine.LinearizationInfo, early bool) string {
+func explain(calls []porcupine.Operation, info porcupine.LinearizationInfo) string {
 	const shown = 8
 
 	var longest []int
@@ -207,7 +207,7 @@ func explain(calls []porcupine.Operation, info porcupine.LinearizationInfo, earl
 		}
 	}
 
-	s, left := initial(early), slices.Clone(calls)
+	s, left := initial(), slices.Clone(calls)
 
 	var text strings.Builder
 

@@ -258,6 +258,11 @@ func TestModelRejects(t *testing.T) {
 			"a fetch shows a binding whose removal was accepted",
 			boundInstance().then(unbinding(), started("unbind")).then(fetchingBinding(), credentials(ok, "k1")),
 		},
+		"binding gone too early": {
+			"an unbind says that the binding is gone, and a later poll that its removal is in progress",
+			boundInstance().then(unbinding(), started("unbind")).then(unbinding(), status(gone)).
+				then(pollingBinding("unbind"), shown(inProgress)),
+		},
 		"unbind twice": {
 			"a second unbind starts while the first one is in progress",
 			boundInstance().then(unbinding(), started("u1")).then(unbinding(), started("u2")),
@@ -290,11 +295,11 @@ func TestModelRejects(t *testing.T) {
 			c := cases[name]
 			calls := c.history.calls
 
-			if !porcupine.CheckOperations(model(false), calls[:lastRequest(calls)]) {
+			if !porcupine.CheckOperations(model(), calls[:lastRequest(calls)]) {
 				t.Error("the history is illegal even without its last call")
 			}
 
-			if porcupine.CheckOperations(model(false), calls) {
+			if porcupine.CheckOperations(model(), calls) {
 				t.Errorf("the model accepts a history in which %s", c.reason)
 			}
 		})
@@ -368,37 +373,10 @@ func TestModelAccepts(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(cases)) {
 		t.Run(name, func(t *testing.T) {
 			calls := cases[name].history.calls
-			if result, info := porcupine.CheckOperationsVerbose(model(false), calls, checkLimit); result != porcupine.Ok {
-				t.Errorf("%s: %s", cases[name].reason, explain(calls, info, false))
+			if result, info := porcupine.CheckOperationsVerbose(model(), calls, checkLimit); result != porcupine.Ok {
+				t.Errorf("%s: %s", cases[name].reason, explain(calls, info))
 			}
 		})
-	}
-}
-
-// TestKnownDefects lists histories that the model rejects by default, and that [TestLinearizable] accepts because of a known
-// defect: the broker uses separate transactions to write the result of an operation to the rows of the instance or binding, and
-// to end the operation. A request between these transactions sees the result of an operation that polls still report as in
-// progress.
-func TestKnownDefects(t *testing.T) {
-	cases := map[string]*story{
-		"an update is visible before it has ended": readyInstance().then(updatingTo(nodes{max: 12}), started("update")).
-			then(fetching(), shows(larger)).then(polling("update"), shown(inProgress)),
-		"an instance is gone before its deletion has ended": readyInstance().then(removing(), started("delete")).
-			then(updatingTo(larger), status(missing)).then(polling("delete"), shown(inProgress)),
-		"a binding is visible before the bind has ended": readyInstance().then(binding0(0), started("bind")).
-			then(fetchingBinding(), credentials(ok, "k1")).then(pollingBinding("bind"), shown(inProgress)),
-		"a binding is gone before the unbind has ended": boundInstance().then(unbinding(), started("unbind")).
-			then(unbinding(), status(gone)).then(pollingBinding("unbind"), shown(inProgress)),
-	}
-
-	for name, s := range cases {
-		if porcupine.CheckOperations(model(false), s.calls) {
-			t.Errorf("the strict model accepts that %s", name)
-		}
-
-		if !porcupine.CheckOperations(model(true), s.calls) {
-			t.Errorf("the model that accepts the known defects rejects that %s", name)
-		}
 	}
 }
 
@@ -413,13 +391,13 @@ func TestShortest(t *testing.T) {
 		}
 	}
 
-	smallest := shortest(s.calls, false)
+	smallest := shortest(s.calls)
 	if last := output(smallest[len(smallest)-1]); last.status != missing {
 		t.Errorf("the shortest illegal history ends with %s", last)
 	}
 
-	_, info := porcupine.CheckOperationsVerbose(model(false), smallest, checkLimit)
-	if text := explain(smallest, info, false); !strings.Contains(text, "fetch → 404: want 200 with variant 0") {
+	_, info := porcupine.CheckOperationsVerbose(model(), smallest, checkLimit)
+	if text := explain(smallest, info); !strings.Contains(text, "fetch → 404: want 200 with variant 0") {
 		t.Error(text)
 	}
 }

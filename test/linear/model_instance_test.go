@@ -44,7 +44,7 @@ func (s *state) accept(a answer, then phase) (*state, string) {
 	}
 
 	next := s.clone()
-	next.phase, next.applied = then, false
+	next.phase = then
 	next.operations = append(next.operations, operation{id: a.operation, progress: running})
 
 	return next, ""
@@ -70,10 +70,6 @@ func (s *state) update(c call, a answer) (*state, string) {
 	case absent:
 		return s.unchanged(a, missing)
 	case creating, deleting:
-		if s.applied {
-			return s.unchanged(a, missing)
-		}
-
 		return s.unchanged(a, unprocessable, concurrency)
 	case updating:
 		if s.target.merged(c.nodes) != s.target {

@@ -108,10 +108,6 @@ type state struct {
 	operations []operation
 	bindings   [bindingCount]binding
 	waits      []wait
-	// early makes the model accept a known defect of the broker: the rows of an instance or a binding show the result of an
-	// operation shortly before the operation has ended. applied reports whether the rows of the instance already show the
-	// result.
-	early, applied bool
 }
 
 // clone returns a copy that callers may change.
@@ -132,7 +128,7 @@ func (s *state) equal(other *state) bool {
 		return true
 	}
 
-	if s.phase != other.phase || s.applied != other.applied || s.variant != other.variant || s.nodes != other.nodes || s.target != other.target ||
+	if s.phase != other.phase || s.variant != other.variant || s.nodes != other.nodes || s.target != other.target ||
 		!slices.Equal(s.operations, other.operations) || !slices.Equal(s.waits, other.waits) {
 		return false
 	}
@@ -156,7 +152,6 @@ func (s *state) hash() uint64 {
 	}
 
 	type key struct {
-		applied       bool
 		nodes, target nodes
 		waits         int
 		parts         [1 + bindingCount]part
@@ -171,7 +166,7 @@ func (s *state) hash() uint64 {
 		return p
 	}
 
-	k := key{applied: s.applied, nodes: s.nodes, target: s.target, waits: len(s.waits)}
+	k := key{nodes: s.nodes, target: s.target, waits: len(s.waits)}
 	k.parts[bindingCount] = partOf(s.phase, "", s.operations)
 
 	for i, b := range s.bindings {
@@ -210,8 +205,8 @@ func newest(operations []operation) string {
 }
 
 // initial returns the state of an unused instance ID.
-func initial(early bool) *state {
-	s := &state{phase: absent, early: early}
+func initial() *state {
+	s := &state{phase: absent}
 	for i := range s.bindings {
 		s.bindings[i].phase = absent
 	}
@@ -233,10 +228,10 @@ func (s *state) step(c call, a answer) (*state, string) {
 	// the deletion can still end. The reverse is impossible.
 	var candidates []*state
 	if c.onBinding() {
-		candidates = append(candidates, s.applyBinding(c.binding), s.endBinding(c.binding))
+		candidates = append(candidates, s.endBinding(c.binding))
 	}
 
-	candidates = append(candidates, s.applyOperation(), s.endOperation())
+	candidates = append(candidates, s.endOperation())
 
 	for _, ended := range candidates {
 		if ended == nil {
@@ -294,63 +289,22 @@ func (s *state) endOperation() *state {
 
 	ended := s.clone()
 	ended.operations[len(ended.operations)-1].progress = done
-	ended.apply()
-
-	if s.phase == deleting {
-		ended.phase = absent
-		replace(ended.operations, canceled, stopped)
-	} else {
-		ended.phase = ready
-	}
-
-	ended.target, ended.applied = nodes{}, false
-
-	return ended
-}
-
-// apply changes the instance and its bindings to the result of the operation in progress.
-func (s *state) apply() {
-	s.applied = true
 
 	if s.phase != deleting {
-		s.nodes = s.nodes.merged(s.target)
+		ended.phase, ended.nodes, ended.target = ready, s.nodes.merged(s.target), nodes{}
 
-		return
+		return ended
 	}
 
-	s.variant, s.nodes = 0, nodes{}
+	ended.phase, ended.variant, ended.nodes, ended.target = absent, 0, nodes{}, nodes{}
+	replace(ended.operations, canceled, stopped)
 
-	for i := range s.bindings {
-		b := &s.bindings[i]
+	for i := range ended.bindings {
+		b := &ended.bindings[i]
 		*b = binding{phase: absent, operations: b.operations}
 
 		replace(b.operations, running, orphaned)
 	}
-}
-
-// applyOperation returns the state in which the rows already show the result of the instance's operation in progress, or nil if
-// the rows cannot show it.
-func (s *state) applyOperation() *state {
-	if !s.early || s.applied || s.phase != updating && s.phase != deleting {
-		return nil
-	}
-
-	applied := s.clone()
-	applied.apply()
-
-	return applied
-}
-
-// applyBinding returns the state in which the row of a binding already shows the result of the binding's operation in progress,
-// or nil if the row cannot show it.
-func (s *state) applyBinding(index int) *state {
-	ended := s.endBinding(index)
-	if !s.early || ended == nil || ended.bindings[index].phase == s.bindings[index].phase {
-		return nil
-	}
-
-	operations := ended.bindings[index].operations
-	operations[len(operations)-1].progress = running
 
 	return ended
 }

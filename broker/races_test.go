@@ -1,0 +1,84 @@
+package broker_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+// TestBindDuringTheEndOfTheSameBind lets the creation of a binding succeed while a repeated bind reads the binding, before it reads
+// the operation. The binding must stay, because no one has asked to remove it. The test needs PostgreSQL: SQLite executes one
+// write transaction at a time.
+func TestBindDuringTheEndOfTheSameBind(t *testing.T) {
+	b := newFixtureOn(t, storagetest.Open(t, postgrestest.Database(t)))
+	b.runs(instanceID)
+
+	operation := b.want("a new binding", b.bindLater("b1", role), 202).text("operation")
+	repeated := make(chan reply, 1)
+
+	// A view stands between the broker and its table: a statement that has started waits there for the advisory lock.
+	for _, statement := range []string{
+		`ALTER TABLE bindings RENAME TO all_bindings`,
+		`CREATE FUNCTION pause() RETURNS BOOLEAN AS $$ BEGIN
+			PERFORM pg_advisory_lock_shared(1); PERFORM pg_advisory_unlock_shared(1); RETURN TRUE; END $$ LANGUAGE plpgsql`,
+		`CREATE VIEW bindings AS SELECT * FROM all_bindings WHERE pause()`,
+	} {
+		if _, err := storage.Exec(b.Context(), b.options.DB.Writer(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if err := b.options.DB.InTx(b.Context(), func(tx storage.Tx) error {
+		if _, err := storage.Exec(b.Context(), tx, `SELECT pg_advisory_xact_lock(1)`); err != nil {
+			return err
+		}
+
+		go func() {
+			repeated <- b.send(call{method: "PUT", path: bindingOf(instanceID, "b1") + "?accepts_incomplete=true", body: bindOf(role)})
+		}()
+
+		b.awaitsLock()
+
+		row, err := storage.Get[string](b.Context(), tx, `SELECT id FROM all_bindings`)
+		if err != nil {
+			return err
+		}
+
+		if err := b.bindings.SaveAccess(b.Context(), tx, row, environment.Access{
+			Kubeconfig: "kubeconfig", Server: "https://api.example.com", ExpiresAt: b.clock.Now().Add(time.Hour),
+		}); err != nil {
+			return err
+		}
+
+		_, err = storage.Exec(b.Context(), tx, `UPDATE operations SET state = 'succeeded', finished_at = created_at WHERE id = ?`, operation)
+
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	b.want("the binding is ready", <-repeated, 200)
+
+	states, err := storage.Select[string](b.Context(), b.operations.Reader(), `SELECT state FROM all_bindings`)
+	if err != nil || !slices.Equal(states, []string{"ready"}) {
+		t.Errorf("the binding is %v, %v", states, err)
+	}
+}
+
+// awaitsLock returns when a statement waits for a lock in PostgreSQL.
+func (b *fixture) awaitsLock() {
+	b.Helper()
+
+	for waiting := 0; waiting == 0; {
+		var err error
+		if waiting, err = storage.Get[int](b.Context(), b.operations.Reader(),
+			`SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
