@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,36 +36,44 @@ func (a *api) fetch(r *http.Request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
-	newest, _, err := a.latest(r.Context(), a.DB.Reader(), id, lifecycleKinds()...)
+	instance, err := snapshot(r.Context(), a, func(tx storage.Tx) (environment.Instance, error) {
+		return a.createdInstance(r.Context(), tx, id)
+	})
 	if err != nil {
 		return httpserver.Response{}, err
-	}
-
-	if beingDeleted(newest) {
-		return httpserver.Response{}, concurrent()
-	}
-
-	instance, err := a.Instances.Get(r.Context(), a.DB.Reader(), id)
-	if errors.Is(err, storage.ErrNotFound) {
-		return httpserver.Response{}, notFound(textNoInstance)
-	}
-
-	if err != nil {
-		return httpserver.Response{}, err
-	}
-
-	creation, _, err := a.latest(r.Context(), a.DB.Reader(), id, environment.KindProvision)
-	if err != nil {
-		return httpserver.Response{}, err
-	}
-
-	if creation.State != process.Succeeded {
-		return httpserver.Response{}, notFound(textNotReady)
 	}
 
 	a.notePlan(r.Context(), instance.PlanID)
 
 	return httpserver.OK(a.fetchedInstanceOf(instance)), nil
+}
+
+// createdInstance returns the instance, unless its creation has not succeeded or it is being deleted.
+func (a *api) createdInstance(ctx context.Context, tx storage.Tx, id string) (environment.Instance, error) {
+	newest, _, err := a.latest(ctx, tx, id, lifecycleKinds()...)
+	if err != nil {
+		return environment.Instance{}, err
+	}
+
+	if beingDeleted(newest) {
+		return environment.Instance{}, concurrent()
+	}
+
+	instance, err := a.Instances.Get(ctx, tx, id)
+	if errors.Is(err, storage.ErrNotFound) {
+		return instance, notFound(textNoInstance)
+	}
+
+	if err != nil {
+		return instance, err
+	}
+
+	creation, _, err := a.latest(ctx, tx, id, environment.KindProvision)
+	if err == nil && creation.State != process.Succeeded {
+		err = notFound(textNotReady)
+	}
+
+	return instance, err
 }
 
 // fetchedInstanceOf converts an instance for the platform. The parameters are those that users sent, without

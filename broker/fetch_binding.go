@@ -2,6 +2,7 @@ package broker
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,39 +18,51 @@ import (
 // parameters. The response is 404 if the credentials do not work: they have expired, or the instance is suspended
 // or has another runtime.
 func (a *api) fetchBinding(r request) (httpserver.Response, error) {
-	instance, err := a.Instances.Get(r.Context(), a.DB.Reader(), r.instanceID)
-
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return httpserver.Response{}, notFound(textNoInstance)
-	case err != nil:
-		return httpserver.Response{}, err
-	case cmp.Or(r.query.Get("service_id"), instance.ServiceID) != instance.ServiceID,
-		cmp.Or(r.query.Get("plan_id"), instance.PlanID) != instance.PlanID:
-		return httpserver.Response{}, notFound(textNoBinding)
-	}
-
-	a.notePlan(r.Context(), instance.PlanID)
-
-	past, err := a.Operations.OfInstance(r.Context(), a.DB.Reader(), r.instanceID)
+	binding, err := snapshot(r.Context(), a, func(tx storage.Tx) (environment.Binding, error) {
+		return a.usableBinding(r.Context(), tx, r)
+	})
 	if err != nil {
 		return httpserver.Response{}, err
-	}
-
-	binding, err := a.Bindings.Get(r.Context(), a.DB.Reader(), r.instanceID, r.bindingID)
-
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return httpserver.Response{}, notFound(textNoBinding)
-	case err != nil:
-		return httpserver.Response{}, err
-	case binding.State != environment.BindingReady, environment.PhaseOf(past) != environment.Active, !a.usable(binding, instance):
-		return httpserver.Response{}, notFound(textBindingNotReady)
 	}
 
 	return bindingResponse(r.Request, http.StatusOK, binding, &bindingParameters{
 		Role: binding.Role, ExpirationSeconds: int(binding.Lifetime / time.Second),
 	})
+}
+
+// usableBinding returns the binding if its credentials work. The service and the plan may be missing in the request.
+func (a *api) usableBinding(ctx context.Context, tx storage.Tx, r request) (environment.Binding, error) {
+	instance, err := a.Instances.Get(ctx, tx, r.instanceID)
+
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return environment.Binding{}, notFound(textNoInstance)
+	case err != nil:
+		return environment.Binding{}, err
+	case cmp.Or(r.query.Get("service_id"), instance.ServiceID) != instance.ServiceID,
+		cmp.Or(r.query.Get("plan_id"), instance.PlanID) != instance.PlanID:
+		return environment.Binding{}, notFound(textNoBinding)
+	}
+
+	a.notePlan(ctx, instance.PlanID)
+
+	past, err := a.Operations.OfInstance(ctx, tx, r.instanceID)
+	if err != nil {
+		return environment.Binding{}, err
+	}
+
+	binding, err := a.Bindings.Get(ctx, tx, r.instanceID, r.bindingID)
+
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return binding, notFound(textNoBinding)
+	case err != nil:
+		return binding, err
+	case binding.State != environment.BindingReady, environment.PhaseOf(past) != environment.Active, !a.usable(binding, instance):
+		return binding, notFound(textBindingNotReady)
+	default:
+		return binding, nil
+	}
 }
 
 const (

@@ -69,7 +69,7 @@ func lastOperationOf(record process.Record, left time.Duration) lastOperation {
 // pollInstance handles GET /v2/service_instances/{instance_id}/last_operation. The response for a completed
 // deletion is 200 with the state succeeded. Some clients do not expect 410 here and would keep the instance.
 func (a *api) pollInstance(r request) (httpserver.Response, error) {
-	record, err := a.operationOf(r.Context(), r.instanceID, r.query.Get("operation"), environment.Kinds()...)
+	record, err := a.operationOf(r.Context(), a.DB.Reader(), r.instanceID, r.query.Get("operation"), environment.Kinds()...)
 
 	return a.polled(r, record, err, notFound(textNoInstance))
 }
@@ -78,10 +78,14 @@ func (a *api) pollInstance(r request) (httpserver.Response, error) {
 func (a *api) pollBinding(r request) (httpserver.Response, error) {
 	key := environment.BindingKey(r.instanceID, r.bindingID)
 
-	record, err := a.operationOf(r.Context(), key, r.query.Get("operation"), environment.BindingKinds()...)
-	if err == nil {
-		err = a.checkPolledBinding(r, record)
-	}
+	record, err := snapshot(r.Context(), a, func(tx storage.Tx) (process.Record, error) {
+		record, err := a.operationOf(r.Context(), tx, key, r.query.Get("operation"), environment.BindingKinds()...)
+		if err == nil {
+			err = a.checkPolledBinding(tx, r, record)
+		}
+
+		return record, err
+	})
 
 	return a.polled(r, record, err, notFound(textNoBinding))
 }
@@ -89,7 +93,7 @@ func (a *api) pollBinding(r request) (httpserver.Response, error) {
 // checkPolledBinding returns storage.ErrNotFound if the binding that the operation created no longer exists, even
 // if another binding uses its ID now. The check does not apply to unfinished operations, to successful removals, or
 // to failed operations that the platform polls by their ID.
-func (a *api) checkPolledBinding(r request, record process.Record) error {
+func (a *api) checkPolledBinding(tx storage.Tx, r request, record process.Record) error {
 	named := r.query.Get("operation") == record.ID
 
 	switch {
@@ -101,7 +105,7 @@ func (a *api) checkPolledBinding(r request, record process.Record) error {
 		return nil
 	}
 
-	createdAt, err := a.Bindings.CreatedAt(r.Context(), a.DB.Reader(), r.instanceID, r.bindingID)
+	createdAt, err := a.Bindings.CreatedAt(r.Context(), tx, r.instanceID, r.bindingID)
 	if err == nil && record.CreatedAt.Before(createdAt) {
 		err = storage.ErrNotFound // the operation belongs to an earlier binding
 	}
@@ -142,9 +146,9 @@ func (a *api) pollResponse(record process.Record, planID string) httpserver.Resp
 // operationOf returns the operation that a platform polls. The key is an instance ID or a BindingKey. The parameter
 // operation is the ID of an operation, a kind (some clients send one), or empty for the newest operation. If the
 // key has no operations, the error is storage.ErrNotFound.
-func (a *api) operationOf(ctx context.Context, key, operation string, kinds ...string) (process.Record, error) {
+func (a *api) operationOf(ctx context.Context, tx storage.Tx, key, operation string, kinds ...string) (process.Record, error) {
 	if uuid.Validate(operation) == nil {
-		record, err := a.Operations.Polled(ctx, a.DB.Reader(), operation)
+		record, err := a.Operations.Polled(ctx, tx, operation)
 		if err == nil && record.InstanceID == key {
 			return record, nil
 		}
@@ -154,7 +158,7 @@ func (a *api) operationOf(ctx context.Context, key, operation string, kinds ...s
 		}
 	}
 
-	newest, err := a.Operations.Latest(ctx, a.DB.Reader(), key, kinds...)
+	newest, err := a.Operations.Latest(ctx, tx, key, kinds...)
 
 	switch {
 	case err != nil:
@@ -165,7 +169,7 @@ func (a *api) operationOf(ctx context.Context, key, operation string, kinds ...s
 		return process.Record{}, invalid(textUnknownOperation)
 	}
 
-	record, found, err := a.latest(ctx, a.DB.Reader(), key, operation)
+	record, found, err := a.latest(ctx, tx, key, operation)
 	if err == nil && !found {
 		err = invalid(textUnknownOperation)
 	}

@@ -52,6 +52,18 @@ func decide[Result any](ctx context.Context, a *api, decision func(tx storage.Tx
 	})
 }
 
+// snapshot reads several rows as they were at one point in time. Separate reads can see one row before a concurrent
+// change and another row after it, and the response would be wrong at any time.
+func snapshot[Result any](ctx context.Context, a *api, read func(tx storage.Tx) (Result, error)) (result Result, err error) {
+	err = a.DB.InSnapshot(ctx, func(tx storage.Tx) error {
+		result, err = read(tx)
+
+		return err
+	})
+
+	return result, err
+}
+
 // outcome is the decision on a request.
 type outcome struct {
 	// operation is the ID of the operation in the response, empty if the request needs none.

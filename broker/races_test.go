@@ -7,6 +7,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
@@ -81,4 +82,39 @@ func (b *fixture) awaitsLock() {
 			b.Fatal(err)
 		}
 	}
+}
+
+// TestPollDuringAnUnbind removes a binding between the two reads of a poll: the poll waits for the lock on the bindings, after it
+// has read the operation. It must describe the creation before the removal or the removal, but not miss the binding. The test needs
+// PostgreSQL, because nobody waits for a lock in SQLite to read.
+func TestPollDuringAnUnbind(t *testing.T) {
+	b := newFixtureOn(t, storagetest.Open(t, postgrestest.Database(t)))
+	b.runs(instanceID)
+	b.want("a new binding", b.bind("b1", role), 201)
+
+	polled := make(chan reply, 1)
+
+	if err := b.options.DB.InTx(b.Context(), func(tx storage.Tx) error {
+		if _, err := storage.Exec(b.Context(), tx, `LOCK TABLE bindings IN ACCESS EXCLUSIVE MODE`); err != nil {
+			return err
+		}
+
+		go func() { polled <- b.send(call{method: "GET", path: bindingOf(instanceID, "b1") + "/last_operation"}) }()
+
+		b.awaitsLock()
+
+		if _, err := storage.Exec(b.Context(), tx, `DELETE FROM bindings`); err != nil {
+			return err
+		}
+
+		return b.operations.Accept(b.Context(), tx, process.New{
+			ID: "unbind", Kind: environment.KindUnbind, InstanceID: environment.BindingKey(instanceID, "b1"), At: b.clock.Now(),
+			Payload: []byte(`{}`), Audit: "{}",
+		})
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	b.wantState("the binding existed when the operation was read", <-polled, "succeeded")
+	b.wantState("the removal is accepted", b.pollBinding("b1", ""), "in progress")
 }

@@ -129,14 +129,25 @@ func (db *DB) Writer() Tx { return db.writer }
 // transaction takes at most callLimit, unless the context has a deadline. If the commit fails, the caller does not know whether
 // the changes are stored.
 func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
-	ctx, end, err := begin(ctx, db.writer)
+	return db.writer.inTx(ctx, nil, work)
+}
+
+// InSnapshot runs work on the rows as they were at one point in time, whatever other transactions commit meanwhile. It reads only.
+// On SQLite it does not wait for the writer. A single query needs no snapshot.
+func (db *DB) InSnapshot(ctx context.Context, work func(tx Tx) error) error {
+	return db.reader.inTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}, work)
+}
+
+// inTx implements InTx and InSnapshot.
+func (p pool) inTx(ctx context.Context, options *sql.TxOptions, work func(tx Tx) error) error {
+	ctx, end, err := begin(ctx, p)
 	if err != nil {
 		return err
 	}
 
 	defer end()
 
-	begun, err := db.writer.BeginTxx(ctx, nil)
+	begun, err := p.BeginTxx(ctx, options)
 	if err != nil {
 		return fmt.Errorf("beginning a transaction: %w", cause(ctx, err))
 	}

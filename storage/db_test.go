@@ -187,6 +187,43 @@ func TestReadersDoNotWaitForTheWriter(t *testing.T) {
 	})
 }
 
+func TestSnapshot(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		execute(t, db, createCounter, zero)
+
+		err := db.InSnapshot(t.Context(), func(tx storage.Tx) error {
+			for range 2 {
+				if value, err := storage.Get[int](t.Context(), tx, `SELECT value FROM counter`); err != nil || value != 0 {
+					t.Errorf("the snapshot shows %d, %v", value, err)
+				}
+
+				if err := db.InTx(t.Context(), func(tx storage.Tx) error { return add(t.Context(), tx) }); err != nil {
+					t.Errorf("a writer waits for the snapshot: %v", err)
+				}
+			}
+
+			return errWork
+		})
+		if !errors.Is(err, errWork) || counted(t, db) != 2 {
+			t.Errorf("the counter is %d, %v", counted(t, db), err)
+		}
+
+		err = db.InTx(t.Context(), func(tx storage.Tx) error {
+			return errors.Join(add(t.Context(), tx), db.InSnapshot(t.Context(), func(tx storage.Tx) error {
+				value, err := storage.Get[int](t.Context(), tx, `SELECT value FROM counter`)
+				if value != 2 {
+					t.Errorf("the snapshot shows %d during a write", value)
+				}
+
+				return err
+			}))
+		})
+		if err != nil {
+			t.Errorf("the snapshot waits for a writer: %v", err)
+		}
+	})
+}
+
 func TestWritersOfTwoReplicasLoseNothing(t *testing.T) {
 	const writers, each = 8, 10
 

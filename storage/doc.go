@@ -11,7 +11,7 @@
 // # Statements
 //
 // A store writes each query once, for both databases, with `?` as the placeholder. Exec, Select and Get run it on db.Reader(), on
-// db.Writer() for a single writing statement, or on the Tx of DB.InTx. The few differences between the databases are SQL
+// db.Writer() for a single writing statement, or on the Tx of DB.InTx or DB.InSnapshot. The few differences between the databases are SQL
 // fragments that DB returns, such as SkipLocked. ExecBatch and ExecCTE save round trips on the hot paths.
 //
 // # Guarantees

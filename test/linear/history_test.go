@@ -164,7 +164,7 @@ func answerOf(reply harness.Reply) answer {
 		status: reply.Status, code: reply.Text("error"), operation: reply.Text("operation"), state: reply.Text("state"),
 	}
 
-	if a.state == "" {
+	if a.state == "" || a.state == failed {
 		a.text = reply.Text("description")
 	}
 
