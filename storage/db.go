@@ -97,7 +97,7 @@ func (db *DB) Driver() string { return db.config.Driver }
 // Ping fails if the database does not respond, or if a new connection reaches a standby. Readiness probes call it.
 func (db *DB) Ping(ctx context.Context) error {
 	if err := db.writer.PingContext(ctx); err != nil {
-		return fmt.Errorf("connecting to %s: %w", db.config, err)
+		return fmt.Errorf("connecting to %s: %w", db.config, cause(ctx, err))
 	}
 
 	return nil

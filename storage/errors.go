@@ -34,9 +34,16 @@ func IsDuplicate(err error) bool {
 	return false
 }
 
+// callError is the error of a call to the database. The mark distinguishes lost connections and time-outs of the database from
+// those of other systems.
+type callError struct{ error }
+
+// Unwrap returns the error of the driver.
+func (e callError) Unwrap() error { return e.error }
+
 // IsUnavailable reports whether err means that the database is temporarily unavailable, so that the same call may succeed
-// later. Examples are a lost connection, a full disk, a deadlock and an exceeded deadline. A canceled context is not an
-// example, because the caller gave up.
+// later. Examples are a lost connection, a full disk, a deadlock and an exceeded deadline. The same errors of other systems do
+// not count. A canceled context is not an example, because the caller gave up.
 func IsUnavailable(err error) bool {
 	if errors.Is(err, context.Canceled) {
 		return false
@@ -57,17 +64,20 @@ func IsUnavailable(err error) bool {
 		return false
 	}
 
-	if _, ok := errors.AsType[net.Error](err); ok {
-		return true
-	}
-
-	for _, passing := range []error{errStandby, driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF} {
+	for _, passing := range []error{errStandby, driver.ErrBadConn, sql.ErrConnDone} {
 		if errors.Is(err, passing) {
 			return true
 		}
 	}
 
-	return false
+	call, ours := errors.AsType[callError](err)
+	if !ours {
+		return false
+	}
+
+	_, network := errors.AsType[net.Error](call.error)
+
+	return network || errors.Is(call, io.EOF) || errors.Is(call, io.ErrUnexpectedEOF)
 }
 
 // unavailableCode reports whether the PostgreSQL error code is temporary. The list contains classes of codes and single codes,

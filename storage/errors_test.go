@@ -51,19 +51,25 @@ func TestIsUnavailable(t *testing.T) {
 		"dial with a canceled context": {"the caller does not wait for the response", &net.OpError{Op: "dial", Net: "tcp", Err: context.Canceled}, false},
 		"not found":                    {"the database has responded", storage.ErrNotFound, false},
 		"something else":               {"unknown errors are not retried", errors.New("connection refused"), false},
-		"nothing":                      {"without an error", nil, false},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := storage.IsUnavailable(c.err); got != c.want {
+			err := storage.Cause(t.Context(), c.err)
+			if got := storage.IsUnavailable(err); got != c.want {
 				t.Errorf("%s: got %t for %v", c.reason, got, c.err)
 			}
 
-			if c.err != nil && storage.IsUnavailable(fmt.Errorf("reading: %w", c.err)) != c.want {
+			if storage.IsUnavailable(fmt.Errorf("reading: %w", err)) != c.want {
 				t.Errorf("%s: wrapping changes the result", c.reason)
 			}
 		})
+	}
+
+	for _, other := range []error{nil, refused, context.DeadlineExceeded, io.EOF, errors.New("connection refused")} {
+		if storage.IsUnavailable(other) {
+			t.Errorf("%v does not come from the database", other)
+		}
 	}
 }
 

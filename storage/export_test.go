@@ -82,3 +82,6 @@ func statementOf(query string, args []driver.NamedValue) PreparedQuery {
 
 	return statement
 }
+
+// Cause is cause.
+var Cause = cause

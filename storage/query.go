@@ -34,7 +34,7 @@ func begin(ctx context.Context, tx Tx) (_ context.Context, end func(), _ error) 
 	if err := pooled.free.Acquire(ctx, 1); err != nil {
 		cancel()
 
-		return nil, nil, fmt.Errorf("waiting for a connection to the database: %w", err)
+		return nil, nil, fmt.Errorf("waiting for a connection to the database: %w", cause(ctx, err))
 	}
 
 	return ctx, func() {
@@ -126,9 +126,9 @@ func Get[Row any](ctx context.Context, tx Tx, query string, args ...any) (Row, e
 	return row, nil
 }
 
-// cause adds the error of the context, because the database reports only that the call was canceled. With it, callers can use
-// errors.Is to distinguish a deadline from a cancellation.
-func cause(ctx context.Context, err error) error { return errors.Join(ctx.Err(), err) }
+// cause marks the error of a call to the database, for IsUnavailable. It adds the error of the context, because the database reports
+// only that the call was canceled. With it, callers can use errors.Is to distinguish a deadline from a cancellation.
+func cause(ctx context.Context, err error) error { return callError{errors.Join(ctx.Err(), err)} }
 
 // expand expands slices for IN (?) and converts the placeholders for the driver.
 func expand(tx Tx, query string, args []any) (string, []any, error) {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/storage"
 )
 
 func TestRefusalOf(t *testing.T) {
@@ -29,6 +30,10 @@ func TestRefusalOf(t *testing.T) {
 
 	network := &net.OpError{Op: "dial", Err: errors.New("refused")}
 
+	_, unreachable := storage.Open(t.Context(), storage.Config{
+		Driver: storage.DriverPostgres, User: "me", Host: "127.0.0.1", Port: 1, Name: "broker", SSLMode: "disable",
+	})
+
 	cases := map[string]struct {
 		reason string
 		err    error
@@ -37,7 +42,8 @@ func TestRefusalOf(t *testing.T) {
 		"Refusal":    {"a wrapped refusal is unchanged", fmt.Errorf("x: %w", httpserver.Refuse(410, "gone")), httpserver.Refusal{Status: 410, Description: "gone"}},
 		"Plain":      {"the text of an internal error is only logged", errors.New("password"), httpserver.Refusal{Status: 500, Description: internal}},
 		"TooLarge":   {"a body beyond the limit", &http.MaxBytesError{Limit: 1}, httpserver.Refusal{Status: 413, Code: "RequestEntityTooLarge", Description: "The body of the request is too large."}},
-		"Network":    {"an unreachable database", fmt.Errorf("x: %w", network), httpserver.Refusal{Status: 503, Description: unavailable, RetryAfter: 5 * time.Second}},
+		"Network":    {"an unreachable database", fmt.Errorf("x: %w", unreachable), httpserver.Refusal{Status: 503, Description: unavailable, RetryAfter: 5 * time.Second}},
+		"Upstream":   {"another system than the database", fmt.Errorf("x: %w", network), httpserver.Refusal{Status: 500, Description: internal}},
 		"Connection": {"a closed connection to the database", driver.ErrBadConn, httpserver.Refusal{Status: 503, Description: unavailable, RetryAfter: 5 * time.Second}},
 		"Deadline":   {"a slow database", context.DeadlineExceeded, httpserver.Refusal{Status: 503, Description: unavailable, RetryAfter: 5 * time.Second}},
 		"Invalid":    {"the text of a failure is sent to the client", failure.New(failure.Invalid, "no"), httpserver.Refusal{Status: 400, Description: "no"}},
