@@ -236,7 +236,7 @@ func replaced(t *testing.T, file, commands string) string {
 
 		pattern := regexp.MustCompile(`(^|[^A-Za-z0-9_])` + regexp.QuoteMeta(before) + `($|[^A-Za-z0-9_])`)
 		if !pattern.MatchString(commands) {
-			t.Errorf("the commands have no %q to replace", before)
+			t.Fatalf("the commands have no %q to replace: adapt the script of the page", before)
 		}
 
 		commands = pattern.ReplaceAllString(commands, "${1}"+strings.ReplaceAll(after, "$", "$$")+"${2}")
