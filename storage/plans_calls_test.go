@@ -323,6 +323,11 @@ func (s stores) runtimeCalls() map[string]call {
 
 			return err
 		},
+		"runtimes.Exists": func(ctx context.Context) error {
+			_, err := s.runtimes.Exists(ctx, s.db.Reader(), "r10")
+
+			return err
+		},
 		"runtimes.Summaries": func(ctx context.Context) error {
 			_, err := s.runtimes.Summaries(ctx, []string{"r10", "r11", "r100001"})
 

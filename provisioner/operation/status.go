@@ -21,7 +21,7 @@ type Status struct {
 }
 
 // StatusOf returns the status of a stored operation. A canceled operation is reported as failed, because the API has no such
-// state; its problem says that it was canceled.
+// state; its problem says that it was canceled. A deprovisioning cancels the operations before it, and operators cancel by the operator API.
 func StatusOf(record process.Record) Status {
 	status := Status{
 		ID: record.ID, RuntimeID: record.InstanceID, Kind: PublicKind(record.Kind), State: PublicState(record.State),
@@ -30,7 +30,7 @@ func StatusOf(record process.Record) Status {
 
 	if record.State == process.Canceled {
 		status.Problem = process.Problem{
-			Message: "canceled: the runtime is being deprovisioned", Reason: "canceled", Component: failure.ComponentProvisioner,
+			Message: "canceled by a deprovisioning or by an operator", Reason: "canceled", Component: failure.ComponentProvisioner,
 		}
 	}
 

@@ -176,7 +176,7 @@ func (s *Service) acceptProvisioning(ctx context.Context, tx storage.Tx, p provi
 const labelInstance = "broker_instance_id"
 
 // provisionAgain handles an order whose cluster name is in use. If the same tenant repeats the order for the existing runtime,
-// with any key, provisionAgain returns the operation that creates the runtime. If that operation has failed, it accepts a new
+// with any key, provisionAgain returns the operation that creates the runtime. If that operation has failed or was canceled, it accepts a new
 // operation for the same runtime, even for a different order. It rejects all other orders.
 func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, p provision) (operation.Status, error) {
 	taken := failure.New(failure.Conflict, "a cluster named %q already exists: remove it, or use another name",
@@ -202,8 +202,8 @@ func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, p provision
 		return operation.Status{}, err
 	case existing.Tenant != p.caller.Tenant || len(past) == 0 || !operation.Provisions(past[0].Kind):
 		return operation.Status{}, taken
-	case past[0].State == process.Failed:
-		existing.Configuration = p.runtime.Configuration
+	case operation.PublicState(past[0].State) == process.Failed:
+		existing.Configuration, existing.Provider, existing.Region = p.runtime.Configuration, p.runtime.Provider, p.runtime.Region
 
 		if err := s.Runtimes.Reconfigure(ctx, tx, existing); err != nil {
 			return operation.Status{}, err

@@ -12,6 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/orders"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
@@ -394,6 +395,26 @@ func TestUnavailableDatabase(t *testing.T) {
 
 		if next != cursor {
 			f.Errorf("the cursor moved: %s", next)
+		}
+	})
+}
+
+// TestOrderAfterACancellation repeats an order whose operation an operator has canceled, with another region.
+func TestOrderAfterACancellation(t *testing.T) {
+	onBothDatabases(t, func(f *fixture) {
+		creation, runtimeID := f.provision("tenant", "", "c-first")
+		f.setState(creation, process.Canceled, process.Problem{})
+
+		changed := order("c-first")
+		changed.ClusterConfig.GardenerConfig.Region = "eu-west-1"
+
+		again, err := f.service.Provision(f.Context(), caller("tenant", ""), changed)
+		if err != nil || again.ID == creation || again.RuntimeID != runtimeID || again.State != process.Pending {
+			f.Fatalf("got %+v, %v; want a new operation on the runtime %s", again, err, runtimeID)
+		}
+
+		if diff := cmp.Diff([]string{"c-first"}, f.shoots(orders.RuntimeFilter{Region: "eu-west-1"})); diff != "" {
+			f.Errorf("the list has the region of the new order: -want +got\n%s", diff)
 		}
 	})
 }

@@ -36,7 +36,7 @@ func (f *fixture) setState(operationID string, state process.State, problem proc
 
 func TestPublicStates(t *testing.T) {
 	quota := process.Problem{Message: "no quota", Reason: "ERR_QUOTA", Component: "gardener"}
-	canceled := "canceled: the runtime is being deprovisioned"
+	canceled := "canceled by a deprovisioning or by an operator"
 
 	cases := map[string]struct {
 		reason      string

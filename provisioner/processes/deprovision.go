@@ -31,12 +31,14 @@ func (o Options) deprovisionWithKyma() definition {
 
 // removal returns the stages that both removals share. The deletion is recorded before the last check of the Shoot, and from
 // then on an order can reuse the name. A frozen replica may still create the Shoot later; verifyGone and package service delete
-// such a Shoot.
+// such a Shoot. A retry of an
+// operation that failed in the wait requests the deletion again.
 func (o Options) removal() []stage {
-	return slices.Concat([]stage{
-		one("DeprovisionCluster", "Delete_Shoot", o.deleteShoot),
-		one("WaitForClusterDeletion", "Wait_For_Cluster_Deletion", o.waitForDeletion),
-	}, o.Gone, []stage{
+	deleting := one("DeprovisionCluster", "Delete_Shoot", o.deleteShoot)
+	wait := one("WaitForClusterDeletion", "Wait_For_Cluster_Deletion", o.waitForDeletion)
+	wait.RetryFrom = deleting.Name
+
+	return slices.Concat([]stage{deleting, wait}, o.Gone, []stage{
 		one("RecordingDeletion", "Mark_Deleted", o.markDeleted),
 		one("VerifyClusterDeletion", "Verify_Gone", o.verifyGone),
 	})

@@ -19,13 +19,13 @@ func (o Options) provisionWithKyma() definition {
 }
 
 // creation returns the stages that both creations share. Gardener assigns the domain minutes before the cluster is ready, and
-// the stages Named report it to Director immediately.
+// the stages Named report it to Director immediately. If an operation fails in one of the waits, its retry starts with the Shoot, because
+// Gardener may have given up.
 func (o Options) creation() []stage {
-	return slices.Concat([]stage{
-		one("CreatingCluster", "Create_Shoot", o.createShoot),
-		one("WaitingForClusterDomain", "Wait_For_Cluster_Domain", o.waitForDomain),
-	}, o.Named, []stage{
-		one("WaitingForClusterCreation", "Wait_For_Cluster_Creation", o.waitForShoot(o.Timeouts.Creation, nil)),
-		o.administrators(),
-	})
+	creating := one("CreatingCluster", "Create_Shoot", o.createShoot)
+	domain := one("WaitingForClusterDomain", "Wait_For_Cluster_Domain", o.waitForDomain)
+	wait := one("WaitingForClusterCreation", "Wait_For_Cluster_Creation", o.waitForShoot(o.Timeouts.Creation, nil))
+	domain.RetryFrom, wait.RetryFrom = creating.Name, creating.Name
+
+	return slices.Concat([]stage{creating, domain}, o.Named, []stage{wait, o.administrators()})
 }

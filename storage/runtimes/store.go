@@ -133,6 +133,16 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (Runtime, err
 	return s.find(ctx, tx, `id = ?`, id)
 }
 
+// Exists reports whether there is a runtime with the ID that is not deleted.
+func (s *Store) Exists(ctx context.Context, tx storage.Tx, id string) (bool, error) {
+	found, err := storage.Select[int](ctx, tx, `SELECT 1 FROM runtimes WHERE id = ? AND deleted_at IS NULL`, id)
+	if err != nil {
+		return false, fmt.Errorf("finding runtime %s: %w", id, err)
+	}
+
+	return len(found) > 0, nil
+}
+
 // OfShoot returns the runtime that owns the Shoot with the given name, or storage.ErrNotFound. It ignores deleted runtimes.
 func (s *Store) OfShoot(ctx context.Context, tx storage.Tx, name string) (Runtime, error) {
 	return s.find(ctx, tx, `shoot_name = ? AND deleted_at IS NULL`, name)
@@ -168,12 +178,14 @@ func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) error {
 	return nil
 }
 
-// Reconfigure stores the runtime's configuration in the caller's transaction, without comparing the positions of operations.
-// Steps use Configured instead.
+// Reconfigure stores the runtime's configuration with its provider and region in the caller's transaction, without comparing the positions of
+// operations.
+// Steps use Configured instead, which keeps provider and region: no change of a cluster changes them.
 func (s *Store) Reconfigure(ctx context.Context, tx storage.Tx, runtime Runtime) error {
 	sealed := s.keys.Seal(runtime.Configuration, configurationPlace(runtime.ID))
 
-	if _, err := storage.Exec(ctx, tx, `UPDATE runtimes SET configuration = ? WHERE id = ?`, sealed, runtime.ID); err != nil {
+	if _, err := storage.Exec(ctx, tx, `UPDATE runtimes SET configuration = ?, provider = ?, region = ? WHERE id = ?`,
+		sealed, runtime.Provider, runtime.Region, runtime.ID); err != nil {
 		return fmt.Errorf("reconfiguring runtime %s: %w", runtime.ID, err)
 	}
 
