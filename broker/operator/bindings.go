@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// listBindings handles GET /runtimes/{instance_id}/bindings. The list does not contain credentials.
-func (a *api) listBindings(r *http.Request) (httpserver.Response, error) {
+// ListBindings handles GET /runtimes/{instance_id}/bindings. The list does not contain credentials.
+func (a *api) ListBindings(r *http.Request) (httpserver.Response, error) {
 	instance, err := a.instance(r)
 	if err != nil {
 		return httpserver.Response{}, err

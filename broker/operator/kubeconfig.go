@@ -17,6 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/operatorserver"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
@@ -38,16 +39,16 @@ func (a *api) reachable(r *http.Request) (environment.Instance, error) {
 	case err != nil:
 		return instance, err
 	case environment.PhaseOf(past) != environment.Active || instance.RuntimeID == "":
-		return instance, notFound(textNoRuntime)
+		return instance, operatorserver.NotFound(textNoRuntime)
 	default:
 		return instance, nil
 	}
 }
 
-// createAdminKubeconfig returns a kubeconfig with cluster-admin rights. The log and the audit log contain the user
+// CreateAdminKubeconfig returns a kubeconfig with cluster-admin rights. The log and the audit log contain the user
 // and the result of every request. If the audit entry cannot be written, the request fails and the kubeconfig is
 // discarded: nobody may get access without an entry.
-func (a *api) createAdminKubeconfig(r *http.Request) (httpserver.Response, error) {
+func (a *api) CreateAdminKubeconfig(r *http.Request) (httpserver.Response, error) {
 	line := a.Log.WithField(logging.User, auth.FromContext(r.Context()).Name)
 
 	if identity := r.Header.Get(httpserver.RequestIdentity); identity != "" {
@@ -105,9 +106,9 @@ func expiry(kubeconfig secret.String) time.Time {
 	return time.Time{}
 }
 
-// getKubeconfig returns a kubeconfig with which users log in at the OIDC issuer. It contains no secrets. The
+// GetKubeconfig returns a kubeconfig with which users log in at the OIDC issuer. It contains no secrets. The
 // request therefore needs no credentials, and scripts of other websites may read the response.
-func (a *api) getKubeconfig(r *http.Request) (httpserver.Response, error) {
+func (a *api) GetKubeconfig(r *http.Request) (httpserver.Response, error) {
 	instance, err := a.reachable(r)
 	if err != nil {
 		return httpserver.Response{}, err

@@ -17,81 +17,55 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/operatorserver"
 	"github.com/environment-broker/environment-broker/internal/tenancy"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// stateRule determines the state of a runtime from the newest operation of its instance. A rule without kinds
-// applies to all kinds.
-type stateRule struct {
-	state  operatorapi.RuntimeState
-	kinds  []string
-	states []process.State
-}
-
-// stateRules returns the rules in order; the first match wins. Both the displayed state and the filter by state use
-// these rules, so a filtered list contains exactly the runtimes that display the state.
-func stateRules() []stateRule {
+// stateRules returns the rules of the broker's runtimes. Updates count, unlike in environment.PhaseOf.
+func stateRules() operatorserver.StateRules {
 	working := []process.State{process.Pending, process.InProgress, process.Canceling}
 	succeeded := []process.State{process.Succeeded}
 
-	return []stateRule{
-		{operatorapi.RuntimeStateFailed, nil, []process.State{process.Failed, process.Canceled}},
-		{operatorapi.RuntimeStateProvisioning, []string{environment.KindProvision}, working},
+	return operatorserver.StateRules{
+		{State: operatorapi.RuntimeStateFailed, States: []process.State{process.Failed, process.Canceled}},
+		{State: operatorapi.RuntimeStateProvisioning, Kinds: []string{environment.KindProvision}, States: working},
 		{
-			operatorapi.RuntimeStateSucceeded,
-			[]string{environment.KindProvision, environment.KindUpdate, environment.KindResume},
-			succeeded,
+			State:  operatorapi.RuntimeStateSucceeded,
+			Kinds:  []string{environment.KindProvision, environment.KindUpdate, environment.KindResume},
+			States: succeeded,
 		},
-		{operatorapi.RuntimeStateUpdating, []string{environment.KindUpdate}, working},
-		{operatorapi.RuntimeStateSuspending, []string{environment.KindSuspend}, working},
-		{operatorapi.RuntimeStateSuspended, []string{environment.KindSuspend}, succeeded},
-		{operatorapi.RuntimeStateResuming, []string{environment.KindResume}, working},
-		{operatorapi.RuntimeStateDeprovisioning, []string{environment.KindDeprovision}, append(working, process.Succeeded)},
+		{State: operatorapi.RuntimeStateUpdating, Kinds: []string{environment.KindUpdate}, States: working},
+		{State: operatorapi.RuntimeStateSuspending, Kinds: []string{environment.KindSuspend}, States: working},
+		{State: operatorapi.RuntimeStateSuspended, Kinds: []string{environment.KindSuspend}, States: succeeded},
+		{State: operatorapi.RuntimeStateResuming, Kinds: []string{environment.KindResume}, States: working},
+		{State: operatorapi.RuntimeStateDeprovisioning, Kinds: []string{environment.KindDeprovision}, States: append(working, process.Succeeded)},
 	}
-}
-
-// stateOf returns the state of a runtime, according to the newest operation of its instance. Unlike
-// environment.PhaseOf, it takes updates into account.
-func stateOf(newest process.Record) operatorapi.RuntimeState {
-	for _, rule := range stateRules() {
-		if (rule.kinds == nil || slices.Contains(rule.kinds, newest.Kind)) && slices.Contains(rule.states, newest.State) {
-			return rule.state
-		}
-	}
-
-	return ""
 }
 
 // inState adds a state of runtimes to the filter. If the state is unknown, the error lists the valid states.
 func inState(filter instances.Filter, state operatorapi.RuntimeState) (instances.Filter, error) {
-	var known []string
-
-	for _, rule := range stateRules() {
-		if rule.state == state {
-			filter.Kinds, filter.States = rule.kinds, rule.states
-			filter.Suspended = state == operatorapi.RuntimeStateSuspended // redundant, but this column has an index
-
-			if state == operatorapi.RuntimeStateDeprovisioning {
-				// Exclude successful deletions: their instances are gone, and the query would scan all past
-				// deletions.
-				filter.States = slices.DeleteFunc(slices.Clone(rule.states), process.State.Terminal)
-			}
-
-			return filter, nil
-		}
-
-		known = append(known, string(rule.state))
+	rule, err := stateRules().Find(state)
+	if err != nil {
+		return filter, err
 	}
 
-	return filter, invalid(fmt.Sprintf("The state %q is unknown. Use %s.", state, strings.Join(known, ", ")))
+	filter.Kinds, filter.States = rule.Kinds, rule.States
+	filter.Suspended = state == operatorapi.RuntimeStateSuspended // implied by the operation, but it has an index
+
+	if state == operatorapi.RuntimeStateDeprovisioning {
+		// A deletion that succeeded has removed its instance. Looking for it would scan all deletions ever.
+		filter.States = slices.DeleteFunc(slices.Clone(rule.States), process.State.Terminal)
+	}
+
+	return filter, nil
 }
 
-// listRuntimes returns a page of runtimes with their newest operations, newest first. It does not decrypt the
+// ListRuntimes returns a page of runtimes with their newest operations, newest first. It does not decrypt the
 // requests of instances.
-func (a *api) listRuntimes(r *http.Request, query query) (httpserver.Response, error) {
+func (a *api) ListRuntimes(r *http.Request, query operatorserver.Query) (httpserver.Response, error) {
 	var err error
 
 	filter := instances.Filter{
@@ -101,10 +75,10 @@ func (a *api) listRuntimes(r *http.Request, query query) (httpserver.Response, e
 		SubAccountID:    query.Get("subaccount"),
 		Region:          query.Get("region"),
 		Plan:            query.Get("plan"),
-		Before:          query.page.before,
-		BeforeID:        query.page.beforeID,
-		Offset:          query.page.offset,
-		Limit:           query.page.size + 1,
+		Before:          query.Page.Before,
+		BeforeID:        query.Page.BeforeID,
+		Offset:          query.Page.Offset,
+		Limit:           query.Page.Size + 1,
 	}
 
 	if state := query.Get("state"); state != "" {
@@ -115,18 +89,18 @@ func (a *api) listRuntimes(r *http.Request, query query) (httpserver.Response, e
 
 	var list operatorapi.RuntimeList
 
-	list.Data, list.Page, err = readList(r.Context(), query.page, filter, a.Instances.List, a.Instances.Count, a.runtime,
+	list.Data, list.Page, err = operatorserver.ReadList(r.Context(), query.Page, filter, a.Instances.List, a.Instances.Count, a.runtime,
 		func(shown operatorapi.Runtime) (time.Time, string) { return shown.Status.CreatedAt, shown.InstanceID })
 
 	if err == nil && len(list.Data) == 0 && filter.Plan != "" && !slices.Contains(a.Catalog.Names(), filter.Plan) {
-		return httpserver.Response{}, invalid(fmt.Sprintf("The plan %q is unknown. Use %s.", filter.Plan, strings.Join(a.Catalog.Offered(), ", ")))
+		return httpserver.Response{}, operatorserver.Invalid(fmt.Sprintf("The plan %q is unknown. Use %s.", filter.Plan, strings.Join(a.Catalog.Offered(), ", ")))
 	}
 
 	return httpserver.OK(list), err
 }
 
-// getRuntime returns a runtime with its parameters and the details of its newest operation.
-func (a *api) getRuntime(r *http.Request) (httpserver.Response, error) {
+// GetRuntime returns a runtime with its parameters and the details of its newest operation.
+func (a *api) GetRuntime(r *http.Request) (httpserver.Response, error) {
 	instance, err := a.instance(r)
 	if err != nil {
 		return httpserver.Response{}, err
@@ -138,7 +112,7 @@ func (a *api) getRuntime(r *http.Request) (httpserver.Response, error) {
 	case err != nil:
 		return httpserver.Response{}, err
 	case len(listed) == 0: // deleted since the instance was read
-		return httpserver.Response{}, notFound(textNoInstance)
+		return httpserver.Response{}, operatorserver.NotFound(textNoInstance)
 	}
 
 	shown := a.runtime(listed[0])
@@ -149,7 +123,7 @@ func (a *api) getRuntime(r *http.Request) (httpserver.Response, error) {
 		shown.Parameters = sent
 	}
 
-	if shown.Status.LastOperation, err = a.currentOperation(r.Context(), shown.Status.LastOperation.ID); err != nil {
+	if shown.Status.LastOperation, err = a.CurrentOperation(r.Context(), shown.Status.LastOperation.ID); err != nil {
 		return httpserver.Response{}, err
 	}
 
@@ -189,13 +163,13 @@ func (a *api) runtime(listed instances.Listed) operatorapi.Runtime {
 		ProvisionerSubAccount: labelUnlessSame(instance.SubAccountID),
 		MaintenanceVersion:    instance.MaintenanceVersion,
 		Status: operatorapi.RuntimeStatus{
-			State:         stateOf(newest),
+			State:         stateRules().Of(newest),
 			Suspended:     instance.Suspended,
 			ExpiresAt:     instance.ExpiresAt,
 			ExpiredAt:     instance.ExpiredAt,
 			CreatedAt:     instance.CreatedAt,
 			ModifiedAt:    modified,
-			LastOperation: a.operation(newest),
+			LastOperation: a.Operation(newest),
 		},
 	}
 }
@@ -213,7 +187,7 @@ func labelUnlessSame(id string) string {
 // instance returns the instance in the path, with its decrypted request. If it fails, the result contains only the
 // ID, for the audit log.
 func (a *api) instance(r *http.Request) (environment.Instance, error) {
-	id, err := segment(r, "instance_id")
+	id, err := operatorserver.Segment(r, "instance_id")
 	if err != nil {
 		return environment.Instance{}, err
 	}
@@ -224,7 +198,7 @@ func (a *api) instance(r *http.Request) (environment.Instance, error) {
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return environment.Instance{ID: id}, notFound(textNoInstance)
+		return environment.Instance{ID: id}, operatorserver.NotFound(textNoInstance)
 	case err != nil:
 		return environment.Instance{ID: id}, err
 	default:
@@ -232,15 +206,15 @@ func (a *api) instance(r *http.Request) (environment.Instance, error) {
 	}
 }
 
-// expireInstance expires an instance before its time. The response is 202 with the suspension, or 200 if the
+// ExpireInstance expires an instance before its time. The response is 202 with the suspension, or 200 if the
 // runtime is already gone. The timeline of the suspension, the audit log and the log contain the name of the user.
-func (a *api) expireInstance(r *http.Request) (httpserver.Response, error) {
-	id, err := segment(r, "instance_id")
+func (a *api) ExpireInstance(r *http.Request) (httpserver.Response, error) {
+	id, err := operatorserver.Segment(r, "instance_id")
 	if err != nil {
 		return httpserver.Response{}, err
 	}
 
-	by := cmp.Or(auth.FromContext(r.Context()).Name, anonymous)
+	by := cmp.Or(auth.FromContext(r.Context()).Name, operatorserver.Anonymous)
 	line := a.Log.WithFields(logrus.Fields{logging.User: by, logging.InstanceID: id})
 
 	httpserver.Note(r.Context(), logging.InstanceID, id)

@@ -8,9 +8,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/operator"
-	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
-	"github.com/environment-broker/environment-broker/process"
 )
 
 // pollEvery is the interval at which a synchronous request polls its operation. Creating a binding takes about a
@@ -44,14 +42,4 @@ func brokerOptions(config Config, operators operator.Options) broker.Options {
 		Estimator:       operators.Estimator,
 		Otherwise:       operator.NewHandler(operators),
 	}
-}
-
-// stagesOf returns the names of the stages for each kind of operation.
-func stagesOf(processes []process.Process[environment.Data]) map[string][]string {
-	stages := map[string][]string{}
-	for _, process := range processes {
-		stages[process.Kind] = process.StageNames()
-	}
-
-	return stages
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/operatorserver"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/upstream"
@@ -147,7 +148,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings,
 		Recorder: recorder, Entries: stores.entries, Authorizer: s.Access.Authorizer, Clock: clock.RealClock{}, Log: s.Log,
 		Metrics: s.HTTP, Tracing: s.Tracing, Kubeconfigs: access,
-		OIDC: environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Wake: wake, Stages: stagesOf(processes), Systems: []*upstream.System{system}, Catalog: plans,
+		OIDC: environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Wake: wake, Stages: operatorserver.StagesOf(processes), Systems: []*upstream.System{system}, Catalog: plans,
 		Estimator:      estimator,
 		RangesLeftOpen: func() bool { return follow.Kind() == provisionerclient.KindKyma },
 	})

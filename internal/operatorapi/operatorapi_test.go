@@ -29,7 +29,7 @@ func read(t *testing.T, path string) string {
 func TestContributorPage(t *testing.T) {
 	page := read(t, "docs/contributor/add-an-operator-endpoint.md")
 
-	paths := regexp.MustCompile("`((?:internal|broker)/[^`]+)`").FindAllStringSubmatch(page, -1)
+	paths := regexp.MustCompile("`((?:internal|broker|provisioner)/[^`]+)`").FindAllStringSubmatch(page, -1)
 	if len(paths) == 0 {
 		t.Fatal("the page names no files")
 	}
@@ -54,18 +54,20 @@ func TestEveryOperationIsGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	routes := read(t, "broker/operator/routes.gen.go")
+	routes := read(t, "internal/operatorserver/routes.gen.go")
 	calls := read(t, "internal/ebctl/brokerclient/operator.gen.go")
 	withoutCall := map[string]bool{"getDescription": true, "getKubeconfig": true, "getOperation": true}
 
 	for path, methods := range description.Paths {
 		for method, operation := range methods {
 			id := operation.OperationID
-			if !strings.Contains(routes, "to."+id) {
+			name := strings.ToUpper(id[:1]) + id[1:]
+
+			if !strings.Contains(routes, "to."+name) {
 				t.Errorf("%s %s: %s has no route; run make generate", method, path, id)
 			}
 
-			if call := ") " + strings.ToUpper(id[:1]) + id[1:] + "("; strings.Contains(calls, call) == withoutCall[id] {
+			if call := ") " + name + "("; strings.Contains(calls, call) == withoutCall[id] {
 				t.Errorf("%s %s: the call %s differs from openapi.yaml; run make generate", method, path, id)
 			}
 		}

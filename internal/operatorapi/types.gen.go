@@ -16,6 +16,7 @@ const (
 
 // Defines values for RuntimeState.
 const (
+	RuntimeStateDeleted        RuntimeState = "deleted"
 	RuntimeStateDeprovisioning RuntimeState = "deprovisioning"
 	RuntimeStateFailed         RuntimeState = "failed"
 	RuntimeStateProvisioning   RuntimeState = "provisioning"
@@ -308,7 +309,7 @@ type Runtime struct {
 	// Region The provider's name of the region.
 	Region string `json:"region"`
 
-	// Resolved The parameters with all defaults. Only on GET /runtimes/{instance_id}.
+	// Resolved The parameters with all defaults; in the Provisioner, the order for the runtime without secrets. Only on GET /runtimes/{instance_id}.
 	Resolved any `json:"resolved,omitempty,omitzero"`
 
 	// RuntimeID The Provisioner's ID. Absent until the runtime is ordered.
@@ -342,13 +343,17 @@ type RuntimeList struct {
 // RuntimeState The newest operation of the instance determines the state.
 // provisioning, updating, suspending, resuming, deprovisioning: that operation is pending or in progress.
 // succeeded: the runtime exists and no operation works on it.
-// suspended: the runtime was removed and the instance was kept.
+// suspended: the runtime was removed and the instance was kept. In the Provisioner, a suspended runtime is hibernated.
 // failed: the newest operation, of whatever kind, failed or was canceled.
+// deleted: the runtime was removed. Only in the Provisioner.
 type RuntimeState string
 
 // RuntimeStatus The status of a runtime.
 type RuntimeStatus struct {
 	CreatedAt time.Time `json:"createdAt"`
+
+	// DeletedAt The time at which the Provisioner found the cluster gone.
+	DeletedAt time.Time `json:"deletedAt,omitempty,omitzero"`
 
 	// ExpiredAt The time at which the instance expired. An expired instance can only be deleted.
 	ExpiredAt time.Time `json:"expiredAt,omitempty,omitzero"`
@@ -365,8 +370,9 @@ type RuntimeStatus struct {
 	// State The newest operation of the instance determines the state.
 	// provisioning, updating, suspending, resuming, deprovisioning: that operation is pending or in progress.
 	// succeeded: the runtime exists and no operation works on it.
-	// suspended: the runtime was removed and the instance was kept.
+	// suspended: the runtime was removed and the instance was kept. In the Provisioner, a suspended runtime is hibernated.
 	// failed: the newest operation, of whatever kind, failed or was canceled.
+	// deleted: the runtime was removed. Only in the Provisioner.
 	State RuntimeState `json:"state"`
 
 	// Suspended Whether the runtime was removed while the instance was kept, regardless of the newest operation.
@@ -473,9 +479,27 @@ type ListOperationsParams struct {
 	// BindingID Only operations of this binding. Requires instance_id.
 	BindingID string `form:"binding_id,omitempty" json:"binding_id,omitempty,omitzero"`
 
+	// Name Only operations on runtimes whose Shoot has this name.
+	Name string `form:"name,omitempty" json:"name,omitempty,omitzero"`
+
+	// Account Only operations on runtimes of this account.
+	Account string `form:"account,omitempty" json:"account,omitempty,omitzero"`
+
+	// Region Only operations on runtimes in this region of the provider.
+	Region string `form:"region,omitempty" json:"region,omitempty,omitzero"`
+
 	// Kind Only operations of this kind.
 	Kind  string         `form:"kind,omitempty" json:"kind,omitempty,omitzero"`
 	State OperationState `form:"state,omitempty" json:"state,omitempty,omitzero"`
+
+	// Stuck Only operations in progress that an error delays, that no replica has taken for a minute, or that started an hour ago or earlier.
+	Stuck bool `form:"stuck,omitempty" json:"stuck,omitempty,omitzero"`
+
+	// Since Only operations accepted at or after this time.
+	Since string `form:"since,omitempty" json:"since,omitempty,omitzero"`
+
+	// Until Only operations accepted before this time.
+	Until string `form:"until,omitempty" json:"until,omitempty,omitzero"`
 
 	// Cursor The cursor of the previous page. Excludes page.
 	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`

@@ -16,6 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/operatorserver"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process"
@@ -23,6 +24,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
+	"github.com/environment-broker/environment-broker/provisioner/operator"
 	"github.com/environment-broker/environment-broker/provisioner/orders"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 	"github.com/environment-broker/environment-broker/provisioner/validation"
@@ -81,8 +83,11 @@ type assembly struct {
 	parts Parts
 	// registrar is nil without Director.
 	registrar orders.Registrar
+	processes []process.Process[operation.Data]
 	engine    *process.Engine[operation.Data]
-	notifier  *storage.Notifier
+	// systems are the upstream systems that guard has registered.
+	systems  []*upstream.System
+	notifier *storage.Notifier
 	// background are the jobs of the service in addition to the API, in the order in which they start.
 	background []lifecycle.Part
 }
@@ -193,6 +198,7 @@ func (a *assembly) connectGardener(garden client.WithWatch) error {
 // afterwards makes the waiting operations due.
 func (a *assembly) guard(title string, system *upstream.System, probe func(context.Context) error) {
 	a.Metrics().MustRegister(system)
+	a.systems = append(a.systems, system)
 	a.background = append(a.background, lifecycle.Part{Name: "recovery of " + title, Run: upstream.Recovery{
 		System: system, Probe: probe, Operations: a.operations, Wake: a.wake, Clock: clock.RealClock{}, Log: a.Log,
 	}.Run})
@@ -219,7 +225,9 @@ func (a *assembly) startEngine() error {
 
 	var err error
 
-	a.engine, err = process.NewEngine(a.operations, limits, clock.RealClock{}, a.Log, Processes(a.config, a.parts)...)
+	a.processes = Processes(a.config, a.parts)
+
+	a.engine, err = process.NewEngine(a.operations, limits, clock.RealClock{}, a.Log, a.processes...)
 	if err != nil {
 		return fmt.Errorf("assembling the engine: %w", err)
 	}
@@ -229,11 +237,29 @@ func (a *assembly) startEngine() error {
 	return nil
 }
 
-// handler returns the GraphQL API behind authentication. Rejected requests appear in the audit log: the API records rejected
-// mutations, and the recorder records clients without credentials or permissions. Queries are not audited, because they change
-// nothing.
+// handler returns the GraphQL API and the operator API.
 func (a *assembly) handler() http.Handler {
 	recorder := audit.NewRecorder(a.entries, a.DB, clock.RealClock{}, a.Log)
+	operators := operator.NewHandler(operator.Options{Runtimes: a.runtimes, Options: operatorserver.Options{
+		DB: a.DB, Operations: a.operations, Recorder: recorder, Entries: a.entries, Authorizer: a.Access.Authorizer,
+		Clock: clock.RealClock{}, Log: a.Log, Metrics: a.HTTP, Tracing: a.Tracing, Engine: a.engine, Wake: a.wake,
+		Stages: operatorserver.StagesOf(a.processes), Systems: a.systems,
+	}})
+
+	mux := http.NewServeMux()
+	mux.Handle("/", a.graphQL(recorder))
+
+	for _, path := range operator.Paths() {
+		mux.Handle(path, operators)
+	}
+
+	return mux
+}
+
+// graphQL returns the GraphQL API behind authentication. Rejected requests appear in the audit log: the API records rejected
+// mutations, and the recorder records clients without credentials or permissions. Queries are not audited, because they change
+// nothing.
+func (a *assembly) graphQL(recorder *audit.Recorder) http.Handler {
 	build := shootBuilder(a.config, a.parts.Files)
 	rules := validation.Rules{Project: a.config.Gardener.Project}
 

@@ -1,4 +1,4 @@
-package operator
+package operatorserver
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/enginetelemetry"
-	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
@@ -23,48 +22,20 @@ const (
 	// pollInterval is the value of Retry-After for an unfinished operation.
 	pollInterval = time.Second
 
-	textPending = "Queued behind the earlier operations of this instance, if any."
+	textPending = "Queued behind the earlier operations of this %s, if any."
 )
 
-// listOperations returns a page of operations, newest first, without their timelines. With the filter binding_id,
-// it returns the operations on a binding; they have a different key than operations on the instance. The total is
-// computed only on request, because the count reads many index entries.
-func (a *api) listOperations(r *http.Request, query query) (httpserver.Response, error) {
-	key := query.Get("instance_id")
-	if bindingID := query.Get("binding_id"); bindingID != "" {
-		if key == "" {
-			return httpserver.Response{}, invalid("binding_id requires instance_id.")
-		}
-
-		key = environment.BindingKey(key, bindingID)
+// ListOperations returns a page of operations, newest first, without their timelines. The total is counted only
+// on request, because the count reads many index entries.
+func (a *API) ListOperations(r *http.Request, query Query) (httpserver.Response, error) {
+	filter, err := a.filter(query)
+	if err != nil {
+		return httpserver.Response{}, err
 	}
 
-	filter := operations.Filter{
-		InstanceID: key,
-		Before:     query.page.before,
-		BeforeID:   query.page.beforeID,
-		Offset:     query.page.offset,
-		Limit:      query.page.size + 1,
-	}
+	var list operatorapi.OperationList
 
-	if kind := query.Get("kind"); kind != "" {
-		filter.Kinds = []string{kind}
-	}
-
-	if state := query.Get("state"); state != "" {
-		if !slices.Contains(states(), state) {
-			return httpserver.Response{}, invalid(fmt.Sprintf("The state %q is unknown. Use %s.", state, strings.Join(states(), ", ")))
-		}
-
-		filter.States = []process.State{process.State(state)}
-	}
-
-	var (
-		list operatorapi.OperationList
-		err  error
-	)
-
-	list.Data, list.Page, err = readList(r.Context(), query.page, filter, a.Operations.List, a.Operations.Count, a.operation,
+	list.Data, list.Page, err = ReadList(r.Context(), query.Page, filter, a.Operations.List, a.Operations.Count, a.Operation,
 		func(shown operatorapi.Operation) (time.Time, string) { return shown.CreatedAt, shown.ID })
 	if err != nil {
 		return httpserver.Response{}, err
@@ -75,12 +46,50 @@ func (a *api) listOperations(r *http.Request, query query) (httpserver.Response,
 		ids = append(ids, shown.InstanceID)
 	}
 
-	names, err := a.Instances.Names(r.Context(), ids)
+	names, err := a.Subjects.Names(r.Context(), ids)
 	for i := range list.Data {
 		list.Data[i].InstanceName = names[list.Data[i].InstanceID]
 	}
 
 	return httpserver.OK(list), err
+}
+
+// filter returns the filter of a list of operations.
+func (a *API) filter(query Query) (operations.Filter, error) {
+	filter := operations.Filter{
+		InstanceID: query.Get("instance_id"),
+		Before:     query.Page.Before,
+		BeforeID:   query.Page.BeforeID,
+		Offset:     query.Page.Offset,
+		Limit:      query.Page.Size + 1,
+	}
+
+	if kind := query.Get("kind"); kind != "" {
+		filter.Kinds = []string{kind}
+	}
+
+	if state := query.Get("state"); state != "" {
+		if !slices.Contains(states(), state) {
+			return filter, Invalid(fmt.Sprintf("The state %q is unknown. Use %s.", state, strings.Join(states(), ", ")))
+		}
+
+		filter.States = []process.State{process.State(state)}
+	}
+
+	stuck, err := boolean(query.Values, "stuck")
+	if err != nil {
+		return filter, err
+	}
+
+	if stuck {
+		filter.StuckAt = a.Clock.Now()
+	}
+
+	if filter.Since, filter.Until, err = period(query.Values); err != nil {
+		return filter, err
+	}
+
+	return filter, a.Subjects.Select(query.Values, &filter)
 }
 
 // states returns the states of operations, for the filter and its error message.
@@ -91,21 +100,21 @@ func states() []string {
 	}
 }
 
-// getOperation returns an operation with its timeline. The response has Retry-After until the operation has ended.
-func (a *api) getOperation(r *http.Request) (httpserver.Response, error) {
+// GetOperation returns an operation with its timeline. The response has Retry-After until the operation has ended.
+func (a *API) GetOperation(r *http.Request) (httpserver.Response, error) {
 	httpserver.NotePoll(r.Context()) // ebctl follows operations this way
 
-	id, err := segment(r, "operation_id")
+	id, err := Segment(r, "operation_id")
 	if err != nil {
 		return httpserver.Response{}, err
 	}
 
-	shown, err := a.currentOperation(r.Context(), id)
+	shown, err := a.CurrentOperation(r.Context(), id)
 	if err != nil {
 		return httpserver.Response{}, err
 	}
 
-	names, err := a.Instances.Names(r.Context(), []string{shown.InstanceID})
+	names, err := a.Subjects.Names(r.Context(), []string{shown.InstanceID})
 	if err != nil {
 		return httpserver.Response{}, err
 	}
@@ -121,15 +130,15 @@ func (a *api) getOperation(r *http.Request) (httpserver.Response, error) {
 	return httpserver.OK(shown).RetryAfter(pollInterval), nil
 }
 
-// currentOperation returns an operation with its timeline. For an unfinished operation, it adds the number of the
+// CurrentOperation returns an operation with its timeline. For an unfinished operation, it adds the number of the
 // attempt, the reason for waiting, and the upstream system that causes the delay. The caller sets the name of the
 // instance.
-func (a *api) currentOperation(ctx context.Context, id string) (operatorapi.Operation, error) {
+func (a *API) CurrentOperation(ctx context.Context, id string) (operatorapi.Operation, error) {
 	record, err := a.Operations.Get(ctx, a.DB.Reader(), id)
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return operatorapi.Operation{}, notFound(textNoOperation)
+		return operatorapi.Operation{}, NotFound(textNoOperation)
 	case err != nil:
 		return operatorapi.Operation{}, err
 	}
@@ -139,7 +148,7 @@ func (a *api) currentOperation(ctx context.Context, id string) (operatorapi.Oper
 		return operatorapi.Operation{}, err
 	}
 
-	shown := a.operation(record)
+	shown := a.Operation(record)
 
 	for _, entry := range timeline {
 		shown.Timeline = append(shown.Timeline, operatorapi.TimelineEntry{
@@ -153,17 +162,20 @@ func (a *api) currentOperation(ctx context.Context, id string) (operatorapi.Oper
 	}
 
 	shown.Attempt = attempt(record, timeline)
-	shown.Why = why(record, timeline)
+	shown.Why = a.why(record, timeline)
 	shown.System = a.system(record.Problem.Component)
-	shown.EstimatedEnd = a.Estimator.End(record.Kind, "", record.StartedAt)
+
+	if a.EstimatedEnd != nil {
+		shown.EstimatedEnd = a.EstimatedEnd(record)
+	}
 
 	return shown, nil
 }
 
-// operation converts an operation without its timeline. It does not decrypt the data of the operation, so it
+// Operation converts an operation without its timeline. It does not decrypt the data of the operation, so it
 // succeeds even if the key is lost.
-func (a *api) operation(record process.Record) operatorapi.Operation {
-	instanceID, bindingID := targetIDs(record)
+func (a *API) Operation(record process.Record) operatorapi.Operation {
+	instanceID, bindingID := a.Subjects.IDs(record)
 	shown := operatorapi.Operation{
 		ID:             record.ID,
 		InstanceID:     instanceID,
@@ -202,16 +214,6 @@ func (a *api) operation(record process.Record) operatorapi.Operation {
 	return shown
 }
 
-// targetIDs returns the IDs of an operation's instance and binding. bindingID is empty for operations on instances.
-func targetIDs(record process.Record) (instanceID, bindingID string) {
-	instanceID, bindingID, is := environment.BindingOf(record.InstanceID)
-	if !is {
-		instanceID = record.InstanceID
-	}
-
-	return instanceID, bindingID
-}
-
 // attempt returns the number of attempts of the current step since it last succeeded, including a running attempt.
 // Compaction merges entries of a series of retries but retains the last one with its attempt number, so the result
 // remains correct.
@@ -238,9 +240,9 @@ func attempt(record process.Record, timeline []process.Entry) int {
 
 // why returns the reason why the operation waits: the message of the last attempt. It returns an empty string if
 // the operation is not waiting.
-func why(record process.Record, timeline []process.Entry) string {
+func (a *API) why(record process.Record, timeline []process.Entry) string {
 	if record.State == process.Pending {
-		return textPending
+		return fmt.Sprintf(textPending, a.Subjects.Noun())
 	}
 
 	if len(timeline) == 0 {
@@ -256,7 +258,7 @@ func why(record process.Record, timeline []process.Entry) string {
 }
 
 // system returns the status of the upstream system with the component, or a zero System if there is none.
-func (a *api) system(component string) operatorapi.System {
+func (a *API) system(component string) operatorapi.System {
 	for _, called := range a.Systems {
 		status := called.Status()
 		if status.Component != component {

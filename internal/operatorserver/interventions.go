@@ -1,4 +1,4 @@
-package operator
+package operatorserver
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/environment-broker/environment-broker/internal/audit"
-	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
@@ -21,28 +20,28 @@ import (
 
 const textStepDone = "The operation has finished the step. Check the operation and decide again."
 
-// cancelOperation handles POST /operations/{operation_id}/cancel. It is idempotent while the operation is being
+// CancelOperation handles POST /operations/{operation_id}/cancel. It is idempotent while the operation is being
 // canceled.
-func (a *api) cancelOperation(r *http.Request) (httpserver.Response, error) {
+func (a *API) CancelOperation(r *http.Request) (httpserver.Response, error) {
 	return a.intervene(r, auditlog.ActionCancel, "canceled", a.cancel)
 }
 
-// retryOperation handles POST /operations/{operation_id}/retry. The response contains the new operation.
-func (a *api) retryOperation(r *http.Request) (httpserver.Response, error) {
+// RetryOperation handles POST /operations/{operation_id}/retry. The response contains the new operation.
+func (a *API) RetryOperation(r *http.Request) (httpserver.Response, error) {
 	return a.intervene(r, auditlog.ActionRetry, "retried", a.retry)
 }
 
-// skipStep handles POST /operations/{operation_id}/skip. If an attempt of the step is running, it finishes first.
-func (a *api) skipStep(r *http.Request) (httpserver.Response, error) {
+// SkipStep handles POST /operations/{operation_id}/skip. If an attempt of the step is running, it finishes first.
+func (a *API) SkipStep(r *http.Request) (httpserver.Response, error) {
 	return a.intervene(r, auditlog.ActionSkip, "made to skip a step", a.skip)
 }
 
 // cancel requests that the operation end at its next safe point. A pending operation ends immediately. Resources
 // that the operation has created remain until the instance is deleted. The error is a conflict if the operation has
 // already ended.
-func (a *api) cancel(ctx context.Context, tx storage.Tx, wanted intervention) (string, error) {
+func (a *API) cancel(ctx context.Context, tx storage.Tx, wanted intervention) (string, error) {
 	if wanted.Step != "" {
-		return "", invalid("step is only allowed for a skip or a retry.")
+		return "", Invalid("step is only allowed for a skip or a retry.")
 	}
 
 	accepted, err := a.Operations.CancelOne(ctx, tx, wanted.operationID, wanted.why(), wanted.now)
@@ -61,7 +60,7 @@ func (a *api) cancel(ctx context.Context, tx storage.Tx, wanted intervention) (s
 // retry accepts a new operation that continues a failed or canceled one with a copy of its data. If the request
 // names the step at which the original operation ended, the new operation skips this step. It also skips the steps
 // that the original operation skipped.
-func (a *api) retry(ctx context.Context, tx storage.Tx, wanted intervention) (string, error) {
+func (a *API) retry(ctx context.Context, tx storage.Tx, wanted intervention) (string, error) {
 	former, err := a.Operations.Get(ctx, tx, wanted.operationID)
 	if err != nil {
 		return "", err
@@ -109,22 +108,22 @@ func (a *api) retry(ctx context.Context, tx storage.Tx, wanted intervention) (st
 
 // checkRetry rejects operations that have not failed, and operations that were followed by a later operation or by
 // a deletion. It locks the instance, so its result remains valid until the transaction ends.
-func (a *api) checkRetry(ctx context.Context, tx storage.Tx, former process.Record, now time.Time) error {
+func (a *API) checkRetry(ctx context.Context, tx storage.Tx, former process.Record, now time.Time) error {
 	if former.State != process.Failed && former.State != process.Canceled {
 		return conflict("Only a failed or canceled operation can be retried. This one is " + string(former.State) + ".")
 	}
 
 	if !a.Engine.Handles(former.Kind) {
-		return conflict("This broker no longer supports operations of kind " + former.Kind + ".")
+		return conflict("This version no longer supports operations of kind " + former.Kind + ".")
 	}
 
-	exists, err := a.lock(ctx, tx, former, now)
+	exists, err := a.Subjects.Lock(ctx, tx, former, now)
 	if err != nil {
 		return err
 	}
 
 	if !exists {
-		return conflict("The instance of the operation no longer exists, so there is nothing to retry.")
+		return conflict(fmt.Sprintf("The %s of the operation no longer exists, so there is nothing to retry.", a.Subjects.Noun()))
 	}
 
 	all, err := a.Operations.OfInstance(ctx, tx, former.InstanceID)
@@ -133,25 +132,16 @@ func (a *api) checkRetry(ctx context.Context, tx storage.Tx, former process.Reco
 	}
 
 	if newest := all[0]; newest.ID != former.ID {
-		return conflict(fmt.Sprintf("The instance has a later operation: %s, a %s that is %s.", newest.ID, newest.Kind, newest.State))
+		return conflict(fmt.Sprintf("The %s has a later operation: %s, a %s that is %s.",
+			a.Subjects.Noun(), newest.ID, newest.Kind, newest.State))
 	}
 
 	return nil
 }
 
-// lock prevents new operations on the instance or binding until the transaction ends. It reports whether the
-// instance exists.
-func (a *api) lock(ctx context.Context, tx storage.Tx, former process.Record, now time.Time) (bool, error) {
-	if instanceID, _, is := environment.BindingOf(former.InstanceID); is {
-		return a.Instances.Lock(ctx, tx, instanceID)
-	}
-
-	return a.Instances.Touch(ctx, tx, former.InstanceID, now)
-}
-
 // skip requests that the operation continue without its current step. If the request names a step and the operation
 // has already moved on to another one, the request is rejected.
-func (a *api) skip(ctx context.Context, tx storage.Tx, wanted intervention) (string, error) {
+func (a *API) skip(ctx context.Context, tx storage.Tx, wanted intervention) (string, error) {
 	record, err := a.Operations.Get(ctx, tx, wanted.operationID)
 	if err != nil {
 		return "", err
@@ -178,7 +168,7 @@ func (a *api) skip(ctx context.Context, tx storage.Tx, wanted intervention) (str
 }
 
 // checkSkip rejects a step that is finished or is not the current one, and a step on which later steps depend.
-func (a *api) checkSkip(record process.Record, step string) error {
+func (a *API) checkSkip(record process.Record, step string) error {
 	switch {
 	case record.Step == "":
 		return conflict("The operation has not started a step yet.")
@@ -194,7 +184,7 @@ func (a *api) checkSkip(record process.Record, step string) error {
 }
 
 // skippable reports whether the current step can be skipped: by a skip, or by a retry if the operation has failed.
-func (a *api) skippable(record process.Record) bool {
+func (a *API) skippable(record process.Record) bool {
 	eligible := record.State == process.InProgress || record.State == process.Failed || record.State == process.Canceled
 
 	return eligible && a.checkSkip(record, record.Step) == nil

@@ -1,7 +1,6 @@
-package operator
+package operatorserver
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -14,23 +13,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// listAudit returns a page of the audit log, newest first. The parameter since is inclusive, until is exclusive.
+// ListAudit returns a page of the audit log, newest first. The parameter since is inclusive, until is exclusive.
 // The list has no total: a count would read all entries and is of no use to operators.
-func (a *api) listAudit(r *http.Request, query query) (httpserver.Response, error) {
+func (a *API) ListAudit(r *http.Request, query Query) (httpserver.Response, error) {
 	filter := auditlog.Filter{
 		InstanceID: query.Get("instance_id"), OrderedBy: query.Get("user"), Action: query.Get("action"),
-		Before: query.page.before, BeforeID: query.page.beforeID, Limit: query.page.size + 1,
-	}
-
-	for name, moment := range map[string]*time.Time{"since": &filter.Since, "until": &filter.Until} {
-		if !query.Has(name) {
-			continue
-		}
-
-		var err error
-		if *moment, err = time.Parse(time.RFC3339, query.Get(name)); err != nil {
-			return httpserver.Response{}, invalid(fmt.Sprintf("%s must be a time such as 2030-01-02T15:04:05Z.", name))
-		}
+		Before: query.Page.Before, BeforeID: query.Page.BeforeID, Limit: query.Page.Size + 1,
 	}
 
 	var (
@@ -38,15 +26,19 @@ func (a *api) listAudit(r *http.Request, query query) (httpserver.Response, erro
 		err  error
 	)
 
-	list.Data, list.Page, err = readList(r.Context(), query.page, filter, a.Entries.List, nil, auditEntry,
+	if filter.Since, filter.Until, err = period(query.Values); err != nil {
+		return httpserver.Response{}, err
+	}
+
+	list.Data, list.Page, err = ReadList(r.Context(), query.Page, filter, a.Entries.List, nil, auditEntry,
 		func(shown operatorapi.AuditEntry) (time.Time, string) { return shown.At, shown.ID })
 
 	return httpserver.OK(list), err
 }
 
-// getAuditEntry returns one entry of the audit log.
-func (a *api) getAuditEntry(r *http.Request) (httpserver.Response, error) {
-	id, err := segment(r, "entry_id")
+// GetAuditEntry returns one entry of the audit log.
+func (a *API) GetAuditEntry(r *http.Request) (httpserver.Response, error) {
+	id, err := Segment(r, "entry_id")
 	if err != nil {
 		return httpserver.Response{}, err
 	}
@@ -57,7 +49,7 @@ func (a *api) getAuditEntry(r *http.Request) (httpserver.Response, error) {
 	case err != nil:
 		return httpserver.Response{}, err
 	case id == "" || len(found) == 0:
-		return httpserver.Response{}, notFound("The entry does not exist, or was removed after APP_AUDIT_RETENTION.")
+		return httpserver.Response{}, NotFound("The entry does not exist, or was removed after APP_AUDIT_RETENTION.")
 	default:
 		return httpserver.OK(auditEntry(found[0])), nil
 	}
@@ -92,9 +84,9 @@ func targetOf(r *http.Request) audit.Target {
 
 	// Ignore an invalid ID.
 	if _, named := mux.Vars(r)["operation_id"]; named {
-		target.OperationID, _ = segment(r, "operation_id")
+		target.OperationID, _ = Segment(r, "operation_id")
 	} else {
-		target.InstanceID, _ = segment(r, "instance_id")
+		target.InstanceID, _ = Segment(r, "instance_id")
 	}
 
 	return target

@@ -1,4 +1,4 @@
-package operator
+package operatorserver
 
 import (
 	"cmp"
@@ -28,12 +28,12 @@ import (
 const (
 	// maxReason is the maximum length of the reason for an intervention, in characters.
 	maxReason = 500
-	// anonymous is the name of operators in logs and timelines if the broker requires no authentication.
-	anonymous = "somebody"
+	// Anonymous is the name of operators in logs and timelines if the service requires no authentication.
+	Anonymous = "somebody"
 
 	textNoOperation  = "The operation does not exist."
 	textIntervention = `The body is invalid. Send {"reason": "…"} as JSON. A skip or a retry can also have the field "step".`
-	textOvertaken    = "A concurrent request for the instance was accepted first. Check its operations and decide again."
+	textOvertaken    = "A concurrent request for the %s was accepted first. Check its operations and decide again."
 	textSealed       = "The data of the operation cannot be decrypted: its key is not in APP_DATABASE_SECRET_KEYS. Add the key, then retry."
 )
 
@@ -58,7 +58,7 @@ type action func(ctx context.Context, tx storage.Tx, wanted intervention) (opera
 // intervene reads the request, carries out the action in one transaction, and returns the resulting operation. The
 // timeline and the audit log show the user and the reason. Accepted and rejected requests are logged. The parameter
 // done is the end of the log message, as in "operation canceled".
-func (a *api) intervene(r *http.Request, name, done string, do action) (httpserver.Response, error) {
+func (a *API) intervene(r *http.Request, name, done string, do action) (httpserver.Response, error) {
 	wanted, err := a.readIntervention(r)
 	line := a.Log.WithFields(logrus.Fields{
 		logging.User: wanted.by, logging.OperationID: wanted.operationID, logging.Reason: wanted.Reason,
@@ -75,7 +75,7 @@ func (a *api) intervene(r *http.Request, name, done string, do action) (httpserv
 		return httpserver.Response{}, err
 	}
 
-	instanceID, bindingID := targetIDs(record)
+	instanceID, bindingID := a.Subjects.IDs(record)
 	line = line.WithFields(logrus.Fields{logging.InstanceID: instanceID, logging.Kind: record.Kind})
 
 	if bindingID != "" {
@@ -90,13 +90,13 @@ func (a *api) intervene(r *http.Request, name, done string, do action) (httpserv
 	httpserver.Note(r.Context(), logging.OperationID, record.ID)
 	a.Wake()
 
-	return httpserver.Response{Status: http.StatusAccepted, Body: a.operation(record)}, nil
+	return httpserver.Response{Status: http.StatusAccepted, Body: a.Operation(record)}, nil
 }
 
 // carryOut runs the action and writes the audit log in one transaction, and returns the operation to show. It
 // converts the errors of the stores to responses. A duplicate means that a concurrent request was accepted after
 // the action had read the operations of the instance.
-func (a *api) carryOut(ctx context.Context, name string, do action, wanted intervention) (process.Record, error) {
+func (a *API) carryOut(ctx context.Context, name string, do action, wanted intervention) (process.Record, error) {
 	var record process.Record
 
 	err := a.DB.InTx(ctx, func(tx storage.Tx) error {
@@ -119,11 +119,11 @@ func (a *api) carryOut(ctx context.Context, name string, do action, wanted inter
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		err = notFound(textNoOperation)
+		err = NotFound(textNoOperation)
 	case errors.Is(err, operations.ErrSealed):
 		err = &httpserver.Refusal{Status: http.StatusConflict, Description: textSealed, Cause: err}
 	case storage.IsDuplicate(err):
-		err = conflict(textOvertaken)
+		err = conflict(fmt.Sprintf(textOvertaken, a.Subjects.Noun()))
 	}
 
 	return record, err
@@ -131,8 +131,8 @@ func (a *api) carryOut(ctx context.Context, name string, do action, wanted inter
 
 // recordIntervention writes the intervention to the audit log. The parameter former is the operation before the
 // intervention. The parameter record is the operation afterwards, which is a new operation after a retry.
-func (a *api) recordIntervention(ctx context.Context, tx storage.Tx, name string, wanted intervention, former, record process.Record) error {
-	instanceID, bindingID := targetIDs(former)
+func (a *API) recordIntervention(ctx context.Context, tx storage.Tx, name string, wanted intervention, former, record process.Record) error {
+	instanceID, bindingID := a.Subjects.IDs(former)
 	entry := auditlog.Entry{
 		Action: name, InstanceID: instanceID, BindingID: bindingID, OperationID: former.ID, Status: http.StatusAccepted, Reason: wanted.Reason,
 		Before: auditlog.Fields{"kind": former.Kind, "state": former.State},
@@ -152,11 +152,11 @@ func (a *api) recordIntervention(ctx context.Context, tx storage.Tx, name string
 
 // readIntervention reads and checks the request. If it fails, it still returns the fields that it has read, for the
 // log.
-func (a *api) readIntervention(r *http.Request) (intervention, error) {
-	wanted := intervention{by: cmp.Or(auth.FromContext(r.Context()).Name, anonymous), now: a.Clock.Now()}
+func (a *API) readIntervention(r *http.Request) (intervention, error) {
+	wanted := intervention{by: cmp.Or(auth.FromContext(r.Context()).Name, Anonymous), now: a.Clock.Now()}
 
 	var err error
-	if wanted.operationID, err = segment(r, "operation_id"); err != nil {
+	if wanted.operationID, err = Segment(r, "operation_id"); err != nil {
 		return wanted, err
 	}
 
@@ -168,11 +168,11 @@ func (a *api) readIntervention(r *http.Request) (intervention, error) {
 
 	switch length := utf8.RuneCountInString(wanted.Reason); {
 	case length == 0:
-		return wanted, invalid("reason is missing. Give a reason that others will understand.")
+		return wanted, Invalid("reason is missing. Give a reason that others will understand.")
 	case length > maxReason:
 		wanted.Reason = string([]rune(wanted.Reason)[:maxReason]) + "…"
 
-		return wanted, invalid(fmt.Sprintf("reason has %d characters. At most %d are allowed.", length, maxReason))
+		return wanted, Invalid(fmt.Sprintf("reason has %d characters. At most %d are allowed.", length, maxReason))
 	}
 
 	return wanted, nil
@@ -199,7 +199,7 @@ func readStrictly(body io.Reader, into any) error {
 		return err
 	}
 
-	return invalid(textIntervention)
+	return Invalid(textIntervention)
 }
 
 // oneLine replaces line breaks and unprintable characters with single spaces.

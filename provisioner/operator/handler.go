@@ -1,0 +1,86 @@
+package operator
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/operatorserver"
+	"github.com/environment-broker/environment-broker/internal/tenancy"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/runtimes"
+)
+
+// Options are the dependencies of the handler. NewHandler sets Subjects.
+type Options struct {
+	operatorserver.Options
+
+	Runtimes *runtimes.Store
+}
+
+// api implements the Provisioner's routes of openapi.yaml.
+type api struct {
+	*operatorserver.API
+
+	runtimes *runtimes.Store
+}
+
+// NewHandler returns the handler of the operator API. Paths outside of the API are not found.
+func NewHandler(options Options) http.Handler {
+	options.Subjects = subjects{options.Runtimes}
+	shared := operatorserver.New(options.Options)
+
+	return shared.NewHandler(operatorserver.ProvisionerRoutes(&api{API: shared, runtimes: options.Runtimes}))
+}
+
+// Paths returns the patterns of http.ServeMux under which the API is served.
+func Paths() []string {
+	return []string{"/runtimes", "/runtimes/", "/operations", "/operations/", "/audit", "/audit/", "/openapi.yaml"}
+}
+
+// subjects are the runtimes of the Provisioner. It implements operatorserver.Subjects.
+type subjects struct{ runtimes *runtimes.Store }
+
+// Noun returns "runtime".
+func (subjects) Noun() string { return "runtime" }
+
+// IDs returns the ID of the runtime. The Provisioner has no bindings.
+func (subjects) IDs(record process.Record) (instanceID, bindingID string) {
+	return record.InstanceID, ""
+}
+
+// Names returns the names of the runtimes' Shoots.
+func (s subjects) Names(ctx context.Context, ids []string) (map[string]string, error) {
+	found, err := s.runtimes.Summaries(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+
+	names := make(map[string]string, len(found))
+	for id, runtime := range found {
+		names[id] = runtime.ShootName
+	}
+
+	return names, nil
+}
+
+// Lock locks the runtime. A deleted runtime does not exist: another one may use the name of its Shoot.
+func (s subjects) Lock(ctx context.Context, tx storage.Tx, record process.Record, _ time.Time) (bool, error) {
+	if err := s.runtimes.Lock(ctx, tx, record.InstanceID); err != nil {
+		return false, err
+	}
+
+	return s.runtimes.Exists(ctx, tx, record.InstanceID)
+}
+
+// Select reads name, account and region, which select operations by their runtimes.
+func (subjects) Select(query url.Values, filter *operations.Filter) error {
+	filter.Instances = runtimes.Filter{
+		ShootName: query.Get("name"), Tenant: tenancy.Label(query.Get("account")), Region: query.Get("region"),
+	}.IDs()
+
+	return nil
+}
