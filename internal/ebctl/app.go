@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/ebctl/explain"
 	"github.com/environment-broker/environment-broker/internal/ebctl/follow"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
@@ -37,7 +39,7 @@ type App struct {
 // Run executes the command line and returns the exit code of the process. It prints an error to Err, followed by a hint on the
 // next line if there is one for this error. When the context ends, the current request or wait ends too.
 func (a App) Run(ctx context.Context, args []string) int {
-	root := newRootCommand(&session{App: a})
+	root := newRootCommand(&session{App: a, globals: &globals{}})
 	root.SetArgs(args)
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
@@ -52,6 +54,10 @@ func (a App) Run(ctx context.Context, args []string) int {
 
 	fmt.Fprintf(a.Err, "ebctl: %v\n", err)
 
+	if strings.HasPrefix(command.CommandPath(), provisionerCommands) {
+		end.hint = explain.ForProvisioner(end.hint)
+	}
+
 	if hint := end.hintFor(command, err); hint != "" {
 		fmt.Fprintf(a.Err, "  %s\n", hint)
 	}
@@ -59,11 +65,17 @@ func (a App) Run(ctx context.Context, args []string) int {
 	return end.code
 }
 
-// session is one execution of the command line: the App and the values of the global flags. Cobra sets the flags before it runs a
-// command.
+// session is one execution of the command line against one of the services: the App and the values of the global flags.
 type session struct {
 	App
+	*globals
 
+	// provisioner reports that the commands call the Provisioner in place of the broker. Its operator API shows runtimes as instances.
+	provisioner bool
+}
+
+// globals are the values of the global flags, which all sessions of a command line share. Cobra sets them before a command runs.
+type globals struct {
 	flags      Settings
 	configFile string
 	// contextName is the value of the flag --context.
@@ -74,7 +86,7 @@ type session struct {
 	timeout time.Duration
 }
 
-// client returns a client of the configured broker. It returns the errors of settings.
+// client returns a client of the configured service. It returns the errors of settings.
 func (s *session) client() (*brokerclient.Client, error) {
 	resolved, err := s.settings()
 	if err != nil {
@@ -100,7 +112,7 @@ func (s *session) settings() (Settings, error) {
 
 // sources returns the sources from which the settings are resolved.
 func (s *session) sources() Sources {
-	return Sources{Flags: s.flags, ConfigFile: s.configFile, Context: s.contextName, Environment: s.Environment}
+	return Sources{Flags: s.flags, ConfigFile: s.configFile, Context: s.contextName, Environment: s.Environment, Provisioner: s.provisioner}
 }
 
 // clientOf returns a client for the given settings.
@@ -113,7 +125,36 @@ func (s *session) clientOf(resolved Settings) *brokerclient.Client {
 		Timeout:   s.timeout,
 		UserAgent: "ebctl/" + s.Version,
 		NewID:     s.NewID,
+
+		Provisioner: s.provisioner,
 	})
+}
+
+// noun returns the name of an instance in the session's service, for texts.
+func (s *session) noun() string {
+	if s.provisioner {
+		return "runtime"
+	}
+
+	return "instance"
+}
+
+// text rewrites a help text about the broker for the session's service.
+func (s *session) text(text string) string {
+	if s.provisioner {
+		return explain.ForProvisioner(text)
+	}
+
+	return text
+}
+
+// explanation explains an operation of the session's service as it is now.
+func (s *session) explanation(operation operatorapi.Operation) explain.Explanation {
+	if s.provisioner {
+		return explain.OfProvisioner(operation, s.Clock.Now().UTC())
+	}
+
+	return explain.Of(operation, s.Clock.Now().UTC())
 }
 
 // print writes a result in the selected format.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -44,29 +45,29 @@ func newAuditListCommand(session *session) *cobra.Command {
 		},
 		id: func(entry operatorapi.AuditEntry) string { return entry.ID },
 		table: output.Rows{
-			Head: []string{"AT", "ACTION", "STATUS", "CODE", "INSTANCE", "ON BEHALF OF", "SENT BY", "FROM", "REASON", "ID", "OPERATION"},
+			Head: []string{"AT", "ACTION", "STATUS", "CODE", strings.ToUpper(session.noun()), "ON BEHALF OF", "SENT BY", "FROM", "REASON", "ID", "OPERATION"},
 			More: 2, // the IDs of the entry and the operation
 			None: "No entries found.",
 		},
-		row: auditRow,
+		row: session.auditRow,
 	}.command(session, "List the entries of the audit log, newest first", false)
 
 	flags := command.Flags()
-	flags.StringVar(&instance, "instance", "", "only entries about the instance, by its ID or name")
+	flags.StringVar(&instance, session.noun(), "", "only entries about the "+session.noun()+", by its ID or name")
 	flags.StringVar(&filter.User, "user", "", "only entries on behalf of the user: the platform's user if the platform names one, otherwise the sender")
 	flags.StringVar(&filter.Action, "action", "", "only the action, such as provision, cancel or adminkubeconfig")
 	flags.StringVar(&filter.Since, "since", "", "only entries at or after this time, such as 2030-01-02T15:04:05Z")
 	flags.StringVar(&filter.Until, "until", "", "only entries before this time")
-	completeBy(command, "instance", session.completeInstance)
+	completeBy(command, session.noun(), session.completeInstance)
 
 	return command
 }
 
 // senderOf returns the user who sent a request. An entry without an actor describes an action of the broker itself, such as the expiry of an
 // instance.
-func senderOf(entry operatorapi.AuditEntry) string {
+func (s *session) senderOf(entry operatorapi.AuditEntry) string {
 	if entry.By == (operatorapi.Actor{}) {
-		return "the broker"
+		return s.text("the broker")
 	}
 
 	return cmp.Or(entry.By.User, "unauthenticated")
@@ -83,10 +84,10 @@ func statusOf(entry operatorapi.AuditEntry) string {
 }
 
 // auditRow returns the table row of an entry.
-func auditRow(entry operatorapi.AuditEntry) []string {
+func (s *session) auditRow(entry operatorapi.AuditEntry) []string {
 	return []string{
 		output.Time(entry.At), entry.Action, statusOf(entry), entry.Code, entry.InstanceID,
-		entry.By.Originator, senderOf(entry), entry.By.Address, entry.Reason, entry.ID, entry.OperationID,
+		entry.By.Originator, s.senderOf(entry), entry.By.Address, entry.Reason, entry.ID, entry.OperationID,
 	}
 }
 
@@ -95,8 +96,9 @@ func newAuditGetCommand(session *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "get ID",
 		Short: "Show an entry of the audit log with the changed fields",
-		Long:  "Show an entry of the audit log with the changed fields. 'ebctl audit list -o wide' shows the IDs. The command needs the role admin.",
-		Args:  arguments("ID"),
+		Long: session.text("Show an entry of the audit log with the changed fields. 'ebctl audit list -o wide' shows the IDs. " +
+			"The command needs the role admin."),
+		Args: arguments("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			client, err := session.client()
 			if err != nil {
@@ -115,11 +117,11 @@ func newAuditGetCommand(session *session) *cobra.Command {
 				{Name: "Status", Value: statusOf(entry)},
 				{Name: "Code", Value: entry.Code},
 				{Name: "Reason", Value: entry.Reason},
-				{Name: "Instance", Value: entry.InstanceID},
+				{Name: strings.ToUpper(session.noun()[:1]) + session.noun()[1:], Value: entry.InstanceID},
 				{Name: "Operation", Value: entry.OperationID},
 				{Name: "Binding", Value: entry.BindingID},
 				{Name: "On behalf of", Value: entry.By.Originator},
-				{Name: "Sent by", Value: senderOf(entry)},
+				{Name: "Sent by", Value: session.senderOf(entry)},
 				{Name: "By means of", Value: entry.By.Means},
 				{Name: "Platform", Value: entry.By.Platform},
 				{Name: "From", Value: entry.By.Address},

@@ -200,7 +200,7 @@ func (b *fakeBroker) auditEntry(w http.ResponseWriter, r *http.Request) {
 }
 
 func (b *fakeBroker) listOperations(w http.ResponseWriter, r *http.Request) {
-	if !knows(w, r.URL.Query(), "instance_id", "kind", "state") {
+	if !knows(w, r.URL.Query(), "instance_id", "kind", "state", "account", "region") {
 		return
 	}
 

@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/suggestion"
 )
 
-// configuration is the content of the configuration file: one broker, or several in contexts.
+// configuration is the content of the configuration file: one broker with its Provisioner, or several in contexts.
 type configuration struct {
 	// entry is the broker to use if no context is selected.
 	entry `json:",inline"`
@@ -29,9 +29,16 @@ type configuration struct {
 	Contexts map[string]entry `json:"contexts,omitempty"`
 }
 
-// entry contains the address of a broker and the credentials of a user, as stored in the file. ebctl writes secrets only to this
-// file.
+// entry is a broker, and the Provisioner that it uses if 'ebctl provisioner' shall call it.
 type entry struct {
+	login `json:",inline"`
+
+	Provisioner login `json:"provisioner,omitzero"`
+}
+
+// login is the address of a service and the credentials of a user, as the file has them. The file is the only place to which ebctl writes
+// secrets.
+type login struct {
 	Address  string        `json:"address,omitempty"`
 	Username string        `json:"username,omitempty"`
 	Password secret.Stored `json:"password,omitempty"`
@@ -40,7 +47,7 @@ type entry struct {
 
 // settings returns the settings of the named context. If name is empty, it returns those of the selected context, or those
 // outside of all contexts. An unknown context is an error.
-func (c configuration) settings(name string) (Settings, error) {
+func (c configuration) settings(name string, provisioner bool) (Settings, error) {
 	found := c.entry
 
 	if name = cmp.Or(name, c.Context); name != "" {
@@ -50,8 +57,13 @@ func (c configuration) settings(name string) (Settings, error) {
 		}
 	}
 
+	chosen := found.login
+	if provisioner {
+		chosen = found.Provisioner
+	}
+
 	return Settings{
-		Address: found.Address, Username: found.Username, Password: found.Password.Reveal(), Token: found.Token.Reveal(),
+		Address: chosen.Address, Username: chosen.Username, Password: chosen.Password.Reveal(), Token: chosen.Token.Reveal(),
 	}, nil
 }
 

@@ -87,7 +87,7 @@ func ends() []end {
 		},
 		{
 			answered(http.StatusForbidden), ExitError,
-			"The user lacks a role. APP_AUTH_USERS or the token issuer grants roles: see docs/operator/access.md. To act as another user, set --username or EBCTL_USERNAME.",
+			"The user lacks a role. APP_AUTH_BASIC_USERS or the token issuer grants roles: see docs/operator/access.md. To act as another user, set --username or EBCTL_USERNAME.",
 		},
 		{
 			is[*brokerclient.UnreachableError], ExitError,

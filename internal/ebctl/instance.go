@@ -73,21 +73,7 @@ func instanceFields(shown operatorapi.Runtime, now time.Time) output.Fields {
 		{Name: "Expires", Value: expires},
 	}
 
-	if last.ID != "" {
-		explanation := explain.Of(last, now)
-		fields = append(fields,
-			output.Field{Name: "Last operation", Value: fmt.Sprintf("%s %s, %s", last.Kind, last.ID, last.State)},
-			output.Field{Name: "", Value: last.Description},
-			output.Field{Name: "Problem", Value: explain.ProblemText(last.Problem)},
-			output.Field{Name: "System", Value: explanation.SystemText()},
-			output.Field{Name: "Continues", Value: explanation.Continues()},
-		)
-
-		if last.Problem.Message != "" {
-			fields = append(fields, output.Field{Name: "Next steps", Value: "ebctl operation explain " + last.ID})
-		}
-	}
-
+	fields = append(fields, lastOperationFields(last, explain.Of(last, now), "ebctl")...)
 	fields = append(fields, parameterFields("Parameters", shown.Parameters)...)
 
 	return append(fields, parameterFields("Resolved", shown.Resolved)...)

@@ -52,16 +52,21 @@ func runtimeStates() []string {
 	}
 }
 
-// newRuntimesCommand returns a list command with the filters of the endpoint /runtimes. The commands for instances and runtimes
-// differ only in their tables.
+// newRuntimesCommand returns a list command with the filters of the endpoint /runtimes. The commands for instances and runtimes of the
+// broker differ only in their tables. The Provisioner knows no plans and no regions of platforms.
 func newRuntimesCommand(session *session, short string, table output.Rows, row func(operatorapi.Runtime) []string) *cobra.Command {
 	var (
 		filter operatorapi.ListRuntimesParams
 		state  = choice{noun: "state", values: runtimeStates()}
+		noun   = session.noun()
 	)
 
+	if session.provisioner {
+		state.values = append(state.values, string(operatorapi.RuntimeStateDeleted))
+	}
+
 	command := lister[operatorapi.RuntimeList, operatorapi.Runtime]{
-		entries: "instances",
+		entries: noun + "s",
 		table:   table,
 		row:     row,
 		id:      func(runtime operatorapi.Runtime) string { return runtime.InstanceID },
@@ -77,14 +82,22 @@ func newRuntimesCommand(session *session, short string, table output.Rows, row f
 	}.command(session, short, true)
 
 	flags := command.Flags()
+	flags.StringVar(&filter.Account, "account", "", "only "+noun+"s of the global account")
+	flags.StringVar(&filter.Subaccount, "subaccount", "", "only "+noun+"s of the subaccount")
+	flags.Var(&state, "state", "only "+noun+"s in the state: "+strings.Join(state.values, ", "))
+	complete(command, "state", state.values...)
+
+	if session.provisioner {
+		flags.StringVar(&filter.Name, "shoot", "", "only the runtime whose Shoot has exactly this name")
+		flags.StringVar(&filter.Region, "region", "", "only runtimes in the provider's region")
+
+		return command
+	}
+
 	flags.StringVar(&filter.Name, "name", "", "only instances with exactly this name")
-	flags.StringVar(&filter.Account, "account", "", "only instances of the global account")
-	flags.StringVar(&filter.Subaccount, "subaccount", "", "only instances of the subaccount")
 	flags.StringVar(&filter.Region, "region", "", "only instances whose provider region or platform region has this name")
 	flags.StringVar(&filter.Plan, "plan", "", "only instances of the plan, by its name or ID")
-	flags.Var(&state, "state", "only instances in the state: "+strings.Join(state.values, ", "))
 	completeBy(command, "plan", session.completePlan)
-	complete(command, "state", state.values...)
 
 	return command
 }

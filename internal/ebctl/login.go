@@ -12,10 +12,22 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
+
+// newProvisionerLoginCommand stores the address of the Provisioner and the credentials of a user in a context.
+func newProvisionerLoginCommand(session *session) *cobra.Command {
+	command := newLoginCommand(session)
+	command.Short = "Check credentials for the Provisioner and store them in a context"
+	command.Long = "Check the credentials of a user of the Provisioner and store them, with the address, in a context of the configuration file, next to " +
+		"the broker's.\n\nThe password is read as by 'ebctl login'."
+	command.Example = "  ebctl provisioner login provisioner.example.com --username jane"
+	command.Flags().Lookup("name").Usage = "the name of the context; by default the current one, or else the host of the address"
+
+	return command
+}
 
 // newLoginCommand returns the command that checks the credentials of a user with the broker and stores them, with the address, as
 // a context.
@@ -48,7 +60,7 @@ func (s *session) login(ctx context.Context, name string) error {
 	wanted := s.sources().given()
 
 	var err error
-	if wanted.Address, err = baseURL(s.flags.Address); err != nil {
+	if wanted.Address, err = s.sources().baseURL(s.flags.Address); err != nil {
 		return &usageError{cause: err}
 	}
 
@@ -65,26 +77,31 @@ func (s *session) login(ctx context.Context, name string) error {
 		wanted.Password = password
 	}
 
-	if err := authenticate(ctx, s.clientOf(wanted)); err != nil {
+	if err := s.authenticate(ctx, wanted); err != nil {
 		return fmt.Errorf("logging in at %s: %w", wanted.Address, err)
 	}
 
-	if name == "" {
-		if parsed, err := url.Parse(wanted.Address); err == nil {
-			name = parsed.Host
-		}
-	}
-
 	err = s.sources().change(func(c *configuration) error {
+		name = s.contextFor(*c, name, wanted.Address)
+
 		if c.Contexts == nil {
 			c.Contexts = map[string]entry{}
 		}
 
-		c.Context = name
-		c.Contexts[name] = entry{
+		stored := login{
 			Address: wanted.Address, Username: wanted.Username,
 			Password: secret.Stored(wanted.Password.Reveal()), Token: secret.Stored(wanted.Token.Reveal()),
 		}
+
+		changed := c.Contexts[name]
+		if s.provisioner {
+			changed.Provisioner = stored
+		} else {
+			changed.login = stored
+		}
+
+		c.Context = name
+		c.Contexts[name] = changed
 
 		return nil
 	})
@@ -95,6 +112,22 @@ func (s *session) login(ctx context.Context, name string) error {
 	fmt.Fprintf(s.Err, "Logged in at %s as context %s\n", wanted.Address, name)
 
 	return nil
+}
+
+// contextFor returns the name of the context that a login changes: the given one, or the host of the address. A Provisioner without a given
+// name belongs to the selected context, because it is used with that broker.
+func (s *session) contextFor(stored configuration, name, address string) string {
+	if s.provisioner {
+		name = cmp.Or(name, s.sources().contextName(), stored.Context)
+	}
+
+	if name == "" {
+		if parsed, err := url.Parse(address); err == nil {
+			name = parsed.Host
+		}
+	}
+
+	return name
 }
 
 // askPassword prompts for the password on a terminal, without echo. If standard input is not a terminal, it reads the first line.
@@ -121,10 +154,18 @@ func (s *session) askPassword(wanted Settings) (secret.String, error) {
 	return secret.String(line), nil
 }
 
-// authenticate returns an error unless the broker accepts the credentials. Credentials without the role for the request are
+// authenticate returns an error unless the service accepts the credentials. Credentials without the role for the request are
 // accepted, too.
-func authenticate(ctx context.Context, client *brokerclient.Client) error {
-	_, err := client.GetCatalog(ctx)
+func (s *session) authenticate(ctx context.Context, wanted Settings) error {
+	client := s.clientOf(wanted)
+
+	var err error
+	if s.provisioner {
+		_, err = client.ListOperations(ctx, operatorapi.ListOperationsParams{PageSize: 1})
+	} else {
+		_, err = client.GetCatalog(ctx)
+	}
+
 	if answered(http.StatusForbidden)(err) {
 		return nil
 	}
@@ -149,12 +190,15 @@ func newContextListCommand(session *session) *cobra.Command {
 				Current  bool   `json:"current"`
 				Address  string `json:"address"`
 				Username string `json:"username,omitempty"`
+				// Provisioner is the address of the Provisioner, or empty.
+				Provisioner string `json:"provisioner,omitempty"`
 			}
 
 			var (
 				shown = []shownContext{}
 				rows  = output.Rows{
-					Head: []string{"CURRENT", "NAME", "ADDRESS", "USER"}, IDs: stored.names(),
+					Head: []string{"CURRENT", "NAME", "ADDRESS", "USER", "PROVISIONER"}, IDs: stored.names(),
+					More: 1, // the Provisioner
 					None: "No contexts found. 'ebctl login' creates one.",
 				}
 				current = cmp.Or(session.sources().contextName(), stored.Context)
@@ -166,8 +210,10 @@ func newContextListCommand(session *session) *cobra.Command {
 					mark = "*"
 				}
 
-				shown = append(shown, shownContext{Name: name, Current: name == current, Address: found.Address, Username: found.Username})
-				rows.Rows = append(rows.Rows, []string{mark, name, found.Address, found.Username})
+				shown = append(shown, shownContext{
+					Name: name, Current: name == current, Address: found.Address, Username: found.Username, Provisioner: found.Provisioner.Address,
+				})
+				rows.Rows = append(rows.Rows, []string{mark, name, found.Address, found.Username, found.Provisioner.Address})
 			}
 
 			return session.print(shown, rows)

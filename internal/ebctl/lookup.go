@@ -22,7 +22,7 @@ func lookup(ctx context.Context, client *brokerclient.Client, idOrName string) (
 
 	byID, err := client.ListRuntimes(ctx, operatorapi.ListRuntimesParams{InstanceID: idOrName})
 	if err != nil {
-		return operatorapi.Runtime{}, fmt.Errorf("finding instance %s: %w", idOrName, err)
+		return operatorapi.Runtime{}, fmt.Errorf("finding %s %s: %w", client.Noun(), idOrName, err)
 	}
 
 	if len(byID.Data) > 0 {
@@ -31,12 +31,12 @@ func lookup(ctx context.Context, client *brokerclient.Client, idOrName string) (
 
 	named, err := client.ListRuntimes(ctx, operatorapi.ListRuntimesParams{Name: idOrName})
 	if err != nil {
-		return operatorapi.Runtime{}, fmt.Errorf("finding the instance named %s: %w", idOrName, err)
+		return operatorapi.Runtime{}, fmt.Errorf("finding the %s named %s: %w", client.Noun(), idOrName, err)
 	}
 
 	switch len(named.Data) {
 	case 0:
-		return operatorapi.Runtime{}, &notFoundError{text: "no instance has the ID or the name " + idOrName}
+		return operatorapi.Runtime{}, &notFoundError{text: fmt.Sprintf("no %s has the ID or the name %s", client.Noun(), idOrName)}
 	case 1:
 		return named.Data[0], nil
 	}
@@ -50,7 +50,7 @@ func lookup(ctx context.Context, client *brokerclient.Client, idOrName string) (
 		ids = append(ids, "…")
 	}
 
-	return operatorapi.Runtime{}, usage("several instances are named %s: use one of the IDs %s", idOrName, strings.Join(ids, ", "))
+	return operatorapi.Runtime{}, usage("several %ss are named %s: use one of the IDs %s", client.Noun(), idOrName, strings.Join(ids, ", "))
 }
 
 // instanceID returns the ID of the instance with the given ID or name. It accepts the ID of a deleted instance if the broker
@@ -63,7 +63,7 @@ func instanceID(ctx context.Context, client *brokerclient.Client, idOrName strin
 
 	former, failed := client.ListOperations(ctx, operatorapi.ListOperationsParams{InstanceID: idOrName, PageSize: 1})
 	if failed != nil {
-		return "", fmt.Errorf("finding operations of instance %s: %w", idOrName, failed)
+		return "", fmt.Errorf("finding operations of %s %s: %w", client.Noun(), idOrName, failed)
 	}
 
 	if len(former.Data) == 0 {
@@ -85,7 +85,9 @@ func withOperation[T any](ctx context.Context, client *brokerclient.Client, idOr
 
 	switch {
 	case is[*notFoundError](failed):
-		return result, &notFoundError{text: "no operation has the ID " + idOrName + ", and no instance has this ID or name"}
+		return result, &notFoundError{
+			text: fmt.Sprintf("no operation has the ID %s, and no %s has this ID or name", idOrName, client.Noun()),
+		}
 	case failed != nil:
 		return result, failed
 	case found.Status.LastOperation.ID == "":

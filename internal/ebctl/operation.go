@@ -24,7 +24,7 @@ func newOperationGetCommand(session *session) *cobra.Command {
 	command := &cobra.Command{
 		Use:               "get ID_OR_NAME",
 		Short:             "Show an operation, or wait for its end",
-		Long:              "Show an operation, or wait for its end." + helpNamed,
+		Long:              session.text("Show an operation, or wait for its end." + helpNamed),
 		Args:              arguments("ID_OR_NAME"),
 		ValidArgsFunction: session.completeOperation,
 		RunE: func(command *cobra.Command, args []string) error {
@@ -47,7 +47,7 @@ func (s *session) operationText(operation operatorapi.Operation) output.Text {
 	fields := output.Fields{
 		{Name: "Operation", Value: operation.ID},
 		{Name: "Kind", Value: operation.Kind},
-		{Name: "Instance", Value: instanceText(operation)},
+		{Name: strings.ToUpper(s.noun()[:1]) + s.noun()[1:], Value: instanceText(operation)},
 		{Name: "State", Value: string(operation.State)},
 		{Name: "Description", Value: operation.Description},
 		{Name: "Problem", Value: explain.ProblemText(operation.Problem)},
@@ -56,7 +56,7 @@ func (s *session) operationText(operation operatorapi.Operation) output.Text {
 		{Name: "Finished stages", Value: strings.Join(operation.FinishedStages, ", ")},
 	}
 
-	if place := explain.Of(operation, s.Clock.Now()).Place; place != nil {
+	if place := s.explanation(operation).Place; place != nil {
 		fields = append(fields,
 			output.Field{Name: "Stage", Value: place.StageText()},
 			output.Field{Name: "Step", Value: place.StepText()},
@@ -91,7 +91,7 @@ func newOperationExplainCommand(session *session) *cobra.Command {
 	return &cobra.Command{
 		Use:               "explain ID_OR_NAME",
 		Short:             "Explain the state of an operation, its problem and the next steps",
-		Long:              "Explain the state of an operation, its problem and the next steps." + helpNamed,
+		Long:              session.text("Explain the state of an operation, its problem and the next steps." + helpNamed),
 		Args:              arguments("ID_OR_NAME"),
 		ValidArgsFunction: session.completeOperation,
 		RunE: func(command *cobra.Command, args []string) error {
@@ -100,7 +100,7 @@ func newOperationExplainCommand(session *session) *cobra.Command {
 				return err
 			}
 
-			explanation := explain.Of(operation, session.Clock.Now().UTC())
+			explanation := session.explanation(operation)
 
 			return session.print(explanation, explanation)
 		},
@@ -167,7 +167,7 @@ func newOperationRetryCommand(session *session) *cobra.Command {
 			"The retry is a new operation with a new ID. It continues where the previous operation ended." + helpAudited,
 	})
 	command.Flags().StringVar(&intervention.Step, "skip", "",
-		"skip the step at which the operation failed; 'ebctl operation explain' shows whether it is skippable")
+		session.text("skip the step at which the operation failed; 'ebctl operation explain' shows whether it is skippable"))
 	completeBy(command, "skip", session.completeStep)
 
 	return command
@@ -187,7 +187,7 @@ func newOperationSkipCommand(session *session) *cobra.Command {
 			"Do the work of the skipped step manually." + helpAudited,
 	})
 	command.Flags().StringVar(&intervention.Step, "step", "",
-		"the step to skip, by default the current one; the broker rejects the request if the operation is no longer at this step")
+		session.text("the step to skip, by default the current one; the broker rejects the request if the operation is no longer at this step"))
 	completeBy(command, "step", session.completeStep)
 
 	return addYes(session, command)
@@ -196,6 +196,7 @@ func newOperationSkipCommand(session *session) *cobra.Command {
 // newInterventionCommand completes the command of an intervention with the flags that all interventions have.
 func newInterventionCommand(session *session, intervention *intervention, command cobra.Command) *cobra.Command {
 	command.Use = intervention.verb + " ID_OR_NAME"
+	command.Long = session.text(command.Long)
 	command.Args = arguments("ID_OR_NAME")
 	command.ValidArgsFunction = session.completeOperation
 	command.RunE = func(command *cobra.Command, args []string) error {
@@ -266,7 +267,7 @@ func (s *session) confirmIntervention(ctx context.Context, client *brokerclient.
 		return fmt.Errorf("reading operation %s: %w", id, err)
 	}
 
-	fmt.Fprintf(s.Err, "Operation %s: %s of instance %s, %s %s\n", operation.ID, operation.Kind, instanceText(operation),
+	fmt.Fprintf(s.Err, "Operation %s: %s of %s %s, %s %s\n", operation.ID, operation.Kind, s.noun(), instanceText(operation),
 		operation.State, operation.Step)
 
 	return s.confirm(ctx, "%s", question)

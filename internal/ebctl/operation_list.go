@@ -24,8 +24,12 @@ func operationStates() []string {
 }
 
 // operationKinds returns the suggested values of the flag --kind. The flag accepts other values too, because later versions of
-// the broker may have more kinds.
-func operationKinds() []string {
+// the service may have more kinds.
+func (s *session) operationKinds() []string {
+	if s.provisioner {
+		return provisionerKinds()
+	}
+
 	return []string{
 		environment.KindProvision, environment.KindUpdate, environment.KindDeprovision, environment.KindSuspend, environment.KindResume,
 		environment.KindBind, environment.KindUnbind,
@@ -33,7 +37,8 @@ func operationKinds() []string {
 }
 
 // newOperationListCommand returns the command that lists operations of all instances, with the filters of the endpoint
-// /operations.
+// /operations. In the Provisioner, instances are
+// runtimes.
 func newOperationListCommand(session *session) *cobra.Command {
 	var (
 		filter   operatorapi.ListOperationsParams
@@ -76,7 +81,10 @@ func newOperationListCommand(session *session) *cobra.Command {
 		},
 		id: func(operation operatorapi.Operation) string { return operation.ID },
 		table: output.Rows{
-			Head: []string{"OPERATION", "INSTANCE", "KIND", "STATE", "STAGE", "STEP", "AGE", "DURATION", "PROBLEM", "INSTANCE ID", "ORDERED BY"},
+			Head: []string{
+				"OPERATION", strings.ToUpper(session.noun()), "KIND", "STATE", "STAGE", "STEP", "AGE", "DURATION", "PROBLEM",
+				strings.ToUpper(session.noun()) + " ID", "ORDERED BY",
+			},
 			More: 2,  // the ID of the instance and the user
 			Cut:  60, // leaves a table with a long problem readable
 			None: "No operations found.",
@@ -85,14 +93,19 @@ func newOperationListCommand(session *session) *cobra.Command {
 	}.command(session, "List operations, newest first", true)
 
 	flags := command.Flags()
-	flags.StringVar(&instance, "instance", "", "only operations of the instance, by its ID or name")
-	flags.StringVar(&filter.Kind, "kind", "", "only operations of the kind: "+strings.Join(operationKinds(), ", "))
+	flags.StringVar(&instance, session.noun(), "", "only operations of the "+session.noun()+", by its ID or name")
+	flags.StringVar(&filter.Kind, "kind", "", "only operations of the kind: "+strings.Join(session.operationKinds(), ", "))
 	flags.Var(&state, "state", "only operations in the state: "+strings.Join(state.values, ", "))
 	flags.BoolVar(&stuck, "stuck", false,
 		"only operations in progress that are delayed by an error, that no worker claims, or that started at least an hour ago")
 	complete(command, "state", state.values...)
-	complete(command, "kind", operationKinds()...)
-	completeBy(command, "instance", session.completeInstance)
+	complete(command, "kind", session.operationKinds()...)
+	completeBy(command, session.noun(), session.completeInstance)
+
+	if session.provisioner {
+		flags.StringVar(&filter.Account, "account", "", "only operations on runtimes of the account")
+		flags.StringVar(&filter.Region, "region", "", "only operations on runtimes in the provider's region")
+	}
 
 	return command
 }

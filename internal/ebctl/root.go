@@ -15,11 +15,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/suggestion"
 )
 
-const rootHelp = `ebctl creates, shows and deletes service instances, and follows their operations.
+const rootHelp = `ebctl creates, shows and deletes service instances, and follows their operations. 'ebctl provisioner' shows the runtimes and
+the operations of the Provisioner behind the broker.
 
 It reads the broker's address and the credentials from flags, then from EBCTL_ADDRESS, EBCTL_USERNAME, EBCTL_PASSWORD and
 EBCTL_TOKEN, then from the file $XDG_CONFIG_HOME/ebctl/config.yaml (fields address, username, password, token), to which 'ebctl login' adds
-contexts. A token replaces user and password. Prefer variables or the file for password and token: process lists show flags.
+contexts. The commands of 'ebctl provisioner' read EBCTL_PROVISIONER_ADDRESS and so on, and the field provisioner of the file; flags are the
+same for both. A token replaces user and password. Prefer variables or the file for password and token: process lists show flags.
 
 Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 conflict, 5 wait timed out, 6 operation failed.`
 
@@ -72,6 +74,7 @@ func newRootCommand(session *session) *cobra.Command {
 			newAuditListCommand(session),
 			newAuditGetCommand(session),
 		),
+		newProvisionerCommand(session),
 		newVersionCommand(session),
 		newManualCommand(),
 	)
@@ -84,7 +87,7 @@ func newRootCommand(session *session) *cobra.Command {
 	flags := root.PersistentFlags()
 
 	flags.StringVar(&session.flags.Address, "address", "",
-		"the broker's URL ("+AddressVariable+"; default "+DefaultAddress+")")
+		"the URL of the broker ("+AddressVariable+"; default "+DefaultAddress+") or, in 'ebctl provisioner', of the Provisioner")
 	flags.StringVar(&session.flags.Username, "username", "", "the user ("+UsernameVariable+")")
 	flags.StringVar((*string)(&session.flags.Password), "password", "", "the user's password ("+PasswordVariable+")")
 	flags.StringVar((*string)(&session.flags.Token), "token", "", "a token instead of user and password ("+TokenVariable+")")

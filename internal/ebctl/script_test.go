@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs ebctl as a process against a fakeBroker. Scripts have these commands in addition to those of testscript:
 //
 //	broker SCENARIO       starts a broker with the scenario and sets EBCTL_ADDRESS
+//	provisioner SCENARIO  starts a Provisioner with the scenario and sets EBCTL_PROVISIONER_ADDRESS
 //	requests FILE         writes the requests that the broker has received
 //	exits CODE COMMAND…   runs the command and checks its exit code
 func TestScripts(t *testing.T) {
@@ -47,9 +48,10 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"broker":   startBroker,
-			"requests": writeRequests,
-			"exits":    runAndExpect,
+			"broker":      startAt("EBCTL_ADDRESS"),
+			"provisioner": startAt("EBCTL_PROVISIONER_ADDRESS"),
+			"requests":    writeRequests,
+			"exits":       runAndExpect,
 		},
 	})
 }
@@ -57,7 +59,12 @@ func TestScripts(t *testing.T) {
 // brokerKey is the key under which a script's environment stores its broker.
 type brokerKey struct{}
 
-func startBroker(ts *testscript.TestScript, _ bool, args []string) {
+// startAt returns the command that starts a service and sets the variable to its address. The operator API of both services is the same.
+func startAt(variable string) func(ts *testscript.TestScript, _ bool, args []string) {
+	return func(ts *testscript.TestScript, _ bool, args []string) { startBroker(ts, variable, args) }
+}
+
+func startBroker(ts *testscript.TestScript, variable string, args []string) {
 	scenario, err := parseScenario([]byte(ts.ReadFile(args[0])))
 	ts.Check(err)
 
@@ -66,7 +73,7 @@ func startBroker(ts *testscript.TestScript, _ bool, args []string) {
 
 	server := httptest.NewServer(broker)
 	ts.Defer(server.Close)
-	ts.Setenv("EBCTL_ADDRESS", server.URL)
+	ts.Setenv(variable, server.URL)
 
 	if place, ok := ts.Value(brokerKey{}).(**fakeBroker); ok {
 		*place = broker

@@ -2,7 +2,6 @@ package ebctl
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -11,10 +10,14 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// DefaultAddress is the broker's URL if no source sets one. It is the default address of the sandbox.
-const DefaultAddress = "http://127.0.0.1:8080"
+// The URLs of the services if no source sets one. It is the default address of the sandbox.
+const (
+	DefaultAddress            = "http://127.0.0.1:8080"
+	DefaultProvisionerAddress = "http://127.0.0.1:3000"
+)
 
-// Environment variables of ebctl. Flags take precedence over them.
+// Environment variables of ebctl. Flags take precedence over them. The address and the credentials for the Provisioner are in
+// variables of the same names with provisionerPrefix in place of prefix.
 const (
 	AddressVariable  = "EBCTL_ADDRESS"
 	UsernameVariable = "EBCTL_USERNAME"
@@ -22,11 +25,14 @@ const (
 	TokenVariable    = "EBCTL_TOKEN" //nolint:gosec // the name of a variable, not a token
 	ConfigVariable   = "EBCTL_CONFIG"
 	ContextVariable  = "EBCTL_CONTEXT"
+
+	prefix            = "EBCTL_"
+	provisionerPrefix = "EBCTL_PROVISIONER_"
 )
 
-// Settings contains the address of a broker and the credentials of a user. Empty fields are not set.
+// Settings contains the address of a service and the credentials of a user. Empty fields are not set.
 type Settings struct {
-	// Address is the broker's URL without a trailing slash.
+	// Address is the service's URL without a trailing slash.
 	Address  string
 	Username string
 	Password secret.String
@@ -43,6 +49,8 @@ type Sources struct {
 	Context string
 	// Environment returns the value of an environment variable, or an empty string.
 	Environment func(name string) string
+	// Provisioner selects the settings for the Provisioner in place of those for the broker.
+	Provisioner bool
 }
 
 // Resolve merges all sources field by field. Only the address has a default. Resolve fails if the address is invalid or the
@@ -53,15 +61,38 @@ func Resolve(sources Sources) (Settings, error) {
 		return Settings{}, err
 	}
 
-	file, err := configuration.settings(sources.contextName())
+	file, err := configuration.settings(sources.contextName(), sources.Provisioner)
 	if err != nil {
 		return Settings{}, err
 	}
 
-	merged := sources.given().or(file).or(Settings{Address: DefaultAddress})
-	merged.Address, err = baseURL(merged.Address)
+	merged := sources.given().or(file)
+	if name := cmp.Or(sources.contextName(), configuration.Context); merged.Address == "" && sources.Provisioner && name != "" {
+		return Settings{}, fmt.Errorf("context %q has no Provisioner; 'ebctl provisioner login' adds one", name)
+	}
+
+	merged = merged.or(Settings{Address: sources.defaultAddress()})
+	merged.Address, err = sources.baseURL(merged.Address)
 
 	return merged, err
+}
+
+// defaultAddress returns the address of the selected service in the sandbox.
+func (s Sources) defaultAddress() string {
+	if s.Provisioner {
+		return DefaultProvisionerAddress
+	}
+
+	return DefaultAddress
+}
+
+// variable returns the name of a variable for the selected service.
+func (s Sources) variable(name string) string {
+	if s.Provisioner {
+		return provisionerPrefix + strings.TrimPrefix(name, prefix)
+	}
+
+	return name
 }
 
 // contextName returns the context that the flag or the environment selects, or an empty string.
@@ -70,10 +101,10 @@ func (s Sources) contextName() string { return cmp.Or(s.Context, s.Environment(C
 // given returns the settings from the flags and the environment.
 func (s Sources) given() Settings {
 	return s.Flags.or(Settings{
-		Address:  s.Environment(AddressVariable),
-		Username: s.Environment(UsernameVariable),
-		Password: secret.String(s.Environment(PasswordVariable)),
-		Token:    secret.String(s.Environment(TokenVariable)),
+		Address:  s.Environment(s.variable(AddressVariable)),
+		Username: s.Environment(s.variable(UsernameVariable)),
+		Password: secret.String(s.Environment(s.variable(PasswordVariable))),
+		Token:    secret.String(s.Environment(s.variable(TokenVariable))),
 	})
 }
 
@@ -87,11 +118,11 @@ func (s Settings) or(other Settings) Settings {
 	}
 }
 
-// baseURL completes and validates an address. It returns the broker's URL without a trailing slash.
-func baseURL(address string) (string, error) {
+// baseURL completes and validates an address. It returns the service's URL without a trailing slash.
+func (s Sources) baseURL(address string) (string, error) {
 	complete := strings.TrimRight(withScheme(address), "/")
 
-	return complete, checkAddress(complete)
+	return complete, s.checkAddress(complete)
 }
 
 // withScheme adds a scheme to an address such as broker.example.com or 127.0.0.1:8080. The scheme is http for this machine and
@@ -114,18 +145,24 @@ func withScheme(address string) string {
 }
 
 // checkAddress rejects addresses that are not base URLs. The error does not quote an address that may contain a password.
-func checkAddress(address string) error {
+func (s Sources) checkAddress(address string) error {
+	service := "broker"
+	if s.Provisioner {
+		service = "Provisioner"
+	}
+
 	parsed, err := url.Parse(address)
 	if err != nil {
-		return errors.New("the broker's address is not a URL")
+		return fmt.Errorf("the %s's address is not a URL", service)
 	}
 
 	if parsed.User != nil {
-		return fmt.Errorf("the broker's address contains credentials: set %s and %s instead", UsernameVariable, PasswordVariable)
+		return fmt.Errorf("the %s's address contains credentials: set %s and %s instead",
+			service, s.variable(UsernameVariable), s.variable(PasswordVariable))
 	}
 
 	if (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Host == "" || parsed.RawQuery != "" {
-		return fmt.Errorf("the broker's address %q does not have the form http(s)://host[:port][/path]", address)
+		return fmt.Errorf("the %s's address %q does not have the form http(s)://host[:port][/path]", service, address)
 	}
 
 	return nil

@@ -199,7 +199,8 @@ func (a addresses) run(t *testing.T, programs, page string, blocks []block) {
 		command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", string(library)+commands)
 		command.Dir = folder
 		command.Env = append(os.Environ(), "HOME="+folder, "PATH="+programs+":"+os.Getenv("PATH"), "ROOT="+absolute(t, root),
-			"EBCTL_ADDRESS=http://"+a["127.0.0.1:8080"], "EBCTL_USERNAME="+sandbox.User, "EBCTL_PASSWORD="+sandbox.Password)
+			"EBCTL_ADDRESS=http://"+a["127.0.0.1:8080"], "EBCTL_USERNAME="+sandbox.User, "EBCTL_PASSWORD="+sandbox.Password,
+			"EBCTL_PROVISIONER_ADDRESS=http://"+a["127.0.0.1:3000"])
 
 		if output, err := command.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", name, err, lastLines(output))

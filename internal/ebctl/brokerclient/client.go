@@ -33,6 +33,8 @@ type Config struct {
 	Timeout time.Duration
 	// UserAgent is the User-Agent header of all requests.
 	UserAgent string
+	// Provisioner reports that the address is that of the Provisioner, which has the operator API too. It changes the texts of errors.
+	Provisioner bool
 	// NewID returns a new value for the header X-Broker-API-Request-Identity of an OSB request. The broker logs this value, so users
 	// can find their request in the log.
 	NewID func() string
@@ -56,7 +58,25 @@ func New(config Config) *Client {
 	}
 }
 
-// request is a request to the broker. A nil body sends no body.
+// service returns the name of the called service, for errors.
+func (c *Client) service() string {
+	if c.config.Provisioner {
+		return "Provisioner"
+	}
+
+	return "broker"
+}
+
+// Noun returns the name of an instance of the called service, for texts: the Provisioner's operator API shows runtimes as instances.
+func (c *Client) Noun() string {
+	if c.config.Provisioner {
+		return "runtime"
+	}
+
+	return "instance"
+}
+
+// request is a request to the service. A nil body sends no body.
 type request struct {
 	method string
 	path   string
@@ -116,12 +136,12 @@ func (c *Client) call(ctx context.Context, request request, target any) (answer,
 	got.date, _ = http.ParseTime(response.Header.Get("Date")) // zero if absent
 
 	if got.status >= http.StatusMultipleChoices {
-		return got, answerError(response, body)
+		return got, c.answerError(response, body)
 	}
 
 	if err := json.Unmarshal(body, target); err != nil {
-		return got, fmt.Errorf("the response to %s %s is not JSON; is this the address of a broker? %w",
-			request.method, request.path, err)
+		return got, fmt.Errorf("the response to %s %s is not JSON; is this the address of a %s? %w",
+			request.method, request.path, c.service(), err)
 	}
 
 	return got, nil
@@ -190,7 +210,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 		err = fmt.Errorf("the connection was closed: %w", err)
 	}
 
-	return &UnreachableError{Address: c.config.Address, Cause: err}
+	return &UnreachableError{Service: c.service(), Address: c.config.Address, Cause: err}
 }
 
 // retryAfter returns the header Retry-After in seconds. It ignores HTTP dates, which the broker never sends.

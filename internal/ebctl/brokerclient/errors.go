@@ -20,6 +20,8 @@ type AnswerError struct {
 	Code   string
 	// Description is the broker's message, or empty.
 	Description string
+	// Service names the called service, "broker" or "Provisioner".
+	Service string
 }
 
 // Error returns the broker's message, or the status if there is none.
@@ -33,9 +35,9 @@ func (e *AnswerError) Error() string {
 	case description != "":
 		return fmt.Sprintf("%s (%s)", description, status)
 	case e.Code != "":
-		return fmt.Sprintf("the broker responded with %s (%s)", e.Code, status)
+		return fmt.Sprintf("the %s responded with %s (%s)", e.Service, e.Code, status)
 	default:
-		return "the broker responded with " + status
+		return fmt.Sprintf("the %s responded with %s", e.Service, status)
 	}
 }
 
@@ -52,8 +54,8 @@ func (e *AnswerError) Temporary() bool {
 
 // answerError decodes an error response. Both APIs use the same format. Other bodies, such as the HTML page of a proxy, are
 // ignored.
-func answerError(response *http.Response, body []byte) *AnswerError {
-	failed := &AnswerError{Status: response.StatusCode}
+func (c *Client) answerError(response *http.Response, body []byte) *AnswerError {
+	failed := &AnswerError{Status: response.StatusCode, Service: c.service()}
 
 	var known apiresponses.ErrorResponse
 	if err := json.Unmarshal(body, &known); err == nil {
@@ -61,7 +63,7 @@ func answerError(response *http.Response, body []byte) *AnswerError {
 	}
 
 	if location := response.Header.Get("Location"); location != "" && failed.Description == "" {
-		failed.Description = "the broker has moved to " + location
+		failed.Description = "the " + c.service() + " has moved to " + location
 	}
 
 	return failed
@@ -69,13 +71,15 @@ func answerError(response *http.Response, body []byte) *AnswerError {
 
 // UnreachableError reports a request without a complete response. The broker may have received and executed the request.
 type UnreachableError struct {
+	// Service names the called service, "broker" or "Provisioner".
+	Service string
 	Address string
 	Cause   error
 }
 
 // Error returns the address of the broker and the cause.
 func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("the broker at %s does not respond: %v", e.Address, e.Cause)
+	return fmt.Sprintf("the %s at %s does not respond: %v", e.Service, e.Address, e.Cause)
 }
 
 // Unwrap returns the cause.

@@ -16,6 +16,8 @@ type situation struct {
 	operatorapi.Operation
 
 	now time.Time
+	// provisioner reports an operation of the Provisioner.
+	provisioner bool
 }
 
 func (s situation) is(state process.State) bool { return process.State(s.State) == state }
@@ -59,6 +61,11 @@ func from(components ...string) func(situation) bool {
 	return func(s situation) bool { return s.failing() && slices.Contains(components, s.Problem.Component) }
 }
 
+// inBroker returns a condition that holds for operations of the broker only.
+func inBroker(applies func(situation) bool) func(situation) bool {
+	return func(s situation) bool { return !s.provisioner && applies(s) }
+}
+
 // failedAs returns a function that matches failed operations of the kind.
 func failedAs(kind string) func(situation) bool {
 	return func(s situation) bool { return s.failed() && s.Kind == kind }
@@ -90,7 +97,7 @@ func rules() []rule {
 			"No action is needed. Follow the operation: ebctl operation get {operation} --wait",
 		},
 		{
-			from(failure.ComponentProvisioner),
+			inBroker(from(failure.ComponentProvisioner)),
 			"If this persists, check that the Provisioner is running and that the broker can reach it (APP_PROVISIONER_URL).",
 		},
 		{
@@ -98,7 +105,7 @@ func rules() []rule {
 			"Check the Shoot's conditions and last errors in Gardener. Common causes are credentials and quotas.",
 		},
 		{
-			from(failure.ComponentRuntime),
+			inBroker(from(failure.ComponentRuntime)),
 			"Check the runtime: ebctl instance kubeconfig {instance}",
 		},
 		{
@@ -162,15 +169,22 @@ func rules() []rule {
 }
 
 // advice returns the advice of all matching rules, with placeholders replaced.
-func advice(operation operatorapi.Operation, now time.Time) []string {
+func advice(s situation) []string {
 	var sentences []string
 
-	placeholders := strings.NewReplacer("{instance}", operation.InstanceID, "{operation}", operation.ID, "{step}", operation.Step)
+	placeholders := strings.NewReplacer("{instance}", s.InstanceID, "{operation}", s.ID, "{step}", s.Step)
 
 	for _, rule := range rules() {
-		if rule.applies(situation{Operation: operation, now: now}) {
-			sentences = append(sentences, placeholders.Replace(rule.advice))
+		if !rule.applies(s) {
+			continue
 		}
+
+		text := rule.advice
+		if s.provisioner {
+			text = ForProvisioner(text)
+		}
+
+		sentences = append(sentences, placeholders.Replace(text))
 	}
 
 	return sentences

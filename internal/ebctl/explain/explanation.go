@@ -94,7 +94,7 @@ func Of(operation operatorapi.Operation, now time.Time) Explanation {
 		Problem:      operation.Problem,
 		System:       operation.System,
 		SkippedSteps: operation.SkippedSteps,
-		Advice:       advice(operation, now),
+		Advice:       advice(situation{Operation: operation, now: now}),
 		Timeline:     operation.Timeline,
 		EstimatedEnd: operation.EstimatedEnd,
 

@@ -1,0 +1,37 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// OfProvisioner is Of for an operation of the Provisioner, on a runtime in place of an instance. Its advice names the commands of
+// 'ebctl provisioner'.
+func OfProvisioner(operation operatorapi.Operation, now time.Time) Explanation {
+	explanation := Of(operation, now)
+	explanation.Summary = fmt.Sprintf("The %s operation of runtime %s %s.", operation.Kind, operation.InstanceID, predicate(operation, now))
+	explanation.Advice = advice(situation{Operation: operation, now: now, provisioner: true})
+
+	return explanation
+}
+
+// ForProvisioner rewrites a text about the broker, its instances, and the commands for them to one about the Provisioner. The text must
+// be one of ebctl, not of a server.
+func ForProvisioner(text string) string {
+	return strings.NewReplacer(
+		"{instance}", "{instance}", // a placeholder of advice
+		"ebctl operation", "ebctl provisioner operation",
+		"'ebctl instance list', ", "'ebctl provisioner runtime list', ",
+		"'ebctl instance list'", "'ebctl provisioner runtime list'",
+		"ebctl audit", "ebctl provisioner audit",
+		" and 'ebctl catalog'", "",
+		"'ebctl instance delete' deletes the instance.", "A client of the Provisioner can still remove the runtime.",
+		"--instance ", "--runtime ",
+		"EBCTL_", "EBCTL_PROVISIONER_",
+		"an instance", "a runtime", "instance", "runtime",
+		"broker", "Provisioner",
+	).Replace(text)
+}

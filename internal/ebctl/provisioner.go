@@ -1,0 +1,140 @@
+package ebctl
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/internal/ebctl/explain"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// provisionerCommands is the start of the path of all commands for the Provisioner.
+const provisionerCommands = "ebctl provisioner"
+
+// newProvisionerCommand returns the commands for the Provisioner. It serves the broker's operator API, in which an instance is a runtime, so
+// most commands are those for the broker, in a session with other settings and texts.
+func newProvisionerCommand(session *session) *cobra.Command {
+	provisioner := *session
+	provisioner.provisioner = true
+
+	command := group("provisioner", "Show the runtimes of the Provisioner, and intervene in its operations",
+		newProvisionerLoginCommand(&provisioner),
+		group("runtime", "Show the runtimes of the Provisioner",
+			newProvisionerRuntimeListCommand(&provisioner),
+			newProvisionerRuntimeGetCommand(&provisioner),
+		),
+		group("operation", "Show, explain, cancel, retry and skip operations of the Provisioner",
+			newOperationListCommand(&provisioner),
+			newOperationGetCommand(&provisioner),
+			newOperationExplainCommand(&provisioner),
+			newOperationCancelCommand(&provisioner),
+			newOperationRetryCommand(&provisioner),
+			newOperationSkipCommand(&provisioner),
+		),
+		group("audit", "Show the audit log of the Provisioner",
+			newAuditListCommand(&provisioner),
+			newAuditGetCommand(&provisioner),
+		),
+	)
+	command.Long = "Show the runtimes of the Provisioner, and intervene in its operations.\n\n" +
+		"A runtime is named by its ID or by the name of its Shoot. Address and credentials come from --address, --username, --password and " +
+		"--token, then from EBCTL_PROVISIONER_ADDRESS, EBCTL_PROVISIONER_USERNAME, EBCTL_PROVISIONER_PASSWORD and EBCTL_PROVISIONER_TOKEN, then " +
+		"from the context, in which 'ebctl provisioner login' stores them. The default address is " + DefaultProvisionerAddress + "."
+
+	return command
+}
+
+// provisionerKinds are the kinds of the Provisioner's operations, for the flag --kind.
+func provisionerKinds() []string {
+	return []string{
+		"Provision", "ProvisionNoInstall", "Upgrade", "RollBack", "UpgradeShoot", "Hibernate", "WakeUp", "ReconnectRuntime",
+		"Deprovision", "DeprovisionNoInstall",
+	}
+}
+
+// newProvisionerRuntimeListCommand lists the runtimes of the Provisioner.
+func newProvisionerRuntimeListCommand(session *session) *cobra.Command {
+	return newRuntimesCommand(session, "List runtimes of the Provisioner, newest first", output.Rows{
+		Head: []string{"SHOOT", "RUNTIME", "ACCOUNT", "PROVIDER", "REGION", "STATE", "AGE", "LAST OPERATION", "PROBLEM"},
+		More: 2, // the last operation and its problem
+		None: "No runtimes found.",
+	}, func(runtime operatorapi.Runtime) []string {
+		last := runtime.Status.LastOperation
+
+		return []string{
+			runtime.ShootName, runtime.RuntimeID, runtime.GlobalAccountID, runtime.Provider, runtime.Region,
+			string(runtime.Status.State), session.age(runtime.Status.CreatedAt),
+			strings.TrimSpace(last.Kind + " " + last.ID), explain.ProblemText(last.Problem),
+		}
+	})
+}
+
+// newProvisionerRuntimeGetCommand shows a runtime with its order and, while its newest operation is delayed or after it failed, the problem.
+func newProvisionerRuntimeGetCommand(session *session) *cobra.Command {
+	return session.onInstance(&cobra.Command{
+		Use:   "get ID_OR_NAME",
+		Short: "Show a runtime with its order and the problem of its newest operation",
+		Long: "Show a runtime with its order and the problem of its newest operation.\n\n" +
+			"ID_OR_NAME is the ID of the runtime or the name of its Shoot. A deleted runtime is found by its ID.",
+	}, func(ctx context.Context, found target, _ []string) error {
+		shown, err := found.GetRuntime(ctx, found.InstanceID)
+		if err != nil && !answered(http.StatusInternalServerError)(err) {
+			return fmt.Errorf("reading runtime %s: %w", found.InstanceID, err)
+		}
+
+		if err != nil {
+			// The Provisioner cannot read the order if its encryption key is lost. The list has everything else.
+			fmt.Fprintf(session.Err, "The order cannot be shown: %v\n", err)
+
+			shown = found.Runtime
+		}
+
+		return session.print(shown, output.WithID{ID: shown.InstanceID, Text: session.runtimeFields(shown)})
+	})
+}
+
+// runtimeFields returns a runtime as lines of names and values. Empty values are not printed.
+func (s *session) runtimeFields(shown operatorapi.Runtime) output.Fields {
+	status := shown.Status
+	fields := output.Fields{
+		{Name: "Shoot", Value: shown.ShootName},
+		{Name: "Runtime", Value: shown.RuntimeID},
+		{Name: "State", Value: string(status.State)},
+		{Name: "Region", Value: strings.TrimSpace(shown.Provider + " " + shown.Region)},
+		{Name: "Account", Value: shown.GlobalAccountID},
+		{Name: "Subaccount", Value: shown.SubAccountID},
+		{Name: "Created", Value: output.Time(status.CreatedAt)},
+		{Name: "Deleted", Value: output.Time(status.DeletedAt)},
+	}
+
+	fields = append(fields, lastOperationFields(status.LastOperation, s.explanation(status.LastOperation), provisionerCommands)...)
+
+	return append(fields, parameterFields("Order", shown.Resolved)...)
+}
+
+// lastOperationFields returns the newest operation of an instance, or nothing if it has none. commands is the start of the commands that
+// explain it.
+func lastOperationFields(last operatorapi.Operation, explanation explain.Explanation, commands string) output.Fields {
+	if last.ID == "" {
+		return nil
+	}
+
+	fields := output.Fields{
+		{Name: "Last operation", Value: fmt.Sprintf("%s %s, %s", last.Kind, last.ID, last.State)},
+		{Name: "", Value: last.Description},
+		{Name: "Problem", Value: explain.ProblemText(last.Problem)},
+		{Name: "System", Value: explanation.SystemText()},
+		{Name: "Continues", Value: explanation.Continues()},
+	}
+
+	if last.Problem.Message != "" {
+		fields = append(fields, output.Field{Name: "Next steps", Value: commands + " operation explain " + last.ID})
+	}
+
+	return fields
+}
