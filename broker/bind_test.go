@@ -685,3 +685,42 @@ func TestBindDoesNotReturnAnotherBinding(t *testing.T) {
 		b.want("the second binding is ready", b.getBinding("one"), 200)
 	})
 }
+
+// TestV4UnbindWaits unbinds asynchronously, with removals that end and removals that do not.
+func TestV4UnbindWaits(t *testing.T) {
+	const async = "&accepts_incomplete=true"
+
+	cases := map[string]struct {
+		reason string
+		fault  error
+		limit  time.Duration
+		// status and state are those of the response and of the first poll.
+		status int
+		state  string
+	}{
+		"Ended":   {"Cloud Foundry does not poll removals while it deletes the instance", nil, time.Hour, 200, "succeeded"},
+		"Running": {"the platform polls a removal that takes long", failure.New(failure.Transient, "the API server does not respond"), time.Hour, 202, "in progress"},
+		"Failed":  {"the poll reports the failure", failure.New(failure.Permanent, "the API server refuses"), time.Hour, 202, "failed"},
+		"NoWait":  {"the wait is switched off", nil, 0, 202, "in progress"},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			onRunning(t, func(b *fixture) {
+				b.options.UnbindWait = test.limit
+				b.restart()
+				b.want("a binding", b.bind("one", ""), 201)
+
+				b.accounts.fault = test.fault
+				got := b.want(test.reason, b.unbind("one", async), test.status)
+				operation := b.operationOf("one")
+
+				if test.status == http.StatusAccepted && got.text("operation") != operation {
+					t.Errorf("the response names operation %q, want %q", got.text("operation"), operation)
+				}
+
+				b.wantState(test.reason, b.pollBinding("one", operation), test.state)
+			})
+		})
+	}
+}

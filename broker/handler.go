@@ -47,6 +47,10 @@ type Options struct {
 	Catalog    *catalog.Catalog
 	// BindingLimit is the maximum number of live bindings of an instance. It must be positive.
 	BindingLimit int
+	// UnbindWait is how long an asynchronous unbind waits for the end of the removal, so that it can be answered with
+	// 200 instead of 202. Cloud Foundry deletes an instance only if all its bindings are gone, and does not poll
+	// while it deletes them. With 0, an asynchronous unbind does not wait. More than syncLimit has no effect.
+	UnbindWait time.Duration
 	// Pause waits between two polls of the operation that a synchronous request started. It returns an error when
 	// the context ends.
 	Pause func(ctx context.Context) error

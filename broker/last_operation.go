@@ -202,7 +202,7 @@ const (
 // awaitBinding calls await for an operation on a binding. While the instance is being deleted or suspended, its
 // runtime can fail at any moment. The platform then gets a ConcurrencyError instead of the failure.
 func (a *api) awaitBinding(ctx context.Context, instanceID, operationID string) error {
-	failed := a.await(ctx, operationID)
+	failed := a.await(ctx, operationID, syncLimit)
 	if failed == nil || httpserver.RefusalOf(failed).Status < http.StatusInternalServerError {
 		return failed
 	}
@@ -215,11 +215,11 @@ func (a *api) awaitBinding(ctx context.Context, instanceID, operationID string) 
 	return failed
 }
 
-// await returns when the operation of a synchronous request has succeeded. It polls the database, because another
-// replica may run the operation. It returns an error if the operation failed, and a 503 if the operation takes
-// longer than syncLimit. In the latter case the operation continues, and a repeated request finds it.
-func (a *api) await(ctx context.Context, operationID string) error {
-	ctx, cancel := context.WithTimeout(ctx, syncLimit)
+// await returns when the operation has succeeded. It polls the database, because another replica may run the
+// operation. It returns an error if the operation failed, and a 503 if the operation takes longer than the limit or
+// than syncLimit. In the latter case the operation continues, and a repeated request finds it.
+func (a *api) await(ctx context.Context, operationID string, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, min(limit, syncLimit))
 	defer cancel()
 
 	for {

@@ -18,9 +18,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// unbind handles DELETE …/service_bindings/{binding_id}. The response is 202 with the operation, 200 after a
-// synchronous removal, or 410 if the binding does not exist. A removal is accepted while the binding is being
-// created; it cancels the creation.
+// unbind handles DELETE …/service_bindings/{binding_id}. The response is 200 if the removal has ended, 202 with the
+// operation if the platform polls and the removal takes longer than Options.UnbindWait, or 410 if the binding does
+// not exist. A removal is accepted while the binding is being created; it cancels the creation.
 func (a *api) unbind(r request) (httpserver.Response, error) {
 	result, err := decide(r.Context(), a, func(tx storage.Tx) (outcome, error) { return a.decideUnbind(r.Context(), tx, r) })
 	if err != nil {
@@ -29,15 +29,28 @@ func (a *api) unbind(r request) (httpserver.Response, error) {
 
 	a.started(r.Context(), result)
 
-	if r.acceptsIncomplete() && supports(r.Request, asyncBindings) {
-		return httpserver.Response{Status: http.StatusAccepted, Body: bindingOperation{result.operation}}, nil
-	}
-
-	if err := a.awaitBinding(r.Context(), r.instanceID, result.operation); err != nil {
+	ended, err := a.awaitUnbind(r, result.operation)
+	if err != nil {
 		return httpserver.Response{}, err
 	}
 
+	if !ended {
+		return httpserver.Response{Status: http.StatusAccepted, Body: bindingOperation{result.operation}}, nil
+	}
+
 	return httpserver.OK(struct{}{}), nil
+}
+
+// awaitUnbind waits for the removal of a binding. If the platform polls, awaitUnbind waits no longer than
+// Options.UnbindWait, and returns false if the removal has not succeeded by then. Polls report failures.
+func (a *api) awaitUnbind(r request, operationID string) (ended bool, err error) {
+	if r.acceptsIncomplete() && supports(r.Request, asyncBindings) {
+		return a.UnbindWait > 0 && a.await(r.Context(), operationID, a.UnbindWait) == nil, nil
+	}
+
+	err = a.awaitBinding(r.Context(), r.instanceID, operationID)
+
+	return err == nil, err
 }
 
 // decideUnbind returns the running removal or accepts a new one. It locks the instance first, so that concurrent

@@ -26,6 +26,7 @@ type Config struct {
 	TargetSecrets        map[string]string `env:"TARGET_SECRETS"         help:"provider:name,… of the CredentialsBindings in Gardener"`
 	OwnClusterTimeout    time.Duration     `env:"OWN_CLUSTER_TIMEOUT"    help:"how long the creation of an instance tries to reach the cluster that a tenant brings"`
 	BindingLimit         int               `env:"BINDING_LIMIT"          help:"maximum number of live bindings of an instance"`
+	UnbindWait           time.Duration     `env:"UNBIND_WAIT"            help:"how long an asynchronous unbind waits for the removal before the response is 202, at most 8s; 0 for not at all"`
 	DashboardURL         string            `env:"DASHBOARD_URL"          help:"console of runtimes, with the placeholder {instance_id}; empty for none"`
 	PublicURL            string            `env:"PUBLIC_URL"             help:"address of the broker in links for users; empty for no links"`
 	OIDC                 OIDC              `envPrefix:"OIDC_"`
@@ -57,6 +58,10 @@ func (c Config) Check() error {
 
 	if c.OwnClusterTimeout <= 0 {
 		wrong = append(wrong, errors.New("APP_OWN_CLUSTER_TIMEOUT: must be positive"))
+	}
+
+	if c.UnbindWait < 0 {
+		wrong = append(wrong, errors.New("APP_UNBIND_WAIT: must not be negative"))
 	}
 
 	if err := expiry.Periods(c.ExpirationPeriods).Check(); err != nil {
@@ -114,6 +119,7 @@ func DefaultConfig() Config {
 		TargetSecrets:        map[string]string{"aws": "aws", "azure": "azure", "gcp": "gcp", "openstack": "openstack"},
 		OwnClusterTimeout:    10 * time.Minute,
 		BindingLimit:         10,
+		UnbindWait:           3 * time.Second,
 		PublicURL:            "http://127.0.0.1:8080",
 		ExpirationPeriods:    map[string]time.Duration{"trial": 14 * 24 * time.Hour, "free": 30 * 24 * time.Hour},
 	}

@@ -25,6 +25,7 @@ func brokerOptions(config Config, operators operator.Options) broker.Options {
 		Bindings:        operators.Bindings,
 		Catalog:         operators.Catalog,
 		BindingLimit:    config.BindingLimit,
+		UnbindWait:      config.UnbindWait,
 		Pause:           func(ctx context.Context) error { return lifecycle.Pause(ctx, clock.RealClock{}, pollEvery) },
 		Wake:            operators.Wake,
 		Clock:           operators.Clock,

@@ -209,6 +209,7 @@ func BrokerSettings(database replica.Database) broker.Config {
 	settings.Address, settings.StatusAddress, settings.ShutdownDelay = anyPort, anyPort, 0
 	settings.Database = database
 	settings.AuthBasicUsers = User + ":" + Password + ":osb+admin"
+	settings.UnbindWait = 0 // asynchronous unbinds get 202, no matter how fast the machine is
 
 	return settings
 }
