@@ -59,7 +59,7 @@ func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, r request) (
 			return outcome{}, invalid(textWrongIDs)
 		}
 	} else if !deleting {
-		return outcome{}, gone(textGone)
+		return outcome{}, gone(textNoInstance)
 	}
 
 	switch {

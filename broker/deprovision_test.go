@@ -170,3 +170,14 @@ func TestDeletionAfterCanceledDeletion(t *testing.T) {
 		b.want("J5: the instance is already deleted", b.remove(instanceID), 410)
 	})
 }
+
+// TestDeletionAfterARefusedOrder deletes an instance that never existed, as Cloud Foundry does after a rejected order.
+func TestDeletionAfterARefusedOrder(t *testing.T) {
+	onEach(t, func(b *fixture) {
+		b.want("an invalid order", b.put("refused", order(with("plan_id", "x"))), 400)
+
+		if got := b.want("a deletion", b.remove("refused"), 410).text("description"); got != "The instance does not exist." {
+			t.Errorf("the text says that the instance existed: %q", got)
+		}
+	})
+}

@@ -22,7 +22,6 @@ const (
 const (
 	textShortBody       = "The body ended early or is malformed. Send the request again."
 	textSlowBody        = "The body did not arrive in time. Send the request again."
-	textGone            = "The instance no longer exists."
 	textNoInstance      = "The instance does not exist."
 	textNotReady        = "The instance is not ready: it is being created, or its creation failed."
 	textOther           = "An instance with this ID already exists, but it was ordered with different values."

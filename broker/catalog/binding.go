@@ -1,14 +1,16 @@
 package catalog
 
 import (
-	"bytes"
 	"encoding/json"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/suggestion"
 )
 
 // Bounds of the lifetime of a binding's credentials. Gardener and Kubernetes do not issue credentials for less than
@@ -16,6 +18,12 @@ import (
 const (
 	minLifetime = 10 * time.Minute
 	maxLifetime = 2 * time.Hour
+)
+
+// Names of the parameters of a binding.
+const (
+	paramRole     = "role"
+	paramLifetime = "expiration_seconds"
 )
 
 // BindingParameters are the parameters of a binding, with defaults. All plans have the same parameters.
@@ -34,57 +42,55 @@ func bindingRoles() []string {
 // bindingForm returns the schema of the parameters that ResolveBinding accepts.
 func bindingForm() (form, error) {
 	return newForm("bindings", map[string]any{
-		"role": map[string]any{
+		paramRole: map[string]any{
 			"type": "string", "title": "Role", "enum": bindingRoles(), "default": bindingRoles()[0],
 			"description": "The cluster-wide permissions of the credentials: full access, editing workloads, or viewing workloads.",
 		},
-		"expiration_seconds": map[string]any{
+		paramLifetime: map[string]any{
 			"type": "integer", "title": "Lifetime in seconds", "default": seconds(minLifetime),
 			"minimum": seconds(minLifetime), "maximum": seconds(maxLifetime),
 			"description": "How long the credentials are valid.",
 		},
-	}, []string{"role", "expiration_seconds"}, nil)
+	}, []string{paramRole, paramLifetime}, nil)
 }
 
 // ResolveBinding decodes the parameters of a binding and adds defaults. Absent parameters and null are treated as
-// an empty object. Errors are of kind invalid and name the field.
+// an empty object. The error is of kind invalid and names every invalid parameter.
 func ResolveBinding(raw json.RawMessage) (BindingParameters, error) {
-	given := struct {
-		Role              *string  `json:"role"`
-		ExpirationSeconds *float64 `json:"expiration_seconds"`
-	}{}
-
-	if len(raw) > 0 && string(raw) != "null" {
-		decoder := json.NewDecoder(bytes.NewReader(raw))
-		decoder.DisallowUnknownFields()
-
-		if err := decoder.Decode(&given); err != nil {
-			return BindingParameters{}, failure.Wrap(failure.Invalid, err,
-				"parameters: may contain only role, a string, and expiration_seconds, an integer")
-		}
-	}
-
 	resolved := BindingParameters{Role: environment.Role(bindingRoles()[0]), Lifetime: minLifetime}
 
-	if given.Role != nil {
-		if !slices.Contains(bindingRoles(), *given.Role) {
-			return resolved, failure.New(failure.Invalid, "parameters: role: must be one of %s", strings.Join(bindingRoles(), ", "))
+	var given map[string]any
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &given); err != nil {
+			return resolved, failure.Wrap(failure.Invalid, err, "parameters: must be an object")
 		}
-
-		resolved.Role = environment.Role(*given.Role)
 	}
 
-	if given.ExpirationSeconds != nil {
-		wanted := *given.ExpirationSeconds
-		if wanted != float64(int(wanted)) || wanted < float64(seconds(minLifetime)) || wanted > float64(seconds(maxLifetime)) {
-			return resolved, failure.New(failure.Invalid, "parameters: expiration_seconds: must be an integer from %d to %d",
-				seconds(minLifetime), seconds(maxLifetime))
-		}
+	var found Violations
 
-		resolved.Lifetime = time.Duration(wanted) * time.Second
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		value := given[name]
+
+		switch {
+		case name != paramRole && name != paramLifetime:
+			found.unless(false, name, ruleUnknown, "bindings have no such parameter%s", suggestion.For(name, []string{paramRole, paramLifetime}))
+		case value == nil: // as if it were absent
+		case name == paramRole:
+			role, _ := value.(string)
+			found.unless(slices.Contains(bindingRoles(), role), name, "enum", "must be one of %s%s",
+				strings.Join(bindingRoles(), ", "), suggestion.For(role, bindingRoles()))
+
+			resolved.Role = environment.Role(role)
+		default:
+			wanted, _ := value.(float64)
+			whole := wanted == math.Trunc(wanted) && wanted >= float64(seconds(minLifetime)) && wanted <= float64(seconds(maxLifetime))
+			found.unless(whole, name, "range", "must be an integer from %d to %d", seconds(minLifetime), seconds(maxLifetime))
+
+			resolved.Lifetime = time.Duration(wanted) * time.Second
+		}
 	}
 
-	return resolved, nil
+	return resolved, found.Err()
 }
 
 // seconds returns the duration in whole seconds, the unit of the parameters.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 // TestBindingParametersFollowTheirSchema checks that the published schema and the broker accept the same parameters.
@@ -52,6 +53,24 @@ func TestBindingParametersFollowTheirSchema(t *testing.T) {
 
 		if shown := schema.Validate(document); (shown == nil) != (err == nil) {
 			t.Errorf("%s: the schema returns %v, the broker %v", text, shown, err)
+		}
+	}
+}
+
+// TestBindingErrorsNameParameters checks the texts for parameters that the schema does not allow.
+func TestBindingErrorsNameParameters(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string]string{
+		`{"rolle": "view"}`: `parameters: rolle: bindings have no such parameter; did you mean "role"?`,
+		`{"role": "views"}`: `parameters: role: must be one of admin, edit, view; did you mean "view"?`,
+		`{"user": "me", "expiration_seconds": "1h"}`: "parameters: expiration_seconds: must be an integer from 600 to 7200; " +
+			"user: bindings have no such parameter",
+		`{"role": 7}`: "parameters: role: must be one of admin, edit, view",
+		`["view"]`:    "parameters: must be an object",
+	} {
+		if _, err := catalog.ResolveBinding(json.RawMessage(text)); err == nil || failure.Of(err).Text != want {
+			t.Errorf("%s:\n got %v\nwant %s", text, err, want)
 		}
 	}
 }

@@ -1,7 +1,10 @@
 package catalog_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
+	"encoding/xml"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -88,6 +91,15 @@ func TestB2B6B9B11ToB16Service(t *testing.T) {
 
 	if !service.InstancesRetrievable || !service.BindingsRetrievable || !service.AllowContextUpdates || len(service.Requires) > 0 {
 		t.Errorf("the service announces unsupported features: %+v", service)
+	}
+
+	encoded, isSVG := strings.CutPrefix(fmt.Sprint(service.Metadata["imageUrl"]), "data:image/svg+xml;base64,")
+	picture := struct {
+		XMLName xml.Name `xml:"svg"`
+	}{}
+
+	if image, err := base64.StdEncoding.DecodeString(encoded); !isSVG || err != nil || xml.Unmarshal(image, &picture) != nil {
+		t.Errorf("marketplaces cannot show the icon %q: %v", image, err)
 	}
 
 	// Row B9 of docs/contributor/osb-conformance.md forbids underscores in names. The names azure_lite and

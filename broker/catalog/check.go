@@ -20,6 +20,10 @@ const openStack = "openstack"
 // maxText is the maximum length of texts that platforms show, in characters.
 const maxText = 255
 
+// maxImage is the maximum length of the icon's URL in bytes. Platforms store it with the metadata of the
+// service and send it with every list of services.
+const maxImage = 16 << 10
+
 // problems collects errors. Each error starts with its place: the file, and the entry in the file.
 type problems []error
 
@@ -58,6 +62,7 @@ func (c *content) check(providers map[string]providerFile, options Options) erro
 	found.name("service", c.service.Name)
 	found.text("service: description", c.service.Description)
 	found.text("service: displayName", c.service.DisplayName)
+	found.unless(c.service.ImageURL == "" || usableImage(c.service.ImageURL), "service: imageUrl must be an https address or a data URI of an image, of at most %d bytes", maxImage)
 	found.unless(len(c.plans) > 0, "the service has no plan")
 
 	for _, cidr := range c.service.ReservedNetworks {
@@ -95,6 +100,11 @@ func (c *content) check(providers map[string]providerFile, options Options) erro
 	}
 
 	return errors.Join(found...)
+}
+
+// usableImage reports whether browsers that show a marketplace over TLS can load the image.
+func usableImage(address string) bool {
+	return len(address) <= maxImage && (strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "data:image/"))
 }
 
 // checkID checks that an ID is a GUID and unique among the IDs of the service and its plans, as Cloud Foundry

@@ -40,6 +40,7 @@ func TestLoadReportsEveryError(t *testing.T) {
 	t.Parallel()
 
 	_, err := catalog.Load(shipped(t, map[string]string{
+		"catalog.yaml": strings.Replace(string(file(t, "catalog.yaml")), "imageUrl: \"data:", "imageUrl: \"ftp:", 1),
 		"plans/aws.yaml": `{id: nonsense, name: a/w/s, parameters: [name, wishes], purpose: fun, nodes: {min: 3, max: 2},
 			offers: [{provider: aws, defaultRegion: atlantis, regions: [eu-central-1, utopia], machines: [m9.huge]}]}`,
 		"plans/trial.yaml": `{id: 4deee563-e5ec-4731-b9b1-53b42d855f0c, name: trial, displayName: Trial, description: To try,
@@ -54,6 +55,7 @@ func TestLoadReportsEveryError(t *testing.T) {
 	for _, want := range []string{
 		`the Kubernetes version "latest" does not have the form 1.34 or 1.34.2`,
 		`the operation timeout 0s is not positive`,
+		`service: imageUrl must be an https address or a data URI of an image`,
 		`plan a/w/s: ID "nonsense" is not a GUID`,
 		`plan a/w/s: name "a/w/s" may contain only letters, digits, dots, dashes and underscores`,
 		`plan a/w/s: description is missing`,

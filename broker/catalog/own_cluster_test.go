@@ -65,7 +65,7 @@ func TestOwnClusterRejects(t *testing.T) {
 		parameters json.RawMessage
 		want       string
 	}{
-		"Nothing":   {"the kubeconfig is required", json.RawMessage(`{}`), "missing properties 'kubeconfig', 'shootName', 'shootDomain'"},
+		"Nothing":   {"the kubeconfig is required", json.RawMessage(`{}`), "parameters: kubeconfig, shootName and shootDomain are missing"},
 		"NotBase64": {"the kubeconfig is base64-encoded", json.RawMessage(`{"kubeconfig":"hush!","shootName":"s","shootDomain":"d"}`), "kubeconfig: must be valid base64"},
 		"Rubbish":   {"the content must be a kubeconfig", ownParameters("hush: [hush"), "it is not a kubeconfig"},
 		"Empty":     {"the kubeconfig must name a cluster", ownParameters("{}"), "it is incomplete"},

@@ -8,8 +8,6 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/suggestion"
@@ -78,7 +76,7 @@ func (v Violations) Err() error {
 func violationsOf(invalid *jsonschema.ValidationError, schema map[string]any) Violations {
 	var found Violations
 
-	collect(invalid, message.NewPrinter(language.English), &found)
+	collect(invalid, &found)
 
 	for i, one := range found {
 		if one.Rule == ruleUnknown {
@@ -106,9 +104,9 @@ func namesAt(schema map[string]any, path []string) []string {
 }
 
 // collect walks a tree of validation errors and adds a violation for each leaf. The inner nodes only group errors.
-func collect(invalid *jsonschema.ValidationError, printer *message.Printer, found *Violations) {
+func collect(invalid *jsonschema.ValidationError, found *Violations) {
 	for _, cause := range invalid.Causes {
-		collect(cause, printer, found)
+		collect(cause, found)
 	}
 
 	if len(invalid.Causes) > 0 {
@@ -125,18 +123,5 @@ func collect(invalid *jsonschema.ValidationError, printer *message.Printer, foun
 		return
 	}
 
-	found.unless(false, field, strings.Join(invalid.ErrorKind.KeywordPath(), "."), "%s", plainText(invalid.ErrorKind, printer))
-}
-
-// plainText describes a broken rule to users. For bounds it replaces the text of the library, which contains schema
-// keywords.
-func plainText(rule jsonschema.ErrorKind, printer *message.Printer) string {
-	switch rule := rule.(type) {
-	case *kind.Minimum:
-		return fmt.Sprintf("must be at least %s, is %s", rule.Want.RatString(), rule.Got.RatString())
-	case *kind.Maximum:
-		return fmt.Sprintf("must be at most %s, is %s", rule.Want.RatString(), rule.Got.RatString())
-	default:
-		return rule.LocalizedString(printer)
-	}
+	found.unless(false, field, strings.Join(invalid.ErrorKind.KeywordPath(), "."), "%s", ruleText(invalid.ErrorKind))
 }

@@ -1,0 +1,117 @@
+package catalog
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
+	"github.com/environment-broker/environment-broker/internal/suggestion"
+)
+
+// namePattern is the pattern of the names of instances in parameters.yaml.
+const namePattern = "^[a-zA-Z0-9-]*$"
+
+// ruleText describes a broken rule to users, as a text that follows the name of the parameter. It replaces the texts
+// of the library, which contain schema keywords. It quotes no values of the request except numbers, because the
+// others may be secrets. Rules that no form contains get the text of the library.
+func ruleText(rule jsonschema.ErrorKind) string {
+	switch rule := rule.(type) {
+	case *kind.Type:
+		return fmt.Sprintf("must be %s, is %s", withArticles(rule.Want...), withArticles(rule.Got))
+	case *kind.Enum:
+		return enumText(rule)
+	case *kind.Required:
+		return missingText(rule.Missing)
+	case *kind.Minimum:
+		return fmt.Sprintf("must be at least %s, is %s", rule.Want.RatString(), rule.Got.RatString())
+	case *kind.Maximum:
+		return fmt.Sprintf("must be at most %s, is %s", rule.Want.RatString(), rule.Got.RatString())
+	case *kind.MinLength:
+		return leastText(rule.Want, rule.Got, "character", "characters")
+	case *kind.MaxLength:
+		return fmt.Sprintf("must have at most %s, has %d", counted(rule.Want, "character", "characters"), rule.Got)
+	case *kind.MinItems:
+		return leastText(rule.Want, rule.Got, "entry", "entries")
+	case *kind.MaxItems:
+		return fmt.Sprintf("must have at most %s, has %d", counted(rule.Want, "entry", "entries"), rule.Got)
+	case *kind.UniqueItems:
+		return fmt.Sprintf("entries %d and %d are equal", rule.Duplicates[0]+1, rule.Duplicates[1]+1)
+	case *kind.Pattern:
+		if rule.Want == namePattern {
+			return "may contain only letters, digits and dashes"
+		}
+	}
+
+	return rule.LocalizedString(message.NewPrinter(language.English))
+}
+
+// withArticles joins the names of JSON types, such as "an integer or null".
+func withArticles(types ...string) string {
+	named := make([]string, 0, len(types))
+
+	for _, name := range types {
+		switch name {
+		case "null":
+		case "array":
+			name = "a list"
+		case "integer", "object":
+			name = "an " + name
+		default:
+			name = "a " + name
+		}
+
+		named = append(named, name)
+	}
+
+	return strings.Join(named, " or ")
+}
+
+// enumText lists the allowed values. A similar value comes first, because platforms cut long texts.
+func enumText(rule *kind.Enum) string {
+	values := make([]string, 0, len(rule.Want))
+	for _, value := range rule.Want {
+		values = append(values, fmt.Sprint(value))
+	}
+
+	list := strings.Join(values, ", ")
+
+	given, _ := rule.Got.(string)
+	if near := suggestion.For(given, values); near != "" {
+		return "is not an available value" + near + " Available: " + list
+	}
+
+	return "must be one of " + list
+}
+
+// missingText names the missing parameters.
+func missingText(names []string) string {
+	if len(names) == 1 {
+		return names[0] + " is missing"
+	}
+
+	last := len(names) - 1
+
+	return strings.Join(names[:last], ", ") + " and " + names[last] + " are missing"
+}
+
+// leastText describes a text or list that is too short. The unit is given in singular and plural.
+func leastText(want, got int, one, many string) string {
+	if got == 0 {
+		return "must not be empty"
+	}
+
+	return fmt.Sprintf("must have at least %s, has %d", counted(want, one, many), got)
+}
+
+// counted returns the number with its unit.
+func counted(number int, one, many string) string {
+	if number == 1 {
+		return "1 " + one
+	}
+
+	return fmt.Sprintf("%d %s", number, many)
+}
