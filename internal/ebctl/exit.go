@@ -83,7 +83,7 @@ func ends() []end {
 		{answered(http.StatusConflict), ExitConflict, "See 'ebctl instance list'."},
 		{
 			answered(http.StatusUnauthorized), ExitError,
-			"Set EBCTL_USERNAME and EBCTL_PASSWORD, or use --username and --password.",
+			"Set EBCTL_USERNAME and EBCTL_PASSWORD, or use --username and --password. The credentials in the configuration file apply only to the address next to them.",
 		},
 		{
 			answered(http.StatusForbidden), ExitError,

@@ -80,6 +80,8 @@ func newRootCommand(session *session) *cobra.Command {
 	)
 
 	root.Long = rootHelp
+	root.Version = session.Version
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SilenceUsage = true
 	root.SilenceErrors = true
 	root.SetFlagErrorFunc(invalidFlag)

@@ -53,7 +53,8 @@ type Sources struct {
 	Provisioner bool
 }
 
-// Resolve merges all sources field by field. Only the address has a default. Resolve fails if the address is invalid or the
+// Resolve merges all sources field by field. Only the address has a default. The credentials that the file stores next to an
+// address are sent to no other address: another broker could read them. Resolve fails if the address is invalid or the
 // configuration file cannot be read.
 func Resolve(sources Sources) (Settings, error) {
 	configuration, err := sources.configuration()
@@ -66,7 +67,12 @@ func Resolve(sources Sources) (Settings, error) {
 		return Settings{}, err
 	}
 
-	merged := sources.given().or(file)
+	given := sources.given()
+	if given.Address != "" && file.Address != "" && !sameAddress(given.Address, file.Address) {
+		file = Settings{}
+	}
+
+	merged := given.or(file)
 	if name := cmp.Or(sources.contextName(), configuration.Context); merged.Address == "" && sources.Provisioner && name != "" {
 		return Settings{}, fmt.Errorf("context %q has no Provisioner; 'ebctl provisioner login' adds one", name)
 	}
@@ -120,9 +126,21 @@ func (s Settings) or(other Settings) Settings {
 
 // baseURL completes and validates an address. It returns the service's URL without a trailing slash.
 func (s Sources) baseURL(address string) (string, error) {
-	complete := strings.TrimRight(withScheme(address), "/")
+	complete := completed(address)
 
 	return complete, s.checkAddress(complete)
+}
+
+// completed returns the address with a scheme and without a trailing slash.
+func completed(address string) string { return strings.TrimRight(withScheme(address), "/") }
+
+// sameAddress reports whether two addresses are equal once they are complete. The case of the scheme and the host is ignored.
+func sameAddress(one, other string) bool {
+	first, firstErr := url.Parse(completed(one))
+	second, secondErr := url.Parse(completed(other))
+
+	return firstErr == nil && secondErr == nil && strings.EqualFold(first.Scheme, second.Scheme) &&
+		strings.EqualFold(first.Host, second.Host) && first.Path == second.Path
 }
 
 // withScheme adds a scheme to an address such as broker.example.com or 127.0.0.1:8080. The scheme is http for this machine and

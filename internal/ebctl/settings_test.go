@@ -35,9 +35,39 @@ func TestResolve(t *testing.T) {
 		},
 		"Environment": {
 			reason:      "each variable takes precedence over the field in the file",
+			environment: map[string]string{"EBCTL_ADDRESS": "http://file", "EBCTL_PASSWORD": "variable-password"},
+			file:        file,
+			want:        ebctl.Settings{Address: "http://file", Username: "file-user", Password: "variable-password"},
+		},
+		"OtherAddress": {
+			reason: "the credentials in the file are not for another broker",
+			flags:  ebctl.Settings{Address: "http://other", Username: "flag-user"},
+			file:   file,
+			want:   ebctl.Settings{Address: "http://other", Username: "flag-user"},
+		},
+		"Unencrypted": {
+			reason: "a password for https is not sent unencrypted",
+			flags:  ebctl.Settings{Address: "http://broker.example.com"},
+			file:   "address: https://broker.example.com\ntoken: file-token\n",
+			want:   ebctl.Settings{Address: "http://broker.example.com"},
+		},
+		"SameAddress": {
+			reason: "an equal address in another notation keeps the credentials",
+			flags:  ebctl.Settings{Address: "Broker.example.com/"},
+			file:   "address: https://broker.example.com\ntoken: file-token\n",
+			want:   ebctl.Settings{Address: "https://Broker.example.com", Token: "file-token"},
+		},
+		"NoAddress": {
+			reason: "credentials without an address are for every broker",
+			flags:  ebctl.Settings{Address: "http://other"},
+			file:   "username: file-user\npassword: file-password\n",
+			want:   ebctl.Settings{Address: "http://other", Username: "file-user", Password: "file-password"},
+		},
+		"EnvironmentAddress": {
+			reason:      "the address of a variable is another one, too",
 			environment: map[string]string{"EBCTL_ADDRESS": "http://variable", "EBCTL_PASSWORD": "variable-password"},
 			file:        file,
-			want:        ebctl.Settings{Address: "http://variable", Username: "file-user", Password: "variable-password"},
+			want:        ebctl.Settings{Address: "http://variable", Password: "variable-password"},
 		},
 		"Flags": {
 			reason:      "a flag takes precedence over a variable and the file",
