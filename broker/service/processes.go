@@ -1,8 +1,6 @@
 package service
 
 import (
-	"time"
-
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/process"
@@ -27,6 +25,8 @@ type Parts struct {
 	LeftOver func(deprovisioning.LeftOver)
 	// FeedAlive reports whether the feed works. If it does, polls are rare and need no rate limit.
 	FeedAlive func() bool
+	// Polled counts a request for the states of operations, with their number. It may be nil.
+	Polled func(operations int)
 }
 
 // RuntimeAccess calls the API servers of runtimes. clusterclient.Access implements it.
@@ -49,18 +49,12 @@ type Rows interface {
 // without a process of its kind. Therefore, do not remove a kind while unfinished operations of this kind can
 // exist.
 func Processes(config Config, parts Parts) []process.Process[environment.Data] {
-	limiter := provisionerwait.NewPollLimiter(config.Provisioner.PollLimit)
-	delay := func(operationID string) time.Duration {
-		if parts.FeedAlive() {
-			return 0
-		}
-
-		return limiter.Delay(operationID)
-	}
+	polls := countedPolls{parts.Provisioner, parts.Polled}
 	waiter := provisionerwait.Waiter{
-		Operations: parts.Provisioner,
+		Operations: polls,
+		Poller:     provisionerwait.NewPoller(polls, config.Provisioner.PollLimit),
+		FeedAlive:  parts.FeedAlive,
 		Pace:       parts.Pace,
-		Delay:      delay,
 		Limit:      config.Provisioner.RuntimeTimeout,
 	}
 

@@ -126,7 +126,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	access := clusterclient.New(provisioner)
 	processes := Processes(config, Parts{
 		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances, stores.bindings, clock.RealClock{}), Access: access,
-		Pace: follow.Pace, Kind: follow.Kind, FeedAlive: follow.Alive, LeftOver: countLeftOver(s.Metrics()),
+		Pace: follow.Pace, Kind: follow.Kind, FeedAlive: follow.Alive, LeftOver: countLeftOver(s.Metrics()), Polled: countPolls(s.Metrics()),
 	})
 
 	if engine, err = s.newEngine(config, stores.operations, processes); err != nil {

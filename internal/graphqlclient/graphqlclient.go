@@ -97,33 +97,66 @@ func Send(ctx context.Context, client *http.Client, request Request) (Answer, er
 // as the server's error type E. GraphQL errors take precedence over the HTTP status. For any other problem, Decode returns
 // ErrNoData or *Unexpected as the error.
 func Decode[E any](answer Answer, data any) (*E, error) {
-	if len(answer.body) > answer.request.MaxBytes {
-		return nil, &Unexpected{Text: fmt.Sprintf("returned more than %d bytes", answer.request.MaxBytes)}
-	}
-
-	var envelope struct {
-		Data   json.RawMessage `json:"data"`
-		Errors []E             `json:"errors"`
-	}
-
-	err := json.Unmarshal(answer.body, &envelope)
+	content, err := contentOf[E](answer)
 
 	switch {
-	case err == nil && len(envelope.Errors) > 0:
-		return &envelope.Errors[0], nil
-	case answer.Status != http.StatusOK:
-		return nil, answer.unexpected(err, "returned HTTP status %d %s", answer.Status, http.StatusText(answer.Status))
 	case err != nil:
-		return nil, answer.unexpected(err, "returned a response that is not GraphQL")
-	case len(envelope.Data) == 0:
-		return nil, ErrNoData
+		return nil, err
+	case len(content.Errors) > 0:
+		return &content.Errors[0], nil
+	default:
+		return nil, answer.decode(content.Data, data)
+	}
+}
+
+// DecodePartial decodes like Decode the response to a request for several fields, some of which may have failed: it returns all GraphQL
+// errors and decodes the data nevertheless. The data of a field that has failed is null.
+func DecodePartial[E any](answer Answer, data any) ([]E, error) {
+	content, err := contentOf[E](answer)
+	if err != nil || len(content.Data) == 0 {
+		return content.Errors, err
 	}
 
-	if err := json.Unmarshal(envelope.Data, data); err != nil {
-		return nil, answer.unexpected(err, "returned unexpected data")
+	return content.Errors, answer.decode(content.Data, data)
+}
+
+// content is a GraphQL response. Data is empty if the response has errors only.
+type content[E any] struct {
+	Data   json.RawMessage `json:"data"`
+	Errors []E             `json:"errors"`
+}
+
+// contentOf returns the content of the response, which has data, errors or both, or the error of a response that is not valid GraphQL.
+func contentOf[E any](answer Answer) (content[E], error) {
+	var decoded content[E]
+
+	if len(answer.body) > answer.request.MaxBytes {
+		return decoded, &Unexpected{Text: fmt.Sprintf("returned more than %d bytes", answer.request.MaxBytes)}
 	}
 
-	return nil, nil //nolint:nilnil // neither a GraphQL error nor another error
+	err := json.Unmarshal(answer.body, &decoded)
+
+	switch {
+	case err == nil && len(decoded.Errors) > 0:
+		return decoded, nil
+	case answer.Status != http.StatusOK:
+		return decoded, answer.unexpected(err, "returned HTTP status %d %s", answer.Status, http.StatusText(answer.Status))
+	case err != nil:
+		return decoded, answer.unexpected(err, "returned a response that is not GraphQL")
+	case len(decoded.Data) == 0:
+		return decoded, ErrNoData
+	default:
+		return decoded, nil
+	}
+}
+
+// decode decodes the data of the response.
+func (a Answer) decode(text json.RawMessage, data any) error {
+	if err := json.Unmarshal(text, data); err != nil {
+		return a.unexpected(err, "returned unexpected data")
+	}
+
+	return nil
 }
 
 // unexpected returns an error with an excerpt of the response, unless the response is confidential.

@@ -37,9 +37,24 @@ var _ graphql.Client = (*call)(nil)
 // MakeRequest sends the request and decodes the data of the response. Its errors are of package failure:
 // refused classifies an error in the response; a missing or malformed response is failure.Transient.
 func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, response *graphql.Response) error {
+	answer, err := c.send(ctx, request)
+	if err != nil {
+		return err
+	}
+
+	problem, err := graphqlclient.Decode[graphqlError](answer, response.Data)
+	if problem != nil {
+		return c.refused(problem)
+	}
+
+	return c.malformed(err)
+}
+
+// send sends the request and returns the answer, whatever it says.
+func (c *call) send(ctx context.Context, request *graphql.Request) (graphqlclient.Answer, error) {
 	body, err := encode(request)
 	if err != nil {
-		return failure.Wrap(failure.Internal, err, "encoding a request to the Provisioner")
+		return graphqlclient.Answer{}, failure.Wrap(failure.Internal, err, "encoding a request to the Provisioner")
 	}
 
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
@@ -56,14 +71,14 @@ func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, respon
 		},
 	})
 	if err != nil {
-		return c.unanswered(ctx, err)
+		return graphqlclient.Answer{}, c.unanswered(ctx, err)
 	}
 
-	problem, err := graphqlclient.Decode[graphqlError](answer, response.Data)
-	if problem != nil {
-		return c.refused(problem)
-	}
+	return answer, nil
+}
 
+// malformed classifies an error of the decoder. It returns nil for nil.
+func (c *call) malformed(err error) error {
 	if unexpected, ok := errors.AsType[*graphqlclient.Unexpected](err); ok {
 		return c.transient(unexpected.Cause, unexpected.Error())
 	}

@@ -17,7 +17,32 @@ import (
 // graphqlError is an error in a response. The extensions classify the error; the message is for people.
 type graphqlError struct {
 	Message    string     `json:"message"`
+	Path       path       `json:"path"`
 	Extensions extensions `json:"extensions"`
+}
+
+// path leads to the field that has failed. It is empty if the whole request has failed, or if the server sends no path.
+type path []any
+
+// UnmarshalJSON accepts any JSON. A value that is not a list counts as no path.
+func (p *path) UnmarshalJSON(text []byte) error {
+	var steps []any
+	if json.Unmarshal(text, &steps) == nil {
+		*p = steps
+	}
+
+	return nil
+}
+
+// alias returns the alias of the field of Query or Mutation on the path, or an empty text.
+func (p path) alias() string {
+	if len(p) == 0 {
+		return ""
+	}
+
+	alias, _ := p[0].(string)
+
+	return alias
 }
 
 // extensions classifies an error. It is decoded leniently: a value of an unexpected type is treated as absent.

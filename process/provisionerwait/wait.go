@@ -1,6 +1,7 @@
-// Package provisionerwait waits for operations of the Provisioner on behalf of the broker's steps. A wait never blocks: the step
-// polls once and runs again later, or as soon as the Provisioner's change feed reports the operation. The feed wakes operations
-// by the key that Event returns; polling is the fallback when the feed lags or the Provisioner has none.
+// Package provisionerwait waits for operations of the Provisioner on behalf of the broker's steps. A wait does not hold a worker: the
+// step polls once and runs again later, or as soon as the Provisioner's change feed reports the operation. The feed wakes operations
+// by the key that Event returns; polling is the fallback when the feed lags or the Provisioner has none. Without a feed a Poller
+// combines the polls of a tenant's operations into few requests.
 package provisionerwait
 
 import (
@@ -25,13 +26,15 @@ type Operations interface {
 // With a change feed, polling is only the fallback.
 type Pace func(elapsed time.Duration) time.Duration
 
-// Waiter waits for operations of the Provisioner. It has no state, and all steps of the broker share one.
+// Waiter waits for operations of the Provisioner. All steps of the broker share one.
 type Waiter struct {
 	Operations Operations
+	// Poller, unless nil, polls in place of Operations while FeedAlive reports false.
+	Poller *Poller
+	// FeedAlive reports whether the feed works. Polls are then rare, and each is a request of its own. Only a Poller needs it.
+	FeedAlive func() bool
 	// Pace determines when an operation polls again. It is required. A replica with a change feed needs a slower pace.
 	Pace Pace
-	// Delay returns how long an operation must wait before it may poll, see PollLimiter. Nil means no limit.
-	Delay func(operationID string) time.Duration
 	// Limit bounds the wait, counted from the first attempt of the step. After that, the operation fails.
 	Limit time.Duration
 }
@@ -59,15 +62,15 @@ func (w Waiter) AwaitIdle(operation process.Operation[environment.Data]) (proces
 // while it is unfinished, and fails with its error. Await is a process.RunFunc.
 func (w Waiter) Await(ctx context.Context, operation process.Operation[environment.Data], _ logrus.FieldLogger,
 ) (process.Operation[environment.Data], time.Duration, error) {
-	if w.Delay != nil {
-		if delay := w.Delay(operation.ID); delay > 0 {
-			return process.Await(operation, "many operations are polling the Provisioner; this one is waiting for its turn", delay, w.Limit)
-		}
-	}
+	poller := w.poller()
 
-	status, err := w.Operations.OperationStatus(ctx, operation.Data.Instance.RuntimeTenant(), operation.Data.ProvisionerOperationID)
-	if err != nil {
+	status, delay, err := w.poll(ctx, poller, operation)
+
+	switch {
+	case err != nil:
 		return operation, 0, err
+	case delay > 0:
+		return process.Await(operation, "many operations are polling the Provisioner; this one is waiting for its turn", delay, w.Limit)
 	}
 
 	switch status.State {
@@ -85,6 +88,33 @@ func (w Waiter) Await(ctx context.Context, operation process.Operation[environme
 			why = working + ", " + delayed + ": " + status.LastError.Message
 		}
 
-		return process.Await(operation, why, w.Pace(operation.Elapsed()), w.Limit)
+		interval := w.Pace(operation.Elapsed())
+		if poller != nil {
+			poller.Expect(operation.Data.Instance.RuntimeTenant(), operation.Data.ProvisionerOperationID, interval)
+		}
+
+		return process.Await(operation, why, interval, w.Limit)
 	}
+}
+
+// poller returns the Poller if the operation has to use it, or nil.
+func (w Waiter) poller() *Poller {
+	if w.Poller == nil || w.FeedAlive() {
+		return nil
+	}
+
+	return w.Poller
+}
+
+// poll returns the status of the Provisioner's operation, or how long the operation must wait before it may poll.
+func (w Waiter) poll(ctx context.Context, poller *Poller, operation process.Operation[environment.Data],
+) (provisionerclient.Operation, time.Duration, error) {
+	tenant, id := operation.Data.Instance.RuntimeTenant(), operation.Data.ProvisionerOperationID
+	if poller != nil {
+		return poller.Poll(ctx, tenant, id)
+	}
+
+	status, err := w.Operations.OperationStatus(ctx, tenant, id)
+
+	return status, 0, err
 }

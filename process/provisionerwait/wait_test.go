@@ -3,6 +3,7 @@ package provisionerwait_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -118,37 +119,75 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-func TestAwaitDoesNotPollDuringTheDelay(t *testing.T) {
-	p := &provisioner{status: provisionerclient.Operation{State: provisionerclient.StateSucceeded}}
-	waiting := waiter(p)
+// busyPoller returns a Poller that sends one request a second and has just sent one, and its requests.
+func busyPoller(t *testing.T) (*provisionerwait.Poller, *statuses) {
+	t.Helper()
 
-	var delay time.Duration
+	asked := &statuses{}
+	poller := provisionerwait.NewPoller(asked, 1)
 
-	waiting.Delay = func(operationID string) time.Duration {
-		if operationID != "op-1" {
-			t.Errorf("the delay is requested for %s", operationID)
-		}
-
-		return delay
+	if _, wait, err := poller.Poll(t.Context(), "another tenant", "operation"); wait != 0 || err != nil {
+		t.Fatalf("the first poll waits for %s, %v", wait, err)
 	}
 
-	for _, delay = range []time.Duration{3 * time.Second, 0} {
-		got, wait, err := waiting.Await(t.Context(), operation(), nil)
-		if err != nil {
+	return poller, asked
+}
+
+func TestAwaitDoesNotPollBeforeItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		waiting := waiter(&provisioner{err: failure.New(failure.Permanent, "the operation polled on its own")})
+
+		poller, asked := busyPoller(t)
+		waiting.Poller, waiting.FeedAlive = poller, func() bool { return false }
+
+		_, wait, err := waiting.Await(t.Context(), operation(), nil)
+		if err != nil || wait != time.Second || len(asked.sent()) != 1 {
+			t.Fatalf("runs again after %s, %v; %d requests", wait, err, len(asked.sent()))
+		}
+
+		time.Sleep(wait)
+
+		if _, wait, err = waiting.Await(t.Context(), operation(), nil); err != nil || wait != pace {
+			t.Errorf("runs again after %s, %v", wait, err)
+		}
+
+		// Another poll includes the next one of the operation, which is expected after the pace.
+		time.Sleep(pace)
+
+		if _, _, err := poller.Poll(t.Context(), "tenant", "another"); err != nil {
 			t.Fatal(err)
 		}
 
-		if asked, done := len(p.polls) > 0, got.WaitingFor == ""; wait != delay || asked != (delay == 0) || done != asked {
-			t.Errorf("with a delay of %s: polls %t, done %t, runs again after %s", delay, asked, done, wait)
+		want := [][]string{{"operation"}, {"creation"}, {"another", "creation"}}
+		if diff := cmp.Diff(want, asked.sent()); diff != "" {
+			t.Errorf("requests: -want +got:\n%s", diff)
 		}
-	}
+	})
 }
 
-func TestDelayedOperationFailsAtTheLimit(t *testing.T) {
-	waiting := waiter(&provisioner{})
-	waiting.Delay, waiting.Limit = func(string) time.Duration { return time.Second }, 0
+func TestAwaitWithAFeedPollsOnItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &provisioner{status: provisionerclient.Operation{State: provisionerclient.StateSucceeded}}
+		waiting := waiter(p)
 
-	if _, _, err := waiting.Await(t.Context(), operation(), nil); !failure.Is(err, failure.Permanent) || failure.Of(err).Reason != failure.ReasonTimeout {
-		t.Errorf("got %v, want a timeout", err)
-	}
+		poller, asked := busyPoller(t)
+		waiting.Poller, waiting.FeedAlive = poller, func() bool { return true }
+
+		got, wait, err := waiting.Await(t.Context(), operation(), nil)
+		if err != nil || wait != 0 || got.WaitingFor != "" || len(p.polls) != 1 || len(asked.sent()) != 1 {
+			t.Errorf("runs again after %s, %v; %d polls of its own, %d others", wait, err, len(p.polls), len(asked.sent()))
+		}
+	})
+}
+
+func TestWaitForATurnEndsAtTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		waiting := waiter(&provisioner{})
+		waiting.Poller, _ = busyPoller(t)
+		waiting.FeedAlive, waiting.Limit = func() bool { return false }, 0
+
+		if _, _, err := waiting.Await(t.Context(), operation(), nil); !failure.Is(err, failure.Permanent) || failure.Of(err).Reason != failure.ReasonTimeout {
+			t.Errorf("got %v, want a timeout", err)
+		}
+	})
 }

@@ -63,6 +63,7 @@ func scenarios() []scenario {
 		{"pickup", measurePickUp},
 		{"slow_runtimes", measureSlowRuntimes},
 		{"waiting", measureWaiting},
+		{"polling", measurePolling},
 		{"killed", measureKilled},
 		{"finished", measureFinished},
 		{"idle", measureIdle},

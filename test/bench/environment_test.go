@@ -85,12 +85,15 @@ func (s *scope) fill(count int, ready bool) (*environment, []prefill.Copy) {
 	return e, prefill.Multiply(s, e.db, keys, count)
 }
 
-// create creates instances with concurrent requests and returns the responses.
-func (e *environment) create(count int) []load.Response {
+// create creates instances of many tenants with concurrent requests and returns the responses.
+func (e *environment) create(count int) []load.Response { return e.createFor(manyTenants, count) }
+
+// createFor creates instances, distributed over tenants.
+func (e *environment) createFor(tenants, count int) []load.Response {
 	generator := load.New(clients)
 	defer generator.Close()
 
-	responses, err := generator.Count(e.Context(), count, creates(e.broker.url, manyTenants))
+	responses, err := generator.Count(e.Context(), count, creates(e.broker.url, tenants))
 	e.check(err)
 
 	return responses

@@ -210,6 +210,47 @@ func (e *environment) watch(name string, count int) {
 	e.add(report.Figure{Name: name + "commits/s meanwhile"}, commits/duration.Seconds())
 }
 
+// measurePolling measures operations whose Provisioner has no feed, of one and of many tenants: the requests for their states while all of
+// them wait, and the time until all are done if their runtimes are ready at once.
+func measurePolling(s *scope) {
+	const (
+		count    = 1_000
+		duration = 10 * time.Second
+		// limit is the default of APP_PROVISIONER_POLL_LIMIT, and perTenant the share of it that one tenant can use.
+		limit, perTenant = 50, 20
+	)
+
+	for _, tenants := range []int{1, manyTenants} {
+		most := min(limit, float64(tenants*perTenant))
+		name := fmt.Sprintf("%d operations of %d tenants, polled (one run): ", count, tenants)
+
+		s.within(func(s *scope) {
+			e := s.start(simulated.Behaviour{Hold: true, KymaProvisioner: true})
+			e.createFor(tenants, count)
+			e.waitFor(allWait, count)
+
+			before := e.provisioner.Calls()
+
+			time.Sleep(duration)
+
+			after := e.provisioner.Calls()
+			requests, polled := float64(after.Statuses-before.Statuses), float64(after.Polled-before.Polled)
+
+			s.add(report.Figure{Name: name + "requests/s while all wait", AtMost: most}, requests/duration.Seconds())
+			s.add(report.Figure{Name: name + "operations per request"}, polled/requests)
+			s.add(report.Figure{Name: name + "polls of one operation/s"}, polled/count/duration.Seconds())
+		})
+
+		s.within(func(s *scope) {
+			e := s.start(simulated.Behaviour{KymaProvisioner: true})
+			start := time.Now()
+
+			e.createFor(tenants, count)
+			s.add(report.Figure{Name: name + "all done, runtimes ready at once", Unit: "s", AtMost: 10}, e.finish(count).Sub(start).Seconds())
+		})
+	}
+}
+
 // measureKilled kills a broker with SIGKILL, restarts it, and measures when its operations resume and when all of them have
 // ended. Most operations wait for their runtimes, which become ready while the broker is down. The other operations, as many as
 // APP_PROVISIONER_CALLS allows, wait for the response to their order.

@@ -171,14 +171,14 @@ func TestUpgradeUnanswered(t *testing.T) {
 	wantRuntime(p, "aws", "13", "ProvisionNoInstall", "UpgradeShoot", "UpgradeShoot")
 }
 
-// TestPolls creates many slow runtimes. The broker must respect its limit of polls per second and request the change feed only
-// once.
+// TestPolls creates many slow runtimes of a tenant. The broker must respect its limit of requests per second, ask for several
+// operations in one request, and request the change feed once.
 func TestPolls(t *testing.T) {
 	t.Parallel()
 
 	const (
 		instances = 12
-		limit     = 4
+		limit     = 2
 	)
 
 	started := time.Now()
@@ -192,16 +192,23 @@ func TestPolls(t *testing.T) {
 		p.WantSucceeded(fmt.Sprintf("instance-%d", i))
 	}
 
-	feeds := 0
+	feeds, polled := 0, 0
 
-	var polls []time.Time
+	var requests []provisioner.Call
+
+	counted := map[int]bool{}
 
 	for _, call := range p.provisioner.Calls() {
 		switch {
 		case strings.Contains(call.Rejected, "operationChanges"):
 			feeds++
 		case call.Field == "runtimeOperationStatus":
-			polls = append(polls, call.At)
+			polled++
+
+			if !counted[call.Request] {
+				counted[call.Request] = true
+				requests = append(requests, call)
+			}
 		}
 	}
 
@@ -209,16 +216,48 @@ func TestPolls(t *testing.T) {
 		t.Errorf("the broker requested the change feed %d times, want once in five minutes", feeds)
 	}
 
-	if len(polls) < instances {
-		t.Errorf("%d polls for %d instances", len(polls), instances)
+	if polled < instances || len(requests) >= polled {
+		t.Errorf("%d requests asked for %d operations of %d instances", len(requests), polled, instances)
 	}
 
-	// The limit applies to the first burst, and then to each second. A slow machine can delay polls and send several together,
-	// but it never sends a poll early.
-	for i, at := range polls {
-		if earliest := time.Duration(i+1-limit) * time.Second / limit; at.Sub(started) < earliest {
-			t.Errorf("poll %d came after %s, but is due after %s", i, at.Sub(started), earliest)
+	// The limit applies to the first burst, and then to each second. A slow machine can delay requests and send several together,
+	// but it never sends a request early.
+	for i, request := range requests {
+		if earliest := time.Duration(i+1-limit) * time.Second / limit; request.At.Sub(started) < earliest {
+			t.Errorf("request %d came after %s, but is due after %s", i, request.At.Sub(started), earliest)
 		}
+	}
+}
+
+// TestPollsOfTenants creates runtimes of several tenants at the same time. The simulated Provisioner refuses a request for an operation
+// of another tenant, which would fail the instance; the Kyma Provisioner would make the tenant of the request the owner of the runtime.
+func TestPollsOfTenants(t *testing.T) {
+	t.Parallel()
+
+	const instances = 12
+
+	p := start(t, harness.SQLite, time.Second, func(config *broker.Config) { config.Provisioner.PollLimit = 2 })
+	tenantOf := func(i int) string { return fmt.Sprintf("tenant-%d", i%3) }
+	name := func(i int) string { return fmt.Sprintf("instance-%d", i) }
+
+	for i := range instances {
+		order := harness.Order(harness.PlanAWS)
+		order["organization_guid"] = tenantOf(i)
+		p.Send(http.MethodPut, harness.InstancePath(name(i))+harness.Incomplete, order, http.StatusAccepted)
+	}
+
+	owned := map[string]int{}
+
+	for i := range instances {
+		p.WantSucceeded(name(i))
+	}
+
+	for _, runtime := range p.provisioner.Runtimes() {
+		owned[runtime.Tenant]++
+	}
+
+	if diff := cmp.Diff(map[string]int{tenantOf(0): 4, tenantOf(1): 4, tenantOf(2): 4}, owned); diff != "" {
+		t.Errorf("runtimes by tenant: -want +got\n%s", diff)
 	}
 }
 

@@ -34,9 +34,11 @@ type Behaviour struct {
 
 // Calls counts the broker's calls by kind.
 type Calls struct {
-	// Orders counts calls of provisionRuntime, Statuses of runtimeOperationStatus, Feeds of operationChanges, and Kubeconfigs
-	// of runtimeStatus.
+	// Orders counts calls of provisionRuntime, Statuses requests with runtimeOperationStatus, Feeds calls of operationChanges, and
+	// Kubeconfigs of runtimeStatus.
 	Orders, Statuses, Feeds, Kubeconfigs int
+	// Polled counts the operations in the requests that Statuses counts.
+	Polled int
 	// Probes counts the requests to the API servers of runtimes.
 	Probes int
 	// Changes counts the changes that the feed has reported.
@@ -67,9 +69,9 @@ func Start(tb testing.TB, behaviour Behaviour) *Provisioner {
 	}
 	service.kubeconfig = startRuntimes(tb, func() { service.count(func(calls *Calls) { calls.Probes++ }) })
 
-	server := httptest.NewServer(graph.NewHandler(graph.Options{
+	server := httptest.NewServer(withPolled(graph.NewHandler(graph.Options{
 		Service: service, Log: logging.Discard(), Endpoint: endpoint, PlaygroundEndpoint: endpoint,
-	}))
+	})))
 	release := sync.OnceFunc(service.release)
 
 	tb.Cleanup(func() {

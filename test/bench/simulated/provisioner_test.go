@@ -91,7 +91,7 @@ func TestAtOnce(t *testing.T) {
 		t.Errorf("probing the runtime: %v", err)
 	}
 
-	want := simulated.Calls{Orders: 2, Statuses: 1, Kubeconfigs: 1, Probes: 1}
+	want := simulated.Calls{Orders: 2, Statuses: 1, Polled: 1, Kubeconfigs: 1, Probes: 1}
 	if diff := cmp.Diff(want, provisioner.Calls()); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
@@ -145,5 +145,21 @@ func TestKymaProvisioner(t *testing.T) {
 
 	if got := state(t, client, order(t, client, "key").ID); got != provisionerclient.StateSucceeded {
 		t.Errorf("state %s", got)
+	}
+}
+
+// TestSeveralStatuses: a request for several operations counts once.
+func TestSeveralStatuses(t *testing.T) {
+	provisioner, client := start(t, simulated.Behaviour{KymaProvisioner: true})
+	first, second := order(t, client, "first").ID, order(t, client, "second").ID
+
+	for id, result := range client.OperationStatuses(t.Context(), tenant, []string{first, second}) {
+		if result.Err != nil || result.Operation.ID != id {
+			t.Errorf("operation %s: got %+v, %v", id, result.Operation, result.Err)
+		}
+	}
+
+	if calls := provisioner.Calls(); calls.Statuses != 1 || calls.Polled != 2 {
+		t.Errorf("%d requests for %d operations", calls.Statuses, calls.Polled)
 	}
 }

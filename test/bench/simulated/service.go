@@ -2,6 +2,7 @@ package simulated
 
 import (
 	"context"
+	"net/http"
 	"strconv"
 	"sync"
 	"time"
@@ -151,12 +152,27 @@ func (s *service) RuntimeStatus(_ context.Context, _ orders.Caller, id string, w
 	return status, nil
 }
 
-// OperationStatus implements graph.Service.
-func (s *service) OperationStatus(_ context.Context, _ orders.Caller, id string) (operation.Status, error) {
+// polledKey is the key of a request's *bool in its context, which reports whether Calls.Statuses has counted the request.
+type polledKey struct{}
+
+// withPolled adds the value of polledKey to each request.
+func withPolled(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), polledKey{}, new(bool))))
+	})
+}
+
+// OperationStatus implements graph.Service. It is called for each operation of a request.
+func (s *service) OperationStatus(ctx context.Context, _ orders.Caller, id string) (operation.Status, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 
-	s.calls.Statuses++
+	if done, _ := ctx.Value(polledKey{}).(*bool); !*done {
+		*done = true
+		s.calls.Statuses++
+	}
+
+	s.calls.Polled++
 
 	if s.states[id] == "" {
 		return operation.Status{}, unknown(id)

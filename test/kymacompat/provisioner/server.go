@@ -34,6 +34,7 @@ type Provisioner struct {
 	runtimes   map[string]*runtime
 	operations map[string]*operation
 	calls      []Call
+	requests   int
 	faults     map[string][]Fault
 }
 
@@ -42,6 +43,8 @@ type Provisioner struct {
 type Call struct {
 	Field, Rejected string
 	At              time.Time
+	// Request numbers the requests from 1. The fields of one request have the same number.
+	Request int
 }
 
 // Start serves a Provisioner until closed is called. Each operation succeeds after the given duration.
@@ -95,9 +98,11 @@ func (p *Provisioner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 
+	number := p.number()
+
 	operation, variables, err := p.parse(request)
 	if err != nil {
-		p.record(Call{Rejected: err.Message})
+		p.record(Call{Rejected: err.Message, Request: number})
 
 		err.Extensions = map[string]any{"code": "GRAPHQL_VALIDATION_FAILED"}
 		respond(w, http.StatusUnprocessableEntity, nil, err)
@@ -118,7 +123,7 @@ func (p *Provisioner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 
-		p.record(Call{Field: field.Name})
+		p.record(Call{Field: field.Name, Request: number})
 
 		fault := p.fault(field.Name)
 		if fault == Unavailable {
@@ -161,6 +166,16 @@ func (p *Provisioner) parse(request graphQLRequest) (*ast.OperationDefinition, m
 	}
 
 	return operation, variables, nil
+}
+
+// number returns the number of the next request.
+func (p *Provisioner) number() int {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+
+	p.requests++
+
+	return p.requests
 }
 
 func (p *Provisioner) record(call Call) {

@@ -1,0 +1,55 @@
+package service
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+)
+
+// countedPolls counts the requests for the states of the Provisioner's operations.
+type countedPolls struct {
+	client *provisionerclient.Client
+	// counted is called before each request; nil for no counting.
+	counted func(operations int)
+}
+
+// OperationStatus asks for one operation.
+func (p countedPolls) OperationStatus(ctx context.Context, tenant, operationID string) (provisionerclient.Operation, error) {
+	p.count(1)
+
+	return p.client.OperationStatus(ctx, tenant, operationID)
+}
+
+// OperationStatuses asks for several operations of a tenant in one request.
+func (p countedPolls) OperationStatuses(ctx context.Context, tenant string, operationIDs []string,
+) map[string]provisionerclient.OperationResult {
+	p.count(len(operationIDs))
+
+	return p.client.OperationStatuses(ctx, tenant, operationIDs)
+}
+
+func (p countedPolls) count(operations int) {
+	if p.counted != nil {
+		p.counted(operations)
+	}
+}
+
+// countPolls registers the counters of polls, and returns a function that counts a request for a number of operations.
+func countPolls(metrics prometheus.Registerer) func(operations int) {
+	requests := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "environment_broker_poll_requests_total",
+		Help: "Requests for the states of operations of the Provisioner.",
+	})
+	operations := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "environment_broker_poll_operations_total",
+		Help: "Operations of the Provisioner whose states were requested. One request asks for up to 50.",
+	})
+	metrics.MustRegister(requests, operations)
+
+	return func(count int) {
+		requests.Inc()
+		operations.Add(float64(count))
+	}
+}

@@ -1,0 +1,143 @@
+package provisionerwait
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+)
+
+// tenant has the polls of one tenant. The mutex of the Poller guards it and everything below.
+type tenant struct {
+	// polls has the running and the expected polls by the operation's ID.
+	polls map[string]*poll
+	// last is the slot that was reserved last, or nil.
+	last *slot
+}
+
+// poll is the next poll of one operation.
+type poll struct {
+	// due is when the operation polls, or comes back.
+	due time.Time
+	// slot is the slot for which the operation waits, or nil.
+	slot *slot
+	// batch is the latest request that includes the operation, or nil. An operation that does not come for the result is not included
+	// again before it polls: another replica may have taken it.
+	batch *batch
+}
+
+// slot is the permission to send one request.
+type slot struct {
+	// at is when the request may be sent, or was sent.
+	at time.Time
+	// polls is the number of polls that wait for the request.
+	polls int
+	used  bool
+}
+
+// reserve returns the slot of another poll: the last one, or a new one if that was used or is full. Unused slots stay valid.
+func (t *tenant) reserve(limiter *rate.Limiter, most int, now time.Time) *slot {
+	if t.last != nil && !t.last.used && t.last.polls < most {
+		t.last.polls++
+
+		return t.last
+	}
+
+	at := now.Add(limiter.ReserveN(now, 1).DelayFrom(now))
+
+	// Requests for single operations would only get slower.
+	if t.last != nil && most > 1 {
+		if earliest := t.last.at.Add(spacing); at.Before(earliest) {
+			at = earliest
+		}
+	}
+
+	t.last = &slot{at: at, polls: 1}
+
+	return t.last
+}
+
+// choose returns the operations of a request: the one that sends it, those that wait for the same slot, and those that are due next,
+// at most lookahead early.
+func (t *tenant) choose(sender string, most int, now time.Time) []string {
+	type candidate struct {
+		id string
+		// rank is 0 for a poll of the same slot, else 1.
+		rank int
+		due  time.Time
+	}
+
+	own := t.polls[sender].slot
+
+	var others []candidate
+
+	for id, other := range t.polls {
+		switch {
+		case id == sender, other.batch != nil && !other.batch.abandoned:
+		case other.slot == own:
+			others = append(others, candidate{id: id, due: other.due})
+		case other.due.Sub(now) <= lookahead:
+			others = append(others, candidate{id: id, rank: 1, due: other.due})
+		}
+	}
+
+	slices.SortFunc(others, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), a.due.Compare(b.due), cmp.Compare(a.id, b.id))
+	})
+
+	chosen := []string{sender}
+	for _, other := range others[:min(len(others), most-1)] {
+		chosen = append(chosen, other.id)
+	}
+
+	return chosen
+}
+
+// batch is a request for the states of several operations.
+type batch struct {
+	cancel context.CancelFunc
+	// done is closed when the request has ended.
+	done chan struct{}
+	// waiting is the number of polls that wait for the end.
+	waiting int
+	// abandoned reports that the last poll has left before the end. The results are then those of a canceled request.
+	abandoned bool
+	// ended is the time of the end, and zero before.
+	ended time.Time
+	// results has the result of each operation after the end.
+	results map[string]provisionerclient.OperationResult
+}
+
+// usable reports whether a poll may take its result from the batch, or wait for it.
+func (b *batch) usable(now time.Time) bool {
+	return !b.abandoned && (b.ended.IsZero() || now.Sub(b.ended) <= maxAge)
+}
+
+// end stores the results, and reports whether the Provisioner has rejected the batch because it asks for several operations.
+func (b *batch) end(results map[string]provisionerclient.OperationResult) (rejected bool) {
+	b.results, b.ended = results, time.Now()
+	close(b.done)
+
+	for _, result := range results {
+		if errors.Is(result.Err, provisionerclient.ErrTooManyOperations) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// leave is called by each poll that has waited for the batch. The last one cancels the request unless it has ended.
+func (b *batch) leave() {
+	b.waiting--
+
+	if b.waiting == 0 && b.ended.IsZero() {
+		b.abandoned = true
+		b.cancel()
+	}
+}

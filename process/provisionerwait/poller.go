@@ -1,0 +1,269 @@
+package provisionerwait
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/provisionerclient"
+)
+
+const (
+	// spacing is the shortest time between two requests for one tenant. A tenant therefore uses at most 20 requests a second, which ask for
+	// 1,000 operations, and leaves the rest of the limit to others. It is also the longest time that a poll holds a worker while its
+	// request fills up.
+	spacing = 50 * time.Millisecond
+	// lookahead is how early an operation may be asked about together with others: half of the shortest interval between its polls.
+	lookahead = 500 * time.Millisecond
+	// maxAge is how old a result may be when its operation comes for it. It is longer than lookahead, because busy workers are late.
+	maxAge = 2 * time.Second
+	// forgetAfter is how long a poll that is due is expected. The operation may have ended, or another replica may run it.
+	forgetAfter = time.Minute
+	// maxPolls bounds the memory of a Poller. Beyond it all expectations are dropped, which costs only requests.
+	maxPolls = 50_000
+	// retryBatches is the time after which a Provisioner that rejected a request for several operations gets one again.
+	retryBatches = 5 * time.Minute
+)
+
+// Statuses asks for the states of operations of one tenant in one request. provisionerclient.Client implements it.
+type Statuses interface {
+	// OperationStatuses returns a result for each of the IDs, of which there are at most provisionerclient.MaxStatuses.
+	OperationStatuses(ctx context.Context, tenant string, operationIDs []string) map[string]provisionerclient.OperationResult
+}
+
+// Poller polls the Provisioner for the operations of this replica, up to 50 operations of one tenant in one request, within a limit
+// of requests per second.
+//
+// A poll sends a request at once if the limit and the spacing of its tenant permit, and takes the place in it of every operation of
+// the tenant that waits for a request or is expected to poll within lookahead. Those operations find their results when they poll. A
+// poll that has to wait joins the tenant's next request: it holds its worker for at most the spacing, and else gets a time to come
+// back.
+//
+// Tenants never share a request: a Kyma Provisioner makes the tenant of a request the owner of every runtime in it. Each replica has
+// its own Poller, whose state does not survive a restart. A Poller is safe for concurrent use.
+type Poller struct {
+	statuses Statuses
+	limiter  *rate.Limiter
+
+	mutex   sync.Mutex
+	tenants map[string]*tenant
+	// polls is the number of polls of all tenants.
+	polls int
+	// swept is the time of the last sweep.
+	swept time.Time
+	// singleUntil is when requests for several operations are sent again, after the Provisioner has rejected one.
+	singleUntil time.Time
+}
+
+// NewPoller returns a Poller that sends at most perSecond requests a second, with bursts of the same size.
+func NewPoller(statuses Statuses, perSecond int) *Poller {
+	return &Poller{
+		statuses: statuses, limiter: rate.NewLimiter(rate.Limit(perSecond), perSecond), tenants: map[string]*tenant{}, swept: time.Now(),
+	}
+}
+
+// Poll returns the state of an operation of the Provisioner. A positive wait means that the limit has no room for a request before:
+// the operation must come back after the wait, and is part of a request then. Poll returns when the context ends; the request of a
+// poll that has left continues as long as another poll waits for it.
+func (p *Poller) Poll(ctx context.Context, tenant, operationID string) (status provisionerclient.Operation, wait time.Duration, err error) {
+	for {
+		batch, wait := p.join(ctx, tenant, operationID)
+
+		switch {
+		case batch != nil:
+			result := p.await(ctx, batch, tenant, operationID)
+
+			return result.Operation, 0, result.Err
+		case wait > spacing:
+			return provisionerclient.Operation{}, wait, nil
+		}
+
+		if err := lifecycle.Pause(ctx, clock.RealClock{}, wait); err != nil {
+			p.forget(tenant, operationID)
+
+			return provisionerclient.Operation{}, 0, canceled(err)
+		}
+	}
+}
+
+// Expect announces that an unfinished operation will poll again after the interval, so that a request of its tenant can include it.
+func (p *Poller) Expect(tenant, operationID string, interval time.Duration) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+
+	p.add(tenant, operationID, &poll{due: time.Now().Add(interval)})
+}
+
+// join returns the batch that has or gets the state of the operation, which it sends if necessary. Without a batch it returns the
+// time until the next request of the tenant, and the operation is part of that request.
+func (p *Poller) join(ctx context.Context, name, operationID string) (*batch, time.Duration) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+
+	now := time.Now()
+	p.sweep(now)
+
+	var current *poll
+	if tenant := p.tenants[name]; tenant != nil {
+		current = tenant.polls[operationID]
+	}
+
+	if current == nil {
+		current = &poll{due: now}
+		p.add(name, operationID, current)
+	}
+
+	if current.batch != nil && current.batch.usable(now) {
+		current.batch.waiting++
+
+		return current.batch, 0
+	}
+
+	current.batch = nil
+
+	tenant, most := p.tenants[name], p.mostPerRequest(now)
+	if current.slot == nil || current.slot.used {
+		current.slot = tenant.reserve(p.limiter, most, now)
+	}
+
+	if wait := current.slot.at.Sub(now); wait > 0 {
+		current.due = current.slot.at
+
+		return nil, wait
+	}
+
+	return p.send(ctx, name, tenant.choose(operationID, most, now), now), 0
+}
+
+// send asks for the operations in a goroutine of its own, because the first poll of the batch may leave before the others. The
+// request carries the trace of that poll. The caller holds the mutex.
+func (p *Poller) send(ctx context.Context, name string, operationIDs []string, now time.Time) *batch {
+	tenant := p.tenants[name]
+	request, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	sent := &batch{cancel: cancel, done: make(chan struct{}), waiting: 1}
+
+	slot := tenant.polls[operationIDs[0]].slot
+	slot.used, slot.at = true, now
+
+	for _, id := range operationIDs {
+		tenant.polls[id].batch = sent
+	}
+
+	go func() {
+		defer cancel()
+
+		results := p.statuses.OperationStatuses(request, name, operationIDs)
+
+		p.mutex.Lock()
+		defer p.mutex.Unlock()
+
+		if sent.end(results) {
+			p.singleUntil = time.Now().Add(retryBatches)
+		}
+	}()
+
+	return sent
+}
+
+// await returns the result of the operation when the batch has ended.
+func (p *Poller) await(ctx context.Context, batch *batch, name, operationID string) provisionerclient.OperationResult {
+	select {
+	case <-batch.done:
+	case <-ctx.Done():
+	}
+
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+
+	batch.leave()
+
+	// A result is used once. A newer poll of the operation may be expected already.
+	if tenant := p.tenants[name]; tenant != nil && tenant.polls[operationID] != nil && tenant.polls[operationID].batch == batch {
+		p.remove(tenant, operationID)
+	}
+
+	if batch.ended.IsZero() {
+		return provisionerclient.OperationResult{Err: canceled(ctx.Err())}
+	}
+
+	return batch.results[operationID]
+}
+
+// forget removes the poll of an operation that no longer waits for a request.
+func (p *Poller) forget(name, operationID string) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+
+	if tenant := p.tenants[name]; tenant != nil && tenant.polls[operationID] != nil {
+		p.remove(tenant, operationID)
+	}
+}
+
+// canceled returns the error of a poll whose context has ended.
+func canceled(cause error) error {
+	return failure.Wrap(failure.Transient, cause, "the poll of the Provisioner was canceled").WithReason("", failure.ComponentProvisioner)
+}
+
+// mostPerRequest returns how many operations a request may ask for.
+func (p *Poller) mostPerRequest(now time.Time) int {
+	if now.Before(p.singleUntil) {
+		return 1
+	}
+
+	return provisionerclient.MaxStatuses
+}
+
+// add sets the poll of an operation. The caller holds the mutex.
+func (p *Poller) add(name, operationID string, added *poll) {
+	if p.polls >= maxPolls {
+		p.tenants, p.polls = map[string]*tenant{}, 0
+	}
+
+	known := p.tenants[name]
+	if known == nil {
+		known = &tenant{polls: map[string]*poll{}}
+		p.tenants[name] = known
+	}
+
+	if known.polls[operationID] == nil {
+		p.polls++
+	}
+
+	known.polls[operationID] = added
+}
+
+// remove removes a poll that exists, and makes room in the slot for which it waits. The caller holds the mutex.
+func (p *Poller) remove(tenant *tenant, operationID string) {
+	if slot := tenant.polls[operationID].slot; slot != nil && !slot.used {
+		slot.polls--
+	}
+
+	delete(tenant.polls, operationID)
+	p.polls--
+}
+
+// sweep forgets polls that are overdue, once a minute, and tenants without polls. The caller holds the mutex.
+func (p *Poller) sweep(now time.Time) {
+	if now.Sub(p.swept) < forgetAfter {
+		return
+	}
+
+	p.swept = now
+
+	for name, tenant := range p.tenants {
+		for id, expected := range tenant.polls {
+			if now.Sub(expected.due) >= forgetAfter {
+				p.remove(tenant, id)
+			}
+		}
+
+		if len(tenant.polls) == 0 {
+			delete(p.tenants, name)
+		}
+	}
+}
