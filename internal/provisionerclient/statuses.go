@@ -79,7 +79,7 @@ type statuses struct {
 
 // statuses asks for the operations. The error is about the whole request.
 func (c *call) statuses(ctx context.Context, operationIDs []string) (statuses, error) {
-	found := statuses{operations: map[string]*wire.Operation{}, refused: map[string]error{}}
+	found := statuses{refused: map[string]error{}}
 
 	answer, err := c.send(ctx, statusesRequest(operationIDs))
 	if err != nil {
@@ -88,6 +88,10 @@ func (c *call) statuses(ctx context.Context, operationIDs []string) (statuses, e
 
 	problems, err := graphqlclient.DecodePartial[graphqlError](answer, &found.operations)
 	whole := c.malformed(err)
+
+	if whole != nil {
+		found.operations = nil // may be decoded in part
+	}
 
 	for _, problem := range problems {
 		alias := problem.Path.alias()

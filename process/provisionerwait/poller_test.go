@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -195,6 +196,56 @@ func TestPollsAtTheSameTimeShareARequest(t *testing.T) {
 
 		if took := time.Since(f.start); took != spacing {
 			f.Errorf("the polls took %s, want the spacing of requests", took)
+		}
+	})
+}
+
+// TestAFullRequest: polls that do not fit into the next request of their tenant do not hold workers.
+func TestAFullRequest(t *testing.T) {
+	onFakeTime(t, 50, func(f fixture) {
+		f.polls("tenant", "first")
+
+		var (
+			group sync.WaitGroup
+			later atomic.Int64
+		)
+
+		for _, id := range operations(most + 7) {
+			group.Go(func() {
+				if wait := f.polls("tenant", id); wait > 0 {
+					later.Add(1)
+
+					if wait != 2*spacing {
+						f.Errorf("%s comes back after %s, want the request after the next", id, wait)
+					}
+				}
+			})
+		}
+
+		group.Wait()
+
+		if requests := f.sent(); later.Load() != 7 || len(requests) != 2 || len(requests[1]) != most {
+			f.Errorf("%d polls come back, %d requests", later.Load(), len(requests))
+		}
+	})
+}
+
+// TestALateRequestCountsForTheSpacing: the spacing counts from the time at which a request was sent, not from its turn.
+func TestALateRequestCountsForTheSpacing(t *testing.T) {
+	onFakeTime(t, 1, func(f fixture) {
+		f.polls("another tenant", "operation")
+
+		if wait := f.polls("tenant", "late"); wait != time.Second {
+			f.Fatalf("the poll waits for %s", wait)
+		}
+
+		time.Sleep(2 * time.Second)
+		f.polls("tenant", "late")
+
+		began := time.Now()
+
+		if f.polls("tenant", "next"); time.Since(began) != spacing {
+			f.Errorf("the next request was sent after %s", time.Since(began))
 		}
 	})
 }
@@ -449,7 +500,7 @@ func TestARequestOutlivesThePollThatSentIt(t *testing.T) {
 func TestARequestWithoutPollsIsCanceled(t *testing.T) {
 	onFakeTime(t, 50, func(f fixture) {
 		f.takes = time.Minute
-		f.expect("tenant", 0, "two", "three")
+		f.expect("tenant", 0, "two", "three", "four")
 
 		ctx, cancel := context.WithCancel(f.Context())
 		one, two := f.polling(ctx, "tenant", "one"), f.polling(ctx, "tenant", "two")
@@ -465,9 +516,9 @@ func TestARequestWithoutPollsIsCanceled(t *testing.T) {
 		f.takes = 0
 		time.Sleep(spacing)
 
-		f.polls("tenant", "one")
 		f.polls("tenant", "three")
-		f.wantRequests("a canceled request is repeated", []string{"one", "three", "two"}, []string{"one", "three"})
+		f.polls("tenant", "four")
+		f.wantRequests("a canceled request is repeated", []string{"four", "one", "three", "two"}, []string{"four", "three"})
 	})
 }
 
