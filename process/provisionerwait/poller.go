@@ -24,6 +24,9 @@ const (
 	maxAge = 2 * time.Second
 	// forgetAfter is how long a poll that is due is expected. The operation may have ended, or another replica may run it.
 	forgetAfter = time.Minute
+	// pollsPerSecond is how many polls a replica schedules for one second. Each costs the engine a claim and a commit, whether it shares
+	// a request or not, and must leave room for other work.
+	pollsPerSecond = 250
 	// maxPolls bounds the memory of a Poller. Beyond it all expectations are dropped, which costs only requests.
 	maxPolls = 50_000
 	// retryBatches is the time after which a Provisioner that rejected a request for several operations gets one again.
@@ -97,6 +100,14 @@ func (p *Poller) Expect(tenant, operationID string, interval time.Duration) {
 	defer p.mutex.Unlock()
 
 	p.add(tenant, operationID, &poll{due: time.Now().Add(interval)})
+}
+
+// Interval returns the shortest interval between two polls of one operation. It grows with the number of operations that are expected.
+func (p *Poller) Interval() time.Duration {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+
+	return time.Duration(p.polls) * time.Second / pollsPerSecond
 }
 
 // join returns the batch that has or gets the state of the operation, which it sends if necessary. Without a batch it returns the

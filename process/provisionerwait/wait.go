@@ -23,7 +23,7 @@ type Operations interface {
 }
 
 // Pace returns the interval until the next poll of an operation. Its argument is how long the operation has been polled so far.
-// With a change feed, polling is only the fallback.
+// With a change feed, polling is only the fallback. Without one, the Poller may extend the interval.
 type Pace func(elapsed time.Duration) time.Duration
 
 // Waiter waits for operations of the Provisioner. All steps of the broker share one.
@@ -90,6 +90,7 @@ func (w Waiter) Await(ctx context.Context, operation process.Operation[environme
 
 		interval := w.Pace(operation.Elapsed())
 		if poller != nil {
+			interval = max(interval, poller.Interval())
 			poller.Expect(operation.Data.Instance.RuntimeTenant(), operation.Data.ProvisionerOperationID, interval)
 		}
 

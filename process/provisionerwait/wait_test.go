@@ -165,6 +165,29 @@ func TestAwaitDoesNotPollBeforeItsTurn(t *testing.T) {
 	})
 }
 
+// TestManyOperationsPollMoreSlowly: the polls of a replica leave room for other work of its engine.
+func TestManyOperationsPollMoreSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		waiting := waiter(&provisioner{})
+		waiting.Poller, waiting.FeedAlive = provisionerwait.NewPoller(&statuses{}, 50), func() bool { return false }
+
+		for _, c := range []struct {
+			expected int
+			want     time.Duration
+		}{{0, pace}, {1_750, pace}, {10_000, 40 * time.Second}} {
+			for _, id := range operations(c.expected) {
+				waiting.Poller.Expect("another tenant", id, time.Minute)
+			}
+
+			if _, wait, err := waiting.Await(t.Context(), operation(), nil); err != nil || wait != c.want {
+				t.Errorf("with %d others: runs again after %s, %v, want %s", c.expected, wait, err, c.want)
+			}
+
+			time.Sleep(spacing)
+		}
+	})
+}
+
 func TestAwaitWithAFeedPollsOnItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &provisioner{status: provisionerclient.Operation{State: provisionerclient.StateSucceeded}}

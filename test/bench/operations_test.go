@@ -216,36 +216,39 @@ func measurePolling(s *scope) {
 	const (
 		count    = 1_000
 		duration = 10 * time.Second
-		// limit is the default of APP_PROVISIONER_POLL_LIMIT, and perTenant the share of it that one tenant can use.
-		limit, perTenant = 50, 20
 	)
 
-	for _, tenants := range []int{1, manyTenants} {
-		most := min(limit, float64(tenants*perTenant))
-		name := fmt.Sprintf("%d operations of %d tenants, polled (one run): ", count, tenants)
+	for _, row := range []struct {
+		title   string
+		tenants int
+		// most is the number of requests/s that one tenant can use, or the default of APP_PROVISIONER_POLL_LIMIT.
+		most float64
+	}{{"one tenant", 1, 20}, {"100 tenants", manyTenants, 50}} {
+		name := fmt.Sprintf("%d operations of %s, polled (one run): ", count, row.title)
 
 		s.within(func(s *scope) {
 			e := s.start(simulated.Behaviour{Hold: true, KymaProvisioner: true})
-			e.createFor(tenants, count)
+			e.createFor(row.tenants, count)
 			e.waitFor(allWait, count)
 
-			before := e.provisioner.Calls()
+			before, commits, start := e.provisioner.Calls(), e.commits(), time.Now()
 
 			time.Sleep(duration)
 
-			after := e.provisioner.Calls()
+			after, seconds := e.provisioner.Calls(), time.Since(start).Seconds()
 			requests, polled := float64(after.Statuses-before.Statuses), float64(after.Polled-before.Polled)
 
-			s.add(report.Figure{Name: name + "requests/s while all wait", AtMost: most}, requests/duration.Seconds())
+			s.add(report.Figure{Name: name + "requests/s while all wait", AtMost: row.most}, requests/seconds)
 			s.add(report.Figure{Name: name + "operations per request"}, polled/requests)
-			s.add(report.Figure{Name: name + "polls of one operation/s"}, polled/count/duration.Seconds())
+			s.add(report.Figure{Name: name + "interval between polls of an operation", Unit: "s"}, seconds*count/polled)
+			s.add(report.Figure{Name: name + "commits/s meanwhile"}, (e.commits()-commits)/seconds)
 		})
 
 		s.within(func(s *scope) {
 			e := s.start(simulated.Behaviour{KymaProvisioner: true})
 			start := time.Now()
 
-			e.createFor(tenants, count)
+			e.createFor(row.tenants, count)
 			s.add(report.Figure{Name: name + "all done, runtimes ready at once", Unit: "s", AtMost: 10}, e.finish(count).Sub(start).Seconds())
 		})
 	}
