@@ -22,13 +22,23 @@ type tenant struct {
 
 // poll is the next poll of one operation.
 type poll struct {
-	// due is when the operation polls, or comes back.
-	due time.Time
+	// due is when the operation polls or has polled, and lead how much earlier it may be asked about.
+	due  time.Time
+	lead time.Duration
 	// slot is the slot for which the operation waits, or nil.
 	slot *slot
 	// batch is the latest request that includes the operation, or nil. An operation that does not come for the result is not included
 	// again before it polls: another replica may have taken it.
 	batch *batch
+}
+
+// comes returns when the operation polls or comes back.
+func (p *poll) comes() time.Time {
+	if p.slot != nil && p.slot.at.After(p.due) {
+		return p.slot.at
+	}
+
+	return p.due
 }
 
 // slot is the permission to send one request.
@@ -62,8 +72,7 @@ func (t *tenant) reserve(limiter *rate.Limiter, most int, now time.Time) *slot {
 	return t.last
 }
 
-// choose returns the operations of a request: the one that sends it, those that wait for the same slot, and those that are due next,
-// at most lookahead early.
+// choose returns the operations of a request: the one that sends it, those that wait for the same slot, and those that are due next.
 func (t *tenant) choose(sender string, most int, now time.Time) []string {
 	type candidate struct {
 		id string
@@ -81,7 +90,7 @@ func (t *tenant) choose(sender string, most int, now time.Time) []string {
 		case id == sender, other.batch != nil && !other.batch.abandoned:
 		case other.slot == own:
 			others = append(others, candidate{id: id, due: other.due})
-		case other.due.Sub(now) <= lookahead:
+		case other.due.Sub(now) <= other.lead:
 			others = append(others, candidate{id: id, rank: 1, due: other.due})
 		}
 	}
@@ -114,7 +123,7 @@ type batch struct {
 }
 
 // usable reports whether a poll may take its result from the batch, or wait for it.
-func (b *batch) usable(now time.Time) bool {
+func (b *batch) usable(now time.Time, maxAge time.Duration) bool {
 	return !b.abandoned && (b.ended.IsZero() || now.Sub(b.ended) <= maxAge)
 }
 

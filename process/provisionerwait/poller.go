@@ -18,10 +18,10 @@ const (
 	// 1,000 operations, and leaves the rest of the limit to others. It is also the longest time that a poll holds a worker while its
 	// request fills up.
 	spacing = 50 * time.Millisecond
-	// lookahead is how early an operation may be asked about together with others: half of the shortest interval between its polls.
-	lookahead = 500 * time.Millisecond
-	// maxAge is how old a result may be when its operation comes for it. It is longer than lookahead, because busy workers are late.
-	maxAge = 2 * time.Second
+	// An operation may be asked about together with others when 1/leadShare of the interval before its poll is left.
+	leadShare = 4
+	// lateness is how late an operation may come for such a result. Its worker may be busy.
+	lateness = 2 * time.Second
 	// forgetAfter is how long a poll that is due is expected. The operation may have ended, or another replica may run it.
 	forgetAfter = time.Minute
 	// pollsPerSecond is how many polls a replica schedules for one second. Each costs the engine a claim and a commit, whether it shares
@@ -42,10 +42,9 @@ type Statuses interface {
 // Poller polls the Provisioner for the operations of this replica, up to 50 operations of one tenant in one request, within a limit
 // of requests per second.
 //
-// A poll sends a request at once if the limit and the spacing of its tenant permit, and takes the place in it of every operation of
-// the tenant that waits for a request or is expected to poll within lookahead. Those operations find their results when they poll. A
-// poll that has to wait joins the tenant's next request: it holds its worker for at most the spacing, and else gets a time to come
-// back.
+// A poll sends a request at once if the limit and the spacing of its tenant permit. The request includes the other operations of the
+// tenant that wait for one or are expected to poll soon. Those operations find their results when they poll. A poll that
+// has to wait joins the tenant's next request: it holds its worker for at most the spacing, and else gets a time to come back.
 //
 // Tenants never share a request: a Kyma Provisioner makes the tenant of a request the owner of every runtime in it. Each replica has
 // its own Poller, whose state does not survive a restart. A Poller is safe for concurrent use.
@@ -99,7 +98,7 @@ func (p *Poller) Expect(tenant, operationID string, interval time.Duration) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 
-	p.add(tenant, operationID, &poll{due: time.Now().Add(interval)})
+	p.add(tenant, operationID, &poll{due: time.Now().Add(interval), lead: interval / leadShare})
 }
 
 // Interval returns the shortest interval between two polls of one operation. It grows with the number of operations that are expected.
@@ -129,7 +128,7 @@ func (p *Poller) join(ctx context.Context, name, operationID string) (*batch, ti
 		p.add(name, operationID, current)
 	}
 
-	if current.batch != nil && current.batch.usable(now) {
+	if current.batch != nil && current.batch.usable(now, current.lead+lateness) {
 		current.batch.waiting++
 
 		return current.batch, 0
@@ -143,8 +142,6 @@ func (p *Poller) join(ctx context.Context, name, operationID string) (*batch, ti
 	}
 
 	if wait := current.slot.at.Sub(now); wait > 0 {
-		current.due = current.slot.at
-
 		return nil, wait
 	}
 
@@ -268,7 +265,7 @@ func (p *Poller) sweep(now time.Time) {
 
 	for name, tenant := range p.tenants {
 		for id, expected := range tenant.polls {
-			if now.Sub(expected.due) >= forgetAfter {
+			if now.Sub(expected.comes()) >= forgetAfter {
 				p.remove(tenant, id)
 			}
 		}

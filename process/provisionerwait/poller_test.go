@@ -23,8 +23,8 @@ import (
 const (
 	most         = 50
 	spacing      = 50 * time.Millisecond
-	lookahead    = 500 * time.Millisecond
-	maxAge       = 2 * time.Second
+	leadShare    = 4
+	lateness     = 2 * time.Second
 	forgetAfter  = time.Minute
 	maxPolls     = 50_000
 	retryBatches = 5 * time.Minute
@@ -252,12 +252,15 @@ func TestALateRequestCountsForTheSpacing(t *testing.T) {
 
 func TestARequestIncludesExpectedPolls(t *testing.T) {
 	onFakeTime(t, 50, func(f fixture) {
-		f.expect("tenant", lookahead, "soon")
-		f.expect("tenant", lookahead+time.Millisecond, "later")
-		f.expect("another tenant", lookahead, "foreign")
-		f.polls("tenant", "now")
+		const lead = time.Second
 
-		time.Sleep(lookahead)
+		f.expect("tenant", leadShare*lead, "soon")
+		f.expect("tenant", leadShare*(lead+time.Millisecond), "later")
+		f.expect("another tenant", leadShare*lead, "foreign")
+
+		time.Sleep((leadShare - 1) * lead)
+		f.polls("tenant", "now")
+		time.Sleep(lead)
 
 		f.polls("tenant", "soon")
 		f.wantRequests("soon finds its result", []string{"now", "soon"})
@@ -265,7 +268,7 @@ func TestARequestIncludesExpectedPolls(t *testing.T) {
 		f.polls("tenant", "soon")
 		f.wantRequests("a result is used once", []string{"now", "soon"}, []string{"later", "soon"})
 
-		time.Sleep(maxAge + time.Millisecond)
+		time.Sleep(lead + lateness + 2*time.Millisecond)
 
 		f.polls("tenant", "later")
 		f.wantRequests("an old result is not used", []string{"now", "soon"}, []string{"later", "soon"}, []string{"later"})
@@ -279,7 +282,7 @@ func TestAnExpectedPollIsAskedForOnce(t *testing.T) {
 
 		for range 3 {
 			f.polls("tenant", "here")
-			time.Sleep(maxAge + time.Second)
+			time.Sleep(lateness + time.Second)
 		}
 
 		f.wantRequests("gone never polls", []string{"gone", "here"}, []string{"here"}, []string{"here"})

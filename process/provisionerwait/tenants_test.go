@@ -83,7 +83,7 @@ func TestTenantsNeverShareARequest(t *testing.T) {
 				}
 
 				if random.IntN(2) == 0 {
-					poller.Expect(tenant, id, time.Duration(random.Int64N(int64(2*lookahead))))
+					poller.Expect(tenant, id, time.Duration(random.Int64N(int64(time.Second))))
 				}
 			}
 		})
