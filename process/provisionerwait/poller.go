@@ -43,8 +43,8 @@ type Statuses interface {
 // of requests per second.
 //
 // A poll sends a request at once if the limit and the spacing of its tenant permit. The request includes the other operations of the
-// tenant that wait for one or are expected to poll soon. Those operations find their results when they poll. A poll that
-// has to wait joins the tenant's next request: it holds its worker for at most the spacing, and else gets a time to come back.
+// tenant that wait for one or are expected to poll soon. Those operations find their results when they poll. A poll that has to wait
+// joins the tenant's next request: it holds its worker for at most the spacing, or gets a time to come back.
 //
 // Tenants never share a request: a Kyma Provisioner makes the tenant of a request the owner of every runtime in it. Each replica has
 // its own Poller, whose state does not survive a restart. A Poller is safe for concurrent use.
