@@ -50,7 +50,7 @@ func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, respon
 	return c.malformed(err)
 }
 
-// send sends the request and returns the answer, whatever it says.
+// send sends the request and returns the response, whatever its contents.
 func (c *call) send(ctx context.Context, request *graphql.Request) (graphqlclient.Answer, error) {
 	body, err := encode(request)
 	if err != nil {

@@ -23,7 +23,7 @@ const MaxStatuses = 50
 // several operations at once. A request for one of them may succeed.
 var ErrTooManyOperations = errors.New("the request asks for several operations at once")
 
-// OperationResult is the answer about one of several operations.
+// OperationResult is the response about one of several operations.
 type OperationResult struct {
 	Operation Operation
 	// Err is like the error of OperationStatus.
@@ -71,7 +71,7 @@ func failed(operationID string, err error) OperationResult {
 	return OperationResult{Err: fmt.Errorf("reading operation %s: %w", operationID, err)}
 }
 
-// statuses is an answer about several operations, by alias.
+// statuses is a response about several operations, by alias.
 type statuses struct {
 	operations map[string]*wire.Operation
 	refused    map[string]error
@@ -106,15 +106,15 @@ func (c *call) statuses(ctx context.Context, operationIDs []string) (statuses, e
 
 	if len(found.operations) == 0 && len(found.refused) == 0 && saysTooMany(answer.Status, whole) {
 		whole = failure.Wrap(failure.Transient, fmt.Errorf("%w: %w", ErrTooManyOperations, whole),
-			"the provisioner rejected a request for %d operations at once, which are now requested one by one", len(operationIDs)).
+			"the Provisioner rejected a request for %d operations at once, which are now requested one by one", len(operationIDs)).
 			WithReason(failure.ReasonHTTPStatus, failure.ComponentProvisioner)
 	}
 
 	return found, whole
 }
 
-// saysTooMany recognizes an answer that may be due to the number of operations: a GraphQL server that limits aliases refuses the
-// request, and a proxy that limits its size answers with a status of its own.
+// saysTooMany recognizes a response that may be due to the number of operations: a GraphQL server that limits aliases refuses the
+// request, and a proxy that limits its size responds with a status of its own.
 func saysTooMany(status int, err error) bool {
 	switch {
 	case err == nil:

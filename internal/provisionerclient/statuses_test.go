@@ -72,7 +72,7 @@ func TestOperationStatuses(t *testing.T) {
 	t.Parallel()
 
 	const (
-		could = "the provisioner could not report the state of the operation: "
+		could = "the Provisioner could not report the state of the operation: "
 		known = `{"id": "known", "operation": "Provision", "state": "Succeeded", "message": "m", "runtimeID": "r", "lastError": null}`
 	)
 
@@ -88,9 +88,9 @@ func TestOperationStatuses(t *testing.T) {
 		got := client.OperationStatuses(t.Context(), "acme", []string{"known", "unknown", "broken", "both", "none"})
 		want := map[string]string{
 			"unknown": "not_found: " + could + "no rows",
-			"broken":  "permanent: the provisioner refused to report the state of the operation: no state",
+			"broken":  "permanent: the Provisioner refused to report the state of the operation: no state",
 			"both":    "transient: " + could + "half",
-			"none":    "transient: " + could + "it answered without the operation",
+			"none":    "transient: " + could + "it did not return the operation",
 		}
 
 		succeeded := provisionerclient.Operation{ID: "known", RuntimeID: "r", Type: "Provision", State: provisionerclient.StateSucceeded, Message: "m"}
@@ -213,7 +213,7 @@ func TestTimeoutOfARequestForSeveral(t *testing.T) {
 		began := time.Now()
 
 		for id, result := range client.OperationStatuses(t.Context(), "acme", []string{"a", "b"}) {
-			if got := failure.Of(result.Err); got.Text != "the provisioner did not answer within 1m0s" || got.Reason != failure.ReasonTimeout {
+			if got := failure.Of(result.Err); got.Text != "the Provisioner did not respond within 1m0s" || got.Reason != failure.ReasonTimeout {
 				t.Errorf("operation %s: got %v", id, result.Err)
 			}
 		}
