@@ -180,7 +180,7 @@ func (l lister[L, E]) list(ctx context.Context, client *brokerclient.Client, giv
 	return list, nil
 }
 
-// collect returns at most most entries of all pages; 0 means no limit. If keep is not nil, collect returns only entries for which
+// collect returns entries of all pages, at most as many as most; 0 means no limit. If keep is not nil, collect returns only entries for which
 // it returns true.
 func (l lister[L, E]) collect(ctx context.Context, client *brokerclient.Client, pageSize, most int, keep func(E) bool) ([]E, error) {
 	found := []E{}

@@ -1,0 +1,105 @@
+package storage_test
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
+)
+
+// mayScanOnSQLite lists further lists that may scan a whole table, with the reason.
+func mayScanOnSQLite() map[string]string {
+	const newest = "SQLite does not use a partial index for a choice of kinds and states"
+
+	return map[string]string{
+		"instances.List being changed": newest,
+		"instances.List being deleted": newest,
+		"instances.List being made":    newest,
+		"instances.List ready":         newest,
+		"instances.List suspended":     newest,
+		"runtimes.List being created":  newest,
+		"operations.List of a region":  "regions are few: an index slows down every order",
+	}
+}
+
+// TestListsUseAnIndexOfSQLite explains the statements of the lists on SQLite, which chooses indexes by the schema alone. PostgreSQL
+// is used to record the statements; both databases get the same ones. No list may scan a whole table, except those of mayScan and
+// mayScanOnSQLite. Totals may: they are rarely requested, and SQLite is for installations with one replica.
+func TestListsUseAnIndexOfSQLite(t *testing.T) {
+	sqlite := storagetest.SQLite(t)
+	openAll(t, sqlite, storagetest.Keys(t))
+
+	var sent []storage.PreparedQuery
+
+	db, err := storage.OpenRecording(postgrestest.Database(t), func(statement storage.PreparedQuery) { sent = append(sent, statement) })
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = db.Close() })
+
+	calls := openAll(t, db, storagetest.Keys(t)).listCalls()
+	// SQLite finds the newest entries by a scan in the order of an index, which its plan names.
+	scan := regexp.MustCompile(`^SCAN (operations|instances|runtimes)$`)
+
+	for _, name := range slices.Sorted(maps.Keys(calls)) {
+		_, excused := mayScan()[name]
+		_, excusedHere := mayScanOnSQLite()[name]
+
+		if excused || excusedHere || !strings.Contains(name, ".List ") {
+			continue
+		}
+
+		sent = nil
+
+		if err := calls[name](t.Context()); err != nil {
+			t.Fatal(err)
+		}
+
+		if len(sent) == 0 {
+			t.Fatalf("%s sends no statement", name)
+		}
+
+		for _, statement := range sent {
+			for _, step := range explainOnSQLite(t, sqlite, statement) {
+				if scan.MatchString(step) {
+					t.Errorf("%s: %s\n%s", name, step, statement.Text)
+				}
+			}
+		}
+	}
+}
+
+// explainOnSQLite returns the steps of a statement's plan.
+func explainOnSQLite(t *testing.T, db *storage.DB, statement storage.PreparedQuery) []string {
+	t.Helper()
+
+	text := regexp.MustCompile(`\$\d+`).ReplaceAllString(statement.Text, "?")
+
+	args := make([]any, 0, len(statement.Args))
+	for _, arg := range statement.Args {
+		args = append(args, arg)
+	}
+
+	rows, err := storage.Select[struct {
+		ID      int    `db:"id"`
+		Parent  int    `db:"parent"`
+		Notused int    `db:"notused"`
+		Detail  string `db:"detail"`
+	}](t.Context(), db.Reader(), "EXPLAIN QUERY PLAN "+text, args...)
+	if err != nil {
+		t.Fatalf("explaining %s: %v", text, err)
+	}
+
+	steps := make([]string, 0, len(rows))
+	for _, row := range rows {
+		steps = append(steps, strings.TrimSpace(row.Detail))
+	}
+
+	return steps
+}
