@@ -8,7 +8,7 @@ import (
 )
 
 // Observer receives events of an engine, for metrics. Its methods are called concurrently and must not block. Package
-// internal/enginetelemetry implements it.
+// process/telemetry implements it.
 type Observer interface {
 	// Began reports that a worker started a run.
 	Began(kind string)
@@ -50,7 +50,7 @@ func (e *Engine[D]) Ended(record Record) {
 }
 
 // Tracer follows operations across systems: it links the calls of a step to its operation. Its methods are called concurrently
-// and must not block. Package internal/enginetelemetry implements it.
+// and must not block. Package process/telemetry implements it.
 type Tracer interface {
 	// Attempt is called before an attempt, which runs with the returned context. The returned function is called exactly once,
 	// with the result of the attempt.

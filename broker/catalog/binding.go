@@ -10,7 +10,6 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/suggestion"
 )
 
 // Bounds of the lifetime of a binding's credentials. Gardener and Kubernetes do not issue credentials for less than
@@ -73,12 +72,12 @@ func ResolveBinding(raw json.RawMessage) (BindingParameters, error) {
 
 		switch {
 		case name != paramRole && name != paramLifetime:
-			found.unless(false, name, ruleUnknown, "bindings have no such parameter%s", suggestion.For(name, []string{paramRole, paramLifetime}))
+			found.unless(false, name, ruleUnknown, "bindings have no such parameter%s", failure.Suggestion(name, []string{paramRole, paramLifetime}))
 		case value == nil: // as if it were absent
 		case name == paramRole:
 			role, _ := value.(string)
 			found.unless(slices.Contains(bindingRoles(), role), name, "enum", "must be one of %s%s",
-				strings.Join(bindingRoles(), ", "), suggestion.For(role, bindingRoles()))
+				strings.Join(bindingRoles(), ", "), failure.Suggestion(role, bindingRoles()))
 
 			resolved.Role = environment.Role(role)
 		default:

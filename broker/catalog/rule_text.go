@@ -9,7 +9,7 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
-	"github.com/environment-broker/environment-broker/internal/suggestion"
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 // namePattern is the pattern of the names of instances in parameters.yaml.
@@ -80,7 +80,7 @@ func enumText(rule *kind.Enum) string {
 	list := strings.Join(values, ", ")
 
 	given, _ := rule.Got.(string)
-	if near := suggestion.For(given, values); near != "" {
+	if near := failure.Suggestion(given, values); near != "" {
 		return "is not an available value" + near + " Available: " + list
 	}
 

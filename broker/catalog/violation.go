@@ -10,7 +10,6 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/suggestion"
 )
 
 // Violation is a broken rule for the parameters of a request. The response to a validation contains its JSON form.
@@ -81,7 +80,7 @@ func violationsOf(invalid *jsonschema.ValidationError, schema map[string]any) Vi
 	for i, one := range found {
 		if one.Rule == ruleUnknown {
 			path := strings.Split(one.Field, ".")
-			found[i].Message += suggestion.For(path[len(path)-1], namesAt(schema, path[:len(path)-1]))
+			found[i].Message += failure.Suggestion(path[len(path)-1], namesAt(schema, path[:len(path)-1]))
 		}
 	}
 

@@ -16,7 +16,6 @@ import (
 	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/clusterclient"
-	"github.com/environment-broker/environment-broker/internal/enginetelemetry"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
@@ -25,6 +24,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/telemetry"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
@@ -114,7 +114,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		return err
 	}
 
-	s.Metrics().MustRegister(system, plans.Metric(), enginetelemetry.Queue(stores.operations, clock.RealClock{}, s.Log))
+	s.Metrics().MustRegister(system, plans.Metric(), telemetry.Queue(stores.operations, clock.RealClock{}, s.Log))
 
 	notifier := s.DB.NewNotifier(s.Log)
 
@@ -178,7 +178,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 func (s *Service) newEngine(config Config, store *operations.Store, processes []process.Process[environment.Data],
 ) (*process.Engine[environment.Data], error) {
 	limits := config.Engine.Process()
-	limits.Observer, limits.Tracer = enginetelemetry.New(s.Metrics()), enginetelemetry.NewTracer(s.Tracing)
+	limits.Observer, limits.Tracer = telemetry.New(s.Metrics()), telemetry.NewTracer(s.Tracing)
 	limits.Component = failure.ComponentBroker
 
 	engine, err := process.NewEngine(store, limits, clock.RealClock{}, s.Log, processes...)

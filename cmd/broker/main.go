@@ -9,7 +9,6 @@ import (
 	"os"
 
 	"github.com/environment-broker/environment-broker/broker/service"
-	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/program"
 )
@@ -17,14 +16,14 @@ import (
 func main() {
 	os.Exit(program.Program[service.Config]{
 		Name: "broker", About: "an Open Service Broker API server whose service instances are Kubernetes runtimes",
-		Prefix: config.Prefix, Defaults: service.DefaultConfig(), Run: run,
+		Prefix: program.Prefix, Defaults: service.DefaultConfig(), Run: run,
 	}.Main())
 }
 
 func run(ctx context.Context, settings service.Config) error {
 	log, err := logging.New("broker", settings.Log, os.Stderr)
 	if err != nil {
-		return fmt.Errorf("%s%w", config.Prefix, err)
+		return fmt.Errorf("%s%w", program.Prefix, err)
 	}
 
 	broker, err := service.New(ctx, settings, log)

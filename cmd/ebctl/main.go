@@ -14,9 +14,9 @@ import (
 	"golang.org/x/term"
 	"k8s.io/utils/clock"
 
-	"github.com/environment-broker/environment-broker/internal/buildinfo"
 	"github.com/environment-broker/environment-broker/internal/ebctl"
 	"github.com/environment-broker/environment-broker/internal/ebctl/follow"
+	"github.com/environment-broker/environment-broker/internal/program"
 )
 
 func main() {
@@ -41,7 +41,7 @@ func run() int {
 		Clock:        clock.RealClock{},
 		NewID:        uuid.NewString,
 		PollInterval: time.Second,
-		Version:      buildinfo.Read().Version,
+		Version:      program.ReadBuild().Version,
 	}.Run(ctx, os.Args[1:])
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/provisioner/service"
@@ -16,7 +15,7 @@ import (
 func main() {
 	os.Exit(program.Program[service.Config]{
 		Name: "provisioner", About: "a GraphQL API that creates, changes and removes Kubernetes runtimes through Gardener",
-		Prefix: config.Prefix, Defaults: service.DefaultConfig(), Run: run,
+		Prefix: program.Prefix, Defaults: service.DefaultConfig(), Run: run,
 	}.Main())
 }
 
@@ -25,7 +24,7 @@ func main() {
 func run(ctx context.Context, settings service.Config) error {
 	log, err := logging.New("provisioner", settings.Log, os.Stderr)
 	if err != nil {
-		return fmt.Errorf("%s%w", config.Prefix, err)
+		return fmt.Errorf("%s%w", program.Prefix, err)
 	}
 
 	provisioner, err := service.New(ctx, settings, nil, log)

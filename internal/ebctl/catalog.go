@@ -11,7 +11,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
-	"github.com/environment-broker/environment-broker/internal/suggestion"
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 // newCatalogCommand returns the command that shows the catalog: one line per plan, or the broker's whole response as JSON or
@@ -108,7 +108,7 @@ func findPlan(ctx context.Context, client *brokerclient.Client, platformRegion, 
 	switch len(found) {
 	case 0:
 		return offer{}, &notFoundError{text: fmt.Sprintf("plan %q does not exist; the catalog has %s%s",
-			nameOrID, strings.Join(names, ", "), suggestion.For(nameOrID, names))}
+			nameOrID, strings.Join(names, ", "), failure.Suggestion(nameOrID, names))}
 	case 1:
 		return found[0], nil
 	default:

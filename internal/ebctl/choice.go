@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/environment-broker/environment-broker/internal/suggestion"
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 // choice is the value of a flag with a fixed set of values. *choice implements pflag.Value.
@@ -23,7 +23,7 @@ func (c *choice) Set(given string) error {
 	plain := strings.NewReplacer("_", " ", "-", " ").Replace(strings.ToLower(given))
 
 	if !slices.Contains(c.values, plain) {
-		return fmt.Errorf("unknown %s; use one of %s%s", c.noun, strings.Join(c.values, ", "), suggestion.For(plain, c.values))
+		return fmt.Errorf("unknown %s; use one of %s%s", c.noun, strings.Join(c.values, ", "), failure.Suggestion(plain, c.values))
 	}
 
 	c.chosen = plain

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/environment-broker/environment-broker/internal/atomicfile"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
-	"github.com/environment-broker/environment-broker/internal/suggestion"
 )
 
 // configuration is the content of the configuration file: one broker with its Provisioner, or several in contexts.
@@ -77,7 +77,7 @@ func (c configuration) unknown(name string) error {
 	}
 
 	return fmt.Errorf("context %q does not exist; the configuration file has %s%s",
-		name, strings.Join(c.names(), ", "), suggestion.For(name, c.names()))
+		name, strings.Join(c.names(), ", "), failure.Suggestion(name, c.names()))
 }
 
 // configuration reads the configuration file. A file that the flag or the variable names must exist; the default file need not.

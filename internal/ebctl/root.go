@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
-	"github.com/environment-broker/environment-broker/internal/suggestion"
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 const rootHelp = `ebctl creates, shows and deletes service instances, and follows their operations. 'ebctl provisioner' shows the runtimes and
@@ -151,7 +151,7 @@ func invalidFlag(command *cobra.Command, err error) error {
 
 		command.Flags().VisitAll(func(flag *pflag.Flag) { known = append(known, flag.Name) })
 
-		if near := suggestion.For(unknown.GetSpecifiedName(), known); near != "" {
+		if near := failure.Suggestion(unknown.GetSpecifiedName(), known); near != "" {
 			err = fmt.Errorf("%w%s", err, near)
 		}
 	}

@@ -5,5 +5,7 @@
 // protocols treat an error the same way. An error without an *Error in its chain is an internal error: its text is logged and
 // never shown to a user.
 //
+// Suggestion completes error texts about unknown flags, states, plans and parameters with the word that the user probably meant.
+//
 // To add a reason, add a constant and an entry in Reasons. The page docs/user/errors.md is generated from Reasons.
 package failure

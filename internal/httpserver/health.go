@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/sirupsen/logrus"
 
-	"github.com/environment-broker/environment-broker/internal/buildinfo"
+	"github.com/environment-broker/environment-broker/internal/program"
 )
 
 // checkTimeout bounds a readiness check, which queries the database.
@@ -31,7 +31,7 @@ type Health struct {
 // NewHealth returns the Health of a service that is ready while check returns nil. Each request of /readyz calls check.
 func NewHealth(check func(context.Context) error, log logrus.FieldLogger) *Health {
 	registry := prometheus.NewRegistry()
-	build := buildinfo.Read()
+	build := program.ReadBuild()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build.Metric())
 
 	return &Health{check: check, log: log, registry: registry, live: "ok\nversion " + build.Version + "\ncommit " + build.Commit}

@@ -13,9 +13,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/environment-broker/environment-broker/internal/buildinfo"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/program"
 )
 
 func passes(context.Context) error { return nil }
@@ -70,7 +70,7 @@ func TestReadiness(t *testing.T) {
 				t.Errorf("%s: got %d %q, want %d %q", c.reason, status, body, c.wantStatus, c.wantBody)
 			}
 
-			build := buildinfo.Read()
+			build := program.ReadBuild()
 			if status, body := get(t, h, "/healthz"); status != http.StatusOK || body != "ok\nversion "+build.Version+"\ncommit "+build.Commit+"\n" {
 				t.Errorf("%s: /healthz returns %d %q, want success and the version while the process runs", c.reason, status, body)
 			}

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/enginetelemetry"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/telemetry"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
@@ -185,7 +185,7 @@ func (a *API) Operation(record process.Record) operatorapi.Operation {
 		Description:    record.Description,
 		PredecessorID:  record.PredecessorID,
 		OrderedBy:      record.OrderedBy,
-		TraceID:        enginetelemetry.TraceID(a.Tracing, record),
+		TraceID:        telemetry.TraceID(a.Tracing, record),
 		Stages:         a.Stages[record.Kind],
 		FinishedStages: record.FinishedStages,
 		SkippedSteps:   record.SkippedSteps,

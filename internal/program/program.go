@@ -1,9 +1,3 @@
-// Package program runs commands that are configured by environment variables. It handles arguments, prints the help and the
-// version, reads the configuration, ends the program on signals, and returns the exit code.
-//
-// --help and --version need no configuration and do not start the program. The help lists the variables from the configuration
-// struct, so it always matches the variables that the program reads. To add a flag to a program, register the flag in
-// Program.Flags in the program's main package.
 package program
 
 import (
@@ -15,8 +9,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/environment-broker/environment-broker/internal/buildinfo"
-	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 )
 
@@ -75,13 +67,13 @@ func (p Program[Config]) MainWith(arguments, environment []string, output, failu
 	}
 
 	if *version {
-		fmt.Fprintln(output, p.Name, buildinfo.Read())
+		fmt.Fprintln(output, p.Name, ReadBuild())
 
 		return 0
 	}
 
 	return lifecycle.Main(func(ctx context.Context) error {
-		settings, err := config.Read(p.Prefix, p.Defaults, environment)
+		settings, err := ReadSettings(p.Prefix, p.Defaults, environment)
 		if err != nil {
 			return err
 		}
@@ -101,7 +93,7 @@ func (p Program[Config]) help(flags *flag.FlagSet, output io.Writer) {
 
 	fmt.Fprint(output, "\nEnvironment variables:\n")
 
-	for _, variable := range config.Variables(p.Prefix, p.Defaults) {
+	for _, variable := range Variables(p.Prefix, p.Defaults) {
 		preset := ""
 		if variable.Default != "" {
 			preset = " (default " + variable.Default + ")"

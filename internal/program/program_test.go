@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/program"
 )
 
-// settings is the configuration of the tested program.
-type settings struct {
+// tested is the configuration of the tested program.
+type tested struct {
 	Address string `env:"ADDRESS" help:"host and port"`
 	Limit   int    `env:"LIMIT"   help:"highest number"`
 }
@@ -64,10 +64,10 @@ func TestMain(t *testing.T) {
 				garden, ran      string
 			)
 
-			demo := program.Program[settings]{
-				Name: "demo", About: "a test", Prefix: "APP_", Defaults: settings{Address: "here:1"},
+			demo := program.Program[tested]{
+				Name: "demo", About: "a test", Prefix: "APP_", Defaults: tested{Address: "here:1"},
 				Flags: func(flags *flag.FlagSet) { flags.StringVar(&garden, "garden", "", "the garden `program`") },
-				Run: func(_ context.Context, settings settings) error {
+				Run: func(_ context.Context, settings tested) error {
 					ran = strings.TrimSpace(settings.Address + " " + garden)
 					if settings.Address == "fail" {
 						return errors.New("broken")

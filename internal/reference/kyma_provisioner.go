@@ -7,7 +7,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/program"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 )
 
@@ -65,9 +65,9 @@ func kymaProvisionerPage() (any, error) {
 }
 
 // presentVariables returns the variables of our Provisioner by name.
-func presentVariables() map[string]config.Variable {
-	present := map[string]config.Variable{}
-	for _, variable := range config.Variables(config.Prefix, provisioner.DefaultConfig()) {
+func presentVariables() map[string]program.Variable {
+	present := map[string]program.Variable{}
+	for _, variable := range program.Variables(program.Prefix, provisioner.DefaultConfig()) {
 		present[variable.Name] = variable
 	}
 

@@ -8,25 +8,25 @@ import (
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	brokerservice "github.com/environment-broker/environment-broker/broker/service"
-	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/sandbox"
 	provisionerservice "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/resources"
 )
 
-// program is a section of the configuration page: a program with its environment variables.
-type program struct {
+// section is a section of the configuration page: a program with its environment variables.
+type section struct {
 	Title     string
-	Variables []config.Variable
+	Variables []program.Variable
 }
 
 // configurationPage returns the variables of both services and the sandbox.
 func configurationPage() (any, error) {
-	return []program{
-		{"Broker", config.Variables(config.Prefix, brokerservice.DefaultConfig())},
-		{"Provisioner", config.Variables(config.Prefix, provisionerservice.DefaultConfig())},
-		{"Sandbox", config.Variables(sandbox.Prefix, sandbox.DefaultConfig())},
+	return []section{
+		{"Broker", program.Variables(program.Prefix, brokerservice.DefaultConfig())},
+		{"Provisioner", program.Variables(program.Prefix, provisionerservice.DefaultConfig())},
+		{"Sandbox", program.Variables(sandbox.Prefix, sandbox.DefaultConfig())},
 	}, nil
 }
 

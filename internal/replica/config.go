@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/auth"
-	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
@@ -79,7 +79,7 @@ func (c Config) Check() error {
 
 // invalid returns the error for the value of a variable.
 func invalid(variable, reason string) error {
-	return fmt.Errorf("%s%s: %s", config.Prefix, variable, reason)
+	return fmt.Errorf("%s%s: %s", program.Prefix, variable, reason)
 }
 
 // Database contains the address and credentials of a service's database. Path is for SQLite; the fields from User to SSLRootCert
@@ -102,12 +102,12 @@ type Database struct {
 func (d Database) Storage() (storage.Config, error) {
 	if d.Driver != storage.DriverSQLite && d.Driver != storage.DriverPostgres {
 		return storage.Config{}, fmt.Errorf("%sDATABASE_DRIVER: %q is unknown: use %s or %s",
-			config.Prefix, d.Driver, storage.DriverSQLite, storage.DriverPostgres)
+			program.Prefix, d.Driver, storage.DriverSQLite, storage.DriverPostgres)
 	}
 
 	port, err := strconv.Atoi(d.Port)
 	if err != nil {
-		return storage.Config{}, fmt.Errorf("%sDATABASE_PORT: %q is not a number", config.Prefix, d.Port)
+		return storage.Config{}, fmt.Errorf("%sDATABASE_PORT: %q is not a number", program.Prefix, d.Port)
 	}
 
 	return storage.Config{
@@ -120,7 +120,7 @@ func (d Database) Storage() (storage.Config, error) {
 func (d Database) Keys() (*secret.Keyring, error) {
 	keys, err := secret.ParseKeyring(d.SecretKeys)
 	if err != nil {
-		return nil, fmt.Errorf("%sDATABASE_SECRET_KEYS: %w", config.Prefix, err)
+		return nil, fmt.Errorf("%sDATABASE_SECRET_KEYS: %w", program.Prefix, err)
 	}
 
 	return keys, nil

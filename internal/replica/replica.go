@@ -13,11 +13,10 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/auth"
-	"github.com/environment-broker/environment-broker/internal/buildinfo"
-	"github.com/environment-broker/environment-broker/internal/config"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/storage"
@@ -96,13 +95,13 @@ func (r *Replica) Serve(ctx context.Context, handler http.Handler, parts ...life
 	var err error
 
 	if r.api, err = httpserver.Listen(ctx, r.config.Address, r.Tracing.Receive(handler), r.config.ShutdownDelay); err != nil {
-		return fmt.Errorf("%sADDRESS: %w", config.Prefix, err)
+		return fmt.Errorf("%sADDRESS: %w", program.Prefix, err)
 	}
 
 	r.api.UseTLS(r.Access.TLS, r.Log)
 
 	if r.status, err = httpserver.Listen(ctx, r.config.StatusAddress, r.health.Handler(), 0); err != nil {
-		return fmt.Errorf("%sSTATUS_ADDRESS: %w", config.Prefix, err)
+		return fmt.Errorf("%sSTATUS_ADDRESS: %w", program.Prefix, err)
 	}
 
 	r.parts = slices.Concat([]lifecycle.Part{r.Tracing.Part(), {Name: "status server", Run: r.status.Run}}, r.Access.Parts, parts, []lifecycle.Part{
@@ -121,7 +120,7 @@ func (r *Replica) StatusAddress() string { return r.status.Address() }
 
 // Run runs the parts until the context ends or a part fails, then stops them and closes the database. It returns the errors of all parts.
 func (r *Replica) Run(ctx context.Context) error {
-	build := buildinfo.Read()
+	build := program.ReadBuild()
 	r.Log.WithFields(logrus.Fields{
 		logging.Address: r.Address(), logging.Version: build.Version, logging.Commit: build.Commit,
 	}).Info("service started")

@@ -1,4 +1,4 @@
-// Package tracing exports OpenTelemetry spans of requests and of the calls that the requests cause, across services. Package enginetelemetry
+// Package tracing exports OpenTelemetry spans of requests and of the calls that the requests cause, across services. Package process/telemetry
 // adds the spans of operations.
 //
 // A request starts a new trace or continues the trace of the client. Operations store their trace in the form of Carry, so a

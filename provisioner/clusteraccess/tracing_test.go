@@ -10,16 +10,16 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"github.com/environment-broker/environment-broker/internal/enginetelemetry"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/telemetry"
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
 )
 
 func TestCallsIntoClustersHaveSpans(t *testing.T) {
 	access := clusteraccess.New(newCluster(t))
 	kept := tracetest.NewInMemoryExporter()
-	operations := enginetelemetry.NewTracer(tracing.NewWith(sdktrace.NewSimpleSpanProcessor(kept), 1, resource.Empty()))
+	operations := telemetry.NewTracer(tracing.NewWith(sdktrace.NewSimpleSpanProcessor(kept), 1, resource.Empty()))
 
 	if _, err := access.Agent(t.Context(), place()); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage"
@@ -157,9 +157,9 @@ func (c Config) checkWaits() error {
 	var wrong []error
 
 	for _, wait := range slices.Concat(
-		config.Variables(config.Prefix+"PROVISIONING_TIMEOUT_", c.ProvisioningTimeout),
-		config.Variables(config.Prefix+"DEPROVISIONING_TIMEOUT_", c.DeprovisioningTimeout),
-		config.Variables(config.Prefix+"HIBERNATION_TIMEOUT_", c.HibernationTimeout),
+		program.Variables(program.Prefix+"PROVISIONING_TIMEOUT_", c.ProvisioningTimeout),
+		program.Variables(program.Prefix+"DEPROVISIONING_TIMEOUT_", c.DeprovisioningTimeout),
+		program.Variables(program.Prefix+"HIBERNATION_TIMEOUT_", c.HibernationTimeout),
 	) {
 		if limit, err := time.ParseDuration(wait.Default); err != nil || limit <= 0 {
 			wrong = append(wrong, fmt.Errorf("%s: must be positive", wait.Name))

@@ -12,7 +12,6 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
-	"github.com/environment-broker/environment-broker/internal/enginetelemetry"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
@@ -20,6 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/telemetry"
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
@@ -162,7 +162,7 @@ func (a *assembly) openStores(ctx context.Context) error {
 	}
 
 	a.parts.Runtimes = a.runtimes
-	a.Metrics().MustRegister(enginetelemetry.Queue(a.operations, clock.RealClock{}, a.Log))
+	a.Metrics().MustRegister(telemetry.Queue(a.operations, clock.RealClock{}, a.Log))
 
 	return nil
 }
@@ -216,7 +216,7 @@ func (a *assembly) wake() {
 // accepted before the replica started.
 func (a *assembly) startEngine() error {
 	limits := a.config.Engine.Process()
-	limits.Observer, limits.Tracer = enginetelemetry.New(a.Metrics()), enginetelemetry.NewTracer(a.Tracing)
+	limits.Observer, limits.Tracer = telemetry.New(a.Metrics()), telemetry.NewTracer(a.Tracing)
 	limits.Component = failure.ComponentProvisioner
 
 	if !a.config.EnqueueInProgressOperations {

@@ -9,7 +9,7 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
@@ -29,7 +29,7 @@ func TestVariablesReachShoots(t *testing.T) {
 	windows := file(t, `{"eu-central-1": {"begin": "030000+0100", "end": "040000+0100"}}`)
 	logs := file(t, `{"aws": {"eu-central-1": {"tenantID": "t", "serviceURL": "https://logs.example.com", "secretName": "s"}}}`)
 
-	set, err := config.Read(config.Prefix, DefaultConfig(), []string{
+	set, err := program.ReadSettings(program.Prefix, DefaultConfig(), []string{
 		"APP_GARDENER_PROJECT=kyma",
 		"APP_GARDENER_AUDIT_LOGS_POLICY_CONFIG_MAP=policy",
 		"APP_GARDENER_AUDIT_LOGS_TENANT=tenant",

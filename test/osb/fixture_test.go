@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
-	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/program"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
@@ -81,7 +81,7 @@ func configure(t testing.TB, target *broker.Config, settings ...setting) {
 		variables[i] = string(setting)
 	}
 
-	read, err := config.Read(config.Prefix, *target, variables)
+	read, err := program.ReadSettings(program.Prefix, *target, variables)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package config_test
+package program_test
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/environment-broker/environment-broker/internal/config"
+	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
@@ -70,7 +70,7 @@ func TestRead(t *testing.T) {
 			want := defaults()
 			c.change(&want)
 
-			got, err := config.Read(config.Prefix, defaults(), c.variables)
+			got, err := program.ReadSettings(program.Prefix, defaults(), c.variables)
 			if err != nil {
 				t.Fatalf("%s: %v", c.reason, err)
 			}
@@ -83,7 +83,7 @@ func TestRead(t *testing.T) {
 }
 
 func TestReadListsAllInvalidVariables(t *testing.T) {
-	_, err := config.Read(config.Prefix, defaults(), []string{
+	_, err := program.ReadSettings(program.Prefix, defaults(), []string{
 		"APP_LIMIT=hush7", "APP_STRICT=hush", "APP_LEASE_DURATION=hush6s", "APP_SECRETS=hush", "APP_FORMER_WORKERS=hush",
 		"APP_WORKERS=5", "APP_TOKEN=hush", "LIMIT=hush",
 	})
@@ -100,7 +100,7 @@ func TestReadListsAllInvalidVariables(t *testing.T) {
 }
 
 func TestReadReportsUnsupportedFields(t *testing.T) {
-	if _, err := config.Read(config.Prefix, struct {
+	if _, err := program.ReadSettings(program.Prefix, struct {
 		Channel chan int `env:"CHANNEL"`
 	}{}, []string{"APP_CHANNEL=1"}); err == nil || !strings.Contains(err.Error(), "Channel") {
 		t.Errorf("an unsupported field returns %v, want an error that names the field", err)

@@ -1,4 +1,4 @@
-package enginetelemetry_test
+package telemetry_test
 
 import (
 	"testing"
@@ -10,9 +10,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/environment-broker/environment-broker/internal/enginetelemetry"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/telemetry"
 )
 
 const (
@@ -68,7 +68,7 @@ func TestAttemptsAreChildrenOfTheirOperation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			where, kept := inMemory(test.sample)
-			tracer := enginetelemetry.NewTracer(where)
+			tracer := telemetry.NewTracer(where)
 			record := process.Record{
 				ID: operationID, Kind: "provision", Trace: test.trace, State: process.Failed, CreatedAt: began, FinishedAt: began.Add(time.Minute),
 				Problem: process.Problem{Message: "the quota is used up"},
@@ -122,14 +122,14 @@ func TestTraceID(t *testing.T) {
 		"switched off": {"the trace was exported before tracing was turned off", sent, otherTrace, nil},
 		"unreadable":   {"a later version may store a different format", "?", "", nil},
 	} {
-		if got := enginetelemetry.TraceID(test.tracing, process.Record{ID: operationID, Trace: test.stored}); got != test.want {
+		if got := telemetry.TraceID(test.tracing, process.Record{ID: operationID, Trace: test.stored}); got != test.want {
 			t.Errorf("%s: %s: got %q, want %q", name, test.reason, got, test.want)
 		}
 	}
 }
 
 func TestNoTracerWhenTracingIsOff(t *testing.T) {
-	if enginetelemetry.NewTracer(nil) != nil {
+	if telemetry.NewTracer(nil) != nil {
 		t.Error("NewTracer returns a tracer although tracing is off")
 	}
 }
@@ -141,7 +141,7 @@ func TestCarryReturnsTheTraceOfTheContext(t *testing.T) {
 		t.Errorf("a context without a trace carries %q", line)
 	}
 
-	ctx, end := enginetelemetry.NewTracer(where).Attempt(t.Context(), process.Record{ID: operationID, Trace: sent}, process.Attempt{Step: "Order"})
+	ctx, end := telemetry.NewTracer(where).Attempt(t.Context(), process.Record{ID: operationID, Trace: sent}, process.Attempt{Step: "Order"})
 	defer end(process.Done, "")
 
 	want := "00-" + otherTrace + "-" + trace.SpanContextFromContext(ctx).SpanID().String() + "-01"

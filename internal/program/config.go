@@ -1,4 +1,4 @@
-package config
+package program
 
 import (
 	"errors"
@@ -15,12 +15,12 @@ import (
 // Prefix is the prefix of the environment variables of both services.
 const Prefix = "APP_"
 
-// Read returns the configuration: the defaults, overridden by the variables with the prefix. The environment has the form of
+// ReadSettings returns the configuration: the defaults, overridden by the variables with the prefix. The environment has the form of
 // os.Environ.
 //
 // An empty variable keeps the default, because Helm charts set variables to empty values. A map variable replaces the whole
 // default map. Read ignores unknown variables. The error lists all invalid variables and quotes no values.
-func Read[Config any](prefix string, defaults Config, environment []string) (Config, error) {
+func ReadSettings[Config any](prefix string, defaults Config, environment []string) (Config, error) {
 	variables := env.ToMap(environment)
 	config := defaults
 

@@ -1,7 +1,4 @@
-// Package buildinfo returns the version and commit of the running binary, as recorded by the Go toolchain. Builds need no linker
-// flags: a build in a clone of the repository records the tag and the commit automatically. Builds without the folder .git,
-// builds in linked Git worktrees, and builds by `go test` record neither.
-package buildinfo
+package program
 
 import (
 	"fmt"
@@ -17,8 +14,8 @@ const (
 	unknownCommit  = "unknown"
 )
 
-// Info describes a binary. No field is empty.
-type Info struct {
+// Build describes a binary. No field is empty.
+type Build struct {
 	// Version is the tag, such as v0.2.0, or Go's pseudo-version of a commit between tags. It ends with +dirty if the sources had
 	// uncommitted changes. It is (devel) if the toolchain recorded no version.
 	Version string
@@ -28,8 +25,10 @@ type Info struct {
 	Go string
 }
 
-// Read returns the description of the running binary.
-func Read() Info {
+// ReadBuild returns the description of the running binary, as recorded by the Go toolchain. Builds need no linker flags: a build in a
+// clone of the repository records the tag and the commit automatically. Builds without the folder .git, builds in linked Git
+// worktrees, and builds by `go test` record neither.
+func ReadBuild() Build {
 	build, known := debug.ReadBuildInfo()
 	if !known {
 		build = &debug.BuildInfo{}
@@ -39,8 +38,8 @@ func Read() Info {
 }
 
 // of extracts the description from the build information that the toolchain recorded.
-func of(build *debug.BuildInfo) Info {
-	info := Info{Version: unknownVersion, Commit: unknownCommit, Go: runtime.Version()}
+func of(build *debug.BuildInfo) Build {
+	info := Build{Version: unknownVersion, Commit: unknownCommit, Go: runtime.Version()}
 	if build.Main.Version != "" {
 		info.Version = build.Main.Version
 	}
@@ -55,10 +54,10 @@ func of(build *debug.BuildInfo) Info {
 }
 
 // String returns the description as one line, as --version prints it.
-func (i Info) String() string { return fmt.Sprintf("%s (commit %s, %s)", i.Version, i.Commit, i.Go) }
+func (i Build) String() string { return fmt.Sprintf("%s (commit %s, %s)", i.Version, i.Commit, i.Go) }
 
 // Metric returns a gauge with the value 1 and the description as labels. Queries join it with other metrics to compare versions.
-func (i Info) Metric() prometheus.Collector {
+func (i Build) Metric() prometheus.Collector {
 	gauge := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "environment_broker_build_info", Help: "1, with the version and commit of the binary as labels.",
 		ConstLabels: prometheus.Labels{"version": i.Version, "commit": i.Commit, "go_version": i.Go},

@@ -1,4 +1,4 @@
-package enginetelemetry_test
+package telemetry_test
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/environment-broker/environment-broker/internal/enginetelemetry"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/telemetry"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
@@ -23,7 +23,7 @@ var began = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func TestMetrics(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
-	metrics := enginetelemetry.New(registry)
+	metrics := telemetry.New(registry)
 
 	metrics.Began("provision")
 	metrics.PickedUp("provision", 20*time.Millisecond)
@@ -112,12 +112,12 @@ environment_broker_engine_operations_unfinished{kind="provision",state="pending"
 	now := clocktesting.NewFakePassiveClock(began.Add(90 * time.Second))
 	some := depths{found: []operations.QueueDepth{{Kind: "provision", State: process.Pending, Count: 3, Oldest: storage.At(began)}}}
 
-	if err := testutil.CollectAndCompare(enginetelemetry.Queue(some, now, logging.Discard()), strings.NewReader(want)); err != nil {
+	if err := testutil.CollectAndCompare(telemetry.Queue(some, now, logging.Discard()), strings.NewReader(want)); err != nil {
 		t.Error(err)
 	}
 
 	log, lines := logtest.NewNullLogger()
-	if count := testutil.CollectAndCount(enginetelemetry.Queue(depths{err: errors.New("the database is down")}, now, log)); count != 0 {
+	if count := testutil.CollectAndCount(telemetry.Queue(depths{err: errors.New("the database is down")}, now, log)); count != 0 {
 		t.Errorf("%d metrics without the database, want none", count)
 	}
 

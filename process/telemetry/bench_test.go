@@ -1,4 +1,4 @@
-package enginetelemetry_test
+package telemetry_test
 
 import (
 	"context"
@@ -13,10 +13,10 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"k8s.io/utils/clock"
 
-	"github.com/environment-broker/environment-broker/internal/enginetelemetry"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/tracing"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/telemetry"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
@@ -47,7 +47,7 @@ func (endObserver) LeaseLost()                                               {}
 // of the tracing overhead, because the steps do no work.
 func BenchmarkOperation(b *testing.B) {
 	where := tracing.NewWith(sdktrace.NewBatchSpanProcessor(tracetest.NewNoopExporter()), 1, resource.Empty())
-	off, on := runner(b, nil), runner(b, enginetelemetry.NewTracer(where))
+	off, on := runner(b, nil), runner(b, telemetry.NewTracer(where))
 
 	var took [2]time.Duration
 
@@ -73,7 +73,7 @@ func BenchmarkOperation(b *testing.B) {
 // BenchmarkAttempt measures the overhead of tracing per attempt of a step.
 func BenchmarkAttempt(b *testing.B) {
 	where := tracing.NewWith(sdktrace.NewBatchSpanProcessor(tracetest.NewNoopExporter()), 1, resource.Empty())
-	tracer := enginetelemetry.NewTracer(where)
+	tracer := telemetry.NewTracer(where)
 
 	for b.Loop() {
 		_, end := tracer.Attempt(b.Context(), process.Record{ID: operationID, Trace: sent}, process.Attempt{Step: "Order"})

@@ -1,6 +1,4 @@
-// Package suggestion finds the word that a user probably meant, for error texts about unknown flags, states, plans and
-// parameters.
-package suggestion
+package failure
 
 import (
 	"fmt"
@@ -26,10 +24,10 @@ func errorsIn(given, word string) int {
 // letters returns the letters of the word in alphabetical order.
 func letters(word string) string { return string(slices.Sorted(slices.Values([]rune(word)))) }
 
-// For returns "; did you mean …?" with the known word that is most similar to the given word. Callers append the result to an
-// error text. For returns an empty string if no known word is similar. Words of up to four characters can have one typing error;
+// Suggestion returns "; did you mean …?" with the known word that is most similar to the given word. Callers append the result to an
+// error text. Suggestion returns an empty string if no known word is similar. Words of up to four characters can have one typing error;
 // longer words can have two. Case is ignored.
-func For(given string, known []string) string {
+func Suggestion(given string, known []string) string {
 	const shortWord, most = 4, 2
 
 	nearest, best := "", most+1

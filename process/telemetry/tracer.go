@@ -1,4 +1,4 @@
-package enginetelemetry
+package telemetry
 
 import (
 	"context"

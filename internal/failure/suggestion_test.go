@@ -1,9 +1,9 @@
-package suggestion_test
+package failure_test
 
 import (
 	"testing"
 
-	"github.com/environment-broker/environment-broker/internal/suggestion"
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 func TestFor(t *testing.T) {
@@ -21,7 +21,7 @@ func TestFor(t *testing.T) {
 		"zones":       "",
 		"":            "",
 	} {
-		if got := suggestion.For(given, known); got != want {
+		if got := failure.Suggestion(given, known); got != want {
 			t.Errorf("For(%q) = %q, want %q", given, got, want)
 		}
 	}
