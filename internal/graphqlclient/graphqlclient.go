@@ -17,10 +17,13 @@ import (
 	"net/url"
 	"strings"
 	"unicode"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// maxExcerpt is the maximum length of an excerpt in characters.
-const maxExcerpt = 200
+// maxExcerpt is the maximum length of an excerpt in characters. Errors of Kubernetes about a Shoot often have more than 200: they
+// name the action, the object and the field before the cause.
+const maxExcerpt = 400
 
 // Request is a POST request to a GraphQL server.
 type Request struct {
@@ -47,7 +50,7 @@ type Answer struct {
 type Unexpected struct {
 	// Text completes a sentence that starts with the name of the server, such as "returned HTTP status 502 Bad Gateway".
 	Text string
-	// Excerpt is a colon followed by the start of the response. It is empty if the response is empty or confidential.
+	// Excerpt is a colon followed by the start and the end of the response. It is empty if the response is empty or confidential.
 	Excerpt string
 	// Cause is the error of the JSON decoder, or nil.
 	Cause error
@@ -189,12 +192,13 @@ func WithoutURL(err error) error {
 	return err
 }
 
-// Excerpt returns the first 200 characters of an untrusted text as one printable line.
+// Excerpt returns an untrusted text as one printable line. Of a long text, it returns the start and the end, 400 characters in
+// total.
 func Excerpt(text string) string {
-	// A long text is cut first, because the code below processes each character. The cut is generous: a character has at most
-	// four bytes, and runs of white space shrink to one character.
-	if most := 16 * maxExcerpt; len(text) > most {
-		text = text[:most]
+	// The middle of a long text is dropped first, because the code below processes each character. The cut is generous: a
+	// character has at most four bytes, and runs of white space shrink to one character.
+	if half := 8 * maxExcerpt; len(text) > 2*half {
+		text = text[:half] + " … " + text[len(text)-half:]
 	}
 
 	printable := strings.Map(func(char rune) rune {
@@ -205,10 +209,5 @@ func Excerpt(text string) string {
 		return char
 	}, strings.ToValidUTF8(text, " "))
 
-	letters := []rune(strings.Join(strings.Fields(printable), " "))
-	if len(letters) > maxExcerpt {
-		return string(letters[:maxExcerpt]) + "…"
-	}
-
-	return string(letters)
+	return failure.Shorten(strings.Join(strings.Fields(printable), " "), maxExcerpt)
 }

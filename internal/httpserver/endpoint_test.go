@@ -86,7 +86,7 @@ func TestResponses(t *testing.T) {
 		}, `422 application/json {"error":"AsyncRequired","description":"no"}90`},
 		"Long": {"descriptions are cut", func(*http.Request) (httpserver.Response, error) {
 			return httpserver.Response{}, httpserver.Refuse(400, strings.Repeat("ü", 256))
-		}, `400 application/json {"description":"` + strings.Repeat("ü", 254) + `…"}`},
+		}, `400 application/json {"description":"` + strings.Repeat("ü", 127) + "…" + strings.Repeat("ü", 127) + `"}`},
 		"Impossible": {"a body that cannot be encoded is an internal error", func(*http.Request) (httpserver.Response, error) {
 			return httpserver.OK(func() {}), nil
 		}, `500 application/json {"description":"An internal error occurred. The log of the broker has the details."}`},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"time"
-	"unicode/utf8"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/storage"
@@ -110,12 +109,6 @@ func refusalOf(known *failure.Error) *Refusal {
 	return refusal
 }
 
-// Shorten returns the text unchanged if it has at most 255 characters. Otherwise, it returns the start of the text with an
-// ellipsis.
-func Shorten(text string) string {
-	if utf8.RuneCountInString(text) <= maxText {
-		return text
-	}
-
-	return string([]rune(text)[:maxText-1]) + "…"
-}
+// Shorten returns the text unchanged if it has at most 255 characters. Otherwise, it returns the start and the end of the text
+// with an ellipsis between them.
+func Shorten(text string) string { return failure.Shorten(text, maxText) }

@@ -43,9 +43,9 @@ func TestInvalidResponses(t *testing.T) {
 			status: http.StatusOK, want: could + "returned a response that is not GraphQL",
 		},
 		"LongText": {
-			reason: "Quotations have at most 200 characters.",
-			status: http.StatusOK, answer: strings.Repeat("ä", 100_000),
-			want: could + "returned a response that is not GraphQL: " + strings.Repeat("ä", 200) + "…",
+			reason: "Quotations have at most 400 characters, and contain the end of the text, which often names the cause.",
+			status: http.StatusOK, answer: strings.Repeat("ä", 100_000) + "cause",
+			want: could + "returned a response that is not GraphQL: " + strings.Repeat("ä", 200) + "…" + strings.Repeat("ä", 194) + "cause",
 		},
 		"Redirect": {
 			reason: "Redirects are not followed: they would send the tenant elsewhere.",

@@ -121,11 +121,7 @@ func requestProblem(message string) string {
 		message, _, _ = strings.Cut(message, " body:")
 	}
 
-	if letters := []rune(message); len(letters) > maxMessage {
-		message = string(letters[:maxMessage]) + "…"
-	}
-
-	return message
+	return failure.Shorten(message, maxMessage)
 }
 
 // argument returns the path of an error within the arguments or variables of a field. It drops the first element of the path,

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
@@ -34,6 +35,43 @@ func (s situation) stuck() bool {
 	start := since(s.Operation)
 
 	return s.is(process.InProgress) && (s.failing() || !start.IsZero() && s.now.Sub(start) >= process.TooLong)
+}
+
+// repeatsLong is how long an operation repeats a message before the message is suspicious. Most clusters need less for all of their
+// creation, and the Provisioner's percentage changes the message more often.
+const repeatsLong = 30 * time.Minute
+
+// repeats returns how long the current step has been reporting its newest message in the timeline. It returns 0 if the step has
+// not reported one, and for operations that have ended.
+func (s situation) repeats() time.Duration {
+	if len(s.Timeline) == 0 || !s.active() {
+		return 0
+	}
+
+	newest := s.Timeline[len(s.Timeline)-1]
+	if newest.Message == "" || newest.Step != s.Step {
+		return 0
+	}
+
+	first := newest.Began
+
+	for _, entry := range slices.Backward(s.Timeline) {
+		if entry.Step != newest.Step || entry.Message != newest.Message {
+			break
+		}
+
+		first = entry.Began
+	}
+
+	return s.now.Sub(first)
+}
+
+// repeating reports whether the message of the current step has not changed for long.
+func (s situation) repeating() bool { return s.repeats() >= repeatsLong }
+
+// responds reports whether the upstream system that caused the problem answers calls, so that its answers are the problem.
+func (s situation) responds() bool {
+	return s.System.Name != "" && !unavailable(s.System) && s.System.Failures == 0
 }
 
 // Stuck reports whether an operation in a list needs attention: it is in progress, and an error delays it, no worker has claimed
@@ -71,8 +109,8 @@ func failedAs(kind string) func(situation) bool {
 	return func(s situation) bool { return s.failed() && s.Kind == kind }
 }
 
-// rule adds its advice to the explanation of each operation to which it applies. The placeholders {instance}, {operation} and
-// {step} in the advice are replaced with the operation's values, so that users can copy the commands.
+// rule adds its advice to the explanation of each operation to which it applies. The placeholders {instance}, {operation},
+// {step} and {repeats} in the advice are replaced with the operation's values, so that users can copy the commands.
 type rule struct {
 	applies func(situation) bool
 	advice  string
@@ -93,12 +131,26 @@ func rules() []rule {
 			"The broker retries on its own. Follow the operation: ebctl operation get {operation} --wait",
 		},
 		{
-			func(s situation) bool { return s.active() && !s.failing() },
+			func(s situation) bool { return s.active() && !s.failing() && !s.repeating() },
 			"No action is needed. Follow the operation: ebctl operation get {operation} --wait",
 		},
 		{
-			inBroker(from(failure.ComponentProvisioner)),
+			situation.repeating,
+			"The message has been the same for {repeats}. Check the system that it names: the operation may not continue on its own.",
+		},
+		{
+			inBroker(func(s situation) bool {
+				return s.repeating() && strings.Contains(s.Timeline[len(s.Timeline)-1].Message, "in progress")
+			}),
+			"If the runtime has an operation that a killed Kyma Provisioner does not continue, end that operation: see docs/operator/kyma-provisioner.md.",
+		},
+		{
+			inBroker(func(s situation) bool { return from(failure.ComponentProvisioner)(s) && !s.responds() }),
 			"If this persists, check that the Provisioner is running and that the broker can reach it (APP_PROVISIONER_URL).",
+		},
+		{
+			inBroker(func(s situation) bool { return from(failure.ComponentProvisioner)(s) && s.responds() }),
+			"The Provisioner responds, and the problem is in its answer. Find the cause in the Provisioner's log, or with 'ebctl provisioner operation list'.",
 		},
 		{
 			from(failure.ComponentGardener, failure.ComponentGardenerClient),
@@ -172,7 +224,7 @@ func rules() []rule {
 func advice(s situation) []string {
 	var sentences []string
 
-	placeholders := strings.NewReplacer("{instance}", s.InstanceID, "{operation}", s.ID, "{step}", s.Step)
+	placeholders := strings.NewReplacer("{instance}", s.InstanceID, "{operation}", s.ID, "{step}", s.Step, "{repeats}", output.Duration(s.repeats()))
 
 	for _, rule := range rules() {
 		if !rule.applies(s) {

@@ -28,6 +28,21 @@ func operation(change func(*operatorapi.Operation)) operatorapi.Operation {
 	return operation
 }
 
+// repeating returns a change after which an operation has been waiting with the same message for the given number of seconds. An
+// earlier message differs.
+func repeating(seconds int) func(*operatorapi.Operation) {
+	const step, why = "Remove", "a previous operation is in progress"
+
+	return func(o *operatorapi.Operation) {
+		o.Step, o.Why, o.NextRun = step, why, ago(-5)
+		o.Timeline = []operatorapi.TimelineEntry{
+			{Step: step, Attempt: 1, Began: ago(seconds + 10), End: ago(seconds + 10), Outcome: "waiting", Message: "the Provisioner accepted the removal"},
+			{Step: step, Attempt: 2, Began: ago(seconds), End: ago(seconds), Outcome: "waiting", Message: why},
+			{Step: step, Attempt: 9, FirstAttempt: 3, Began: ago(seconds - 5), End: ago(5), Outcome: "waiting", Message: why},
+		}
+	}
+}
+
 func TestOf(t *testing.T) {
 	t.Parallel()
 
@@ -99,6 +114,40 @@ func TestOf(t *testing.T) {
 				"If this persists, check that the Provisioner is running and that the broker can reach it (APP_PROVISIONER_URL).",
 				"To cancel the operation: ebctl operation cancel op --reason REASON",
 			},
+		},
+		"Responds": {
+			reason: "an answer of the Provisioner does not point to its address",
+			operation: operation(func(o *operatorapi.Operation) {
+				o.Problem = operatorapi.Problem{Message: "the Provisioner refused to upgrade", Component: "provisioner"}
+				o.System = operatorapi.System{Name: "provisioner", State: "closed", CallsLimit: 32}
+				o.NextRun = ago(-5)
+			}),
+			summary:   "The provision operation of instance i is delayed by an error and will be retried.",
+			continues: "in 5s",
+			advice: []string{
+				"The broker retries on its own. " + watch,
+				"The Provisioner responds, and the problem is in its answer. Find the cause in the Provisioner's log, or with 'ebctl provisioner operation list'.",
+				"To cancel the operation: ebctl operation cancel op --reason REASON",
+			},
+		},
+		"Repeats": {
+			reason:    "the same message for half an hour is suspicious",
+			operation: operation(repeating(1800)),
+			summary:   "The provision operation of instance i is waiting.",
+			why:       "a previous operation is in progress",
+			continues: "in 5s",
+			advice: []string{
+				"The message has been the same for 30m00s. Check the system that it names: the operation may not continue on its own.",
+				"If the runtime has an operation that a killed Kyma Provisioner does not continue, end that operation: see docs/operator/kyma-provisioner.md.",
+			},
+		},
+		"RepeatsShortly": {
+			reason:    "a message may repeat for a while",
+			operation: operation(repeating(1799)),
+			summary:   "The provision operation of instance i is waiting.",
+			why:       "a previous operation is in progress",
+			continues: "in 5s",
+			advice:    []string{"No action is needed. " + watch},
 		},
 		"Skippable": {
 			reason: "a stuck step can be skipped if it is skippable",
