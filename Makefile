@@ -42,7 +42,7 @@ garden: ## Build the parts of the local garden into .bin/ (takes minutes the fir
 
 # The slowest packages start first. Their tests mostly wait, so more of them run concurrently than the smallest machine has cores: three
 # packages, with four tests each.
-LONG_TESTS    := ./test/e2e ./test/crash ./test/osb ./broker
+LONG_TESTS    := ./test/e2e ./test/crash ./test/osb ./test/linear ./broker
 TEST_PACKAGES ?= 3
 TEST_PARALLEL ?= 4
 # A fifth of the tests' time is garbage collection; memory is sufficient.

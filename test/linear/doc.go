@@ -4,8 +4,8 @@
 // request and response with its time. A model of the API then has to explain the recorded history: there must be an order of the
 // calls in which the model returns the same responses, and in which each call takes effect between its request and its response.
 // Porcupine searches for this order, separately for each instance with its bindings. A history without such an order shows a bug
-// of the broker, and the test writes a visualization of the history to testdata/histories. The clients run only if SOAK_DURATION
-// is set, because the check still finds such histories. The tests of the model always run.
+// of the broker or of the model, and the test writes a visualization of the history to testdata/histories. The clients run for a
+// minute, or for SOAK_DURATION.
 //
 // The package is separate from package osb because its load has a separate time budget, and because the model is tested without
 // a broker: illegal_test.go has, for each rule, a history that the model must reject.

@@ -60,9 +60,17 @@ func (l *load) run(seed uint64, duration time.Duration) {
 		random := rand.New(rand.NewPCG(seed, uint64(client)))
 
 		clients.Go(func() {
+			// A transport that clients share opens connections in advance. The broker closes a connection that is not used within
+			// ten seconds, and a request at that moment would fail.
+			transport := &http.Transport{}
+			defer transport.CloseIdleConnections()
+
 			for time.Now().Before(deadline) && !l.Failed() {
 				<-time.After(time.Duration(random.Int64N(int64(2 * pace))))
-				l.send(client, random.IntN(len(l.brokers)), l.draw(random))
+
+				broker := l.brokers[random.IntN(len(l.brokers))]
+				broker.Transport = transport
+				l.send(client, broker, l.draw(random))
 			}
 		})
 	}
@@ -77,17 +85,17 @@ func (l *load) settle() {
 
 	wait := func(c call) {
 		harness.Until(l, fmt.Sprintf("the operations on %s to end", l.path(c)), func() bool {
-			return l.send(0, 0, c).state != inProgress
+			return l.send(0, l.brokers[0], c).state != inProgress
 		})
 	}
 
 	for instance := range instanceCount {
 		wait(call{action: poll, instance: instance})
-		l.send(0, 0, call{action: fetch, instance: instance})
+		l.send(0, l.brokers[0], call{action: fetch, instance: instance})
 
 		for binding := range bindingCount {
 			wait(call{action: pollBinding, instance: instance, binding: binding})
-			l.send(0, 0, call{action: fetchBinding, instance: instance, binding: binding})
+			l.send(0, l.brokers[0], call{action: fetchBinding, instance: instance, binding: binding})
 		}
 	}
 }
@@ -167,11 +175,11 @@ func (l *load) path(c call) string {
 }
 
 // send sends a call to a broker, records the call and its response, and returns the response.
-func (l *load) send(client, broker int, c call) answer {
+func (l *load) send(client int, broker harness.Endpoint, c call) answer {
 	request, invoked := l.begin()
 	c.request = request
 
-	reply, err := l.brokers[broker].Do(l.request(c))
+	reply, err := broker.Do(l.request(c))
 	if err != nil {
 		l.Errorf("%s: %v", c, err)
 
