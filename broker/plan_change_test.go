@@ -14,8 +14,9 @@ import (
 
 const planLarge = "11111111-2222-4333-8444-555555555555"
 
-// withLargePlan adds the plan large, with another maintenance version. Instances of plan aws can be changed to it.
-func withLargePlan(t *testing.T) func(*broker.Options) {
+// withLargePlan adds the plan large, with another maintenance version. Instances of plan aws can be changed to it. An
+// account may have one instance of each of the plans onePerAccount.
+func withLargePlan(t *testing.T, onePerAccount ...string) func(*broker.Options) {
 	t.Helper()
 
 	files := fstest.MapFS{}
@@ -40,7 +41,9 @@ func withLargePlan(t *testing.T) func(*broker.Options) {
 	files["plans/aws.yaml"].Data = []byte(aws + "\nbecomesPlans: [large]\n")
 	files["catalog.yaml"].Data = []byte(strings.Replace(string(files["catalog.yaml"].Data), "plans: [", "plans: [large, ", 1))
 
-	offer, err := catalog.Load(files, catalog.Options{KubernetesVersion: "1.35", OperationTimeout: 24 * time.Hour})
+	offer, err := catalog.Load(files, catalog.Options{
+		KubernetesVersion: "1.35", OperationTimeout: 24 * time.Hour, OnePerAccount: onePerAccount,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,8 +2,11 @@ package broker_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/catalog"
@@ -93,6 +96,65 @@ func TestConcurrentTrials(t *testing.T) {
 			b.Errorf("want one of %d concurrent orders to be accepted and the others to be rejected, got the statuses %v", times, got)
 		}
 	})
+}
+
+// TestUpdatesRespectTheQuota moves an instance to another account, and to another plan. Both are rejected if the quota of
+// the target is used up. The platform must not repeat the update, because it will be rejected until an instance is deleted.
+func TestUpdatesRespectTheQuota(t *testing.T) {
+	cases := map[string]struct {
+		reason, plan string
+		fields       map[string]any
+		status       int
+		taken        bool
+	}{
+		"Move":       {"the other account has an instance of the plan", planLarge, with("context", with("globalaccount_id", "other")), 422, true},
+		"MoveFree":   {"the other account has none", planLarge, with("context", with("globalaccount_id", "free")), 200, true},
+		"MoveBack":   {"a move to the own account is no change", planLarge, with("context", with("globalaccount_id", "own")), 200, true},
+		"Change":     {"the account has an instance of the new plan", planAWS, with("plan_id", planLarge), 422, true},
+		"ChangeFree": {"the account has no instance of the new plan", planAWS, with("plan_id", planLarge), 202, false},
+		"Both": {
+			"the other account has an instance of the new plan", planAWS,
+			map[string]any{"plan_id": planLarge, "context": with("globalaccount_id", "other")}, 422, false,
+		},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+				b := newFixtureOn(t, db, withLargePlan(t, "large"), func(options *broker.Options) { options.AccountMovement = true })
+				create := func(id, plan, account string) {
+					fields := map[string]any{"plan_id": plan, "parameters": nil, "context": with("globalaccount_id", account)}
+					b.move(b.want("an instance", b.put(id, order(fields)), 202).text("operation"), process.Succeeded)
+				}
+
+				create("holder", planLarge, "other")
+				create(instanceID, test.plan, "own")
+
+				if test.taken && test.plan == planAWS {
+					create("second", planLarge, "own")
+				}
+
+				before := b.stored(instanceID)
+
+				got := b.want(test.reason, b.patch(instanceID, test.fields), test.status)
+				if test.status != 422 {
+					return
+				}
+
+				if got.Body["update_repeatable"] != false || got.Body["error"] != nil {
+					b.Errorf("F15: the update is reported as repeatable, or has an error code: %s", got.Raw)
+				}
+
+				if !strings.HasPrefix(got.text("description"), "An account may have only one instance of plan large, ") {
+					b.Errorf("the description is %q", got.text("description"))
+				}
+
+				if diff := cmp.Diff(before, b.stored(instanceID)); diff != "" || len(b.carried(instanceID)) != 1 {
+					b.Errorf("F13: the rejected update changed the instance or started an operation: -before +after\n%s", diff)
+				}
+			})
+		})
+	}
 }
 
 // TestConcurrentMoves sends more updates than the pool has connections. If an update needed a second connection,

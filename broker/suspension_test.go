@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/broker"
+	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
 )
@@ -159,6 +160,44 @@ func TestCanceledPendingSuspensionChangesNothing(t *testing.T) {
 
 	b.want("still active", b.patch(instanceID, active(true)), 200)
 	b.want("updates are still allowed", b.patch(instanceID, with("parameters", with("administrators", []any{"jane@example.com"}))), 202)
+}
+
+// TestUpdateDuringTwoOperations sends updates while an update is in progress and a suspension waits behind it. Neither
+// operation alone has the result of both, so no request may get one of them, not even if that one makes all requested
+// changes.
+func TestUpdateDuringTwoOperations(t *testing.T) {
+	onEach(t, func(b *fixture) {
+		b.trial(instanceID)
+
+		fields := with("parameters", with("administrators", []any{"jane@example.com"}))
+		update := b.want("an update", b.patch(instanceID, fields), 202).text("operation")
+		b.move(update, process.InProgress)
+
+		if again := b.want("F10: one operation is unfinished", b.patch(instanceID, fields), 202); again.text("operation") != update {
+			b.Errorf("F10: the repeated request got another operation: %s", again.Raw)
+		}
+
+		suspension, err := expiry.Expirer{
+			DB: b.options.DB, Instances: b.instances, Operations: b.operations, Periods: b.options.Periods,
+			Recorder: b.options.Recorder, Wake: b.options.Wake, Clock: b.clock,
+		}.Expire(b.Context(), instanceID, "a test")
+		if err != nil {
+			b.Fatal(err)
+		}
+
+		for name, fields := range map[string]map[string]any{
+			"the running update": fields, "the waiting suspension": active(false), "a resumption": active(true),
+			"another update": with("parameters", with("administrators", []any{"joe@example.com"})), "no change": nil,
+		} {
+			got := b.want("C4: during two operations: "+name, b.patch(instanceID, fields), 422, "ConcurrencyError")
+			if got.Body["update_repeatable"] != true {
+				b.Errorf("F15: %s is not reported as repeatable: %s", name, got.Raw)
+			}
+		}
+
+		b.cancelOne(suspension)
+		b.want("F10: one operation is unfinished again", b.patch(instanceID, fields), 202)
+	})
 }
 
 func TestAnExpiredInstanceCanOnlyBeDeleted(t *testing.T) {

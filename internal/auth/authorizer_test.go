@@ -98,6 +98,20 @@ func TestCertificates(t *testing.T) {
 			reason: "the name of a workload is a URI", want: auth.Identity{Name: "spiffe://cluster.local/ns/platform", Means: auth.ByCertificate, Roles: []auth.Role{auth.RoleViewer}},
 			change: func(c *x509.Certificate) { c.Subject = pkix.Name{} },
 		},
+		"SeveralNames": {
+			reason: "a URI identifies a workload better than the host that it runs on",
+			want:   auth.Identity{Name: "spiffe://cluster.local/ns/platform", Means: auth.ByCertificate, Roles: []auth.Role{auth.RoleViewer}},
+			change: func(c *x509.Certificate) {
+				c.Subject, c.DNSNames, c.EmailAddresses = pkix.Name{}, []string{"node-7.example.com"}, []string{"jane@example.com"}
+			},
+		},
+		"NoURI": {
+			reason: "a host name comes before an address of a person", want: auth.Identity{Name: "node-7.example.com", Means: auth.ByCertificate},
+			change: func(c *x509.Certificate) {
+				c.Subject, c.URIs = pkix.Name{}, nil
+				c.DNSNames, c.EmailAddresses = []string{"node-7.example.com"}, []string{"jane@example.com"}
+			},
+		},
 		"NoName": {
 			reason: "a certificate without any name is named by its serial number", want: auth.Identity{Name: "ff", Means: auth.ByCertificate},
 			change: func(c *x509.Certificate) { c.Subject, c.URIs = pkix.Name{}, nil },

@@ -1,10 +1,13 @@
 package telemetry_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -103,6 +106,32 @@ func TestAttemptsAreChildrenOfTheirOperation(t *testing.T) {
 				t.Errorf("the operation took %s, want a minute from its acceptance", took)
 			}
 		})
+	}
+}
+
+// TestSpanOfAnEndedOperation checks that only a failure is an error: a cancellation is a decision of a user.
+func TestSpanOfAnEndedOperation(t *testing.T) {
+	began := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+
+	for state, want := range map[process.State]codes.Code{
+		process.Succeeded: codes.Unset, process.Failed: codes.Error, process.Canceled: codes.Unset,
+	} {
+		where, kept := inMemory(1)
+
+		// An operation can be canceled while an error delays it, and keeps the error then.
+		enginetelemetry.NewTracer(where).Ended(process.Record{
+			ID: operationID, Kind: "provision", State: state, CreatedAt: began, FinishedAt: began.Add(time.Minute),
+			Problem: process.Problem{Message: "the quota is used up"},
+		})
+
+		spans := kept.GetSpans()
+		if len(spans) != 1 || spans[0].Status.Code != want || spans[0].EndTime.Sub(spans[0].StartTime) != time.Minute {
+			t.Fatalf("%s: want a span of a minute with the status %s, got %+v", state, want, spans)
+		}
+
+		if !slices.Contains(spans[0].Attributes, attribute.String("operation.outcome", string(state))) {
+			t.Errorf("%s: the outcome is missing: %v", state, spans[0].Attributes)
+		}
 	}
 }
 

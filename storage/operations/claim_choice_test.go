@@ -1,6 +1,7 @@
 package operations_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -43,6 +44,55 @@ func TestDueOperationsAreClaimedInOrder(t *testing.T) {
 		}
 
 		if diff := cmp.Diff([]string{"c", "a", "d", "b"}, taken); diff != "" {
+			b.Errorf("-want +got\n%s", diff)
+		}
+	})
+}
+
+// TestTenantsTakeTurns accepts the operations of two tenants an hour apart from each other. The tenants take turns, from the
+// turn that is next when a tenant's first operation is accepted. A tenant gains nothing by having waited without operations.
+func TestTenantsTakeTurns(t *testing.T) {
+	each(t, func(b fixture) {
+		now := start
+		accept := func(tenant string, ids ...string) {
+			for _, id := range ids {
+				now = now.Add(time.Hour)
+
+				if err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
+					return b.store.Accept(b.Context(), tx, process.New{
+						ID: id, Kind: "provision", InstanceID: "instance of " + id, Tenant: tenant, Payload: json.RawMessage(`{}`), At: now,
+					})
+				}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+
+		var taken []string
+
+		claim := func(times int) {
+			for range times {
+				claimed, err := b.store.Claim(b.Context(), process.Claim{
+					Due: process.Due{Kind: "provision", Pending: true}, Owner: "replica", Limit: 1, Now: now, Until: now.Add(leaseTime),
+				})
+				if err != nil {
+					b.Fatal(err)
+				}
+
+				taken = append(taken, ids(claimed)...)
+			}
+		}
+
+		accept("flood", "f1", "f2", "f3", "f4")
+		claim(2) // the flood has had two turns
+		accept("other", "o1", "o2")
+		accept("flood", "f5")
+		claim(3)
+		accept("late", "l1", "l2")
+		claim(4)
+
+		want := []string{"f1", "f2", "f3", "o1", "f4", "o2", "l1", "f5", "l2"}
+		if diff := cmp.Diff(want, taken); diff != "" {
 			b.Errorf("-want +got\n%s", diff)
 		}
 	})
