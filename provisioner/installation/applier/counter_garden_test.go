@@ -44,7 +44,3 @@ func (c *counter) meddle(with func(*http.Request) *http.Response) {
 	defer c.mu.Unlock()
 	c.meddler = with
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }

@@ -2,6 +2,8 @@ package applier_test
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -9,9 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/runtimes"
@@ -63,9 +67,13 @@ func sandboxRuntime(t *testing.T) *rest.Config {
 	}}
 }
 
-// TestSampleReleasesInTheSandbox installs, upgrades, downgrades and removes the sample releases.
-func TestSampleReleasesInTheSandbox(t *testing.T) {
-	config := sandboxRuntime(t)
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
+// connect returns a client for the runtime. Its connections are closed at the end of the test.
+func connect(t *testing.T, config *rest.Config) client.Client {
+	t.Helper()
 	connection, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)
@@ -75,6 +83,62 @@ func TestSampleReleasesInTheSandbox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return cluster
+}
+
+// TestReplacedObjectIsKept replaces an installed object by an object of another owner with the same name, after the applier has
+// read it and before its request to delete it arrives. The UID of that request belongs to the former object.
+func TestReplacedObjectIsKept(t *testing.T) {
+	config := sandboxRuntime(t)
+	cluster := connect(t, config)
+	catalog := releases.New(releases.Folder{FS: resources.Releases()})
+	installer := applier.New(applier.Options{Manifests: catalog, Now: time.Now})
+	plan, err := catalog.Plan(t.Context(), spec.Kyma{Version: "1.0.0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for done := false; !done; {
+		progress, err := installer.Install(t.Context(), config, "runtime-1", plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done = progress.Done
+	}
+	const namespace, name = "kyma-system", "cluster-essentials"
+	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	replaced := 0
+	intercepted := rest.CopyConfig(config)
+	intercepted.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			if request.Method == http.MethodDelete && strings.HasSuffix(request.URL.Path, "/configmaps/"+name) {
+				if replaced++; replaced == 1 {
+					ours := theirs.DeepCopy()
+					if err := errors.Join(cluster.Delete(request.Context(), ours), cluster.Create(request.Context(), theirs)); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			return next.RoundTrip(request)
+		})
+	})
+	progress, err := installer.Uninstall(t.Context(), intercepted, "runtime-1")
+	if replaced != 1 || progress.Done || !failure.Is(err, failure.Transient) {
+		t.Errorf("the deletion of the replaced object: %d requests, %+v, %v, want a conflict, which is retried", replaced, progress, err)
+	}
+	progress, err = installer.Uninstall(t.Context(), intercepted, "runtime-1")
+	if err != nil || !progress.Done || replaced != 1 {
+		t.Errorf("the uninstallation does not continue without the object: %d requests, %+v, %v", replaced, progress, err)
+	}
+	left := &corev1.ConfigMap{}
+	if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(theirs), left); err != nil || left.UID != theirs.UID {
+		t.Errorf("the object of another owner was deleted: %v", err)
+	}
+}
+
+// TestSampleReleasesInTheSandbox installs, upgrades, downgrades and removes the sample releases.
+func TestSampleReleasesInTheSandbox(t *testing.T) {
+	config := sandboxRuntime(t)
+	cluster := connect(t, config)
 	catalog := releases.New(releases.Folder{FS: resources.Releases()})
 	installer := applier.New(applier.Options{Manifests: catalog, Now: time.Now})
 	secret := true
