@@ -66,14 +66,15 @@ func (c Config) postgresDSN() string {
 }
 
 // sqliteDSN returns the data source name of the file. With its settings, writers wait up to 10 s for each other, transactions
-// take the write lock when they start, and a commit returns once it is on disk.
+// take the write lock when they start, and a commit returns once it is on disk. The name is a URI, so the path is escaped: SQLite
+// would end an unescaped path at the first # or ?, and open another file without these settings.
 func (c Config) sqliteDSN() string {
 	settings := url.Values{
 		"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)"},
 		"_txlock": {"immediate"},
 	}
 
-	return "file:" + c.Path + "?" + settings.Encode()
+	return "file:" + (&url.URL{Path: c.Path}).EscapedPath() + "?" + settings.Encode()
 }
 
 // String returns a description of the database without the password.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -222,6 +223,23 @@ func TestSnapshot(t *testing.T) {
 			t.Errorf("the snapshot waits for a writer: %v", err)
 		}
 	})
+}
+
+// TestPathOfAnyCharacters opens files whose paths have a meaning in URIs.
+func TestPathOfAnyCharacters(t *testing.T) {
+	for _, name := range []string{"a#b", "a?b", "a%20b", "a b", "a&b=c", "ä"} {
+		path := filepath.Join(t.TempDir(), name)
+		db := storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: path})
+		execute(t, db, createCounter, zero)
+
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("%q: the database is in another file: %v", name, err)
+		}
+
+		if mode, err := storage.Get[string](t.Context(), db.Reader(), `PRAGMA journal_mode`); err != nil || mode != "wal" {
+			t.Errorf("%q: the settings are lost: journal mode %q, %v", name, mode, err)
+		}
+	}
 }
 
 func TestWritersOfTwoReplicasLoseNothing(t *testing.T) {
