@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -93,7 +94,7 @@ func stage(name string, steps ...process.Step[data]) process.Stage[data] {
 	}
 }
 
-// fixture is a store on a new SQLite database, in fake time.
+// fixture is a store on a new database, in fake time.
 type fixture struct {
 	*testing.T
 
@@ -101,20 +102,36 @@ type fixture struct {
 	store *operations.Store
 }
 
-// inBubble runs the test in a synctest bubble with fake time.
+// inBubble runs the test on both databases, each time in a synctest bubble with fake time. Time stands still while a goroutine
+// waits for the response of PostgreSQL, so a statement takes no time, as on SQLite.
 func inBubble(t *testing.T, test func(b *fixture)) {
 	t.Helper()
 
-	synctest.Test(t, func(t *testing.T) {
-		db := storagetest.SQLite(t)
+	t.Run("sqlite", func(t *testing.T) { inBubbleOnSQLite(t, test) })
+	t.Run("postgres", func(t *testing.T) {
+		config := postgrestest.Database(t) // in real time
 
-		store, err := operations.Open(t.Context(), db, storagetest.Keys(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		test(&fixture{T: t, db: db, store: store})
+		synctest.Test(t, func(t *testing.T) { test(newFixture(t, storagetest.Open(t, config))) })
 	})
+}
+
+// inBubbleOnSQLite runs the test on SQLite only, in a synctest bubble with fake time. A test that needs it says why.
+func inBubbleOnSQLite(t *testing.T, test func(b *fixture)) {
+	t.Helper()
+
+	synctest.Test(t, func(t *testing.T) { test(newFixture(t, storagetest.SQLite(t))) })
+}
+
+// newFixture opens the store in the database, which is empty.
+func newFixture(t *testing.T, db *storage.DB) *fixture {
+	t.Helper()
+
+	store, err := operations.Open(t.Context(), db, storagetest.Keys(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return &fixture{T: t, db: db, store: store}
 }
 
 // engine returns an engine on the store. Its only process has the kind "test".

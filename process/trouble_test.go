@@ -93,8 +93,10 @@ func TestStartDuringAnOutage(t *testing.T) {
 	})
 }
 
+// TestFullDatabaseLosesNothing runs on SQLite only: one test cannot limit the disk space of the PostgreSQL server that all
+// tests share.
 func TestFullDatabaseLosesNothing(t *testing.T) {
-	inBubble(t, func(b *fixture) {
+	inBubbleOnSQLite(t, func(b *fixture) {
 		const count = 20
 
 		for i := range count {
