@@ -74,7 +74,7 @@ type Access struct {
 	Authorizer *Authorizer
 	// TLS is the configuration of the API server; nil means plain HTTP.
 	TLS *tls.Config
-	// Files watches the files of the service. Other packages can add files before Parts run.
+	// Files reloads the certificate files and the file with users. Other packages can add files before Parts run.
 	Files *reload.Watcher
 	// Parts is the background work: watching files and refreshing the keys of the token issuer. The service must run all parts.
 	Parts []lifecycle.Part
@@ -191,9 +191,8 @@ func (a *Access) tokens(options Options) (Authenticator, error) {
 	return tokens, nil
 }
 
-// certificates returns the authenticator for client certificates, or nil if neither rules nor authorities are configured. Rules
-// and authorities need each other: without rules, clients have no role; without authorities, no certificate can be verified. Only
-// one of the two is therefore an error.
+// certificates returns the authenticator for client certificates, or nil if neither rules nor a client CA is configured.
+// Configuring only one of them is an error: without rules, clients have no role; without a CA, no certificate can be verified.
 func certificates(options Options) (Authenticator, error) {
 	rules, err := ParseRules(options.Config.CertificateRoles)
 	if err == nil {

@@ -136,8 +136,7 @@ func TestRequire(t *testing.T) {
 		Status    int
 		Challenge bool
 		Error     string
-		// Description is the description of a 403 response; other responses are
-		// not compared.
+		// Description is compared only if Status is 403.
 		Description string
 		User        string
 	}
@@ -200,7 +199,7 @@ func TestRequire(t *testing.T) {
 func TestCheckAddress(t *testing.T) {
 	t.Parallel()
 
-	cases := map[string]bool{ // values: whether other machines can reach the address
+	cases := map[string]bool{
 		"127.0.0.1:8080": false, "127.9.9.9:1": false, "[::1]:8080": false, "localhost:8080": false,
 		":8080": true, "0.0.0.0:8080": true, "[::]:8080": true, "192.168.1.1:80": true, "broker:8080": true, "nonsense": true,
 	}

@@ -107,8 +107,8 @@ func (a *Authorizer) Require(roles ...Role) httpserver.Middleware {
 	}
 }
 
-// forbidden returns the description of a rejection. It names the roles that suffice, except roles that include another named
-// role: users should request the role with the fewest rights.
+// forbidden returns the description of a 403 response. It names only the roles that the endpoint declares, and not the roles that
+// include them: users should request the role with the fewest rights.
 func forbidden(roles []Role) string {
 	names := make([]string, 0, len(roles))
 	for _, role := range roles {

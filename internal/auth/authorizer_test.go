@@ -64,7 +64,6 @@ func TestPasswordRotation(t *testing.T) {
 	}
 }
 
-// certificate returns a client certificate with several attributes.
 func certificate(t *testing.T) *x509.Certificate {
 	t.Helper()
 

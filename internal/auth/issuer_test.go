@@ -61,7 +61,6 @@ func newIssuer(t *testing.T, keys ...jose.JSONWebKey) *issuer {
 	return made
 }
 
-// publish replaces the published keys.
 func (i *issuer) publish(keys ...jose.JSONWebKey) {
 	set := &jose.JSONWebKeySet{}
 	for _, key := range keys {
@@ -82,7 +81,6 @@ func newKey(t *testing.T, id string) jose.JSONWebKey {
 	return jose.JSONWebKey{Key: key, KeyID: id, Algorithm: "ES256", Use: "sig"}
 }
 
-// sign returns a token that contains the claims and is signed with the key.
 func sign(t *testing.T, algorithm jose.SignatureAlgorithm, key any, claims map[string]any) string {
 	t.Helper()
 

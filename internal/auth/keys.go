@@ -36,7 +36,7 @@ const (
 // 401, because the token may be valid.
 type keysError struct{ cause error }
 
-// Error returns the cause.
+// Error returns a message with the cause.
 func (k *keysError) Error() string {
 	return "fetching the keys of the token issuer: " + k.cause.Error()
 }

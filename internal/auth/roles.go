@@ -101,7 +101,6 @@ func ParseRules(text string) (Rules, error) {
 	return rules, errors.Join(errs...)
 }
 
-// parseRule parses one rule.
 func parseRule(entry string) (Rule, error) {
 	name, condition, _ := strings.Cut(entry, "=")
 	attribute, encoded, _ := strings.Cut(condition, ":")

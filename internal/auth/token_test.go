@@ -19,7 +19,6 @@ import (
 
 var now = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// tokens returns an authenticator that accepts tokens of the issuer.
 func tokens(t *testing.T, issuer *issuer, change ...func(*auth.TokenOptions)) (*auth.Tokens, *clocktesting.FakeClock) {
 	t.Helper()
 
@@ -46,7 +45,6 @@ func tokens(t *testing.T, issuer *issuer, change ...func(*auth.TokenOptions)) (*
 	return made, clock
 }
 
-// authenticate authenticates a request with the token.
 func authenticate(t *testing.T, authenticator auth.Authenticator, token string) (auth.Identity, error) {
 	t.Helper()
 

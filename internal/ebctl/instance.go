@@ -99,13 +99,14 @@ type change struct {
 	InstanceID string `json:"instanceID"`
 	// OperationID is empty if the broker completed the request immediately.
 	OperationID string `json:"operationID,omitempty"`
-	// State is "in progress" if the command does not wait, even for a pending operation.
+	// State is the final state if the command waited or if the broker completed the request immediately. Otherwise, it is "in
+	// progress".
 	State        process.State `json:"state"`
 	DashboardURL string        `json:"dashboardURL,omitempty"`
 }
 
-// finish prints the result of an accepted request. If the command waits, it first waits for the operation to end. If the
-// operation fails, finish still prints the result and returns the error of the operation.
+// finish prints the result of an accepted request. With --wait, it first waits for the operation. If the operation fails, finish
+// prints the result and returns the error of the operation.
 func (s *session) finish(ctx context.Context, client *brokerclient.Client, instanceID string, accepted brokerclient.Accepted,
 	waiting waiting,
 ) error {
@@ -120,7 +121,7 @@ func (s *session) finish(ctx context.Context, client *brokerclient.Client, insta
 	var failed error
 
 	if waiting.wanted && result.OperationID != "" {
-		// Print the IDs now, so that a user who interrupts the wait can find the operation again.
+		// Print the IDs before the wait, so that a user who presses Ctrl-C can follow the operation later.
 		fmt.Fprintf(s.Err, "Instance %s, operation %s\n", result.InstanceID, result.OperationID)
 
 		var operation operatorapi.Operation

@@ -63,8 +63,8 @@ func (s *session) printKubeconfig(kubeconfig string, expiresAt time.Time, value 
 	return nil
 }
 
-// writePrivate writes a file that only its owner can read. If the file exists, it restricts its mode before writing, because
-// opening a file does not change the mode.
+// writePrivate writes a file that only its owner can read. It calls Chmod before it writes, because opening an existing file does
+// not change the mode of the file.
 func writePrivate(path, content string) error {
 	const private = 0o600
 

@@ -67,7 +67,7 @@ const (
 	BindingDeleting BindingState = "deleting"
 )
 
-// Role is the role of a binding in all namespaces of the runtime.
+// Role is the role that a binding grants in all namespaces of the runtime.
 type Role string
 
 // Binding roles. Each corresponds to a ClusterRole of Kubernetes.
@@ -86,8 +86,8 @@ func (r Role) ClusterRole() string {
 	return string(r)
 }
 
-// BindingPath separates the two IDs in the key of a binding. IDs of instances and bindings must not contain it, because the key
-// would be ambiguous.
+// BindingPath separates the two IDs in the key of a binding. The broker rejects IDs that contain it: BindingOf would take such an
+// instance ID for the key of a binding.
 const BindingPath = "/service_bindings/"
 
 // BindingKey returns the value of InstanceID for operations on a binding. Operations with the same key run one after another,

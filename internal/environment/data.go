@@ -19,8 +19,9 @@ const dataVersion = 1
 type Data struct {
 	// Instance is the instance as it was when the operation was accepted, with the changes that the operation has made since.
 	Instance Instance
-	// TargetSecret names the infrastructure credentials in Gardener. EarlierSecrets are the names that the operations
-	// retried by this one used, if the configuration has changed since. The Provisioner may have received an order with one of them.
+	// TargetSecret is the name of the Gardener secret with the infrastructure credentials. EarlierSecrets are other names that
+	// earlier attempts of the same order used, before the configuration changed. The Provisioner may have accepted an order with
+	// any of these names.
 	TargetSecret   string
 	EarlierSecrets []string
 	// Provisioning is the ID of the operation that ordered the runtime. It is the idempotency key of the order.

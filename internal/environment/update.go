@@ -21,7 +21,8 @@ type Update struct {
 	Exclusive string `json:"exclusive,omitempty"`
 	// ExpiresAt is Instance.ExpiresAt after the update.
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
-	// Parameters and Context contain the fields in the platform's request. All other fields of the instance stay unchanged.
+	// Parameters and Context contain the fields that the platform's request sets. Apply merges them into the stored parameters
+	// and context.
 	Parameters json.RawMessage `json:"parameters,omitempty"`
 	Context    json.RawMessage `json:"context,omitempty"`
 	// Cluster is the runtime after the update.
@@ -37,9 +38,9 @@ func UnchangedUpdate(instance Instance) Update {
 	}
 }
 
-// Apply returns the updated instance. It merges parameters and context field by field, keeps an expired instance expired, and
-// preserves the original order and tenant. If the row or the update contains malformed JSON, it returns an error and the
-// unchanged instance.
+// Apply returns the updated instance. It merges parameters and context field by field. It records the original order and tenant
+// when an update changes them for the first time, and does not change the expiry of an expired instance. If the stored or the new
+// JSON is malformed, it returns an error and the unchanged instance.
 func (u Update) Apply(instance Instance) (Instance, error) {
 	parameters, err := merged(instance.Request.Parameters, u.Parameters)
 	if err != nil {
@@ -72,8 +73,8 @@ func (u Update) Apply(instance Instance) (Instance, error) {
 	return instance, nil
 }
 
-// merged returns object with the fields of with added or replaced. If nothing changes, it returns object itself, so that callers
-// can detect an update without effect by comparing bytes.
+// merged returns object with the fields of with added or replaced. If this changes nothing, merged returns the bytes of object,
+// so that callers can compare bytes to detect an update without effect.
 func merged(object, with json.RawMessage) (json.RawMessage, error) {
 	fields, before, changes := map[string]any{}, map[string]any{}, map[string]any{}
 

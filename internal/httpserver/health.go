@@ -79,8 +79,8 @@ func write(w http.ResponseWriter, status int, text string) {
 	_, _ = w.Write([]byte(text + "\n")) // an error means that the client has disconnected
 }
 
-// Run waits until the context ends and then makes the service not ready. Run must be the last part of a service. Parts stop in
-// reverse order, so load balancers notice the change before the API server stops.
+// Run makes /readyz fail when the context ends. Run must be the last part of a service: parts stop in reverse order, so load
+// balancers notice the change before the API server stops.
 func (h *Health) Run(ctx context.Context) error {
 	<-ctx.Done()
 	h.stopping.Store(true)

@@ -20,7 +20,6 @@ import (
 
 func passes(context.Context) error { return nil }
 
-// get requests the path and returns the status and body of the response.
 func get(t *testing.T, h *httpserver.Health, path string) (status int, body string) {
 	t.Helper()
 

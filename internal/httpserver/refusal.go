@@ -71,10 +71,9 @@ func (r *Refusal) response() Response {
 	return response
 }
 
-// RefusalOf converts any error to a refusal. The kind of a failure.Error determines the status. Otherwise, the status is 413 for
-// a body beyond the limit, 503 if the database does not respond in time, and 500 for all other errors. Only the text of a
-// failure.Error is sent to the client; any other error becomes the Cause. A failure.Error takes precedence over the errors that
-// it wraps.
+// RefusalOf converts any error to a refusal. It returns a *Refusal unchanged. The status is 413 for a body beyond the limit.
+// Otherwise, the kind of a failure.Error determines the status; without one, the status is 503 if the database does not respond
+// in time, and 500 in all other cases. The Cause of a refusal is logged; only the text of a failure.Error is sent to the client.
 func RefusalOf(err error) *Refusal {
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		return refusal

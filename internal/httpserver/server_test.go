@@ -45,7 +45,6 @@ func (p *pipes) Close() error {
 
 func (*pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
 
-// dial returns the client side of a new connection to the server.
 func (p *pipes) dial(t *testing.T) net.Conn {
 	t.Helper()
 
@@ -57,7 +56,6 @@ func (p *pipes) dial(t *testing.T) net.Conn {
 	return ours
 }
 
-// running is a server that runs in a synctest bubble.
 type running struct {
 	*testing.T
 
@@ -66,7 +64,6 @@ type running struct {
 	ended chan error
 }
 
-// serve runs a server with the handler on fake time until the test ends.
 func serve(t *testing.T, handler http.Handler, test func(r running)) {
 	t.Helper()
 	serveWithDelay(t, handler, 0, test)
@@ -98,7 +95,6 @@ func serveWithDelay(t *testing.T, handler http.Handler, delay time.Duration, tes
 	})
 }
 
-// send writes the text to a new connection and returns a reader of the response.
 func (r running) send(text string) *bufio.Reader {
 	r.Helper()
 
@@ -109,7 +105,6 @@ func (r running) send(text string) *bufio.Reader {
 	return bufio.NewReader(conn)
 }
 
-// result is the outcome of a request.
 type result struct {
 	status int
 	body   string
@@ -141,7 +136,6 @@ func (r running) ask(text string) <-chan result {
 	return got
 }
 
-// end stops the server and returns the duration of the stop.
 func (r running) end() (time.Duration, error) {
 	r.Helper()
 

@@ -46,8 +46,8 @@ type Options struct {
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 
-// Client calls one Provisioner. It is safe for concurrent use. A Client never repeats a failed request. The
-// steps of the engine do so if the error is failure.Transient or failure.Waiting.
+// Client calls one Provisioner. It is safe for concurrent use. A Client does not retry failed calls: the steps of the engine do
+// so if the error is failure.Transient or failure.Waiting.
 type Client struct {
 	options Options
 	// wrapped sends all requests except those of Changes.

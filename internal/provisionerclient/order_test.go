@@ -13,7 +13,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 )
 
-// instance returns an instance for the provider with all fields that an order uses.
 func instance(provider string, zones ...string) environment.Instance {
 	return environment.Instance{
 		ID: "instance-1", GlobalAccountID: "account-1", SubAccountID: "sub-1", Provider: provider, Region: "region-1",
@@ -30,7 +29,6 @@ func instance(provider string, zones ...string) environment.Instance {
 	}
 }
 
-// order returns the expected order for the instance.
 func order(provider string, specific *wire.ProviderSpecificInput) *wire.ProvisionRuntimeInput {
 	return &wire.ProvisionRuntimeInput{
 		RuntimeInput: &wire.RuntimeInput{

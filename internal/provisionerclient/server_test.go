@@ -11,7 +11,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 )
 
-// request is a GraphQL request that the server received.
 type request struct {
 	Query     string         `json:"query"`
 	Variables map[string]any `json:"variables"`

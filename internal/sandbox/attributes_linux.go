@@ -2,8 +2,8 @@ package sandbox
 
 import "syscall"
 
-// attributes runs the garden in a separate process group, so that Ctrl-C reaches only the sandbox. If the sandbox dies, the
-// kernel stops the garden.
+// attributes returns the attributes with which the garden is started: it gets a separate process group, so that Ctrl-C reaches
+// only the sandbox. If the sandbox dies, the kernel stops the garden.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }

@@ -4,7 +4,8 @@ package sandbox
 
 import "syscall"
 
-// attributes runs the garden in a separate process group, so that Ctrl-C reaches only the sandbox.
+// attributes returns the attributes with which the garden is started: it gets a separate process group, so that Ctrl-C reaches
+// only the sandbox.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

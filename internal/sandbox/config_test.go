@@ -69,7 +69,6 @@ func TestTakenPorts(t *testing.T) {
 	}
 }
 
-// TestServicesGetTheSettings checks that the services receive the settings of the sandbox.
 func TestServicesGetTheSettings(t *testing.T) {
 	config := DefaultConfig()
 	config.PortOffset, config.DashboardURL, config.TracingEndpoint = 100, "https://console/{instance_id}", "http://127.0.0.1:4318"

@@ -19,7 +19,7 @@ const keySize = 32
 var ErrNoKeys = errors.New("no database secret key: create one with " +
 	"`echo \"k1:$(openssl rand -base64 32)\"` and set APP_DATABASE_SECRET_KEYS to it")
 
-// Keyring seals with its first key and opens with any of its keys. It is safe for concurrent use.
+// Keyring contains AES-256 keys. It seals with the first key and opens with any of them. It is safe for concurrent use.
 type Keyring struct {
 	current string
 	ciphers map[string]cipher.AEAD
@@ -30,7 +30,7 @@ type Keyring struct {
 func ParseKeyring(text String) (*Keyring, error) {
 	keyring := &Keyring{ciphers: map[string]cipher.AEAD{}}
 
-	// Errors identify an entry by its position and not by its ID: if a user has swapped the ID and the key, the ID is the key.
+	// Until the key has been decoded, errors identify an entry by position: if a user swapped ID and key, the ID is the key.
 	number := 0
 
 	for entry := range strings.SplitSeq(text.Reveal(), ",") {
@@ -86,21 +86,21 @@ func NewKey(id string) String {
 	return String(id + ":" + base64.StdEncoding.EncodeToString(key))
 }
 
-// Seal encrypts the plain text and returns the envelope in the form `id:base64`. The place identifies the row and column where
-// the envelope will be stored. Sealing equal texts results in different envelopes.
+// Seal encrypts a value and returns the sealed value in the form `id:base64`. The place identifies the row and column in which
+// the caller stores the sealed value. Sealing the same value again returns a different text.
 func (k *Keyring) Seal(plain []byte, place string) string {
-	sealed := k.ciphers[k.current].Seal(nil, nil, plain, []byte(place))
+	ciphertext := k.ciphers[k.current].Seal(nil, nil, plain, []byte(place))
 
-	return k.current + ":" + base64.StdEncoding.EncodeToString(sealed)
+	return k.current + ":" + base64.StdEncoding.EncodeToString(ciphertext)
 }
 
-// Open decrypts an envelope that Seal returned for the same place. It returns an error if the keyring does not have the key, or
-// if the envelope was changed or belongs to another place. Errors contain the place and the ID of the key, and no other part of
-// the envelope.
-func (k *Keyring) Open(envelope, place string) ([]byte, error) {
-	id, encoded, found := strings.Cut(envelope, ":")
+// Open decrypts a value that Seal returned for the same place. It returns an error if the keyring does not have the key, or if
+// the sealed value was changed or belongs to another place. Errors contain the place and the ID of the key, but no other part of
+// the sealed value.
+func (k *Keyring) Open(sealed, place string) ([]byte, error) {
+	id, encoded, found := strings.Cut(sealed, ":")
 	if !found {
-		return nil, fmt.Errorf("opening %s: not an envelope", place)
+		return nil, fmt.Errorf("opening %s: not a sealed value", place)
 	}
 
 	aead, known := k.ciphers[id]
@@ -108,38 +108,37 @@ func (k *Keyring) Open(envelope, place string) ([]byte, error) {
 		return nil, fmt.Errorf("opening %s: key %q is not configured", place, id)
 	}
 
-	sealed, err := base64.StdEncoding.DecodeString(encoded)
+	ciphertext, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
-		return nil, fmt.Errorf("opening %s: not an envelope", place)
+		return nil, fmt.Errorf("opening %s: not a sealed value", place)
 	}
 
-	plain, err := aead.Open(nil, nil, sealed, []byte(place))
+	plain, err := aead.Open(nil, nil, ciphertext, []byte(place))
 	if err != nil {
-		return nil, fmt.Errorf("opening %s: the envelope was changed, moved, or sealed with a different key with the ID %q", place, id)
+		return nil, fmt.Errorf("opening %s: the sealed value was changed, moved, or sealed with a different key that has the ID %q", place, id)
 	}
 
 	return plain, nil
 }
 
-// Prefix returns the common prefix of all envelopes that are sealed with the first key. Queries use it to find envelopes of other
-// keys.
+// Prefix returns the common prefix of all values that are sealed with the first key. Queries use it to find values that are
+// sealed with other keys.
 func (k *Keyring) Prefix() string { return k.current + ":" }
 
-// Former returns the sorted IDs of all keys except the first. These keys can be removed once no stored envelope names them.
+// Former returns the sorted IDs of all keys except the first. A former key can be removed when no stored value is sealed with it.
 func (k *Keyring) Former() []string {
 	ids := slices.Sorted(maps.Keys(k.ciphers))
 
 	return slices.DeleteFunc(ids, func(id string) bool { return id == k.current })
 }
 
-// Reencrypt returns an envelope of the same text that is sealed with the first key. If the envelope is already sealed with the
-// first key, it is returned unchanged.
-func (k *Keyring) Reencrypt(envelope, place string) (string, error) {
-	if strings.HasPrefix(envelope, k.Prefix()) {
-		return envelope, nil
+// Reencrypt seals a sealed value with the first key. A value that is already sealed with the first key is returned unchanged.
+func (k *Keyring) Reencrypt(sealed, place string) (string, error) {
+	if strings.HasPrefix(sealed, k.Prefix()) {
+		return sealed, nil
 	}
 
-	plain, err := k.Open(envelope, place)
+	plain, err := k.Open(sealed, place)
 	if err != nil {
 		return "", err
 	}
@@ -147,9 +146,9 @@ func (k *Keyring) Reencrypt(envelope, place string) (string, error) {
 	return k.Seal(plain, place), nil
 }
 
-// KeyOf returns the ID of the key that sealed the envelope.
-func KeyOf(envelope string) string {
-	id, _, _ := strings.Cut(envelope, ":")
+// KeyOf returns the ID of the key with which the value is sealed.
+func KeyOf(sealed string) string {
+	id, _, _ := strings.Cut(sealed, ":")
 
 	return id
 }

@@ -32,16 +32,16 @@ func TestSealAndOpen(t *testing.T) {
 
 	for name, plain := range map[string]string{"text": "a kubeconfig", "empty": "", "binary": "\x00\xff", "long": strings.Repeat("x", 1<<20)} {
 		t.Run(name, func(t *testing.T) {
-			envelope := keys.Seal([]byte(plain), place)
-			if !strings.HasPrefix(envelope, "k1:") || (plain != "" && strings.Contains(envelope, plain)) {
-				t.Errorf("the envelope does not name its key, or contains the plain text: %.80s", envelope)
+			sealed := keys.Seal([]byte(plain), place)
+			if !strings.HasPrefix(sealed, "k1:") || (plain != "" && strings.Contains(sealed, plain)) {
+				t.Errorf("the sealed value does not name its key, or contains the plain text: %.80s", sealed)
 			}
 
-			if again := keys.Seal([]byte(plain), place); again == envelope {
-				t.Error("equal texts have equal envelopes, which reveals equal rows to a reader of the table")
+			if again := keys.Seal([]byte(plain), place); again == sealed {
+				t.Error("equal texts have equal sealed values, which reveals equal rows to a reader of the table")
 			}
 
-			opened, err := keys.Open(envelope, place)
+			opened, err := keys.Open(sealed, place)
 			if err != nil || string(opened) != plain {
 				t.Errorf("opened %.80q, %v", opened, err)
 			}
@@ -55,28 +55,28 @@ func TestKeyRotation(t *testing.T) {
 
 	both := ring(t, next, old)
 	if opened, err := both.Open(sealedBefore, place); err != nil || string(opened) != hush {
-		t.Errorf("an envelope of the old key opens as %q, %v", opened, err)
+		t.Errorf("a value sealed with the old key opens as %q, %v", opened, err)
 	}
 
 	sealedAfter := both.Seal([]byte(hush), place)
 	if !strings.HasPrefix(sealedAfter, "k2:") {
-		t.Errorf("the envelope is not sealed with the first key: %.10s", sealedAfter)
+		t.Errorf("the value is not sealed with the first key: %.10s", sealedAfter)
 	}
 
 	onlyNext := ring(t, next)
 	if opened, err := onlyNext.Open(sealedAfter, place); err != nil || string(opened) != hush {
-		t.Errorf("without the old key, an envelope of the new key opens as %q, %v", opened, err)
+		t.Errorf("without the old key, a value sealed with the new key opens as %q, %v", opened, err)
 	}
 
 	if _, err := onlyNext.Open(sealedBefore, place); err == nil || !strings.Contains(err.Error(), `key "k1" is not configured`) {
-		t.Errorf("without the old key, opening its envelope returns %v, want an error that names the key", err)
+		t.Errorf("without the old key, opening a value that it sealed returns %v, want an error that names the key", err)
 	}
 }
 
-func TestOpenRejectsInvalidEnvelopes(t *testing.T) {
+func TestOpenRejectsInvalidValues(t *testing.T) {
 	keys := ring(t, secret.NewKey("k1"))
-	envelope := keys.Seal([]byte("hush, hush"), place)
-	encoded := strings.TrimPrefix(envelope, "k1:")
+	sealed := keys.Seal([]byte("hush, hush"), place)
+	encoded := strings.TrimPrefix(sealed, "k1:")
 
 	changed, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
@@ -86,26 +86,26 @@ func TestOpenRejectsInvalidEnvelopes(t *testing.T) {
 	changed[len(changed)/2] ^= 1
 
 	cases := map[string]struct {
-		reason   string
-		keys     *secret.Keyring
-		envelope string
-		place    string
-		want     string
+		reason string
+		keys   *secret.Keyring
+		sealed string
+		place  string
+		want   string
 	}{
-		"moved":       {"a value copied to another row would reveal its secret to another tenant", keys, envelope, "payload of operation 2", "moved"},
+		"moved":       {"a value copied to another row would reveal its secret to another tenant", keys, sealed, "payload of operation 2", "moved"},
 		"changed":     {"a writer to the table must not be able to forge values", keys, "k1:" + base64.StdEncoding.EncodeToString(changed), place, "changed"},
-		"cut":         {"a truncated envelope is invalid", keys, envelope[:len(envelope)/2], place, "opening"},
-		"empty":       {"even an envelope of an empty text has a nonce", keys, "k1:", place, "changed"},
-		"other key":   {"different keys may have the same ID", ring(t, secret.NewKey("k1")), envelope, place, "a different key"},
+		"cut":         {"a truncated value is invalid", keys, sealed[:len(sealed)/2], place, "opening"},
+		"empty":       {"even a sealed empty text has a nonce", keys, "k1:", place, "changed"},
+		"other key":   {"different keys may have the same ID", ring(t, secret.NewKey("k1")), sealed, place, "a different key"},
 		"unknown key": {"the error names the missing key", keys, "k9:" + encoded, place, `"k9"`},
-		"no envelope": {"plain text is not an envelope", keys, "hush, hush", place, "not an envelope"},
-		"no base64":   {"plain text is not an envelope", keys, "k1:hush, hush", place, "not an envelope"},
-		"nothing":     {"an empty text is not an envelope", keys, "", place, "not an envelope"},
+		"not sealed":  {"plain text is not a sealed value", keys, "hush, hush", place, "not a sealed value"},
+		"no base64":   {"plain text is not a sealed value", keys, "k1:hush, hush", place, "not a sealed value"},
+		"nothing":     {"an empty text is not a sealed value", keys, "", place, "not a sealed value"},
 	}
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			opened, err := c.keys.Open(c.envelope, c.place)
+			opened, err := c.keys.Open(c.sealed, c.place)
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.place) {
 				t.Errorf("%s: got %q, %v, want an error with the place and %q", c.reason, opened, err, c.want)
 			}
@@ -126,8 +126,8 @@ func TestInvalidKeysAreNotQuoted(t *testing.T) {
 		text   string
 		want   string
 	}{
-		"no id":        {"the envelope names its key", material, "number 1 does not have the form id:base64"},
-		"empty id":     {"the envelope names its key", ":" + material, "number 1 does not have the form id:base64"},
+		"no id":        {"a sealed value names its key", material, "number 1 does not have the form id:base64"},
+		"empty id":     {"a sealed value names its key", ":" + material, "number 1 does not have the form id:base64"},
 		"second no id": {"the error shows the position", good + "," + material, "number 2 does not have the form"},
 		"no base64":    {"a key is base64", "k1:" + material[1:], "number 1 must be 32 bytes in base64"},
 		"short":        {"an AES-256 key has 32 bytes", "k1:" + material[:40], "32 bytes in base64"},
@@ -165,13 +165,13 @@ func FuzzOpen(f *testing.F) {
 		f.Fatal(err)
 	}
 
-	for _, envelope := range []string{"", ":", "k1:", "k1:AAAA", "k2:AAAA", "k1:" + strings.Repeat("A", 64), keys.Seal(nil, "elsewhere")} {
-		f.Add(envelope)
+	for _, sealed := range []string{"", ":", "k1:", "k1:AAAA", "k2:AAAA", "k1:" + strings.Repeat("A", 64), keys.Seal(nil, "elsewhere")} {
+		f.Add(sealed)
 	}
 
-	f.Fuzz(func(t *testing.T, envelope string) {
-		if opened, err := keys.Open(envelope, place); err == nil {
-			t.Errorf("%q opens as %q", envelope, opened)
+	f.Fuzz(func(t *testing.T, sealed string) {
+		if opened, err := keys.Open(sealed, place); err == nil {
+			t.Errorf("%q opens as %q", sealed, opened)
 		}
 	})
 }

@@ -17,20 +17,20 @@ func TestReencrypt(t *testing.T) {
 	}
 
 	if plain, err := ring(t, next).Open(sealed, place); err != nil || string(plain) != hush {
-		t.Errorf("without the old key, the re-encrypted envelope opens as %q, %v", plain, err)
+		t.Errorf("without the old key, the re-encrypted value opens as %q, %v", plain, err)
 	}
 
 	if again, err := keys.Reencrypt(sealed, place); err != nil || again != sealed {
-		t.Errorf("an envelope of the first key is changed: %v", err)
+		t.Errorf("a value sealed with the first key is changed: %v", err)
 	}
 
-	for reason, envelope := range map[string]string{
-		"its key is missing":     ring(t, secret.NewKey("k0")).Seal([]byte(hush), place),
-		"it is from another row": former.Seal([]byte(hush), "elsewhere"),
-		"it is not an envelope":  "rubbish",
+	for reason, value := range map[string]string{
+		"its key is missing":       ring(t, secret.NewKey("k0")).Seal([]byte(hush), place),
+		"it is from another row":   former.Seal([]byte(hush), "elsewhere"),
+		"it is not a sealed value": "rubbish",
 	} {
-		if got, err := keys.Reencrypt(envelope, place); err == nil || got != "" {
-			t.Errorf("an envelope is re-encrypted although %s", reason)
+		if got, err := keys.Reencrypt(value, place); err == nil || got != "" {
+			t.Errorf("a value is re-encrypted although %s", reason)
 		}
 	}
 

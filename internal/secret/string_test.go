@@ -80,8 +80,6 @@ func TestStringIsMasked(t *testing.T) {
 	}
 }
 
-// logged returns a function that logs the value as a field and returns the log
-// line.
 func logged(formatter logrus.Formatter, value any) func(*testing.T) string {
 	return func(*testing.T) string {
 		var lines bytes.Buffer

@@ -84,14 +84,15 @@ func (b *body) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// Bounded returns a function that wraps a transport and limits response bodies: reading more than most bytes fails with *http.MaxBytesError.
-func Bounded(most int64) func(next http.RoundTripper) http.RoundTripper {
-	return func(next http.RoundTripper) http.RoundTripper { return bounded{next: next, most: most} }
+// Bounded returns a function that wraps a transport and limits response bodies: reading more than limit bytes fails with
+// *http.MaxBytesError.
+func Bounded(limit int64) func(next http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper { return bounded{next: next, limit: limit} }
 }
 
 type bounded struct {
 	next http.RoundTripper
-	most int64
+	limit int64
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -101,7 +102,7 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 
-	response.Body = http.MaxBytesReader(nil, response.Body, b.most)
+	response.Body = http.MaxBytesReader(nil, response.Body, b.limit)
 
 	return response, nil
 }

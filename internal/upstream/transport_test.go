@@ -17,7 +17,7 @@ func (r roundTrip) RoundTrip(request *http.Request) (*http.Response, error) { re
 func TestBounded(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		most   int64
+		limit   int64
 		cut    bool
 	}{
 		"Fits":    {"a body of the maximum size is read to its end", int64(len("content")), false},
@@ -31,15 +31,15 @@ func TestBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			response, err := upstream.Bounded(test.most)(roundTrip(answers(http.StatusOK))).RoundTrip(request)
+			response, err := upstream.Bounded(test.limit)(roundTrip(answers(http.StatusOK))).RoundTrip(request)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer response.Body.Close()
 
 			text, err := io.ReadAll(response.Body)
-			if _, cut := errors.AsType[*http.MaxBytesError](err); cut != test.cut || int64(len(text)) != test.most {
-				t.Errorf("%s: read %d bytes of at most %d, error %v", test.reason, len(text), test.most, err)
+			if _, cut := errors.AsType[*http.MaxBytesError](err); cut != test.cut || int64(len(text)) != test.limit {
+				t.Errorf("%s: read %d bytes of at most %d, error %v", test.reason, len(text), test.limit, err)
 			}
 		})
 	}

@@ -51,7 +51,8 @@ func (a *agents) connection() agentConnection {
 	return state
 }
 
-// advance moves the agent's connection to the state that it has at the current time. The caller holds the mutex.
+// advance connects the agent if connectTime has passed since its last configuration or disconnection. The connection fails if the
+// agent has already used its token. The caller holds the mutex.
 func (a *agents) advance() {
 	if a.version == 0 || time.Since(a.connectingSince) < connectTime || a.current != nil && a.current.State == agent.Synchronized {
 		return

@@ -39,7 +39,7 @@ type runtimeStatus struct {
 	} `json:"runtimeConfiguration"`
 }
 
-// clusterConfig decodes the provider-specific part into the type of its provider.
+// clusterConfig is a decoded ClusterConfig. Specific is a pointer to the struct for the provider, such as *awsConfig.
 type clusterConfig struct {
 	settings
 

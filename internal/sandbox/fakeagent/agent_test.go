@@ -87,7 +87,6 @@ type fixture struct {
 	connector *connector
 }
 
-// newFixture returns a fixture without a running agent.
 func newFixture(t *testing.T) fixture {
 	t.Helper()
 
@@ -124,7 +123,6 @@ func (f fixture) checks(times int) {
 	synctest.Wait()
 }
 
-// agent returns an agent that is not running. Tests call its methods to read the cluster.
 func (f fixture) agent() *Agent { return New(Options{Cluster: f.cluster}) }
 
 // reported returns the connection that the agent reported, or the zero value if there is none.
@@ -184,7 +182,6 @@ func (f fixture) disconnect() {
 	}
 }
 
-// token returns the token in the agent's configuration.
 func (f fixture) token() string {
 	f.Helper()
 

@@ -72,12 +72,12 @@ func synchronization(problem error) map[string]any {
 	return status(synchronized, synchronizationFailed, "synchronizationStatus", problem)
 }
 
-// status returns a CompassConnection status: the state well if problem is nil, otherwise the state badly. The error text is set
-// in the field with the name part.
-func status(well, badly, part string, problem error) map[string]any {
-	state, text := well, ""
+// status returns the status of a CompassConnection. The state is succeeded if problem is nil, and failed otherwise. The field
+// named part contains the error text.
+func status(succeeded, failed, part string, problem error) map[string]any {
+	state, text := succeeded, ""
 	if problem != nil {
-		state, text = badly, problem.Error()
+		state, text = failed, problem.Error()
 	}
 
 	return map[string]any{"connectionState": state, part: map[string]any{"error": text}}

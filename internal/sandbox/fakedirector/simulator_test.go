@@ -14,7 +14,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 )
 
-// ask sends a GraphQL request for a tenant and returns the response body.
 func ask(t *testing.T, d *fakedirector.Director, tenant, token, query string) string {
 	t.Helper()
 
@@ -33,7 +32,6 @@ func ask(t *testing.T, d *fakedirector.Director, tenant, token, query string) st
 	return answer.Body.String()
 }
 
-// login requests an access token.
 func login(t *testing.T, d *fakedirector.Director, secret, grant string) (token string, status int) {
 	t.Helper()
 

@@ -55,7 +55,6 @@ func objects(t *testing.T) []client.Object {
 	}
 }
 
-// issue requests an admin kubeconfig in a garden with the objects.
 func issue(t *testing.T, objects []client.Object, seconds *int64) (authenticationv1alpha1.AdminKubeconfigRequestStatus, error) {
 	t.Helper()
 	kinds, err := NewScheme()

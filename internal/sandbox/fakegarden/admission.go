@@ -104,9 +104,9 @@ func forbid(shoot *gardencorev1beta1.Shoot, found problems) error {
 // problems collects field errors, so that one response can report all of them.
 type problems field.ErrorList
 
-// add adds the problem if wrong is true. The caller constructs the problem in any case, which keeps each rule on one line.
-func (p *problems) add(wrong bool, problem *field.Error) {
-	if wrong {
+// add adds the problem if invalid is true. Passing the condition as an argument keeps each rule on one line.
+func (p *problems) add(invalid bool, problem *field.Error) {
+	if invalid {
 		*p = append(*p, problem)
 	}
 }

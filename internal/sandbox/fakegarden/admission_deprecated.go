@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// cloudProfileName and secretBindingName return fields that Gardener deprecated for Kubernetes 1.34 and later. All code that uses
-// deprecated fields is in this file, so that only this file needs a linter exception.
+// cloudProfileName and secretBindingName return deprecated fields, which Gardener rejects from Kubernetes 1.34 on. All code that
+// uses deprecated fields is in this file, so that only this file needs a linter exception.
 func cloudProfileName(spec *gardencorev1beta1.ShootSpec) *string  { return spec.CloudProfileName }
 func secretBindingName(spec *gardencorev1beta1.ShootSpec) *string { return spec.SecretBindingName }
 func secretBinding() client.Object                                { return &gardencorev1beta1.SecretBinding{} }

@@ -59,8 +59,7 @@ func (a admission) allow(ctx context.Context, old, shoot *gardencorev1beta1.Shoo
 }
 
 // findReferences returns an error for the first missing object that the Shoot refers to. As in Gardener, the order of the checks
-// is fixed, and only one missing object is reported. Gardener does this in the plugin ResourceReferenceManager. Most errors come
-// from the read itself, so the message names the missing object.
+// is fixed, and only one missing object is reported. Gardener does this in the plugin ResourceReferenceManager.
 func (a admission) findReferences(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	spec := &shoot.Spec
 	find := func(name *string, into client.Object) error {

@@ -16,9 +16,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
-// These tests cover deprecated fields (Kubernetes 1.33) and rare changes. Package conformance tests all other rules.
+// Package conformance tests most rules of the API server. The tests in this file cover rare changes, and fields of Shoots that
+// Gardener accepts only up to Kubernetes 1.33.
 
-// deprecatedShoot returns a Shoot with the deprecated fields of Kubernetes 1.33.
+// deprecatedShoot returns a Shoot with Kubernetes 1.33 and fields that Gardener rejects for later versions.
 func deprecatedShoot(t *testing.T, c client.Client, namespace string) *gardencorev1beta1.Shoot {
 	t.Helper()
 	binding := &gardencorev1beta1.SecretBinding{

@@ -20,7 +20,6 @@ func seeded(t *testing.T) []*unstructured.Unstructured {
 	return objects
 }
 
-// all returns all objects of one kind.
 func all[T any](t *testing.T, kind string) []T {
 	t.Helper()
 	var found []T

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Fault is an injected failure of the creation or a change of a Shoot. Faults do not affect deletions.
+// Fault makes the creation or update of a Shoot fail or stall. Faults do not affect deletions.
 //
 // To inject a fault, set a key of the ConfigMap FaultsConfigMap in the project's namespace: the key is the name of a Shoot, or
 // FaultDefault for all other Shoots, and the value is a Fault. The gardenlet reads the ConfigMap whenever it reconciles a Shoot.

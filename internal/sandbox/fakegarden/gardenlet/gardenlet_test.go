@@ -81,7 +81,6 @@ type fixture struct {
 	stop      func()
 }
 
-// withGardenlet runs a test with a gardenlet that runs in fake time.
 func withGardenlet(t *testing.T, run func(fixture *fixture)) {
 	t.Helper()
 	dir := t.TempDir()

@@ -39,7 +39,6 @@ func admit(_ context.Context, _ client.Reader, _, object client.Object) error {
 
 const namespace = "here"
 
-// options returns the options of a server for ConfigMaps, Secrets and Namespaces.
 func options(t *testing.T, dir string) kubeapi.Options {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -54,13 +53,11 @@ func options(t *testing.T, dir string) kubeapi.Options {
 	}}
 }
 
-// open opens a server in the folder and returns a client.
 func open(t *testing.T, dir string) client.WithWatch {
 	t.Helper()
 	return openWith(t, options(t, dir))
 }
 
-// openWith opens a server with the options and returns a client.
 func openWith(t *testing.T, options kubeapi.Options) client.WithWatch {
 	t.Helper()
 	server, err := kubeapi.Open(options)

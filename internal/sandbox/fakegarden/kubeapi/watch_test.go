@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// watchMaps watches config maps until the test ends.
 func watchMaps(t *testing.T, c client.WithWatch, options metav1.ListOptions) watch.Interface {
 	t.Helper()
 	watching, err := startWatch(t, c, namespace, options)

@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// custom returns a dynamic client with the rights of the runtime's administrator.
 func (r runtime) custom(t *testing.T) dynamic.Interface {
 	t.Helper()
 	client, err := dynamic.NewForConfigAndClient(&rest.Config{Host: r.endpoint.URL, QPS: -1}, r.as(t, r.authority, admins, time.Hour))

@@ -16,13 +16,11 @@ import (
 
 const account = "someone"
 
-// admin returns a typed client with the rights of the runtime's administrator.
 func (r runtime) admin(t *testing.T) *clientset.Clientset {
 	t.Helper()
 	return typed(t, r, r.as(t, r.authority, admins, time.Hour), "")
 }
 
-// holder returns a typed client that authenticates with the token.
 func (r runtime) holder(t *testing.T, token string) *clientset.Clientset {
 	t.Helper()
 	return typed(t, r, r.as(t, nil, "", 0), token)

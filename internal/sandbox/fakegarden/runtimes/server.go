@@ -260,7 +260,7 @@ func (s *Server) httpServer(handler http.Handler) *http.Server {
 	}
 }
 
-// Close closes the listener of a server if Serve was never called. Otherwise Serve closes it.
+// Close closes the listener. Call it only if Serve is never called: Serve closes the listener itself.
 func (s *Server) Close() error { return s.listener.Close() }
 
 // debugWriter logs the errors of net/http at debug level.

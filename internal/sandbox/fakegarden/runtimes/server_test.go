@@ -53,7 +53,6 @@ func serve(t *testing.T, dir string) (server *runtimes.Server, stop func()) {
 	return server, stop
 }
 
-// TestAlone serves a runtime at the root path of a separate listener.
 func TestAlone(t *testing.T) {
 	server, _ := serve(t, t.TempDir())
 	own, other := startRuntime(t, server, "own"), startRuntime(t, server, "other")
@@ -89,7 +88,6 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// runtime is a started runtime.
 type runtime struct {
 	endpoint  gardenlet.Endpoint
 	authority *certificate.Authority

@@ -22,14 +22,14 @@ import (
 // retryAfter is the resync period of the informer, and therefore the pause before another attempt to remove a namespace.
 const retryAfter = 5 * time.Second
 
-// namespaces removes the deleted namespaces of a runtime and their objects. In a real cluster, the controller-manager does this.
+// namespaces empties and finalizes the terminating namespaces of a runtime. In a real cluster, kube-controller-manager does this.
 type namespaces struct {
 	client  *kubernetes.Clientset
 	objects metadata.Interface
 	log     logrus.FieldLogger
 }
 
-// endNamespaces removes deleted namespaces until the context ends.
+// endNamespaces empties and finalizes terminating namespaces until the context ends.
 func endNamespaces(ctx context.Context, admin *rest.Config, log logrus.FieldLogger) error {
 	client, err := kubernetes.NewForConfig(admin)
 	if err != nil {
@@ -55,8 +55,8 @@ func endNamespaces(ctx context.Context, admin *rest.Config, log logrus.FieldLogg
 	return nil
 }
 
-// end deletes the objects in a namespace and then the namespace's finalizer, which removes the namespace. If some objects remain,
-// the next event or resync tries again.
+// end deletes the objects in a terminating namespace and then removes its finalizers, so that the API server removes the
+// namespace. If objects remain, the next event or resync tries again.
 func (n namespaces) end(ctx context.Context, namespace *corev1.Namespace) {
 	err := n.empty(ctx, namespace.Name)
 	if err == nil {

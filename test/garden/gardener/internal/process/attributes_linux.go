@@ -2,8 +2,8 @@ package process
 
 import "syscall"
 
-// attributes runs a server in a separate process group, so that Ctrl-C in the terminal reaches only the garden, which then stops
-// its servers in order. If the garden dies, the kernel kills the servers.
+// attributes returns the attributes with which servers are started. They put a server into a separate process group: Ctrl-C in
+// the terminal then reaches only the garden, which stops its servers in order. If the garden dies, the kernel kills its servers.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -4,9 +4,9 @@ package process
 
 import "syscall"
 
-// attributes runs a server in a separate process group, so that Ctrl-C in the terminal reaches only the garden, which then stops
-// its servers in order. If the garden is killed, its servers keep running. The next garden then reports that their ports are in
-// use.
+// attributes returns the attributes with which servers are started. They put a server into a separate process group: Ctrl-C in
+// the terminal then reaches only the garden, which stops its servers in order. If the garden is killed, its servers keep running,
+// and the next garden reports that their ports are in use.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
