@@ -45,7 +45,6 @@ func instance() environment.Instance {
 	return environment.Instance{ID: "instance-1", GlobalAccountID: "account-1", RuntimeID: "runtime-1"}
 }
 
-// runtime starts an API server that accepts the token of kubeconfig and responds with the status.
 func runtime(t *testing.T, status int) *httptest.Server {
 	t.Helper()
 
@@ -65,7 +64,6 @@ func runtime(t *testing.T, status int) *httptest.Server {
 	return server
 }
 
-// kubeconfig returns a kubeconfig of the server.
 func kubeconfig(server *httptest.Server) *clientcmdapi.Config {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	config := clientcmdapi.NewConfig()

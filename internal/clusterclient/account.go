@@ -69,8 +69,8 @@ func (a Access) Revoke(ctx context.Context, instance environment.Instance, bindi
 	return err
 }
 
-// reached runs work in an admin session with the instance's runtime. Each call requests a new kubeconfig, so a retry after HTTP
-// 401 uses new credentials.
+// reached requests an admin kubeconfig and runs work in a session with the instance's runtime. Each call requests a new
+// kubeconfig, so a retry after HTTP 401 uses new credentials.
 func reached[Result any](ctx context.Context, access Access, instance environment.Instance, binding environment.Binding,
 	work func(ctx context.Context, config *rest.Config, account account) (Result, error),
 ) (result Result, err error) {

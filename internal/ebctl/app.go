@@ -65,12 +65,13 @@ func (a App) Run(ctx context.Context, args []string) int {
 	return end.code
 }
 
-// session is one execution of the command line against one of the services: the App and the values of the global flags.
+// session is one execution of the command line against either the broker or the Provisioner: the App and the values of the global
+// flags.
 type session struct {
 	App
 	*globals
 
-	// provisioner reports that the commands call the Provisioner in place of the broker. Its operator API shows runtimes as instances.
+	// provisioner is true if the commands call the Provisioner, whose operator API represents runtimes as instances.
 	provisioner bool
 }
 
@@ -86,7 +87,7 @@ type globals struct {
 	timeout time.Duration
 }
 
-// client returns a client of the configured service. It returns the errors of settings.
+// client returns a client of the configured service.
 func (s *session) client() (*brokerclient.Client, error) {
 	resolved, err := s.settings()
 	if err != nil {
@@ -96,7 +97,7 @@ func (s *session) client() (*brokerclient.Client, error) {
 	return s.clientOf(resolved), nil
 }
 
-// settings returns the address and the credentials for the commands. Errors in flags, variables and files are usage errors.
+// settings returns the address and the credentials of the service. Invalid flags, variables and files are usage errors.
 func (s *session) settings() (Settings, error) {
 	if s.timeout <= 0 {
 		return Settings{}, usage("--timeout must be positive")
@@ -115,7 +116,6 @@ func (s *session) sources() Sources {
 	return Sources{Flags: s.flags, ConfigFile: s.configFile, Context: s.contextName, Environment: s.Environment, Provisioner: s.provisioner}
 }
 
-// clientOf returns a client for the given settings.
 func (s *session) clientOf(resolved Settings) *brokerclient.Client {
 	return brokerclient.New(brokerclient.Config{
 		Address:   resolved.Address,
@@ -130,7 +130,7 @@ func (s *session) clientOf(resolved Settings) *brokerclient.Client {
 	})
 }
 
-// noun returns the name of an instance in the session's service, for texts.
+// noun returns the word for an instance in texts: "runtime" for the Provisioner.
 func (s *session) noun() string {
 	if s.provisioner {
 		return "runtime"
@@ -139,7 +139,7 @@ func (s *session) noun() string {
 	return "instance"
 }
 
-// text rewrites a help text about the broker for the session's service.
+// text adapts a help text that was written for the broker to the session's service.
 func (s *session) text(text string) string {
 	if s.provisioner {
 		return explain.ForProvisioner(text)
@@ -148,7 +148,7 @@ func (s *session) text(text string) string {
 	return text
 }
 
-// explanation explains an operation of the session's service as it is now.
+// explanation explains the current state of an operation.
 func (s *session) explanation(operation operatorapi.Operation) explain.Explanation {
 	if s.provisioner {
 		return explain.OfProvisioner(operation, s.Clock.Now().UTC())
@@ -177,7 +177,7 @@ type target struct {
 	operatorapi.Runtime
 }
 
-// find returns the instance with the given ID or, if there is none, the only instance with this name.
+// find returns the instance with the given ID or, if no instance has the ID, the only instance with this name.
 func (s *session) find(ctx context.Context, idOrName string) (target, error) {
 	client, err := s.client()
 	if err != nil {

@@ -83,7 +83,6 @@ func statusOf(entry operatorapi.AuditEntry) string {
 	return status
 }
 
-// auditRow returns the table row of an entry.
 func (s *session) auditRow(entry operatorapi.AuditEntry) []string {
 	return []string{
 		output.Time(entry.At), entry.Action, statusOf(entry), entry.Code, entry.InstanceID,

@@ -28,7 +28,6 @@ type fakeBroker struct {
 	requests   []string
 }
 
-// newFakeBroker returns a broker for the scenario.
 func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 	broker := &fakeBroker{
 		scenario:   scenario,

@@ -18,7 +18,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// configuration is the content of the configuration file: one broker with its Provisioner, or several in contexts.
+// configuration is the content of the configuration file: either one broker, or several brokers in contexts. Each can have a
+// Provisioner.
 type configuration struct {
 	// entry is the broker to use if no context is selected.
 	entry `json:",inline"`
@@ -29,15 +30,14 @@ type configuration struct {
 	Contexts map[string]entry `json:"contexts,omitempty"`
 }
 
-// entry is a broker, and the Provisioner that it uses if 'ebctl provisioner' shall call it.
+// entry is a broker and, for 'ebctl provisioner', its Provisioner.
 type entry struct {
 	login `json:",inline"`
 
 	Provisioner login `json:"provisioner,omitzero"`
 }
 
-// login is the address of a service and the credentials of a user, as the file has them. The file is the only place to which ebctl writes
-// secrets.
+// login is the stored address of a service with the credentials of a user. ebctl writes secrets to no other file.
 type login struct {
 	Address  string        `json:"address,omitempty"`
 	Username string        `json:"username,omitempty"`

@@ -52,8 +52,8 @@ func runtimeStates() []string {
 	}
 }
 
-// newRuntimesCommand returns a list command with the filters of the endpoint /runtimes. The commands for instances and runtimes of the
-// broker differ only in their tables. The Provisioner knows no plans and no regions of platforms.
+// newRuntimesCommand returns a list command with the filters of the endpoint /runtimes. The commands for instances and runtimes
+// of the broker differ only in their tables. The Provisioner has no filters for plans and platform regions.
 func newRuntimesCommand(session *session, short string, table output.Rows, row func(operatorapi.Runtime) []string) *cobra.Command {
 	var (
 		filter operatorapi.ListRuntimesParams

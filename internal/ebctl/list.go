@@ -152,12 +152,12 @@ func (l lister[L, E]) list(ctx context.Context, client *brokerclient.Client, giv
 
 	page, data := l.parts(&list)
 
-	most := given.limit
+	limit := given.limit
 	if given.sortBy != "" || given.total {
-		most = 0 // sorting and counting need all entries
+		limit = 0 // sorting and counting need all entries
 	}
 
-	if *data, err = l.collect(ctx, client, given.pageSize(every || given.total), most, keep); err != nil {
+	if *data, err = l.collect(ctx, client, given.pageSize(every || given.total), limit, keep); err != nil {
 		return list, err
 	}
 
@@ -180,9 +180,9 @@ func (l lister[L, E]) list(ctx context.Context, client *brokerclient.Client, giv
 	return list, nil
 }
 
-// collect returns entries of all pages, at most as many as most; 0 means no limit. If keep is not nil, collect returns only entries for which
-// it returns true.
-func (l lister[L, E]) collect(ctx context.Context, client *brokerclient.Client, pageSize, most int, keep func(E) bool) ([]E, error) {
+// collect returns up to limit entries from all pages; 0 means no limit. If keep is not nil, collect returns only entries for
+// which keep returns true.
+func (l lister[L, E]) collect(ctx context.Context, client *brokerclient.Client, pageSize, limit int, keep func(E) bool) ([]E, error) {
 	found := []E{}
 
 	for entry, err := range brokerclient.All(func(cursor string) ([]E, string, error) {
@@ -199,7 +199,7 @@ func (l lister[L, E]) collect(ctx context.Context, client *brokerclient.Client, 
 			found = append(found, entry)
 		}
 
-		if most > 0 && len(found) == most {
+		if limit > 0 && len(found) == limit {
 			break
 		}
 	}

@@ -17,7 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// newProvisionerLoginCommand stores the address of the Provisioner and the credentials of a user in a context.
+// newProvisionerLoginCommand returns the command that checks the credentials of a user with the Provisioner and stores them, with
+// the address, in a context.
 func newProvisionerLoginCommand(session *session) *cobra.Command {
 	command := newLoginCommand(session)
 	command.Short = "Check credentials for the Provisioner and store them in a context"
@@ -114,8 +115,9 @@ func (s *session) login(ctx context.Context, name string) error {
 	return nil
 }
 
-// contextFor returns the name of the context that a login changes: the given one, or the host of the address. A Provisioner without a given
-// name belongs to the selected context, because it is used with that broker.
+// contextFor returns the name of the context that a login changes: the given name or, by default, the host of the address. A
+// login to the Provisioner changes the selected context by default, because the Provisioner belongs to the broker of that
+// context.
 func (s *session) contextFor(stored configuration, name, address string) string {
 	if s.provisioner {
 		name = cmp.Or(name, s.sources().contextName(), stored.Context)

@@ -239,7 +239,8 @@ func (s *session) intervene(ctx context.Context, idOrName string, wanted interve
 	var failed error
 
 	if wanted.waiting.wanted {
-		// A retry is a new operation. Print its ID now, so that a user who interrupts the wait can find the operation again.
+		// A retry is a new operation. Print its ID before the wait, so that a user who presses Ctrl-C can follow the operation
+		// later.
 		fmt.Fprintf(s.Err, "Operation %s\n", operation.ID)
 
 		var last operatorapi.Operation

@@ -36,9 +36,8 @@ func (s *session) operationKinds() []string {
 	}
 }
 
-// newOperationListCommand returns the command that lists operations of all instances, with the filters of the endpoint
-// /operations. In the Provisioner, instances are
-// runtimes.
+// newOperationListCommand returns the command that lists operations of all instances, or of all runtimes of the Provisioner, with
+// the filters of the endpoint /operations.
 func newOperationListCommand(session *session) *cobra.Command {
 	var (
 		filter   operatorapi.ListOperationsParams

@@ -13,11 +13,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// provisionerCommands is the start of the path of all commands for the Provisioner.
+// provisionerCommands is the common prefix of all commands for the Provisioner.
 const provisionerCommands = "ebctl provisioner"
 
-// newProvisionerCommand returns the commands for the Provisioner. It serves the broker's operator API, in which an instance is a runtime, so
-// most commands are those for the broker, in a session with other settings and texts.
+// newProvisionerCommand returns the group of commands for the Provisioner. The Provisioner serves the same operator API as the
+// broker, with runtimes as instances. Most commands are therefore those for the broker, in a session with different settings and
+// texts.
 func newProvisionerCommand(session *session) *cobra.Command {
 	provisioner := *session
 	provisioner.provisioner = true
@@ -49,7 +50,7 @@ func newProvisionerCommand(session *session) *cobra.Command {
 	return command
 }
 
-// provisionerKinds are the kinds of the Provisioner's operations, for the flag --kind.
+// provisionerKinds returns the kinds of the Provisioner's operations, as suggestions for the flag --kind.
 func provisionerKinds() []string {
 	return []string{
 		"Provision", "ProvisionNoInstall", "Upgrade", "RollBack", "UpgradeShoot", "Hibernate", "WakeUp", "ReconnectRuntime",
@@ -57,7 +58,7 @@ func provisionerKinds() []string {
 	}
 }
 
-// newProvisionerRuntimeListCommand lists the runtimes of the Provisioner.
+// newProvisionerRuntimeListCommand returns the command that lists the runtimes of the Provisioner.
 func newProvisionerRuntimeListCommand(session *session) *cobra.Command {
 	return newRuntimesCommand(session, "List runtimes of the Provisioner, newest first", output.Rows{
 		Head: []string{"SHOOT", "RUNTIME", "ACCOUNT", "PROVIDER", "REGION", "STATE", "AGE", "LAST OPERATION", "PROBLEM"},
@@ -74,7 +75,8 @@ func newProvisionerRuntimeListCommand(session *session) *cobra.Command {
 	})
 }
 
-// newProvisionerRuntimeGetCommand shows a runtime with its order and, while its newest operation is delayed or after it failed, the problem.
+// newProvisionerRuntimeGetCommand returns the command that shows a runtime with its order. If its newest operation has failed or
+// is delayed, the command also shows the problem.
 func newProvisionerRuntimeGetCommand(session *session) *cobra.Command {
 	return session.onInstance(&cobra.Command{
 		Use:   "get ID_OR_NAME",
@@ -88,7 +90,7 @@ func newProvisionerRuntimeGetCommand(session *session) *cobra.Command {
 		}
 
 		if err != nil {
-			// The Provisioner cannot read the order if its encryption key is lost. The list has everything else.
+			// If an encryption key is lost, the Provisioner cannot read the order. The list entry contains everything else.
 			fmt.Fprintf(session.Err, "The order cannot be shown: %v\n", err)
 
 			shown = found.Runtime
@@ -98,7 +100,7 @@ func newProvisionerRuntimeGetCommand(session *session) *cobra.Command {
 	})
 }
 
-// runtimeFields returns a runtime as lines of names and values. Empty values are not printed.
+// runtimeFields returns a runtime as lines with a name and a value. Empty values are not printed.
 func (s *session) runtimeFields(shown operatorapi.Runtime) output.Fields {
 	status := shown.Status
 	fields := output.Fields{
@@ -117,8 +119,8 @@ func (s *session) runtimeFields(shown operatorapi.Runtime) output.Fields {
 	return append(fields, parameterFields("Order", shown.Resolved)...)
 }
 
-// lastOperationFields returns the newest operation of an instance, or nothing if it has none. commands is the start of the commands that
-// explain it.
+// lastOperationFields returns the newest operation of an instance or runtime, or nil if it has none. commands is the prefix of
+// the commands in the advice, "ebctl" or provisionerCommands.
 func lastOperationFields(last operatorapi.Operation, explanation explain.Explanation, commands string) output.Fields {
 	if last.ID == "" {
 		return nil

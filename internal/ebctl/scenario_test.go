@@ -139,10 +139,8 @@ func (t *playback) current() playedFrame { return t.frames[min(t.asked, len(t.fr
 // use.
 type fakeClock struct{ now time.Time }
 
-// newFakeClock returns a clock that starts at now.
 func newFakeClock(now time.Time) *fakeClock { return &fakeClock{now: now} }
 
-// Now returns the current time.
 func (c *fakeClock) Now() time.Time { return c.now }
 
 // After advances the clock by d and returns a channel that is ready to receive.

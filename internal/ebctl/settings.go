@@ -10,14 +10,14 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// The URLs of the services if no source sets one. It is the default address of the sandbox.
+// Default addresses of the services. They match the default ports of the sandbox.
 const (
 	DefaultAddress            = "http://127.0.0.1:8080"
 	DefaultProvisionerAddress = "http://127.0.0.1:3000"
 )
 
-// Environment variables of ebctl. Flags take precedence over them. The address and the credentials for the Provisioner are in
-// variables of the same names with provisionerPrefix in place of prefix.
+// Environment variables of ebctl. Flags take precedence over them. The variables for the Provisioner start with provisionerPrefix
+// instead of prefix.
 const (
 	AddressVariable  = "EBCTL_ADDRESS"
 	UsernameVariable = "EBCTL_USERNAME"
@@ -49,7 +49,7 @@ type Sources struct {
 	Context string
 	// Environment returns the value of an environment variable, or an empty string.
 	Environment func(name string) string
-	// Provisioner selects the settings for the Provisioner in place of those for the broker.
+	// Provisioner selects the settings for the Provisioner instead of those for the broker.
 	Provisioner bool
 }
 
@@ -83,7 +83,6 @@ func Resolve(sources Sources) (Settings, error) {
 	return merged, err
 }
 
-// defaultAddress returns the address of the selected service in the sandbox.
 func (s Sources) defaultAddress() string {
 	if s.Provisioner {
 		return DefaultProvisionerAddress
@@ -92,7 +91,7 @@ func (s Sources) defaultAddress() string {
 	return DefaultAddress
 }
 
-// variable returns the name of a variable for the selected service.
+// variable returns the name of a variable for the selected service, such as EBCTL_PROVISIONER_ADDRESS for EBCTL_ADDRESS.
 func (s Sources) variable(name string) string {
 	if s.Provisioner {
 		return provisionerPrefix + strings.TrimPrefix(name, prefix)
@@ -101,10 +100,10 @@ func (s Sources) variable(name string) string {
 	return name
 }
 
-// contextName returns the context that the flag or the environment selects, or an empty string.
+// contextName returns the context that the flag or the environment selects, or an empty string for the context in the file.
 func (s Sources) contextName() string { return cmp.Or(s.Context, s.Environment(ContextVariable)) }
 
-// given returns the settings from the flags and the environment.
+// given returns the settings from flags and environment variables, without the configuration file.
 func (s Sources) given() Settings {
 	return s.Flags.or(Settings{
 		Address:  s.Environment(s.variable(AddressVariable)),
@@ -114,7 +113,7 @@ func (s Sources) given() Settings {
 	})
 }
 
-// or returns the settings, with fields that are not set taken from other.
+// or returns s with its empty fields filled from other.
 func (s Settings) or(other Settings) Settings {
 	return Settings{
 		Address:  cmp.Or(s.Address, other.Address),

@@ -110,7 +110,7 @@ func TestErrorsAreRecognised(t *testing.T) {
 		})
 	}
 
-	if failure.Of(plain).Cause != plain { //nolint:errorlint // this very error is kept
+	if failure.Of(plain).Cause != plain { //nolint:errorlint // must be the same error value, not an equal one
 		t.Error("an unclassified error lost its cause")
 	}
 }

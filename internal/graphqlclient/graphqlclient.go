@@ -46,7 +46,7 @@ type Answer struct {
 	body    []byte
 }
 
-// Unexpected reports a response that is not valid GraphQL, such as the error page of a proxy.
+// Unexpected reports a response that is not a valid GraphQL response, such as the error page of a proxy.
 type Unexpected struct {
 	// Text completes a sentence that starts with the name of the server, such as "returned HTTP status 502 Bad Gateway".
 	Text string

@@ -59,8 +59,7 @@ func (d *diary) part(name string, err error) lifecycle.Part {
 // limit bounds the time in which all parts must stop.
 const limit = 30 * time.Second
 
-// begin runs the parts. It returns a function that stops the parts and a channel that receives the
-// error of Run.
+// begin runs the parts in the background. The channel receives the result of Run.
 func begin(t *testing.T, parts ...lifecycle.Part) (stop context.CancelFunc, ended <-chan error) {
 	t.Helper()
 

@@ -36,7 +36,7 @@ func (a *API) ListAudit(r *http.Request, query Query) (httpserver.Response, erro
 	return httpserver.OK(list), err
 }
 
-// GetAuditEntry returns one entry of the audit log.
+// GetAuditEntry handles GET /audit/{entry_id}.
 func (a *API) GetAuditEntry(r *http.Request) (httpserver.Response, error) {
 	id, err := Segment(r, "entry_id")
 	if err != nil {

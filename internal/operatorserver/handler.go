@@ -34,7 +34,7 @@ const (
 	RoleNone = "none"
 )
 
-// Engine knows the kinds of operations that the service runs. *process.Engine implements it.
+// Engine provides the engine's knowledge about kinds of operations. *process.Engine implements it.
 type Engine interface {
 	// Handles reports whether the service runs operations of the kind.
 	Handles(kind string) bool
@@ -48,14 +48,15 @@ type Engine interface {
 type Subjects interface {
 	// Noun names an object in texts for people, such as "instance".
 	Noun() string
-	// IDs returns the IDs of the instance and, of an operation on a binding, of the binding.
+	// IDs returns the ID of the operation's instance and, for an operation on a binding, the ID of the binding.
 	IDs(record process.Record) (instanceID, bindingID string)
 	// Names returns the names of the instances, by ID. IDs without a name are absent.
 	Names(ctx context.Context, ids []string) (map[string]string, error)
-	// Lock keeps other operations of the instance from being accepted until the transaction ends, and reports whether the instance
-	// exists.
+	// Lock locks the instance until the transaction ends, so that no other operation of the instance is accepted. It reports
+	// whether the instance exists.
 	Lock(ctx context.Context, tx storage.Tx, record process.Record, now time.Time) (exists bool, err error)
-	// Select adds the parameters that only this service has to the filter of a list of operations, which has the instance_id.
+	// Select applies the query parameters that only this service supports to the filter of a list of operations. The filter
+	// already contains the instance ID.
 	Select(query url.Values, filter *operations.Filter) error
 }
 
@@ -81,14 +82,14 @@ type Options struct {
 	Wake func()
 	// Stages lists the stages of each kind of operation in order.
 	Stages map[string][]string
-	// Systems are the upstream systems, whose state is that of this replica: each replica has circuit breakers
-	// of its own.
+	// Systems are the upstream systems. Their state is the state in this replica, because each replica has separate circuit
+	// breakers.
 	Systems []*upstream.System
 	// EstimatedEnd predicts the end of an operation, or returns zero. Nil means no predictions.
 	EstimatedEnd func(record process.Record) time.Time
 }
 
-// StagesOf returns the names of the stages of each process by its kind, in order.
+// StagesOf returns the names of the stages of each process in order, keyed by the kind of the process.
 func StagesOf[D any](processes []process.Process[D]) map[string][]string {
 	stages := map[string][]string{}
 	for _, process := range processes {
@@ -98,12 +99,12 @@ func StagesOf[D any](processes []process.Process[D]) map[string][]string {
 	return stages
 }
 
-// API answers the operations that do not depend on the kind of instances. It is safe for concurrent use.
+// API implements the endpoints that the broker and the Provisioner share. It is safe for concurrent use.
 type API struct {
 	Options
 }
 
-// New returns the shared part of the API.
+// New returns an API with the dependencies.
 func New(options Options) *API { return &API{Options: options} }
 
 // Route is an operation of the operator API.
@@ -114,7 +115,7 @@ type Route struct {
 	serve httpserver.Endpoint
 }
 
-// NewHandler returns the handler of the routes. Other paths are not found.
+// NewHandler returns the handler of the routes. It responds 404 for other paths, and 405 for other methods of a path.
 func (a *API) NewHandler(routes []Route) http.Handler {
 	router := mux.NewRouter().UseEncodedPath().SkipClean(true)
 	router.NotFoundHandler = httpserver.Endpoint(httpserver.NotFound)
@@ -185,7 +186,7 @@ func conflict(description string) error { return httpserver.Refuse(http.StatusCo
 // NotFound rejects a request for an object that does not exist.
 func NotFound(description string) error { return httpserver.Refuse(http.StatusNotFound, description) }
 
-// Segment returns a decoded parameter of the path.
+// Segment returns the percent-decoded value of a path variable. A value that is not valid UTF-8 is rejected with 400.
 func Segment(r *http.Request, name string) (string, error) {
 	value, err := url.PathUnescape(mux.Vars(r)[name])
 	if err != nil || !storage.IsText(value) {

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// stub implements the endpoints. They must not be called.
+// stub implements the endpoints of routes that a test only inspects. Calling an endpoint panics.
 type stub struct{ BrokerHandlers }
 
 func TestEveryRouteHasARole(t *testing.T) {
@@ -45,7 +45,7 @@ func TestRoutesWithoutARoleAreDescribedAsPublic(t *testing.T) {
 	}
 }
 
-// TestRoutesOfTheProvisioner checks that the Provisioner has the broker's routes, except those that only the broker can answer.
+// The Provisioner has the broker's routes, except those about plans, bindings and other objects that only the broker has.
 func TestRoutesOfTheProvisioner(t *testing.T) {
 	names := func(routes []Route) []string {
 		all := []string{}

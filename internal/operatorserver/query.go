@@ -152,10 +152,9 @@ func period(values url.Values) (since, until time.Time, err error) {
 	return since, until, nil
 }
 
-// ReadList reads one page of a list from a store. The limit in the filter must be the page size plus one: the
-// additional entry shows that there is another page. The function place returns the sort key of an entry, from
-// which readList makes the cursor of the next page. The function count is called only if the total is requested; it
-// may be nil for lists without a total.
+// ReadList reads one page of a list from a store. The limit in the filter must be the page size plus one: the additional entry
+// shows that another page exists. The function place returns the sort key of an entry, which becomes the cursor of the next page.
+// The function count is called only if the total is requested; it may be nil for lists without a total.
 func ReadList[Filter, Entry, Shown any](ctx context.Context, page Page, filter Filter,
 	read func(context.Context, Filter) ([]Entry, error), count func(context.Context, Filter) (int, error),
 	show func(Entry) Shown, place func(Shown) (time.Time, string),

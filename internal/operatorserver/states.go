@@ -17,11 +17,11 @@ type StateRule struct {
 	States []process.State
 }
 
-// StateRules are the rules of a service in order; the first match wins. The same rules determine the shown state
-// and the filter by state, so a list filtered by a state has exactly the runtimes that are shown in this state.
+// StateRules are the rules of a service in order; the first match wins. The same rules determine the displayed state and the
+// filter by state, so the two always agree.
 type StateRules []StateRule
 
-// Of returns the state of a runtime by the newest operation of its instance.
+// Of returns the state of a runtime whose instance has this newest operation. It returns an empty state if no rule matches.
 func (s StateRules) Of(newest process.Record) operatorapi.RuntimeState {
 	for _, rule := range s {
 		if (rule.Kinds == nil || slices.Contains(rule.Kinds, newest.Kind)) && slices.Contains(rule.States, newest.State) {

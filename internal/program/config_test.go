@@ -24,8 +24,8 @@ type settings struct {
 	Former   former            `envPrefix:"FORMER_"`
 }
 
-// former is a group of variables. Without the prefix of the group, its variable
-// would be APP_WORKERS, which is also a variable of replica.Engine.
+// former is a group of variables. Without the group's prefix, its variable would be APP_WORKERS, which replica.Engine already
+// defines.
 type former struct {
 	Workers int `env:"WORKERS"`
 }

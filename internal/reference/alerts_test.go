@@ -22,7 +22,6 @@ const (
 	alertsPage = "../../docs/operator/alerts.md"
 )
 
-// alert is an alerting rule of Prometheus.
 type alert struct {
 	Alert, Expr, For    string
 	Labels, Annotations map[string]string

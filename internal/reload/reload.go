@@ -64,7 +64,6 @@ func (v *Value[T]) check() (changed bool, err error) {
 	return true, nil
 }
 
-// read returns the contents of the files.
 func read(paths []string) ([][]byte, error) {
 	contents := make([][]byte, 0, len(paths))
 

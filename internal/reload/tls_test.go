@@ -20,7 +20,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 )
 
-// folder is a folder with the certificate files of a test.
 type folder struct {
 	*testing.T
 
@@ -39,7 +38,6 @@ func (f folder) write(name string, content []byte) string {
 	return f.file(name)
 }
 
-// pair writes a certificate and its key to two files.
 func (f folder) pair(name string, pair certificate.Pair, err error) {
 	f.Helper()
 

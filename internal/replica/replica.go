@@ -128,7 +128,8 @@ func (r *Replica) Run(ctx context.Context) error {
 	return errors.Join(lifecycle.Run(ctx, r.Log, r.config.ShutdownDelay+stopLimit, r.parts...), r.DB.Close())
 }
 
-// Close closes the database and releases the addresses of a replica that was never run. Run does this itself.
+// Close closes the database and releases the addresses of a replica that was never run. Do not call it after Run, which also
+// closes them.
 func (r *Replica) Close() error {
 	errs := []error{r.DB.Close(), r.Tracing.Close(context.Background())}
 

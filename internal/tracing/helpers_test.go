@@ -13,8 +13,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// inMemory returns a Tracing that stores its spans in memory, and the exporter
-// that returns them.
 func inMemory(sample float64) (*tracing.Tracing, *tracetest.InMemoryExporter) {
 	kept := tracetest.NewInMemoryExporter()
 

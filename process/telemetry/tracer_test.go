@@ -27,8 +27,6 @@ const (
 	unwanted    = "00-" + otherTrace + "-" + sender + "-00"
 )
 
-// inMemory returns a Tracing that stores its spans in memory, and the exporter
-// that returns them.
 func inMemory(sample float64) (*tracing.Tracing, *tracetest.InMemoryExporter) {
 	kept := tracetest.NewInMemoryExporter()
 

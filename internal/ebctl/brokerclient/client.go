@@ -20,7 +20,7 @@ import (
 // maxAnswer is the maximum size of a response body in bytes. The largest page of the operator API is much smaller.
 const maxAnswer = 8 << 20
 
-// Config configures the address of the broker, the credentials and the limits of a Client.
+// Config configures the service that a Client calls, the credentials and the limits.
 type Config struct {
 	// Address is the broker's URL without a trailing slash.
 	Address string
@@ -33,7 +33,8 @@ type Config struct {
 	Timeout time.Duration
 	// UserAgent is the User-Agent header of all requests.
 	UserAgent string
-	// Provisioner reports that the address is that of the Provisioner, which has the operator API too. It changes the texts of errors.
+	// Provisioner means that Address is the address of the Provisioner, which serves the same operator API. It only affects the
+	// texts of errors.
 	Provisioner bool
 	// NewID returns a new value for the header X-Broker-API-Request-Identity of an OSB request. The broker logs this value, so users
 	// can find their request in the log.
@@ -58,7 +59,6 @@ func New(config Config) *Client {
 	}
 }
 
-// service returns the name of the called service, for errors.
 func (c *Client) service() string {
 	if c.config.Provisioner {
 		return "Provisioner"
@@ -67,7 +67,8 @@ func (c *Client) service() string {
 	return "broker"
 }
 
-// Noun returns the name of an instance of the called service, for texts: the Provisioner's operator API shows runtimes as instances.
+// Noun returns the word for an instance in texts: "runtime" for the Provisioner, whose operator API represents runtimes as
+// instances.
 func (c *Client) Noun() string {
 	if c.config.Provisioner {
 		return "runtime"
@@ -76,7 +77,7 @@ func (c *Client) Noun() string {
 	return "instance"
 }
 
-// request is a request to the service. A nil body sends no body.
+// request is a request to the service. If body is nil, the request has no body.
 type request struct {
 	method string
 	path   string

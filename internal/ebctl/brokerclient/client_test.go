@@ -13,7 +13,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 )
 
-// serve starts a broker with the handler and returns a client of the broker.
 func serve(t *testing.T, handler http.HandlerFunc) *brokerclient.Client {
 	t.Helper()
 

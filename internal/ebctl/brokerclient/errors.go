@@ -20,7 +20,7 @@ type AnswerError struct {
 	Code   string
 	// Description is the broker's message, or empty.
 	Description string
-	// Service names the called service, "broker" or "Provisioner".
+	// Service is the called service: "broker" or "Provisioner".
 	Service string
 }
 
@@ -71,7 +71,7 @@ func (c *Client) answerError(response *http.Response, body []byte) *AnswerError 
 
 // UnreachableError reports a request without a complete response. The broker may have received and executed the request.
 type UnreachableError struct {
-	// Service names the called service, "broker" or "Provisioner".
+	// Service is the called service: "broker" or "Provisioner".
 	Service string
 	Address string
 	Cause   error

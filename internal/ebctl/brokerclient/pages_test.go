@@ -12,7 +12,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// allRuntimes returns the runtimes of all pages.
 func allRuntimes(t *testing.T, client *brokerclient.Client) iter.Seq2[operatorapi.Runtime, error] {
 	t.Helper()
 

@@ -17,7 +17,7 @@ type situation struct {
 	operatorapi.Operation
 
 	now time.Time
-	// provisioner reports an operation of the Provisioner.
+	// provisioner is true for an operation of the Provisioner.
 	provisioner bool
 }
 
@@ -99,7 +99,7 @@ func from(components ...string) func(situation) bool {
 	return func(s situation) bool { return s.failing() && slices.Contains(components, s.Problem.Component) }
 }
 
-// inBroker returns a condition that holds for operations of the broker only.
+// inBroker returns a condition that matches only operations of the broker.
 func inBroker(applies func(situation) bool) func(situation) bool {
 	return func(s situation) bool { return !s.provisioner && applies(s) }
 }

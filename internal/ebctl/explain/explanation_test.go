@@ -13,7 +13,6 @@ import (
 
 var now = time.Date(2026, 5, 1, 10, 5, 0, 0, time.UTC)
 
-// ago returns the time that is the given number of seconds before now.
 func ago(seconds int) time.Time {
 	return now.Add(-time.Duration(seconds) * time.Second)
 }

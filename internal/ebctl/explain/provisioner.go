@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// OfProvisioner is Of for an operation of the Provisioner, on a runtime in place of an instance. Its advice names the commands of
-// 'ebctl provisioner'.
+// OfProvisioner explains an operation of the Provisioner, like Of for the broker. The texts name runtimes instead of instances,
+// and the commands of 'ebctl provisioner'.
 func OfProvisioner(operation operatorapi.Operation, now time.Time) Explanation {
 	explanation := Of(operation, now)
 	explanation.Summary = fmt.Sprintf("The %s operation of runtime %s %s.", operation.Kind, operation.InstanceID, predicate(operation, now))
@@ -18,8 +18,8 @@ func OfProvisioner(operation operatorapi.Operation, now time.Time) Explanation {
 	return explanation
 }
 
-// ForProvisioner rewrites a text about the broker, its instances, and the commands for them to one about the Provisioner. The text must
-// be one of ebctl, not of a server.
+// ForProvisioner adapts a text about the broker to the Provisioner: it replaces instances with runtimes, and commands with those
+// of 'ebctl provisioner'. The text must be a text of ebctl, because texts of a server can contain the same words.
 func ForProvisioner(text string) string {
 	return strings.NewReplacer(
 		"{instance}", "{instance}", // a placeholder of advice

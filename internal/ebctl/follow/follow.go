@@ -30,7 +30,7 @@ type View interface {
 	Show(moment Moment)
 }
 
-// Moment is the input of a View: the last known operation and the state of the polling.
+// Moment is the progress that a View shows: the last known operation and the state of the polling.
 type Moment struct {
 	Now time.Time
 	// Operation is the operation that the last successful call returned. Its ID is empty before the first success.
@@ -153,8 +153,8 @@ func (f Follower) untilNext(seen Moment, start time.Time) time.Duration {
 	return wait
 }
 
-// pause waits for the given duration. It returns the context's error if the context ended during that time. It checks the context
-// even after the timer has fired, because select chooses at random if both channels are ready.
+// pause waits for the given duration, or returns the context's error if the context ends first. It checks the context even after
+// the timer has fired, because select chooses at random if both channels are ready.
 func (f Follower) pause(ctx context.Context, wait time.Duration) error {
 	select {
 	case <-ctx.Done():

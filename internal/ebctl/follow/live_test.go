@@ -14,7 +14,6 @@ import (
 
 var errUnavailable = errors.New("the broker does not answer")
 
-// at returns the time that is the given number of seconds after the acceptance of the operation.
 func at(seconds int) time.Time {
 	return time.Date(2026, 5, 1, 10, 0, 0, 0, time.UTC).Add(time.Duration(seconds) * time.Second)
 }

@@ -131,7 +131,7 @@ func (f Format) split() (kind Format, expression string) {
 	return f, ""
 }
 
-// lines joins the texts and adds a line break after each.
+// lines returns the texts as lines, each ending with a line break.
 func lines(texts []string) string {
 	var all strings.Builder
 
