@@ -91,7 +91,7 @@ func Bounded(limit int64) func(next http.RoundTripper) http.RoundTripper {
 }
 
 type bounded struct {
-	next http.RoundTripper
+	next  http.RoundTripper
 	limit int64
 }
 

@@ -17,7 +17,7 @@ func (r roundTrip) RoundTrip(request *http.Request) (*http.Response, error) { re
 func TestBounded(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		limit   int64
+		limit  int64
 		cut    bool
 	}{
 		"Fits":    {"a body of the maximum size is read to its end", int64(len("content")), false},

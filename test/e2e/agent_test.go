@@ -199,7 +199,6 @@ func (c agentEnv) connection(runtimeID string, cluster dynamic.Interface) string
 	return string(found.GetUID())
 }
 
-// directorRuntime returns Director's record of a runtime.
 func (c agentEnv) directorRuntime(runtimeID string) fakedirector.Runtime {
 	c.Helper()
 

@@ -42,7 +42,6 @@ func openDBView(t *testing.T, service string, settings replica.Database) dbView 
 	return v
 }
 
-// count returns the result of a counting query.
 func (v dbView) count(query string, arguments ...any) int {
 	v.Helper()
 
@@ -54,7 +53,6 @@ func (v dbView) count(query string, arguments ...any) int {
 	return count
 }
 
-// unfinished returns the number of operations that have not ended.
 func (v dbView) unfinished() int {
 	v.Helper()
 
@@ -68,7 +66,7 @@ func (v dbView) takeovers() int {
 	return v.count(`SELECT count(*) FROM timeline WHERE outcome = ?`, string(process.TakenOver))
 }
 
-// outcomes formats the number of timeline entries with each outcome.
+// outcomes returns the number of timeline entries by outcome, as text for the test's log.
 func (v dbView) outcomes() string {
 	v.Helper()
 
@@ -112,7 +110,6 @@ func (v dbView) expiredLeases() int {
 	return v.count(`SELECT count(*) FROM operations WHERE lease_until <= now()`)
 }
 
-// records returns the records of all operations by ID.
 func (v dbView) records() map[string]process.Record {
 	v.Helper()
 
@@ -131,7 +128,8 @@ func (v dbView) records() map[string]process.Record {
 	return found
 }
 
-// checkTimelines fails the test for each failed operation and for each timeline that violates an invariant of the engine.
+// checkTimelines reports an error for each operation that failed or is unfinished, and for each timeline that violates an
+// invariant of the engine.
 func (v dbView) checkTimelines(records map[string]process.Record) {
 	v.Helper()
 
@@ -266,7 +264,6 @@ func delay(timeline []process.Entry) time.Duration {
 	return longest
 }
 
-// formatTimeline formats a timeline, one entry per line.
 func formatTimeline(timeline []process.Entry) string {
 	var text strings.Builder
 

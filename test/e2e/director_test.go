@@ -25,7 +25,7 @@ type connector struct {
 
 var _ simulator.Connector = (*connector)(nil)
 
-// Connect implements simulator.Connector.
+// Connect implements fakeagent.Connector.
 func (c *connector) Connect(ctx context.Context, url, token string) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -37,7 +37,6 @@ func (c *connector) Connect(ctx context.Context, url, token string) error {
 	return c.Director.Connect(ctx, url, token)
 }
 
-// reject makes all later connections fail with the error.
 func (c *connector) reject(err error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

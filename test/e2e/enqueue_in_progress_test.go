@@ -34,7 +34,6 @@ func startStandalone(t *testing.T, garden client.WithWatch, settings provisioner
 	return standalone{T: t, client: client, stop: stop}
 }
 
-// order orders a runtime with a Shoot of the given name.
 func (p standalone) order(name string) provisionerclient.Operation {
 	p.Helper()
 
@@ -61,7 +60,6 @@ func (p standalone) order(name string) provisionerclient.Operation {
 	return ordered
 }
 
-// state returns the state of an operation.
 func (p standalone) state(operationID string) provisionerclient.State {
 	p.Helper()
 
@@ -73,7 +71,6 @@ func (p standalone) state(operationID string) provisionerclient.State {
 	return status.State
 }
 
-// waitForState waits until an operation has the state.
 func (p standalone) waitForState(operationID string, want provisionerclient.State) {
 	p.Helper()
 

@@ -21,7 +21,7 @@ const (
 	faultRestartDatabase = "restart of PostgreSQL"
 )
 
-// fault is a fault of the fleet. It is injected after a given number of finished orders or actions.
+// fault is injected into the fleet after a given number of finished orders or actions.
 type fault struct {
 	kind   string
 	target *member // nil for the database
@@ -36,8 +36,8 @@ func (f fault) String() string {
 	return fmt.Sprintf("after %3d: %s to %s", f.after, f.kind, f.target.name)
 }
 
-// drawFaults draws the faults of a run and their order. Each service with replicas gets every kind of fault. Total is the
-// number of orders or actions in the run.
+// drawFaults draws the faults of a run and their order. Each service with replicas gets every kind of fault. total is the number
+// of orders or actions in the run.
 func (f *fleet) drawFaults(random *rand.Rand, total int) []fault {
 	services := slices.DeleteFunc([]*replicas{f.brokers, f.provisioners}, func(r *replicas) bool { return len(r.members) == 0 })
 	draw := func(r *replicas, kind string) fault {
@@ -51,7 +51,7 @@ func (f *fleet) drawFaults(random *rand.Rand, total int) []fault {
 
 	random.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
 
-	// The last fault is injected when 30 % of the orders or actions are not finished.
+	// The last fault is injected before 70 % of the orders or actions have finished, so that work remains after it.
 	const lastAt = 0.7
 
 	for i := range faults {

@@ -21,7 +21,6 @@ type tcpProxy struct {
 	open    map[net.Conn]bool
 }
 
-// newTCPProxy runs a proxy in front of the target until the test ends.
 func newTCPProxy(t *testing.T, target string) *tcpProxy {
 	t.Helper()
 

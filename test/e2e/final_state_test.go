@@ -215,7 +215,6 @@ func readCluster(ctx context.Context, cluster dynamic.Interface) (administrators
 	return administrators, installed, nil
 }
 
-// subjects returns the names of the subjects of a role binding.
 func subjects(binding unstructured.Unstructured) []string {
 	var names []string
 

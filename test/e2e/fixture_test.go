@@ -32,7 +32,7 @@ type env struct {
 	services *harness.Environment
 }
 
-// start runs an environment until the test ends. Creation is how long the garden takes to create a cluster.
+// start runs an environment until the test ends. creation is how long the garden takes to create a cluster.
 func start(t *testing.T, database harness.Database, creation time.Duration, configure ...func(*broker.Config, *provisioner.Config)) env {
 	t.Helper()
 
@@ -61,14 +61,13 @@ func (e *env) startBroker() {
 	e.URL = e.services.Broker.URL
 }
 
-// in returns the environment with a client that reports failures to the subtest t.
+// in returns a copy of the environment whose client reports failures to the subtest t.
 func (e env) in(t *testing.T) env {
 	t.Helper()
 
 	return env{platform: newPlatform(t, e.URL), services: e.services}
 }
 
-// shoots returns the Shoots in the garden.
 func (e env) shoots() []gardencorev1beta1.Shoot {
 	e.Helper()
 

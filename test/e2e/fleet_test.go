@@ -39,7 +39,7 @@ type fleet struct {
 	brokerDB, provisionerDB dbView
 }
 
-// newFleet starts a fleet. Settings are environment variables of both services.
+// newFleet starts a fleet. settings are environment variables of both services.
 func newFleet(t *testing.T, settings ...string) *fleet {
 	t.Helper()
 
@@ -57,7 +57,7 @@ func newFleet(t *testing.T, settings ...string) *fleet {
 	return f
 }
 
-// newProvisioners starts a fleet without brokers. Runtimes is the value of the garden's flag --runtimes.
+// newProvisioners starts a fleet without brokers. runtimes is the value of the garden's flag --runtimes.
 func newProvisioners(t *testing.T, runtimes string, settings ...string) *fleet {
 	t.Helper()
 
@@ -88,13 +88,12 @@ func newProvisioners(t *testing.T, runtimes string, settings ...string) *fleet {
 	return f
 }
 
-// until waits until the condition is true. After a timeout it fails the test with a message that contains what.
+// until waits until holds returns true. After a timeout, it fails the test and reports that it waited for what.
 func (f *fleet) until(what string, holds func() bool) {
 	f.Helper()
 	harness.Until(f, what, holds)
 }
 
-// allReady waits until every replica is ready.
 func (f *fleet) allReady() {
 	f.Helper()
 	f.until("every replica to be ready", func() bool {

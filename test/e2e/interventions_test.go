@@ -142,7 +142,6 @@ func TestRetryFindsTheRuntimeOfTheFormerTargetSecret(t *testing.T) {
 	e.WantGone("running")
 }
 
-// restartWith restarts the broker with the target secret of the provider.
 func (e *env) restartWith(provider, secret string) {
 	e.Helper()
 	e.services.Settings.TargetSecrets = map[string]string{provider: secret}

@@ -31,7 +31,6 @@ type restartEnv struct {
 	log    *logBuffer
 }
 
-// logBuffer records the log of a service.
 type logBuffer struct {
 	mutex sync.Mutex
 	text  bytes.Buffer

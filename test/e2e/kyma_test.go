@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// component returns a component in an order of Kyma. Values are alternating keys and values. If a key ends with Password, its
+// component returns a component in an order of Kyma. values are alternating keys and values. If a key ends with Password, its
 // value is secret.
 func component(name, namespace string, values ...string) map[string]any {
 	entries := []any{}
@@ -76,7 +76,6 @@ func (c clusters) installed(runtimeID string) installed {
 	return found
 }
 
-// wantInstalled fails the test if two installations differ.
 func (c clusters) wantInstalled(reason string, want, got installed) {
 	c.Helper()
 

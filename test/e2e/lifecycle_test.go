@@ -133,7 +133,6 @@ func TestDeleteDuringCreate(t *testing.T) {
 	})
 }
 
-// TestIDOfDeletedInstanceIsReusable creates a new instance with the ID of a deleted one.
 func TestIDOfDeletedInstanceIsReusable(t *testing.T) {
 	t.Parallel()
 

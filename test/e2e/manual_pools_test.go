@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// pools returns the worker pools of the Shoot by name.
 func (c clusters) pools(name string) map[string]gardencorev1beta1.Worker {
 	c.Helper()
 

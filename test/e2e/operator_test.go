@@ -87,7 +87,6 @@ func (p platform) decode(text string, into any) {
 	}
 }
 
-// explain runs `ebctl operation explain`.
 func (p platform) explain(operation string) string {
 	p.Helper()
 
@@ -101,7 +100,6 @@ func (p platform) kubeconfig(id string) []byte {
 	return []byte(p.Send(http.MethodPost, "/runtimes/"+id+"/adminkubeconfig", nil, http.StatusOK).Text("kubeconfig"))
 }
 
-// ebctl runs ebctl and returns its output.
 func (p platform) ebctl(args ...string) string {
 	p.Helper()
 

@@ -28,7 +28,6 @@ const (
 // pollInterval is the pause between two polls of a customer.
 const pollInterval = 300 * time.Millisecond
 
-// order is an order of an instance.
 type order struct {
 	id      string
 	outcome outcome
@@ -58,7 +57,7 @@ type load struct {
 	customers sync.WaitGroup
 }
 
-// order starts the customers, which fetch the orders from a queue.
+// order starts customers that take orders from a shared queue until it is empty.
 func (f *fleet) order(ctx context.Context, customers int, orders []*order) *load {
 	queue := make(chan *order, len(orders))
 	for _, o := range orders {
@@ -222,7 +221,6 @@ func (f *fleet) sendOnce(method, path string, body any) (harness.Reply, error) {
 	return f.sendTo(m, method, path, body)
 }
 
-// sendTo sends a request to one replica of the broker.
 func (f *fleet) sendTo(m *member, method, path string, body any) (harness.Reply, error) {
 	return newPlatform(f.T, "http://"+m.address).Try(method, path, body)
 }

@@ -138,7 +138,6 @@ func (p *program) line() string {
 	return ""
 }
 
-// readLog returns everything that the program has logged so far.
 func (p *program) readLog() string {
 	p.Helper()
 
@@ -152,13 +151,11 @@ func (p *program) readLog() string {
 
 func (p *program) signal(signal syscall.Signal) { _ = p.command.Process.Signal(signal) }
 
-// kill sends SIGKILL and waits until the process has ended.
 func (p *program) kill() {
 	p.signal(syscall.SIGKILL)
 	<-p.ended
 }
 
-// tail returns the last lines of a log.
 func tail(log string) string {
 	const lines = 60
 
@@ -167,7 +164,6 @@ func tail(log string) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// freeAddress returns an unused address of the loopback interface.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 

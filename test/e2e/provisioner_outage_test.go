@@ -102,7 +102,6 @@ func TestProvisionerOutage(t *testing.T) {
 	}
 }
 
-// operation returns an operation from the operator API.
 func (p platform) operation(id string) map[string]any {
 	p.Helper()
 

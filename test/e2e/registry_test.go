@@ -74,7 +74,6 @@ func (r *ociRegistry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// repository returns the name of the repository that contains the releases.
 func (r *ociRegistry) repository() string {
 	return strings.TrimPrefix(r.URL, "http://") + "/team/releases"
 }

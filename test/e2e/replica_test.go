@@ -38,7 +38,7 @@ type replicas struct {
 	turn    atomic.Uint32
 }
 
-// newReplicas starts replicas of a service. Variables are environment variables of every replica.
+// newReplicas starts replicas of a service. variables are environment variables of every replica.
 func newReplicas(t *testing.T, service string, count int, variables ...string) *replicas {
 	t.Helper()
 
@@ -137,7 +137,6 @@ func (r *replicas) address() string {
 	return ""
 }
 
-// readyCount returns the number of ready replicas.
 func (r *replicas) readyCount() int {
 	ready := 0
 

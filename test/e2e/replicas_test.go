@@ -212,7 +212,7 @@ func (f *fleet) shootsOfRuntimes() []string {
 	return owned
 }
 
-// wantEqual fails the test if two lists have different elements. The order of the elements does not matter.
+// wantEqual compares two lists without regard to order.
 func (f *fleet) wantEqual(what string, want, got []string) {
 	f.Helper()
 	slices.Sort(want)

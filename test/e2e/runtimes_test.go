@@ -115,7 +115,6 @@ func (c clusters) waitForMessage(operationID, want string) {
 	})
 }
 
-// operation returns the status of an operation.
 func (c clusters) operation(id string) operationStatus {
 	c.Helper()
 
@@ -128,7 +127,6 @@ const (
 	upgradeShoot     = `mutation ($id: String!, $config: UpgradeShootInput!) { result: upgradeShoot(id: $id, config: $config) { id runtimeID state } }`
 )
 
-// shoot reads a Shoot.
 func (c clusters) shoot(name string) *gardencorev1beta1.Shoot {
 	c.Helper()
 
@@ -186,14 +184,13 @@ func (c clusters) status(runtimeID, fields string) runtimeStatus {
 	return status
 }
 
-// runtimeClient returns a typed client of the runtime.
 func (c clusters) runtimeClient(runtimeID string) *kubernetes.Clientset {
 	c.Helper()
 
 	return harness.RuntimeClient(c, []byte(c.status(runtimeID, "kubeconfig").RuntimeConfiguration.Kubeconfig))
 }
 
-// administrators returns the users that have all permissions in the runtime.
+// administrators returns the users with cluster-admin rights in the runtime.
 func (c clusters) administrators(runtimeID string) []string {
 	c.Helper()
 
@@ -217,7 +214,6 @@ func (c clusters) administrators(runtimeID string) []string {
 	return names
 }
 
-// oidc returns the OIDC configuration of a cluster that accepts the tokens of an issuer.
 func oidc(issuer string) map[string]any {
 	return map[string]any{
 		"clientID": "client", "issuerURL": issuer, "usernameClaim": "sub", "usernamePrefix": "-", "groupsClaim": "groups", "signingAlgs": []string{"RS256"},

@@ -119,7 +119,6 @@ func TestSandboxAgents(t *testing.T) {
 	wantNoDirectorRuntimes(t, config.Dir)
 }
 
-// wantNoDirectorRuntimes fails the test if Director has a runtime.
 func wantNoDirectorRuntimes(t *testing.T, folder string) {
 	t.Helper()
 
@@ -140,7 +139,6 @@ func spentTokens(runtime fakedirector.Runtime) (tokens []string) {
 	return tokens
 }
 
-// wantConnections fails the test unless the agent of the only runtime has connected want times.
 func wantConnections(t *testing.T, folder string, want int) {
 	t.Helper()
 

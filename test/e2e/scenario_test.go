@@ -39,7 +39,7 @@ type runtimeState struct {
 	Kyma kymaState
 }
 
-// action is one operation of a scenario.
+// action is an operation of a scenario.
 type action struct {
 	kind string
 	// want is the state of the runtime after the operation.
@@ -71,7 +71,6 @@ type scenario struct {
 	stopAgent func()
 }
 
-// last returns the last action.
 func (s *scenario) last() *action { return &s.actions[len(s.actions)-1] }
 
 func (s *scenario) keepsRuntime() bool { return !operation.Deprovisions(s.last().kind) }
@@ -160,7 +159,7 @@ func newScenario(random *rand.Rand, name string) *scenario {
 	return s
 }
 
-// possibleKinds returns the kinds of operations that the Provisioner accepts for a runtime in this state. Previous is nil if
+// possibleKinds returns the kinds of operations that the Provisioner accepts for a runtime in this state. previous is nil if
 // there is no upgrade of Kyma to roll back.
 func possibleKinds(state runtimeState, previous *kymaState) []string {
 	if state.Hibernated {

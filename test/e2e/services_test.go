@@ -14,7 +14,6 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// dynamicClient returns a dynamic client of the runtime.
 func (c clusters) dynamicClient(runtimeID string) dynamic.Interface {
 	c.Helper()
 

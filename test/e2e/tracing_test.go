@@ -26,7 +26,6 @@ type traces struct {
 	spans []*otlp.Span
 }
 
-// ServeHTTP receives spans.
 func (c *traces) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 

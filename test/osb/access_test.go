@@ -13,14 +13,12 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// kubeconfig returns the kubeconfig in the credentials of a binding.
 func kubeconfig(binding harness.Reply) []byte {
 	text, _ := binding.Object("credentials")["kubeconfig"].(string)
 
 	return []byte(text)
 }
 
-// clusterConfig returns the client configuration in the credentials of a binding.
 func (p platform) clusterConfig(binding harness.Reply) *rest.Config {
 	p.Helper()
 

@@ -7,7 +7,6 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// offering is a service offering in the catalog.
 type offering struct {
 	ID, Name, Description string
 	Bindable              *bool
@@ -21,7 +20,6 @@ type offering struct {
 	Plans                 []plan
 }
 
-// plan is a service plan in the catalog.
 type plan struct {
 	ID, Name, Description string
 	Free                  *bool
@@ -68,7 +66,6 @@ func (p platform) catalog() []offering {
 	return decoded.Services
 }
 
-// eachPlan calls visit with every plan of the catalog.
 func (p platform) eachPlan(visit func(offering, plan)) {
 	p.Helper()
 

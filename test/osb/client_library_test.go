@@ -43,7 +43,6 @@ func (r *row) library() client.Client {
 	return library
 }
 
-// libraryOrder returns a valid provision request for the library.
 func (r *row) libraryOrder(id string) *client.ProvisionRequest {
 	return &client.ProvisionRequest{
 		InstanceID: id, AcceptsIncomplete: true, ServiceID: harness.ServiceID, PlanID: harness.PlanAWS, OrganizationGUID: r.tenant, SpaceGUID: "space",

@@ -10,7 +10,6 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// wantNoClusters fails the test if the platform's tenant has a cluster.
 func (r *row) wantNoClusters() {
 	r.Helper()
 

@@ -143,7 +143,6 @@ func rowRejectedRequestChangesNothing(r *row) {
 	r.want("the ID of a rejected order can be used", r.put(unknown, r.order()), http.StatusAccepted)
 }
 
-// wantRejected sends a request that the broker must reject with a 4xx status.
 func (r *row) wantRejected(call harness.Call) {
 	r.Helper()
 

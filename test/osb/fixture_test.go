@@ -107,7 +107,7 @@ func send(endpoint harness.Endpoint, call harness.Call) (harness.Reply, error) {
 	return endpoint.Do(call)
 }
 
-// header returns a header with one value for each name. Pairs are alternating names and values.
+// header returns a header with one value for each name. pairs are alternating names and values.
 func header(pairs ...string) http.Header {
 	set := http.Header{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -117,7 +117,7 @@ func header(pairs ...string) http.Header {
 	return set
 }
 
-// without returns a header that suppresses the named default headers of a call.
+// without returns a header that removes the named default headers from a call.
 func without(names ...string) http.Header {
 	set := http.Header{}
 	for _, name := range names {
