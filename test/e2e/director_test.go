@@ -25,7 +25,7 @@ type connector struct {
 
 var _ simulator.Connector = (*connector)(nil)
 
-// Connect implements fakeagent.Connector.
+// Connect implements simulator.Connector.
 func (c *connector) Connect(ctx context.Context, url, token string) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -51,7 +51,7 @@ func (f *fleet) drawFaults(random *rand.Rand, total int) []fault {
 
 	random.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
 
-	// The last fault is injected before 70 % of the orders or actions have finished, so that work remains after it.
+	// The last fault is injected after 70 % of the orders or actions, so that enough work remains to detect its effects.
 	const lastAt = 0.7
 
 	for i := range faults {
