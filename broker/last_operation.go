@@ -44,15 +44,9 @@ type lastOperation struct {
 // unusable after a suspension, resumption or deletion. A failed update may always be repeated. The parameter left
 // is the time until the expected end of the operation; it is zero or negative if the end is unknown.
 func lastOperationOf(record process.Record, left time.Duration) lastOperation {
-	answer := lastOperation{LastOperationResponse: apiresponses.LastOperationResponse{State: stateOf(record.State)}}
-
-	if !record.State.Terminal() {
-		answer.Description = progressText(record, left)
-
-		return answer
-	}
-
-	answer.Description = resultText(record)
+	answer := lastOperation{LastOperationResponse: apiresponses.LastOperationResponse{
+		State: stateOf(record.State), Description: OperationText(record, left),
+	}}
 
 	onInstance := slices.Contains(environment.Kinds(), record.Kind)
 	if answer.State == domain.Failed && onInstance && record.Kind != environment.KindProvision {

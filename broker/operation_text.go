@@ -45,6 +45,16 @@ func activityText(record process.Record) string {
 	}
 }
 
+// OperationText describes an operation for users, as last_operation does. The parameter left is the time until the
+// expected end of the operation; it is zero or negative if the end is unknown.
+func OperationText(record process.Record, left time.Duration) string {
+	if record.State.Terminal() {
+		return resultText(record)
+	}
+
+	return progressText(record, left)
+}
+
 // resultText describes a finished operation for users. The message of a problem is written for users; its cause
 // appears only in the log.
 func resultText(record process.Record) string {

@@ -81,6 +81,8 @@ type Options struct {
 	RangesLeftOpen func() bool
 	// Estimator predicts the end of operations. Nil means no predictions.
 	Estimator *estimate.Estimator
+	// UserText returns the description of an operation in last_operation. Nil means that operations have none.
+	UserText func(record process.Record, left time.Duration) string
 	// Catalog is the catalog of this replica. The API also shows the error of changed files that could not be
 	// loaded.
 	Catalog *catalog.Catalog
@@ -100,6 +102,7 @@ func NewHandler(options Options) http.Handler {
 		DB: options.DB, Operations: options.Operations, Recorder: options.Recorder, Entries: options.Entries,
 		Authorizer: options.Authorizer, Clock: options.Clock, Log: options.Log, Metrics: options.Metrics, Tracing: options.Tracing,
 		Engine: options.Engine, Subjects: subjects{options.Instances}, Wake: options.Wake, Stages: options.Stages, Systems: options.Systems,
+		UserText:     options.UserText,
 		EstimatedEnd: func(record process.Record) time.Time { return options.Estimator.End(record.Kind, "", record.StartedAt) },
 	})
 	api := &api{Options: options, API: shared, endpoints: newCachedEndpoints(options.Kubeconfigs, options.Clock)}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/environment-broker/environment-broker/broker"
+	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/process"
@@ -50,6 +52,32 @@ func TestWaitingOperation(t *testing.T) {
 
 	if got.Header.Get("Retry-After") != "1" {
 		b.Errorf("Retry-After is %q, want 1", got.Header.Get("Retry-After"))
+	}
+}
+
+// TestUserTextOfAnOperation checks that an operation has the text of last_operation, and a list does not.
+func TestUserTextOfAnOperation(t *testing.T) {
+	for state, want := range map[process.State]string{
+		process.Pending:    "Waiting to start.",
+		process.InProgress: "Creating the cluster: delayed, retrying: no quota",
+		process.Failed:     "Creating the cluster failed: no quota",
+	} {
+		t.Run(string(state), func(t *testing.T) {
+			b := newBench(t, func(options *operator.Options) { options.UserText = broker.OperationText })
+			id := b.operation("one", environment.KindProvision, state, func(progress *process.Progress) {
+				progress.Record.Problem = process.Problem{Message: "no quota"}
+			})
+
+			one := read[operatorapi.Operation](b, b.want("an operation", b.do("viewer", "GET", "/operations/"+id), http.StatusOK))
+			if one.UserText != want {
+				b.Errorf("the text is %q, want %q", one.UserText, want)
+			}
+
+			all := read[operatorapi.OperationList](b, b.want("the list", b.do("viewer", "GET", "/operations"), http.StatusOK))
+			if len(all.Data) != 1 || all.Data[0].UserText != "" {
+				b.Errorf("the list is %+v, want one operation without text", all.Data)
+			}
+		})
 	}
 }
 

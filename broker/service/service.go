@@ -150,6 +150,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		Metrics: s.HTTP, Tracing: s.Tracing, Kubeconfigs: access,
 		OIDC: environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Wake: wake, Stages: operatorserver.StagesOf(processes), Systems: []*upstream.System{system}, Catalog: plans,
 		Estimator:      estimator,
+		UserText:       broker.OperationText,
 		RangesLeftOpen: func() bool { return follow.Kind() == provisionerclient.KindKyma },
 	})
 

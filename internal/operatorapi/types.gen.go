@@ -242,6 +242,9 @@ type Operation struct {
 	TraceID   string    `json:"traceID,omitempty,omitzero"`
 	UpdatedAt time.Time `json:"updatedAt"`
 
+	// UserText The text of last_operation, which users read: the activity with its percentage and the time left, or the result. Only on GET /operations/{operation_id} of the broker.
+	UserText string `json:"userText,omitempty,omitzero"`
+
 	// WaitingFor The key of the event that resumes the operation before nextRun.
 	WaitingFor string `json:"waitingFor,omitempty,omitzero"`
 

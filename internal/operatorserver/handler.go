@@ -87,6 +87,9 @@ type Options struct {
 	Systems []*upstream.System
 	// EstimatedEnd predicts the end of an operation, or returns zero. Nil means no predictions.
 	EstimatedEnd func(record process.Record) time.Time
+	// UserText returns the text that users of the platform read about an operation. The time left is zero or negative
+	// if it is unknown. Nil means that operations have no such text.
+	UserText func(record process.Record, left time.Duration) string
 }
 
 // StagesOf returns the names of the stages of each process in order, keyed by the kind of the process.

@@ -157,6 +157,14 @@ func (a *API) CurrentOperation(ctx context.Context, id string) (operatorapi.Oper
 		})
 	}
 
+	if a.EstimatedEnd != nil && !record.State.Terminal() {
+		shown.EstimatedEnd = a.EstimatedEnd(record)
+	}
+
+	if a.UserText != nil {
+		shown.UserText = a.UserText(record, shown.EstimatedEnd.Sub(a.Clock.Now()))
+	}
+
 	if record.State.Terminal() {
 		return shown, nil
 	}
@@ -164,10 +172,6 @@ func (a *API) CurrentOperation(ctx context.Context, id string) (operatorapi.Oper
 	shown.Attempt = attempt(record, timeline)
 	shown.Why = a.why(record, timeline)
 	shown.System = a.system(record.Problem.Component)
-
-	if a.EstimatedEnd != nil {
-		shown.EstimatedEnd = a.EstimatedEnd(record)
-	}
 
 	return shown, nil
 }

@@ -46,6 +46,8 @@ func (e Explanation) fields() output.Fields {
 		fields = append(fields, output.Field{Name: name, Value: fmt.Sprintf(format, args...)})
 	}
 
+	add("Shown", "%s", e.UserText)
+
 	if e.Place != nil {
 		add("Stage", "%s", e.Place.StageText())
 		add("Step", "%s", e.Place.StepText())

@@ -14,8 +14,8 @@ import (
 // Size is the size of a terminal in columns and rows. If a value is 0, the size is unknown and Live does not cut its output.
 type Size struct{ Width, Height int }
 
-// Live is a View that redraws the operation in place on a terminal: a header, one line per stage, and the details of the current
-// stage.
+// Live is a View that redraws the operation in place on a terminal: a header, and the text for users. If the service sends no such
+// text, one line per stage and the details of the current stage take its place.
 type Live struct {
 	out  io.Writer
 	size func() Size
@@ -62,7 +62,7 @@ func (l *Live) Show(moment Moment) {
 	io.WriteString(l.out, drawing.String()) //nolint:errcheck // the wait does not depend on the view
 }
 
-// frame returns the lines of a drawing: the header, the stages, and an error of the broker. Details that belong to no stage, such
+// frame returns the lines of a drawing: the header, the text for users or the stages, and an error of the broker. Details that belong to no stage, such
 // as those of a pending operation, are below the stages.
 func frame(moment Moment) []string {
 	explained := explain.Of(moment.Operation, moment.Now)
@@ -73,6 +73,10 @@ func frame(moment Moment) []string {
 			explained.Kind, explained.InstanceID, explained.State, output.Duration(explained.Elapsed())) + left(explained))}
 	}
 
+	if explained.UserText != "" {
+		return appendTrouble(appendText(lines, "  ", explained.UserText), moment)
+	}
+
 	for _, stage := range moment.Operation.Stages {
 		lines = append(lines, stageLines(explained, stage, mark(moment, stage))...)
 	}
@@ -81,16 +85,22 @@ func frame(moment Moment) []string {
 		lines = appendText(lines, "  ", detail(explained))
 	}
 
-	if moment.Trouble != nil {
-		lines = appendText(lines, "  ! ", trouble(moment))
-	}
-
-	return lines
+	return appendTrouble(lines, moment)
 }
 
-// left returns the expected time until the operation ends, or an empty string if it is unknown or has passed.
+// appendTrouble appends the error of the last call, if it failed.
+func appendTrouble(lines []string, moment Moment) []string {
+	if moment.Trouble == nil {
+		return lines
+	}
+
+	return appendText(lines, "  ! ", trouble(moment))
+}
+
+// left returns the expected time until the operation ends. It returns an empty string if it is unknown or has passed, or if the
+// text for users contains it.
 func left(explained explain.Explanation) string {
-	if left := explained.Left(); left > 0 {
+	if left := explained.Left(); left > 0 && explained.UserText == "" {
 		return ", about " + output.Duration(left) + " left"
 	}
 
