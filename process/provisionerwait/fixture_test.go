@@ -113,7 +113,7 @@ func onFakeTime(t *testing.T, perSecond int, test func(f fixture)) {
 	})
 }
 
-// polls polls an operation once and returns how long it has to wait.
+// polls reads the state of an operation once and returns how long the operation has to wait.
 func (f fixture) polls(tenant, id string) time.Duration {
 	f.Helper()
 
