@@ -11,6 +11,8 @@ import (
 	"github.com/lib/pq"
 	"golang.org/x/sync/semaphore"
 	"modernc.org/sqlite"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 const (
@@ -110,11 +112,7 @@ func (db *DB) Close() error {
 		err = errors.Join(err, db.reader.Close())
 	}
 
-	if err != nil {
-		return fmt.Errorf("closing %s: %w", db.config, err)
-	}
-
-	return nil
+	return failure.While(err, "closing %s", db.config)
 }
 
 // Reader returns the connections for queries outside of a transaction. Even on SQLite, these queries can run while a write is

@@ -10,6 +10,8 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
 	"github.com/pressly/goose/v3/lock"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 const (
@@ -43,11 +45,7 @@ func (db *DB) Migrate(ctx context.Context, set string, files fs.FS, folder strin
 		migrate = locked(db.config.Path+".lock", migrate)
 	}
 
-	if err := migrate(); err != nil {
-		return fmt.Errorf("migrating the %s tables of %s: %w", set, db.config, err)
-	}
-
-	return nil
+	return failure.While(migrate(), "migrating the %s tables of %s", set, db.config)
 }
 
 func (db *DB) migrationProvider(set string, migrations fs.FS) (*goose.Provider, error) {
@@ -71,11 +69,8 @@ func (db *DB) migrationProvider(set string, migrations fs.FS) (*goose.Provider, 
 	}
 
 	provider, err := goose.NewProvider("", db.writer.DB.DB, migrations, append(options, goose.WithStore(store))...)
-	if err != nil {
-		return nil, fmt.Errorf("reading migrations: %w", err)
-	}
 
-	return provider, nil
+	return provider, failure.While(err, "reading migrations")
 }
 
 // locked wraps work in a lock on the file, because SQLite has no lock that outlives a transaction.

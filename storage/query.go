@@ -12,6 +12,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/jmoiron/sqlx/reflectx"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 // callLimit limits the duration of calls whose context has no deadline. Without it, a database that does not respond would
@@ -64,11 +66,8 @@ func Exec(ctx context.Context, tx Tx, statement string, args ...any) (int64, err
 	}
 
 	changed, err := result.RowsAffected()
-	if err != nil {
-		return 0, fmt.Errorf("counting changed rows: %w", err)
-	}
 
-	return changed, nil
+	return changed, failure.While(err, "counting changed rows")
 }
 
 // Select returns the rows of a query, or an empty slice. Row is a struct with `db` tags, or the type of the only column. Slices

@@ -3,7 +3,6 @@ package audit
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/storage"
@@ -59,11 +59,7 @@ func NewRecorder(store Store, db *storage.DB, clock clock.PassiveClock, log logr
 func (r *Recorder) Record(ctx context.Context, tx storage.Tx, entry auditlog.Entry) error {
 	entry.ID, entry.At, entry.By = uuid.NewString(), r.clock.Now(), ActorOf(ctx)
 
-	if err := r.store.Insert(ctx, tx, entry); err != nil {
-		return fmt.Errorf("writing to the audit log: %w", err)
-	}
-
-	return nil
+	return failure.While(r.store.Insert(ctx, tx, entry), "writing to the audit log")
 }
 
 // RecordAlone adds an entry for an action that changes no row, such as issuing a kubeconfig. The caller must not carry out the action if

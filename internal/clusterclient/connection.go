@@ -2,7 +2,6 @@ package clusterclient
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -52,11 +51,9 @@ func connect(config *rest.Config) (api *rest.RESTClient, disconnect func(), err 
 // askVersion requests the version of the API server without retries. The request requires no permissions, but API servers reject
 // invalid credentials.
 func askVersion(ctx context.Context, api *rest.RESTClient) error {
-	if err := api.Get().AbsPath("version").MaxRetries(0).Do(ctx).Error(); err != nil {
-		return fmt.Errorf("requesting the version of the API server: %w", err)
-	}
+	err := api.Get().AbsPath("version").MaxRetries(0).Do(ctx).Error()
 
-	return nil
+	return failure.While(err, "requesting the version of the API server")
 }
 
 // largestAnswer bounds the body of a response in bytes. Runtimes belong to tenants, who could send endless responses.

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 // dataVersion is the version of the stored form that this code writes. Rows without a version have version 1.
@@ -67,11 +69,8 @@ type storedData struct {
 // MarshalJSON returns the stored form in version dataVersion.
 func (d Data) MarshalJSON() ([]byte, error) {
 	encoded, err := json.Marshal(storedData{Version: dataVersion, dataV1: dataV1(d)})
-	if err != nil {
-		return nil, fmt.Errorf("encoding operation data: %w", err)
-	}
 
-	return encoded, nil
+	return encoded, failure.While(err, "encoding operation data")
 }
 
 // UnmarshalJSON reads the stored form. It rejects newer versions, because an older replica would misread the data, run the

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"reflect"
 	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 // Update contains the changes to an instance. It is idempotent, so a step can apply it again after a crash. Its JSON form is
@@ -105,9 +107,6 @@ func merged(object, with json.RawMessage) (json.RawMessage, error) {
 	}
 
 	encoded, err := json.Marshal(fields)
-	if err != nil {
-		return nil, fmt.Errorf("encoding an object: %w", err)
-	}
 
-	return encoded, nil
+	return encoded, failure.While(err, "encoding an object")
 }

@@ -87,6 +87,16 @@ type Error struct {
 	Cause error
 }
 
+// While returns err with the activity that it ended in front, such as "listing instances: connection refused". It keeps the kind of
+// err. If err is nil, While returns nil, so a function can end with "return rows, failure.While(err, ...)".
+func While(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
+}
+
 // New returns an error of the kind. The format and the arguments become the text for the user, so they must not contain secrets.
 func New(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...)}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 const (
@@ -123,11 +125,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("serving %s: %w", s.Address(), err)
 	}
 
-	if err := <-stopped; err != nil {
-		return fmt.Errorf("stopping %s: %w", s.Address(), err)
-	}
-
-	return nil
+	return failure.While(<-stopped, "stopping %s", s.Address())
 }
 
 // serve accepts connections until the listener is closed.

@@ -14,6 +14,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/lifecycle"
 )
 
@@ -131,11 +132,7 @@ func (t *Tracing) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, exportTimeout)
 	defer cancel()
 
-	if err := t.provider.Shutdown(ctx); err != nil {
-		return fmt.Errorf("sending the last spans: %w", err)
-	}
-
-	return nil
+	return failure.While(t.provider.Shutdown(ctx), "sending the last spans")
 }
 
 // loggingExporter logs failed exports with the logger of the service. Otherwise, the SDK would print the errors to standard

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
@@ -72,11 +73,8 @@ func (f File) Read(context.Context) (ClientCredentials, error) {
 	}
 
 	credentials, err := credentialsOf(content.Data)
-	if err != nil {
-		return ClientCredentials{}, fmt.Errorf("reading the credentials for Director from %s: %w", string(f), err)
-	}
 
-	return credentials, nil
+	return credentials, failure.While(err, "reading the credentials for Director from %s", string(f))
 }
 
 // Secret is a Kubernetes Secret with the keys client_id, client_secret and tokens_endpoint.
@@ -119,9 +117,6 @@ func (s Secret) Read(ctx context.Context) (ClientCredentials, error) {
 	}
 
 	credentials, err := credentialsOf(values)
-	if err != nil {
-		return ClientCredentials{}, fmt.Errorf("reading the credentials for Director from Secret %s/%s: %w", s.Namespace, s.Name, err)
-	}
 
-	return credentials, nil
+	return credentials, failure.While(err, "reading the credentials for Director from Secret %s/%s", s.Namespace, s.Name)
 }

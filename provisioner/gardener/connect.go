@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/reload"
 )
 
@@ -72,11 +73,8 @@ func Connect(kubeconfigPath string, wrappers ...func(http.RoundTripper) http.Rou
 	}
 
 	api, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("creating a client of Gardener: %w", err)
-	}
 
-	return api, nil
+	return api, failure.While(err, "creating a client of Gardener")
 }
 
 // Follow returns a client that uses a new connection after each change of the kubeconfig file. Calls in progress finish on the

@@ -3,6 +3,8 @@ package spec
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 // version is the version of the stored form that Encode writes.
@@ -19,11 +21,8 @@ type stored struct {
 // Encode returns the order in the stored form. Equal orders have equal encodings.
 func Encode(runtime Runtime) (json.RawMessage, error) {
 	text, err := json.Marshal(stored{Runtime: runtime})
-	if err != nil {
-		return nil, fmt.Errorf("encoding an order: %w", err)
-	}
 
-	return text, nil
+	return text, failure.While(err, "encoding an order")
 }
 
 // Decode reads a stored order of any version up to the current one. It fails for a newer version, which a newer replica can

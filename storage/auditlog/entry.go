@@ -7,6 +7,8 @@ import (
 	"maps"
 	"reflect"
 	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 // Actions other than the kinds of operations. The action of an accepted operation is its kind. Actions are stored and part of
@@ -100,9 +102,5 @@ func (e Entry) Encode() (string, error) {
 
 // Decode sets the fields that Encode has written. It does not change the other fields.
 func (e *Entry) Decode(encoded string) error {
-	if err := json.Unmarshal([]byte(encoded), e); err != nil {
-		return fmt.Errorf("decoding an audit log entry: %w", err)
-	}
-
-	return nil
+	return failure.While(json.Unmarshal([]byte(encoded), e), "decoding an audit log entry")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/utils/clock"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
@@ -75,9 +76,6 @@ func (s *Store) Remove(ctx context.Context, now time.Time, limit int) (int, erro
 			SELECT id FROM audit WHERE keep_until < ? ORDER BY keep_until `+storage.Page(limit, 0)+s.db.SkipLocked()+`
 		)
 		DELETE FROM audit WHERE id IN (SELECT id FROM chosen)`, storage.At(now))
-	if err != nil {
-		return 0, fmt.Errorf("removing old audit log entries: %w", err)
-	}
 
-	return int(removed), nil
+	return int(removed), failure.While(err, "removing old audit log entries")
 }

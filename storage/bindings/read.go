@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
@@ -34,42 +35,30 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, instanceID, bindingID st
 func (s *Store) CreatedAt(ctx context.Context, tx storage.Tx, instanceID, bindingID string) (time.Time, error) {
 	createdAt, err := storage.Get[storage.Time](ctx, tx, `SELECT created_at FROM bindings
 		WHERE instance_id = ? AND binding_id = ? ORDER BY created_at DESC LIMIT 1`, instanceID, bindingID)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("reading binding %s of instance %s: %w", bindingID, instanceID, err)
-	}
 
-	return createdAt.Time, nil
+	return createdAt.Time, failure.While(err, "reading binding %s of instance %s", bindingID, instanceID)
 }
 
 // Creations returns the IDs of the operations that create bindings of the instance.
 func (s *Store) Creations(ctx context.Context, tx storage.Tx, instanceID string) ([]string, error) {
 	operations, err := storage.Select[string](ctx, tx, `SELECT operation_id FROM bindings WHERE instance_id = ? AND state = 'creating'`, instanceID)
-	if err != nil {
-		return nil, fmt.Errorf("finding unfinished bindings of instance %s: %w", instanceID, err)
-	}
 
-	return operations, nil
+	return operations, failure.While(err, "finding unfinished bindings of instance %s", instanceID)
 }
 
 // Wanted reports whether the binding exists and is not being removed.
 func (s *Store) Wanted(ctx context.Context, id string) (bool, error) {
 	found, err := storage.Select[int](ctx, s.db.Reader(), `SELECT 1 FROM bindings WHERE id = ? AND state <> 'deleting'`, id)
-	if err != nil {
-		return false, fmt.Errorf("finding binding %s: %w", id, err)
-	}
 
-	return len(found) > 0, nil
+	return len(found) > 0, failure.While(err, "finding binding %s", id)
 }
 
 // CountLive returns the number of the instance's bindings that give access to the runtime or are being created.
 func (s *Store) CountLive(ctx context.Context, tx storage.Tx, instanceID, runtimeID string, now time.Time) (int, error) {
 	count, err := storage.Get[int](ctx, tx, `SELECT count(*) FROM bindings
 		WHERE instance_id = ? AND runtime_id = ? AND expires_at > ? AND state <> 'deleting'`, instanceID, runtimeID, storage.At(now))
-	if err != nil {
-		return 0, fmt.Errorf("counting the bindings of instance %s: %w", instanceID, err)
-	}
 
-	return count, nil
+	return count, failure.While(err, "counting the bindings of instance %s", instanceID)
 }
 
 // OfInstance returns all bindings of an instance without their credentials, newest first.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -70,11 +71,8 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, binding environment.B
 		binding.ID, binding.InstanceID, binding.BindingID, binding.RuntimeID, string(binding.Role), int64(binding.Lifetime/time.Second),
 		binding.Predecessor, binding.AppGUID, binding.CreatedBy, string(binding.State), binding.OperationID, access,
 		storage.At(binding.CreatedAt), storage.At(binding.ExpiresAt))
-	if err != nil {
-		return fmt.Errorf("inserting binding %s: %w", binding.ID, err)
-	}
 
-	return nil
+	return failure.While(err, "inserting binding %s", binding.ID)
 }
 
 // SaveAccess stores the credentials of a binding that is being created, in the transaction that ends the operation. The binding is
@@ -95,11 +93,7 @@ func (s *Store) SaveAccess(ctx context.Context, tx storage.Tx, id string, access
 		err = storage.ErrNotFound
 	}
 
-	if err != nil {
-		return fmt.Errorf("storing the credentials of binding %s: %w", id, err)
-	}
-
-	return nil
+	return failure.While(err, "storing the credentials of binding %s", id)
 }
 
 // MarkDeleting assigns the removal of the binding to the operation, in the caller's transaction. If the binding has another
@@ -108,20 +102,15 @@ func (s *Store) SaveAccess(ctx context.Context, tx storage.Tx, id string, access
 func (s *Store) MarkDeleting(ctx context.Context, tx storage.Tx, binding environment.Binding, operationID string) (bool, error) {
 	marked, err := storage.Exec(ctx, tx, `UPDATE bindings SET state = 'deleting', operation_id = ?
 		WHERE id = ? AND operation_id = ? AND state = ?`, operationID, binding.ID, binding.OperationID, string(binding.State))
-	if err != nil {
-		return false, fmt.Errorf("marking binding %s for removal: %w", binding.ID, err)
-	}
 
-	return marked == 1, nil
+	return marked == 1, failure.While(err, "marking binding %s for removal", binding.ID)
 }
 
 // Delete removes the row of a binding, if it exists, in the caller's transaction. The caller must have removed the account.
 func (s *Store) Delete(ctx context.Context, tx storage.Tx, id string) error {
-	if _, err := storage.Exec(ctx, tx, `DELETE FROM bindings WHERE id = ?`, id); err != nil {
-		return fmt.Errorf("removing binding %s: %w", id, err)
-	}
+	_, err := storage.Exec(ctx, tx, `DELETE FROM bindings WHERE id = ?`, id)
 
-	return nil
+	return failure.While(err, "removing binding %s", id)
 }
 
 // sealedAccess is the content of the envelope, as JSON. Fields may be added, but names never change.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
@@ -24,9 +25,6 @@ func (s *Store) FeedCursor(ctx context.Context) (string, error) {
 func (s *Store) SaveFeedCursor(ctx context.Context, cursor string) error {
 	_, err := storage.Exec(ctx, s.db.Writer(), `INSERT INTO feed_place (id, cursor) VALUES (1, ?)
 		ON CONFLICT (id) DO UPDATE SET cursor = excluded.cursor`, cursor)
-	if err != nil {
-		return fmt.Errorf("storing the cursor of the change feed: %w", err)
-	}
 
-	return nil
+	return failure.While(err, "storing the cursor of the change feed")
 }

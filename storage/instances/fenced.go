@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -18,23 +19,19 @@ const same = ` WHERE id = ? AND shoot_name = ?`
 // SetRuntime records the runtime that an operation has ordered for an instance. It changes nothing and returns no error if the
 // instance is gone, if another instance now has its ID, or if the operation has lost its lease.
 func (s *Store) SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error {
-	if _, err := storage.Exec(ctx, s.db.Writer(), `UPDATE instances SET runtime_id = ?`+same+` AND `+operations.Held,
-		runtimeID, instance.ID, instance.ShootName, by.ID, by.Lease.Fence, by.Lease.Owner); err != nil {
-		return fmt.Errorf("recording the runtime of instance %s: %w", instance.ID, err)
-	}
+	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE instances SET runtime_id = ?`+same+` AND `+operations.Held,
+		runtimeID, instance.ID, instance.ShootName, by.ID, by.Lease.Fence, by.Lease.Owner)
 
-	return nil
+	return failure.While(err, "recording the runtime of instance %s", instance.ID)
 }
 
 // Delete removes an instance with its bindings, in the transaction that ends the operation. It changes nothing, and returns no
 // error, if the instance is gone or if another instance has its ID. The rows of its operations stay as a
 // history.
 func (s *Store) Delete(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
-	if _, err := storage.Exec(ctx, tx, `DELETE FROM instances`+same, instance.ID, instance.ShootName); err != nil {
-		return fmt.Errorf("removing instance %s: %w", instance.ID, err)
-	}
+	_, err := storage.Exec(ctx, tx, `DELETE FROM instances`+same, instance.ID, instance.ShootName)
 
-	return nil
+	return failure.While(err, "removing instance %s", instance.ID)
 }
 
 // Hold locks an instance for the rest of the caller's transaction, like Touch, and returns it, so that the caller can change it

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -84,11 +85,8 @@ func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 	from, args := filter.from(false)
 
 	count, err := storage.Get[int](ctx, s.db.Reader(), `SELECT count(*)`+from, args...)
-	if err != nil {
-		return 0, fmt.Errorf("counting instances: %w", err)
-	}
 
-	return count, nil
+	return count, failure.While(err, "counting instances")
 }
 
 // from returns the FROM and WHERE clauses and their arguments. If the filter selects by operations, the query first reads the

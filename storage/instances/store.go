@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -101,11 +102,8 @@ func (s *Store) sealed(instance environment.Instance) (string, error) {
 // Exists reports whether there is an instance with the ID.
 func (s *Store) Exists(ctx context.Context, tx storage.Tx, id string) (bool, error) {
 	found, err := storage.Select[int](ctx, tx, `SELECT 1 FROM instances WHERE id = ?`, id)
-	if err != nil {
-		return false, fmt.Errorf("finding instance %s: %w", id, err)
-	}
 
-	return len(found) > 0, nil
+	return len(found) > 0, failure.While(err, "finding instance %s", id)
 }
 
 // GetWithNewest is like Get, and also returns the ID of the newest operation of the kinds on the instance, or "" if there is
@@ -173,21 +171,15 @@ func nullable(text string) *string {
 // false if the instance does not exist.
 func (s *Store) Touch(ctx context.Context, tx storage.Tx, id string, now time.Time) (bool, error) {
 	touched, err := storage.Exec(ctx, tx, `UPDATE instances SET updated_at = ? WHERE id = ?`, storage.At(now), id)
-	if err != nil {
-		return false, fmt.Errorf("touching instance %s: %w", id, err)
-	}
 
-	return touched == 1, nil
+	return touched == 1, failure.While(err, "touching instance %s", id)
 }
 
 // Lock locks the instance until the caller's transaction ends. It reports false if the instance does not exist.
 func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) (bool, error) {
 	found, err := storage.Select[int](ctx, tx, `SELECT 1 FROM instances WHERE id = ?`+s.db.ForUpdate(), id)
-	if err != nil {
-		return false, fmt.Errorf("locking instance %s: %w", id, err)
-	}
 
-	return len(found) == 1, nil
+	return len(found) == 1, failure.While(err, "locking instance %s", id)
 }
 
 // Update writes the mutable fields of an instance in the caller's transaction. The caller must have locked the instance before
@@ -205,11 +197,8 @@ func (s *Store) Update(ctx context.Context, tx storage.Tx, instance environment.
 		instance.PlanID, instance.PlanName, instance.GlobalAccountID, instance.SubscriptionAccountID, nullable(instance.Exclusive),
 		instance.MaintenanceVersion, instance.RuntimeID, instance.Suspended, storage.At(instance.ExpiresAt), storage.At(instance.ExpiredAt), request,
 		instance.ID, instance.ShootName)
-	if err != nil {
-		return fmt.Errorf("updating instance %s: %w", instance.ID, err)
-	}
 
-	return nil
+	return failure.While(err, "updating instance %s", instance.ID)
 }
 
 // Expiring returns a page of IDs of instances that expire by the given time, and that are not yet marked as expired or not yet
@@ -218,11 +207,8 @@ func (s *Store) Expiring(ctx context.Context, by time.Time, after string, limit 
 	ids, err := storage.Select[string](ctx, s.db.Reader(), `SELECT id FROM instances
 		WHERE expires_at IS NOT NULL AND expires_at <= ? AND (NOT suspended OR expired_at IS NULL) AND id > ? ORDER BY id `+storage.Page(limit, 0),
 		storage.At(by), after)
-	if err != nil {
-		return nil, fmt.Errorf("finding expiring instances: %w", err)
-	}
 
-	return ids, nil
+	return ids, failure.While(err, "finding expiring instances")
 }
 
 // instance returns the instance with its decrypted request.

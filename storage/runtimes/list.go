@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -76,11 +77,8 @@ func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 	from, args := filter.from(false)
 
 	count, err := storage.Get[int](ctx, s.db.Reader(), `SELECT count(*)`+from, args...)
-	if err != nil {
-		return 0, fmt.Errorf("counting runtimes: %w", err)
-	}
 
-	return count, nil
+	return count, failure.While(err, "counting runtimes")
 }
 
 // from returns the FROM and WHERE clauses, and their arguments. If the filter selects by operations, the query reads the index of
@@ -159,19 +157,14 @@ func (s *Store) Summaries(ctx context.Context, ids []string) (map[string]Runtime
 func (s *Store) WithoutRegion(ctx context.Context, after string, limit int) ([]string, error) {
 	ids, err := storage.Select[string](ctx, s.db.Reader(),
 		`SELECT id FROM runtimes WHERE region IS NULL AND id > ? ORDER BY id `+storage.Page(limit, 0), after)
-	if err != nil {
-		return nil, fmt.Errorf("finding runtimes without a region: %w", err)
-	}
 
-	return ids, nil
+	return ids, failure.While(err, "finding runtimes without a region")
 }
 
 // SetRegion records the provider and the region of a runtime whose row lacks them.
 func (s *Store) SetRegion(ctx context.Context, id, provider, region string) error {
-	if _, err := storage.Exec(ctx, s.db.Writer(),
-		`UPDATE runtimes SET provider = ?, region = ? WHERE id = ? AND region IS NULL`, provider, region, id); err != nil {
-		return fmt.Errorf("recording the region of runtime %s: %w", id, err)
-	}
+	_, err := storage.Exec(ctx, s.db.Writer(),
+		`UPDATE runtimes SET provider = ?, region = ? WHERE id = ? AND region IS NULL`, provider, region, id)
 
-	return nil
+	return failure.While(err, "recording the region of runtime %s", id)
 }

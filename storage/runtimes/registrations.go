@@ -2,9 +2,9 @@ package runtimes
 
 import (
 	"context"
-	"fmt"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
@@ -31,25 +31,20 @@ func (s *Store) IntendRegistration(ctx context.Context, tenant, label string, no
 		ON CONFLICT (tenant, label) DO UPDATE SET touched_at = excluded.touched_at
 		WHERE registrations.held_until IS NULL OR registrations.held_until < excluded.touched_at
 		RETURNING label`, tenant, label, storage.At(now))
-	if err != nil {
-		return false, fmt.Errorf("recording the intent to register a runtime: %w", err)
-	}
 
-	return len(touched) == 1, nil
+	return len(touched) == 1, failure.While(err, "recording the intent to register a runtime")
 }
 
 // AcceptRegistration records the runtime and the operation of the accepted order, in the caller's transaction. It voids a
 // concurrent hold of the registration, so that SettleRegistration does nothing for that hold.
 func (s *Store) AcceptRegistration(ctx context.Context, tx storage.Tx, registration Registration, now time.Time) error {
-	if _, err := storage.Exec(ctx, tx, `INSERT INTO registrations
+	_, err := storage.Exec(ctx, tx, `INSERT INTO registrations
 		(tenant, label, runtime_id, operation_id, failure_told, touched_at) VALUES (?, ?, ?, ?, FALSE, ?)
 		ON CONFLICT (tenant, label) DO UPDATE SET runtime_id = excluded.runtime_id, operation_id = excluded.operation_id,
 			failure_told = FALSE, touched_at = excluded.touched_at, held_until = NULL`,
-		registration.Tenant, registration.Label, registration.RuntimeID, registration.OperationID, storage.At(now)); err != nil {
-		return fmt.Errorf("recording the registration of runtime %s: %w", registration.RuntimeID, err)
-	}
+		registration.Tenant, registration.Label, registration.RuntimeID, registration.OperationID, storage.At(now))
 
-	return nil
+	return failure.While(err, "recording the registration of runtime %s", registration.RuntimeID)
 }
 
 // UnreportedFailures returns at most limit registrations of failed operations that have not been reported to Director.
@@ -57,23 +52,18 @@ func (s *Store) UnreportedFailures(ctx context.Context, limit int) ([]Registrati
 	unreported, err := storage.Select[Registration](ctx, s.db.Reader(), `SELECT `+registrationColumns+` FROM registrations
 		WHERE NOT failure_told AND EXISTS (SELECT 1 FROM operations WHERE operations.id = operation_id AND state = 'failed')
 		LIMIT ?`, limit)
-	if err != nil {
-		return nil, fmt.Errorf("reading failures to report to Director: %w", err)
-	}
 
-	return unreported, nil
+	return unreported, failure.While(err, "reading failures to report to Director")
 }
 
 // FailureReported records that the failure was reported to Director. If a newer operation has repeated the order, it changes
 // nothing.
 func (s *Store) FailureReported(ctx context.Context, registration Registration) error {
-	if _, err := storage.Exec(ctx, s.db.Writer(), `UPDATE registrations SET failure_told = TRUE
+	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE registrations SET failure_told = TRUE
 		WHERE tenant = ? AND label = ? AND operation_id = ?`,
-		registration.Tenant, registration.Label, registration.OperationID); err != nil {
-		return fmt.Errorf("recording the report to Director for runtime %s: %w", registration.RuntimeID, err)
-	}
+		registration.Tenant, registration.Label, registration.OperationID)
 
-	return nil
+	return failure.While(err, "recording the report to Director for runtime %s", registration.RuntimeID)
 }
 
 // HoldRegistration reserves a registration for the caller until the given time. It chooses the oldest registration that no
@@ -88,19 +78,14 @@ func (s *Store) HoldRegistration(ctx context.Context, before, now, until time.Ti
 			ORDER BY touched_at LIMIT 1)
 		AND (held_until IS NULL OR held_until < ?)
 		RETURNING `+registrationColumns, storage.At(until), storage.At(before), storage.At(now), storage.At(now))
-	if err != nil {
-		return Registration{}, fmt.Errorf("finding registrations to settle: %w", err)
-	}
 
-	return held, nil
+	return held, failure.While(err, "finding registrations to settle")
 }
 
 // SettleRegistration removes a registration that the caller has cleaned up in Director, if the hold is still valid.
 func (s *Store) SettleRegistration(ctx context.Context, registration Registration) error {
-	if _, err := storage.Exec(ctx, s.db.Writer(), `DELETE FROM registrations WHERE tenant = ? AND label = ? AND held_until = ?`,
-		registration.Tenant, registration.Label, registration.HeldUntil); err != nil {
-		return fmt.Errorf("settling a registration: %w", err)
-	}
+	_, err := storage.Exec(ctx, s.db.Writer(), `DELETE FROM registrations WHERE tenant = ? AND label = ? AND held_until = ?`,
+		registration.Tenant, registration.Label, registration.HeldUntil)
 
-	return nil
+	return failure.While(err, "settling a registration")
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -117,11 +118,8 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, runtime Runtime) (boo
 		runtime.ShootName, runtime.ProvisionedBy,
 		s.keys.Seal(runtime.Configuration, configurationPlace(runtime.ID)), storage.At(runtime.CreatedAt),
 		runtime.Provider, runtime.Region)
-	if err != nil {
-		return false, fmt.Errorf("inserting runtime %s: %w", runtime.ID, err)
-	}
 
-	return inserted == 1, nil
+	return inserted == 1, failure.While(err, "inserting runtime %s", runtime.ID)
 }
 
 // listedColumns are all columns of a runtime except the sealed configuration.
@@ -171,11 +169,9 @@ func (s *Store) Reader() storage.Tx { return s.db.Reader() }
 // Lock locks the runtime until the caller's transaction ends.
 func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) error {
 	// An UPDATE without effect takes the row lock on PostgreSQL and the write lock on SQLite.
-	if _, err := storage.Exec(ctx, tx, `UPDATE runtimes SET tenant = tenant WHERE id = ?`, id); err != nil {
-		return fmt.Errorf("locking runtime %s: %w", id, err)
-	}
+	_, err := storage.Exec(ctx, tx, `UPDATE runtimes SET tenant = tenant WHERE id = ?`, id)
 
-	return nil
+	return failure.While(err, "locking runtime %s", id)
 }
 
 // Reconfigure stores the runtime's configuration with its provider and region in the caller's transaction, without comparing the positions of
@@ -184,12 +180,10 @@ func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) error {
 func (s *Store) Reconfigure(ctx context.Context, tx storage.Tx, runtime Runtime) error {
 	sealed := s.keys.Seal(runtime.Configuration, configurationPlace(runtime.ID))
 
-	if _, err := storage.Exec(ctx, tx, `UPDATE runtimes SET configuration = ?, provider = ?, region = ? WHERE id = ?`,
-		sealed, runtime.Provider, runtime.Region, runtime.ID); err != nil {
-		return fmt.Errorf("reconfiguring runtime %s: %w", runtime.ID, err)
-	}
+	_, err := storage.Exec(ctx, tx, `UPDATE runtimes SET configuration = ?, provider = ?, region = ? WHERE id = ?`,
+		sealed, runtime.Provider, runtime.Region, runtime.ID)
 
-	return nil
+	return failure.While(err, "reconfiguring runtime %s", runtime.ID)
 }
 
 // Configured records the configuration that an operation has applied. position is the Position of the operation. If a later
@@ -197,13 +191,11 @@ func (s *Store) Reconfigure(ctx context.Context, tx storage.Tx, runtime Runtime)
 func (s *Store) Configured(ctx context.Context, id string, configuration json.RawMessage, position int64) error {
 	sealed := s.keys.Seal(configuration, configurationPlace(id))
 
-	if _, err := storage.Exec(ctx, s.db.Writer(),
+	_, err := storage.Exec(ctx, s.db.Writer(),
 		`UPDATE runtimes SET configuration = ?, configured_by = ? WHERE id = ? AND configured_by <= ?`,
-		sealed, position, id, position); err != nil {
-		return fmt.Errorf("recording the configuration of runtime %s: %w", id, err)
-	}
+		sealed, position, id, position)
 
-	return nil
+	return failure.While(err, "recording the configuration of runtime %s", id)
 }
 
 // DeletedAmong returns the IDs of the deleted runtimes among the given IDs.
@@ -214,22 +206,17 @@ func (s *Store) DeletedAmong(ctx context.Context, ids []string) ([]string, error
 
 	gone, err := storage.Select[string](ctx, s.db.Reader(),
 		`SELECT id FROM runtimes WHERE id IN (?) AND deleted_at IS NOT NULL`, ids)
-	if err != nil {
-		return nil, fmt.Errorf("reading which runtimes are deleted: %w", err)
-	}
 
-	return gone, nil
+	return gone, failure.While(err, "reading which runtimes are deleted")
 }
 
 // MarkDeleted records that the cluster of a runtime is gone. A new runtime may then use the name of the Shoot. A repeated call
 // keeps the time of the first call.
 func (s *Store) MarkDeleted(ctx context.Context, id string, at time.Time) error {
-	if _, err := storage.Exec(ctx, s.db.Writer(),
-		`UPDATE runtimes SET deleted_at = ? WHERE id = ? AND deleted_at IS NULL`, storage.At(at), id); err != nil {
-		return fmt.Errorf("marking runtime %s as deleted: %w", id, err)
-	}
+	_, err := storage.Exec(ctx, s.db.Writer(),
+		`UPDATE runtimes SET deleted_at = ? WHERE id = ? AND deleted_at IS NULL`, storage.At(at), id)
 
-	return nil
+	return failure.While(err, "marking runtime %s as deleted", id)
 }
 
 // Recall returns the ID of the operation that is stored for the tenant's idempotency key, or storage.ErrNotFound.
@@ -262,10 +249,8 @@ func (s *Store) Remember(ctx context.Context, tx storage.Tx, tenant, key, operat
 // Reassign assigns the tenant's idempotency key to another operation, in the caller's transaction, for example to a later order
 // of the same runtime. Later calls with the key then return that operation.
 func (s *Store) Reassign(ctx context.Context, tx storage.Tx, tenant, key, operationID string) error {
-	if _, err := storage.Exec(ctx, tx, `UPDATE idempotency_keys SET operation_id = ? WHERE tenant = ? AND key = ?`,
-		operationID, tenant, key); err != nil {
-		return fmt.Errorf("storing an idempotency key: %w", err)
-	}
+	_, err := storage.Exec(ctx, tx, `UPDATE idempotency_keys SET operation_id = ? WHERE tenant = ? AND key = ?`,
+		operationID, tenant, key)
 
-	return nil
+	return failure.While(err, "storing an idempotency key")
 }

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 const (
@@ -45,11 +47,7 @@ func (a *Agent) connection(ctx context.Context) (*unstructured.Unstructured, err
 		return nil, nil
 	}
 
-	if err != nil {
-		return nil, fmt.Errorf("reading the connection: %w", err)
-	}
-
-	return found, nil
+	return found, failure.While(err, "reading the connection")
 }
 
 // stateOf returns the reported state, or an empty string without a connection or before the first report.

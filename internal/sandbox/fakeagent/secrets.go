@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 const (
@@ -97,11 +99,7 @@ func (a *Agent) keepCredentials(ctx context.Context, configured configuration) e
 		_, err = a.secrets(configured.namespace).Update(ctx, wanted, metav1.UpdateOptions{})
 	}
 
-	if err != nil {
-		return fmt.Errorf("writing the credentials: %w", err)
-	}
-
-	return nil
+	return failure.While(err, "writing the credentials")
 }
 
 // dataOf returns the data of a Secret as strings.

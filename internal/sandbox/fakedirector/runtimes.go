@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/environment-broker/environment-broker/internal/atomicfile"
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 // Director's limits for names, descriptions (in bytes) and label keys. The names that the Provisioner generates must match.
@@ -217,11 +218,7 @@ func (d *Director) restore() error {
 		err = json.Unmarshal(text, &d.runtimes)
 	}
 
-	if err != nil {
-		return fmt.Errorf("reading the registered runtimes from %s: %w", d.options.File, err)
-	}
-
-	return nil
+	return failure.While(err, "reading the registered runtimes from %s", d.options.File)
 }
 
 // oneTimeLifetime is the validity of a one-time token.

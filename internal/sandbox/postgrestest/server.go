@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/sandbox/freeport"
 	"github.com/environment-broker/environment-broker/storage"
 )
@@ -83,11 +84,7 @@ func (s *Server) Stop() error {
 		return fmt.Errorf("stopping PostgreSQL: %w", err)
 	}
 
-	if err := stopping.Wait(); err != nil {
-		return fmt.Errorf("waiting for PostgreSQL to stop: %w", err)
-	}
-
-	return nil
+	return failure.While(stopping.Wait(), "waiting for PostgreSQL to stop")
 }
 
 // Start starts a stopped server and waits until it is ready. The port stays the same; freeport reserves it while the server is
@@ -217,11 +214,7 @@ func (s *Server) StartStandby() error {
 
 // Promote makes a standby the primary and waits until it accepts writes.
 func (s *Server) Promote(ctx context.Context) error {
-	if err := administer(ctx, s.dsn, `SELECT pg_promote()`); err != nil {
-		return fmt.Errorf("promoting PostgreSQL: %w", err)
-	}
-
-	return nil
+	return failure.While(administer(ctx, s.dsn, `SELECT pg_promote()`), "promoting PostgreSQL")
 }
 
 // binary finds a PostgreSQL program on PATH or in Debian's folder of the newest installed version.
