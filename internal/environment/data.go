@@ -17,47 +17,36 @@ const dataVersion = 1
 
 // Data is the state that the steps of an operation share. The engine stores it with the operation, encrypted, after each step. If
 // a step is repeated after a crash, it gets the data that the previous step stored, so it must not rely on changes that its own
-// interrupted attempt made.
+// interrupted attempt made. The JSON names are stored and never change.
 type Data struct {
 	// Instance is the instance as it was when the operation was accepted, with the changes that the operation has made since.
-	Instance Instance
+	Instance Instance `json:"instance,omitzero"`
 	// TargetSecret is the name of the Gardener secret with the infrastructure credentials. EarlierSecrets are other names that
 	// earlier attempts of the same order used, before the configuration changed. The Provisioner may have accepted an order with
 	// any of these names.
-	TargetSecret   string
-	EarlierSecrets []string
+	TargetSecret   string   `json:"targetSecret,omitempty"`
+	EarlierSecrets []string `json:"earlierSecrets,omitempty"`
 	// Provisioning is the ID of the operation that ordered the runtime. It is the idempotency key of the order.
-	Provisioning string
+	Provisioning string `json:"provisioning,omitempty"`
 	// Ordered records the intent to order a runtime. It is stored before the order is sent for the first time, so that a crash
 	// cannot leave an unknown runtime behind.
-	Ordered bool
+	Ordered bool `json:"ordered,omitempty"`
 	// ProvisionerOperationID is the ID of the Provisioner operation that this operation waits for.
-	ProvisionerOperationID string
+	ProvisionerOperationID string `json:"provisionerOperationID,omitempty"`
 	// RuntimeKnown reports that the Provisioner has confirmed, after the removal started, that the runtime exists. If the
 	// Provisioner later reports the runtime as unknown, the runtime has been removed.
-	RuntimeKnown bool
+	RuntimeKnown bool `json:"runtimeKnown,omitempty"`
 	// UnknownSince is when the Provisioner first reported that it does not know the runtime to remove, or zero.
-	UnknownSince time.Time
+	UnknownSince time.Time `json:"unknownSince,omitzero"`
 	// Update is applied to the instance after the operation has succeeded. A suspension has an update if the request also contained
 	// other changes.
-	Update *Update
+	Update *Update `json:"change,omitempty"`
 	// Binding is the binding that the operation creates or removes. It is zero for operations on instances.
-	Binding Binding
+	Binding Binding `json:"binding,omitzero"`
 }
 
-// dataV1 maps the fields of Data to their stored names. Instance, Update and Binding have their own JSON form.
-type dataV1 struct {
-	Instance               Instance  `json:"instance,omitzero"`
-	TargetSecret           string    `json:"targetSecret,omitempty"`
-	EarlierSecrets         []string  `json:"earlierSecrets,omitempty"`
-	Provisioning           string    `json:"provisioning,omitempty"`
-	Ordered                bool      `json:"ordered,omitempty"`
-	ProvisionerOperationID string    `json:"provisionerOperationID,omitempty"`
-	RuntimeKnown           bool      `json:"runtimeKnown,omitempty"`
-	UnknownSince           time.Time `json:"unknownSince,omitzero"`
-	Update                 *Update   `json:"change,omitempty"`
-	Binding                Binding   `json:"binding,omitzero"`
-}
+// dataV1 has the fields and the stored names of Data, without its methods.
+type dataV1 Data
 
 // storedData is the stored form: the fields of dataV1 and the version in one JSON object.
 type storedData struct {

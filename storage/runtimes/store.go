@@ -19,29 +19,29 @@ var migrations embed.FS
 // Runtime is a cluster that was ordered from the Provisioner. Operations store it in their payload under these JSON names, which
 // never change.
 type Runtime struct {
-	ID string `json:"id"`
+	ID string `json:"id" db:"id"`
 	// Tenant and SubAccount are the IDs of the owner in the form of labels, see package tenancy. Two owners are the same if
 	// their Tenant is equal.
-	Tenant     string `json:"tenant"`
-	SubAccount string `json:"subAccount"`
+	Tenant     string `json:"tenant" db:"tenant"`
+	SubAccount string `json:"subAccount" db:"subaccount"`
 	// OriginalTenant and OriginalSubAccount are the IDs as the client sent them, if those cannot be labels. Otherwise they are
 	// empty.
-	OriginalTenant     string `json:"originalTenant,omitempty"`
-	OriginalSubAccount string `json:"originalSubAccount,omitempty"`
+	OriginalTenant     string `json:"originalTenant,omitempty" db:"original_tenant"`
+	OriginalSubAccount string `json:"originalSubAccount,omitempty" db:"original_subaccount"`
 	// ShootName is unique among the runtimes that are not deleted.
-	ShootName string `json:"shootName"`
+	ShootName string `json:"shootName" db:"shoot_name"`
 	// ProvisionedBy is the ID of the operation that was accepted with the runtime.
-	ProvisionedBy string `json:"provisionedBy"`
+	ProvisionedBy string `json:"provisionedBy" db:"provisioned_by"`
 	// Configuration is the ordered configuration, as JSON. It may contain secrets and is encrypted in the database.
-	Configuration json.RawMessage `json:"configuration"`
-	CreatedAt     time.Time       `json:"createdAt"`
+	Configuration json.RawMessage `json:"configuration" db:"-"`
+	CreatedAt     time.Time       `json:"createdAt" db:"-"`
 	// DeletedAt is when an operation found that the cluster was gone, or zero.
-	DeletedAt time.Time `json:"deletedAt"`
+	DeletedAt time.Time `json:"deletedAt" db:"-"`
 
 	// Provider and Region are the cloud provider and its region in the configuration, in plaintext for lists. They are no part of
 	// the payload of operations. They are empty in a row that an older replica has inserted, until SetRegion.
-	Provider string `json:"-"`
-	Region   string `json:"-"`
+	Provider string `json:"-" db:"provider"`
+	Region   string `json:"-" db:"region"`
 }
 
 // Account returns the original ID of the tenant, which all systems except Gardener use.
@@ -62,41 +62,21 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// row is a row of runtimes.
+// row is a row of runtimes: a Runtime, and the columns with another type than its field.
 type row struct {
-	ID            string       `db:"id"`
-	Tenant        string       `db:"tenant"`
-	SubAccount    string       `db:"subaccount"`
-	ShootName     string       `db:"shoot_name"`
-	ProvisionedBy string       `db:"provisioned_by"`
+	Runtime
+
 	Configuration string       `db:"configuration"`
 	CreatedAt     storage.Time `db:"created_at"`
 	DeletedAt     storage.Time `db:"deleted_at"`
-
-	OriginalTenant     string `db:"original_tenant"`
-	OriginalSubAccount string `db:"original_subaccount"`
-
-	Provider string `db:"provider"`
-	Region   string `db:"region"`
 }
 
 // runtime returns the runtime without its configuration.
 func (r row) runtime() Runtime {
-	return Runtime{
-		ID:            r.ID,
-		Tenant:        r.Tenant,
-		SubAccount:    r.SubAccount,
-		ShootName:     r.ShootName,
-		ProvisionedBy: r.ProvisionedBy,
-		CreatedAt:     r.CreatedAt.Time,
-		DeletedAt:     r.DeletedAt.Time,
+	runtime := r.Runtime
+	runtime.CreatedAt, runtime.DeletedAt = r.CreatedAt.Time, r.DeletedAt.Time
 
-		OriginalTenant:     r.OriginalTenant,
-		OriginalSubAccount: r.OriginalSubAccount,
-
-		Provider: r.Provider,
-		Region:   r.Region,
-	}
+	return runtime
 }
 
 // configurationPlace is the context to which a sealed configuration is bound. An envelope can be decrypted only for the same
