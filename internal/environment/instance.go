@@ -12,45 +12,45 @@ import (
 // operation. Steps work on the copy in Data, which was made when the operation was accepted.
 type Instance struct {
 	// ID is assigned by the platform. After an instance is deleted, its ID can be used again.
-	ID string `json:"id"`
+	ID string `json:"id" db:"id"`
 	// ServiceID and PlanID are the IDs in the catalog. PlanName is the name of the plan.
-	ServiceID string `json:"serviceID"`
-	PlanID    string `json:"planID"`
-	PlanName  string `json:"planName"`
+	ServiceID string `json:"serviceID" db:"service_id"`
+	PlanID    string `json:"planID" db:"plan_id"`
+	PlanName  string `json:"planName" db:"plan_name"`
 	// GlobalAccountID is the ID of the tenant. SubAccountID is the ID of the tenant's subaccount that ordered the instance.
-	GlobalAccountID string `json:"globalAccountID"`
-	SubAccountID    string `json:"subAccountID"`
+	GlobalAccountID string `json:"globalAccountID" db:"global_account_id"`
+	SubAccountID    string `json:"subAccountID" db:"subaccount_id"`
 	// SubscriptionAccountID is the ID of the tenant that ordered the instance. It is empty unless the instance was moved to another
 	// tenant.
-	SubscriptionAccountID string `json:"subscriptionAccountID,omitempty"`
+	SubscriptionAccountID string `json:"subscriptionAccountID,omitempty" db:"subscription_account_id"`
 	// PlatformRegion is the region in the path of the order, or the default region.
-	PlatformRegion string `json:"platformRegion"`
+	PlatformRegion string `json:"platformRegion" db:"platform_region"`
 	// Provider is aws, azure, gcp or openstack. Region is the provider's name for the region of the runtime. Both are empty for
 	// clusters that the tenant provides.
-	Provider string `json:"provider"`
-	Region   string `json:"region"`
+	Provider string `json:"provider" db:"provider"`
+	Region   string `json:"region" db:"region"`
 	// Name is the display name of the runtime. ShootName is the name of its Shoot in Gardener.
-	Name      string `json:"name"`
-	ShootName string `json:"shootName"`
+	Name      string `json:"name" db:"name"`
+	ShootName string `json:"shootName" db:"shoot_name"`
 	// RuntimeID is the Provisioner's ID of the runtime. It is empty before the runtime is ordered and after it is removed.
-	RuntimeID string `json:"runtimeID"`
+	RuntimeID string `json:"runtimeID" db:"runtime_id"`
 	// DashboardURL is the URL of the console for users, or empty if there is no console.
-	DashboardURL string `json:"dashboardURL"`
+	DashboardURL string `json:"dashboardURL" db:"dashboard_url"`
 	// MaintenanceVersion is the maintenance version of the plan that the runtime has. It is empty for instances from before
 	// maintenance versions were introduced.
-	MaintenanceVersion string `json:"maintenanceVersion,omitempty"`
+	MaintenanceVersion string `json:"maintenanceVersion,omitempty" db:"maintenance_version"`
 	// Suspended reports that the runtime was removed but the instance was kept.
-	Suspended bool `json:"suspended,omitempty"`
+	Suspended bool `json:"suspended,omitempty" db:"suspended"`
 	// ExpiresAt is when the instance will expire, or zero if it never expires. ExpiredAt is when it has expired; after that it can
 	// only be deleted.
-	ExpiresAt time.Time `json:"expiresAt,omitzero"`
-	ExpiredAt time.Time `json:"expiredAt,omitzero"`
+	ExpiresAt time.Time `json:"expiresAt,omitzero" db:"-"`
+	ExpiredAt time.Time `json:"expiredAt,omitzero" db:"-"`
 	// Exclusive is a value that only one instance can have at a time, or empty. The database enforces this.
-	Exclusive string `json:"exclusive,omitempty"`
+	Exclusive string `json:"exclusive,omitempty" db:"-"`
 	// Request is zero in instances that were read for a list, because lists do not decrypt it.
-	Request   Request   `json:"request,omitzero"`
-	CreatedAt time.Time `json:"createdAt"`
-	UpdatedAt time.Time `json:"updatedAt"`
+	Request   Request   `json:"request,omitzero" db:"-"`
+	CreatedAt time.Time `json:"createdAt" db:"-"`
+	UpdatedAt time.Time `json:"updatedAt" db:"-"`
 }
 
 // RuntimeTenant returns the tenant under which the Provisioner stores the runtime: the account that ordered the instance. The

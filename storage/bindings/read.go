@@ -94,19 +94,9 @@ func (s *Store) list(ctx context.Context, query string, args ...any) ([]environm
 
 // binding returns all fields except the sealed access.
 func (row row) binding() environment.Binding {
-	return environment.Binding{
-		ID:          row.ID,
-		InstanceID:  row.InstanceID,
-		BindingID:   row.BindingID,
-		RuntimeID:   row.RuntimeID,
-		Role:        environment.Role(row.Role),
-		Lifetime:    time.Duration(row.Lifetime) * time.Second,
-		Predecessor: row.Predecessor,
-		AppGUID:     row.AppGUID,
-		CreatedBy:   row.CreatedBy,
-		State:       environment.BindingState(row.State),
-		OperationID: row.OperationID,
-		CreatedAt:   row.CreatedAt.Time,
-		ExpiresAt:   row.ExpiresAt.Time,
-	}
+	binding := row.Binding
+	binding.Lifetime = time.Duration(row.Lifetime) * time.Second
+	binding.CreatedAt, binding.ExpiresAt = row.CreatedAt.Time, row.ExpiresAt.Time
+
+	return binding
 }

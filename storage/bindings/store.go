@@ -39,22 +39,14 @@ func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "bindings", Column: "access", Place: accessPlace}
 }
 
-// row is a row of bindings.
+// row is a row of bindings: a Binding, and the columns with another type than its field. Lifetime is in seconds.
 type row struct {
-	ID          string       `db:"id"`
-	InstanceID  string       `db:"instance_id"`
-	BindingID   string       `db:"binding_id"`
-	RuntimeID   string       `db:"runtime_id"`
-	Role        string       `db:"role"`
-	Lifetime    int64        `db:"lifetime"`
-	Predecessor string       `db:"predecessor"`
-	AppGUID     string       `db:"app_guid"`
-	CreatedBy   string       `db:"created_by"`
-	State       string       `db:"state"`
-	OperationID string       `db:"operation_id"`
-	Access      string       `db:"access"`
-	CreatedAt   storage.Time `db:"created_at"`
-	ExpiresAt   storage.Time `db:"expires_at"`
+	environment.Binding
+
+	Lifetime  int64        `db:"lifetime"`
+	Access    string       `db:"access"`
+	CreatedAt storage.Time `db:"created_at"`
+	ExpiresAt storage.Time `db:"expires_at"`
 }
 
 // Insert adds a binding in the caller's transaction. If the instance already has a binding with the same BindingID that is not

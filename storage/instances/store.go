@@ -31,31 +31,16 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// row is a row of instances.
+// row is a row of instances: an Instance, and the columns with another type than its field.
 type row struct {
-	ID              string       `db:"id"`
-	ServiceID       string       `db:"service_id"`
-	PlanID          string       `db:"plan_id"`
-	PlanName        string       `db:"plan_name"`
-	GlobalAccountID string       `db:"global_account_id"`
-	SubAccountID    string       `db:"subaccount_id"`
-	PlatformRegion  string       `db:"platform_region"`
-	Provider        string       `db:"provider"`
-	Region          string       `db:"region"`
-	Name            string       `db:"name"`
-	ShootName       string       `db:"shoot_name"`
-	RuntimeID       string       `db:"runtime_id"`
-	DashboardURL    string       `db:"dashboard_url"`
-	Request         string       `db:"request"`
-	Exclusive       *string      `db:"exclusive"`
-	CreatedAt       storage.Time `db:"created_at"`
-	UpdatedAt       storage.Time `db:"updated_at"`
+	environment.Instance
 
-	SubscriptionAccountID string       `db:"subscription_account_id"`
-	MaintenanceVersion    string       `db:"maintenance_version"`
-	Suspended             bool         `db:"suspended"`
-	ExpiresAt             storage.Time `db:"expires_at"`
-	ExpiredAt             storage.Time `db:"expired_at"`
+	Request   string       `db:"request"`
+	Exclusive *string      `db:"exclusive"`
+	CreatedAt storage.Time `db:"created_at"`
+	UpdatedAt storage.Time `db:"updated_at"`
+	ExpiresAt storage.Time `db:"expires_at"`
+	ExpiredAt storage.Time `db:"expired_at"`
 }
 
 // requestPlace is the context to which a sealed request is bound. An envelope can be decrypted only for the same instance.
@@ -231,33 +216,13 @@ func (s *Store) instance(row row) (environment.Instance, error) {
 
 // instance returns all fields except the sealed request.
 func (row row) instance() environment.Instance {
-	exclusive := ""
+	instance := row.Instance
+	instance.CreatedAt, instance.UpdatedAt = row.CreatedAt.Time, row.UpdatedAt.Time
+	instance.ExpiresAt, instance.ExpiredAt = row.ExpiresAt.Time, row.ExpiredAt.Time
+
 	if row.Exclusive != nil {
-		exclusive = *row.Exclusive
+		instance.Exclusive = *row.Exclusive
 	}
 
-	return environment.Instance{
-		ID:              row.ID,
-		ServiceID:       row.ServiceID,
-		PlanID:          row.PlanID,
-		PlanName:        row.PlanName,
-		GlobalAccountID: row.GlobalAccountID,
-		SubAccountID:    row.SubAccountID,
-		PlatformRegion:  row.PlatformRegion,
-		Provider:        row.Provider,
-		Region:          row.Region,
-		Name:            row.Name,
-		ShootName:       row.ShootName,
-		RuntimeID:       row.RuntimeID,
-		DashboardURL:    row.DashboardURL,
-		CreatedAt:       row.CreatedAt.Time,
-		UpdatedAt:       row.UpdatedAt.Time,
-		Exclusive:       exclusive,
-
-		SubscriptionAccountID: row.SubscriptionAccountID,
-		MaintenanceVersion:    row.MaintenanceVersion,
-		Suspended:             row.Suspended,
-		ExpiresAt:             row.ExpiresAt.Time,
-		ExpiredAt:             row.ExpiredAt.Time,
-	}
+	return instance
 }
