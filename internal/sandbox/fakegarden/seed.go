@@ -25,36 +25,24 @@ var seedTemplate string
 // CredentialsBinding with the same name.
 func providers() []string { return []string{"aws", "azure", "gcp", "openstack"} }
 
-// seed returns the objects of a new garden with one project, in creation order: a namespace precedes its objects, and cloud
-// profiles precede Shoots.
-func seed(project string) ([]*unstructured.Unstructured, error) {
-	parsed, err := template.New("seed").Option("missingkey=error").Parse(seedTemplate)
-	if err != nil {
-		return nil, fmt.Errorf("parsing the seed: %w", err)
-	}
-	var documents bytes.Buffer
-	if err := parsed.Execute(&documents, map[string]any{
+// seedValues returns the values of the seed for a garden with one project.
+func seedValues(project string) map[string]any {
+	return map[string]any{
 		"Project": project, "Namespace": gardenlet.Namespace(project), "Providers": providers(),
 		"Domains": map[string]string{"default-domain": Domain, "internal-domain": "internal." + Domain},
-	}); err != nil {
-		return nil, fmt.Errorf("filling in the seed: %w", err)
 	}
-	var objects []*unstructured.Unstructured
-	for document := range bytes.SplitSeq(documents.Bytes(), []byte("\n---\n")) {
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(document, &object.Object); err != nil {
-			return nil, fmt.Errorf("decoding the seed: %w", err)
-		}
-		objects = append(objects, object)
-	}
-	return objects, nil
 }
 
-// Seed creates the objects in seed.yaml by server-side apply, or updates those of an existing garden. It is idempotent and leaves
-// fields of other managers unchanged. The API server must serve all kinds in seed.yaml. Objects that were removed from seed.yaml
-// remain in existing gardens, because Shoots may refer to them.
+// Seed creates the objects in seed.yaml, or updates those of an existing garden. The API server must serve all kinds in seed.yaml.
+// Objects that were removed from seed.yaml remain in existing gardens, because Shoots may refer to them.
 func Seed(ctx context.Context, garden client.Client, project string) error {
-	objects, err := seed(project)
+	return Apply(ctx, garden, seedTemplate, seedValues(project))
+}
+
+// Apply fills in a template of YAML documents, and creates or updates its objects by server-side apply, in the order of the
+// documents: a namespace must precede its objects. Apply is idempotent and leaves fields of other managers unchanged.
+func Apply(ctx context.Context, garden client.Client, manifests string, values map[string]any) error {
+	objects, err := render(manifests, values)
 	if err != nil {
 		return err
 	}
@@ -65,4 +53,25 @@ func Seed(ctx context.Context, garden client.Client, project string) error {
 		}
 	}
 	return nil
+}
+
+// render returns the objects of a template of YAML documents. Each value that the template uses must be in the values.
+func render(manifests string, values map[string]any) ([]*unstructured.Unstructured, error) {
+	parsed, err := template.New("manifests").Option("missingkey=error").Parse(manifests)
+	if err != nil {
+		return nil, fmt.Errorf("parsing the manifests: %w", err)
+	}
+	var documents bytes.Buffer
+	if err := parsed.Execute(&documents, values); err != nil {
+		return nil, fmt.Errorf("filling in the manifests: %w", err)
+	}
+	var objects []*unstructured.Unstructured
+	for document := range bytes.SplitSeq(documents.Bytes(), []byte("\n---\n")) {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(document, &object.Object); err != nil {
+			return nil, fmt.Errorf("decoding the manifests: %w", err)
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
 }

@@ -13,7 +13,7 @@ import (
 
 func seeded(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
-	objects, err := seed("local")
+	objects, err := render(seedTemplate, seedValues("local"))
 	if err != nil {
 		t.Fatal(err)
 	}
