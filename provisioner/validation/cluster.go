@@ -46,9 +46,7 @@ func (p *problems) name(name, project string) {
 		p.add("name", "%q is not a valid Shoot name: %s", name, wrong[0])
 	}
 
-	if strings.Contains(name, "--") {
-		p.add("name", "must not contain consecutive hyphens")
-	}
+	p.addIf(strings.Contains(name, "--"), "name", "must not contain consecutive hyphens")
 
 	if length := len(name) + len(project); length > maxNames {
 		p.add("name", "and the project name %q have %d characters together, at most %d are allowed", project, length, maxNames)
@@ -58,9 +56,8 @@ func (p *problems) name(name, project string) {
 // version validates the form of a Kubernetes version. Only the cloud profile lists the versions that Gardener offers, and
 // validation calls no other system, so Gardener rejects an unknown version when the Shoot is created.
 func (p *problems) version(version string) {
-	if !regexp.MustCompile(`^[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,4})?$`).MatchString(version) {
-		p.add("kubernetesVersion", "must look like 1.33 or 1.33.2, not %q", version)
-	}
+	p.addIf(!regexp.MustCompile(`^[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,4})?$`).MatchString(version),
+		"kubernetesVersion", "must look like 1.33 or 1.33.2, not %q", version)
 }
 
 // binding validates the form of a credentials binding's name. Gardener rejects a Shoot whose binding does not exist.
@@ -99,9 +96,8 @@ func (p *problems) domain(config *spec.DNS) {
 		}
 	}
 
-	if len(config.Providers) > 0 && primaries != 1 {
-		p.add("dnsConfig.providers", "must have one primary provider, not %d", primaries)
-	}
+	p.addIf(len(config.Providers) > 0 && primaries != 1,
+		"dnsConfig.providers", "must have one primary provider, not %d", primaries)
 }
 
 // signingAlgorithms returns the algorithms that kube-apiserver accepts for the signatures of OIDC tokens. An order cannot

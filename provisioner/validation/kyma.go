@@ -58,9 +58,7 @@ func (p *problems) kyma(config *spec.Kyma) {
 		p.component(fmt.Sprintf("%s[%d]", field, i), component, seen)
 	}
 
-	if !seen[runtimeAgent] {
-		p.add(field, "must contain %s", runtimeAgent)
-	}
+	p.addIf(!seen[runtimeAgent], field, "must contain %s", runtimeAgent)
 }
 
 // component validates one component and adds its name to seen, the names of the preceding components.
@@ -73,15 +71,13 @@ func (p *problems) component(field string, component *spec.Component, seen map[s
 
 	p.present(field+".component", component.Component)
 
-	if component.Component != "" && seen[component.Component] {
-		p.add(field+".component", "repeats %q", component.Component)
-	}
+	p.addIf(component.Component != "" && seen[component.Component],
+		field+".component", "repeats %q", component.Component)
 
 	seen[component.Component] = true
 
-	if len(validation.IsDNS1123Label(component.Namespace)) > 0 {
-		p.add(field+".namespace", "must be a name such as kyma-system, not %q", component.Namespace)
-	}
+	p.addIf(len(validation.IsDNS1123Label(component.Namespace)) > 0,
+		field+".namespace", "must be a name such as kyma-system, not %q", component.Namespace)
 
 	if component.SourceURL != nil {
 		p.present(field+".sourceURL", *component.SourceURL)

@@ -25,21 +25,17 @@ const (
 func (p *problems) machines(at string, pool *spec.WorkerPool, provider string) {
 	p.present(at+"machineType", pool.MachineType)
 
-	if given(pool.MachineImageVersion) && !given(pool.MachineImage) {
-		p.add(at+"machineImageVersion", "requires machineImage")
-	}
+	p.addIf(given(pool.MachineImageVersion) && !given(pool.MachineImage),
+		at+"machineImageVersion", "requires machineImage")
 
 	if provider == openstack {
-		if given(pool.DiskType) || pool.VolumeSizeGB != nil {
-			p.add(at+"diskType", "and volumeSizeGB cannot be chosen with openstack")
-		}
+		p.addIf(given(pool.DiskType) || pool.VolumeSizeGB != nil,
+			at+"diskType", "and volumeSizeGB cannot be chosen with openstack")
 
 		return
 	}
 
-	if given(pool.DiskType) != (pool.VolumeSizeGB != nil) {
-		p.add(at+"diskType", "and volumeSizeGB must be set together")
-	}
+	p.addIf(given(pool.DiskType) != (pool.VolumeSizeGB != nil), at+"diskType", "and volumeSizeGB must be set together")
 
 	if pool.VolumeSizeGB != nil {
 		p.count(at+"volumeSizeGB", *pool.VolumeSizeGB, 1)
@@ -54,28 +50,21 @@ func (p *problems) workers(at string, pool *spec.WorkerPool) {
 	p.count(at+"maxSurge", pool.MaxSurge, 0)
 	p.count(at+"maxUnavailable", pool.MaxUnavailable, 0)
 
-	if pool.AutoScalerMin > pool.AutoScalerMax {
-		p.add(at+"autoScalerMin", "must not be more than autoScalerMax")
-	}
+	p.addIf(pool.AutoScalerMin > pool.AutoScalerMax, at+"autoScalerMin", "must not be more than autoScalerMax")
 
-	if pool.MaxSurge == 0 && pool.MaxUnavailable == 0 {
-		p.add(at+"maxSurge", "and maxUnavailable must not both be 0: no machine could be replaced")
-	}
+	p.addIf(pool.MaxSurge == 0 && pool.MaxUnavailable == 0,
+		at+"maxSurge", "and maxUnavailable must not both be 0: no machine could be replaced")
 }
 
 // count rejects a number below least, and a number that does not fit into the 32 bits of Gardener's fields.
 func (p *problems) count(field string, count, least int) {
-	if count < least || count > math.MaxInt32 {
-		p.add(field, "must be between %d and %d", least, math.MaxInt32)
-	}
+	p.addIf(count < least || count > math.MaxInt32, field, "must be between %d and %d", least, math.MaxInt32)
 }
 
 // enoughMachines rejects a maximum below the number of zones, because Gardener puts at least one machine into each zone. It
 // ignores a maximum of 0, which the method count rejects.
 func (p *problems) enoughMachines(at string, most, zones int) {
-	if most > 0 && most < zones {
-		p.add(at+"autoScalerMax", "must be at least the number of zones, which is %d", zones)
-	}
+	p.addIf(most > 0 && most < zones, at+"autoScalerMax", "must be at least the number of zones, which is %d", zones)
 }
 
 // additionalWorkers validates the worker pools after the first one. Each may use only the given zones of the cluster.
@@ -108,13 +97,9 @@ func (p *problems) poolName(field, name string, others []string) {
 		p.add(field, "%q is not a valid worker pool name: %s", name, wrong[0])
 	}
 
-	if len(name) > maxPoolName {
-		p.add(field, "has %d characters, at most %d are allowed", len(name), maxPoolName)
-	}
+	p.addIf(len(name) > maxPoolName, field, "has %d characters, at most %d are allowed", len(name), maxPoolName)
 
-	if slices.Contains(others, name) {
-		p.add(field, "repeats %q", name)
-	}
+	p.addIf(slices.Contains(others, name), field, "repeats %q", name)
 }
 
 // zonesOf returns the zones of a pool: its own or, if it has none, all zones of the cluster.
@@ -131,9 +116,8 @@ func (p *problems) poolZones(at string, pool *spec.WorkerPool, all []string) {
 	p.unique(at+"zones[%d]", pool.Zones)
 
 	for i, zone := range pool.Zones {
-		if zone != "" && !slices.Contains(all, zone) {
-			p.add(fmt.Sprintf("%szones[%d]", at, i), "must be a zone of the cluster, not %q", zone)
-		}
+		p.addIf(zone != "" && !slices.Contains(all, zone),
+			fmt.Sprintf("%szones[%d]", at, i), "must be a zone of the cluster, not %q", zone)
 	}
 
 	p.enoughMachines(at, pool.AutoScalerMax, len(zonesOf(pool, all)))

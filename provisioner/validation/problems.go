@@ -35,6 +35,13 @@ func (p *problems) add(field, format string, args ...any) {
 	}
 }
 
+// addIf records a problem if the condition is true. The arguments are also evaluated if it is false.
+func (p *problems) addIf(wrong bool, field, format string, args ...any) {
+	if wrong {
+		p.add(field, format, args...)
+	}
+}
+
 // path returns the path of the field in the arguments of the mutation. Fields of a provider's part, such as awsConfig.vpcCidr,
 // are below providerSpecificConfig, which messages omit and path inserts.
 func (p *problems) path(field string) string {
@@ -62,9 +69,7 @@ func (p *problems) err() error {
 
 // present rejects an empty text.
 func (p *problems) present(field, value string) {
-	if value == "" {
-		p.add(field, "must not be empty")
-	}
+	p.addIf(value == "", field, "must not be empty")
 }
 
 // given reports whether an optional text is set. It treats an empty text as omitted, as Kyma Provisioner does.
@@ -87,9 +92,7 @@ func (p *problems) unique(format string, names []string) {
 		at := fmt.Sprintf(format, i)
 		p.present(at, name)
 
-		if name != "" && seen[name] {
-			p.add(at, "repeats %q", name)
-		}
+		p.addIf(name != "" && seen[name], at, "repeats %q", name)
 
 		seen[name] = true
 	}

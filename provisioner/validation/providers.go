@@ -77,9 +77,7 @@ func (p *problems) onePart(parts *spec.Provider, provider string) bool {
 
 // zones validates and returns the zones of a provider that has one network for all zones.
 func (p *problems) zones(field string, names []string) []string {
-	if len(names) == 0 {
-		p.add(field, "must not be empty")
-	}
+	p.addIf(len(names) == 0, field, "must not be empty")
 
 	p.unique(field+"[%d]", names)
 
@@ -94,9 +92,7 @@ func (p *problems) aws(config *spec.AWS, workers addresses) (addresses, []string
 	network := p.parse("awsConfig.vpcCidr", config.VpcCIDR)
 	p.inside(network, workers)
 
-	if len(config.AWSZones) == 0 {
-		p.add(field, "must not be empty")
-	}
+	p.addIf(len(config.AWSZones) == 0, field, "must not be empty")
 
 	var (
 		names   []string
@@ -136,9 +132,7 @@ func (p *problems) azure(config *spec.Azure, workers addresses) (addresses, []st
 
 	p.idleTimeout(config.IdleConnectionTimeoutMinutes)
 
-	if len(config.Zones) > 0 && len(config.AzureZones) > 0 {
-		p.add(field, "and azureConfig.zones exclude each other")
-	}
+	p.addIf(len(config.Zones) > 0 && len(config.AzureZones) > 0, field, "and azureConfig.zones exclude each other")
 
 	p.unique("azureConfig.zones[%d]", config.Zones)
 
@@ -148,9 +142,7 @@ func (p *problems) azure(config *spec.Azure, workers addresses) (addresses, []st
 	)
 
 	for i, zone := range config.AzureZones {
-		if zone.Name < 1 {
-			p.add(fmt.Sprintf("%s[%d].name", field, i), "must be at least 1")
-		}
+		p.addIf(zone.Name < 1, fmt.Sprintf("%s[%d].name", field, i), "must be at least 1")
 
 		names = append(names, strconv.Itoa(zone.Name))
 		subnets = append(subnets, p.parse(fmt.Sprintf("%s[%d].cidr", field, i), zone.CIDR))
@@ -165,7 +157,6 @@ func (p *problems) azure(config *spec.Azure, workers addresses) (addresses, []st
 
 // idleTimeout validates the idle timeout of the NAT gateway. Nil means the default of Azure.
 func (p *problems) idleTimeout(minutes *int) {
-	if minutes != nil && (*minutes < minIdleTimeout || *minutes > maxIdleTimeout) {
-		p.add("azureConfig.idleConnectionTimeoutMinutes", "must be between %d and %d", minIdleTimeout, maxIdleTimeout)
-	}
+	p.addIf(minutes != nil && (*minutes < minIdleTimeout || *minutes > maxIdleTimeout),
+		"azureConfig.idleConnectionTimeoutMinutes", "must be between %d and %d", minIdleTimeout, maxIdleTimeout)
 }

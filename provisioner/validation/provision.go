@@ -53,9 +53,7 @@ func Provision(input spec.Runtime, rules Rules) error {
 func (p *problems) text(field, value string) {
 	p.present(field, value)
 
-	if utf8.RuneCountInString(value) > maxText {
-		p.add(field, "has more than %d characters", maxText)
-	}
+	p.addIf(utf8.RuneCountInString(value) > maxText, field, "has more than %d characters", maxText)
 }
 
 // administrators validates the names of administrators. An identity provider issues these names, so any printable text is valid.
@@ -70,8 +68,7 @@ func (p *problems) administrators(field string, names []string) {
 		at := fmt.Sprintf("%s[%d]", field, i)
 		p.text(at, name)
 
-		if !utf8.ValidString(name) || slices.ContainsFunc([]rune(name), unicode.IsControl) {
-			p.add(at, "contains a character that is not printable")
-		}
+		p.addIf(!utf8.ValidString(name) || slices.ContainsFunc([]rune(name), unicode.IsControl),
+			at, "contains a character that is not printable")
 	}
 }

@@ -42,9 +42,8 @@ func (p *problems) inside(outer addresses, inner ...addresses) {
 			continue
 		}
 
-		if one.prefix.Bits() < outer.prefix.Bits() || !outer.prefix.Contains(one.prefix.Addr()) {
-			p.add(one.field, "must be within %s, which is %s", outer.field, outer.prefix)
-		}
+		p.addIf(one.prefix.Bits() < outer.prefix.Bits() || !outer.prefix.Contains(one.prefix.Addr()),
+			one.field, "must be within %s, which is %s", outer.field, outer.prefix)
 	}
 }
 
@@ -52,9 +51,8 @@ func (p *problems) inside(outer addresses, inner ...addresses) {
 func (p *problems) disjoint(ranges ...addresses) {
 	for i, one := range ranges {
 		for _, other := range ranges[:i] {
-			if one.prefix.IsValid() && other.prefix.IsValid() && one.prefix.Overlaps(other.prefix) {
-				p.add(one.field, "overlaps %s, which is %s", other.field, other.prefix)
-			}
+			p.addIf(one.prefix.IsValid() && other.prefix.IsValid() && one.prefix.Overlaps(other.prefix),
+				one.field, "overlaps %s, which is %s", other.field, other.prefix)
 		}
 	}
 }

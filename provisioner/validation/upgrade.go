@@ -217,7 +217,5 @@ func (p *problems) openStackChange(present, upgrade *spec.OpenStack) {
 
 // same rejects a value that differs from the current one.
 func (p *problems) same(field string, present, upgrade any) {
-	if !reflect.DeepEqual(present, upgrade) {
-		p.add(field, "cannot be changed after the cluster is created")
-	}
+	p.addIf(!reflect.DeepEqual(present, upgrade), field, "cannot be changed after the cluster is created")
 }
