@@ -4,15 +4,12 @@ import (
 	"cmp"
 	"crypto/rand"
 	_ "embed"
-	"fmt"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/99designs/gqlgen/graphql/executor"
-	"github.com/vektah/gqlparser/v2"
-	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegraphql"
 )
 
 //go:embed schema.graphql
@@ -64,9 +61,9 @@ type Runtime struct {
 // Director is a simulated Director. It implements http.Handler and is safe for concurrent use. Access tokens and faults are in
 // memory only. Registered runtimes and their one-time tokens survive a restart if Options.File is set.
 type Director struct {
-	options  Options
-	executor *executor.Executor
-	routes   *http.ServeMux
+	options Options
+	schema  *fakegraphql.Schema
+	routes  *http.ServeMux
 
 	mutex          sync.Mutex
 	runtimes       []*Runtime
@@ -86,14 +83,12 @@ func New(options Options) (*Director, error) {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	parsed, err := gqlparser.LoadSchema(&ast.Source{Name: "director", Input: schemaText})
+	schema, err := fakegraphql.NewSchema("of Director", schemaText)
 	if err != nil {
-		return nil, fmt.Errorf("reading Director's schema: %w", err)
+		return nil, err
 	}
 
-	d := &Director{
-		options: options, executor: executor.New(schema{parsed: parsed}), unknownTenants: map[string]bool{}, tokens: map[string]time.Time{},
-	}
+	d := &Director{options: options, schema: schema, unknownTenants: map[string]bool{}, tokens: map[string]time.Time{}}
 	if err := d.restore(); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegraphql"
 )
 
 // longestRequest is the maximum size of a request body in bytes.
@@ -55,19 +57,8 @@ func (d *Director) serveGraphQL(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 
-	writeJSON(w, http.StatusOK, map[string]any{"data": map[string]any{field.Alias: project(operation, value, field.SelectionSet)}})
+	writeJSON(w, http.StatusOK, map[string]any{"data": map[string]any{field.Alias: fakegraphql.Select(operation, value, field.SelectionSet)}})
 }
-
-// schema passes the parsed schema to gqlgen's executor, which parses and validates requests. Director executes operations without
-// gqlgen, because their values are dynamic.
-type schema struct {
-	graphql.ExecutableSchema
-
-	parsed *ast.Schema
-}
-
-// Schema implements graphql.ExecutableSchema. The executor calls no other method.
-func (s schema) Schema() *ast.Schema { return s.parsed }
 
 // parse validates a request against the schema. It returns the only field of the request, and the operation with its variables.
 func (d *Director) parse(w http.ResponseWriter, request *http.Request) (*graphql.OperationContext, *ast.Field, error) {
@@ -77,7 +68,7 @@ func (d *Director) parse(w http.ResponseWriter, request *http.Request) (*graphql
 		return nil, nil, errors.New("the request is not JSON")
 	}
 
-	operation, problems := d.executor.CreateOperationContext(graphql.StartOperationTrace(request.Context()), &received)
+	operation, problems := d.schema.Validate(request.Context(), received)
 	if len(problems) > 0 {
 		return nil, nil, problems
 	}
@@ -92,37 +83,6 @@ func (d *Director) parse(w http.ResponseWriter, request *http.Request) (*graphql
 	}
 
 	return operation, field, nil
-}
-
-// project returns the selected fields of a value, renamed to their aliases. A value is a map, a list of maps or a scalar; a nil
-// map becomes null. Labels are a map but have no selection, because the schema declares them as a scalar.
-func project(operation *graphql.OperationContext, value any, selection ast.SelectionSet) any {
-	switch value := value.(type) {
-	case []map[string]any:
-		projected := make([]any, 0, len(value))
-		for _, element := range value {
-			projected = append(projected, project(operation, element, selection))
-		}
-
-		return projected
-	case map[string]any:
-		if value == nil {
-			return nil
-		}
-
-		if len(selection) == 0 { // labels
-			return value
-		}
-
-		projected := map[string]any{}
-		for _, field := range graphql.CollectFields(operation, selection, nil) {
-			projected[field.Alias] = project(operation, value[field.Name], field.Selections)
-		}
-
-		return projected
-	default:
-		return value
-	}
 }
 
 // answerError writes an error response. Errors from Director's rules have a code; errors of GraphQL itself have none. The code is

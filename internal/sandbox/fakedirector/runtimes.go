@@ -94,7 +94,7 @@ func (d *Director) find(tenant, id string) *Runtime {
 // list returns all of the tenant's runtimes that match the filters, on a single page. It ignores the requested page size: clients
 // that read multiple pages can also handle one.
 func (d *Director) list(tenant string, filters any) (any, error) {
-	found := []map[string]any{}
+	found := []any{}
 
 	for _, runtime := range d.runtimes {
 		matches, err := fits(runtime, filters)

@@ -3,17 +3,16 @@ package provisioner
 import (
 	_ "embed"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"sync"
 	"time"
 
-	"github.com/vektah/gqlparser/v2"
+	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
-	"github.com/vektah/gqlparser/v2/validator"
-	"github.com/vektah/gqlparser/v2/validator/rules"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegraphql"
 )
 
 // contract is the schema of the last Kyma Provisioner that installed Kyma.
@@ -26,7 +25,7 @@ type Provisioner struct {
 	URL string
 
 	takes  time.Duration
-	schema *ast.Schema
+	schema *fakegraphql.Schema
 	access *httptest.Server
 
 	// mutex guards the fields below. The Provisioner executes one operation at a time.
@@ -49,9 +48,9 @@ type Call struct {
 
 // Start serves a Provisioner until closed is called. Each operation succeeds after the given duration.
 func Start(takes time.Duration) (p *Provisioner, closed func(), err error) {
-	schema, err := gqlparser.LoadSchema(&ast.Source{Name: "schema.graphql", Input: contract})
+	schema, err := fakegraphql.NewSchema("of a Kyma Provisioner", contract)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the schema of a Kyma Provisioner: %w", err)
+		return nil, nil, err
 	}
 
 	p = &Provisioner{
@@ -75,17 +74,10 @@ func (p *Provisioner) Calls() []Call {
 	return append([]Call(nil), p.calls...)
 }
 
-// graphQLRequest is the body of a GraphQL request. A GET request has only a query.
-type graphQLRequest struct {
-	Query         string         `json:"query"`
-	OperationName string         `json:"operationName"`
-	Variables     map[string]any `json:"variables"`
-}
-
 // ServeHTTP responds like the Kyma Provisioner: with 422 if a request violates the schema, otherwise with 200, even if a field
-// fails.
+// fails. A GET request has only a query.
 func (p *Provisioner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	request := graphQLRequest{Query: r.URL.Query().Get("query")}
+	request := graphql.RawParams{Query: r.URL.Query().Get("query")}
 
 	if r.Method == http.MethodPost {
 		decoder := json.NewDecoder(r.Body)
@@ -100,12 +92,10 @@ func (p *Provisioner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	number := p.number()
 
-	operation, variables, err := p.parse(request)
-	if err != nil {
-		p.record(Call{Rejected: err.Message, Request: number})
-
-		err.Extensions = map[string]any{"code": "GRAPHQL_VALIDATION_FAILED"}
-		respond(w, http.StatusUnprocessableEntity, nil, err)
+	operation, invalid := p.schema.Validate(r.Context(), request)
+	if len(invalid) > 0 {
+		p.record(Call{Rejected: invalid[0].Message, Request: number})
+		respond(w, http.StatusUnprocessableEntity, nil, invalid[0])
 
 		return
 	}
@@ -115,7 +105,7 @@ func (p *Provisioner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	var problems []*gqlerror.Error
 
-	for _, selection := range operation.SelectionSet {
+	for _, selection := range operation.Operation.SelectionSet {
 		field, isField := selection.(*ast.Field)
 		if !isField {
 			respond(w, http.StatusUnprocessableEntity, nil, gqlerror.Errorf("fragments at the root are not supported"))
@@ -132,7 +122,7 @@ func (p *Provisioner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 
-		value, err := p.resolve(caller, field, variables, fault)
+		value, err := p.resolve(caller, field, operation.Variables, fault)
 		if fault == ResponseLost {
 			panic(http.ErrAbortHandler) // closes the connection after the call has taken effect
 		}
@@ -141,31 +131,11 @@ func (p *Provisioner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			problems = append(problems, toGraphQL(field, err))
 		} else {
-			data[field.Alias] = project(field.SelectionSet, value)
+			data[field.Alias] = fakegraphql.Select(operation, value, field.SelectionSet)
 		}
 	}
 
 	respond(w, http.StatusOK, data, problems...)
-}
-
-// parse validates the request against the schema. It returns the operation and the variables, with default values filled in.
-func (p *Provisioner) parse(request graphQLRequest) (*ast.OperationDefinition, map[string]any, *gqlerror.Error) {
-	document, problems := gqlparser.LoadQueryWithRules(p.schema, request.Query, rules.NewDefaultRules())
-	if len(problems) > 0 {
-		return nil, nil, problems[0]
-	}
-
-	operation := document.Operations.ForName(request.OperationName)
-	if operation == nil {
-		return nil, nil, gqlerror.Errorf("unknown operation %q", request.OperationName)
-	}
-
-	variables, err := validator.VariableValues(p.schema, operation, request.Variables)
-	if err != nil {
-		return nil, nil, gqlerror.Wrap(err)
-	}
-
-	return operation, variables, nil
 }
 
 // number returns the number of the next request.
@@ -203,46 +173,4 @@ func respond(w http.ResponseWriter, status int, data any, problems ...*gqlerror.
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(text)
-}
-
-// project returns the selected fields of a value, recursively. It projects lists element by element and returns scalars
-// unchanged.
-func project(selections ast.SelectionSet, value any) any {
-	switch value := value.(type) {
-	case []any:
-		all := make([]any, 0, len(value))
-		for _, element := range value {
-			all = append(all, project(selections, element))
-		}
-
-		return all
-	case map[string]any:
-		if len(selections) == 0 {
-			return value
-		}
-
-		selected := map[string]any{}
-		collect(selected, selections, value)
-
-		return selected
-	default:
-		return value
-	}
-}
-
-// collect adds the selected fields of an object to selected, including the fields of fragments. An inline fragment applies if
-// its type condition equals the __typename of the object, or if the object has no __typename.
-func collect(selected map[string]any, selections ast.SelectionSet, value map[string]any) {
-	for _, selection := range selections {
-		switch selection := selection.(type) {
-		case *ast.Field:
-			selected[selection.Alias] = project(selection.SelectionSet, value[selection.Name])
-		case *ast.InlineFragment:
-			if is := value["__typename"]; is == nil || is == selection.TypeCondition {
-				collect(selected, selection.SelectionSet, value)
-			}
-		case *ast.FragmentSpread:
-			collect(selected, selection.Definition.SelectionSet, value)
-		}
-	}
 }
