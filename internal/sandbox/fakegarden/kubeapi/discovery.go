@@ -62,8 +62,8 @@ func discovery(kinds []Kind) map[string]any {
 			}
 		}
 		resources[path].APIResources = append(resources[path].APIResources, metav1.APIResource{
-			Name: kind.plural().Resource, Kind: kind.Kind, Namespaced: kind.Namespaced,
-			Verbs: metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"},
+			Name: kind.plural().Resource, SingularName: strings.ToLower(kind.Kind), Kind: kind.Kind, Namespaced: kind.Namespaced,
+			ShortNames: kind.ShortNames, Categories: kind.Categories, Verbs: kind.verbs(),
 		})
 	}
 	documents := map[string]any{"/api": core, "/apis": groups}

@@ -119,6 +119,9 @@ func (s *Server) answer(r *request) (int, any, error) {
 	if r.subresource != "" && (r.subresource != subresourceStatus || !r.resource.Status) {
 		return s.answerSubresource(r)
 	}
+	if r.resource.ReadOnly && !slices.Contains(r.resource.verbs(), r.verb) {
+		return 0, nil, apierrors.NewMethodNotSupported(r.resource.plural(), r.verb)
+	}
 	switch r.verb {
 	case "list":
 		return s.list(r)

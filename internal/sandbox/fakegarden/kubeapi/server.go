@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -23,6 +24,12 @@ type Kind struct {
 	schema.GroupVersionKind
 
 	Namespaced bool
+	// ReadOnly reports that clients can only get, list and watch objects of the kind. The kind then has no objects, except those that
+	// an earlier version has stored.
+	ReadOnly bool
+	// ShortNames and Categories are names that clients accept instead of the resource, such as ns for namespaces, and all.
+	ShortNames []string
+	Categories []string
 	// Status reports that only the subresource status can change the field Status. The kind must be a Go type with this field.
 	Status bool
 }
@@ -31,6 +38,14 @@ type Kind struct {
 func (k Kind) Resource() schema.GroupVersionResource {
 	resource, _ := meta.UnsafeGuessKindToResource(k.GroupVersionKind)
 	return resource
+}
+
+// verbs returns what clients may do with objects of the kind, for discovery.
+func (k Kind) verbs() metav1.Verbs {
+	if k.ReadOnly {
+		return metav1.Verbs{"get", "list", "watch"}
+	}
+	return metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"}
 }
 
 // plural returns the resource without its version, as used in error messages.

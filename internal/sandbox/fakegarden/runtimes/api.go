@@ -12,34 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/kubeapi"
 )
-
-// kinds returns the served kinds: those that grant access to a runtime, those of Compass and the service catalog, and some for
-// workloads. Requests for other kinds return 404. A real cluster serves the kinds of Compass and the service catalog only after
-// Kyma was installed; here they always exist.
-func kinds() []kubeapi.Kind {
-	core, rbac := corev1.SchemeGroupVersion, rbacv1.SchemeGroupVersion
-	compass := schema.GroupVersion{Group: "compass.kyma-project.io", Version: "v1alpha1"}
-	catalog := schema.GroupVersion{Group: "servicecatalog.k8s.io", Version: "v1beta1"}
-	return []kubeapi.Kind{
-		{GroupVersionKind: core.WithKind("Namespace")},
-		{GroupVersionKind: core.WithKind("ServiceAccount"), Namespaced: true},
-		{GroupVersionKind: core.WithKind("ConfigMap"), Namespaced: true},
-		{GroupVersionKind: core.WithKind("Secret"), Namespaced: true},
-		{GroupVersionKind: rbac.WithKind("ClusterRoleBinding")},
-		{GroupVersionKind: compass.WithKind("CompassConnection")},
-		{GroupVersionKind: catalog.WithKind("ClusterServiceBroker")},
-		{GroupVersionKind: catalog.WithKind("ClusterServiceClass")},
-		{GroupVersionKind: catalog.WithKind("ServiceBroker"), Namespaced: true},
-		{GroupVersionKind: catalog.WithKind("ServiceInstance"), Namespaced: true},
-		{GroupVersionKind: catalog.WithKind("ServiceBinding"), Namespaced: true},
-	}
-}
 
 // newScheme returns a scheme with the kinds. Each runtime needs its own scheme, because clients add kinds to it. Custom resources
 // have no Go types and are unstructured. TokenRequest is not a served kind, but clients send it to the subresource token.
@@ -90,7 +67,7 @@ func (s *Server) openAPI(ctx context.Context, technicalID string) (*kubeapi.Serv
 		return nil, err
 	}
 	ctx = context.WithValue(ctx, userKey{}, user{name: "system", roles: []string{administrator}})
-	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem} {
+	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if err := c.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 			return nil, err
@@ -100,9 +77,12 @@ func (s *Server) openAPI(ctx context.Context, technicalID string) (*kubeapi.Serv
 }
 
 // admit implements kubeapi.Options.Admit. The namespace of a new object must exist; otherwise admit returns a not-found error for
-// the Namespace. As on a real API server, the role of a binding is immutable, because a change would silently extend the
+// the Namespace. A new Namespace is active. As on a real API server, the role of a binding is immutable, because a change would silently extend the
 // permissions of all subjects.
 func admit(ctx context.Context, objects client.Reader, old, object client.Object) error {
+	if namespace, is := object.(*corev1.Namespace); is && old == nil {
+		namespace.Status.Phase = corev1.NamespaceActive
+	}
 	if old == nil && object.GetNamespace() != "" {
 		return objects.Get(ctx, client.ObjectKey{Name: object.GetNamespace()}, &corev1.Namespace{})
 	}
@@ -130,12 +110,16 @@ func authorize(r *http.Request, kind kubeapi.Kind) error {
 
 // allows reports whether a ClusterRole allows a request for a kind. It implements the default roles of every cluster, simplified
 // to reading and writing; other roles allow nothing. As in a real cluster, the role view cannot read Secrets, because they
-// contain the tokens of other accounts.
+// contain the tokens of other accounts. Neither view nor edit can read roles and their bindings.
 func allows(role, method string, kind kubeapi.Kind) bool {
 	reads := method == http.MethodGet
-	switch role {
-	case administrator:
+	switch {
+	case role == administrator:
 		return true
+	case kind.Group == rbacv1.GroupName:
+		return false
+	}
+	switch role {
 	case "edit":
 		return kind.Namespaced || reads && kind.Kind == "Namespace"
 	case "view":

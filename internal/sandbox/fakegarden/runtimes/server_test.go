@@ -197,7 +197,7 @@ func TestResponses(t *testing.T) {
 		t.Errorf("got version %+v, want 1.35.4", info)
 	}
 	var status metav1.Status
-	if code := get(t, admin, runtime.endpoint.URL+"/api/v1/pods", &status); code != http.StatusNotFound || status.Reason != metav1.StatusReasonNotFound {
+	if code := get(t, admin, runtime.endpoint.URL+"/api/v1/replicationcontrollers", &status); code != http.StatusNotFound || status.Reason != metav1.StatusReasonNotFound {
 		t.Errorf("an unknown resource must be 404, got: %d %+v", code, status)
 	}
 	status = metav1.Status{}
