@@ -29,6 +29,7 @@ func TestRoles(t *testing.T) {
 		"Expire":      {"operators may expire instances", "PUT", "/expire/service_instance/x", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": 200, "admin": 200}},
 		"Admin":       {"admins have all roles", "POST", "/runtimes/x/adminkubeconfig", map[string]int{"": unknown, "platform": refused, "viewer": refused, "operator": refused, "admin": 404}},
 		"Catalog":     {"viewers may read", "GET", "/catalog", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
+		"Status":      {"viewers may read", "GET", "/status", map[string]int{"": unknown, "platform": refused, "viewer": 200}},
 		"Kubeconfig":  {"users of runtimes need no account", "GET", "/kubeconfig/x", map[string]int{"": 404, "platform": 404}},
 		"Description": {"the description is public", "GET", "/openapi.yaml", map[string]int{"": 200, "viewer": 200}},
 		"Method":      {"a 405 lists the allowed methods", "DELETE", "/runtimes", map[string]int{"admin": 405}},

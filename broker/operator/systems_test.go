@@ -10,6 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process"
 )
@@ -89,5 +90,27 @@ func TestSystemOfAWaitingOperation(t *testing.T) {
 				b.Errorf("%s: -want +got\n%s", test.reason, diff)
 			}
 		})
+	}
+}
+
+// TestStatus checks that the status has the version of this program and each system that the replica calls.
+func TestStatus(t *testing.T) {
+	away, idle := unavailableSystem(t, "provisioner"), newSystem("gardener")
+	b := newBench(t, func(options *operator.Options) { options.Systems = []*upstream.System{away, idle} })
+
+	got := read[operatorapi.Status](b, b.want("viewers may read", b.do("viewer", "GET", "/status"), http.StatusOK))
+
+	build := program.ReadBuild()
+	if got.Version != build.Version || got.Commit != build.Commit {
+		t.Errorf("the version is %s (%s), want %s (%s)", got.Version, got.Commit, build.Version, build.Commit)
+	}
+
+	want := []operatorapi.System{{
+		Name: "provisioner", State: "open", CallsLimit: 3, Failures: away.Status().Failures, FailingSince: away.Status().FailingSince.UTC(),
+		LastFault: "it could not be reached", NextTry: away.Status().NextTry.UTC(),
+	}, {Name: "gardener", State: "closed", CallsLimit: 3}}
+
+	if diff := cmp.Diff(want, got.Systems); diff != "" {
+		t.Errorf("systems: -want +got\n%s", diff)
 	}
 }

@@ -68,6 +68,9 @@ func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 	broker.routes.HandleFunc("GET /catalog", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, operatorapi.Catalog{ETag: "1", Plans: []string{"aws", "trial"}, Problem: scenario.CatalogProblem})
 	})
+	broker.routes.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, operatorapi.Status{Version: cmp.Or(scenario.Version, "v1.2.3"), Systems: scenario.Systems})
+	})
 	broker.routes.HandleFunc("GET /audit", broker.listAudit)
 	broker.routes.HandleFunc("GET /audit/{id}", broker.auditEntry)
 	broker.routes.HandleFunc("GET /operations", broker.listOperations)

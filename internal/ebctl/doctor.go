@@ -44,7 +44,8 @@ func newDoctorCommand(session *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the configuration, the connection, the roles and the state of the broker",
-		Long: "Check the configuration, the connection, the credentials, the clocks, the roles and the catalog, and find stuck operations. " +
+		Long: "Check the configuration, the connection, the credentials, the clocks, the roles, the catalog, the versions and the systems that " +
+			"the broker calls, and find stuck operations. If the Provisioner is configured, its version and systems are checked, too. " +
 			"Each finding comes with advice. The command changes nothing. It exits with status 1 if a check fails.",
 		Args: arguments(),
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -80,16 +81,15 @@ func (s *session) diagnose(ctx context.Context) ([]check, error) {
 	client := s.clientOf(settings)
 	checks := []check{{Name: "configuration", Result: checkPassed, Detail: settings.Address}}
 
-	served, err := client.ServerTime(ctx)
-	if err != nil {
-		return append(checks, check{ //nolint:nilerr // the failure is the result of a check
+	catalog, served, err := client.CatalogAt(ctx)
+	if rejected, is := errors.AsType[*brokerclient.AnswerError](err); err != nil && (!is || rejected.Temporary()) {
+		return append(checks, check{
 			"connection", checkFailed, err.Error(), "Check that the broker is running and that the address is correct: --address, EBCTL_ADDRESS or --context.",
 		}), nil
 	}
 
 	checks = append(checks, check{Name: "connection", Result: checkPassed}, clocks(served, s.Clock.Now()))
 
-	catalog, err := client.GetCatalog(ctx)
 	if answered(http.StatusUnauthorized)(err) {
 		return append(checks, check{
 			"credentials", checkFailed, err.Error(), "Log in with 'ebctl login', or set EBCTL_USERNAME and EBCTL_PASSWORD.",
@@ -103,7 +103,65 @@ func (s *session) diagnose(ctx context.Context) ([]check, error) {
 		checks = append(checks, catalogCheck(catalog))
 	}
 
+	checks = append(checks, s.status(ctx, client, "broker")...)
+	checks = append(checks, s.provisionerStatus(ctx)...)
+
 	return append(checks, s.stuckOperations(ctx, client)), nil
+}
+
+// provisionerStatus returns the checks of the Provisioner, or none if the user has not configured credentials for it.
+func (s *session) provisionerStatus(ctx context.Context) []check {
+	configured := *s.globals
+	configured.flags = Settings{} // the flags are those for the broker
+
+	provisioner := *s
+	provisioner.globals, provisioner.provisioner = &configured, true
+
+	settings, err := Resolve(provisioner.sources())
+	if err != nil || settings.Username == "" && settings.Token == "" {
+		return nil
+	}
+
+	return provisioner.status(ctx, provisioner.clientOf(settings), "provisioner")
+}
+
+// status compares the version of a service with that of ebctl, and checks the systems that the service calls.
+func (s *session) status(ctx context.Context, client *brokerclient.Client, service string) []check {
+	status, err := client.GetStatus(ctx)
+
+	switch {
+	case answered(http.StatusForbidden)(err):
+		return nil // the check of the role viewer reports it
+	case answered(http.StatusNotFound)(err):
+		return []check{{service + " version", checkWarning, "unknown, ebctl has " + s.Version, "Update the service, which is older than ebctl."}}
+	case err != nil:
+		return []check{{service, checkFailed, err.Error(), "Check that the service is running, its address, and the credentials for it."}}
+	}
+
+	checks := []check{{Name: service + " version", Result: checkPassed, Detail: status.Version}}
+	if status.Version != s.Version {
+		checks[0] = check{
+			service + " version", checkWarning, status.Version + ", ebctl has " + s.Version,
+			"Use the ebctl of the same release: other versions may lack fields and commands.",
+		}
+	}
+
+	for _, system := range status.Systems {
+		checks = append(checks, systemCheck(system, s.Clock.Now()))
+	}
+
+	return checks
+}
+
+// systemCheck reports whether a replica can call an upstream system.
+func systemCheck(system operatorapi.System, now time.Time) check {
+	one := check{Name: "system " + system.Name, Result: checkPassed, Detail: explain.Explanation{At: now, System: system}.SystemText()}
+
+	if system.Failures > 0 {
+		one.Result, one.Remedy = checkFailed, "Check that "+system.Name+" is running and that the service can reach it."
+	}
+
+	return one
 }
 
 // clocks compares the broker's clock with the local one.

@@ -37,6 +37,10 @@ type scenario struct {
 	Deprovision string `json:"deprovision"`
 	// CatalogProblem is the error in the catalog files, if its message is not empty.
 	CatalogProblem operatorapi.CatalogProblem `json:"catalogProblem"`
+	// Version is the version of the broker. The default is that of ebctl.
+	Version string `json:"version"`
+	// Systems are the systems that the broker calls.
+	Systems []operatorapi.System `json:"systems"`
 	// Kubeconfig is the admin kubeconfig of all runtimes.
 	Kubeconfig operatorapi.AdminKubeconfig `json:"kubeconfig"`
 	// Interventions lists the allowed interventions. The response to all others is 409.

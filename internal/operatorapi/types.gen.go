@@ -382,6 +382,15 @@ type RuntimeStatus struct {
 	Suspended bool `json:"suspended,omitempty,omitzero"`
 }
 
+// Status The version of a service, and the systems that its responding replica calls.
+type Status struct {
+	Commit  string   `json:"commit"`
+	Systems []System `json:"systems"`
+
+	// Version The version of the release, or of the Go module in other builds.
+	Version string `json:"version"`
+}
+
 // System The failing upstream system that delays the operation, as seen by the responding replica. Only on GET /operations/{operation_id}.
 type System struct {
 	CallsInFlight int `json:"callsInFlight"`

@@ -12,6 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/program"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/process/telemetry"
 	"github.com/environment-broker/environment-broker/storage"
@@ -261,19 +263,33 @@ func (a *API) why(record process.Record, timeline []process.Entry) string {
 	return ""
 }
 
+// GetStatus returns the version of the service, and the state of the upstream systems in this replica.
+func (a *API) GetStatus(*http.Request) (httpserver.Response, error) {
+	build := program.ReadBuild()
+	shown := operatorapi.Status{Version: build.Version, Commit: build.Commit, Systems: []operatorapi.System{}}
+
+	for _, called := range a.Systems {
+		shown.Systems = append(shown.Systems, systemOf(called.Status()))
+	}
+
+	return httpserver.OK(shown), nil
+}
+
 // system returns the status of the upstream system with the component, or a zero System if there is none.
 func (a *API) system(component string) operatorapi.System {
 	for _, called := range a.Systems {
-		status := called.Status()
-		if status.Component != component {
-			continue
-		}
-
-		return operatorapi.System{
-			Name: status.System, State: string(status.State), CallsInFlight: status.InFlight, CallsLimit: status.Calls,
-			Failures: status.Failures, FailingSince: status.FailingSince, LastFault: status.LastFault, NextTry: status.NextTry,
+		if status := called.Status(); status.Component == component {
+			return systemOf(status)
 		}
 	}
 
 	return operatorapi.System{}
+}
+
+// systemOf converts the status of an upstream system.
+func systemOf(status upstream.Status) operatorapi.System {
+	return operatorapi.System{
+		Name: status.System, State: string(status.State), CallsInFlight: status.InFlight, CallsLimit: status.Calls,
+		Failures: status.Failures, FailingSince: status.FailingSince, LastFault: status.LastFault, NextTry: status.NextTry,
+	}
 }

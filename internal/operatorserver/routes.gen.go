@@ -30,6 +30,8 @@ type Handlers interface {
 	ListRuntimes(r *http.Request, query Query) (httpserver.Response, error)
 	// GetRuntime handles GET /runtimes/{instance_id}: get a runtime with its parameters.
 	GetRuntime(r *http.Request) (httpserver.Response, error)
+	// GetStatus handles GET /status: get the version of the service and the state of the systems that it calls.
+	GetStatus(r *http.Request) (httpserver.Response, error)
 }
 
 // BrokerHandlers has a method for each operation of the operator API that the broker has.
@@ -110,6 +112,10 @@ func BrokerRoutes(to BrokerHandlers) []Route {
 			Method: http.MethodGet, Path: "/runtimes/{instance_id}/bindings", Role: "viewer",
 			serve: to.ListBindings,
 		},
+		{
+			Method: http.MethodGet, Path: "/status", Role: "viewer",
+			serve: to.GetStatus,
+		},
 	}
 }
 
@@ -155,6 +161,10 @@ func ProvisionerRoutes(to Handlers) []Route {
 		{
 			Method: http.MethodGet, Path: "/runtimes/{instance_id}", Role: "viewer",
 			serve: to.GetRuntime,
+		},
+		{
+			Method: http.MethodGet, Path: "/status", Role: "viewer",
+			serve: to.GetStatus,
 		},
 	}
 }

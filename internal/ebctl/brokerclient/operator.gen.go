@@ -151,4 +151,12 @@ func (c *Client) ListBindings(ctx context.Context, instanceID string) (operatora
 	})
 }
 
+// GetStatus calls GET /status: get the version of the service and the state of the systems that it calls.
+func (c *Client) GetStatus(ctx context.Context) (operatorapi.Status, error) {
+	return callFor[operatorapi.Status](ctx, c, request{
+		method: http.MethodGet,
+		path:   "/status",
+	})
+}
+
 // Client.call decodes the answers.

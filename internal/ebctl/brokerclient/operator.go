@@ -2,7 +2,6 @@ package brokerclient
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 	"net/http"
@@ -26,17 +25,14 @@ func (c *Client) Operation(ctx context.Context, id string) (operatorapi.Operatio
 	return operation, got.retryAfter, err
 }
 
-// ServerTime returns the broker's time with a precision of one second, or the zero time if the response has no date. It fails
-// only if the broker does not respond: the response to a rejected request has a date, too.
-func (c *Client) ServerTime(ctx context.Context) (time.Time, error) {
-	var ignored json.RawMessage
+// CatalogAt returns the catalog of the responding replica like GetCatalog, and the broker's time with a precision of one second. The
+// time is valid even if the broker rejects the request, and zero if the response has no date.
+func (c *Client) CatalogAt(ctx context.Context) (operatorapi.Catalog, time.Time, error) {
+	var catalog operatorapi.Catalog
 
-	got, err := c.call(ctx, request{method: http.MethodGet, path: "/catalog"}, &ignored)
-	if rejected, is := errors.AsType[*AnswerError](err); err != nil && (!is || rejected.Temporary()) {
-		return time.Time{}, err
-	}
+	got, err := c.call(ctx, request{method: http.MethodGet, path: "/catalog"}, &catalog)
 
-	return got.date, nil
+	return catalog, got.date, err
 }
 
 // All iterates over the entries of all pages. It stops after the first error, which it yields with a zero entry.
