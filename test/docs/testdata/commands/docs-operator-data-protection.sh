@@ -1,0 +1,1 @@
+replace ACCOUNT my-account
