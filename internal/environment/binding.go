@@ -12,31 +12,31 @@ import (
 type Binding struct {
 	// ID is assigned by the broker and never reused, because the account in the runtime is named after it. BindingID, in contrast,
 	// can be reused by platforms.
-	ID string `json:"id" db:"id"`
+	ID string `db:"id" json:"id"`
 	// InstanceID and BindingID are assigned by the platform. Their combination is unique among existing bindings.
-	InstanceID string `json:"instanceID" db:"instance_id"`
-	BindingID  string `json:"bindingID" db:"binding_id"`
+	InstanceID string `db:"instance_id" json:"instanceID"`
+	BindingID  string `db:"binding_id"  json:"bindingID"`
 	// RuntimeID is the ID of the runtime that contains the account. If the instance no longer has this runtime, the binding does not
 	// work.
-	RuntimeID string `json:"runtimeID" db:"runtime_id"`
-	Role      Role   `json:"role" db:"role"`
+	RuntimeID string `db:"runtime_id" json:"runtimeID"`
+	Role      Role   `db:"role"       json:"role"`
 	// Lifetime is how long the credentials are valid after they are issued.
-	Lifetime time.Duration `json:"lifetime" db:"-"`
+	Lifetime time.Duration `db:"-" json:"lifetime"`
 	// Predecessor is the BindingID of the binding that this one replaces, or empty.
-	Predecessor string `json:"predecessor,omitempty" db:"predecessor"`
+	Predecessor string `db:"predecessor" json:"predecessor,omitempty"`
 	// AppGUID is the platform's ID of the bound application, or empty.
-	AppGUID string `json:"appGUID,omitempty" db:"app_guid"`
+	AppGUID string `db:"app_guid" json:"appGUID,omitempty"`
 	// CreatedBy is the user on whose behalf the platform sent the request, or the authenticated user if the platform names none.
-	CreatedBy string       `json:"createdBy,omitempty" db:"created_by"`
-	State     BindingState `json:"state" db:"state"`
+	CreatedBy string       `db:"created_by" json:"createdBy,omitempty"`
+	State     BindingState `db:"state"      json:"state"`
 	// OperationID is the ID of the operation that creates the binding, and later of the operation that removes it.
-	OperationID string    `json:"operationID" db:"operation_id"`
-	CreatedAt   time.Time `json:"createdAt" db:"-"`
+	OperationID string    `db:"operation_id" json:"operationID"`
+	CreatedAt   time.Time `db:"-"            json:"createdAt"`
 	// ExpiresAt is when the credentials expire. Before they are issued, it is an estimate.
-	ExpiresAt time.Time `json:"expiresAt" db:"-"`
+	ExpiresAt time.Time `db:"-" json:"expiresAt"`
 
 	// Access contains the credentials, which are returned to the platform. They are never stored with an operation.
-	Access Access `json:"-" db:"-"`
+	Access Access `db:"-" json:"-"`
 }
 
 // Account returns the name of the binding's ServiceAccount and ClusterRoleBinding in the runtime.

@@ -12,45 +12,45 @@ import (
 // operation. Steps work on the copy in Data, which was made when the operation was accepted.
 type Instance struct {
 	// ID is assigned by the platform. After an instance is deleted, its ID can be used again.
-	ID string `json:"id" db:"id"`
+	ID string `db:"id" json:"id"`
 	// ServiceID and PlanID are the IDs in the catalog. PlanName is the name of the plan.
-	ServiceID string `json:"serviceID" db:"service_id"`
-	PlanID    string `json:"planID" db:"plan_id"`
-	PlanName  string `json:"planName" db:"plan_name"`
+	ServiceID string `db:"service_id" json:"serviceID"`
+	PlanID    string `db:"plan_id"    json:"planID"`
+	PlanName  string `db:"plan_name"  json:"planName"`
 	// GlobalAccountID is the ID of the tenant. SubAccountID is the ID of the tenant's subaccount that ordered the instance.
-	GlobalAccountID string `json:"globalAccountID" db:"global_account_id"`
-	SubAccountID    string `json:"subAccountID" db:"subaccount_id"`
+	GlobalAccountID string `db:"global_account_id" json:"globalAccountID"`
+	SubAccountID    string `db:"subaccount_id"     json:"subAccountID"`
 	// SubscriptionAccountID is the ID of the tenant that ordered the instance. It is empty unless the instance was moved to another
 	// tenant.
-	SubscriptionAccountID string `json:"subscriptionAccountID,omitempty" db:"subscription_account_id"`
+	SubscriptionAccountID string `db:"subscription_account_id" json:"subscriptionAccountID,omitempty"`
 	// PlatformRegion is the region in the path of the order, or the default region.
-	PlatformRegion string `json:"platformRegion" db:"platform_region"`
+	PlatformRegion string `db:"platform_region" json:"platformRegion"`
 	// Provider is aws, azure, gcp or openstack. Region is the provider's name for the region of the runtime. Both are empty for
 	// clusters that the tenant provides.
-	Provider string `json:"provider" db:"provider"`
-	Region   string `json:"region" db:"region"`
+	Provider string `db:"provider" json:"provider"`
+	Region   string `db:"region"   json:"region"`
 	// Name is the display name of the runtime. ShootName is the name of its Shoot in Gardener.
-	Name      string `json:"name" db:"name"`
-	ShootName string `json:"shootName" db:"shoot_name"`
+	Name      string `db:"name"       json:"name"`
+	ShootName string `db:"shoot_name" json:"shootName"`
 	// RuntimeID is the Provisioner's ID of the runtime. It is empty before the runtime is ordered and after it is removed.
-	RuntimeID string `json:"runtimeID" db:"runtime_id"`
+	RuntimeID string `db:"runtime_id" json:"runtimeID"`
 	// DashboardURL is the URL of the console for users, or empty if there is no console.
-	DashboardURL string `json:"dashboardURL" db:"dashboard_url"`
+	DashboardURL string `db:"dashboard_url" json:"dashboardURL"`
 	// MaintenanceVersion is the maintenance version of the plan that the runtime has. It is empty for instances from before
 	// maintenance versions were introduced.
-	MaintenanceVersion string `json:"maintenanceVersion,omitempty" db:"maintenance_version"`
+	MaintenanceVersion string `db:"maintenance_version" json:"maintenanceVersion,omitempty"`
 	// Suspended reports that the runtime was removed but the instance was kept.
-	Suspended bool `json:"suspended,omitempty" db:"suspended"`
+	Suspended bool `db:"suspended" json:"suspended,omitempty"`
 	// ExpiresAt is when the instance will expire, or zero if it never expires. ExpiredAt is when it has expired; after that it can
 	// only be deleted.
-	ExpiresAt time.Time `json:"expiresAt,omitzero" db:"-"`
-	ExpiredAt time.Time `json:"expiredAt,omitzero" db:"-"`
+	ExpiresAt time.Time `db:"-" json:"expiresAt,omitzero"`
+	ExpiredAt time.Time `db:"-" json:"expiredAt,omitzero"`
 	// Exclusive is a value that only one instance can have at a time, or empty. The database enforces this.
-	Exclusive string `json:"exclusive,omitempty" db:"-"`
+	Exclusive string `db:"-" json:"exclusive,omitempty"`
 	// Request is zero in instances that were read for a list, because lists do not decrypt it.
-	Request   Request   `json:"request,omitzero" db:"-"`
-	CreatedAt time.Time `json:"createdAt" db:"-"`
-	UpdatedAt time.Time `json:"updatedAt" db:"-"`
+	Request   Request   `db:"-" json:"request,omitzero"`
+	CreatedAt time.Time `db:"-" json:"createdAt"`
+	UpdatedAt time.Time `db:"-" json:"updatedAt"`
 }
 
 // RuntimeTenant returns the tenant under which the Provisioner stores the runtime: the account that ordered the instance. The

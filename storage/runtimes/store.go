@@ -19,29 +19,29 @@ var migrations embed.FS
 // Runtime is a cluster that was ordered from the Provisioner. Operations store it in their payload under these JSON names, which
 // never change.
 type Runtime struct {
-	ID string `json:"id" db:"id"`
+	ID string `db:"id" json:"id"`
 	// Tenant and SubAccount are the IDs of the owner in the form of labels, see package tenancy. Two owners are the same if
 	// their Tenant is equal.
-	Tenant     string `json:"tenant" db:"tenant"`
-	SubAccount string `json:"subAccount" db:"subaccount"`
+	Tenant     string `db:"tenant"     json:"tenant"`
+	SubAccount string `db:"subaccount" json:"subAccount"`
 	// OriginalTenant and OriginalSubAccount are the IDs as the client sent them, if those cannot be labels. Otherwise they are
 	// empty.
-	OriginalTenant     string `json:"originalTenant,omitempty" db:"original_tenant"`
-	OriginalSubAccount string `json:"originalSubAccount,omitempty" db:"original_subaccount"`
+	OriginalTenant     string `db:"original_tenant"     json:"originalTenant,omitempty"`
+	OriginalSubAccount string `db:"original_subaccount" json:"originalSubAccount,omitempty"`
 	// ShootName is unique among the runtimes that are not deleted.
-	ShootName string `json:"shootName" db:"shoot_name"`
+	ShootName string `db:"shoot_name" json:"shootName"`
 	// ProvisionedBy is the ID of the operation that was accepted with the runtime.
-	ProvisionedBy string `json:"provisionedBy" db:"provisioned_by"`
+	ProvisionedBy string `db:"provisioned_by" json:"provisionedBy"`
 	// Configuration is the ordered configuration, as JSON. It may contain secrets and is encrypted in the database.
-	Configuration json.RawMessage `json:"configuration" db:"-"`
-	CreatedAt     time.Time       `json:"createdAt" db:"-"`
+	Configuration json.RawMessage `db:"-" json:"configuration"`
+	CreatedAt     time.Time       `db:"-" json:"createdAt"`
 	// DeletedAt is when an operation found that the cluster was gone, or zero.
-	DeletedAt time.Time `json:"deletedAt" db:"-"`
+	DeletedAt time.Time `db:"-" json:"deletedAt"`
 
 	// Provider and Region are the cloud provider and its region in the configuration, in plaintext for lists. They are no part of
 	// the payload of operations. They are empty in a row that an older replica has inserted, until SetRegion.
-	Provider string `json:"-" db:"provider"`
-	Region   string `json:"-" db:"region"`
+	Provider string `db:"provider" json:"-"`
+	Region   string `db:"region"   json:"-"`
 }
 
 // Account returns the original ID of the tenant, which all systems except Gardener use.
