@@ -15,7 +15,8 @@ import (
 )
 
 // App is the ebctl program with its dependencies on the process and the operating system. Tests can therefore run commands
-// without a terminal, real time or random IDs. All fields are required.
+// without a terminal, real time or random IDs. All fields except Colors are
+// required.
 type App struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -23,6 +24,8 @@ type App struct {
 	Environment func(name string) string
 	// Terminal returns the size of the terminal that Err writes to, or false if Err is not a terminal.
 	Terminal func() (follow.Size, bool)
+	// Colors reports whether Out is a terminal that shows colors. Nil means that it is not.
+	Colors func() bool
 	// Interactive reports whether In is a terminal, so that ebctl can prompt the user.
 	Interactive func() bool
 	// ReadPassword reads a line from the terminal In without echoing it.
@@ -159,7 +162,25 @@ func (s *session) explanation(operation operatorapi.Operation) explain.Explanati
 
 // print writes a result in the selected format.
 func (s *session) print(value any, text output.Text) error {
-	return s.format.Print(s.Out, value, text)
+	if _, verbatim := text.(output.Plain); verbatim || !s.colored() {
+		return s.format.Print(s.Out, value, text)
+	}
+
+	var aligned strings.Builder
+	if err := s.format.Print(&aligned, value, text); err != nil {
+		return err
+	}
+
+	if _, err := io.WriteString(s.Out, output.Colored(aligned.String())); err != nil {
+		return fmt.Errorf("writing the result: %w", err)
+	}
+
+	return nil
+}
+
+// colored reports whether results have colors. NO_COLOR switches them off with any value (https://no-color.org).
+func (s *session) colored() bool {
+	return s.format.ForPeople() && s.Colors != nil && s.Colors() && s.Environment("NO_COLOR") == ""
 }
 
 // age returns the time since moment as text, or an empty string for the zero time.

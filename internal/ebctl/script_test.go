@@ -125,6 +125,7 @@ func run() {
 		Terminal: func() (follow.Size, bool) {
 			return follow.Size{Width: 80, Height: 24}, os.Getenv("EBCTL_TEST_TERMINAL") != ""
 		},
+		Colors:       func() bool { return os.Getenv("EBCTL_TEST_COLORS") != "" },
 		Interactive:  func() bool { return os.Getenv("EBCTL_TEST_INTERACTIVE") != "" },
 		ReadPassword: func() (string, error) { return os.Getenv("EBCTL_TEST_PASSWORD"), nil },
 		Clock:        newFakeClock(time.Date(2026, 5, 1, 10, 5, 0, 0, time.UTC)),
