@@ -17,14 +17,14 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// bindRequest is a bind request that has passed all checks for which the database is not needed.
+// bindRequest is a bind request that has passed all checks that do not need the database.
 type bindRequest struct {
 	instanceID, bindingID string
 	// serviceID and planID may be empty if the request names a predecessor.
 	serviceID, planID string
-	// predecessor is the ID of the binding that this one replaces in a rotation, or empty.
+	// predecessor is the ID of the binding that the new binding replaces in a rotation, or empty.
 	predecessor string
-	// parameters are complete: defaults replace missing values. given reports whether the request had parameters.
+	// parameters include the defaults for missing values. given reports whether the request contained parameters.
 	parameters catalog.BindingParameters
 	given      bool
 	// appGUID is the ID of the application that receives the credentials, or empty.
@@ -70,7 +70,8 @@ func (a *api) bind(r request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
-	// A later request may have reused the ID by now. Do not return the credentials of its binding.
+	// Another request may have reused the binding ID after the operation ended. Do not return the credentials of that
+	// other binding.
 	ready, err := a.Bindings.Get(r.Context(), a.DB.Reader(), request.instanceID, request.bindingID)
 	if errors.Is(err, storage.ErrNotFound) || err == nil && (ready.State != environment.BindingReady || ready.OperationID != result.operation) {
 		return httpserver.Response{}, conflict(textBindingGone)
@@ -83,7 +84,7 @@ func (a *api) bind(r request) (httpserver.Response, error) {
 	return bindingResponse(r.Request, http.StatusCreated, ready, nil)
 }
 
-// readBindRequest reads and checks the request. Its errors are descriptions for the platform. decideBind checks the
+// readBindRequest reads and checks the request. Its errors are responses for the platform. decideBind checks the
 // service and plan IDs against the instance, because a request with a predecessor may omit them.
 func readBindRequest(r request) (bindRequest, error) {
 	sent, request := r.body, bindRequest{instanceID: r.instanceID, bindingID: r.bindingID}
@@ -155,11 +156,11 @@ func (a *api) bindableInstance(ctx context.Context, tx storage.Tx, request bindR
 	}
 
 	phase := environment.PhaseOf(past)
-	if phase == environment.Deleting { // a replica of version 0.1.0 removes the row early
+	if phase == environment.Deleting { // check this first: older replicas delete the row before the operation ends
 		return environment.Instance{}, concurrent()
 	}
 
-	if !present { // an order that was committed since the lock would be visible without its operation
+	if !present { // do not read it again: past lacks the operation of an instance that was created after Lock
 		return environment.Instance{}, notFound(textNoInstance)
 	}
 
@@ -181,8 +182,8 @@ func (a *api) bindableInstance(ctx context.Context, tx storage.Tx, request bindR
 	}
 }
 
-// repeatedBind handles a request for a binding that already exists. The result free is true if the ID can be used
-// for a new binding, because the credentials do not work or the creation or removal failed. The account of such a
+// repeatedBind handles a request for a binding that already exists. free reports whether the request can reuse the ID
+// for a new binding: the existing credentials do not work, or their creation or removal failed. The account of the old
 // binding in the cluster is removed in the background.
 func (a *api) repeatedBind(ctx context.Context, tx storage.Tx, request bindRequest, instance environment.Instance,
 	existing environment.Binding,
@@ -198,7 +199,7 @@ func (a *api) repeatedBind(ctx context.Context, tx storage.Tx, request bindReque
 	case existing.State == environment.BindingDeleting && running:
 		return bindResult{}, false, concurrent()
 	case existing.State == environment.BindingDeleting:
-		return bindResult{}, true, nil // its removal failed, and starts again when it has expired
+		return bindResult{}, true, nil // the removal failed; ExpireBindings repeats it
 	case existing.State == environment.BindingCreating && !running, existing.State == environment.BindingReady && !a.usable(existing, instance):
 		_, err := a.removeBinding(ctx, tx, instance, existing)
 
@@ -212,7 +213,8 @@ func (a *api) repeatedBind(ctx context.Context, tx storage.Tx, request bindReque
 	}
 }
 
-// matches reports whether the existing binding was created by an equal request.
+// matches reports whether the request equals the one that created the existing binding. A request with a predecessor
+// may omit the parameters.
 func (b bindRequest) matches(existing environment.Binding) bool {
 	parameters := catalog.BindingParameters{Role: existing.Role, Lifetime: existing.Lifetime}
 
@@ -264,7 +266,7 @@ func (a *api) newBinding(ctx context.Context, tx storage.Tx, request bindRequest
 	return bindResult{outcome{operation.ID, true}, binding}, a.Operations.Accept(ctx, tx, operation)
 }
 
-// inherited returns the parameters of the predecessor if the request names one, and else those of the request.
+// inherited returns the parameters of the predecessor if the request names one, and otherwise those of the request.
 func (a *api) inherited(ctx context.Context, tx storage.Tx, request bindRequest, instance environment.Instance) (catalog.BindingParameters, error) {
 	if request.predecessor == "" {
 		return request.parameters, nil

@@ -31,8 +31,8 @@ func (a *api) deprovision(r request) (httpserver.Response, error) {
 }
 
 // decideDeprovision returns the running deletion or accepts a new one. It touches the instance first, so that
-// concurrent requests run one after another. Repeated requests find a running deletion even after a replica of
-// version 0.1.0 has removed the row of the instance.
+// concurrent requests run one after another. A repeated request finds the running deletion even if the row of the
+// instance is gone: older replicas delete the row before the operation ends.
 func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, r request) (outcome, error) {
 	id := r.instanceID
 

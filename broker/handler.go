@@ -86,7 +86,7 @@ type Options struct {
 	Otherwise http.Handler
 }
 
-// NewHandler returns the handler of the Open Service Broker API in its three path forms. The order of the
+// NewHandler returns the handler of the Open Service Broker API under its three path prefixes. The order of the
 // middleware matters: rejected requests must be logged and audited, and no body may be read before authentication.
 func NewHandler(options Options) http.Handler {
 	osb := httpserver.Wrap((&api{Options: options}).router(),

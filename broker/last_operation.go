@@ -32,11 +32,11 @@ const (
 type lastOperation struct {
 	apiresponses.LastOperationResponse
 
-	// InstanceUsable reports whether the instance works after a failed update or deletion. It is nil for all other
-	// operations.
+	// InstanceUsable reports whether the instance works after a failed update, suspension, resumption or deletion.
+	// Otherwise it is nil.
 	InstanceUsable *bool `json:"instance_usable,omitempty"`
-	// UpdateRepeatable reports whether the platform may repeat the failed update. It is nil for all other
-	// operations.
+	// UpdateRepeatable is true for a failed update, suspension or resumption, which the platform may repeat. Otherwise
+	// it is nil.
 	UpdateRepeatable *bool `json:"update_repeatable,omitempty"`
 }
 

@@ -90,10 +90,10 @@ func lifecycleKinds() []string {
 	return []string{environment.KindProvision, environment.KindDeprovision}
 }
 
-// latest returns the newest operation of the kinds, and false if there is none. Despite its name, instanceID can
-// also be the key of a binding.
-func (a *api) latest(ctx context.Context, tx storage.Tx, instanceID string, kinds ...string) (process.Record, bool, error) {
-	record, err := a.Operations.Latest(ctx, tx, instanceID, kinds...)
+// latest returns the newest operation of the kinds, and false if there is none. The key is an instance ID or a
+// BindingKey.
+func (a *api) latest(ctx context.Context, tx storage.Tx, key string, kinds ...string) (process.Record, bool, error) {
+	record, err := a.Operations.Latest(ctx, tx, key, kinds...)
 	if errors.Is(err, storage.ErrNotFound) {
 		return process.Record{}, false, nil
 	}
@@ -101,8 +101,8 @@ func (a *api) latest(ctx context.Context, tx storage.Tx, instanceID string, kind
 	return record, err == nil, err
 }
 
-// beingDeleted reports whether the newest operation is an unfinished deletion. The row of the instance may already
-// be gone if a replica of version 0.1.0 runs the deletion.
+// beingDeleted reports whether the newest operation is an unfinished deletion. The row of the instance may already be
+// gone: older replicas delete it before the operation ends.
 func beingDeleted(newest process.Record) bool {
 	return newest.Kind == environment.KindDeprovision && !newest.State.Terminal()
 }

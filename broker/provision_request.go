@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// provisionRequest is a request for an instance that has passed all checks for which the database is not needed.
+// provisionRequest is a request for an instance that has passed all checks that do not need the database.
 type provisionRequest struct {
 	plan              *catalog.Plan
 	acceptsIncomplete bool

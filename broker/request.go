@@ -129,7 +129,8 @@ func (a *api) region(r *http.Request) (string, error) {
 	return segment(r, "region")
 }
 
-// segment returns a decoded segment of the path: `a%2Db` equals `a-b`.
+// segment returns the decoded value of a variable in the path, such as a-b for a%2Db. It rejects values that are empty
+// or too long, and values with control characters or environment.BindingPath.
 func segment(r *http.Request, name string) (string, error) {
 	value, ok := unescapeID(mux.Vars(r)[name])
 	if !ok || strings.Contains(value, environment.BindingPath) {
@@ -223,8 +224,8 @@ func (b *body) text(field string) string {
 	return text
 }
 
-// label returns a string for an indexed column, empty if the field is absent or null. It rejects NUL and long
-// texts, because PostgreSQL cannot store them in such a column.
+// label returns a string for an indexed column, empty if the field is absent or null. It rejects control characters and
+// long texts: PostgreSQL cannot store NUL, and limits the size of an index entry.
 func (b *body) label(field string) string {
 	text := b.text(field)
 	if !printable(text) || utf8.RuneCountInString(text) > longestLabel {

@@ -103,7 +103,8 @@ func (o Options) removeBinding(ctx context.Context, tx storage.Tx, instance envi
 		return "", err
 	}
 
-	// The binding is locked before its operation, as at the end of that operation.
+	// Lock the binding before the operation that creates it, in the same order as the end of that operation, to avoid a
+	// deadlock.
 	marked, err := o.Bindings.MarkDeleting(ctx, tx, binding, operation.ID)
 	if err != nil {
 		return "", err

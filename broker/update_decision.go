@@ -50,7 +50,7 @@ func (a *api) decideUpdate(ctx context.Context, tx storage.Tx, request updateReq
 		return outcome{}, err
 	}
 
-	// Report an invalid plan in every phase of the instance.
+	// Check the plan before the phase and unfinished operations, so that an invalid plan is always reported as such.
 	target, err := a.targetPlan(request, instance)
 	if err != nil {
 		return outcome{}, err

@@ -30,7 +30,8 @@ func (r *run[D]) runStep(ctx context.Context, stage Stage[D], step Step[D]) bool
 
 	result, wait, err := call(traced, step, r.operation, log)
 	if ctx.Err() != nil && err != nil {
-		// The replica is stopping, or the lease was lost.
+		// The engine has interrupted the attempt: the replica is stopping, the lease was lost, or the operation has reached its
+		// limit.
 		r.addEntry(attempt, HandedBack, "interrupted, will run again", r.engine.clock.Now())
 		r.release(ctx, r.engine.clock.Now())
 
@@ -67,8 +68,7 @@ func (r *run[D]) runStep(ctx context.Context, stage Stage[D], step Step[D]) bool
 	return false
 }
 
-// begin counts the attempt and makes it visible to the lease renewal. The renewal stores the step if the step is still running
-// then.
+// begin counts the attempt and passes the step to the lease renewal, which stores it if the step runs until the next renewal.
 func (r *run[D]) begin(stage, step string) Attempt {
 	now := r.engine.clock.Now()
 
@@ -156,7 +156,7 @@ func (r *run[D]) done(log logrus.FieldLogger, attempt Attempt) {
 	r.addEntry(attempt, outcome, message, time.Time{})
 }
 
-// clear removes the traces of earlier attempts of a step that is done.
+// clear deletes the earlier attempts of a step that is done, and the problem or progress that they left.
 func (r *run[D]) clear(attempt Attempt) {
 	if attempt.Number > 1 {
 		r.progress.Cleared = append(r.progress.Cleared, attempt)
@@ -166,8 +166,8 @@ func (r *run[D]) clear(attempt Attempt) {
 	r.operation.Problem, r.operation.Progress = Problem{}, ""
 }
 
-// succeed ends the operation together with the effect that its last step has set. If the effect fails, nothing is stored: the run
-// drops all that it has recorded for the success, and the error becomes that of the step.
+// succeed ends the operation together with the effect that its last step has set. If the effect fails, nothing is stored: succeed
+// discards the recorded success and treats the error as that of the step.
 func (r *run[D]) succeed(ctx context.Context, log logrus.FieldLogger, stage Stage[D], attempt Attempt) {
 	before := *r
 
@@ -272,7 +272,7 @@ func (r *run[D]) addEntry(attempt Attempt, outcome Outcome, message string, next
 func (r *run[D]) appendEntry(attempt Attempt, outcome Outcome, message string, next time.Time) {
 	r.progress.Timeline = append(r.progress.Timeline, Entry{
 		Stage: attempt.Stage, Step: attempt.Step, Attempt: attempt.Number,
-		Began: attempt.Last, End: r.engine.clock.Now(), Outcome: outcome, Message: presentable(message), NextRun: next,
+		Began: attempt.Last, End: r.engine.clock.Now(), Outcome: outcome, Message: sanitize(message), NextRun: next,
 	})
 }
 
@@ -281,14 +281,14 @@ func (r *run[D]) report(attempt Attempt, outcome Outcome, message string) {
 	r.engine.config.Observer.Attempted(r.operation.Kind, attempt.Step, outcome, r.engine.clock.Now().Sub(attempt.Last))
 
 	end := r.endTrace
-	r.endTrace = func(Outcome, string) {} // a skipped step has no attempt to trace
-	end(outcome, presentable(message))
+	r.endTrace = func(Outcome, string) {} // the trace ends only once; a skipped step has none
+	end(outcome, sanitize(message))
 }
 
 // addEvent adds an event of the operation as a whole to the timeline.
 func (r *run[D]) addEvent(outcome Outcome, message string) {
 	now := r.engine.clock.Now()
 	r.progress.Timeline = append(r.progress.Timeline, Entry{
-		Began: now, End: now, Outcome: outcome, Message: presentable(message),
+		Began: now, End: now, Outcome: outcome, Message: sanitize(message),
 	})
 }

@@ -30,8 +30,8 @@ func (e *Engine[D]) claimWork(ctx, runs context.Context) bool {
 	return false
 }
 
-// startDue claims work in the order of the schedule and starts it. Each call rotates the schedule by one. startDue reports
-// whether a claim returned as many operations as it asked for, so that more may be due.
+// startDue claims work in the order of the schedule and starts it. Each call rotates the schedule by one. more reports whether a
+// claim reached its limit, so that more operations may be due.
 func (e *Engine[D]) startDue(ctx, runs context.Context) (more bool, err error) {
 	due, err := e.findDue(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func (e *Engine[D]) startDue(ctx, runs context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// findDue asks the store which kinds have work. Most polls find none, so one cheap query replaces a claim for each kind.
+// findDue returns the kinds that have work. Most polls find none, so one cheap query replaces a claim for each kind.
 func (e *Engine[D]) findDue(ctx context.Context) ([]Due, error) {
 	deadline, cancel := context.WithTimeout(ctx, e.config.Lease)
 	defer cancel()

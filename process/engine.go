@@ -28,7 +28,8 @@ type Config struct {
 	Poll time.Duration
 	// PendingLimit is how long an operation may be pending before it fails.
 	PendingLimit time.Duration
-	// CreatedAfter, if set, excludes operations that were accepted earlier, but not their cancellation.
+	// CreatedAfter, if set, is the acceptance time from which the engine runs operations. Of the operations accepted earlier, it
+	// only finishes those that are being canceled.
 	CreatedAfter time.Time
 	// Component is the component of problems that name no component. It should name the service itself.
 	Component string
@@ -146,10 +147,10 @@ func (e *Engine[D]) Wake() {
 	}
 }
 
-// Run claims and runs operations until the context ends. It then claims no more operations, lets running steps finish for the
-// grace period, and hands back the operations, so that other replicas resume them immediately. It returns once no step is
-// running. Run fails only at startup, if no process is registered for the kind of an unfinished operation. It tolerates a store
-// that does not respond.
+// Run claims and runs operations until the context ends. It then claims no more operations, gives running steps the grace period
+// to finish, and hands back the operations, so that other replicas resume them immediately. It returns once no step is running.
+// Run fails only at startup, if no process is registered for the kind of an unfinished operation. It tolerates a store that does
+// not respond.
 func (e *Engine[D]) Run(ctx context.Context) error {
 	kinds, err := e.unfinishedKinds(ctx)
 	if err != nil {
@@ -179,8 +180,8 @@ func (e *Engine[D]) Run(ctx context.Context) error {
 	return nil
 }
 
-// unfinishedKinds reads the kinds until the store responds or the context ends, so that a starting replica tolerates a database
-// outage as a running one does.
+// unfinishedKinds returns the kinds of all unfinished operations. It retries until the store responds or the context ends, so
+// that a starting replica tolerates a database outage just as a running one does.
 func (e *Engine[D]) unfinishedKinds(ctx context.Context) ([]string, error) {
 	for {
 		kinds, err := e.store.UnfinishedKinds(ctx)

@@ -16,7 +16,7 @@ type lease struct {
 	kind      string
 	cancel    context.CancelFunc // stops the run when the lease is lost, or the operation exceeds its limit
 	ends      time.Time          // when the operation reaches its limit
-	reported  time.Time          // the StepBegan that the store has
+	reported  time.Time          // the StepBegan that was stored last
 	canceling bool               // the operation will be canceled at its next safe point
 }
 
@@ -49,7 +49,7 @@ func (e *Engine[D]) renewLeases(ctx context.Context) {
 }
 
 // now returns the wall-clock time without its monotonic part. The monotonic clock stops while the machine sleeps, but leases
-// expire in that time.
+// continue to expire.
 func (e *Engine[D]) now() time.Time { return e.clock.Now().Round(0) }
 
 // renew extends every lease and applies the response: it stops the runs that have lost their lease, and marks the operations

@@ -26,11 +26,11 @@ type Operation[D any] struct {
 }
 
 // Effect is a write to other tables that shows the result of an operation, such as the removal of an instance's row. The store
-// makes it in the transaction in which the operation succeeds, so that no reader sees one without the other. If the operation ends
-// in any other way, its effect is never made.
+// executes it in the transaction in which the operation succeeds, so that no reader sees one without the other. If the operation
+// does not succeed, the effect is not executed.
 //
 // Only the last step of a process may set an effect. An error of the effect counts as an error of that step. The engine does not
-// look into the value: its type belongs to the implementation of Store.
+// interpret the value: the implementation of Store defines its type.
 type Effect any
 
 // note qualifies the duration that a step returns. Await and the Retry functions set it, and the engine clears it before each

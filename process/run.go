@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
-// run executes one claimed operation until the operation ends, waits or is lost. Only one goroutine uses a run, but the lease
-// is shared with the renewal.
+// run executes one claimed operation until the operation ends or waits, or its lease is lost. Only one goroutine uses a run, but
+// the lease is shared with the renewal.
 type run[D any] struct {
 	engine    *Engine[D]
 	lease     *lease

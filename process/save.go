@@ -69,7 +69,8 @@ func (r *run[D]) release(ctx context.Context, next time.Time) {
 	r.write(ctx)
 }
 
-// checkpoint implements Operation.Save. It keeps all fields of the record except WaitingFor, because a step may not change them.
+// checkpoint implements Operation.Save. It stores Data and WaitingFor as the step has set them. The step must not change other
+// fields of the record.
 func (r *run[D]) checkpoint(ctx context.Context, operation Operation[D]) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("storing an intent: %w", err)
@@ -87,7 +88,7 @@ func (r *run[D]) checkpoint(ctx context.Context, operation Operation[D]) error {
 // last successful write.
 func (r *run[D]) write(ctx context.Context) bool { return r.stored(r.store(ctx)) }
 
-// stored reports whether a write has succeeded, and logs its error.
+// stored reports whether a write succeeded. If not, it logs the error.
 func (r *run[D]) stored(err error) bool {
 	switch {
 	case err == nil:
@@ -121,9 +122,9 @@ func (r *run[D]) store(ctx context.Context) error {
 	r.progress.KeepPayload = r.keepPayload || bytes.Equal(payload, r.operation.Payload)
 	r.operation.Payload = payload
 	r.progress.Record = r.operation.Record
-	r.progress.Record.Description = presentable(r.operation.Description)
-	r.progress.Record.Problem.Message = presentable(r.operation.Problem.Message)
-	r.progress.Record.Progress = presentable(r.operation.Progress)
+	r.progress.Record.Description = sanitize(r.operation.Description)
+	r.progress.Record.Problem.Message = sanitize(r.operation.Problem.Message)
+	r.progress.Record.Progress = sanitize(r.operation.Progress)
 	r.progress.Now = r.engine.clock.Now()
 
 	state, err := r.engine.store.Save(deadline, r.progress)
@@ -153,11 +154,11 @@ func (e *Engine[D]) problemOf(err error) Problem {
 	return Problem{Message: known.Text, Reason: known.Reason, Component: cmp.Or(known.Component, e.config.Component)}
 }
 
-// timedOut returns the problem of an operation that missed a time limit. what describes the event that did not happen, such as
-// "the operation did not start".
-func (e *Engine[D]) timedOut(what string, limit time.Duration) Problem {
+// timedOut returns the problem of an operation that missed a time limit. The message starts with the text missed, such as "the
+// operation did not start".
+func (e *Engine[D]) timedOut(missed string, limit time.Duration) Problem {
 	return Problem{
-		Message:   fmt.Sprintf("%s within %s", what, limit),
+		Message:   fmt.Sprintf("%s within %s", missed, limit),
 		Reason:    failure.ReasonTimeout,
 		Component: e.config.Component,
 	}
@@ -166,9 +167,9 @@ func (e *Engine[D]) timedOut(what string, limit time.Duration) Problem {
 // maxText bounds stored texts, in characters. Error texts may come from other systems and can have any size.
 const maxText = 2000
 
-// presentable returns a text that every database can store and every terminal can show: valid UTF-8 without control characters,
-// truncated to maxText.
-func presentable(text string) string {
+// sanitize replaces invalid UTF-8 and control characters and truncates the text to maxText, so that every database can store it
+// and every terminal can show it.
+func sanitize(text string) string {
 	clean := strings.Map(func(char rune) rune {
 		if unicode.IsControl(char) && char != '\n' && char != '\t' {
 			return ' '

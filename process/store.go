@@ -49,7 +49,7 @@ type Claim struct {
 	Owner string
 	// Limit bounds the number of claimed operations.
 	Limit int
-	// CreatedAfter excludes operations that were accepted earlier.
+	// CreatedAfter excludes operations that were accepted earlier, unless they are being canceled.
 	CreatedAfter time.Time
 	Now          time.Time
 	// Until is when the lease expires.
@@ -101,8 +101,8 @@ type Progress struct {
 	LeftOut string
 	// Release returns the lease. The operation is due at Record.NextRun, or immediately if it was woken in the meantime.
 	Release bool
-	// Effect is the effect of an operation that succeeds, or nil. The store makes it before it changes the operation, so that
-	// transactions lock other rows before operations. If the operation turns out to be canceled, the effect is not made.
+	// Effect is the effect of an operation that succeeds, or nil. The store executes it before it changes the operation, so that
+	// transactions lock other rows before operations. If the operation turns out to be canceled, the effect is not executed.
 	Effect Effect
 	Now    time.Time
 }

@@ -2,8 +2,8 @@ package process
 
 import "time"
 
-// The limits from which an operation in progress needs the attention of an operator. An operation that an error delays needs it at
-// once.
+// Limits beyond which an operation in progress needs the attention of an operator. An operation that is delayed by an error needs
+// it immediately.
 const (
 	// Overdue is how late an operation may start its next attempt. Workers normally claim a due operation within a second, so an
 	// operation that is later indicates stopped or overloaded replicas.

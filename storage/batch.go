@@ -43,11 +43,11 @@ func (db *DB) ExecBatch(ctx context.Context, first, second Statement) error {
 }
 
 // ExecCTE executes the statement first, which must return one value from the single row that it changes. It then executes the
-// others, which can read the value from the table `first (value)`. If the first statement changes no row, this table is empty
-// and found is false.
+// others, which can read the value from the table `first (value)`. If the first statement changes no row, this table is empty and
+// changed is false.
 //
-// The others must work whether or not they see each other's changes. PostgreSQL receives all statements as one, in a single
-// round trip. SQLite executes them in order. Arguments must not be slices, because IN (?) is not expanded.
+// The others must work whether or not they see each other's changes. PostgreSQL receives all statements as one, in a single round
+// trip. SQLite executes them in order. Arguments must not be slices, because IN (?) is not expanded.
 func (db *DB) ExecCTE(ctx context.Context, first Statement, others ...Statement) (value string, changed bool, err error) {
 	if db.config.Driver == DriverPostgres {
 		return ApplyCTE(ctx, db.writer, first, others...)

@@ -130,8 +130,8 @@ func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
 	return db.writer.inTx(ctx, nil, work)
 }
 
-// InSnapshot runs work on the rows as they were at one point in time, whatever other transactions commit meanwhile. It reads only.
-// On SQLite it does not wait for the writer. A single query needs no snapshot.
+// InSnapshot runs work on the rows as they were at one point in time, regardless of concurrent commits. work can only read. On
+// SQLite it does not wait for the writer. A single query needs no snapshot.
 func (db *DB) InSnapshot(ctx context.Context, work func(tx Tx) error) error {
 	return db.reader.inTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}, work)
 }
@@ -184,7 +184,7 @@ func (p pool) inTx(ctx context.Context, options *sql.TxOptions, work func(tx Tx)
 	return nil
 }
 
-// transaction is the Tx that InTx passes to work.
+// transaction is the Tx that InTx and InSnapshot pass to work.
 type transaction struct {
 	*sqlx.Tx
 

@@ -34,8 +34,8 @@ func IsDuplicate(err error) bool {
 	return false
 }
 
-// callError is the error of a call to the database. The mark distinguishes lost connections and time-outs of the database from
-// those of other systems.
+// callError marks the error of a call to the database, so that IsUnavailable does not mistake lost connections and timeouts of
+// other systems for those of the database.
 type callError struct{ error }
 
 // Unwrap returns the error of the driver.

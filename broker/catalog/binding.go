@@ -25,15 +25,16 @@ const (
 	paramLifetime = "expiration_seconds"
 )
 
-// BindingParameters are the parameters of a binding, with defaults. All plans have the same parameters.
+// BindingParameters are the parameters of a binding after the defaults were applied. All plans have the same
+// parameters.
 type BindingParameters struct {
 	Role environment.Role
 	// Lifetime is how long the credentials are valid, in whole seconds.
 	Lifetime time.Duration
 }
 
-// bindingRoles returns the roles in the order of the form. The first role is the default, because platforms expect
-// full access.
+// bindingRoles returns the roles in the order of the form. The first role, admin, is the default, because platforms
+// expect full access.
 func bindingRoles() []string {
 	return []string{string(environment.RoleAdmin), string(environment.RoleEdit), string(environment.RoleView)}
 }
@@ -73,7 +74,7 @@ func ResolveBinding(raw json.RawMessage) (BindingParameters, error) {
 		switch {
 		case name != paramRole && name != paramLifetime:
 			found.unless(false, name, ruleUnknown, "bindings have no such parameter%s", failure.Suggestion(name, []string{paramRole, paramLifetime}))
-		case value == nil: // as if it were absent
+		case value == nil: // null means absent
 		case name == paramRole:
 			role, _ := value.(string)
 			found.unless(slices.Contains(bindingRoles(), role), name, "enum", "must be one of %s%s",

@@ -14,7 +14,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// openStack is the only provider with additional settings.
+// openStack is the name of a provider in Gardener. Only this provider has additional settings (providerFile.OpenStack).
 const openStack = "openstack"
 
 // maxText is the maximum length of texts that platforms show, in characters.
@@ -24,7 +24,7 @@ const maxText = 255
 // service and send it with every list of services.
 const maxImage = 16 << 10
 
-// problems collects errors. Each error starts with its place: the file, and the entry in the file.
+// problems collects errors. Each error starts with the place of the mistake, such as "plan trial: description".
 type problems []error
 
 // unless adds the error if the condition is false.
@@ -40,7 +40,7 @@ func (p *problems) text(place, text string) {
 	p.unless(utf8.RuneCountInString(text) <= maxText, "%s is longer than %d characters", place, maxText)
 }
 
-// name checks a name that users type in a shell.
+// name checks a name that users type in commands. Only characters without a special meaning in shells are valid.
 func (p *problems) name(place, name string) {
 	fine := regexp.MustCompile(`^[A-Za-z0-9._-]*[A-Za-z0-9][A-Za-z0-9._-]*$`).MatchString(name)
 	p.unless(fine, "%s: name %q may contain only letters, digits, dots, dashes and underscores, and needs a letter or a digit", place, name)
@@ -102,7 +102,8 @@ func (c *content) check(providers map[string]providerFile, options Options) erro
 	return errors.Join(found...)
 }
 
-// usableImage reports whether browsers that show a marketplace over TLS can load the image.
+// usableImage reports whether the address is an https URL or the data URI of an image, and not longer than maxImage.
+// Browsers that show a marketplace over TLS may block images from other addresses.
 func usableImage(address string) bool {
 	return len(address) <= maxImage && (strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "data:image/"))
 }
@@ -198,7 +199,7 @@ func (p *Plan) checkTarget(found *problems, name string, plans []*Plan) {
 	}
 }
 
-// containsAll reports whether the names include all wanted ones.
+// containsAll reports whether names contains every wanted name.
 func containsAll(names, wanted []string) bool {
 	return !slices.ContainsFunc(wanted, func(name string) bool { return !slices.Contains(names, name) })
 }

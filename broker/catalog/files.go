@@ -2,7 +2,8 @@ package catalog
 
 import "github.com/environment-broker/environment-broker/internal/environment"
 
-// The types of the catalog's files. Unknown fields are errors. The rules for the values are in check.go.
+// This file defines the format of the catalog's files. Unknown fields are errors. The rules for the values are in
+// check.go.
 
 // serviceFile is the content of catalog.yaml.
 type serviceFile struct {
@@ -93,7 +94,7 @@ type planFile struct {
 	} `json:"volume"`
 	// Areas is set if users order a part of the world, such as europe, instead of a region of a provider.
 	Areas areas `json:"areas"`
-	// ProviderByPlatform reports whether the platform region determines the offer.
+	// ProviderByPlatform reports whether the platform region determines the provider, and thereby the offer.
 	ProviderByPlatform bool    `json:"providerByPlatform"`
 	Offers             []offer `json:"offers"`
 	// OwnCluster marks the plan for clusters that tenants bring. It has no offers.

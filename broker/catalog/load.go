@@ -39,7 +39,7 @@ type Options struct {
 type Catalog struct {
 	options Options
 	current atomic.Pointer[content]
-	// problem is nil if current has the content of the files.
+	// problem is the error of the latest files, or nil if they were loaded.
 	problem atomic.Pointer[Problem]
 }
 

@@ -24,8 +24,8 @@ func NewOIDC(issuerURL, clientID string) *environment.OIDC {
 	}
 }
 
-// over returns the present configuration with the given fields replaced. If present is nil, it replaces fields of
-// the defaults instead. If no fields are given, it returns the present configuration.
+// over returns the present configuration, overwritten with the given fields. If present is nil, the fields overwrite
+// the defaults of NewOIDC instead. If no fields are given, over returns present.
 func (given oidcParameters) over(present *environment.OIDC) *environment.OIDC {
 	fields := given.OIDC
 	if len(given.List) > 0 {
@@ -55,7 +55,7 @@ func (given oidcParameters) over(present *environment.OIDC) *environment.OIDC {
 	return &merged
 }
 
-// check rejects a list together with single fields.
+// check rejects a list together with a single issuer or client ID.
 func (given oidcParameters) check(wrong *Violations) {
 	wrong.unless(len(given.List) == 0 || given.ClientID == "" && given.IssuerURL == "", "oidc", ruleOIDC,
 		"must have either a list or single fields, not both")
@@ -73,5 +73,5 @@ func checkOIDC(wrong *Violations, oidc *environment.OIDC) {
 	issuer, err := url.Parse(oidc.IssuerURL)
 	fine := err == nil && issuer.Scheme == "https" && issuer.Hostname() != "" &&
 		issuer.User == nil && issuer.RawQuery == "" && issuer.Fragment == ""
-	wrong.unless(fine, "oidc.issuerURL", ruleOIDC, "must have the form https://issuer.example.com, without user, query and fragment")
+	wrong.unless(fine, "oidc.issuerURL", ruleOIDC, "must have the form https://issuer.example.com, without user, query or fragment")
 }

@@ -100,8 +100,8 @@ var parameterFile []byte
 // schemas maps the names of parameters to their JSON schemas.
 type schemas map[string]map[string]any
 
-// completeSchemas adds the keywords that depend on the plan to the schemas of parameters.yaml. It runs once, after
-// the checks, and relies on them: a plan without offers has no parameters that depend on offers.
+// completeSchemas adds the keywords that depend on the plan to the schemas of parameters.yaml. The plan must have
+// passed content.check, which ensures that a plan without offers has no parameters that depend on offers.
 func (p *Plan) completeSchemas() {
 	p.schemas["name"]["maxLength"] = maxName
 	p.schemas["purpose"]["enum"], p.schemas["purpose"]["default"] = purposes(), p.Purpose

@@ -38,7 +38,7 @@ func (p *Plan) Offered() bool { return p.offered }
 // OnePerAccount reports whether a global account may have only one instance of the plan.
 func (p *Plan) OnePerAccount() bool { return p.onePerAccount }
 
-// makeForms compiles the schemas of orders and updates. It runs once, after the checks.
+// makeForms compiles the schemas of orders and updates. The plan must have passed content.check.
 func (p *Plan) makeForms() error {
 	p.completeSchemas()
 

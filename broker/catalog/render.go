@@ -48,7 +48,7 @@ func (c *content) render(options Options) error {
 			InstancesRetrievable: true,
 			BindingsRetrievable:  true,
 			AllowContextUpdates:  true,
-			PlanUpdatable:        changeable, // Service Catalog reads only this field
+			PlanUpdatable:        changeable, // Service Catalog reads only this field, not those of the plans
 			Tags:                 c.service.Tags,
 			Metadata: &domain.ServiceMetadata{
 				DisplayName:         c.service.DisplayName,

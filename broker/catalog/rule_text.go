@@ -15,9 +15,9 @@ import (
 // namePattern is the pattern of the names of instances in parameters.yaml.
 const namePattern = "^[a-zA-Z0-9-]*$"
 
-// ruleText describes a broken rule to users, as a text that follows the name of the parameter. It replaces the texts
-// of the library, which contain schema keywords. It quotes no values of the request except numbers, because the
-// others may be secrets. Rules that no form contains get the text of the library.
+// ruleText describes a broken rule to users, as a text that follows the name of the parameter. It replaces the texts of
+// the library, which contain schema keywords. The only values of the request that it quotes are numbers, because texts
+// may be secrets. Rules that no form contains get the text of the library.
 func ruleText(rule jsonschema.ErrorKind) string {
 	switch rule := rule.(type) {
 	case *kind.Type:
@@ -70,7 +70,7 @@ func withArticles(types ...string) string {
 	return strings.Join(named, " or ")
 }
 
-// enumText lists the allowed values. A similar value comes first, because platforms cut long texts.
+// enumText lists the allowed values. A suggestion comes before the list, because platforms truncate long texts.
 func enumText(rule *kind.Enum) string {
 	values := make([]string, 0, len(rule.Want))
 	for _, value := range rule.Want {

@@ -48,8 +48,9 @@ func (p *Plan) Update(instance environment.Instance, sent json.RawMessage) (envi
 	return cluster, changes, nil
 }
 
-// clampNodes moves the numbers of nodes into the bounds of the plan. They can be out of bounds if another plan or
-// an earlier version of this plan created the cluster.
+// clampNodes moves the limits of the autoscaler into the bounds of the plan. They can be out of bounds if another plan
+// or an earlier version of this plan created the cluster. If the plan has no bounds, clampNodes sets the plan's
+// defaults.
 func (p *Plan) clampNodes(cluster *environment.Cluster) {
 	if p.Nodes.Highest == 0 {
 		cluster.AutoScalerMin, cluster.AutoScalerMax = p.Nodes.Min, p.Nodes.Max
@@ -61,8 +62,8 @@ func (p *Plan) clampNodes(cluster *environment.Cluster) {
 	cluster.AutoScalerMax = min(max(cluster.AutoScalerMax, p.Nodes.Lowest), p.Nodes.Highest)
 }
 
-// Upgrade returns the cluster after maintenance: it has the Kubernetes version of new clusters. A cluster with a
-// later version keeps it, because Kubernetes cannot be downgraded.
+// Upgrade returns the cluster with the Kubernetes version of new clusters. A cluster with a later version keeps it,
+// because Kubernetes cannot be downgraded.
 func (p *Plan) Upgrade(cluster environment.Cluster) environment.Cluster {
 	if cluster.Own != nil {
 		return cluster // the tenant maintains the cluster
@@ -78,7 +79,7 @@ func (p *Plan) Upgrade(cluster environment.Cluster) environment.Cluster {
 	return cluster
 }
 
-// MayBecome reports whether instances of this plan can be changed to the target plan.
+// MayBecome reports whether an instance of this plan can get the target plan. The target may be the same plan.
 func (p *Plan) MayBecome(target *Plan) bool {
 	return p.ID == target.ID || slices.Contains(p.BecomesPlans, target.Name)
 }

@@ -215,7 +215,7 @@ func (e Expirer) suspend(ctx context.Context, tx storage.Tx, instance environmen
 	return suspension.ID, e.Operations.Accept(ctx, tx, suspension)
 }
 
-// expired returns the instance, marked as expired. If it already was, it keeps the time of its expiry.
+// expired returns the instance marked as expired. An instance that already was expired keeps the time of its expiry.
 func expired(instance environment.Instance, now time.Time) environment.Instance {
 	now = storage.At(now).Time
 

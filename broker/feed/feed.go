@@ -1,5 +1,5 @@
 // Package feed follows the change feed of the Provisioner. When an operation of the Provisioner changes, Feed wakes
-// the operations of the broker that wait for it. The Kyma Provisioner has no feed; operations then poll, at
+// the operations of the broker that wait for it. Kyma Provisioner has no feed; operations then poll, at
 // intervals that Pace determines.
 //
 // The feed only saves time: if a change is lost, operations notice it at their next poll, after pollWithFeed at the

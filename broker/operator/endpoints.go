@@ -56,8 +56,9 @@ func newCachedEndpoints(kubeconfigs Kubeconfigs, clock clock.PassiveClock) *cach
 	}
 }
 
-// of returns the endpoint of the instance's runtime. Its errors are of package failure, or a Refusal with status
-// 429 if the rate limit is exceeded. Two concurrent requests for the same runtime may both call the Provisioner.
+// of returns the endpoint of the instance's runtime. If the rate limit is exceeded, the error is a Refusal with status
+// 429; all other errors are of type failure.Error. Two concurrent requests for the same runtime may both call the
+// Provisioner.
 func (e *cachedEndpoints) of(ctx context.Context, instance environment.Instance) (endpoint, error) {
 	if cached, fresh := e.cache.Get(instance.RuntimeID); fresh {
 		if known, ok := cached.(endpoint); ok {

@@ -29,14 +29,14 @@ import (
 
 const textNoInstance = "The instance does not exist."
 
-// Kubeconfigs creates kubeconfigs with cluster-admin rights. Its errors are of package failure. Each call creates a
-// new kubeconfig with an expiry; a kubeconfig cannot be revoked.
+// Kubeconfigs creates kubeconfigs with cluster-admin rights. Each call creates a new kubeconfig with an expiry; a
+// kubeconfig cannot be revoked.
 type Kubeconfigs interface {
 	AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error)
 }
 
 // Expirer expires an instance. It returns the ID of the operation that removes the runtime, or an empty ID if the
-// instance has no runtime. Its errors are of package failure.
+// instance has no runtime.
 type Expirer interface {
 	Expire(ctx context.Context, instanceID, why string) (operationID string, err error)
 }

@@ -43,7 +43,7 @@ func TestRejectedInterventionsChangeNothing(t *testing.T) {
 				b.operation("one", environment.KindDeprovision, process.Pending)
 
 				return id
-			}, because, 409, "The instance has a later operation",
+			}, because, 409, "A later operation exists for this instance",
 		},
 		"retry after the deletion": {
 			"the instance has been deleted", "retry", func(b *bench) string {

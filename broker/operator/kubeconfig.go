@@ -25,8 +25,7 @@ import (
 const textNoRuntime = "The instance has no reachable runtime: it is not ready, is suspended, or is being deleted."
 
 // reachable returns the instance in the path. It rejects instances without a runtime, and instances that are being
-// created, suspended, resumed or deleted. If it fails, it still returns the known fields of the instance, for the
-// audit log.
+// created, suspended, resumed or deleted. If it fails, it still returns the known fields of the instance, for the log.
 func (a *api) reachable(r *http.Request) (environment.Instance, error) {
 	instance, err := a.instance(r)
 	if err != nil {

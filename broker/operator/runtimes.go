@@ -24,7 +24,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// stateRules returns the rules of the broker's runtimes. Updates count, unlike in environment.PhaseOf.
+// stateRules returns the rules that derive the state of a runtime from its newest operation. Unlike
+// environment.PhaseOf, they include updates.
 func stateRules() operatorserver.StateRules {
 	working := []process.State{process.Pending, process.InProgress, process.Canceling}
 	succeeded := []process.State{process.Succeeded}
@@ -53,10 +54,10 @@ func inState(filter instances.Filter, state operatorapi.RuntimeState) (instances
 	}
 
 	filter.Kinds, filter.States = rule.Kinds, rule.States
-	filter.Suspended = state == operatorapi.RuntimeStateSuspended // implied by the operation, but it has an index
+	filter.Suspended = state == operatorapi.RuntimeStateSuspended // the operation implies it, but this column has an index
 
 	if state == operatorapi.RuntimeStateDeprovisioning {
-		// A deletion that succeeded has removed its instance. Looking for it would scan all deletions ever.
+		// A successful deletion has removed its instance. With this state, the query would read every past deletion.
 		filter.States = slices.DeleteFunc(slices.Clone(rule.States), process.State.Terminal)
 	}
 
@@ -184,8 +185,8 @@ func labelUnlessSame(id string) string {
 	return tenancy.Label(id)
 }
 
-// instance returns the instance in the path, with its decrypted request. If it fails, the result contains only the
-// ID, for the audit log.
+// instance returns the instance in the path, with its decrypted request. If it fails, the result contains only the ID,
+// for the log.
 func (a *api) instance(r *http.Request) (environment.Instance, error) {
 	id, err := operatorserver.Segment(r, "instance_id")
 	if err != nil {

@@ -34,7 +34,8 @@ func (s subjects) Names(ctx context.Context, ids []string) (map[string]string, e
 	return s.instances.Names(ctx, ids)
 }
 
-// Lock locks the instance, also for an operation on one of its bindings.
+// Lock locks the instance of an operation, or of the binding that the operation belongs to. It returns false if the
+// instance does not exist.
 func (s subjects) Lock(ctx context.Context, tx storage.Tx, record process.Record, now time.Time) (bool, error) {
 	if instanceID, _, is := environment.BindingOf(record.InstanceID); is {
 		return s.instances.Lock(ctx, tx, instanceID)
@@ -43,7 +44,8 @@ func (s subjects) Lock(ctx context.Context, tx storage.Tx, record process.Record
 	return s.instances.Touch(ctx, tx, record.InstanceID, now)
 }
 
-// Select reads binding_id: operations on a binding have a key of their own in place of the instance's ID.
+// Select adds the parameter binding_id to the filter. Operations on a binding are stored under a BindingKey in place of
+// the instance ID.
 func (subjects) Select(query url.Values, filter *operations.Filter) error {
 	bindingID := query.Get("binding_id")
 	if bindingID == "" {

@@ -23,7 +23,7 @@ type Config struct {
 	OSBStrict            bool              `env:"OSB_STRICT"             help:"require organization_guid and space_guid"`
 	KubernetesVersion    string            `env:"KUBERNETES_VERSION"     help:"Kubernetes version of new runtimes"`
 	Catalog              Catalog           `envPrefix:""`
-	TargetSecrets        map[string]string `env:"TARGET_SECRETS"         help:"provider:name,… of the CredentialsBindings in Gardener"`
+	TargetSecrets        map[string]string `env:"TARGET_SECRETS"         help:"names of the CredentialsBindings in Gardener with the cloud credentials for new clusters, as provider:name,…"`
 	OwnClusterTimeout    time.Duration     `env:"OWN_CLUSTER_TIMEOUT"    help:"how long the creation of an instance tries to reach the cluster that a tenant brings"`
 	BindingLimit         int               `env:"BINDING_LIMIT"          help:"maximum number of live bindings of an instance"`
 	UnbindWait           time.Duration     `env:"UNBIND_WAIT"            help:"how long an asynchronous unbind waits for the removal before the response is 202, at most 8s; 0 for not at all"`
@@ -31,7 +31,7 @@ type Config struct {
 	PublicURL            string            `env:"PUBLIC_URL"             help:"address of the broker in links for users; empty for no links"`
 	OIDC                 OIDC              `envPrefix:"OIDC_"`
 
-	ExpirationPeriods         map[string]time.Duration `env:"EXPIRATION_PERIODS"          help:"plan:duration,… of the plans whose instances can be suspended and expire; with 0, instances expire only when an operator expires them"`
+	ExpirationPeriods         map[string]time.Duration `env:"EXPIRATION_PERIODS"          help:"lifetimes of the instances of plans that can be suspended and expire, as plan:duration,…; with 0, instances expire only when an operator expires them"`
 	SubaccountMovementEnabled bool                     `env:"SUBACCOUNT_MOVEMENT_ENABLED" help:"allow updates of the context that move an instance to another global account"`
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// rows implements Rows with the stores. It converts their errors to package failure. Errors of the database are
+// rows implements Rows with the stores. It converts their errors to failure.Error. Errors of the database are
 // transient, so the engine retries the step.
 type rows struct {
 	stores
@@ -127,7 +127,7 @@ func (r rows) record(known environment.Instance, change func(environment.Instanc
 		}
 
 		err = r.instances.Update(ctx, tx, changed)
-		if storage.IsDuplicate(err) { // no other unique column changes
+		if storage.IsDuplicate(err) { // Exclusive is the only unique column that changes
 			return failure.Wrap(failure.Quota, err, "account %s now has another instance of plan %s, but may have only one: delete the other instance, then retry",
 				changed.GlobalAccountID, changed.PlanName).WithReason(failure.ReasonAlreadyExists, failure.ComponentBroker)
 		}
@@ -136,9 +136,9 @@ func (r rows) record(known environment.Instance, change func(environment.Instanc
 	})
 }
 
-// LastProvisioning returns the data of the newest operation that may have ordered the runtime of the instance. If
-// the row of the instance has a runtime ID, it replaces that in the data, which can be older. The result is empty
-// if the runtime was removed.
+// LastProvisioning returns the data of the newest operation that may have ordered the runtime of the instance. If the
+// row of the instance has a runtime ID for the same Shoot, this ID replaces the one in the data, which can be older.
+// The result is empty if the runtime was removed.
 func (r rows) LastProvisioning(ctx context.Context, instanceID string) (environment.Data, error) {
 	data, err := r.ordering(ctx, instanceID)
 	if err != nil {

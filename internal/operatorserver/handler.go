@@ -193,7 +193,7 @@ func NotFound(description string) error { return httpserver.Refuse(http.StatusNo
 func Segment(r *http.Request, name string) (string, error) {
 	value, err := url.PathUnescape(mux.Vars(r)[name])
 	if err != nil || !storage.IsText(value) {
-		return "", Invalid("The path is not valid UTF-8.")
+		return "", Invalid("The path is not valid UTF-8 or contains a NUL character.")
 	}
 
 	return value, nil

@@ -132,7 +132,7 @@ func (a *API) checkRetry(ctx context.Context, tx storage.Tx, former process.Reco
 	}
 
 	if newest := all[0]; newest.ID != former.ID {
-		return conflict(fmt.Sprintf("The %s has a later operation: %s, a %s that is %s.",
+		return conflict(fmt.Sprintf("A later operation exists for this %s: %s, of kind %q, %s.",
 			a.Subjects.Noun(), newest.ID, newest.Kind, newest.State))
 	}
 

@@ -19,14 +19,13 @@ type Operation = process.Operation[environment.Data]
 type Step = process.Step[environment.Data]
 
 // Runtimes creates and removes accounts in runtimes. Both calls are idempotent: Grant returns new credentials for an existing
-// account, and Revoke succeeds if the account is gone. The errors come from package failure; NotFound means that the runtime does
-// not exist.
+// account, and Revoke succeeds if the account is gone. An error of kind NotFound means that the runtime does not exist.
 type Runtimes interface {
 	Grant(ctx context.Context, instance environment.Instance, binding environment.Binding) (environment.Access, error)
 	Revoke(ctx context.Context, instance environment.Instance, binding environment.Binding) error
 }
 
-// Bindings reads and writes the broker's rows. Its errors come from package failure.
+// Bindings reads and writes the broker's rows.
 type Bindings interface {
 	// Find returns the current state of the instance.
 	Find(ctx context.Context, instanceID string) (environment.Instance, error)

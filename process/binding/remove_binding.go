@@ -5,7 +5,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// removeBinding removes the binding's row. Its operations are kept as its history.
+// removeBinding removes the binding's row. The rows of its operations remain as a history.
 func removeBinding(bindings Bindings) Step {
 	return process.Final[environment.Data]("Remove_Binding", "Access is removed",
 		func(operation Operation) process.Effect { return bindings.RemoveBinding(operation.Data.Binding.ID) })

@@ -39,7 +39,7 @@ type Point struct {
 
 func (p Point) String() string { return fmt.Sprintf("%s-%d", p.Name, p.N) }
 
-// Fault is the injection of a mode at a point.
+// Fault is a fault to inject: its mode, and the call that it affects.
 type Fault struct {
 	Point
 

@@ -1,7 +1,8 @@
 // Package deprovisioning contains the broker's process that removes a service instance with its runtime, and the process that
-// suspends an instance by removing only its runtime. Each step is a file and a separate stage, and process.go orders the steps.
+// suspends an instance by removing only its runtime. Each step has its own file and its own stage, and process.go orders the
+// steps.
 //
-// A removal leaves no runtime behind, even if the provisioning was interrupted between sending the order and storing the
-// result. The removal then repeats the order under the same idempotency key to find the ID of the runtime. Kyma Provisioner has
-// no idempotency keys, so an operator has to look for the runtime in this case.
+// A removal leaves no runtime behind, even if the provisioning was interrupted between sending the order and storing the result.
+// The removal then repeats the order under the same idempotency key to find the ID of the runtime. Kyma Provisioner has no
+// idempotency keys, so an operator has to look for the runtime in this case.
 package deprovisioning

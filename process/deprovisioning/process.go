@@ -16,14 +16,14 @@ type Operation = process.Operation[environment.Data]
 // Step is a step of the process.
 type Step = process.Step[environment.Data]
 
-// Provisioner removes runtimes, and repeats orders to find their runtimes. Its errors come from package failure.
+// Provisioner removes runtimes, and repeats orders to find their runtimes.
 type Provisioner interface {
 	OrderRuntime(ctx context.Context, caller provisionerclient.Caller, instance environment.Instance, targetSecret string,
-		earlier ...string) (provisionerclient.Operation, error)
+		earlierSecrets ...string) (provisionerclient.Operation, error)
 	DeprovisionRuntime(ctx context.Context, caller provisionerclient.Caller, runtimeID string) (operationID string, err error)
 }
 
-// Instances records and removes instances. The errors of the effects come from package failure.
+// Instances records and removes instances.
 type Instances interface {
 	// SetRuntime changes nothing if the operation has lost its lease.
 	SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error
@@ -32,8 +32,8 @@ type Instances interface {
 	Suspend(instance environment.Instance, change *environment.Update) process.Effect
 }
 
-// Provisionings returns the data of the newest operation that may have ordered the instance's runtime, or the zero value if
-// there is no such operation. The errors come from package failure.
+// Provisionings returns the data of the newest operation that may have ordered the instance's runtime, or the zero value if there
+// is no such operation.
 type Provisionings interface {
 	LastProvisioning(ctx context.Context, instanceID string) (environment.Data, error)
 }
@@ -72,12 +72,12 @@ func (f leftOverFunc) report(reason LeftOver) {
 	}
 }
 
-// Process removes an instance and its runtime.
+// Process returns the process that removes an instance and its runtime.
 func Process(options Options) process.Process[environment.Data] {
 	return removing(environment.KindDeprovision, options, removeInstance(options.Instances))
 }
 
-// Suspension removes an instance's runtime but not the instance.
+// Suspension returns the process that removes an instance's runtime but not the instance.
 func Suspension(options Options) process.Process[environment.Data] {
 	return removing(environment.KindSuspend, options, suspendInstance(options.Instances))
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // start copies the data of the provisioning, whether the provisioning succeeded, failed or was canceled. The removal needs the
-// runtime's ID, or the order with which to find the runtime.
+// runtime's ID or, if the ID never arrived, the data of the order.
 func start(provisionings Provisionings) Step {
 	return process.StepFunc("Init_Step",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

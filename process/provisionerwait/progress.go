@@ -2,12 +2,12 @@ package provisionerwait
 
 import "regexp"
 
-// Texts that our Provisioner reports about a Shoot, see package provisioner/gardener. The Provisioner's API has no field for
-// the percentage, because the Kyma Provisioner rejects queries of unknown fields.
+// Patterns in the messages of our Provisioner about a Shoot, see package provisioner/gardener. The API has no field for the
+// percentage, because Kyma Provisioner rejects queries for unknown fields.
 var (
 	percentage = regexp.MustCompile(`Gardener is at (\d{1,3})%`)
-	// trouble matches infrastructure errors after which Gardener continues.
-	trouble = regexp.MustCompile(`(?:and retries|earlier problems|is asked to retry|` + delayed + `): (.+)`)
+	// retriedError matches an infrastructure error after which Gardener continues.
+	retriedError = regexp.MustCompile(`(?:and retries|earlier problems|is asked to retry|` + delayed + `): (.+)`)
 )
 
 const (
@@ -15,8 +15,8 @@ const (
 	delayed = "delayed by an error"
 )
 
-// Summary returns the part of Record.Progress that a user of a marketplace understands: the percentage and infrastructure
-// errors. It returns "" if the text contains neither, as with the Kyma Provisioner.
+// Summary returns the part of Record.Progress that a user of a marketplace understands: the percentage and infrastructure errors.
+// It returns "" if the text contains neither, as with Kyma Provisioner.
 func Summary(progress string) string {
 	var summary string
 
@@ -24,7 +24,7 @@ func Summary(progress string) string {
 		summary = found[1] + " %"
 	}
 
-	if found := trouble.FindStringSubmatch(progress); found != nil {
+	if found := retriedError.FindStringSubmatch(progress); found != nil {
 		if summary != "" {
 			summary += ", "
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Operations reads the status of an operation of the Provisioner. Its errors come from package failure.
+// Operations reads the status of an operation of the Provisioner.
 type Operations interface {
 	OperationStatus(ctx context.Context, tenant, operationID string) (provisionerclient.Operation, error)
 }
@@ -58,8 +58,8 @@ func (w Waiter) AwaitIdle(operation process.Operation[environment.Data]) (proces
 		min(max(operation.Elapsed()/busyShare, minBusyInterval), maxBusyInterval), w.Limit)
 }
 
-// Await polls the Provisioner's operation that the data names. The step is done when that operation has succeeded, runs again
-// while it is unfinished, and fails with its error. Await is a process.RunFunc.
+// Await polls the operation that Data.ProvisionerOperationID names. The step is done when that operation has succeeded, runs
+// again while it is unfinished, and fails with its error. Await is a process.RunFunc.
 func (w Waiter) Await(ctx context.Context, operation process.Operation[environment.Data], _ logrus.FieldLogger,
 ) (process.Operation[environment.Data], time.Duration, error) {
 	poller := w.poller()

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// RuntimeAccess checks whether an instance's runtime responds. Its errors come from package failure.
+// RuntimeAccess checks whether an instance's runtime responds.
 type RuntimeAccess interface {
 	Probe(ctx context.Context, instance environment.Instance) error
 }

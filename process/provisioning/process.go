@@ -16,15 +16,15 @@ type Operation = process.Operation[environment.Data]
 // Step is a step of the process.
 type Step = process.Step[environment.Data]
 
-// Provisioner orders runtimes. An order that is repeated with the same idempotency key returns the same runtime. The earlier
-// secrets are the names of credentials that earlier orders for the same runtime may have used. The errors come from package
-// failure.
+// Provisioner orders runtimes. An order that is repeated with the same idempotency key returns the same runtime. targetSecret is
+// the name of the cloud credentials in Gardener. earlierSecrets are the names that earlier orders for the same runtime may have
+// sent.
 type Provisioner interface {
 	OrderRuntime(ctx context.Context, caller provisionerclient.Caller, instance environment.Instance, targetSecret string,
-		earlier ...string) (provisionerclient.Operation, error)
+		earlierSecrets ...string) (provisionerclient.Operation, error)
 }
 
-// Instances reads instances and records their runtimes. The errors of Find and Resume come from package failure.
+// Instances reads instances and records their runtimes.
 type Instances interface {
 	Find(ctx context.Context, id string) (environment.Instance, error)
 	// SetRuntime changes nothing if the operation has lost its lease.
@@ -53,7 +53,7 @@ func managed(operation Operation) bool { return operation.Data.Instance.Request.
 // ordered reports whether the runtime was ordered. It stays false for a tenant's own cluster.
 func ordered(operation Operation) bool { return operation.Data.Ordered }
 
-// when makes the tasks conditional, and returns them.
+// when sets the condition of all tasks, and returns the tasks.
 func when(condition func(Operation) bool, tasks []process.Task[environment.Data]) []process.Task[environment.Data] {
 	for i := range tasks {
 		tasks[i].When = condition
@@ -62,7 +62,8 @@ func when(condition func(Operation) bool, tasks []process.Task[environment.Data]
 	return tasks
 }
 
-// Process creates a runtime. For a tenant's own cluster, it only checks that the cluster responds.
+// Process returns the process that creates a runtime. For a tenant's own cluster, the process only checks that the cluster
+// responds.
 func Process(options Options) process.Process[environment.Data] {
 	retry := process.DefaultRetry()
 
@@ -88,7 +89,7 @@ func Process(options Options) process.Process[environment.Data] {
 	}
 }
 
-// Resumption recreates the runtime of a suspended instance with the same name.
+// Resumption returns the process that recreates the runtime of a suspended instance with the same name.
 func Resumption(options Options) process.Process[environment.Data] {
 	resumption := Process(options)
 	resumption.Kind = environment.KindResume

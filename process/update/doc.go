@@ -1,4 +1,4 @@
-// Package update contains the broker's process that changes the runtime of a service instance. Each step is a file, and
+// Package update contains the broker's process that changes the runtime of a service instance. Each step has its own file, and
 // process.go orders the steps.
 //
 // The change is part of the operation's data (environment.Update). The instance's row changes only after the runtime has

@@ -16,20 +16,20 @@ type Operation = process.Operation[environment.Data]
 // Step is a step of the process.
 type Step = process.Step[environment.Data]
 
-// Provisioner changes runtimes. Its errors come from package failure.
+// Provisioner changes runtimes.
 type Provisioner interface {
 	UpgradeRuntime(ctx context.Context, caller provisionerclient.Caller, instance environment.Instance, target environment.Cluster,
 	) (provisionerclient.Operation, error)
 }
 
-// Instances reads instances and records updates. The errors come from package failure.
+// Instances reads instances and records updates.
 type Instances interface {
 	Find(ctx context.Context, id string) (environment.Instance, error)
 	// Update applies the change to the instance's row.
 	Update(instance environment.Instance, change environment.Update) process.Effect
 }
 
-// RuntimeAccess checks whether an instance's runtime responds. Its errors come from package failure.
+// RuntimeAccess checks whether an instance's runtime responds.
 type RuntimeAccess interface {
 	Probe(ctx context.Context, instance environment.Instance) error
 }
@@ -52,8 +52,8 @@ func ownCluster(operation Operation) bool {
 // managed reports whether the Provisioner created the runtime.
 func managed(operation Operation) bool { return !ownCluster(operation) }
 
-// Process changes a runtime. For a tenant's own cluster, it only checks that the cluster responds to the new
-// kubeconfig.
+// Process returns the process that changes a runtime. For a tenant's own cluster, the process only checks that the
+// cluster responds to the new kubeconfig.
 func Process(options Options) process.Process[environment.Data] {
 	retry := process.DefaultRetry()
 

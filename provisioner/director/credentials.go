@@ -84,7 +84,7 @@ type Secret struct {
 }
 
 // InCluster returns the Secret in the cluster that the Provisioner runs in. Outside a cluster, as in development, it uses the
-// current context of the user's kubeconfig. It does not read the Secret: Read does that later.
+// current context of the user's kubeconfig. InCluster only creates the client; Read reads the Secret.
 func InCluster(namespace, name string) (Secret, error) {
 	config, err := rest.InClusterConfig()
 	if errors.Is(err, rest.ErrNotInCluster) {
@@ -93,12 +93,12 @@ func InCluster(namespace, name string) (Secret, error) {
 	}
 
 	if err != nil {
-		return Secret{}, fmt.Errorf("connecting to the cluster with Secret %s/%s: %w", namespace, name, err)
+		return Secret{}, fmt.Errorf("loading the configuration of the cluster to read Secret %s/%s: %w", namespace, name, err)
 	}
 
 	api, err := client.New(config, client.Options{})
 	if err != nil {
-		return Secret{}, fmt.Errorf("connecting to the cluster with Secret %s/%s: %w", namespace, name, err)
+		return Secret{}, fmt.Errorf("creating the client to read Secret %s/%s: %w", namespace, name, err)
 	}
 
 	return Secret{API: api, Namespace: namespace, Name: name}, nil

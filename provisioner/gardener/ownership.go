@@ -19,17 +19,14 @@ const (
 	// fields that a change omits. It differs from the manager of Kyma Provisioner, which applied whole Shoots as formerManager:
 	// an apply under that name would remove all of those fields that our order omits.
 	fieldManager = "environment-broker-provisioner"
-	// formerManager is the field manager of Kyma Provisioner, and of this Provisioner in version 0.1.0.
+	// formerManager is the field manager of Kyma Provisioner, and of earlier versions of this Provisioner.
 	formerManager = "provisioner"
 )
 
-// takeOver changes the owner of the fields that version 0.1.0 of this Provisioner applied as formerManager to fieldManager, and
-// returns the updated Shoot. Otherwise a field that a later order omits would remain, because formerManager would still own it.
-// Without such fields, takeOver makes no call and returns the Shoot unchanged. Fields that Kyma Provisioner applied as
+// takeOver changes the owner of the fields that an earlier version of this Provisioner applied as formerManager to fieldManager,
+// and returns the updated Shoot. Otherwise a field that a later order omits would remain, because formerManager would still own
+// it. Without such fields, takeOver makes no call and returns the Shoot unchanged. Fields that Kyma Provisioner applied as
 // formerManager keep their owner.
-//
-// The error is a failure.Transient if the Shoot has changed since it was read. takeOver changes only owners of fields, never
-// their values.
 func (c *Client) takeOver(ctx context.Context, read *gardencorev1beta1.Shoot) (*gardencorev1beta1.Shoot, error) {
 	managed, err := takenOver(read.ManagedFields)
 	if err != nil {
@@ -51,9 +48,9 @@ func (c *Client) takeOver(ctx context.Context, read *gardencorev1beta1.Shoot) (*
 	return after, nil
 }
 
-// takenOver returns the entries after moving the fields of version 0.1.0 to fieldManager, or nil if there are no such fields.
-// During an upgrade of the Provisioner, replicas of both versions may write a Shoot, and each version has an entry. fieldManager
-// then owns the fields of both entries, and its next apply determines all of them.
+// takenOver returns the entries after moving the fields of an earlier version to fieldManager, or nil if there are no such
+// fields. During an upgrade of the Provisioner, replicas of both versions may write a Shoot, and each version has an entry.
+// fieldManager then owns the fields of both entries, and its next apply determines all of them.
 func takenOver(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error) {
 	former, own := -1, -1
 

@@ -87,5 +87,6 @@ func (r root) Mutation() generated.MutationResolver { return mutation{r.service}
 // Query returns the resolvers of type Query.
 func (r root) Query() generated.QueryResolver { return query{r.service} }
 
-// GardenerConfig returns the resolvers of type GardenerConfig.
+// GardenerConfig returns the resolver of providerSpecificConfig, the only field of GardenerConfig that gqlgen cannot read from
+// the struct.
 func (root) GardenerConfig() generated.GardenerConfigResolver { return cluster{} }

@@ -244,7 +244,7 @@ func provisionRules() map[string]rule {
 			"the issuer must use https and an algorithm of kube-apiserver", provisionOf(fields{"oidcConfig": fields{
 				"clientID": "c", "groupsClaim": "g", "issuerURL": "http://issuer", "signingAlgs": []any{"none"}, "usernameClaim": "u", "usernamePrefix": "-",
 			}}, nil),
-			`oidcConfig.issuerURL must be an https URL without user, query and fragment, not "http://issuer"; ` +
+			`oidcConfig.issuerURL must be an https URL without user, query or fragment, not "http://issuer"; ` +
 				"oidcConfig.signingAlgs[0] must be one of ",
 			[]string{inCluster + "oidcConfig.issuerURL", inCluster + "oidcConfig.signingAlgs[0]"},
 		},
@@ -304,7 +304,7 @@ func upgradeRules() map[string]rule {
 		},
 		"zones of a pool": {
 			"machines cannot move to another zone", change(pools(poolFields().with(fields{"zones": []any{"2"}}))),
-			"additionalWorkers[0].zones must start with the zones of the pool: 1, 2",
+			"additionalWorkers[0].zones must start with the current zones, in the same order: 1, 2",
 			[]string{"config.gardenerConfig.additionalWorkers[0].zones"},
 		},
 		"network": {

@@ -102,7 +102,7 @@ func TestInterventions(t *testing.T) {
 		}
 
 		refused := read[operatorapi.Error](f, f.do("operator", "POST", "/operations/"+failed+"/retry", because, http.StatusConflict))
-		if want := "The runtime has a later operation: " + again.ID; !strings.HasPrefix(refused.Description, want) {
+		if want := "A later operation exists for this runtime: " + again.ID; !strings.HasPrefix(refused.Description, want) {
 			f.Errorf("a second retry: got %q, want %q", refused.Description, want)
 		}
 

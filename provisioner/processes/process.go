@@ -1,13 +1,13 @@
-// Package processes defines what the Provisioner does with runtimes, with a process for each kind of operation and a file for
+// Package processes defines what the Provisioner does with runtimes. It has a process for each kind of operation, and a file for
 // each step.
 //
-// All returns the processes. A step is a method of Options with the signature of process.RunFunc. Any step may run again, even on
-// another replica, after a crash or a lost response, so each step is idempotent. A step that creates or changes something in
-// another system calls Save first: Save fails if the replica has lost the lease.
+// The function All returns the processes. A step is a method of Options with the signature of process.RunFunc. Any step may run
+// again, even on another replica, after a crash or a lost response, so each step is idempotent. A step that creates or changes
+// something in another system calls Save first: Save fails if the replica has lost the lease.
 //
-// The names of stages and steps are stored with operations and visible to clients, and must not change. A new step gets a file,
-// and a stage in the process that needs the step. Each polling step and each step of a removal has its own stage, because the
-// engine repeats a stage as a whole.
+// The names of stages and steps are stored with operations and visible to clients, and must not change. A new step gets its own
+// file, and a place in the process that needs it. Only a step that polls and a step of a removal need a separate stage, because
+// the engine repeats a stage as a whole.
 package processes
 
 import (

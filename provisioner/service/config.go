@@ -43,7 +43,7 @@ type Director struct {
 	Calls     int    `env:"CALLS"      help:"maximum number of concurrent calls to Director, per replica"`
 }
 
-// OAuth configures how the Provisioner authenticates to Director. It reads the Secret only if Director.OAuthPath is empty.
+// OAuth configures how the Provisioner authenticates to Director. The Secret is read only if Director.OAuthPath is empty.
 type OAuth struct {
 	SkipDirectorCertVerification bool   `env:"SKIP_DIRECTOR_CERT_VERIFICATION" help:"do not check Director's certificate"`
 	CredentialsNamespace         string `env:"CREDENTIALS_NAMESPACE"           help:"namespace of the Secret"`
@@ -126,7 +126,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// check returns one error that lists all settings that are invalid or exclude each other. It calls no system and reads no file.
+// check returns one error that lists all invalid and conflicting settings. It neither calls an upstream nor reads a file.
 func (c Config) check() error {
 	wrong := []error{c.Check(), c.Gardener.Shoots.check(), c.checkWaits()}
 

@@ -119,7 +119,7 @@ func (p *problems) identityProvider(config *spec.OIDC) {
 	issuer, err := url.Parse(config.IssuerURL)
 	if err != nil || issuer.Scheme != "https" || issuer.Host == "" || issuer.User != nil ||
 		issuer.RawQuery != "" || strings.ContainsAny(config.IssuerURL, "?#") {
-		p.add("oidcConfig.issuerURL", "must be an https URL without user, query and fragment, not %q", config.IssuerURL)
+		p.add("oidcConfig.issuerURL", "must be an https URL without user, query or fragment, not %q", config.IssuerURL)
 	}
 
 	for i, algorithm := range config.SigningAlgs {

@@ -125,7 +125,7 @@ func TestProvisionCluster(t *testing.T) {
 				config.OIDCConfig = &spec.OIDC{IssuerURL: "https://user@issuer.example.com", UsernameClaim: "sub"}
 			},
 			want: "oidcConfig.clientID must not be empty; " +
-				`oidcConfig.issuerURL must be an https URL without user, query and fragment, not "https://user@issuer.example.com"`,
+				`oidcConfig.issuerURL must be an https URL without user, query or fragment, not "https://user@issuer.example.com"`,
 		},
 		"NoIdentityProvider": {
 			reason: "An empty object means that there is no identity provider.",

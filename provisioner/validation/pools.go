@@ -133,7 +133,7 @@ func (p *problems) sameZones(present, wanted *spec.Cluster) {
 			had, wants := zonesOf(before, all), zonesOf(pool, all)
 			if before.Name == pool.Name && (len(wants) < len(had) || !slices.Equal(had, wants[:len(had)])) {
 				p.add(fmt.Sprintf("additionalWorkers[%d].zones", i),
-					"must start with the zones of the pool: %s", strings.Join(had, ", "))
+					"must start with the current zones, in the same order: %s", strings.Join(had, ", "))
 			}
 		}
 	}

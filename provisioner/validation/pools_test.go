@@ -128,12 +128,12 @@ func TestUpgradePools(t *testing.T) {
 		"FewerZones": {
 			reason: "Machines cannot move to another zone.",
 			had:    []*spec.WorkerPool{gpuPool()}, upgrade: []*spec.WorkerPool{in("1")},
-			problem: "additionalWorkers[0].zones must start with the zones of the pool: 1, 2",
+			problem: "additionalWorkers[0].zones must start with the current zones, in the same order: 1, 2",
 		},
 		"OtherZones": {
 			reason: "Machines cannot move to another zone.",
 			had:    []*spec.WorkerPool{in("1")}, upgrade: []*spec.WorkerPool{in("2")},
-			problem: "additionalWorkers[0].zones must start with the zones of the pool: 1",
+			problem: "additionalWorkers[0].zones must start with the current zones, in the same order: 1",
 		},
 	}
 

@@ -84,7 +84,8 @@ func (p *problems) oneOf(field string, value *string, allowed ...string) {
 	}
 }
 
-// unique rejects empty and repeated names. format yields the field of a name; %d in it is replaced by the name's index.
+// unique rejects empty and repeated names. In errors, the name at index i is the field fmt.Sprintf(format, i), such as
+// "zones[0]".
 func (p *problems) unique(format string, names []string) {
 	seen := make(map[string]bool, len(names))
 

@@ -189,7 +189,7 @@ func TestUpgradeShootRefuses(t *testing.T) {
 				IssuerURL: "http://issuer.example.com", SigningAlgs: []string{"HS256"},
 			}},
 			want: "oidcConfig.clientID must not be empty; oidcConfig.usernameClaim must not be empty; " +
-				`oidcConfig.issuerURL must be an https URL without user, query and fragment, not "http://issuer.example.com"; ` +
+				`oidcConfig.issuerURL must be an https URL without user, query or fragment, not "http://issuer.example.com"; ` +
 				`oidcConfig.signingAlgs[0] must be one of RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384, PS512, not "HS256"`,
 		},
 		"Administrators": {

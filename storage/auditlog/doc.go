@@ -1,4 +1,4 @@
-// Package auditlog stores the broker's audit log: who requested which change, and which requests were rejected.
+// Package auditlog stores the audit log of a service: who requested which change, and which requests were rejected.
 //
 // The entry of an accepted operation is a column of the operation's row, so accepting an operation needs no second write. All
 // other entries are rows of the table audit. List merges both. Database triggers reject changes to entries, and reject their

@@ -31,7 +31,7 @@ const (
 // Entry records an accepted change or a rejected request. Fields without a JSON name have separate columns.
 type Entry struct {
 	ID string `json:"-"`
-	// At is when the broker accepted or rejected the request.
+	// At is when the service accepted or rejected the request.
 	At     time.Time `json:"-"`
 	Action string    `json:"-"`
 	// InstanceID is empty if the request names no instance. OperationID is empty if the request starts no operation.
@@ -45,7 +45,7 @@ type Entry struct {
 	// Code is the error code of a rejected request. The error description is not stored, because it may repeat parts of the
 	// request.
 	Code string `json:"code,omitempty"`
-	// Reason is the reason that an operator gave, or the reason for which the broker itself made the change.
+	// Reason is the reason that an operator gave, or the reason for which the service itself made the change.
 	Reason string `json:"reason,omitempty"`
 	// Before and After have the old and new values of the instance's changed fields, see Difference.
 	Before Fields `json:"before,omitempty"`

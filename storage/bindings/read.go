@@ -39,7 +39,7 @@ func (s *Store) CreatedAt(ctx context.Context, tx storage.Tx, instanceID, bindin
 	return createdAt.Time, failure.While(err, "reading binding %s of instance %s", bindingID, instanceID)
 }
 
-// Creations returns the IDs of the operations that create bindings of the instance.
+// Creations returns the IDs of the operations that create the unfinished bindings of the instance.
 func (s *Store) Creations(ctx context.Context, tx storage.Tx, instanceID string) ([]string, error) {
 	operations, err := storage.Select[string](ctx, tx, `SELECT operation_id FROM bindings WHERE instance_id = ? AND state = 'creating'`, instanceID)
 

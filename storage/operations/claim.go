@@ -11,7 +11,7 @@ import (
 )
 
 // claimPending claims pending operations in the order of their turns, unless an older operation of the instance is unfinished.
-// The index operations_one_active enforces this exception between concurrent claims. The choice is a materialized CTE, because
+// The index operations_one_active enforces this rule for concurrent claims, too. The choice is a materialized CTE, because
 // PostgreSQL may evaluate a subquery again for each row and would then claim more operations than the limit.
 const claimPending = `WITH chosen AS MATERIALIZED (
 	SELECT candidate.id FROM operations AS candidate
@@ -139,8 +139,8 @@ type attemptRow struct {
 }
 
 // withAttempts adds the attempts to claimed operations. It reads the attempts after the claim has committed, because only the
-// holder of a lease changes them. Fresh operations have no attempts. If reading fails, the leases expire and the operations are
-// claimed again.
+// holder of a lease changes them. It skips this read for fresh operations, which have no attempts. If reading fails, the leases
+// expire and the operations are claimed again.
 func (s *Store) withAttempts(ctx context.Context, rows []row, fresh bool) ([]process.Claimed, error) {
 	ids := make([]string, 0, len(rows))
 	for _, row := range rows {

@@ -14,13 +14,13 @@ import (
 // Filter selects operations; empty fields select all.
 type Filter struct {
 	InstanceID string
-	// Instances is a query for the IDs of instances, from the store that has them. It selects the operations of these instances. The
-	// zero statement selects those of all instances.
+	// Instances is a query that returns instance IDs, such as runtimes.Filter.IDs. It selects the operations of these instances.
+	// The zero statement selects the operations of all instances.
 	Instances storage.Statement
 	Kinds     []string
 	States    []process.State
-	// StuckAt selects the operations in progress that need attention at this time: an error delays them, no worker has taken them
-	// for process.Overdue, or they have run for process.TooLong.
+	// StuckAt selects the operations in progress that need attention at this time: an error delays them, they have been due for
+	// process.Overdue, or they have run for process.TooLong.
 	StuckAt time.Time
 	// Since (inclusive) and Until (exclusive) bound the time of acceptance.
 	Since, Until time.Time

@@ -67,12 +67,12 @@ func progressInterval(age time.Duration) time.Duration {
 	return min(max(age/progressShare, minProgress), maxProgress)
 }
 
-// saveAttempts limits how often a write is tried that collides with the timeline entry of an operator's intervention. Such
-// writes collide because both compute the same sequence number.
+// saveAttempts limits the attempts of a write that collides with the timeline entry of an operator's intervention. The two
+// collide because both compute the same sequence number.
 const saveAttempts = 3
 
 // Effect is the process.Effect of this store: it writes rows in the transaction in which the operation succeeds. It runs again if
-// that transaction fails. It locks instances before bindings, as requests do, which lock operations last.
+// that transaction fails. To avoid deadlocks, it must lock instances before bindings, as requests do. Operations are locked last.
 type Effect func(ctx context.Context, tx storage.Tx) error
 
 // errNotSucceeded rolls back the effect of an operation that is canceled.
@@ -106,15 +106,15 @@ func (s *Store) Save(ctx context.Context, progress process.Progress) (process.St
 	return process.State(state), nil
 }
 
-// collided reports whether a statement on the timeline, not one of the effect, has failed with a duplicate.
+// collided reports whether a statement on the timeline failed with a duplicate. Duplicates in the effect do not count.
 func collided(err error) bool {
 	_, effect := errors.AsType[*process.EffectError](err)
 
 	return !effect && storage.IsDuplicate(err)
 }
 
-// write executes the statements in one transaction, after the effect unless that is nil. It returns the resulting state, and false
-// if the lease is lost. If the operation was canceled, it is written without the effect.
+// write executes the effect, if any, and then the statements, in one transaction. It returns the resulting state, and false if
+// the lease is lost. If the operation was canceled, it is written without the effect.
 func (s *Store) write(ctx context.Context, effect process.Effect, row storage.Statement, others []storage.Statement,
 ) (state string, held bool, err error) {
 	if effect == nil {

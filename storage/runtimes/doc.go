@@ -3,7 +3,7 @@
 //
 // A runtime's row stays after the deletion of its cluster, so that clients can query the status. A new runtime may then reuse
 // the name of the Shoot. A new column needs a migration and a field of row, and must be added to listedColumns, Insert and
-// row.runtime. Lists read columns only and never open a configuration.
+// row.runtime. Lists never decrypt a configuration.
 //
 // registrations.go implements an intent. The row of a registration exists before the call to Director, so that after a crash
 // the caretaker finds registrations without a runtime.

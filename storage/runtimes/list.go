@@ -19,7 +19,7 @@ type Filter struct {
 	SubAccount string
 	ShootName  string
 	Region     string
-	// Deleted adds the deleted runtimes. Several of them may have the same Shoot name.
+	// Deleted includes deleted runtimes. Several of them may have the same Shoot name.
 	Deleted bool
 	// Kinds and States select runtimes by their newest operation.
 	Kinds  []string
@@ -36,7 +36,7 @@ type Filter struct {
 	Limit int
 }
 
-// Listed is a runtime without its configuration, and its newest operation without its data.
+// Listed is a runtime without its configuration, with its newest operation without the operation's data.
 type Listed struct {
 	Runtime   Runtime
 	Operation process.Record
@@ -48,8 +48,8 @@ type listedRow struct {
 	operations.Joined
 }
 
-// List returns runtimes without their configurations, newest first. A runtime without an operation is left out: acceptance stores
-// both in one transaction. A subquery finds the IDs of the page, so that a late page skips index entries instead of rows.
+// List returns runtimes without their configurations, newest first. Every runtime has an operation, because both are stored in
+// one transaction. A subquery finds the IDs of the page, so that a late page skips index entries instead of rows.
 func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
 	from, args := filter.from(true)
 
@@ -81,8 +81,9 @@ func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 	return count, failure.While(err, "counting runtimes")
 }
 
-// from returns the FROM and WHERE clauses, and their arguments. If the filter selects by operations, the query reads the index of
-// operations first and keeps those that are the newest of their runtime: few operations are unfinished, but many runtimes exist.
+// from returns the FROM and WHERE clauses and their arguments. If the filter selects by operations, the query first reads the
+// index of operations, and then keeps each operation that is the newest of its runtime. This is fast, because few operations are
+// unfinished while many runtimes exist.
 func (f Filter) from(paged bool) (string, []any) {
 	conditions := f.conditions()
 	conditions.Add(!f.Deleted, "runtimes.deleted_at IS NULL")
@@ -119,8 +120,9 @@ func (f Filter) conditions() storage.Conditions {
 	return conditions
 }
 
-// IDs returns the query for the IDs of all runtimes, deleted ones too, with the ID, owner, Shoot name and region of the filter. It
-// ignores the other fields. For a filter without these fields it returns the zero statement. See operations.Filter.Instances.
+// IDs returns a query for the IDs of the runtimes, including deleted ones, that match the ID, Tenant, SubAccount, ShootName and
+// Region of the filter. It ignores the other fields. If these five are empty, it returns the zero statement, which
+// operations.Filter.Instances treats as all runtimes.
 func (f Filter) IDs() storage.Statement {
 	conditions := f.conditions()
 
@@ -132,8 +134,8 @@ func (f Filter) IDs() storage.Statement {
 	return storage.Statement{Text: `SELECT runtimes.id FROM runtimes` + where, Args: args}
 }
 
-// Summaries returns runtimes without their configurations, by ID, deleted ones too. IDs without a runtime are absent. The number of
-// IDs is bounded by the parameters of a statement; a page of a list has few enough.
+// Summaries returns runtimes without their configurations, by ID, including deleted ones. IDs without a runtime are absent. The
+// database limits the number of parameters and thus of IDs, but a page of a list never reaches this limit.
 func (s *Store) Summaries(ctx context.Context, ids []string) (map[string]Runtime, error) {
 	summaries := map[string]Runtime{}
 	if len(ids) == 0 {
@@ -152,8 +154,8 @@ func (s *Store) Summaries(ctx context.Context, ids []string) (map[string]Runtime
 	return summaries, nil
 }
 
-// WithoutRegion returns the IDs of at most limit runtimes whose row lacks the region, in the order of their IDs, from the first one
-// after the given ID.
+// WithoutRegion returns the IDs of at most limit runtimes whose row lacks the region, sorted by ID and starting after the given
+// ID.
 func (s *Store) WithoutRegion(ctx context.Context, after string, limit int) ([]string, error) {
 	ids, err := storage.Select[string](ctx, s.db.Reader(),
 		`SELECT id FROM runtimes WHERE region IS NULL AND id > ? ORDER BY id `+storage.Page(limit, 0), after)

@@ -38,8 +38,8 @@ type Runtime struct {
 	// DeletedAt is when an operation found that the cluster was gone, or zero.
 	DeletedAt time.Time `db:"-" json:"deletedAt"`
 
-	// Provider and Region are the cloud provider and its region in the configuration, in plaintext for lists. They are no part of
-	// the payload of operations. They are empty in a row that an older replica has inserted, until SetRegion.
+	// Provider and Region are the cloud provider and its region in the configuration, in plaintext for lists. Operations do not
+	// store them in their payload. In a row that an older replica has inserted, they are empty until SetRegion sets them.
 	Provider string `db:"provider" json:"-"`
 	Region   string `db:"region"   json:"-"`
 }
@@ -154,9 +154,9 @@ func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) error {
 	return failure.While(err, "locking runtime %s", id)
 }
 
-// Reconfigure stores the runtime's configuration with its provider and region in the caller's transaction, without comparing the positions of
-// operations.
-// Steps use Configured instead, which keeps provider and region: no change of a cluster changes them.
+// Reconfigure stores the configuration, provider and region of a runtime in the caller's transaction, without comparing the
+// positions of operations. Steps use Configured instead. It does not write the provider and the region, because no step changes
+// them.
 func (s *Store) Reconfigure(ctx context.Context, tx storage.Tx, runtime Runtime) error {
 	sealed := s.keys.Seal(runtime.Configuration, configurationPlace(runtime.ID))
 

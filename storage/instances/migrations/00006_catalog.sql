@@ -1,5 +1,5 @@
 -- +goose Up
--- One row: the time since which the current catalog is offered. Unused since release 0.1.0.
+-- One row: the time since which the current catalog is offered. Only replicas of earlier versions use it.
 CREATE TABLE catalog_offered (
     id    INTEGER     PRIMARY KEY CHECK (id = 1),
     etag  TEXT        NOT NULL,
