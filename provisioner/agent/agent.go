@@ -22,7 +22,7 @@ const (
 // Token is a one-time token with which an agent connects to Director. Never log its fields: they are secret.
 type Token = director.Token
 
-// Tokens issues one-time tokens for agents. A token expires after about an hour. Errors come from package failure.
+// Tokens issues one-time tokens for agents. A token expires after about an hour.
 type Tokens interface {
 	OneTimeToken(ctx context.Context, tenant, runtimeID string) (Token, error)
 }
@@ -59,8 +59,8 @@ type Configuration struct {
 	Over string
 }
 
-// Clusters reads and configures the agents in their clusters. Errors come from package failure. Errors from a cluster's API
-// server have the component failure.ComponentRuntime; Statuses relies on this.
+// Clusters reads and configures the agents in their clusters. Errors from a cluster's API server have the component
+// failure.ComponentRuntime; Statuses relies on this.
 type Clusters interface {
 	// Agent reads the state of the agent. It returns the zero Agent for a cluster without an agent.
 	Agent(ctx context.Context, at Place) (Agent, error)
@@ -151,7 +151,7 @@ func PlaceOf(shootName string, order spec.Runtime) (Place, bool) {
 	return place, true
 }
 
-// place calls PlaceOf for the operation's runtime. It returns ErrNone if the order has no agent.
+// place returns the place of the agent of the operation's runtime. It returns ErrNone if the order has no agent.
 func place(op operation.Operation) (Place, error) {
 	order, err := op.Data.Order()
 	if err != nil {

@@ -20,8 +20,8 @@ const (
 	turnTimeout   = 5 * time.Second
 	// fresh is how long a status is cached.
 	fresh = 5 * time.Second
-	// most is the maximum number of concurrent queries. Each query needs a connection and a kubeconfig.
-	most = 16
+	// maxQueries is the maximum number of concurrent queries. Each query needs a connection and a kubeconfig.
+	maxQueries = 16
 )
 
 // Statuses returns the states of agents' connections for the API. Each query needs a new kubeconfig, so a cluster is queried at
@@ -42,7 +42,7 @@ type Statuses struct {
 // NewStatuses returns Statuses with an empty cache.
 func NewStatuses(clusters Clusters, shoots shoot.Reader, clock clock.Clock) *Statuses {
 	return &Statuses{
-		clusters: clusters, shoots: shoots, clock: clock, slots: make(chan struct{}, most), known: cache.NewExpiringWithClock(clock),
+		clusters: clusters, shoots: shoots, clock: clock, slots: make(chan struct{}, maxQueries), known: cache.NewExpiringWithClock(clock),
 	}
 }
 

@@ -165,7 +165,7 @@ func TestConcurrencyIsLimited(t *testing.T) {
 			counts[state]++
 		}
 
-		if c.peak != most || counts[StatusDisconnected] > 0 || counts[StatusPending] == 0 || counts[StatusConnected] < 4*most {
+		if c.peak != maxQueries || counts[StatusDisconnected] > 0 || counts[StatusPending] == 0 || counts[StatusConnected] < 4*maxQueries {
 			t.Errorf("rejected requests must not report a wrong status: %d clusters were queried concurrently, reported %v", c.peak, counts)
 		}
 

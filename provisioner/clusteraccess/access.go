@@ -41,7 +41,7 @@ const (
 	callTimeout = 15 * time.Second
 )
 
-// Kubeconfigs issues admin kubeconfigs of clusters. gardener.Client implements it. Errors come from package failure.
+// Kubeconfigs issues admin kubeconfigs of clusters. gardener.Client implements it.
 type Kubeconfigs interface {
 	AdminKubeconfig(ctx context.Context, shootName string, valid time.Duration) ([]byte, error)
 }

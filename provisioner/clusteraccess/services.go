@@ -25,10 +25,10 @@ const (
 )
 
 const (
-	// mostDeletions limits the deletions per resource in one call. pieceOfWork limits the duration of a call. The next call
+	// maxDeletions limits the deletions per resource in one call. maxDuration limits the duration of a call. The next call
 	// continues the work.
-	mostDeletions = 100
-	pieceOfWork   = 30 * time.Second
+	maxDeletions = 100
+	maxDuration  = 30 * time.Second
 )
 
 // resource returns the full identifier of a resource of the service catalog.
@@ -58,9 +58,9 @@ func (a Access) ReleaseBrokers(ctx context.Context, shootName string) error {
 	})
 }
 
-// withServices calls work with a client for the cluster. The context that it passes ends after pieceOfWork.
+// withServices calls work with a client for the cluster. The context that it passes ends after maxDuration.
 func (a Access) withServices(ctx context.Context, shootName string, work func(context.Context, services) error) error {
-	ctx, cancel := context.WithTimeout(ctx, pieceOfWork)
+	ctx, cancel := context.WithTimeout(ctx, maxDuration)
 	defer cancel()
 
 	client, disconnect, err := a.open(ctx, shootName)
@@ -107,8 +107,8 @@ func (s services) remove(ctx context.Context, address string) (left remains, err
 	return left, errors.Join(s.delete(ctx, serviceBindings, left.bindings), s.delete(ctx, serviceInstances, free))
 }
 
-// of returns the services of the brokers whose URL starts with the prefix. A service refers to its class, and the class refers
-// to its broker.
+// of returns the services of the brokers whose URL starts with address. A service refers to its class, and the class refers to
+// its broker.
 func (s services) of(ctx context.Context, address string) ([]unstructured.Unstructured, error) {
 	from, err := s.names(ctx, clusterBrokers, func(broker unstructured.Unstructured) bool {
 		return strings.HasPrefix(text(broker, "spec", "url"), address)
@@ -131,7 +131,7 @@ func (s services) of(ctx context.Context, address string) ([]unstructured.Unstru
 	}), err
 }
 
-// delete deletes at most mostDeletions objects. It skips objects that are already being deleted.
+// delete deletes at most maxDeletions objects. It skips objects that are already being deleted.
 func (s services) delete(ctx context.Context, of string, objects []unstructured.Unstructured) error {
 	var problems []error
 
@@ -139,7 +139,7 @@ func (s services) delete(ctx context.Context, of string, objects []unstructured.
 		return object.GetDeletionTimestamp() != nil
 	})
 
-	for _, object := range staying[:min(len(staying), mostDeletions)] {
+	for _, object := range staying[:min(len(staying), maxDeletions)] {
 		err := s.client.Resource(resource(of)).Namespace(object.GetNamespace()).Delete(ctx, object.GetName(), metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			problems = append(problems, fmt.Errorf("%s %s: %w", object.GetKind(), nameOf(object), err))

@@ -159,13 +159,13 @@ func TestRemainingServiceHasReason(t *testing.T) {
 
 func TestOneCallIsBounded(t *testing.T) {
 	more := []runtime.Object{}
-	for i := range 2*mostDeletions + 1 {
+	for i := range 2*maxDeletions + 1 {
 		more = append(more, instance("one", fmt.Sprintf("mine-%d", i), "class-1"))
 	}
 
 	client := newCatalog(ourBrokerAnd(more...)...)
 
-	for run, want := range []int{2*mostDeletions + 1, mostDeletions + 1, 1, 0} {
+	for run, want := range []int{2*maxDeletions + 1, maxDeletions + 1, 1, 0} {
 		if got, err := (services{client}).remove(t.Context(), "https://service-manager."); len(got.instances) != want || err != nil {
 			t.Errorf("run %d: %d are left, want %d, %v", run+1, len(got.instances), want, err)
 		}

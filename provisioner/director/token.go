@@ -88,13 +88,13 @@ func goodUntil(token *oauth2.Token) time.Time {
 	return token.Expiry.Add(-min(renewEarly, time.Until(token.Expiry)/4))
 }
 
-// discard removes the cached token if it equals refused, the token that Director has rejected. A newer token from a concurrent
-// call stays in the cache. An empty refused removes any token.
-func (t *tokens) discard(refused string) {
+// discard removes the cached token if it equals rejected, the token that Director has rejected. A newer token from a concurrent
+// call stays in the cache. If rejected is empty, discard removes any token.
+func (t *tokens) discard(rejected string) {
 	t.turn <- struct{}{}
 	defer t.unlock()
 
-	if t.current != nil && (refused == "" || t.current.AccessToken == refused) {
+	if t.current != nil && (rejected == "" || t.current.AccessToken == rejected) {
 		t.current = nil
 	}
 }

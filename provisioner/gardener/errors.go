@@ -27,7 +27,7 @@ func explain(err error, doing string, args ...any) error {
 		return failure.Wrap(known.Kind, err, "%s: %s", fmt.Sprintf(doing, args...), known.Text).WithReason(known.Reason, known.Component)
 	}
 
-	kind, said := meant(err)
+	kind, said := classify(err)
 
 	// Users see the message of the API server, which is meant for them. They do not see transport errors, which may contain
 	// internal addresses.
@@ -41,9 +41,9 @@ func explain(err error, doing string, args ...any) error {
 	return failure.Wrap(kind, err, "%s", text).WithReason(reasonOf(err), failure.ComponentGardenerClient)
 }
 
-// meant classifies an API error and returns a clause about it for users. Rejected credentials and missing permissions of the
+// classify returns the kind of an API error, and a clause about it for users. Rejected credentials and missing permissions of the
 // Provisioner are transient: operations continue after an operator has corrected them.
-func meant(err error) (kind failure.Kind, said string) {
+func classify(err error) (kind failure.Kind, said string) {
 	switch {
 	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
 		// The server is not an API server, or does not serve Shoots. If its HTTP 404 counted as NotFound, the Provisioner would

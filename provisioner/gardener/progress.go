@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// breather is the time between a Shoot's failure and the request to retry it. Causes such as rate limits need time to clear.
-const breather = time.Minute
+// retryPause is the time between a Shoot's failure and the request to retry it. Causes such as rate limits need time to clear.
+const retryPause = time.Minute
 
 // Progress is the state of Gardener's work on a Shoot, derived from its status.
 type Progress struct {
@@ -29,7 +29,7 @@ type Progress struct {
 }
 
 // Rested reports whether enough time has passed since the failure to request a retry from Gardener.
-func (p Progress) Rested(now time.Time) bool { return !now.Before(p.Updated.Add(breather)) }
+func (p Progress) Rested(now time.Time) bool { return !now.Before(p.Updated.Add(retryPause)) }
 
 // TakenUp reports whether Gardener has started to reconcile the latest generation of the Shoot. Before that, the status
 // describes an earlier generation and must not be used.
@@ -94,12 +94,12 @@ func (p *Progress) fail(shoot *gardencorev1beta1.Shoot) {
 	}
 
 	p.Message = said
-	p.Err = failure.New(kindOf(met), "Gardener could not %s the cluster %q: %s", aim(shoot), shoot.Name, said).
+	p.Err = failure.New(kindOf(met), "Gardener could not %s the cluster %q: %s", verb(shoot), shoot.Name, said).
 		WithReason(reason, failure.ComponentGardener)
 }
 
-// aim returns the verb for the type of the Shoot's last operation, for error texts.
-func aim(shoot *gardencorev1beta1.Shoot) string {
+// verb returns the verb for the type of the Shoot's last operation, for error texts.
+func verb(shoot *gardencorev1beta1.Shoot) string {
 	switch shoot.Status.LastOperation.Type {
 	case gardencorev1beta1.LastOperationTypeCreate:
 		return "create"

@@ -42,8 +42,8 @@ func queryingCaller(ctx context.Context) (orders.Caller, error) {
 	return caller, nil
 }
 
-// listingTenant returns the tenant whose entries a list may have, or "" for all tenants. Without the header, a client needs the role
-// operator. wanted is the tenant of the filter, or nil: it cannot widen the header.
+// listingTenant returns the tenant whose entries a list may contain, or "" for all tenants. Only clients with the role operator
+// may omit the header. wanted is the tenant in the filter, or nil; it must not differ from the tenant in the header.
 func listingTenant(ctx context.Context, wanted *string) (string, error) {
 	tenant := tenancy.Label(ptr.Deref(wanted, ""))
 	if auth.FromContext(ctx).Has(auth.RoleOperator) && graphql.GetOperationContext(ctx).Headers.Get(HeaderTenant) == "" {
@@ -62,8 +62,8 @@ func listingTenant(ctx context.Context, wanted *string) (string, error) {
 	return caller.Tenant, nil
 }
 
-// mutatingCaller reads the caller of a mutation from the headers. A key identifies one operation, so it rejects an idempotency
-// key on a request with several mutations.
+// mutatingCaller reads the caller of a mutation from the headers. It rejects an idempotency key on a request with several
+// mutations, because a key identifies one operation.
 func mutatingCaller(ctx context.Context) (orders.Caller, error) {
 	caller, err := queryingCaller(ctx)
 	if err != nil {

@@ -89,7 +89,7 @@ func pageOf(ctx context.Context, typeName string, first *int, after *string) ord
 	return page
 }
 
-// pageInfo returns the position of a page whose next page starts after the cursor. An empty cursor marks the last page.
+// pageInfo returns the cursor of the next page, and whether there is a next page. An empty cursor marks the last page.
 func pageInfo(next string) *model.PageInfo {
 	if next == "" {
 		return &model.PageInfo{}
@@ -110,7 +110,7 @@ func listedOperation(listed orders.ListedOperation) *model.Operation {
 	}
 }
 
-// storedState returns the public state of the domain for a state of the API, or "" for none. It inverts stateOf.
+// storedState returns the state that stateOf converts to the given state of the API. It returns "" for nil.
 func storedState(state *model.OperationState) process.State {
 	if state == nil {
 		return ""
@@ -122,7 +122,7 @@ func storedState(state *model.OperationState) process.State {
 		}
 	}
 
-	return process.State(*state) // a state that no operation has; gqlgen rejects it before
+	return process.State(*state) // cannot happen: gqlgen rejects unknown states
 }
 
 // unlessZero returns the time, or nil for the zero time.

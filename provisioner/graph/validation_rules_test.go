@@ -231,8 +231,8 @@ func provisionRules() map[string]rule {
 			[]string{inCluster + "providerSpecificConfig.azureConfig.azureZones[0].name"},
 		},
 		"zones both ways": {
-			"the two lists of zones exclude each other", provisionOf(on("azure", "azureConfig", azurePart().with(fields{"zones": []any{"1"}})), nil),
-			"azureConfig.azureZones and azureConfig.zones exclude each other",
+			"the two lists of zones cannot be combined", provisionOf(on("azure", "azureConfig", azurePart().with(fields{"zones": []any{"1"}})), nil),
+			"azureConfig.azureZones cannot be combined with azureConfig.zones",
 			[]string{inCluster + "providerSpecificConfig.azureConfig.azureZones"},
 		},
 		"idle time-out": {

@@ -21,7 +21,8 @@ type Status struct {
 }
 
 // StatusOf returns the status of a stored operation. A canceled operation is reported as failed, because the API has no such
-// state; its problem says that it was canceled. A deprovisioning cancels the operations before it, and operators cancel by the operator API.
+// state; its problem says that it was canceled. Deprovisionings cancel earlier operations, and operators cancel operations
+// through the operator API.
 func StatusOf(record process.Record) Status {
 	status := Status{
 		ID: record.ID, RuntimeID: record.InstanceID, Kind: PublicKind(record.Kind), State: PublicState(record.State),

@@ -2,7 +2,7 @@
 // the broker serves too: routes with their roles, operations, interventions and the audit log. In the terms of the API, a runtime
 // is an instance, and its Shoot's name is the instance's name.
 //
-// The package guarantees that lists open no configuration, and that no response contains a secret.
+// The package guarantees that lists decrypt no configuration, and that no response contains a secret.
 //
 // docs/contributor/add-an-operator-endpoint.md describes the usual change.
 package operator

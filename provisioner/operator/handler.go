@@ -28,7 +28,7 @@ type api struct {
 	runtimes *runtimes.Store
 }
 
-// NewHandler returns the handler of the operator API. Paths outside of the API are not found.
+// NewHandler returns the handler of the operator API. It responds with 404 to other paths.
 func NewHandler(options Options) http.Handler {
 	options.Subjects = subjects{options.Runtimes}
 	shared := operatorserver.New(options.Options)
@@ -67,7 +67,8 @@ func (s subjects) Names(ctx context.Context, ids []string) (map[string]string, e
 	return names, nil
 }
 
-// Lock locks the runtime. A deleted runtime does not exist: another one may use the name of its Shoot.
+// Lock locks the runtime and reports whether it exists. A deleted runtime is reported as missing, because another
+// runtime may use the name of its Shoot.
 func (s subjects) Lock(ctx context.Context, tx storage.Tx, record process.Record, _ time.Time) (bool, error) {
 	if err := s.runtimes.Lock(ctx, tx, record.InstanceID); err != nil {
 		return false, err
@@ -76,7 +77,7 @@ func (s subjects) Lock(ctx context.Context, tx storage.Tx, record process.Record
 	return s.runtimes.Exists(ctx, tx, record.InstanceID)
 }
 
-// Select reads name, account and region, which select operations by their runtimes.
+// Select adds the parameters name, account and region to the filter. They select operations by their runtime.
 func (subjects) Select(query url.Values, filter *operations.Filter) error {
 	filter.Instances = runtimes.Filter{
 		ShootName: query.Get("name"), Tenant: tenancy.Label(query.Get("account")), Region: query.Get("region"),

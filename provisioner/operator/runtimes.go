@@ -20,7 +20,7 @@ import (
 
 const textNoRuntime = "The runtime does not exist."
 
-// stateRules returns the rules of the Provisioner's runtimes.
+// stateRules returns the rules that derive the state of a runtime from its newest operation.
 func stateRules() operatorserver.StateRules {
 	working := []process.State{process.Pending, process.InProgress, process.Canceling}
 	succeeded := []process.State{process.Succeeded}
@@ -41,8 +41,8 @@ func stateRules() operatorserver.StateRules {
 	}
 }
 
-// ListRuntimes returns a page of runtimes with their newest operations, newest first. A deleted runtime is listed
-// only by its ID or by its state.
+// ListRuntimes returns a page of runtimes with their newest operations, newest first. It lists deleted runtimes only if
+// the request selects a runtime by its ID, or the state deleted.
 func (a *api) ListRuntimes(r *http.Request, query operatorserver.Query) (httpserver.Response, error) {
 	filter := runtimes.Filter{
 		ID:         query.Get("instance_id"),
@@ -143,7 +143,8 @@ func (a *api) orderFor(r *http.Request, id string) (any, error) {
 	return shown, nil
 }
 
-// runtime converts a runtime and its newest operation. The runtime was modified when the operation was.
+// runtime converts a runtime and its newest operation. ModifiedAt is the time at which the operation last changed or
+// the runtime was deleted, whichever is later.
 func (a *api) runtime(listed runtimes.Listed) operatorapi.Runtime {
 	runtime, newest := listed.Runtime, listed.Operation
 

@@ -143,7 +143,7 @@ func (c cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(encoded)
 }
 
-// parseCursor decodes a client's cursor. It accepts any time: an old cursor only yields more changes.
+// parseCursor decodes a client's cursor. It accepts any time: an old cursor only results in more changes.
 func parseCursor(text string) (cursor, error) {
 	encoded, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(encoded) < 8 || len(encoded)%markSize != 0 {

@@ -20,7 +20,7 @@ const maxPage = 100
 type Page struct {
 	// Size is the number of entries, from 1 to 100.
 	Size int
-	// After is the Next of the page before, or empty for the first page.
+	// After is the Next of the previous page, or empty for the first page.
 	After string
 	// Total requests the number of entries on all pages.
 	Total bool
@@ -35,7 +35,7 @@ type RuntimeFilter struct {
 	// Kind and State are the public kind and state of the newest operation.
 	Kind  string
 	State process.State
-	// Deleted adds the deleted runtimes.
+	// Deleted includes deleted runtimes.
 	Deleted bool
 	// Since (inclusive) and Until (exclusive) bound the time of the order.
 	Since, Until time.Time
@@ -63,7 +63,7 @@ type ListedOperation struct {
 
 	Stage             string
 	Tenant, ShootName string
-	// StartedAt and FinishedAt are zero until then.
+	// StartedAt and FinishedAt are zero until the operation starts and ends.
 	CreatedAt, StartedAt, FinishedAt time.Time
 }
 
@@ -88,8 +88,8 @@ type OperationList struct {
 	Total      int
 }
 
-// ListRuntimes returns a page of runtimes with their newest operations. It opens no configuration, so it also works for runtimes
-// whose key is lost. The error is failure.Invalid for an invalid page or filter.
+// ListRuntimes returns a page of runtimes with their newest operations. It decrypts no configuration, so it also lists runtimes
+// whose encryption key is lost. The error is failure.Invalid for an invalid page or filter.
 func (s *Service) ListRuntimes(ctx context.Context, filter RuntimeFilter, page Page) (RuntimeList, error) {
 	after, err := page.check(filter.ID, filter.Tenant, filter.SubAccount, filter.ShootName, filter.Region)
 	if err != nil {
@@ -125,8 +125,8 @@ func (s *Service) ListRuntimes(ctx context.Context, filter RuntimeFilter, page P
 	return list, unavailable(err)
 }
 
-// ListOperations returns a page of operations, those of deleted runtimes too. The error is failure.Invalid for an invalid page or
-// filter.
+// ListOperations returns a page of operations, including those of deleted runtimes. The error is failure.Invalid for an invalid
+// page or filter.
 func (s *Service) ListOperations(ctx context.Context, filter OperationFilter, page Page) (OperationList, error) {
 	after, err := page.check(filter.RuntimeID, filter.Tenant, filter.ShootName, filter.Region)
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *Service) ListOperations(ctx context.Context, filter OperationFilter, pa
 
 	if filter.Unfinished {
 		if query.States = unfinished(query.States); len(query.States) == 0 {
-			return OperationList{}, nil // the state is final
+			return OperationList{}, nil // the requested state is final, so no operation matches
 		}
 	}
 
@@ -192,7 +192,7 @@ func (s *Service) withRuntimes(ctx context.Context, records []process.Record) (O
 	return list, nil
 }
 
-// listed returns an operation on the runtime as lists show it.
+// listed returns the list entry of an operation and its runtime.
 func listed(record process.Record, runtime runtimes.Runtime) ListedOperation {
 	return ListedOperation{
 		Status: operation.StatusOf(record), Stage: record.Stage, Tenant: runtime.Tenant, ShootName: runtime.ShootName,
@@ -218,7 +218,7 @@ func statesOf(public process.State) []process.State {
 	return operation.StatesOf(public)
 }
 
-// unfinished returns those of the states in which an operation has not ended. No states stand for all states.
+// unfinished returns the given states without the final ones. If no states are given, it returns all unfinished states.
 func unfinished(states []process.State) []process.State {
 	if len(states) == 0 {
 		return []process.State{process.Pending, process.InProgress, process.Canceling}
@@ -236,7 +236,7 @@ func (p Page) check(texts ...string) (storage.Cursor, error) {
 
 	for _, text := range texts {
 		if !storage.IsText(text) {
-			return storage.Cursor{}, failure.New(failure.Invalid, "filter: a value contains a character that is not text").At("filter")
+			return storage.Cursor{}, failure.New(failure.Invalid, "filter: a value contains a NUL character or is not valid UTF-8").At("filter")
 		}
 	}
 

@@ -203,7 +203,7 @@ func TestInvalidPages(t *testing.T) {
 		"a page has entries":    {orders.Page{}, "", "first: must be from 1 to 100"},
 		"a page has a limit":    {orders.Page{Size: 101}, "", "first: must be from 1 to 100"},
 		"a cursor of this list": {orders.Page{Size: 1, After: "?"}, "", "after: not an endCursor of this list"},
-		"PostgreSQL has no NUL": {orders.Page{Size: 1}, "c\x00", "filter: a value contains a character that is not text"},
+		"PostgreSQL has no NUL": {orders.Page{Size: 1}, "c\x00", "filter: a value contains a NUL character or is not valid UTF-8"},
 	} {
 		_, one := f.service.ListRuntimes(t.Context(), orders.RuntimeFilter{ShootName: c.shoot}, c.page)
 		_, other := f.service.ListOperations(t.Context(), orders.OperationFilter{ShootName: c.shoot}, c.page)

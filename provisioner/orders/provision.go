@@ -176,8 +176,8 @@ func (s *Service) acceptProvisioning(ctx context.Context, tx storage.Tx, p provi
 const labelInstance = "broker_instance_id"
 
 // provisionAgain handles an order whose cluster name is in use. If the same tenant repeats the order for the existing runtime,
-// with any key, provisionAgain returns the operation that creates the runtime. If that operation has failed or was canceled, it accepts a new
-// operation for the same runtime, even for a different order. It rejects all other orders.
+// with any key, provisionAgain returns the operation that creates the runtime. If that operation has failed or was canceled, it
+// accepts a new operation for the same runtime, even for a different order. It rejects all other orders.
 func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, p provision) (operation.Status, error) {
 	taken := failure.New(failure.Conflict, "a cluster named %q already exists: remove it, or use another name",
 		p.runtime.ShootName).WithReason(failure.ReasonAlreadyExists, failure.ComponentProvisionerStorage)

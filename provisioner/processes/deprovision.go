@@ -29,10 +29,9 @@ func (o Options) deprovisionWithKyma() definition {
 	}, o.removal()...)}
 }
 
-// removal returns the stages that both removals share. The deletion is recorded before the last check of the Shoot, and from
-// then on an order can reuse the name. A frozen replica may still create the Shoot later; verifyGone and package service delete
-// such a Shoot. A retry of an
-// operation that failed in the wait requests the deletion again.
+// removal returns the stages that both removals share. The deletion is recorded before the last check of the Shoot, and from then
+// on an order can reuse the name. A frozen replica may still create the Shoot later; verifyGone and package service delete such a
+// Shoot. A retry of an operation that failed in the wait requests the deletion again.
 func (o Options) removal() []stage {
 	deleting := one("DeprovisionCluster", "Delete_Shoot", o.deleteShoot)
 	wait := one("WaitForClusterDeletion", "Wait_For_Cluster_Deletion", o.waitForDeletion)

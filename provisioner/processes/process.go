@@ -26,7 +26,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// Shoots changes and reads the Shoots in the Gardener project. Its errors come from package failure. gardener.Client implements
+// Shoots changes and reads the Shoots in the Gardener project. gardener.Client implements
 // it and documents the methods.
 type Shoots interface {
 	shoot.Reader
@@ -38,7 +38,7 @@ type Shoots interface {
 	Tidy(ctx context.Context, runtimeID string, present *gardencorev1beta1.Shoot) error
 }
 
-// Clusters changes objects inside the clusters of runtimes. Its errors come from package failure.
+// Clusters changes objects inside the clusters of runtimes.
 type Clusters interface {
 	// Connect returns a configuration with cluster-admin rights, valid for a few minutes. The caller calls disconnect at the end.
 	// After an error, disconnect is nil.
@@ -60,7 +60,7 @@ type Runtimes interface {
 	MarkDeleted(ctx context.Context, id string, at time.Time) error
 }
 
-// Options are the dependencies and limits of the steps. All are required.
+// Options are the dependencies and limits of the steps. All are required, except for the stages of other packages.
 type Options struct {
 	Shoots    Shoots
 	Clusters  Clusters

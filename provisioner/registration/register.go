@@ -25,7 +25,7 @@ const LabelOrder = "environment_broker_order"
 // forgetTimeout limits Forget, because the client waits for the rejection of its order in the meantime.
 const forgetTimeout = 10 * time.Second
 
-// Director is the part of director.Client that this package needs; its documentation applies. Errors come from package failure.
+// Director is the part of director.Client that this package needs. The methods of director.Client document the calls.
 type Director interface {
 	Register(ctx context.Context, tenant string, runtime director.Runtime) (string, error)
 	Find(ctx context.Context, tenant, label, value string) ([]director.Runtime, error)

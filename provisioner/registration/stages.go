@@ -18,17 +18,17 @@ const (
 	labelClusterDomain = "gardenerClusterDomain"
 )
 
-// Described is the stage that reports the name and domain of the cluster. It runs once Gardener has assigned the domain.
+// Described returns the stage that reports the name and domain of the cluster. It runs once Gardener has assigned the domain.
 func Described(d Director, shoots shoot.Reader) process.Stage[operation.Data] {
 	return stage("DescribingRuntime", describe{d, shoots})
 }
 
-// Connected is the stage that sets the condition Connected in Director. It runs after the runtime agent has connected.
+// Connected returns the stage that sets the condition Connected in Director. It runs after the runtime agent has connected.
 func Connected(d Director) process.Stage[operation.Data] {
 	return stage("TellingConnection", reportConnected{d})
 }
 
-// Forgotten is the stage that unregisters the runtime after Gardener has deleted its Shoot. It runs for every runtime:
+// Forgotten returns the stage that unregisters the runtime after Gardener has deleted its Shoot. It runs for every runtime:
 // unregistering an unknown runtime succeeds.
 func Forgotten(d Director) process.Stage[operation.Data] {
 	return process.Stage[operation.Data]{

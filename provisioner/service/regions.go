@@ -14,28 +14,28 @@ import (
 )
 
 const (
-	// regionCheck is the interval between two searches for rows without a region. Replicas of the version before add such rows during
-	// a rolling upgrade.
+	// regionCheck is the interval between two searches for rows without a region. Replicas of the previous version insert such
+	// rows during a rolling upgrade.
 	regionCheck = time.Hour
 	// regionBatch is the maximum number of rows in one query.
 	regionBatch = 500
 )
 
 // Regions records the provider and the region of runtimes whose rows lack them, because an older version inserted the rows. Lists
-// show and select by these columns; the values are also in the sealed configuration.
+// show these columns and filter by them. The values come from the sealed configuration.
 type Regions struct {
 	Runtimes *runtimes.Store
 	Log      logrus.FieldLogger
 }
 
-// Part returns the background job that completes the rows when a replica starts and then every hour. All replicas run the job,
-// because a repetition has no effect.
+// Part returns the background job that completes the rows when a replica starts and then every hour. All replicas can run the
+// job, because recording a region again has no effect.
 func (r Regions) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "regions of runtimes", Every: regionCheck, Work: r.complete, Clock: clock.RealClock{}, Log: r.Log}.Part()
 }
 
-// complete completes all rows once. A row whose configuration cannot be read, such as one with a lost key, stays as it is; complete
-// continues with the others and returns the number of such rows with the last error.
+// complete fills the columns of all rows once. It skips rows whose configuration cannot be read, for example because a key was
+// lost, and returns their number with the last error.
 func (r Regions) complete(ctx context.Context) error {
 	var (
 		unread int

@@ -212,8 +212,8 @@ func (a *assembly) wake() {
 	a.notifier.Notify()
 }
 
-// startEngine builds the engine with all processes. If EnqueueInProgressOperations is false, the engine ignores operations that were
-// accepted before the replica started.
+// startEngine builds the engine with all processes. If EnqueueInProgressOperations is false, the engine runs only operations that
+// were accepted after the replica started.
 func (a *assembly) startEngine() error {
 	limits := a.config.Engine.Process()
 	limits.Observer, limits.Tracer = telemetry.New(a.Metrics()), telemetry.NewTracer(a.Tracing)

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// networkType is the network plugin of all Shoots, as in Kyma Provisioner. Gardener does not let a Shoot change it.
+// networkType is the network plugin of all Shoots, as in Kyma Provisioner. Gardener rejects a change of the plugin.
 const networkType = "calico"
 
 // Objects are the objects in Gardener that define a cluster.
@@ -59,10 +59,10 @@ func Build(runtime Runtime, options Options) (*Objects, error) {
 			CloudProfile: &gardencorev1beta1.CloudProfileReference{
 				Kind: constants.CloudProfileReferenceKindCloudProfile, Name: cloud.profile,
 			},
-			SeedName:           given(config.Seed),
+			SeedName:           nonEmpty(config.Seed),
 			Region:             config.Region,
-			Purpose:            (*gardencorev1beta1.ShootPurpose)(given(config.Purpose)),
-			ExposureClassName:  given(new(cmp.Or(ptr.Deref(config.ExposureClassName, ""), cloud.exposureClass))),
+			Purpose:            (*gardencorev1beta1.ShootPurpose)(nonEmpty(config.Purpose)),
+			ExposureClassName:  nonEmpty(new(cmp.Or(ptr.Deref(config.ExposureClassName, ""), cloud.exposureClass))),
 			Kubernetes:         kubernetesOf(config, options, authentication),
 			Networking:         networkingOf(config, cloud),
 			Maintenance:        maintenanceOf(config, options),
@@ -105,7 +105,7 @@ func kubernetesOf(config *spec.Cluster, options Options, authentication *corev1.
 // networkingOf returns the networks of the cluster. Gardener chooses the ranges for pods and services if the order omits them.
 func networkingOf(config *spec.Cluster, cloud *cloud) *gardencorev1beta1.Networking {
 	return &gardencorev1beta1.Networking{
-		Type: new(networkType), Nodes: &cloud.nodes, Pods: given(config.PodsCIDR), Services: given(config.ServicesCIDR),
+		Type: new(networkType), Nodes: &cloud.nodes, Pods: nonEmpty(config.PodsCIDR), Services: nonEmpty(config.ServicesCIDR),
 	}
 }
 
@@ -128,7 +128,7 @@ func maintenanceOf(config *spec.Cluster, options Options) *gardencorev1beta1.Mai
 // controlPlaneOf returns the failure tolerance of the control plane. With nil, each component of the control plane has a single
 // replica.
 func controlPlaneOf(config *spec.Cluster) *gardencorev1beta1.ControlPlane {
-	tolerance := given(config.ControlPlaneFailureTolerance)
+	tolerance := nonEmpty(config.ControlPlaneFailureTolerance)
 	if tolerance == nil {
 		return nil
 	}
@@ -138,8 +138,8 @@ func controlPlaneOf(config *spec.Cluster) *gardencorev1beta1.ControlPlane {
 	}}
 }
 
-// given returns nil for a nil or empty text. In orders, both mean that the text is omitted.
-func given(text *string) *string {
+// nonEmpty returns nil for a nil or empty text. In orders, both mean that the text is omitted.
+func nonEmpty(text *string) *string {
 	if text == nil || *text == "" {
 		return nil
 	}
@@ -224,7 +224,7 @@ func metadata(runtime Runtime, options Options) metav1.ObjectMeta {
 		},
 	}
 
-	if licence := given(runtime.Config.LicenceType); licence != nil {
+	if licence := nonEmpty(runtime.Config.LicenceType); licence != nil {
 		meta.Annotations[AnnotationLicenceType] = *licence
 	}
 

@@ -130,7 +130,7 @@ func pools(config *spec.Cluster) []*spec.WorkerPool {
 
 	for _, pool := range config.AdditionalWorkers {
 		whole := *pool
-		if given(whole.MachineImage) == nil {
+		if nonEmpty(whole.MachineImage) == nil {
 			whole.MachineImage, whole.MachineImageVersion = config.MachineImage, config.MachineImageVersion
 		}
 
@@ -174,11 +174,11 @@ func workerOf(pool *spec.WorkerPool, cloud *cloud) (*gardencorev1beta1.Worker, e
 		worker.Zones = pool.Zones
 	}
 
-	if image := given(pool.MachineImage); image != nil {
-		worker.Machine.Image = &gardencorev1beta1.ShootMachineImage{Name: *image, Version: given(pool.MachineImageVersion)}
+	if image := nonEmpty(pool.MachineImage); image != nil {
+		worker.Machine.Image = &gardencorev1beta1.ShootMachineImage{Name: *image, Version: nonEmpty(pool.MachineImageVersion)}
 	}
 
-	if disk := given(pool.DiskType); disk != nil && pool.VolumeSizeGB != nil {
+	if disk := nonEmpty(pool.DiskType); disk != nil && pool.VolumeSizeGB != nil {
 		worker.Volume = &gardencorev1beta1.Volume{Type: disk, VolumeSize: fmt.Sprintf("%dGi", *pool.VolumeSizeGB)}
 	}
 

@@ -40,7 +40,7 @@ func (p *problems) cluster(config *spec.Cluster, rules Rules) {
 func purposes() []string { return []string{"evaluation", "testing", "development", "production"} }
 
 // name validates the name of the Shoot. Gardener joins the names of project and Shoot with two hyphens, so the name must not
-// contain two hyphens in a row. The table of runtimes, and not this method, guarantees that names are unique within the project.
+// contain two hyphens in a row. A unique index in the table of runtimes guarantees that names are unique within the project.
 func (p *problems) name(name, project string) {
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
 		p.add("name", "%q is not a valid Shoot name: %s", name, wrong[0])
@@ -53,8 +53,8 @@ func (p *problems) name(name, project string) {
 	}
 }
 
-// version validates the form of a Kubernetes version. Only the cloud profile lists the versions that Gardener offers, and
-// validation calls no other system, so Gardener rejects an unknown version when the Shoot is created.
+// version validates the form of a Kubernetes version. Only the cloud profile lists the versions that Gardener offers, and this
+// package does not read the cloud profile. Gardener rejects an unknown version when the Shoot is created.
 func (p *problems) version(version string) {
 	p.addIf(!regexp.MustCompile(`^[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,4})?$`).MatchString(version),
 		"kubernetesVersion", "must look like 1.33 or 1.33.2, not %q", version)

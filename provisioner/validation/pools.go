@@ -25,17 +25,17 @@ const (
 func (p *problems) machines(at string, pool *spec.WorkerPool, provider string) {
 	p.present(at+"machineType", pool.MachineType)
 
-	p.addIf(given(pool.MachineImageVersion) && !given(pool.MachineImage),
+	p.addIf(isSet(pool.MachineImageVersion) && !isSet(pool.MachineImage),
 		at+"machineImageVersion", "requires machineImage")
 
 	if provider == openstack {
-		p.addIf(given(pool.DiskType) || pool.VolumeSizeGB != nil,
+		p.addIf(isSet(pool.DiskType) || pool.VolumeSizeGB != nil,
 			at+"diskType", "and volumeSizeGB cannot be chosen with openstack")
 
 		return
 	}
 
-	p.addIf(given(pool.DiskType) != (pool.VolumeSizeGB != nil), at+"diskType", "and volumeSizeGB must be set together")
+	p.addIf(isSet(pool.DiskType) != (pool.VolumeSizeGB != nil), at+"diskType", "and volumeSizeGB must be set together")
 
 	if pool.VolumeSizeGB != nil {
 		p.count(at+"volumeSizeGB", *pool.VolumeSizeGB, 1)
@@ -63,8 +63,8 @@ func (p *problems) count(field string, count, least int) {
 
 // enoughMachines rejects a maximum below the number of zones, because Gardener puts at least one machine into each zone. It
 // ignores a maximum of 0, which the method count rejects.
-func (p *problems) enoughMachines(at string, most, zones int) {
-	p.addIf(most > 0 && most < zones, at+"autoScalerMax", "must be at least the number of zones, which is %d", zones)
+func (p *problems) enoughMachines(at string, maximum, zones int) {
+	p.addIf(maximum > 0 && maximum < zones, at+"autoScalerMax", "must be at least the number of zones, which is %d", zones)
 }
 
 // additionalWorkers validates the worker pools after the first one. Each may use only the given zones of the cluster.

@@ -72,14 +72,14 @@ func (p *problems) present(field, value string) {
 	p.addIf(value == "", field, "must not be empty")
 }
 
-// given reports whether an optional text is set. It treats an empty text as omitted, as Kyma Provisioner does.
-func given(text *string) bool {
+// isSet reports whether an optional text is present and not empty. Kyma Provisioner treats empty texts as omitted, too.
+func isSet(text *string) bool {
 	return text != nil && *text != ""
 }
 
 // oneOf rejects an optional text that is set but is not one of the allowed texts.
 func (p *problems) oneOf(field string, value *string, allowed ...string) {
-	if given(value) && !slices.Contains(allowed, *value) {
+	if isSet(value) && !slices.Contains(allowed, *value) {
 		p.add(field, "must be one of %s, not %q", strings.Join(allowed, ", "), *value)
 	}
 }

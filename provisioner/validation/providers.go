@@ -132,7 +132,7 @@ func (p *problems) azure(config *spec.Azure, workers addresses) (addresses, []st
 
 	p.idleTimeout(config.IdleConnectionTimeoutMinutes)
 
-	p.addIf(len(config.Zones) > 0 && len(config.AzureZones) > 0, field, "and azureConfig.zones exclude each other")
+	p.addIf(len(config.Zones) > 0 && len(config.AzureZones) > 0, field, "cannot be combined with azureConfig.zones")
 
 	p.unique("azureConfig.zones[%d]", config.Zones)
 

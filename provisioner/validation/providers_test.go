@@ -103,11 +103,11 @@ func TestProvisionProvider(t *testing.T) {
 				"azureConfig.azureZones[1].cidr overlaps azureConfig.azureZones[0].cidr, which is 10.250.0.0/19",
 		},
 		"AzureZonesTwice": {
-			reason: "The two lists of zones exclude each other.", config: azureCluster,
+			reason: "The two lists of zones cannot be combined.", config: azureCluster,
 			change: func(_ *spec.Cluster, parts *spec.Provider) {
 				parts.AzureConfig.Zones = []string{"1"}
 			},
-			want: "azureConfig.azureZones and azureConfig.zones exclude each other",
+			want: "azureConfig.azureZones cannot be combined with azureConfig.zones",
 		},
 		"AzureWithoutZones": {
 			reason: "Machines on Azure may have no zone.", config: azureCluster,

@@ -28,7 +28,7 @@ func (p *problems) parse(field, text string) addresses {
 
 // parseOptional is parse for an optional field.
 func (p *problems) parseOptional(field string, text *string) addresses {
-	if !given(text) {
+	if !isSet(text) {
 		return addresses{field: field}
 	}
 

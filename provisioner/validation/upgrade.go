@@ -206,11 +206,11 @@ func (p *problems) openStackChange(present, upgrade *spec.OpenStack) {
 	p.same("openStackConfig.zones", present.Zones, upgrade.Zones)
 	p.same("openStackConfig.loadBalancerProvider", present.LoadBalancerProvider, upgrade.LoadBalancerProvider)
 
-	if given(upgrade.FloatingPoolName) {
+	if isSet(upgrade.FloatingPoolName) {
 		p.same("openStackConfig.floatingPoolName", present.FloatingPoolName, upgrade.FloatingPoolName)
 	}
 
-	if given(upgrade.CloudProfileName) {
+	if isSet(upgrade.CloudProfileName) {
 		p.same("openStackConfig.cloudProfileName", present.CloudProfileName, upgrade.CloudProfileName)
 	}
 }

@@ -14,7 +14,7 @@ import (
 var assets embed.FS
 
 // Register adds the page at / and its files to the mux. The endpoint is the path or the URL at which browsers reach the API. The
-// content security policy lets the page load only its own files and call only the endpoint's origin.
+// content security policy allows the page to load only its own files and to call only the endpoint's origin.
 func Register(mux *http.ServeMux, endpoint string) {
 	page := template.Must(template.ParseFS(assets, "page.html"))
 	parts := http.FileServerFS(assets)

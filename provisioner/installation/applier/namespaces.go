@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// page is the maximum number of objects in one response.
-	page = 50
-	// mostPages limits the pages that are read per kind. A namespace with more objects of a kind is not deleted, because it may
+	// pageSize is the maximum number of objects in one response.
+	pageSize = 50
+	// maxPages limits the pages that are read per kind. A namespace with more objects of a kind is not deleted, because it may
 	// contain objects of other owners.
-	mostPages = 200
+	maxPages = 200
 )
 
 // foreign returns the reason why a namespace must not be deleted, or "". It returns a reason for a namespace with an object of
@@ -48,10 +48,10 @@ func (w *work) foreign(ctx context.Context, namespace ref) (string, error) {
 // deleted, or "".
 func (w *work) foreignOf(ctx context.Context, kind schema.GroupVersionKind, namespace string) (string, error) {
 	next := ""
-	for range mostPages {
+	for range maxPages {
 		found := &metav1.PartialObjectMetadataList{}
 		found.SetGroupVersionKind(kind)
-		err := w.client.List(ctx, found, client.InNamespace(namespace), client.Limit(page), client.Continue(next))
+		err := w.client.List(ctx, found, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(next))
 		if ignoreGone(err) != nil {
 			return "", err
 		}
@@ -64,7 +64,7 @@ func (w *work) foreignOf(ctx context.Context, kind schema.GroupVersionKind, name
 			return "", nil
 		}
 	}
-	return fmt.Sprintf("it contains more than %d objects of kind %s", mostPages*page, kind.Kind), nil
+	return fmt.Sprintf("it contains more than %d objects of kind %s", maxPages*pageSize, kind.Kind), nil
 }
 
 // isForeign reports whether the object belongs to another owner. It ignores objects that Kubernetes creates in every namespace,

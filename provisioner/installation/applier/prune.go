@@ -20,7 +20,7 @@ const (
 	// name of a component.
 	leftovers = ""
 	// formerObjects describes the objects of leftovers in messages.
-	formerObjects = "objects of former releases"
+	formerObjects = "objects of earlier releases"
 )
 
 // prune removes the objects that earlier plans installed and this plan omits, last component first, and completes the

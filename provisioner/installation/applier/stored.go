@@ -35,12 +35,12 @@ const (
 
 	// largestPart bounds the data in one Secret, in bytes. etcd accepts 1.5 MiB for the encoded object, and base64 adds a third.
 	largestPart = 900 << 10
-	// largestInventory, in bytes, and mostValues limit the memory for reading an inventory. They are necessary because the owner
+	// largestInventory, in bytes, and maxValues limit the memory for reading an inventory. They are necessary because the owner
 	// of a cluster can write any data into the Secrets, and decompression can enlarge data a hundredfold. The limits allow
 	// inventories of a hundred thousand objects.
 	largestInventory = 16 << 20
-	mostValues       = 1 << 20
-	mostParts        = largestInventory/largestPart + 1
+	maxValues        = 1 << 20
+	maxParts         = largestInventory/largestPart + 1
 )
 
 // stored is the Secret from which an inventory was read, and the names of the Secrets with the other parts. secret is nil for an
@@ -68,7 +68,7 @@ func load(ctx context.Context, from client.Client, runtimeID string) (*inventory
 	found := &inventory{}
 	before := stored{secret: secret, rest: strings.Fields(string(secret.Data[keyRest]))}
 	// Reading a part costs a call. A forged list must not occupy the worker.
-	if len(before.rest) > mostParts {
+	if len(before.rest) > maxParts {
 		return nil, broken(errTooLarge)
 	}
 	content := secret.Data[keyContent]
@@ -175,7 +175,7 @@ var errTooLarge = errors.New("the inventory is too large")
 
 // fits reports whether an encoded inventory is within the limits. It estimates the number of values by counting commas.
 func fits(text []byte) bool {
-	return len(text) <= largestInventory && bytes.Count(text, []byte(",")) <= mostValues
+	return len(text) <= largestInventory && bytes.Count(text, []byte(",")) <= maxValues
 }
 
 // pack encodes an inventory as compressed JSON. It fails with failure.Permanent for an inventory that load would reject.

@@ -127,14 +127,14 @@ func (r *Registry) layer(ctx context.Context, version string) (ocispec.Descripto
 		return found, fs.ErrNotExist
 	}
 	if err != nil {
-		return found, refused(version, err)
+		return found, unavailable(version, err)
 	}
 	if found.Size > largestManifest {
 		return found, &brokenError{fmt.Errorf("release %s has a manifest of %d bytes", version, found.Size)}
 	}
 	text, err := content.FetchAll(ctx, r.repository, found)
 	if err != nil {
-		return found, refused(version, err)
+		return found, unavailable(version, err)
 	}
 	manifest := ocispec.Manifest{}
 	if err := json.Unmarshal(text, &manifest); err != nil {
@@ -166,17 +166,17 @@ func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version 
 	defer os.RemoveAll(partial) //nolint:errcheck // After a success, the folder has been renamed.
 	body, err := r.repository.Fetch(ctx, layer)
 	if err != nil {
-		return refused(version, err)
+		return unavailable(version, err)
 	}
 	defer body.Close() //nolint:errcheck // The body has been read.
 	verified := content.NewVerifyReader(body, layer)
 	unpacked := unpack(verified, partial)
 	// Verify the digest first: a damaged download must not be reported as an invalid release.
 	if _, err := io.Copy(io.Discard, verified); err != nil {
-		return refused(version, err)
+		return unavailable(version, err)
 	}
 	if err := verified.Verify(); err != nil {
-		return refused(version, err)
+		return unavailable(version, err)
 	}
 	if unpacked != nil {
 		return unpacked
@@ -189,9 +189,10 @@ func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version 
 	return err
 }
 
-// refused converts an error of the registry to a failure.Transient. The message of the registry goes only to the log, because it
-// may include addresses. Rejected credentials are transient too: operations continue after an operator has corrected them.
-func refused(version string, err error) error {
+// unavailable converts an error of the registry to a transient failure.Error. The message of the registry goes only to the log,
+// because it may include addresses. Rejected credentials are transient too: operations continue after an operator has corrected
+// them.
+func unavailable(version string, err error) error {
 	// The concurrency limit and the circuit breaker reject requests with a failure.Error.
 	if known, ok := errors.AsType[*failure.Error](err); ok {
 		return failure.Wrap(known.Kind, err, "release %s cannot be fetched: %s", version, known.Text).
@@ -223,10 +224,10 @@ func rooted(folder string) (fs.FS, error) {
 }
 
 const (
-	// mostFiles and mostBytes limit the size of an unpacked release, because a small archive can contain any number of files and
+	// maxFiles and maxBytes limit the size of an unpacked release, because a small archive can contain any number of files and
 	// bytes.
-	mostFiles = 10_000
-	mostBytes = 256 << 20
+	maxFiles = 10_000
+	maxBytes = 256 << 20
 )
 
 // unpack writes the files of a tar.gz into the folder. It rejects links, other special files, and paths outside the folder.
@@ -241,7 +242,7 @@ func unpack(from io.Reader, folder string) error {
 	if err != nil {
 		return &brokenError{fmt.Errorf("not a gzip file: %w", err)}
 	}
-	files, left := tar.NewReader(packed), int64(mostBytes)
+	files, left := tar.NewReader(packed), int64(maxBytes)
 	for count := 0; ; count++ {
 		header, err := files.Next()
 		if errors.Is(err, io.EOF) {
@@ -256,8 +257,8 @@ func unpack(from io.Reader, folder string) error {
 		switch {
 		case !fs.ValidPath(name):
 			return &brokenError{fmt.Errorf("the path %q leaves the folder", header.Name)}
-		case count >= mostFiles || left < 0:
-			return &brokenError{fmt.Errorf("it has more than %d files or %d bytes", mostFiles, mostBytes)}
+		case count >= maxFiles || left < 0:
+			return &brokenError{fmt.Errorf("it has more than %d files or %d bytes", maxFiles, maxBytes)}
 		case header.Typeflag == tar.TypeDir:
 			err = root.MkdirAll(name, 0o750)
 		case header.Typeflag == tar.TypeReg:
