@@ -45,7 +45,8 @@ type Instance struct {
 	// only be deleted.
 	ExpiresAt time.Time `db:"-" json:"expiresAt,omitzero"`
 	ExpiredAt time.Time `db:"-" json:"expiredAt,omitzero"`
-	// Exclusive is a value that only one instance can have at a time, or empty. The database enforces this.
+	// Exclusive is empty or unique among all instances; the database enforces this. It limits an account to one instance of a
+	// plan.
 	Exclusive string `db:"-" json:"exclusive,omitempty"`
 	// Request is zero in instances that were read for a list, because lists do not decrypt it.
 	Request   Request   `db:"-" json:"request,omitzero"`

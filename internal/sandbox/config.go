@@ -23,7 +23,8 @@ import (
 // Prefix starts the name of every environment variable of the sandbox.
 const Prefix = "SANDBOX_"
 
-// Credentials for calls to the sandbox's broker. They are public, so check rejects every address except loopback addresses.
+// Credentials for calls to the sandbox's broker. They are public, so check allows the APIs to listen only on the loopback
+// interface.
 const (
 	User     = "sandbox"
 	Password = "sandbox"
@@ -67,7 +68,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// check rejects invalid settings, and every address that is not a loopback address: the credentials of the sandbox are public.
+// check rejects invalid settings. It allows only loopback addresses for the APIs, because the credentials of the sandbox are
+// public.
 func (c Config) check() error {
 	for _, address := range []string{c.BrokerAddress, c.ProvisionerAddress} {
 		if auth.BeyondLoopback(address) {

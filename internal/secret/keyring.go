@@ -132,7 +132,8 @@ func (k *Keyring) Former() []string {
 	return slices.DeleteFunc(ids, func(id string) bool { return id == k.current })
 }
 
-// Reencrypt seals a sealed value with the first key. A value that is already sealed with the first key is returned unchanged.
+// Reencrypt opens a sealed value and seals it with the first key. A value that is already sealed with the first key is returned
+// unchanged.
 func (k *Keyring) Reencrypt(sealed, place string) (string, error) {
 	if strings.HasPrefix(sealed, k.Prefix()) {
 		return sealed, nil

@@ -69,7 +69,7 @@ func (b *circuitBreaker) allows() bool {
 	return state == Closed || state == HalfOpen && b.trial == nil
 }
 
-// start registers a call after allows, under the same lock. It reports whether the call is a trial.
+// start registers a call and reports whether the call is a trial. The caller must have checked allows under the same lock.
 func (b *circuitBreaker) start(call *call) bool {
 	if b.state() == Closed {
 		return false

@@ -71,8 +71,8 @@ func scenarios() []scenario {
 	}
 }
 
-// Benchmark runs the scenarios that -bench selects and writes the page. If a scenario fails, the page has a row that says so,
-// and the next scenario runs.
+// Benchmark runs the scenarios that -bench selects and writes the page. If a scenario fails, the page has a row that reports the
+// failure, and the next scenario runs.
 func Benchmark(b *testing.B) {
 	broker := filepath.Join(b.TempDir(), "broker")
 
@@ -230,7 +230,6 @@ func (s *scope) addWithFloor(figure report.Figure, value, floor float64) {
 	s.table.AddWithFloor(figure, value, floor)
 }
 
-// check ends the scenario if err is not nil.
 func (s *scope) check(err error) {
 	s.Helper()
 

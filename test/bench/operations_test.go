@@ -210,8 +210,9 @@ func (e *environment) watch(name string, count int) {
 	e.add(report.Figure{Name: name + "commits/s meanwhile"}, commits/duration.Seconds())
 }
 
-// measurePolling measures operations whose Provisioner has no feed, of one and of many tenants: the requests for their states while all of
-// them wait, and the time until all are done if their runtimes are ready at once.
+// measurePolling measures a broker whose Provisioner has no feed, with operations of one tenant and of many tenants. It measures
+// the rate of status requests while all operations wait, and the time until all operations have ended if the runtimes are ready
+// immediately.
 func measurePolling(s *scope) {
 	const (
 		count    = 1_000
@@ -221,8 +222,8 @@ func measurePolling(s *scope) {
 	for _, row := range []struct {
 		title   string
 		tenants int
-		// most is the number of requests/s that one tenant can use, or the default of APP_PROVISIONER_POLL_LIMIT.
-		most float64
+		// limit is the maximum number of requests per second for one tenant, or the default of APP_PROVISIONER_POLL_LIMIT.
+		limit float64
 	}{{"one tenant", 1, 20}, {"100 tenants", manyTenants, 50}} {
 		name := fmt.Sprintf("%d operations of %s, polled (one run): ", count, row.title)
 
@@ -238,7 +239,7 @@ func measurePolling(s *scope) {
 			after, seconds := e.provisioner.Calls(), time.Since(start).Seconds()
 			requests, polled := float64(after.Statuses-before.Statuses), float64(after.Polled-before.Polled)
 
-			s.add(report.Figure{Name: name + "requests/s while all wait", AtMost: row.most}, requests/seconds)
+			s.add(report.Figure{Name: name + "requests/s while all wait", AtMost: row.limit}, requests/seconds)
 			s.add(report.Figure{Name: name + "operations per request"}, polled/requests)
 			s.add(report.Figure{Name: name + "interval between polls of an operation", Unit: "s"}, seconds*count/polled)
 			s.add(report.Figure{Name: name + "commits/s meanwhile"}, (e.commits()-commits)/seconds)

@@ -50,7 +50,7 @@ type program struct {
 	log   string
 }
 
-// startBroker runs a broker on the environment's database and Provisioner until the scope ends. Variables are additional
+// startBroker runs a broker on the environment's database and Provisioner until the scope ends. variables are additional
 // environment variables.
 func (s *scope) startBroker(e *environment, variables ...string) *program {
 	address, status := s.freeAddress(), s.freeAddress()
@@ -167,7 +167,6 @@ func (p *program) stop() {
 	p.Errorf("%s: %v\n%s", p.command.Path, p.err, strings.Join(all[max(0, len(all)-lines):], "\n"))
 }
 
-// kill sends SIGKILL and waits until the program has ended.
 func (p *program) kill() {
 	_ = p.command.Process.Kill() // The program may already have ended.
 	<-p.ended

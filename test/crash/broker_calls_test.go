@@ -41,7 +41,7 @@ func operationName(request *http.Request) string {
 }
 
 // proxiedRows reaches the broker's tables through the proxy of a replica, which injects faults into reads and writes. Effects
-// have no fault points of their own: the store makes them in Save.
+// have no separate fault points, because the store applies them in Save.
 type proxiedRows struct {
 	service.Rows
 

@@ -160,7 +160,7 @@ func (p *provisioner) upgrade(runtimeID string) string {
 	return status.ID
 }
 
-// sendMutation sends a mutation whose only argument is a runtime ID, such as hibernation. Key is the idempotency key.
+// sendMutation sends a mutation whose only argument is a runtime ID, such as hibernation. key is the idempotency key.
 func (p *provisioner) sendMutation(
 	mutation func(ctx context.Context, caller orders.Caller, runtimeID string) (operation.Status, error), key, runtimeID string,
 ) string {

@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox"
 )
 
-// commandLimit bounds the commands of one page. They take seconds.
+// commandLimit is the time limit for the commands of one page, which normally take seconds.
 const commandLimit = 5 * time.Minute
 
 // block is a block of shell commands on a page.
@@ -38,8 +38,8 @@ var (
 // TestCommands runs the commands of README.md, docs/user and docs/operator on a sandbox, in Bash. The blocks of a page run in one
 // shell, in their order. A comment `<!-- not run: REASON -->` before a block exempts it.
 //
-// testdata/commands has a script for each page. It prepares what the page takes for granted, such as an instance, and calls `replace`
-// for names that only readers can know, such as the ID of an operation.
+// testdata/commands has a script for each page. It prepares the state that the page assumes, such as an instance, and calls
+// `replace` for names that only readers can know, such as the ID of an operation.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 
@@ -77,7 +77,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// commands returns the blocks of a page that the test runs. Each block of code needs a language, so that none is missed.
+// commands returns the blocks of a page that the test runs. A block without a language fails the test, because it could contain
+// untested commands.
 func commands(t *testing.T, page string) []block {
 	t.Helper()
 
@@ -120,7 +121,7 @@ func commands(t *testing.T, page string) []block {
 	return found
 }
 
-// addresses are those of a running sandbox, by the address that the documentation uses.
+// addresses maps the addresses in the documentation to the addresses of the running sandbox.
 type addresses map[string]string
 
 // startSandbox runs a sandbox until the test ends. Its clusters are ready after a tenth of a second.
@@ -218,8 +219,8 @@ func (a addresses) run(t *testing.T, programs, page string, blocks []block) {
 	shell(page, replaced(t, filepath.Join(folder, "replacements"), all.String()))
 }
 
-// replaced returns the commands with the replacements of a page's script. Each replacement in the file is a line with the old and the
-// new text, separated by a tab. A replacement that the page does not need is an error.
+// replaced applies the replacements that a page's script requested. The file has one replacement per line: the old and the new
+// text, separated by a tab. A replacement whose old text is not in the commands is an error.
 func replaced(t *testing.T, file, commands string) string {
 	t.Helper()
 
@@ -257,11 +258,10 @@ func absolute(t *testing.T, path string) string {
 	return found
 }
 
-// lastLines returns the end of a long output.
 func lastLines(output []byte) []byte {
-	const most = 40
+	const limit = 40
 
 	lines := bytes.Split(output, []byte("\n"))
 
-	return bytes.Join(lines[max(0, len(lines)-most):], []byte("\n"))
+	return bytes.Join(lines[max(0, len(lines)-limit):], []byte("\n"))
 }

@@ -136,7 +136,7 @@ func (f *fleet) delete(ctx context.Context, o *order) error {
 	}
 }
 
-// waitForCreation polls until the creation has succeeded or the number of polls is reached. With 0 polls there is no limit.
+// waitForCreation polls until the creation has succeeded or the number of polls is reached. 0 means no limit.
 func (f *fleet) waitForCreation(ctx context.Context, o *order, polls int) error {
 	for poll := 1; ; poll++ {
 		got, err := f.send(ctx, http.MethodGet, harness.InstancePath(o.id)+"/last_operation", nil, http.StatusOK)

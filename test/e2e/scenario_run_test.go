@@ -104,7 +104,7 @@ func (f *fleet) runAction(ctx context.Context, s *scenario, a action) error {
 	return nil
 }
 
-// waitForOperation polls until the operation has succeeded or the number of polls is reached. With 0 polls there is no limit.
+// waitForOperation polls until the operation has succeeded or the number of polls is reached. 0 means no limit.
 func (f *fleet) waitForOperation(ctx context.Context, s *scenario, operationID string, polls int) error {
 	const query = `query ($id: String!) { result: runtimeOperationStatus(id: $id) { state message lastError { errMessage reason component } } }`
 

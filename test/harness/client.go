@@ -189,7 +189,7 @@ func (c Client) Create(id, planID string) (operation string) {
 	return c.Send(http.MethodPut, InstancePath(id)+Incomplete, Order(planID), http.StatusAccepted).Text("operation")
 }
 
-// Update orders an update of an instance. Change is the request body without the service ID, which Update adds to the map.
+// Update orders an update of an instance. change is the request body without the service ID, which Update adds to the map.
 // Setting context.active to false suspends the instance; true resumes it.
 func (c Client) Update(id string, change map[string]any) {
 	c.Helper()

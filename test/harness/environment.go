@@ -159,7 +159,7 @@ func StuckClusters() map[string]string {
 	return map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultStuck)}
 }
 
-// StartGarden runs a fake garden until the test ends. Creation is how long it takes to create or change a cluster.
+// StartGarden runs a fake garden until the test ends. creation is how long it takes to create or change a cluster.
 func StartGarden(tb testing.TB, creation time.Duration) *fakegarden.Memory {
 	tb.Helper()
 
@@ -189,7 +189,7 @@ func ProvisionerSettings(database replica.Database) provisioner.Config {
 }
 
 // StartProvisioner runs a Provisioner on a garden until stop is called or the test ends. It returns the URL of the GraphQL API,
-// which accepts requests without credentials unless the settings require them. Stop waits until the Provisioner has stopped.
+// which accepts requests without credentials unless the settings require them. stop waits until the Provisioner has stopped.
 func StartProvisioner(
 	tb testing.TB, garden client.WithWatch, settings provisioner.Config, log logrus.FieldLogger,
 ) (url string, stop func()) {

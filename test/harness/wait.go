@@ -48,7 +48,7 @@ func Within(limit time.Duration, condition func() bool) bool {
 	return condition()
 }
 
-// Run runs a service in a goroutine until stop is called or the test ends. Stop cancels the service's context and waits until the
+// Run runs a service in a goroutine until stop is called or the test ends. stop cancels the service's context and waits until the
 // service returns; an error of the service fails the test. Repeated calls of stop have no effect.
 func Run(tb testing.TB, service func(context.Context) error) (stop func()) {
 	tb.Helper()

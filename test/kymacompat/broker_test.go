@@ -38,7 +38,8 @@ func TestOurBroker(t *testing.T) {
 	})
 }
 
-// TestTenantThatCannotBeALabel orders instances like the open-source Service Manager, which has no organizations.
+// TestTenantThatCannotBeALabel orders instances like the open-source Service Manager, which sends "-" as the ID of the
+// organization.
 func TestTenantThatCannotBeALabel(t *testing.T) {
 	t.Parallel()
 
@@ -278,7 +279,6 @@ func wantRuntime(p env, provider, autoScalerMax string, operations ...string) {
 	}
 }
 
-// wantNoRuntime fails the test if any runtime exists.
 func wantNoRuntime(p env) {
 	p.Helper()
 
@@ -287,7 +287,7 @@ func wantNoRuntime(p env) {
 	}
 }
 
-// wantEnd checks the state and the description of an ended operation. NAME in want stands for the name of the cluster.
+// wantEnd checks the state and the description of an ended operation. It replaces NAME in want with the name of the cluster.
 func wantEnd(t *testing.T, reason, want string, made []provisioner.Runtime, got harness.Reply) {
 	t.Helper()
 

@@ -41,7 +41,7 @@ type graphQLError struct {
 	} `json:"extensions"`
 }
 
-// recorded returns a recorded request from testdata with the IDs replaced by the given ones.
+// recorded reads a recorded request from testdata and replaces the placeholders for the IDs.
 func recorded(t *testing.T, name, runtimeID, operationID string) string {
 	t.Helper()
 
@@ -120,7 +120,6 @@ func (c client) request(text string) *http.Request {
 	return request
 }
 
-// mustSend sends a request that must succeed.
 func (c client) mustSend(text string, result any) {
 	c.Helper()
 
@@ -161,7 +160,6 @@ func (c client) wantSucceeded(operationID string) {
 	})
 }
 
-// status returns the status of a runtime.
 func (c client) status(runtimeID string) runtimeStatus {
 	c.Helper()
 

@@ -46,7 +46,6 @@ func TestKymaEnvironmentBroker(t *testing.T) {
 	})
 }
 
-// lifecycle provisions, upgrades, hibernates and deprovisions a runtime.
 func (c client) lifecycle(provider string, specific any) {
 	c.Helper()
 

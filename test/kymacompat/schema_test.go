@@ -13,7 +13,6 @@ import (
 	"github.com/vektah/gqlparser/v2/validator/rules"
 )
 
-// load parses a GraphQL schema.
 func load(t *testing.T, path string) *ast.Schema {
 	t.Helper()
 

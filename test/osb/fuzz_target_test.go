@@ -31,7 +31,6 @@ type fuzzTarget struct {
 	responses atomic.Int64
 }
 
-// add adds a seed.
 func (target *fuzzTarget) add(f *testing.F, input ...any) {
 	f.Helper()
 

@@ -24,7 +24,7 @@ func (m *model) bindSync(t *rapid.T) {
 	}
 }
 
-// checkBind compares the response to a bind with the model. Created is the expected status for a new binding.
+// checkBind compares the response to a bind with the model. created is the expected status for a new binding.
 func (m *model) checkBind(instance *modelInstance, id string, got harness.Reply, created int) {
 	m.Helper()
 

@@ -120,8 +120,8 @@ func rowUnsupportedVersionIsRejected(r *row) {
 	}
 }
 
-// rowVersionsCompareAsNumbers binds with different minor versions. Binds are asynchronous since version 2.14, so 2.9 must compare
-// lower.
+// rowVersionsCompareAsNumbers binds with versions before 2.14, which introduced asynchronous binds. Compared as text, 2.9 would
+// be the later version.
 func rowVersionsCompareAsNumbers(r *row) {
 	id := r.createInstance()
 

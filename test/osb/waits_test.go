@@ -58,7 +58,6 @@ func (p platform) wantFailed(path, operation string) harness.Reply {
 	return last
 }
 
-// createInstance creates an instance and waits until it is ready.
 func (p platform) createInstance(changes ...fields) (id string) {
 	p.Helper()
 
@@ -68,7 +67,6 @@ func (p platform) createInstance(changes ...fields) (id string) {
 	return id
 }
 
-// updateInstance updates an instance and waits until the update has succeeded.
 func (p platform) updateInstance(id string, changes ...fields) {
 	p.Helper()
 
@@ -94,7 +92,6 @@ func (p platform) wantGone(path, operation string) {
 	}
 }
 
-// deleteInstance deletes an instance and waits until the deletion has succeeded.
 func (p platform) deleteInstance(id string) {
 	p.Helper()
 

@@ -76,7 +76,6 @@ func database(t *testing.T, driver, service string) (*storage.DB, *secret.Keyrin
 	return storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: path}), keys
 }
 
-// eachDriver runs the test on the SQLite file and on the PostgreSQL dump.
 func eachDriver(t *testing.T, test func(t *testing.T, driver string)) {
 	t.Helper()
 

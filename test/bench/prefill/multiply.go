@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// shootNameLength is short enough for the name of a Shoot, and long enough to avoid collisions among 100,000 names.
+	// shootNameLength is the length of the random Shoot names of copies. It is long enough to avoid collisions among 100,000
+	// names.
 	shootNameLength = 12
 	// tenants is the number of tenants of the copies. The load uses the same number.
 	tenants = 100
@@ -29,8 +30,8 @@ const (
 // table is a table with rows of an instance.
 type table struct {
 	name string
-	// sealed is the name of the encrypted column, if any. Place returns the context that binds an encrypted value to the row
-	// with the ID, because the stores reject a value that was copied to another row.
+	// sealed is the name of the encrypted column, if any. place returns the context that binds an encrypted value to the row with
+	// the ID, because the stores reject a value that was copied to another row.
 	sealed string
 	place  func(id string) string
 }

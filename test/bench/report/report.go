@@ -61,7 +61,7 @@ type Figure struct {
 // table. It must not be used concurrently.
 type Table struct{ rows []*row }
 
-// row has the samples of a figure. Ratios has one entry per sample with a floor.
+// row has the samples of a figure. ratios has one entry per sample with a floor.
 type row struct {
 	Figure
 

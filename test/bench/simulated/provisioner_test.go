@@ -32,7 +32,6 @@ func start(t *testing.T, behaviour simulated.Behaviour) (*simulated.Provisioner,
 	return provisioner, client
 }
 
-// instance returns an instance whose runtime can be ordered.
 func instance() environment.Instance {
 	return environment.Instance{
 		ID: "instance-1", GlobalAccountID: tenant, SubAccountID: "sub-1", Provider: "gcp", Region: "europe-west3",
@@ -46,7 +45,6 @@ func instance() environment.Instance {
 	}
 }
 
-// order orders the instance's runtime under the key.
 func order(t *testing.T, client *provisionerclient.Client, key string) provisionerclient.Operation {
 	t.Helper()
 
@@ -148,7 +146,7 @@ func TestKymaProvisioner(t *testing.T) {
 	}
 }
 
-// TestSeveralStatuses: a request for several operations counts once.
+// TestSeveralStatuses checks that a request for several operations counts as one request.
 func TestSeveralStatuses(t *testing.T) {
 	provisioner, client := start(t, simulated.Behaviour{KymaProvisioner: true})
 	first, second := order(t, client, "first").ID, order(t, client, "second").ID

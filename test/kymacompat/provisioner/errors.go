@@ -8,7 +8,7 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 )
 
-// Fault is a kind of failure of a call. The zero value means no fault.
+// Fault selects how a call fails. The zero value means that the call succeeds.
 type Fault int
 
 // The faults.

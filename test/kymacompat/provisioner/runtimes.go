@@ -34,7 +34,8 @@ type runtime struct {
 	deleted bool
 }
 
-// operation succeeds when its time has passed. Nothing runs in the background.
+// operation is in progress until ends and has succeeded afterwards. Its state is derived from the time, so nothing runs in the
+// background.
 type operation struct {
 	id, kind string
 	runtime  *runtime

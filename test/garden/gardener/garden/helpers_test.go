@@ -78,7 +78,6 @@ func start(t *testing.T, dir string, arguments ...string) *garden {
 	return p
 }
 
-// end sends a signal and waits until the garden has exited.
 func (p *garden) end(t *testing.T, signal syscall.Signal) {
 	t.Helper()
 	if err := p.command.Process.Signal(signal); err != nil {
@@ -90,7 +89,6 @@ func (p *garden) end(t *testing.T, signal syscall.Signal) {
 	}
 }
 
-// wait waits until the garden has exited.
 func (p *garden) wait() error {
 	p.ended = true
 	return p.command.Wait()

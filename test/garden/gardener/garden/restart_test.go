@@ -85,7 +85,6 @@ func TestLostServer(t *testing.T) {
 	awaitEnd(t, servers)
 }
 
-// server is a server process that the garden started.
 type server struct {
 	name string
 	pid  int
@@ -123,7 +122,6 @@ func (p *garden) servers(t *testing.T) []server {
 	return servers
 }
 
-// awaitEnd waits until all servers have exited.
 func awaitEnd(t *testing.T, servers []server) {
 	t.Helper()
 	for _, server := range servers {

@@ -128,7 +128,6 @@ func (h *host) writeClientCAs() error {
 	return atomicfile.Write(h.clientCAFile(), all)
 }
 
-// clientCAFile returns the path of the file with the client authorities.
 func (h *host) clientCAFile() string { return h.certificates.Path("clients.crt") }
 
 // start starts the API server. It always uses the same port and the same prefix in etcd.
@@ -166,8 +165,8 @@ func (h *host) report(server *apiserver.Server) {
 	}
 }
 
-// endNamespaces removes the deleted namespaces of an API server until the context ends. The context ends with the process of the
-// API server.
+// endNamespaces empties and finalizes the terminating namespaces of an API server until the context ends. The context ends when
+// the process of the API server exits.
 func (h *host) endNamespaces(ctx context.Context, server *apiserver.Server) {
 	log := h.config.Log.WithField("runtime", h.name)
 	if err := endNamespaces(ctx, server.Admin, log); err != nil {

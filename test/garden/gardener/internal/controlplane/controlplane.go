@@ -58,8 +58,8 @@ func Start(ctx context.Context, config Config) (*ControlPlane, error) {
 	return c, nil
 }
 
-// Ended returns a channel that receives one error after any server has exited, even if Stop has stopped it. The garden cannot
-// work without this server.
+// Ended returns a channel that receives the error of the first server that exits, including a server that Stop has stopped. The
+// garden needs all of its servers.
 func (c *ControlPlane) Ended() <-chan error { return c.ended }
 
 // Stop stops the servers in the reverse order of their start, because API servers fail without etcd. API servers are killed: they
@@ -95,7 +95,6 @@ func (c *ControlPlane) add(server *process.Process) {
 	c.watch(server)
 }
 
-// log returns the path of a server's log.
 func (c *ControlPlane) log(name string) string {
 	return filepath.Join(c.config.Logs, name+".log")
 }
