@@ -18,7 +18,7 @@ import (
 // action names a method and a route of the API.
 type action string
 
-// The actions on an instance are followed by the actions on a binding.
+// Actions on an instance, followed by actions on a binding.
 const (
 	order  action = "order"
 	update action = "update"
@@ -216,7 +216,7 @@ func (h *history) begin() (request int, at time.Duration) {
 	return h.requests, time.Since(h.began)
 }
 
-// record adds a request and its response, which has just arrived. Client is the number of the sender.
+// record adds a request and its response, which has just arrived. client is the number of the client that sent the request.
 func (h *history) record(client int, c call, invoked time.Duration, a answer) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()

@@ -9,15 +9,15 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// story builds a history of one instance by hand. Calls added with then follow each other; calls added with meanwhile overlap
-// earlier ones.
-type story struct {
+// builder builds a history of one instance. Calls added with then follow each other; calls added with meanwhile overlap earlier
+// calls.
+type builder struct {
 	calls []porcupine.Operation
 	now   int64
 }
 
 // then appends a call that starts after the responses to all earlier calls.
-func (s *story) then(c call, a answer) *story {
+func (s *builder) then(c call, a answer) *builder {
 	s.now += 2
 	s.add(c, a, s.now, s.now+1)
 	s.now++
@@ -26,14 +26,14 @@ func (s *story) then(c call, a answer) *story {
 }
 
 // meanwhile appends a call that starts at the given time and ends after all calls so far.
-func (s *story) meanwhile(since int64, c call, a answer) *story {
+func (s *builder) meanwhile(since int64, c call, a answer) *builder {
 	s.now++
 	s.add(c, a, since, s.now)
 
 	return s
 }
 
-func (s *story) add(c call, a answer, from, to int64) {
+func (s *builder) add(c call, a answer, from, to int64) {
 	c.request = len(s.calls) + 1
 	for _, each := range partsOf(c, a) {
 		s.calls = append(s.calls, porcupine.Operation{Input: each, Output: a, Call: from, Return: to})
@@ -62,18 +62,18 @@ func shows(n nodes) answer                    { return answer{status: ok, nodes:
 func credentials(status int, c string) answer { return answer{status: status, credentials: c} }
 
 // readyInstance returns a history after which the instance is ready.
-func readyInstance() *story {
-	return (&story{}).then(ordering(0), started("create")).then(polling("create"), shown(succeeded))
+func readyInstance() *builder {
+	return (&builder{}).then(ordering(0), started("create")).then(polling("create"), shown(succeeded))
 }
 
 // boundInstance returns a history after which the instance and binding 0 are ready.
-func boundInstance() *story {
+func boundInstance() *builder {
 	return readyInstance().then(binding0(0), started("bind")).then(pollingBinding("bind"), shown(succeeded)).
 		then(fetchingBinding(), credentials(ok, "k1"))
 }
 
 // deletedInstance returns a history after which an instance and its binding are deleted.
-func deletedInstance() *story {
+func deletedInstance() *builder {
 	return boundInstance().then(removing(), started("delete")).then(polling("delete"), shown(succeeded))
 }
 
@@ -88,7 +88,7 @@ var (
 func TestModelRejects(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
-		history *story
+		history *builder
 	}{
 		"lost update": {
 			"an update has succeeded, and a fetch shows the old parameters",
@@ -136,7 +136,7 @@ func TestModelRejects(t *testing.T) {
 			"an operation fails without a fault or a cancellation",
 			readyInstance().then(updatingTo(nodes{max: 12}), started("update")).then(polling("update"), shown(failed)),
 		},
-		"update of an absent instance": {"an instance that was never ordered is updated", (&story{}).then(updatingTo(larger), started("update"))},
+		"update of an absent instance": {"an instance that was never ordered is updated", (&builder{}).then(updatingTo(larger), started("update"))},
 		"succeeded after it was gone": {
 			"the newest operation is the creation, although an earlier response showed the deletion",
 			deletedInstance().then(polling(""), shown(inProgress)),
@@ -161,7 +161,7 @@ func TestModelRejects(t *testing.T) {
 			"a second deletion starts while the first one is in progress",
 			readyInstance().then(removing(), started("d1")).then(removing(), started("d2")),
 		},
-		"deletion of nothing": {"an instance that was never ordered is deleted", (&story{}).then(removing(), started("delete"))},
+		"deletion of nothing": {"an instance that was never ordered is deleted", (&builder{}).then(removing(), started("delete"))},
 		"fetch during the deletion": {
 			"the instance is shown although its deletion was accepted",
 			readyInstance().then(removing(), started("delete")).then(fetching(), shows(initially)),
@@ -178,13 +178,13 @@ func TestModelRejects(t *testing.T) {
 		},
 		"instance too early": {
 			"a fetch shows the instance, but a later poll reports its creation as in progress",
-			(&story{}).then(ordering(0), started("create")).then(fetching(), shows(initially)).then(polling("create"), shown(inProgress)),
+			(&builder{}).then(ordering(0), started("create")).then(fetching(), shows(initially)).then(polling("create"), shown(inProgress)),
 		},
 		"instance disappears": {"a fetch does not find a ready instance", readyInstance().then(fetching(), status(missing))},
 		"other order":         {"the instance has the parameters of a different order", readyInstance().then(fetching(), answer{status: ok, variant: 1, nodes: initially})},
 		"order twice": {
 			"a repeated order starts a second operation while the first one is in progress",
-			(&story{}).then(ordering(0), started("c1")).then(ordering(0), started("c2")),
+			(&builder{}).then(ordering(0), started("c1")).then(ordering(0), started("c2")),
 		},
 		"order of a used ID": {"a different order with the ID of the instance is accepted", readyInstance().then(ordering(1), status(ok))},
 		"old operation for a new order": {
@@ -193,9 +193,9 @@ func TestModelRejects(t *testing.T) {
 		},
 		"order forgotten": {
 			"an order was accepted, but a poll finds no operation",
-			(&story{}).then(ordering(0), started("create")).then(polling(""), status(missing)),
+			(&builder{}).then(ordering(0), started("create")).then(polling(""), status(missing)),
 		},
-		"synchronous order": {"a synchronous order is accepted", (&story{}).then(call{action: order}, started("create"))},
+		"synchronous order": {"a synchronous order is accepted", (&builder{}).then(call{action: order}, started("create"))},
 
 		"binding outlives its instance": {
 			"a binding still exists after the deletion of its instance", deletedInstance().then(fetchingBinding(), credentials(ok, "k1")),
@@ -235,7 +235,7 @@ func TestModelRejects(t *testing.T) {
 			"a bind is accepted during the deletion of the instance",
 			readyInstance().then(removing(), started("delete")).then(binding0(0), started("bind")),
 		},
-		"bind of an absent instance": {"an instance that was never ordered is bound", (&story{}).then(binding0(0), started("bind"))},
+		"bind of an absent instance": {"an instance that was never ordered is bound", (&builder{}).then(binding0(0), started("bind"))},
 		"credentials change":         {"two fetches show different credentials", boundInstance().then(fetchingBinding(), credentials(ok, "k2"))},
 		"repeated bind":              {"a repeated bind returns different credentials", boundInstance().then(binding0(0), credentials(ok, "k2"))},
 		"bind twice": {
@@ -317,9 +317,9 @@ func lastRequest(calls []porcupine.Operation) int {
 func TestModelAccepts(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
-		history *story
+		history *builder
 	}{
-		"life": {
+		"lifecycle": {
 			"an instance with a binding is created, updated and deleted",
 			deletedInstance().then(polling(""), shown(succeeded)).then(fetching(), status(missing)).then(pollingBinding(""), status(missing)).
 				then(removing(), status(gone)).then(ordering(1), started("c2")),
@@ -336,12 +336,12 @@ func TestModelAccepts(t *testing.T) {
 		},
 		"canceled creation": {
 			"a deletion cancels the creation, which may already have ended",
-			(&story{}).then(ordering(0), started("create")).then(removing(), started("delete")).then(polling("create"), shown(inProgress)).
+			(&builder{}).then(ordering(0), started("create")).then(removing(), started("delete")).then(polling("create"), shown(inProgress)).
 				then(polling("create"), shown(failed)),
 		},
 		"creation that ended before the deletion": {
 			"the creation has succeeded although no response showed it",
-			(&story{}).then(ordering(0), started("create")).then(removing(), started("delete")).then(polling("create"), shown(succeeded)),
+			(&builder{}).then(ordering(0), started("create")).then(removing(), started("delete")).then(polling("create"), shown(succeeded)),
 		},
 		"bind overtaken by a deletion": {
 			"the deletion of the instance cancels the bind, and the waiting request returns 409",

@@ -16,14 +16,15 @@ const (
 	shortestRound = 15 * time.Second
 	// roundLimit bounds a history, so that its check stays short. A longer run has several rounds, each with new instances.
 	roundLimit = 20 * time.Second
-	// exerciseLimit is how long a run may add rounds until it has exercised enough. Only a very slow machine needs this time.
+	// exerciseLimit is how long a run may add rounds until each kind of response has occurred often enough. Only a very slow
+	// machine needs this time.
 	exerciseLimit = 90 * time.Second
 	// clusterCreation is how long it takes to create or change a cluster. A deletion takes half as long.
 	clusterCreation = 100 * time.Millisecond
 )
 
-// forms returns the tested deployments: the database, and the number of brokers that share it.
-func forms() map[string]struct {
+// deployments returns the tested deployments: the database, and the number of brokers that share it.
+func deployments() map[string]struct {
 	database harness.Database
 	brokers  int
 } {
@@ -44,7 +45,7 @@ func forms() map[string]struct {
 // deployments.
 func TestLinearizable(t *testing.T) {
 	seed := harness.Seed(t)
-	all := forms()
+	all := deployments()
 	duration := harness.SoakDuration(t) / time.Duration(len(all))
 
 	for _, name := range slices.Sorted(maps.Keys(all)) {

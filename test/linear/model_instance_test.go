@@ -160,7 +160,8 @@ func (s *state) poll(c call, a answer) (*state, string) {
 	return next, a.want(ok)
 }
 
-// unchangedIf returns the unchanged state if the reason why is empty and the status is 200.
+// unchangedIf returns the unchanged state if why is empty and the status is 200, and otherwise the reason why the response is
+// wrong.
 func (s *state) unchangedIf(a answer, why string) (*state, string) {
 	if why != "" {
 		return nil, why

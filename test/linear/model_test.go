@@ -92,7 +92,7 @@ type wait struct {
 // bindingCount is the number of binding IDs of each instance.
 const bindingCount = 3
 
-// state is an instance with its bindings. A state never changes: the model copies it.
+// state is an instance with its bindings. States are immutable: the model changes only copies.
 //
 // Operations end at any time, without a call. The model assumes that an operation has not ended until a response shows its end.
 // This assumption is safe: while no response depends on the end of an operation, the model accepts the same calls whether the
