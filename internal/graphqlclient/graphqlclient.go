@@ -65,8 +65,8 @@ func (u *Unexpected) Error() string { return u.Text + u.Excerpt }
 // Unwrap returns the cause.
 func (u *Unexpected) Unwrap() error { return u.Cause }
 
-// Send sends the request and reads the response, regardless of the status. It returns an error only if it cannot read a complete
-// response.
+// Send sends the request and reads the response, regardless of the status. It returns an error if the request cannot be sent or
+// the response cannot be read.
 func Send(ctx context.Context, client *http.Client, request Request) (Answer, error) {
 	post, err := http.NewRequestWithContext(ctx, http.MethodPost, request.URL, bytes.NewReader(request.Body))
 	if err != nil {

@@ -27,7 +27,7 @@ type Refusal struct {
 	Status int
 	// Code is the error code for programs, in CamelCase. Empty means that the protocol defines no code for this error.
 	Code string
-	// Description explains the error to people. The response contains at most its first 255 characters.
+	// Description explains the error to people. The response contains at most 255 characters of it; see Shorten.
 	Description string
 	// RetryAfter is the time after which the same request may succeed. If it is not positive, the response has no Retry-After.
 	RetryAfter time.Duration
@@ -72,8 +72,9 @@ func (r *Refusal) response() Response {
 }
 
 // RefusalOf converts any error to a refusal. It returns a *Refusal unchanged. The status is 413 for a body beyond the limit.
-// Otherwise, the kind of a failure.Error determines the status; without one, the status is 503 if the database does not respond
-// in time, and 500 in all other cases. The Cause of a refusal is logged; only the text of a failure.Error is sent to the client.
+// Otherwise, the kind of a failure.Error determines the status, unless it is failure.Internal. In all other cases, the status is
+// 503 if the database is unavailable or a deadline has passed, and 500 otherwise. The Cause of a refusal is logged; only the text
+// of a failure.Error is sent to the client.
 func RefusalOf(err error) *Refusal {
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		return refusal

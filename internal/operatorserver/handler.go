@@ -40,7 +40,7 @@ type Engine interface {
 	Handles(kind string) bool
 	// MaySkip reports whether no later step of the kind depends on the step.
 	MaySkip(kind, step string) bool
-	// Successor returns the operation that retries an ended one.
+	// Successor returns a new operation that retries an ended operation.
 	Successor(former process.Record, id string, at time.Time) process.New
 }
 
@@ -183,7 +183,7 @@ func withCode(endpoint httpserver.Endpoint) httpserver.Endpoint {
 // Invalid rejects a malformed request. The description names the part of the request that the user has to correct.
 func Invalid(description string) error { return httpserver.Refuse(http.StatusBadRequest, description) }
 
-// conflict rejects a valid request because of the state of the operation or of the instance.
+// conflict rejects a valid request that the state of the operation or the instance does not allow.
 func conflict(description string) error { return httpserver.Refuse(http.StatusConflict, description) }
 
 // NotFound rejects a request for an object that does not exist.

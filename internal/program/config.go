@@ -15,11 +15,11 @@ import (
 // Prefix is the prefix of the environment variables of both services.
 const Prefix = "APP_"
 
-// ReadSettings returns the configuration: the defaults, overridden by the variables with the prefix. The environment has the form of
-// os.Environ.
+// ReadSettings returns the configuration: the defaults, overridden by the variables with the prefix. The environment has the form
+// of os.Environ.
 //
 // An empty variable keeps the default, because Helm charts set variables to empty values. A map variable replaces the whole
-// default map. Read ignores unknown variables. The error lists all invalid variables and quotes no values.
+// default map. ReadSettings ignores unknown variables. The error lists all invalid variables and quotes no values.
 func ReadSettings[Config any](prefix string, defaults Config, environment []string) (Config, error) {
 	variables := env.ToMap(environment)
 	config := defaults

@@ -13,7 +13,7 @@ import (
 type Variable struct {
 	// Name is the full name with all prefixes, such as APP_DATABASE_HOST.
 	Name string
-	// Default is the default in the notation of Read. It is empty for secrets, even if the default is well known.
+	// Default is the default in the notation of ReadSettings. It is empty for secrets, even if the default is well known.
 	Default string
 	Help    string
 }
@@ -46,7 +46,7 @@ func variables(prefix string, config reflect.Value) []Variable {
 	return found
 }
 
-// show formats a default in the notation that Read parses. Map entries are sorted to keep the generated page stable.
+// show formats a default in the notation that ReadSettings parses. Map entries are sorted to keep the generated page stable.
 func show(value reflect.Value) string {
 	if _, hidden := reflect.TypeAssert[secret.String](value); hidden {
 		return ""

@@ -20,17 +20,15 @@ const (
 // maxRuntimeName is the maximum length of a runtime's name in Director, in characters.
 const maxRuntimeName = 36
 
-// OrderRuntime orders the runtime of the instance. The target secret of Gardener contains the credentials of the
-// infrastructure. The order is derived only from the instance and the target secret, so the Provisioner recognizes
-// a repeated call with the same IdempotencyKey.
+// OrderRuntime orders the runtime of the instance. The target secret of Gardener contains the credentials of the infrastructure.
+// The order is derived only from the instance and the target secret, so the Provisioner recognizes a repeated call with the same
+// IdempotencyKey.
 //
-// If the name of the cluster is already taken, OrderRuntime repeats the order with each of the earlier target
-// secrets. Thus, an operation that is retried after a change of the configuration finds the runtime of its first
-// order.
+// If the name of the cluster is already taken, OrderRuntime repeats the order with each of the earlier target secrets. An
+// operation that is retried after a change of the configuration therefore finds the runtime of its first order.
 //
-// The Kyma Provisioner cannot set the IP ranges of pods and services. If the ranges are only the plan's defaults,
-// OrderRuntime repeats the order without them, and Gardener chooses the ranges. If the user chose the ranges, the
-// error is failure.Permanent.
+// The Kyma Provisioner cannot set the IP ranges of pods and services. If the ranges are only the plan's defaults, OrderRuntime
+// repeats the order without them, and Gardener chooses the ranges. If the user chose the ranges, the error is failure.Permanent.
 func (c *Client) OrderRuntime(ctx context.Context, caller Caller, instance environment.Instance, targetSecret string, earlier ...string,
 ) (Operation, error) {
 	ordered, err := c.orderWith(ctx, caller, instance, targetSecret)

@@ -32,7 +32,7 @@ func Load[T any](name string, parse func(contents [][]byte) (T, error), paths ..
 	return value, nil
 }
 
-// Get returns the value of the last valid contents.
+// Get returns the value that was parsed from the last valid contents.
 func (v *Value[T]) Get() T { return *v.current.Load() }
 
 // check reads the files and parses their contents if the contents have changed.

@@ -96,7 +96,7 @@ type depths struct {
 	err   error
 }
 
-// QueueDepths implements enginetelemetry.QueueDepths.
+// QueueDepths implements telemetry.QueueDepths.
 func (s depths) QueueDepths(context.Context) ([]operations.QueueDepth, error) { return s.found, s.err }
 
 func TestQueue(t *testing.T) {

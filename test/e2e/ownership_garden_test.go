@@ -53,7 +53,7 @@ func TestFieldsOfFormerManagersOnLocalGarden(t *testing.T) {
 
 	t.Run("Kyma Provisioner", func(t *testing.T) { on(t, "c-former").testKymaProvisioner() })
 	t.Run("version 0.1.0", func(t *testing.T) { on(t, "c-earlier").testEarlierVersion(false) })
-	t.Run("version 0.1.0 next to this version", func(t *testing.T) { on(t, "c-beside").testEarlierVersion(true) })
+	t.Run("version 0.1.0 next to this version", func(t *testing.T) { on(t, "c-concurrent").testEarlierVersion(true) })
 }
 
 // testKymaProvisioner changes a Shoot whose fields all belong to Kyma Provisioner. Fields that our order omits must stay.
@@ -105,12 +105,12 @@ func (o ownership) testKymaProvisioner() {
 	}
 }
 
-// testEarlierVersion creates a Shoot as version 0.1.0 does, and then removes a worker pool from the order. If beside is true,
+// testEarlierVersion creates a Shoot as version 0.1.0 does, and then removes a worker pool from the order. If concurrent is true,
 // replicas of both versions write the Shoot before the removal.
-func (o ownership) testEarlierVersion(beside bool) {
+func (o ownership) testEarlierVersion(concurrent bool) {
 	o.applyAs(formerManager, o.order(3, "batch").Shoot)
 
-	if beside {
+	if concurrent {
 		o.change(4, "batch")
 		o.applyAs(formerManager, o.order(3, "batch").Shoot)
 	}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// RuntimeConfig returns the configuration of clients for the runtime of a kubeconfig. An invalid kubeconfig fails the test.
+// RuntimeConfig returns the client configuration in a kubeconfig. An invalid kubeconfig fails the test.
 func RuntimeConfig(r Reporter, kubeconfig []byte) *rest.Config {
 	r.Helper()
 
@@ -20,7 +20,7 @@ func RuntimeConfig(r Reporter, kubeconfig []byte) *rest.Config {
 	return config
 }
 
-// RuntimeClient returns a client of the runtime of a kubeconfig. It does not call the runtime.
+// RuntimeClient returns a client with the address and the credentials in a kubeconfig. It does not call the runtime.
 func RuntimeClient(r Reporter, kubeconfig []byte) *kubernetes.Clientset {
 	r.Helper()
 

@@ -21,8 +21,8 @@ import (
 const (
 	configurationName = "compass-agent-configuration"
 
-	// credentialsName is the name of the Secret that the agent writes. A real agent stores its certificate there; this one stores a
-	// hash of the exchanged token.
+	// credentialsName is the name of the Secret that the agent writes. A real agent stores its certificate there; the simulated
+	// agent stores a hash of the exchanged token.
 	credentialsName  = "compass-agent-credentials"
 	credentialsToken = "TOKEN_SHA256"
 )

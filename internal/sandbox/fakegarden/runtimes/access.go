@@ -33,8 +33,8 @@ const (
 
 	tokenKeyFile = "token.key"
 	tokenKeySize = 32
-	// Limits for the lifetime of a token, in seconds. There is no maximum. A real API server can grant less than requested; this one
-	// never does.
+	// Limits for the lifetime of a token, in seconds. There is no maximum. A real API server can grant less than requested; the
+	// simulated one never does.
 	minTokenSeconds     = 600
 	defaultTokenSeconds = 3600
 )
