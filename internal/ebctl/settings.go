@@ -53,9 +53,9 @@ type Sources struct {
 	Provisioner bool
 }
 
-// Resolve merges all sources field by field. Only the address has a default. The credentials that the file stores next to an
-// address are sent to no other address: another broker could read them. Resolve fails if the address is invalid or the
-// configuration file cannot be read.
+// Resolve merges all sources field by field. Only the address has a default. If flags or the environment set a different address
+// than the file, Resolve ignores the credentials in the file, because another service could read them. Resolve fails if the
+// address is invalid or the configuration file cannot be read.
 func Resolve(sources Sources) (Settings, error) {
 	configuration, err := sources.configuration()
 	if err != nil {
@@ -130,10 +130,10 @@ func (s Sources) baseURL(address string) (string, error) {
 	return complete, s.checkAddress(complete)
 }
 
-// completed returns the address with a scheme and without a trailing slash.
+// completed adds a missing scheme to the address and removes trailing slashes.
 func completed(address string) string { return strings.TrimRight(withScheme(address), "/") }
 
-// sameAddress reports whether two addresses are equal once they are complete. The case of the scheme and the host is ignored.
+// sameAddress compares two addresses after completing them. It ignores the case of scheme and host.
 func sameAddress(one, other string) bool {
 	first, firstErr := url.Parse(completed(one))
 	second, secondErr := url.Parse(completed(other))

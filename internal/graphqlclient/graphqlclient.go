@@ -21,8 +21,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// maxExcerpt is the maximum length of an excerpt in characters. Errors of Kubernetes about a Shoot often have more than 200: they
-// name the action, the object and the field before the cause.
+// maxExcerpt is the maximum length of an excerpt in characters. Kubernetes errors about a Shoot often have more than 200
+// characters, because they name the action, the object and the field before the cause.
 const maxExcerpt = 400
 
 // Request is a POST request to a GraphQL server.
@@ -112,8 +112,8 @@ func Decode[E any](answer Answer, data any) (*E, error) {
 	}
 }
 
-// DecodePartial decodes like Decode the response to a request for several fields, some of which may have failed: it returns all GraphQL
-// errors and decodes the data nevertheless. The data of a field that has failed is null.
+// DecodePartial decodes the response to a request for several fields, some of which may have failed. Unlike Decode, it returns
+// all GraphQL errors and decodes the data even if there are errors. The data of a failed field is null.
 func DecodePartial[E any](answer Answer, data any) ([]E, error) {
 	content, err := contentOf[E](answer)
 	if err != nil || len(content.Data) == 0 {
@@ -123,13 +123,14 @@ func DecodePartial[E any](answer Answer, data any) ([]E, error) {
 	return content.Errors, answer.decode(content.Data, data)
 }
 
-// content is a GraphQL response. Data is empty if the response has errors only.
+// content is a GraphQL response. Data is empty if the response contains only errors.
 type content[E any] struct {
 	Data   json.RawMessage `json:"data"`
 	Errors []E             `json:"errors"`
 }
 
-// contentOf returns the content of the response, which has data, errors or both, or the error of a response that is not valid GraphQL.
+// contentOf returns the data and the GraphQL errors in a response. It returns an error if the response contains neither or is not
+// valid GraphQL.
 func contentOf[E any](answer Answer) (content[E], error) {
 	var decoded content[E]
 
@@ -153,7 +154,6 @@ func contentOf[E any](answer Answer) (content[E], error) {
 	}
 }
 
-// decode decodes the data of the response.
 func (a Answer) decode(text json.RawMessage, data any) error {
 	if err := json.Unmarshal(text, data); err != nil {
 		return a.unexpected(err, "returned unexpected data")

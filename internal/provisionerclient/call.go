@@ -50,7 +50,7 @@ func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, respon
 	return c.malformed(err)
 }
 
-// send sends the request and returns the response, whatever its contents.
+// send sends the request and returns the response without decoding it. The error is classified by unanswered.
 func (c *call) send(ctx context.Context, request *graphql.Request) (graphqlclient.Answer, error) {
 	body, err := encode(request)
 	if err != nil {
@@ -77,7 +77,7 @@ func (c *call) send(ctx context.Context, request *graphql.Request) (graphqlclien
 	return answer, nil
 }
 
-// malformed classifies an error of the decoder. It returns nil for nil.
+// malformed classifies an error of graphqlclient about a response that is not valid GraphQL. It returns nil for nil.
 func (c *call) malformed(err error) error {
 	if unexpected, ok := errors.AsType[*graphqlclient.Unexpected](err); ok {
 		return c.transient(unexpected.Cause, unexpected.Error())

@@ -21,10 +21,10 @@ type graphqlError struct {
 	Extensions extensions `json:"extensions"`
 }
 
-// path leads to the field that has failed. It is empty if the whole request has failed, or if the server sends no path.
+// path is the path of the field that failed. It is empty if the whole request failed, or if the server sends no path.
 type path []any
 
-// UnmarshalJSON accepts any JSON. A value that is not a list counts as no path.
+// UnmarshalJSON implements json.Unmarshaler. It accepts any JSON value; a value that is not a list results in an empty path.
 func (p *path) UnmarshalJSON(text []byte) error {
 	var steps []any
 	if json.Unmarshal(text, &steps) == nil {
@@ -34,7 +34,7 @@ func (p *path) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// alias returns the alias of the field of Query or Mutation on the path, or an empty text.
+// alias returns the alias of the failed field of Query or Mutation, or an empty string if the path is empty.
 func (p path) alias() string {
 	if len(p) == 0 {
 		return ""

@@ -15,26 +15,26 @@ import (
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
 )
 
-// MaxStatuses is the highest number of operations in one request. Our Provisioner allows 100; the Kyma Provisioner has no limit, but
-// reads the operations of a request from its database at the same time.
+// MaxStatuses is the maximum number of operations in one request. Our Provisioner allows 100. The Kyma Provisioner has no limit,
+// but reads all operations of a request from its database concurrently.
 const MaxStatuses = 50
 
-// ErrTooManyOperations is wrapped by an error if the Provisioner, or a proxy in front of it, rejects a request because it asks for
-// several operations at once. A request for one of them may succeed.
-var ErrTooManyOperations = errors.New("the request asks for several operations at once")
+// ErrTooManyOperations is wrapped by an error if the Provisioner, or a proxy in front of the Provisioner, may have rejected a
+// request because of the number of its operations. A request for a single operation may succeed.
+var ErrTooManyOperations = errors.New("the request is for several operations")
 
-// OperationResult is the response about one of several operations.
+// OperationResult is the result of OperationStatuses for one operation.
 type OperationResult struct {
 	Operation Operation
-	// Err is like the error of OperationStatus.
+	// Err is the error that OperationStatus would return for the operation, or nil.
 	Err error
 }
 
-// OperationStatuses returns operations of one tenant, like OperationStatus but with a single request for all of them. The result has
-// every ID. An error about one operation is the error of its result only; if the request fails as a whole, all results have its error.
+// OperationStatuses returns the states of several operations with a single request. The result has an entry for each ID. An error
+// about one operation affects only its entry; if the whole request fails, each entry contains the error of the request.
 //
-// The tenant must own all operations: the Kyma Provisioner makes the tenant of a request the owner of each runtime in it. There may be
-// at most MaxStatuses IDs.
+// The tenant must own all operations: the Kyma Provisioner makes the tenant of a request the owner of each runtime that the
+// request is about. operationIDs must have at most MaxStatuses elements.
 func (c *Client) OperationStatuses(ctx context.Context, tenant string, operationIDs []string) map[string]OperationResult {
 	results := make(map[string]OperationResult, len(operationIDs))
 
@@ -71,13 +71,13 @@ func failed(operationID string, err error) OperationResult {
 	return OperationResult{Err: fmt.Errorf("reading operation %s: %w", operationID, err)}
 }
 
-// statuses is a response about several operations, by alias.
+// statuses contains the operations in a response, and the errors about single operations, both by alias.
 type statuses struct {
 	operations map[string]*wire.Operation
 	refused    map[string]error
 }
 
-// statuses asks for the operations. The error is about the whole request.
+// statuses sends one request for all operations. The returned error applies to all of them.
 func (c *call) statuses(ctx context.Context, operationIDs []string) (statuses, error) {
 	found := statuses{refused: map[string]error{}}
 
@@ -90,7 +90,7 @@ func (c *call) statuses(ctx context.Context, operationIDs []string) (statuses, e
 	whole := c.malformed(err)
 
 	if whole != nil {
-		found.operations = nil // may be decoded in part
+		found.operations = nil // decoding may have stopped halfway
 	}
 
 	for _, problem := range problems {
@@ -113,8 +113,8 @@ func (c *call) statuses(ctx context.Context, operationIDs []string) (statuses, e
 	return found, whole
 }
 
-// saysTooMany recognizes a response that may be due to the number of operations: a GraphQL server that limits aliases refuses the
-// request, and a proxy that limits its size responds with a status of its own.
+// saysTooMany reports whether a request may have failed because of the number of its operations. A GraphQL server that limits
+// aliases rejects the request, and a proxy that limits the size of requests responds with a 4xx status.
 func saysTooMany(status int, err error) bool {
 	switch {
 	case err == nil:
@@ -126,12 +126,12 @@ func saysTooMany(status int, err error) bool {
 	}
 }
 
-// aliasOf returns the alias of an operation by its position in the request.
+// aliasOf returns the GraphQL alias for the operation at the position in the request.
 func aliasOf(position int) string { return "a" + strconv.Itoa(position) }
 
-// statusesRequest returns the request for several operations. The document is built here, because genqlient generates a document with a
-// fixed number of fields: fifty fields with @include, and as many variables and members of a struct, would be more code and a
-// longer request. The fields of an operation are those of the generated request for one.
+// statusesRequest returns the request for several operations. genqlient can generate only a document with a fixed number of
+// fields: fifty fields with @include, fifty variables and fifty struct members would need more code and longer requests. Each
+// field selects the same subfields as the generated request for a single operation.
 func statusesRequest(operationIDs []string) *graphql.Request {
 	const name = "OperationStatuses"
 

@@ -23,8 +23,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// playStatuses starts a Provisioner with the schema in the file. It answers the field of each operation with the JSON in data, by the ID,
-// and adds the failures, in which ALIAS:ID stands for the alias of an operation.
+// playStatuses starts a Provisioner with the schema in the file. Its responses contain the data of each operation by ID, and the
+// errors in failures, in which ALIAS:ID is replaced by the alias of the operation.
 func playStatuses(t *testing.T, schemaFile string, data map[string]string, failures string) (*provisionerclient.Client, *[]http.Header) {
 	t.Helper()
 
@@ -111,7 +111,6 @@ func TestOperationStatuses(t *testing.T) {
 	}
 }
 
-// TestMostOperationStatuses asks for as many operations as possible.
 func TestMostOperationStatuses(t *testing.T) {
 	t.Parallel()
 
@@ -138,7 +137,7 @@ func TestMostOperationStatuses(t *testing.T) {
 	}
 }
 
-// TestOperationStatusesOfOne sends the request of OperationStatus.
+// TestOperationStatusesOfOne checks that OperationStatuses sends the same request for a single operation as OperationStatus.
 func TestOperationStatusesOfOne(t *testing.T) {
 	t.Parallel()
 
@@ -224,7 +223,8 @@ func TestTimeoutOfARequestForSeveral(t *testing.T) {
 	})
 }
 
-// TestRejectedNumberOfOperations: a request for fewer operations may succeed, so the operations must not fail.
+// TestRejectedNumberOfOperations checks that a rejected number of operations is not a permanent error, because a request for
+// fewer operations may succeed.
 func TestRejectedNumberOfOperations(t *testing.T) {
 	t.Parallel()
 
@@ -260,7 +260,7 @@ func TestRejectedNumberOfOperations(t *testing.T) {
 	}
 }
 
-// TestOneFailureForTheCircuitBreaker: a failed request for several operations is one failure.
+// TestOneFailureForTheCircuitBreaker checks that a failed request for several operations counts as one failure.
 func TestOneFailureForTheCircuitBreaker(t *testing.T) {
 	t.Parallel()
 

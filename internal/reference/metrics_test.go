@@ -23,7 +23,7 @@ import (
 
 const metricsPage = "../../docs/operator/metrics.md"
 
-// Only the broker has the metric leftOver and the metrics with one of the other prefixes.
+// Only the broker has the metric leftOver and the metrics that start with one of the prefixes.
 const (
 	brokerPrefix = "environment_broker_catalog_"
 	pollPrefix   = "environment_broker_poll_"

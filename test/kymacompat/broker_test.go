@@ -172,8 +172,8 @@ func TestUpgradeUnanswered(t *testing.T) {
 	wantRuntime(p, "aws", "13", "ProvisionNoInstall", "UpgradeShoot", "UpgradeShoot")
 }
 
-// TestPolls creates many slow runtimes of a tenant. The broker must respect its limit of requests per second, ask for several
-// operations in one request, and request the change feed once.
+// TestPolls creates many slow runtimes of a tenant. The broker must respect its limit of requests per second, poll several
+// operations with one request, and request the change feed only once.
 func TestPolls(t *testing.T) {
 	t.Parallel()
 
@@ -230,8 +230,9 @@ func TestPolls(t *testing.T) {
 	}
 }
 
-// TestPollsOfTenants creates runtimes of several tenants at the same time. The simulated Provisioner refuses a request for an operation
-// of another tenant, which would fail the instance; the Kyma Provisioner would make the tenant of the request the owner of the runtime.
+// TestPollsOfTenants creates runtimes of several tenants concurrently. The simulated Provisioner rejects a request for an
+// operation of another tenant, which would fail the instance. The Kyma Provisioner would make the tenant of the request the owner
+// of the runtime.
 func TestPollsOfTenants(t *testing.T) {
 	t.Parallel()
 

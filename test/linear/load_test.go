@@ -60,8 +60,8 @@ func (l *load) run(seed uint64, duration time.Duration) {
 		random := rand.New(rand.NewPCG(seed, uint64(client)))
 
 		clients.Go(func() {
-			// A transport that clients share opens connections in advance. The broker closes a connection that is not used within
-			// ten seconds, and a request at that moment would fail.
+			// Each client has a separate transport, because a shared transport opens connections in advance. The broker closes a
+			// connection that has sent no request within ten seconds, and a request that is sent at that moment fails.
 			transport := &http.Transport{}
 			defer transport.CloseIdleConnections()
 

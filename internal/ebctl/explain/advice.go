@@ -37,12 +37,12 @@ func (s situation) stuck() bool {
 	return s.is(process.InProgress) && (s.failing() || !start.IsZero() && s.now.Sub(start) >= process.TooLong)
 }
 
-// repeatsLong is how long an operation repeats a message before the message is suspicious. Most clusters need less for all of their
-// creation, and the Provisioner's percentage changes the message more often.
+// repeatsLong is the time after which a repeated message is suspicious. Most clusters are created in less time, and the
+// Provisioner's percentage changes the message more often.
 const repeatsLong = 30 * time.Minute
 
-// repeats returns how long the current step has been reporting its newest message in the timeline. It returns 0 if the step has
-// not reported one, and for operations that have ended.
+// repeats returns how long the current step has reported its newest message, according to the timeline. It returns 0 if the step
+// has no message or if the operation is not active.
 func (s situation) repeats() time.Duration {
 	if len(s.Timeline) == 0 || !s.active() {
 		return 0
@@ -66,10 +66,10 @@ func (s situation) repeats() time.Duration {
 	return s.now.Sub(first)
 }
 
-// repeating reports whether the message of the current step has not changed for long.
+// repeating reports whether the current step has reported the same message for at least repeatsLong.
 func (s situation) repeating() bool { return s.repeats() >= repeatsLong }
 
-// responds reports whether the upstream system that caused the problem answers calls, so that its answers are the problem.
+// responds reports whether the upstream system that caused the problem is available. The problem is then in its responses.
 func (s situation) responds() bool {
 	return s.System.Name != "" && !unavailable(s.System) && s.System.Failures == 0
 }

@@ -30,7 +30,8 @@ func TestOfProvisioner(t *testing.T) {
 	}
 }
 
-// TestAdviceForTheProvisionerFits looks for words that fit the broker only, in the advice for every state and component.
+// TestAdviceForTheProvisionerFits checks that the advice for the Provisioner contains no words that are only correct for the
+// broker.
 func TestAdviceForTheProvisionerFits(t *testing.T) {
 	t.Parallel()
 

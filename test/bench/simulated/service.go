@@ -152,10 +152,10 @@ func (s *service) RuntimeStatus(_ context.Context, _ orders.Caller, id string, w
 	return status, nil
 }
 
-// polledKey is the key of a request's *bool in its context, which reports whether Calls.Statuses has counted the request.
+// polledKey is the context key of a *bool that reports whether Calls.Statuses already includes the request.
 type polledKey struct{}
 
-// withPolled adds the value of polledKey to each request.
+// withPolled adds the *bool for polledKey to the context of each request.
 func withPolled(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), polledKey{}, new(bool))))

@@ -42,7 +42,7 @@ type Provisioner struct {
 type Call struct {
 	Field, Rejected string
 	At              time.Time
-	// Request numbers the requests from 1. The fields of one request have the same number.
+	// Request is the number of the request, starting at 1. All fields of a request have the same number.
 	Request int
 }
 
@@ -138,7 +138,7 @@ func (p *Provisioner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	respond(w, http.StatusOK, data, problems...)
 }
 
-// number returns the number of the next request.
+// number assigns and returns the number of the next request.
 func (p *Provisioner) number() int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
