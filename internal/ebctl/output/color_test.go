@@ -13,7 +13,7 @@ func TestColored(t *testing.T) {
 
 	for text, want := range map[string]string{
 		"ID    STATE      \nop-1  succeeded  2m\n":     "ID    STATE      \nop-1  " + green + "succeeded" + plain + "  2m\n",
-		"one  failed  failed\n":                        "one  " + red + "failed" + plain + "  " + red + "failed" + plain + "\n",
+		"one  failed  ok\n":                            "one  " + red + "failed" + plain + "  " + green + "ok" + plain + "\n",
 		"Operation  op-1, in progress\n":               "Operation  op-1, " + yellow + "in progress" + plain + "\n",
 		"MESSAGE  the call failed because it is late":  "MESSAGE  the call failed because it is late",
 		"The operation failed after 2m. It is pending": "The operation failed after 2m. It is pending",
