@@ -15,8 +15,7 @@ import (
 )
 
 // App is the ebctl program with its dependencies on the process and the operating system. Tests can therefore run commands
-// without a terminal, real time or random IDs. All fields except Colors are
-// required.
+// without a terminal, real time or random IDs. All fields except Colors are required.
 type App struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -24,7 +23,7 @@ type App struct {
 	Environment func(name string) string
 	// Terminal returns the size of the terminal that Err writes to, or false if Err is not a terminal.
 	Terminal func() (follow.Size, bool)
-	// Colors reports whether Out is a terminal that shows colors. Nil means that it is not.
+	// Colors reports whether Out is a terminal that can show colors. Nil means no colors.
 	Colors func() bool
 	// Interactive reports whether In is a terminal, so that ebctl can prompt the user.
 	Interactive func() bool
@@ -178,7 +177,7 @@ func (s *session) print(value any, text output.Text) error {
 	return nil
 }
 
-// colored reports whether results have colors. NO_COLOR switches them off with any value (https://no-color.org).
+// colored reports whether to print results in colors. Any value of NO_COLOR turns colors off (https://no-color.org).
 func (s *session) colored() bool {
 	return s.format.ForPeople() && s.Colors != nil && s.Colors() && s.Environment("NO_COLOR") == ""
 }

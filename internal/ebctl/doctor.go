@@ -109,10 +109,10 @@ func (s *session) diagnose(ctx context.Context) ([]check, error) {
 	return append(checks, s.stuckOperations(ctx, client)), nil
 }
 
-// provisionerStatus returns the checks of the Provisioner, or none if the user has not configured credentials for it.
+// provisionerStatus returns the checks of the Provisioner, or nil if no credentials for the Provisioner are configured.
 func (s *session) provisionerStatus(ctx context.Context) []check {
 	configured := *s.globals
-	configured.flags = Settings{} // the flags are those for the broker
+	configured.flags = Settings{} // the flags apply to the broker
 
 	provisioner := *s
 	provisioner.globals, provisioner.provisioner = &configured, true
@@ -125,13 +125,14 @@ func (s *session) provisionerStatus(ctx context.Context) []check {
 	return provisioner.status(ctx, provisioner.clientOf(settings), "provisioner")
 }
 
-// status compares the version of a service with that of ebctl, and checks the systems that the service calls.
+// status returns a check of the service's version, which should be that of ebctl, and a check of each system that the service
+// calls.
 func (s *session) status(ctx context.Context, client *brokerclient.Client, service string) []check {
 	status, err := client.GetStatus(ctx)
 
 	switch {
 	case answered(http.StatusForbidden)(err):
-		return nil // the check of the role viewer reports it
+		return nil // the check of the role viewer reports this error
 	case answered(http.StatusNotFound)(err):
 		return []check{{service + " version", checkWarning, "unknown, ebctl has " + s.Version, "Update the service, which is older than ebctl."}}
 	case err != nil:
@@ -153,7 +154,7 @@ func (s *session) status(ctx context.Context, client *brokerclient.Client, servi
 	return checks
 }
 
-// systemCheck reports whether a replica can call an upstream system.
+// systemCheck returns a check that fails if the replica's last call to the upstream system failed.
 func systemCheck(system operatorapi.System, now time.Time) check {
 	one := check{Name: "system " + system.Name, Result: checkPassed, Detail: explain.Explanation{At: now, System: system}.SystemText()}
 

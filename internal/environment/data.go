@@ -45,7 +45,7 @@ type Data struct {
 	Binding Binding `json:"binding,omitzero"`
 }
 
-// dataV1 has the fields and the stored names of Data, without its methods.
+// dataV1 is Data without its methods, so that MarshalJSON and UnmarshalJSON do not call themselves.
 type dataV1 Data
 
 // storedData is the stored form: the fields of dataV1 and the version in one JSON object.

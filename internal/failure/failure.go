@@ -87,8 +87,8 @@ type Error struct {
 	Cause error
 }
 
-// While returns err with the activity that it ended in front, such as "listing instances: connection refused". It keeps the kind of
-// err. If err is nil, While returns nil, so a function can end with "return rows, failure.While(err, ...)".
+// While adds the activity that failed to an error, as in "listing instances: connection refused". It keeps the kind of the error.
+// If err is nil, While returns nil, so a function can end with "return rows, failure.While(err, ...)".
 func While(err error, format string, args ...any) error {
 	if err == nil {
 		return nil

@@ -87,8 +87,8 @@ type Options struct {
 	Systems []*upstream.System
 	// EstimatedEnd predicts the end of an operation, or returns zero. Nil means no predictions.
 	EstimatedEnd func(record process.Record) time.Time
-	// UserText returns the text that users of the platform read about an operation. The time left is zero or negative
-	// if it is unknown. Nil means that operations have no such text.
+	// UserText returns the text that the platform shows to its users about an operation. left is the expected time until the end,
+	// or not positive if it is unknown. Nil means that operations have no such text.
 	UserText func(record process.Record, left time.Duration) string
 }
 

@@ -50,7 +50,7 @@ func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, respon
 	return c.malformed(err)
 }
 
-// send sends the request and returns the response without decoding it. The error is classified by unanswered.
+// send sends the request and returns the response without decoding it. Its errors are of package failure.
 func (c *call) send(ctx context.Context, request *graphql.Request) (graphqlclient.Answer, error) {
 	body, err := encode(request)
 	if err != nil {

@@ -223,8 +223,8 @@ func TestTimeoutOfARequestForSeveral(t *testing.T) {
 	})
 }
 
-// TestRejectedNumberOfOperations checks that a rejected number of operations is not a permanent error, because a request for
-// fewer operations may succeed.
+// TestRejectedNumberOfOperations checks that the error is transient and wraps ErrTooManyOperations, because a request for fewer
+// operations may succeed.
 func TestRejectedNumberOfOperations(t *testing.T) {
 	t.Parallel()
 

@@ -25,8 +25,8 @@ func (c *Client) Operation(ctx context.Context, id string) (operatorapi.Operatio
 	return operation, got.retryAfter, err
 }
 
-// CatalogAt returns the catalog of the responding replica like GetCatalog, and the broker's time with a precision of one second. The
-// time is valid even if the broker rejects the request, and zero if the response has no date.
+// CatalogAt returns the catalog of the responding replica, like GetCatalog, and the broker's time with a precision of one second.
+// The time is valid even if the broker rejects the request. It is zero if the response has no date.
 func (c *Client) CatalogAt(ctx context.Context) (operatorapi.Catalog, time.Time, error) {
 	var catalog operatorapi.Catalog
 

@@ -44,8 +44,8 @@ type Explanation struct {
 	Timeline []operatorapi.TimelineEntry `json:"timeline,omitempty"`
 	// EstimatedEnd is when the operation will end if it takes as long as past operations. It is zero if there is no estimate.
 	EstimatedEnd time.Time `json:"estimatedEnd,omitzero"`
-	// UserText is what users of the platform read about the operation. It is empty if the service sends none: the Provisioner, and
-	// the broker before the first response.
+	// UserText is the text that the platform shows to its users about the operation. It is empty if the service provides none.
+	// The Provisioner never does.
 	UserText string `json:"userText,omitempty"`
 	// TimelineRemovedAt is when the broker removed the timeline because its retention time had passed. It is zero while the timeline
 	// exists.

@@ -43,8 +43,8 @@ func (l *Lines) Show(moment Moment) {
 	fmt.Fprintf(l.out, "%6s  %s\n", output.Duration(explained.Elapsed()), line)
 }
 
-// status returns the text for users while the operation is in progress. Otherwise, and if the service sends no such text, it
-// returns the state, the current stage and step, and the cause of a wait or a failure.
+// status returns UserText while the operation is in progress. Without a UserText, and after the end, it returns the state, the
+// current stage and step, and the cause of a wait or a failure.
 func status(e explain.Explanation) string {
 	if e.UserText != "" && !e.Ended() {
 		return e.UserText

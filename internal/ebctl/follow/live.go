@@ -14,8 +14,8 @@ import (
 // Size is the size of a terminal in columns and rows. If a value is 0, the size is unknown and Live does not cut its output.
 type Size struct{ Width, Height int }
 
-// Live is a View that redraws the operation in place on a terminal: a header, and the text for users. If the service sends no such
-// text, one line per stage and the details of the current stage take its place.
+// Live is a View that redraws the operation in place on a terminal: a header and the operation's UserText. Without a UserText, it
+// shows one line per stage and the details of the current stage instead.
 type Live struct {
 	out  io.Writer
 	size func() Size
@@ -62,8 +62,8 @@ func (l *Live) Show(moment Moment) {
 	io.WriteString(l.out, drawing.String()) //nolint:errcheck // the wait does not depend on the view
 }
 
-// frame returns the lines of a drawing: the header, the text for users or the stages, and an error of the broker. Details that belong to no stage, such
-// as those of a pending operation, are below the stages.
+// frame returns the lines of a drawing: the header, the UserText or the stages, and an error of the broker. Details that belong
+// to no stage, such as those of a pending operation, are below the stages.
 func frame(moment Moment) []string {
 	explained := explain.Of(moment.Operation, moment.Now)
 	lines := []string{"waiting for the broker"}
@@ -97,8 +97,8 @@ func appendTrouble(lines []string, moment Moment) []string {
 	return appendText(lines, "  ! ", trouble(moment))
 }
 
-// left returns the expected time until the operation ends. It returns an empty string if it is unknown or has passed, or if the
-// text for users contains it.
+// left returns the expected time until the operation ends. It returns an empty string if the time is unknown or has passed, or if
+// UserText contains the time.
 func left(explained explain.Explanation) string {
 	if left := explained.Left(); left > 0 && explained.UserText == "" {
 		return ", about " + output.Duration(left) + " left"

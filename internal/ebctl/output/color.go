@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Control sequences for the colors of words. Terminals choose the shades, so the colors fit dark and light backgrounds.
+// Control sequences for colors. They select colors of the terminal's palette, which fits its background.
 const (
 	green  = "\x1b[32m"
 	yellow = "\x1b[33m"
@@ -13,7 +13,7 @@ const (
 	plain  = "\x1b[0m"
 )
 
-// colorOf returns the color of a state or of the result of a check, or an empty string for words without color.
+// colorOf returns the color for a state or the result of a check, or an empty string for any other word.
 func colorOf(word string) string {
 	switch word {
 	case "succeeded", "ok":
@@ -28,11 +28,12 @@ func colorOf(word string) string {
 	}
 }
 
-// cells matches the texts between the gaps of a table, which are at least two spaces wide, and between commas.
+// cells matches the cells of an aligned table, which are separated by at least two spaces, and the parts of a cell between
+// commas.
 var cells = regexp.MustCompile(`[^\s,]+( [^\s,]+)*`)
 
-// Colored returns the text of a table, of fields or of an explanation with colored states. A word that is only a part of a cell has no
-// color. The text must already be aligned, because control sequences have no width.
+// Colored returns the text with colored states, if they are a whole cell or a whole part between commas. The text must already be
+// aligned, because control sequences would count as characters.
 func Colored(text string) string {
 	var colored strings.Builder
 
