@@ -213,6 +213,12 @@ func TestModelRejects(t *testing.T) {
 			boundInstance().then(unbinding(), started("unbind")).then(pollingBinding("unbind"), shown(succeeded)).
 				then(binding0(0), started("b2")).then(pollingBinding("bind"), shown(succeeded)),
 		},
+		"failed bind": {
+			"a bind has failed, and a poll of it by its ID shows another state",
+			readyInstance().then(binding0(0), started("bind")).then(removing(), started("delete")).
+				then(pollingBinding("bind"), shown(failed)).then(pollingBinding(""), shown(inProgress)).
+				then(pollingBinding("bind"), shown(inProgress)),
+		},
 		"removal forgotten": {
 			"a removal has succeeded, but a poll does not find its operation",
 			boundInstance().then(unbinding(), started("unbind")).then(pollingBinding("unbind"), shown(succeeded)).
@@ -347,6 +353,18 @@ func TestModelAccepts(t *testing.T) {
 			"the deletion of the instance cancels the bind, and the waiting request returns 409",
 			readyInstance().then(removing(), started("delete")).
 				meanwhile(5, bindingNow(), answer{status: conflict, text: textBindingGone}).then(polling("delete"), shown(succeeded)),
+		},
+		"binding cleaned up during a deletion": {
+			"the deletion of the instance cancels the bind, and the broker removes the binding without a request",
+			readyInstance().then(binding0(0), started("bind")).then(removing(), started("delete")).
+				then(pollingBinding("bind"), shown(failed)).then(pollingBinding(""), shown(inProgress)).
+				then(pollingBinding(""), shown(succeeded)).then(unbinding(), status(gone)),
+		},
+		"binding cleaned up before the end of a deletion": {
+			"a poll shows the removal after the instance is gone",
+			readyInstance().then(binding0(0), started("bind")).then(removing(), started("delete")).
+				then(pollingBinding("bind"), shown(failed)).then(polling("delete"), shown(succeeded)).
+				then(pollingBinding(""), shown(succeeded)),
 		},
 		"bind overtaken by an unbind": {
 			"the unbind cancels the bind",

@@ -215,7 +215,8 @@ func initial() *state {
 }
 
 // step returns the state after a call with its response, or the reason why the response is wrong. It first tries the current
-// state. It then tries the states in which the operation in progress of the instance or of the called binding has ended.
+// state. It then tries the states in which the operation in progress of the instance or of the called binding has ended, or in which
+// the broker has started to clean up the called binding.
 func (s *state) step(c call, a answer) (*state, string) {
 	next, why := s.respond(c, a)
 	if why == "" {
@@ -232,6 +233,12 @@ func (s *state) step(c call, a answer) (*state, string) {
 	}
 
 	candidates = append(candidates, s.endOperation())
+
+	if c.onBinding() {
+		if cleaned := s.cleanUp(c.binding); cleaned != nil {
+			candidates = append(candidates, cleaned, cleaned.endBinding(c.binding))
+		}
+	}
 
 	for _, ended := range candidates {
 		if ended == nil {
@@ -336,6 +343,37 @@ func (s *state) endBinding(index int) *state {
 	}
 
 	return ended
+}
+
+// cleanUp returns the state after the broker has started to remove a binding whose creation was canceled, or nil if there is none.
+// The broker does that in the background, every minute. If the binding is gone with its instance, the removal started before that.
+func (s *state) cleanUp(index int) *state {
+	b := s.bindings[index]
+	if len(b.operations) == 0 || b.phase != creating && b.phase != absent {
+		return nil
+	}
+
+	last := len(b.operations) - 1
+
+	switch former := b.operations[last]; {
+	case former.removes:
+		return nil
+	case former.progress != canceled && former.progress != stopped && former.progress != broken:
+		return nil
+	}
+
+	cleaned := s.clone()
+	bound := &cleaned.bindings[index]
+	replace(bound.operations[last:], canceled, stopped)
+
+	removal := operation{progress: orphaned, removes: true}
+	if bound.phase == creating {
+		bound.phase, removal.progress = deleting, running
+	}
+
+	bound.operations = append(bound.operations, removal)
+
+	return cleaned
 }
 
 // show returns the operation after a poll that reports the state shown, or the reason why the operation cannot have that state.
