@@ -516,7 +516,7 @@ func TestBindingsEndWithTheirInstance(t *testing.T) {
 	})
 }
 
-// TestRemovalAfterCanceledRemoval removes a binding while an earlier removal is being canceled.
+// TestRemovalAfterCanceledRemoval removes a binding whose earlier removal is being canceled.
 func TestRemovalAfterCanceledRemoval(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		b.want("a binding", b.bind("one", ""), 201)
@@ -577,8 +577,8 @@ func TestCreatorOfABinding(t *testing.T) {
 	})
 }
 
-// TestJ18BindingsOfADeletedInstance binds and unbinds while the instance is being deleted and its runtime fails.
-// The fixture fails the test if any response has a status of 500 or above.
+// TestJ18BindingsOfADeletedInstance binds and unbinds while the instance is being deleted and its runtime fails. The
+// fixture rejects every response with a status of 500 or above.
 func TestJ18BindingsOfADeletedInstance(t *testing.T) {
 	refused := failure.New(failure.Permanent, "the Shoot is being deleted")
 
@@ -649,7 +649,6 @@ func TestJ18BindingsOfADeletedInstance(t *testing.T) {
 	})
 }
 
-// operationOf returns the ID of the newest operation on the binding.
 func (b *fixture) operationOf(binding string) string {
 	b.Helper()
 
@@ -661,7 +660,7 @@ func (b *fixture) operationOf(binding string) string {
 	return record.ID
 }
 
-// TestBindDoesNotReturnAnotherBinding replaces the binding with a new one of the same ID before the waiting request
+// TestBindDoesNotReturnAnotherBinding replaces the new binding with another one of the same ID before the bind request
 // reads the credentials.
 func TestBindDoesNotReturnAnotherBinding(t *testing.T) {
 	onRunning(t, func(b *fixture) {
@@ -694,7 +693,7 @@ func TestV4UnbindWaits(t *testing.T) {
 		reason string
 		fault  error
 		limit  time.Duration
-		// status and state are those of the response and of the first poll.
+		// status belongs to the response, state to the first poll.
 		status int
 		state  string
 	}{

@@ -11,14 +11,13 @@ import (
 	"unicode/utf8"
 )
 
-// call is an OSB request. Its headers replace the default ones; a header with an empty value is not sent.
+// call is an OSB request. Its headers replace the default headers; an empty value removes a header.
 type call struct {
 	method, path, body string
 	header             map[string]string
 	user, password     string
 }
 
-// reply is a response.
 type reply struct {
 	Status int
 	Header http.Header
@@ -26,7 +25,6 @@ type reply struct {
 	Raw    string
 }
 
-// text returns a string field of the body.
 func (r reply) text(field string) string {
 	text, _ := r.Body[field].(string)
 
@@ -148,7 +146,7 @@ func (b *fixture) checkAnswer(call call, got reply) {
 	}
 }
 
-// want fails the test unless the response has the status and, if given, the code.
+// want fails the test unless the response has the status and, unless it is empty, the code.
 func (b *fixture) want(reason string, got reply, status int, code ...string) reply {
 	b.Helper()
 
@@ -177,14 +175,12 @@ const role = `,"parameters":{"role":"view","expiration_seconds":1200}`
 
 func bindingOf(id, binding string) string { return path(id) + "/service_bindings/" + binding }
 
-// bind sends a synchronous bind request.
 func (b *fixture) bind(binding, more string) reply {
 	b.Helper()
 
 	return b.do(call{method: "PUT", path: bindingOf(instanceID, binding), body: bindOf(more)})
 }
 
-// bindLater sends an asynchronous bind request.
 func (b *fixture) bindLater(binding, more string) reply {
 	b.Helper()
 

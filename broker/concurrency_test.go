@@ -43,7 +43,7 @@ func (b *fixture) togetherEach(times int, request func(n int) call) []reply {
 	return replies
 }
 
-// results returns the distinct combinations of status and operation in the responses.
+// results returns the distinct pairs of status and operation in the responses.
 func results(replies []reply) []string {
 	var found []string
 

@@ -146,8 +146,8 @@ func TestJ12FailedDeletionIsRetried(t *testing.T) {
 	b.want("the instance is gone", b.remove(instanceID), 410)
 }
 
-// TestDeletionAfterCanceledDeletion deletes an instance while an earlier deletion is being canceled. The new
-// deletion must not share the operation of the earlier one.
+// TestDeletionAfterCanceledDeletion deletes an instance whose earlier deletion is being canceled. The new deletion must
+// get its own operation.
 func TestDeletionAfterCanceledDeletion(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		b.provisioned(instanceID)

@@ -21,12 +21,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// accounts is a fake of the API servers of runtimes. It stores the ServiceAccounts of bindings.
+// accounts fakes the API servers of runtimes. It stores the ServiceAccounts of bindings.
 type accounts struct {
 	clock  *clocktesting.FakePassiveClock
 	roles  map[string]environment.Role
 	issued int
-	// fault is the error of every call, if set.
+	// fault is the error of every call, or nil.
 	fault error
 }
 
@@ -54,7 +54,7 @@ func (a *accounts) Revoke(_ context.Context, _ environment.Instance, removed env
 	return nil
 }
 
-// carry runs the due operations on bindings, like the engine. Synchronous requests call it as their Pause.
+// carry runs the due operations on bindings once, like the engine. Synchronous requests call it as their Pause.
 func (b *fixture) carry(ctx context.Context) error {
 	options := binding.Options{
 		Runtimes: b.accounts, Bindings: service.NewRows(b.options.DB, b.operations, b.instances, b.bindings, b.clock),
@@ -88,7 +88,7 @@ func (b *fixture) carry(ctx context.Context) error {
 	return nil
 }
 
-// run runs the steps of an operation and returns the resulting record, and the effect if it succeeds.
+// run runs the steps of an operation. It returns the resulting record and, after a success, the effect.
 func (b *fixture) run(ctx context.Context, carried process.Process[environment.Data], record process.Record) (process.Record, process.Effect) {
 	b.Helper()
 
@@ -118,7 +118,7 @@ func (b *fixture) run(ctx context.Context, carried process.Process[environment.D
 	return record, operation.Effect
 }
 
-// runs creates an instance with a runtime that is ready.
+// runs creates an instance with a ready runtime.
 func (b *fixture) runs(id string) {
 	b.Helper()
 	b.provisioned(id)
@@ -126,7 +126,6 @@ func (b *fixture) runs(id string) {
 	b.ranOn(id, "runtime-of-"+id)
 }
 
-// carries calls carry, and fails the test if it returns an error.
 func (b *fixture) carries() {
 	b.Helper()
 
@@ -135,7 +134,6 @@ func (b *fixture) carries() {
 	}
 }
 
-// expires calls ExpireBindings, and fails the test if it returns an error.
 func (b *fixture) expires() {
 	b.Helper()
 
@@ -144,7 +142,6 @@ func (b *fixture) expires() {
 	}
 }
 
-// provisioned creates an instance that is ready and returns its operation.
 func (b *fixture) provisioned(id string) string {
 	b.Helper()
 
@@ -154,8 +151,8 @@ func (b *fixture) provisioned(id string) string {
 	return operation
 }
 
-// move applies the changes to the record of an operation and saves it in the given state, like the engine. An
-// operation in progress keeps its lease.
+// move changes the record of an operation and saves it in the given state, like the engine. An operation in progress
+// keeps its lease.
 func (b *fixture) move(operation string, state process.State, changes ...func(*process.Record)) {
 	b.Helper()
 
@@ -229,7 +226,7 @@ func (b *fixture) rewrite(id string, change func(*environment.Instance)) {
 	}
 }
 
-// change returns the update that an operation carries in its data.
+// change returns the update in the data of an operation.
 func (b *fixture) change(operation string) environment.Update {
 	b.Helper()
 
@@ -275,7 +272,6 @@ func (b *fixture) deleted(id string) {
 	b.move(operation, process.Succeeded)
 }
 
-// cancelOne cancels an operation like an operator.
 func (b *fixture) cancelOne(operation string) {
 	b.Helper()
 
@@ -313,7 +309,6 @@ func (b *fixture) ranOn(id, runtimeID string) {
 	}
 }
 
-// stored reads the row of an instance.
 func (b *fixture) stored(id string) environment.Instance {
 	b.Helper()
 
@@ -325,7 +320,6 @@ func (b *fixture) stored(id string) environment.Instance {
 	return instance
 }
 
-// carried returns the operations of an instance, newest first.
 func (b *fixture) carried(id string) []process.Record {
 	b.Helper()
 
@@ -337,7 +331,6 @@ func (b *fixture) carried(id string) []process.Record {
 	return records
 }
 
-// payload returns the decrypted data of an operation.
 func (b *fixture) payload(id string) json.RawMessage {
 	b.Helper()
 

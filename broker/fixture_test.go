@@ -70,7 +70,6 @@ func newFixture(t *testing.T, change ...func(*broker.Options)) *fixture {
 	return newFixtureOn(t, storagetest.SQLite(t), change...)
 }
 
-// onEach runs the test on SQLite and on PostgreSQL.
 func onEach(t *testing.T, test func(b *fixture)) {
 	t.Helper()
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) { test(newFixtureOn(t, db)) })
@@ -155,7 +154,7 @@ func (b *fixture) checkAudited(db *storage.DB) {
 	}
 }
 
-// onRunning runs the test on both databases. The fixture has an instance with a runtime.
+// onRunning runs the test on both databases, with an instance that has a runtime.
 func onRunning(t *testing.T, test func(b *fixture)) {
 	t.Helper()
 
@@ -167,7 +166,6 @@ func onRunning(t *testing.T, test func(b *fixture)) {
 
 func TestMain(m *testing.M) { postgrestest.Main(leakless{m}) }
 
-// leakless runs the tests, and fails if they leak goroutines.
 type leakless struct{ *testing.M }
 
 func (l leakless) Run() int {

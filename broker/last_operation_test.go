@@ -62,7 +62,7 @@ func TestC5C10C12States(t *testing.T) {
 	}
 }
 
-// TestProgressForUsers polls an operation. An earlier operation of the same kind took eight minutes.
+// TestProgressForUsers polls an operation whose predecessor of the same kind took eight minutes.
 func TestProgressForUsers(t *testing.T) {
 	b := newFixture(t)
 

@@ -12,9 +12,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestBindDuringTheEndOfTheSameBind lets the creation of a binding succeed while a repeated bind reads the binding, before it reads
-// the operation. The binding must stay, because no one has asked to remove it. The test needs PostgreSQL: SQLite executes one
-// write transaction at a time.
+// TestBindDuringTheEndOfTheSameBind ends the creation of a binding while a repeated bind reads the binding. The repeated bind
+// then sees an unready binding with an ended operation, but must not replace the binding. The test needs PostgreSQL, because
+// SQLite executes one write transaction at a time.
 func TestBindDuringTheEndOfTheSameBind(t *testing.T) {
 	b := newFixtureOn(t, storagetest.Open(t, postgrestest.Database(t)))
 	b.runs(instanceID)
@@ -22,7 +22,7 @@ func TestBindDuringTheEndOfTheSameBind(t *testing.T) {
 	operation := b.want("a new binding", b.bindLater("b1", role), 202).text("operation")
 	repeated := make(chan reply, 1)
 
-	// A view stands between the broker and its table: a statement that has started waits there for the advisory lock.
+	// Replace the table of bindings by a view. Each read of the view waits for an advisory lock, which the test holds.
 	for _, statement := range []string{
 		`ALTER TABLE bindings RENAME TO all_bindings`,
 		`CREATE FUNCTION pause() RETURNS BOOLEAN AS $$ BEGIN
@@ -84,9 +84,9 @@ func (b *fixture) awaitsLock() {
 	}
 }
 
-// TestPollDuringAnUnbind removes a binding between the two reads of a poll: the poll waits for the lock on the bindings, after it
-// has read the operation. It must describe the creation before the removal or the removal, but not miss the binding. The test needs
-// PostgreSQL, because nobody waits for a lock in SQLite to read.
+// TestPollDuringAnUnbind removes a binding between the two reads of a poll: a lock on the bindings delays the second read. The
+// poll must describe either the creation or the removal, and must find the binding. The test needs PostgreSQL, because reads in
+// SQLite never wait for a lock.
 func TestPollDuringAnUnbind(t *testing.T) {
 	b := newFixtureOn(t, storagetest.Open(t, postgrestest.Database(t)))
 	b.runs(instanceID)

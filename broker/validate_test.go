@@ -8,7 +8,6 @@ import (
 	"github.com/environment-broker/environment-broker/broker"
 )
 
-// validate sends a validation of an order.
 func (b *fixture) validate(id, body string) reply {
 	b.Helper()
 

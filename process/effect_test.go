@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// results counts the rows that effects have written. The table is not one of the engine.
+// results counts the rows that effects have inserted into a table outside the engine.
 func (b *fixture) results() int {
 	b.Helper()
 
@@ -29,7 +29,7 @@ func (b *fixture) results() int {
 	return count
 }
 
-// writing returns a step whose effect adds a row and then fails with the error of its nth run, counted from 1.
+// writing returns a step whose effect inserts a row and then fails with the error of its nth run, counted from 1.
 func (b *fixture) writing(name string, fault func(run int) error) *step {
 	b.Helper()
 
@@ -64,7 +64,7 @@ func TestEffect(t *testing.T) {
 		state   process.State
 		results int
 		history []string
-		// observed are the reported attempts of the step.
+		// observed are the outcomes that the Observer gets.
 		observed []string
 	}{
 		"made": {

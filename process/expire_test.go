@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// TestPendingOperationsExpire expires more operations than fit into a batch. Its replica has no workers.
+// TestPendingOperationsExpire expires more operations than fit into a batch. The replica has no workers.
 func TestPendingOperationsExpire(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		const late = 250

@@ -26,7 +26,7 @@ const limit = 10 * time.Minute
 // service is the Config.Component of the test engines.
 const service = "office"
 
-// data is the data of the test processes.
+// data is the data of the operations.
 type data struct {
 	Trace []string `json:"trace"`
 	// Input is not stored, so it is lost when a run ends.
@@ -35,7 +35,6 @@ type data struct {
 
 type operation = process.Operation[data]
 
-// work is the body of a test step.
 type work func(ctx context.Context, operation operation) (operation, time.Duration, error)
 
 // step is a step that calls a function and counts its runs.
@@ -73,7 +72,7 @@ func succeeding(name string) *step {
 	}}
 }
 
-// scripted is a step that returns the duration and the error of the function for its nth run, counted from 1.
+// scripted is a step that calls the function with the number of the run, counted from 1.
 func scripted(name string, outcome func(run int) (time.Duration, error)) *step {
 	s := &step{name: name}
 	s.work = func(_ context.Context, operation operation) (operation, time.Duration, error) {
@@ -150,7 +149,6 @@ func (b *fixture) engine(store process.Store, stages ...process.Stage[data]) *pr
 	return engine
 }
 
-// start runs the engine until the test ends or calls stop.
 func (b *fixture) start(engine *process.Engine[data]) (stop func()) {
 	b.Helper()
 

@@ -91,7 +91,7 @@ func inputsSurviveConcurrentWrites(b *fixture) {
 			return o, 0, errors.New("the input is missing")
 		}
 
-		// Another client writes the row, the step stores the data, and the stage restarts.
+		// After another client has changed the row, the step stores its data, and the stage restarts.
 		if _, err := b.store.Wake(ctx, []string{"event"}, time.Now()); err != nil {
 			return o, 0, err
 		}

@@ -149,8 +149,8 @@ func TestStepThatIgnoresTheStop(t *testing.T) {
 	inBubble(t, func(b *fixture) {
 		const (
 			stepDuration = time.Hour
-			// most is the sum of the grace period, a lease, and the interval of polls for expired leases.
-			most = 15*time.Second + 6*time.Second + 2*time.Second
+			// longest is the sum of the grace period, a lease, and the interval of polls for expired leases.
+			longest = 15*time.Second + 6*time.Second + 2*time.Second
 		)
 
 		begun := make(chan struct{}, 2)
@@ -177,8 +177,8 @@ func TestStepThatIgnoresTheStop(t *testing.T) {
 		go stop()
 
 		record := b.await("op")
-		if took := time.Since(stopping); record.State != process.Succeeded || took > most {
-			b.Errorf("another replica ended it as %s after %s, want within %s", record.State, took, most)
+		if took := time.Since(stopping); record.State != process.Succeeded || took > longest {
+			b.Errorf("another replica ended it as %s after %s, want within %s", record.State, took, longest)
 		}
 
 		time.Sleep(2 * stepDuration)

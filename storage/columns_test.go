@@ -11,13 +11,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// moment is a row with a time column.
 type moment struct {
 	ID string       `db:"id"`
 	At storage.Time `db:"at"`
 }
 
-// execute executes the statements in one transaction.
 func execute(t *testing.T, db *storage.DB, statements ...string) {
 	t.Helper()
 

@@ -83,5 +83,5 @@ func statementOf(query string, args []driver.NamedValue) PreparedQuery {
 	return statement
 }
 
-// Cause is cause.
+// Cause gives tests access to cause.
 var Cause = cause

@@ -77,7 +77,7 @@ func TestEngineReadsLittleOfACrowdedTable(t *testing.T) {
 	}
 }
 
-// run executes a statement of a call again and rolls it back. It first deletes the rows that the call has added.
+// run executes a statement of a call again and rolls it back. Before that, it deletes the rows that the call has added.
 func (p planner) run(t *testing.T, mode string, statement storage.PreparedQuery) node {
 	t.Helper()
 

@@ -110,7 +110,6 @@ func openLarge(t *testing.T, filling []string) large {
 	return large{stores: stores, planner: openPlanner(t, config), sent: &sent}
 }
 
-// listStatements returns the number of statements that a list may send, or 0 if the call is not a list.
 func listStatements(name string) int {
 	switch {
 	case strings.HasPrefix(name, "auditlog.List "):

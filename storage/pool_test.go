@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// TestConnectionsAreGivenInOrder makes many callers wait for SQLite's only write connection.
+// TestConnectionsAreGivenInOrder makes many callers wait for the only write connection of SQLite.
 func TestConnectionsAreGivenInOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 

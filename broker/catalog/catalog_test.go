@@ -14,7 +14,6 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// published is the response to GET /v2/catalog as a platform decodes it.
 type published struct {
 	Services []struct {
 		ID, Name, Description string

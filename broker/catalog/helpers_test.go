@@ -32,7 +32,6 @@ func options() catalog.Options {
 	return catalog.Options{KubernetesVersion: "1.34", OperationTimeout: 24 * time.Hour}
 }
 
-// order contains the inputs of Plan.Resolve.
 type order struct {
 	InstanceID, InstanceName, PlatformRegion, User string
 	Parameters                                     json.RawMessage
@@ -45,7 +44,6 @@ func (o order) instance() environment.Instance {
 	}
 }
 
-// resolved contains the outputs of Plan.Resolve.
 type resolved struct {
 	Provider, Region, Name string
 	Cluster                environment.Cluster
@@ -60,7 +58,6 @@ func resolve(plan *catalog.Plan, order order) (resolved, error) {
 	return resolved{got.Provider, got.Region, got.Name, got.Request.Cluster}, nil
 }
 
-// loaded returns the built-in catalog. All tests share it.
 var loaded = sync.OnceValues(func() (*catalog.Catalog, error) { return catalog.Load(resources.Catalog(), options()) })
 
 func load(tb testing.TB) *catalog.Catalog {
@@ -85,7 +82,7 @@ func plan(tb testing.TB, id string) *catalog.Plan {
 	return found
 }
 
-// shipped returns the built-in catalog files. The entries of the map replace files or add new ones.
+// shipped returns the built-in catalog files, with the files in the map added or replaced.
 func shipped(tb testing.TB, replaced map[string]string) fs.FS {
 	tb.Helper()
 
@@ -112,7 +109,6 @@ func shipped(tb testing.TB, replaced map[string]string) fs.FS {
 	return files
 }
 
-// file returns the content of a built-in catalog file.
 func file(tb testing.TB, name string) []byte {
 	tb.Helper()
 

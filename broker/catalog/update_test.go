@@ -20,7 +20,7 @@ func made() environment.Cluster {
 	}
 }
 
-// orderedAs returns an instance with the cluster and the parameters of its order. It has no region, so updates do
+// orderedAs returns an instance with the cluster and the parameters of its order. It has no region, so that updates do
 // not check the machine type.
 func orderedAs(cluster environment.Cluster, parameters string) environment.Instance {
 	return environment.Instance{Request: environment.Request{Cluster: cluster, Parameters: json.RawMessage(parameters)}}
@@ -179,7 +179,7 @@ func TestUpdateRepeatsCreateOnlyParameters(t *testing.T) {
 		plan       string
 		instance   environment.Instance
 		parameters string
-		// kept are the parameters that remain; wrong is the expected error.
+		// kept are the parameters that remain.
 		kept, wrong string
 	}{
 		"AsSent":         {"equal to the order", planAWS, aws, `{"zones":["eu-central-1c"],"name":"as sent"}`, `{}`, ""},

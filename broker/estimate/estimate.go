@@ -20,7 +20,7 @@ import (
 const (
 	// every is the interval between two reads of past operations.
 	every = time.Minute
-	// samples is the number of recent durations that are used for a kind and plan. Older durations are ignored, so
+	// samples is the number of durations that an estimate uses, per kind and plan. Only the newest durations count, so
 	// that estimates follow changes at the provider.
 	samples = 20
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// past returns the same durations or the same error at every read.
+// past is a store that always returns the same durations or the same error.
 type past struct {
 	durations []instances.Duration
 	err       error

@@ -87,7 +87,6 @@ func (b *fixture) create(id, plan string) {
 	b.end(b.accept(environment.KindProvision, instance), process.Succeeded)
 }
 
-// accept accepts an operation of the kind and returns its ID.
 func (b *fixture) accept(kind string, instance environment.Instance) string {
 	b.Helper()
 
@@ -103,7 +102,6 @@ func (b *fixture) accept(kind string, instance environment.Instance) string {
 	return operation.ID
 }
 
-// end ends an operation with the state.
 func (b *fixture) end(operation string, state process.State) {
 	b.Helper()
 
@@ -316,7 +314,6 @@ func TestDueInstancesExpire(t *testing.T) {
 	})
 }
 
-// run expires the due instances once.
 func (b *fixture) run() {
 	b.Helper()
 

@@ -26,14 +26,13 @@ type answer struct {
 	err     error
 }
 
-// request is a request to the Provisioner.
 type request struct {
 	After string
 	At    time.Duration // since the feed started
 }
 
-// fixture fakes the Provisioner and the broker's stores. It returns the scripted answers in order. Requests after
-// the last answer wait until the client gives up.
+// fixture fakes the Provisioner and the broker's stores. It returns the scripted answers in order. Later requests wait
+// until their contexts end.
 type fixture struct {
 	*testing.T
 
@@ -45,7 +44,7 @@ type fixture struct {
 	events [][]string
 	wakes  int
 	stored string // the stored cursor
-	// unknown means that no operation waits for the events. err is the error that Wake returns.
+	// unknown makes Wake find no waiting operation. err is the error that Wake returns.
 	unknown bool
 	err     error
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// audit returns the entries of GET /audit, oldest first.
 func (b *bench) audit(query string) []operatorapi.AuditEntry {
 	b.Helper()
 

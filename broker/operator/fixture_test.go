@@ -34,7 +34,7 @@ import (
 
 const identity = "4f8d1c9e-0000-4000-8000-0123456789ab"
 
-// fakeKubeconfigs implements Kubeconfigs. It counts the calls and returns the results of the function make.
+// fakeKubeconfigs implements Kubeconfigs with the function make, and counts the calls.
 type fakeKubeconfigs struct {
 	calls int
 	make  func(instance environment.Instance) (secret.String, error)
@@ -46,7 +46,7 @@ func (f *fakeKubeconfigs) AdminKubeconfig(_ context.Context, instance environmen
 	return f.make(instance)
 }
 
-// bench is an operator API that serves HTTP, with its stores and fakes.
+// bench is the operator API under test, with its stores and fakes.
 type bench struct {
 	*testing.T
 
@@ -148,22 +148,19 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 	return b
 }
 
-// reply is a response.
 type reply struct {
 	Status int
 	Header http.Header
 	Raw    string
 }
 
-// do sends a request as the user. The user's password is the first letter of the name; without a name, the request
-// is unauthenticated.
+// do sends a request as the user. The first letter of the name is the password; an empty name means no credentials.
 func (b *bench) do(user, method, path string) reply {
 	b.Helper()
 
 	return b.send(user, method, path, http.NoBody)
 }
 
-// send sends a request with a body as the user.
 func (b *bench) send(user, method, path string, body io.Reader) reply {
 	b.Helper()
 
@@ -232,7 +229,6 @@ func read[Body any](b *bench, got reply) Body {
 	return body
 }
 
-// list requests a list as the viewer.
 func list[Body any](b *bench, path string) Body {
 	b.Helper()
 

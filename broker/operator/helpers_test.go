@@ -21,7 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// named is a step that has a name and never runs.
+// named is a step that only has a name.
 type named string
 
 func (n named) Name() string { return string(n) }
@@ -68,7 +68,6 @@ func engineOn(t *testing.T, store process.Store) *process.Engine[environment.Dat
 	return engine
 }
 
-// onEach runs the test on both databases.
 func onEach(t *testing.T, test func(b *bench)) {
 	t.Helper()
 
@@ -89,8 +88,8 @@ func (b *bench) intervene(verb, id, body string) reply {
 // because is the body of an intervention with only a reason.
 const because = `{"reason": "the quota was raised"}`
 
-// at returns a change that sets the current step and the finished stages of an operation. If released is true, the
-// operation has no lease.
+// at returns a change that sets the current step and the finished stages of an operation. If released is true, it also
+// removes the lease.
 func at(stage, step string, released bool, finished ...string) func(*process.Progress) {
 	return func(progress *process.Progress) {
 		progress.Record.Stage, progress.Record.Step, progress.Record.FinishedStages = stage, step, finished
@@ -121,7 +120,6 @@ func (b *bench) everything() map[string][]string {
 	return rows
 }
 
-// timeline returns the timeline of an operation.
 func (b *bench) timeline(id string) []string {
 	b.Helper()
 
@@ -184,7 +182,6 @@ func (b *bench) answered(reason string, got reply) operatorapi.Operation {
 	return read[operatorapi.Operation](b, b.want(reason, got, http.StatusAccepted))
 }
 
-// payload returns the decrypted data of an operation.
 func (b *bench) payload(id string) json.RawMessage {
 	b.Helper()
 
@@ -196,7 +193,6 @@ func (b *bench) payload(id string) json.RawMessage {
 	return payload
 }
 
-// inTx runs the work in a transaction.
 func (b *bench) inTx(work func(tx storage.Tx) error) {
 	b.Helper()
 
@@ -215,7 +211,7 @@ func (b *bench) drop(id string) {
 	})
 }
 
-// spoil changes the stored data of an operation as if its key had been removed from the configuration.
+// spoil makes the stored data of an operation undecryptable, as if its key had been removed from the configuration.
 func (b *bench) spoil(id string) {
 	b.Helper()
 	b.inTx(func(tx storage.Tx) error {

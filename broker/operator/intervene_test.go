@@ -139,7 +139,7 @@ func TestRetryKeepsSkips(t *testing.T) {
 	}
 }
 
-// TestConcurrentRetries sends requests of operators and platforms concurrently. Only the first may be accepted.
+// TestConcurrentRetries sends requests of operators and platforms concurrently. Only one of them may be accepted.
 func TestConcurrentRetries(t *testing.T) {
 	onEach(t, func(b *bench) {
 		id := b.instance("one", process.Failed)

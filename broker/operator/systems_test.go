@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// broken is a transport that fails every request. Its value is the component in the errors.
+// broken is a transport that fails every request. Its value is the component that the errors name.
 type broken string
 
 func (b broken) RoundTrip(*http.Request) (*http.Response, error) {

@@ -34,7 +34,7 @@ func (openAccess) Revoke(context.Context, environment.Instance, environment.Bind
 	return nil
 }
 
-// shownRows is what the rows of an instance and its binding show to platforms. Empty states mean that there is no row.
+// shownRows contains the states that platforms see of an instance and its binding. An empty state means that there is no row.
 type shownRows struct {
 	Account, Runtime string
 	Instances        int
@@ -102,7 +102,6 @@ func TestResultsAppearWithTheEnd(t *testing.T) {
 	}
 }
 
-// effectsFixture is the broker's tables with one instance and one binding.
 type effectsFixture struct {
 	*testing.T
 
@@ -138,7 +137,6 @@ func newEffectsFixture(t *testing.T, db *storage.DB) *effectsFixture {
 	return f
 }
 
-// insert stores the rows.
 func (f *effectsFixture) insert(rows shownRows) {
 	f.Helper()
 
@@ -157,7 +155,6 @@ func (f *effectsFixture) insert(rows shownRows) {
 	}
 }
 
-// shown reads the rows.
 func (f *effectsFixture) shown() shownRows {
 	f.Helper()
 

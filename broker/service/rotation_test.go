@@ -92,7 +92,6 @@ func TestKeyRotation(t *testing.T) {
 	})
 }
 
-// stored inserts an instance with an operation.
 func stored(t *testing.T, config service.Config, key secret.String) {
 	t.Helper()
 

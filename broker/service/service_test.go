@@ -17,7 +17,6 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(leakless{m}) }
 
-// leakless runs the tests, and fails if they leak goroutines.
 type leakless struct{ *testing.M }
 
 func (l leakless) Run() int {
@@ -32,7 +31,6 @@ func (l leakless) Run() int {
 	return code
 }
 
-// usable returns a valid configuration.
 func usable(t *testing.T) service.Config {
 	t.Helper()
 

@@ -22,17 +22,14 @@ var (
 	errGone    = failure.New(failure.Permanent, "gone").WithReason(failure.ReasonNotFound, failure.ComponentBrokerDatabase)
 )
 
-// effect is the process.Effect of the fixture.
 type effect func() error
 
-// fixture has the dependencies of the steps. faults maps the name of a call to the error that it returns. A call with a fault
-// still creates or removes the account, as if only its response was lost.
+// fixture has the dependencies of the steps. faults maps the name of a call to its error. A call with a fault takes effect, as if
+// only its response was lost.
 type fixture struct {
-	calls []string
-	// account reports whether the account exists. access reports whether the row has credentials.
+	calls           []string
 	account, access bool
-	// unwanted is the number of the lookup that reports the binding as gone or being removed, and of all later ones. Zero means
-	// none.
+	// unwanted is the number of the first lookup that reports the binding as removed. Zero means none.
 	unwanted  int
 	instances map[string]environment.Instance
 	faults    map[string]error
@@ -40,7 +37,7 @@ type fixture struct {
 	ending bool
 	// lookups counts the lookups of the binding.
 	lookups int
-	// granting, if set, is called while an account is created.
+	// granting is called while an account is created, unless it is nil.
 	granting func()
 }
 
@@ -101,7 +98,7 @@ func (w *fixture) RemoveBinding(string) process.Effect {
 	return effect(func() error { return w.call("remove") })
 }
 
-// execute runs the steps of the process up to the first error, and makes the effect.
+// execute runs the steps of the process up to the first error, and then the effect.
 func (w *fixture) execute(ctx context.Context, of func(binding.Options) process.Process[environment.Data]) (process.Operation[environment.Data], error) {
 	operation := process.NewOperation(process.Record{ID: "operation"}, environment.Data{
 		Instance: environment.Instance{ID: "instance", RuntimeID: "runtime"},

@@ -51,7 +51,7 @@ type data struct {
 }
 
 // model executes actions on a store and its replicas, and records the state that each operation must have. The rules of check
-// must be satisfied after every action, and the rules of finally once all operations have ended.
+// must hold after every action, and the rules of finally after all operations have ended.
 type model struct {
 	*Run[data]
 
@@ -65,7 +65,7 @@ type model struct {
 	kept     map[string][]string // stages that a retry reuses
 	before   map[string]process.Record
 	wrong    []string
-	// successors is an engine that only creates the operations of retries.
+	// successors is an engine that never runs. It creates the retries of operations.
 	successors *process.Engine[data]
 }
 

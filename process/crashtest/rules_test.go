@@ -11,7 +11,7 @@ func (m *model) note(format string, args ...any) {
 	m.wrong = append(m.wrong, fmt.Sprintf(format, args...))
 }
 
-// follows reports whether the state before can change to the state now.
+// follows reports whether an operation can change from the first state to the second.
 func follows(before, now process.State) bool {
 	switch before {
 	case process.Pending:

@@ -48,7 +48,7 @@ func newRun[D any](t *testing.T, env Env[D], plan []Fault) *Run[D] {
 // InjectFaults starts counting fault points. Earlier calls only prepare the scenario and never get a fault.
 func (r *Run[D]) InjectFaults() { r.faults.activate() }
 
-// Sleep sleeps in fake time. It starts a new replica whenever the last one dies or freezes.
+// Sleep sleeps in fake time. It starts a new replica whenever the current one has died or is frozen.
 func (r *Run[D]) Sleep(d time.Duration) {
 	r.Helper()
 

@@ -9,7 +9,6 @@ import (
 	"github.com/environment-broker/environment-broker/process/crashtest"
 )
 
-// attempt returns the entry of an attempt that takes one second.
 func attempt(stage, step string, number, second int, outcome process.Outcome) process.Entry {
 	began := time.Unix(int64(second), 0)
 

@@ -28,7 +28,6 @@ var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 var errLost = failure.New(failure.Transient, "the response was lost")
 
-// runtimeOrder is an order that the Provisioner received.
 type runtimeOrder struct {
 	instance     environment.Instance
 	targetSecret string
@@ -140,7 +139,6 @@ func (w *fixture) SetRuntime(_ context.Context, _ process.Record, _ environment.
 	return w.call("record", func() { w.recorded = runtimeID })
 }
 
-// effect is the process.Effect of the fixture.
 type effect func() error
 
 func (w *fixture) Delete(environment.Instance) process.Effect {
@@ -168,7 +166,6 @@ func (w *fixture) process() process.Process[environment.Data] {
 	})
 }
 
-// instance returns the accepted instance, without a runtime.
 func instance() environment.Instance {
 	return environment.Instance{
 		ID: instanceID, GlobalAccountID: tenant, SubAccountID: "sub-1", Provider: "aws", Region: "eu-central-1",
@@ -179,7 +176,6 @@ func instance() environment.Instance {
 	}
 }
 
-// withRuntime returns the instance with a runtime.
 func withRuntime(id string) environment.Instance {
 	known := instance()
 	known.RuntimeID = id
@@ -191,7 +187,7 @@ func newOperation(data environment.Data) Operation {
 	return process.NewOperation(process.Record{ID: removal, InstanceID: instanceID, Kind: environment.KindDeprovision}, data, began)
 }
 
-// stored returns the data as the engine reads it back from the operation's row.
+// stored encodes and decodes the data, as the engine does between two runs.
 func stored(t *testing.T, data environment.Data) environment.Data {
 	t.Helper()
 
@@ -208,7 +204,7 @@ func stored(t *testing.T, data environment.Data) environment.Data {
 	return read
 }
 
-// run runs a step once, and makes its effect.
+// run runs a step once, and then its effect.
 func run(t *testing.T, step process.Step[environment.Data], operation Operation) (Operation, time.Duration, error) {
 	t.Helper()
 

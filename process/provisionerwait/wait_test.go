@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// provisioner returns the same status at every poll, and records the polls.
+// provisioner always returns the same status, and records the polls.
 type provisioner struct {
 	status provisionerclient.Operation
 	err    error

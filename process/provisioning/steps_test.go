@@ -17,7 +17,6 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// runtimeOrder is an order that a fakeProvisioner received.
 type runtimeOrder struct {
 	instance     environment.Instance
 	targetSecret string
@@ -51,7 +50,6 @@ func (f *fakeProvisioner) OperationStatus(context.Context, string, string) (prov
 	return f.status, f.err
 }
 
-// fakeInstances is a store with one instance.
 type fakeInstances struct {
 	instance environment.Instance
 	err      error

@@ -22,7 +22,6 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// nothing is a step that does no work.
 type nothing struct{ name string }
 
 func (n nothing) Name() string { return n.name }

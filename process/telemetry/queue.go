@@ -20,8 +20,8 @@ type QueueDepths interface {
 	QueueDepths(ctx context.Context) ([]operations.QueueDepth, error)
 }
 
-// queue is a collector that queries the number and age of unfinished operations at each scrape. All replicas share the database, so they report
-// the same values.
+// queue is a collector that queries the number and age of unfinished operations at each scrape. All replicas share the database,
+// so they report the same values.
 type queue struct {
 	store QueueDepths
 	clock clock.PassiveClock

@@ -59,7 +59,6 @@ func (w *fixture) Find(context.Context, string) (environment.Instance, error) {
 	return w.instance, w.lost
 }
 
-// effect is the process.Effect of the fixture.
 type effect func() error
 
 func (w *fixture) Update(_ environment.Instance, change environment.Update) process.Effect {

@@ -77,7 +77,6 @@ func (f *fixture) OneTimeToken(context.Context, string, string) (Token, error) {
 	return Token{Token: secret.String("token-" + strconv.Itoa(f.tokens)), ConnectorURL: "https://connector.example.com"}, nil
 }
 
-// Get implements shoot.Reader.
 func (f *fixture) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
 	return f.shoot, f.shootErr
 }

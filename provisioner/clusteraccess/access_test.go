@@ -35,7 +35,6 @@ type cluster struct {
 	lifetimes  []time.Duration
 }
 
-// AdminKubeconfig implements clusteraccess.Kubeconfigs.
 func (c *cluster) AdminKubeconfig(_ context.Context, _ string, valid time.Duration) ([]byte, error) {
 	c.lifetimes = append(c.lifetimes, valid)
 
@@ -105,7 +104,6 @@ func kubeconfig(t *testing.T, url string, authority []byte, pair certificate.Pai
 	return text
 }
 
-// bindings returns a client for the cluster's role bindings.
 func (c *cluster) bindings(t *testing.T) rbacclient.ClusterRoleBindingInterface {
 	t.Helper()
 

@@ -32,7 +32,6 @@ func configuration(operationID string) agent.Configuration {
 	}
 }
 
-// inside returns a client for any kind of object in the cluster.
 func (c *cluster) inside(t *testing.T) dynamic.Interface {
 	t.Helper()
 
@@ -51,7 +50,6 @@ func (c *cluster) inside(t *testing.T) dynamic.Interface {
 	return client
 }
 
-// connections returns a client for the cluster's CompassConnections.
 func (c *cluster) connections(t *testing.T) dynamic.ResourceInterface {
 	t.Helper()
 
@@ -75,7 +73,6 @@ func (c *cluster) connect(t *testing.T, status map[string]any) string {
 	return string(made.GetUID())
 }
 
-// configured returns the content of the agent's Secret.
 func (c *cluster) configured(t *testing.T) map[string]string {
 	t.Helper()
 

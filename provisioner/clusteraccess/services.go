@@ -203,7 +203,7 @@ func (s services) list(ctx context.Context, name string) ([]unstructured.Unstruc
 	return list.Items, nil
 }
 
-// remains are the services and bindings that existed before a call of remove.
+// remains are the services and bindings that existed before a call of remove, so they may be deleted in the meantime.
 type remains struct {
 	bindings, instances []unstructured.Unstructured
 }

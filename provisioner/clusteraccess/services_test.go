@@ -16,7 +16,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// object returns an object of the service catalog.
 func object(kind, namespace, name string, spec map[string]any) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "servicecatalog.k8s.io/v1beta1", "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec,

@@ -69,7 +69,6 @@ func newInProcess(t *testing.T, options simulator.Options, change ...func(*direc
 // inProcess is a transport that calls the handler instead of a network.
 type inProcess struct{ http.Handler }
 
-// RoundTrip implements http.RoundTripper. A handler that panics breaks the connection.
 func (p inProcess) RoundTrip(request *http.Request) (answer *http.Response, err error) {
 	defer func() {
 		if recover() != nil {

@@ -49,7 +49,6 @@ func newTokenServer(t *testing.T) *tokenServer {
 	return made
 }
 
-// ServeHTTP implements http.Handler.
 func (s *tokenServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 
@@ -184,7 +183,7 @@ func (f follower) until(what string, holds func() bool) {
 	}
 }
 
-// rejected returns a condition: the metric has counted this many invalid files.
+// rejected returns a condition for waits: the metric counts this many invalid files.
 func (f follower) rejected(want int) func() bool {
 	text := fmt.Sprintf("# HELP environment_broker_files_rejected 1 while a changed file is rejected as invalid or unreadable; "+
 		"its last valid contents stay in use.\n# TYPE environment_broker_files_rejected gauge\n"+

@@ -46,7 +46,6 @@ func (b fixture) order(runtimeID string) *shoot.Objects {
 	return b.orderWith(runtimeID, func(*spec.Cluster) {})
 }
 
-// orderWith is order with a changed cluster specification.
 func (b fixture) orderWith(runtimeID string, change func(config *spec.Cluster)) *shoot.Objects {
 	b.Helper()
 
@@ -73,7 +72,6 @@ func (b fixture) orderWith(runtimeID string, change func(config *spec.Cluster)) 
 	return built
 }
 
-// apply creates or updates the Shoot of the runtime.
 func (b fixture) apply(runtimeID string) {
 	b.Helper()
 
@@ -94,7 +92,6 @@ func (b fixture) addFinalizer() {
 	}
 }
 
-// get reads the Shoot directly from the fake garden.
 func (b fixture) get() *gardencorev1beta1.Shoot {
 	b.Helper()
 
@@ -106,7 +103,6 @@ func (b fixture) get() *gardencorev1beta1.Shoot {
 	return existing
 }
 
-// run runs the function in the background until the test ends.
 func run(t *testing.T, part func(context.Context) error) {
 	t.Helper()
 

@@ -93,7 +93,6 @@ func TestWatchReportsEveryChange(t *testing.T) {
 	})
 }
 
-// remove deletes the Shoot.
 func (b fixture) remove() {
 	b.Helper()
 

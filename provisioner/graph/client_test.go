@@ -100,8 +100,8 @@ func TestClient(t *testing.T) {
 	}, gotInput.ClusterConfig.GardenerConfig.ProviderSpecificConfig.AWSConfig, nil)
 }
 
-// TestOwnersThatCannotBeLabels checks that two forms of an owner are equivalent: the label, which our client sends, and the ID,
-// which other brokers send.
+// TestOwnersThatCannotBeLabels checks that our client and other brokers reach the same runtimes: our client sends the label of an
+// owner, other brokers send the ID.
 func TestOwnersThatCannotBeLabels(t *testing.T) {
 	t.Parallel()
 

@@ -110,7 +110,6 @@ func (r runtimes) ListOperations(_ context.Context, filter orders.OperationFilte
 	return r.listOperations(filter, page)
 }
 
-// startServer serves the API of the service until the test ends.
 func startServer(t *testing.T, runtimes graph.Service) *httptest.Server {
 	t.Helper()
 
@@ -135,7 +134,6 @@ func asTenant(query string) exchange {
 	return exchange{query: query, headers: map[string]string{"tenant": "acme"}}
 }
 
-// post sends the request and returns the HTTP status and the body.
 func post(t *testing.T, server *httptest.Server, request exchange) (status int, body string) {
 	t.Helper()
 

@@ -19,7 +19,6 @@ import (
 // refusals is a Recorder that stores the entries in memory.
 type refusals []auditlog.Entry
 
-// Refused implements graph.Recorder.
 func (r *refusals) Refused(_ context.Context, entry auditlog.Entry) { *r = append(*r, entry) }
 
 func TestRefusedMutationsAreRecorded(t *testing.T) {

@@ -149,7 +149,7 @@ func TestRefusedMutations(t *testing.T) {
 		},
 	}
 
-	// The fake has no functions, so the test panics if any of the requests reaches the service.
+	// The functions of the fake are nil, so a request that reaches the service would panic.
 	server := startServer(t, runtimes{})
 
 	for name, tc := range cases {

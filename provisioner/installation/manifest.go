@@ -76,7 +76,7 @@ func Keys(files []ManifestFile) (map[string]bool, error) {
 	return keys, err
 }
 
-// read parses the files and calls value for the text of each placeholder.
+// read parses the files. It replaces each placeholder with the text that value returns for its key.
 func read(files []ManifestFile, value func(key string) (string, bool)) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for _, file := range files {

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// TestStoredData decodes the data of an operation as stored at commit ede58cf.
+// TestStoredData decodes data that an earlier version of the Provisioner stored (commit ede58cf).
 func TestStoredData(t *testing.T) {
 	t.Parallel()
 

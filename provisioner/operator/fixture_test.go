@@ -45,7 +45,6 @@ type fixture struct {
 	woken      int
 }
 
-// onEach runs the test on both databases.
 func onEach(t *testing.T, test func(f *fixture)) {
 	t.Helper()
 
@@ -92,7 +91,7 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	return f
 }
 
-// engine implements operatorserver.Engine. It handles all kinds, and may skip no step.
+// engine implements operatorserver.Engine. It handles all kinds of operations, and no step may be skipped.
 type engine struct{}
 
 func (engine) Handles(string) bool { return true }
@@ -105,7 +104,8 @@ func (engine) Successor(former process.Record, id string, at time.Time) process.
 	}
 }
 
-// do sends a request as the user, whose password is the first letter of the name, and wants the status.
+// do sends a request as the user, and fails the test unless the response has the status. The first letter of the name is the
+// password.
 func (f *fixture) do(user, method, path, body string, want int) string {
 	f.Helper()
 
@@ -142,7 +142,6 @@ func (f *fixture) do(user, method, path, body string, want int) string {
 	return string(content)
 }
 
-// read decodes a response and rejects unknown fields.
 func read[Body any](f *fixture, content string) Body {
 	f.Helper()
 
@@ -158,14 +157,14 @@ func read[Body any](f *fixture, content string) Body {
 	return body
 }
 
-// get reads an object as the viewer.
 func get[Body any](f *fixture, path string) Body {
 	f.Helper()
 
 	return read[Body](f, f.do("viewer", http.MethodGet, path, "", http.StatusOK))
 }
 
-// order stores a runtime whose creation is in the state, a second after the one before, and returns the ID of the operation.
+// order stores a runtime with its creation in the given state, and returns the ID of the operation. Each runtime is one second
+// younger than the previous one.
 func (f *fixture) order(id string, state process.State, changes ...func(*runtimes.Runtime)) string {
 	f.Helper()
 	f.clock.SetTime(f.clock.Now().Add(time.Second))
@@ -208,7 +207,7 @@ func (f *fixture) order(id string, state process.State, changes ...func(*runtime
 	return operationID
 }
 
-// operate stores an operation on the runtime in the state.
+// operate stores an operation of the kind on the runtime, in the given state.
 func (f *fixture) operate(runtimeID, kind string, state process.State) string {
 	f.Helper()
 

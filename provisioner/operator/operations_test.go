@@ -19,7 +19,6 @@ import (
 // because is the body of an intervention that has only a reason.
 const because = `{"reason": "the quota was raised"}`
 
-// operationIDs returns the IDs of the listed operations.
 func (f *fixture) operationIDs(query string) []string {
 	f.Helper()
 

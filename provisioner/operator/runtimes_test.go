@@ -15,7 +15,6 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// ids returns the IDs of the listed runtimes.
 func (f *fixture) ids(query string) []string {
 	f.Helper()
 

@@ -88,7 +88,6 @@ func (f *fixture) acceptMany(prefix string, count int, at time.Time) {
 	}
 }
 
-// withFakeTime runs the test in a synctest bubble on SQLite.
 func withFakeTime(t *testing.T, test func(f *fixture)) {
 	t.Helper()
 

@@ -74,31 +74,26 @@ type fixture struct {
 	statusCalls     int // number of calls of Status
 }
 
-// AdminKubeconfig implements orders.Kubeconfigs.
 func (f *fixture) AdminKubeconfig(_ context.Context, shootName string, valid time.Duration) ([]byte, error) {
 	f.requested = append(f.requested, shootName+" "+valid.String())
 
 	return []byte("kubeconfig of " + shootName), f.kubeconfigError
 }
 
-// Get implements shoot.Reader.
 func (f *fixture) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
 	return &f.shoot, f.getError
 }
 
-// Plan implements installation.Releases.
 func (f *fixture) Plan(_ context.Context, order spec.Kyma) (installation.Plan, error) {
 	return installation.Plan{Version: order.Version}, f.planError
 }
 
-// Status implements orders.Agents.
 func (f *fixture) Status(context.Context, runtimes.Runtime) agent.Status {
 	f.statusCalls++
 
 	return f.connection
 }
 
-// RecordAlone implements orders.Recorder.
 func (f *fixture) RecordAlone(ctx context.Context, entry auditlog.Entry) error {
 	if f.recordError != nil {
 		return f.recordError
@@ -147,7 +142,6 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	return f
 }
 
-// onBothDatabases runs the test on PostgreSQL and on SQLite.
 func onBothDatabases(t *testing.T, test func(f *fixture)) {
 	t.Helper()
 
@@ -157,7 +151,6 @@ func onBothDatabases(t *testing.T, test func(f *fixture)) {
 	})
 }
 
-// order returns an order for a runtime whose cluster has the name.
 func order(name string) spec.Runtime {
 	return spec.Runtime{
 		Metadata:      &spec.Metadata{Name: name},
@@ -278,7 +271,6 @@ func concurrently(call func(caller string) (string, error)) (results []string, e
 	return results, errs
 }
 
-// decode decodes the stored order for a runtime.
 func decode(t *testing.T, text []byte) spec.Runtime {
 	t.Helper()
 

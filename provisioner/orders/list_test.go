@@ -129,7 +129,7 @@ func TestStuckOperations(t *testing.T) {
 	}
 }
 
-// TestPublicKindsOfLists lists kinds that the API shows under another name.
+// TestPublicKindsOfLists lists operations whose kinds the API shows under another name.
 func TestPublicKindsOfLists(t *testing.T) {
 	f := newFixture(t, storagetest.SQLite(t))
 	creation, runtimeID := f.provision("tenant", "", "c-first")

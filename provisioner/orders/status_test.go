@@ -19,7 +19,6 @@ import (
 
 var allFields = orders.RuntimeFields{Kubeconfig: true, ConnectionStatus: true, Hibernation: true}
 
-// setState sets the state and the problem of an operation.
 func (f *fixture) setState(operationID string, state process.State, problem process.Problem) {
 	f.Helper()
 

@@ -17,7 +17,6 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// kyma returns an order for this version of Kyma.
 func kyma(version string) *spec.Kyma {
 	return &spec.Kyma{
 		Version: version,

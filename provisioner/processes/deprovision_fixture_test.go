@@ -115,7 +115,6 @@ func (f *removalFixture) MarkDeleted(_ context.Context, id string, at time.Time)
 	})
 }
 
-// RemoveServices implements Clusters.
 func (f *removalFixture) RemoveServices(_ context.Context, _, address string) (left string, err error) {
 	err = f.call("services of "+address, func() error {
 		f.services = max(f.services-1, 0)
@@ -130,7 +129,6 @@ func (f *removalFixture) RemoveServices(_ context.Context, _, address string) (l
 	return left, err
 }
 
-// ReleaseBrokers implements Clusters.
 func (f *removalFixture) ReleaseBrokers(_ context.Context, name string) error {
 	return f.call("release", func() error {
 		f.finalizers = f.finalizers && (name != shootName || f.clusterError != nil)
@@ -139,7 +137,6 @@ func (f *removalFixture) ReleaseBrokers(_ context.Context, name string) error {
 	})
 }
 
-// Connect implements Clusters.
 func (f *removalFixture) Connect(_ context.Context, shootName string) (*rest.Config, func(), error) {
 	if err := f.call("connect", func() error { return f.clusterError }); err != nil {
 		return nil, nil, err
@@ -155,7 +152,6 @@ func (f *removalFixture) Install(context.Context, *rest.Config, string, installa
 	return installation.Progress{}, f.call("install", succeed)
 }
 
-// Uninstall implements installation.Installer.
 func (f *removalFixture) Uninstall(_ context.Context, cluster *rest.Config, id string) (installation.Progress, error) {
 	err := f.call("uninstall", func() error {
 		if cluster.Host == shootName && id == runtimeID {

@@ -25,7 +25,6 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 var errLost = failure.New(failure.Transient, "the response was lost")
 
-// run runs one attempt of the step.
 func run(t *testing.T, step process.RunFunc[operation.Data], op operation.Operation) (operation.Operation, time.Duration, error) {
 	t.Helper()
 

@@ -34,7 +34,6 @@ type kymaFixture struct {
 	connected int // number of open connections
 }
 
-// Plan implements installation.Releases.
 func (c *kymaFixture) Plan(_ context.Context, order spec.Kyma) (installation.Plan, error) {
 	plan := installation.Plan{Version: order.Version}
 	for _, component := range order.Components {
@@ -44,7 +43,6 @@ func (c *kymaFixture) Plan(_ context.Context, order spec.Kyma) (installation.Pla
 	return plan, c.call("plan", succeed)
 }
 
-// Connect implements Clusters.
 func (c *kymaFixture) Connect(_ context.Context, shootName string) (*rest.Config, func(), error) {
 	if err := c.call("connect", succeed); err != nil {
 		return nil, nil, err
@@ -55,7 +53,6 @@ func (c *kymaFixture) Connect(_ context.Context, shootName string) (*rest.Config
 	return &rest.Config{Host: shootName}, func() { c.connected-- }, nil
 }
 
-// Install implements installation.Installer.
 func (c *kymaFixture) Install(_ context.Context, cluster *rest.Config, runtimeID string, plan installation.Plan) (installation.Progress, error) {
 	err := c.call("install", func() error {
 		if len(c.installed) < len(plan.Components) {

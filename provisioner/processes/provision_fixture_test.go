@@ -90,7 +90,6 @@ func buildShoot(runtime runtimes.Runtime, _ string) (*shoot.Objects, error) {
 	}}}, nil
 }
 
-// SetAdministrators implements Clusters.
 func (g *creationFixture) SetAdministrators(_ context.Context, _ string, users []string) error {
 	return g.call("administrators", func() error {
 		g.administrators = users

@@ -98,7 +98,7 @@ func TestOverdueWaitReportsTheCodes(t *testing.T) {
 	}
 }
 
-// TestShootDeletedDuringTheWait checks that a step that waits for a creation does not mistake a successful deletion for success.
+// TestShootDeletedDuringTheWait checks that a wait for a creation does not take a finished deletion for success.
 func TestShootDeletedDuringTheWait(t *testing.T) {
 	for name, step := range map[string]func(Options) process.RunFunc[operation.Data]{
 		"Refresh": refresh, "Creation": creation,

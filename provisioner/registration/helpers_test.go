@@ -29,7 +29,6 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(leakless{m}) }
 
-// leakless is a testing.M that fails if the tests leak goroutines.
 type leakless struct{ *testing.M }
 
 func (l leakless) Run() int {
@@ -117,7 +116,6 @@ func (c credentials) Read(context.Context) (director.ClientCredentials, error) {
 	}, nil
 }
 
-// each runs the test on both databases.
 func each(t *testing.T, test func(f *fixture)) {
 	t.Helper()
 

@@ -207,8 +207,8 @@ func TestCaretakerRemovesLeftovers(t *testing.T) {
 	})
 }
 
-// TestAttemptDuringTheRemovalIsRefused interrupts the removal of registrations by an outage of Director. Attempts at the order
-// must wait until the removal is complete.
+// TestAttemptDuringTheRemovalIsRefused lets an outage of Director interrupt the removal of registrations. Further attempts at the
+// order must be rejected until the removal is complete.
 func TestAttemptDuringTheRemovalIsRefused(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.director.Inject(simulator.Fault{Operation: "registerRuntime", Lost: true})
@@ -263,7 +263,7 @@ func TestFailuresAreReportedUntilDirectorAccepts(t *testing.T) {
 			f.Errorf("a failure that was already reported was reported again: %v", again)
 		}
 
-		// The next order fails too. In the meantime an operator has unregistered its runtime.
+		// The next order fails, too. An operator has unregistered its runtime before the failure is reported.
 		id, err := f.provision(tenant, "key-2", "c-first")
 		if err != nil || !slices.Equal(f.registered(), []string{id}) {
 			f.Fatalf("ordered again: %s, %v; registered are %v", id, err, f.registered())

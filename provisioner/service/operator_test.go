@@ -48,7 +48,8 @@ func operatorAPI[Body any](f fixture, method, path, body string, want int) Body 
 	return decoded
 }
 
-// TestOperatorRetriesAFailedCreation retries a creation that failed for lack of quota, once there is some.
+// TestOperatorRetriesAFailedCreation retries a creation that failed because a quota was exhausted, after the quota was
+// raised.
 func TestOperatorRetriesAFailedCreation(t *testing.T) {
 	f := start(t, 200*time.Millisecond)
 	f.injectFault(gardenlet.FaultQuota)

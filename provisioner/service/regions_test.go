@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestRegionsOfOlderRows completes rows as the version before the lists inserted them.
+// TestRegionsOfOlderRows completes rows that an older version inserted without a provider and a region.
 func TestRegionsOfOlderRows(t *testing.T) {
 	db := storagetest.Volatile(t)
 

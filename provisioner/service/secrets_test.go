@@ -22,7 +22,6 @@ type logBuffer struct {
 	text bytes.Buffer
 }
 
-// Write implements io.Writer.
 func (l *logBuffer) Write(text []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

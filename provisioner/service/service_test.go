@@ -57,7 +57,6 @@ func start(t *testing.T, creation time.Duration, change ...func(*service.Config)
 	return startLogged(t, logging.Discard(), creation, change...)
 }
 
-// startLogged is start with a logger.
 func startLogged(t *testing.T, log logrus.FieldLogger, creation time.Duration, change ...func(*service.Config)) fixture {
 	t.Helper()
 
@@ -97,7 +96,6 @@ func startLogged(t *testing.T, log logrus.FieldLogger, creation time.Duration, c
 	return fixture{T: t, client: client, url: url, garden: memory, config: config, metrics: provisioner.Metrics()}
 }
 
-// run runs a part in the background until the test ends.
 func run(t *testing.T, part func(context.Context) error) {
 	t.Helper()
 

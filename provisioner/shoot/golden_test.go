@@ -11,7 +11,6 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// assertGolden compares got with a golden file in testdata.
 func assertGolden(t *testing.T, reason, name string, got []byte) {
 	t.Helper()
 

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// TestStoredOrders decodes orders as stored at commit ede58cf. At that commit the stored form was that of the generated GraphQL
-// types. Each file has all fields of its provider; stored_least.json has no optional fields.
+// TestStoredOrders decodes orders that an earlier version of the Provisioner stored (commit ede58cf). Each file has all fields of
+// its provider; stored_least.json has no optional fields.
 func TestStoredOrders(t *testing.T) {
 	t.Parallel()
 

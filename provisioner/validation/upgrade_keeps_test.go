@@ -11,8 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-// TestUpgradeKeepsTheRest upgrades only the maximum size of the first pool. All other fields must keep their values. An earlier
-// version lost some of them.
+// TestUpgradeKeepsTheRest upgrades only the maximum size of the first pool. All other fields must keep their values.
 func TestUpgradeKeepsTheRest(t *testing.T) {
 	t.Parallel()
 

@@ -57,8 +57,8 @@ type row struct {
 	Entry       string       `db:"entry"`
 }
 
-// List returns at most Limit entries, newest first. It reads a full page from each source, because all of the newest entries
-// may be in one source.
+// List returns at most Limit entries, newest first. It reads a full page from each table, because one table may contain all of
+// the newest entries.
 func (s *Store) List(ctx context.Context, filter Filter) ([]Entry, error) {
 	var rows []row
 

@@ -32,7 +32,6 @@ type fixture struct {
 	operations *operations.Store
 }
 
-// each runs the test on both databases.
 func each(t *testing.T, test func(s fixture)) {
 	t.Helper()
 

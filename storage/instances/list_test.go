@@ -17,7 +17,6 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// fixture has the stores of instances and operations, on one database.
 type fixture struct {
 	*testing.T
 
@@ -125,7 +124,7 @@ func (s fixture) finish(instanceID, kind string, state process.State) {
 	}
 }
 
-// list returns the IDs of the selected instances, in the order in which List returns them.
+// list returns the IDs of the selected instances, in the order of List.
 func (s fixture) list(filter instances.Filter) []string {
 	s.Helper()
 

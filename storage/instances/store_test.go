@@ -15,7 +15,6 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// open returns a store of instances on the database.
 func open(t *testing.T, db *storage.DB) *instances.Store {
 	t.Helper()
 

@@ -85,7 +85,7 @@ func (b *fixture) rotator(keys *secret.Keyring) (*keyrotation.Rotator, *promethe
 	}), registry
 }
 
-// sealedWith counts the rows by the key that their envelope names. It fails the test if the content of a readable row has
+// sealedWith counts the rows by the ID of the key in their envelope. It fails the test if the content of a readable row has
 // changed.
 func (b *fixture) sealedWith(keys *secret.Keyring) map[string]int {
 	b.Helper()

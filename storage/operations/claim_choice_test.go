@@ -104,7 +104,7 @@ func TestClaimCreatedAfter(t *testing.T) {
 
 	cases := map[string]struct {
 		reason string
-		// before is the time from the acceptance of the operation to the CreatedAfter of the claim.
+		// before is how long before CreatedAfter the operation was accepted.
 		before time.Duration
 		story  func(b fixture)
 		want   []string

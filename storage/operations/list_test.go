@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// put stores an operation that is not due, and sets columns of its row.
+// put stores an operation that is not due, and sets the given columns of its row.
 func (b fixture) put(id string, state process.State, set string, args ...any) {
 	b.Helper()
 	b.accept(id, "instance of "+id)

@@ -21,7 +21,6 @@ var start = time.Date(2026, 1, 2, 3, 4, 5, 678000, time.UTC)
 
 const leaseTime = 6 * time.Second
 
-// fixture is a store of operations on a new database.
 type fixture struct {
 	*testing.T
 
@@ -29,7 +28,6 @@ type fixture struct {
 	store *operations.Store
 }
 
-// each runs the test on both databases.
 func each(t *testing.T, test func(b fixture)) {
 	t.Helper()
 
@@ -301,7 +299,7 @@ func TestFencedWrites(t *testing.T) {
 	}
 }
 
-// TestEffect makes the effect of an operation in the transaction of its end, or not at all.
+// TestEffect runs the effect of an operation in the transaction in which the operation ends.
 func TestEffect(t *testing.T) {
 	errTaken := errors.New("taken")
 	count := func(b fixture) int {
@@ -323,11 +321,11 @@ func TestEffect(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		effect process.Effect
-		// before happens between the claim and the write.
+		// before runs between the claim and the write.
 		before  func(b fixture, claimed process.Record)
 		state   process.State
 		results int
-		// failed reports that an EffectError is wanted, lost that ErrLeaseLost is.
+		// failed requires an EffectError, lost requires ErrLeaseLost.
 		failed, lost bool
 	}{
 		"succeeded": {"the row and the end are stored", write, func(fixture, process.Record) {}, process.Succeeded, 1, false, false},

@@ -16,7 +16,6 @@ import (
 // listFixture stores runtimes with operations.
 type listFixture struct{ registrations }
 
-// eachList runs the test on both databases.
 func eachList(t *testing.T, test func(b listFixture)) {
 	t.Helper()
 
@@ -65,7 +64,6 @@ func (b listFixture) operate(id, kind string, state process.State, at time.Time)
 	}
 }
 
-// ids returns the IDs of the runtimes that the filter selects, in order.
 func (b listFixture) ids(filter runtimes.Filter) []string {
 	b.Helper()
 

@@ -23,7 +23,6 @@ type registrations struct {
 	operations *operations.Store
 }
 
-// eachWithOperations runs the test on both databases.
 func eachWithOperations(t *testing.T, test func(b registrations)) {
 	t.Helper()
 

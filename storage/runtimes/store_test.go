@@ -18,7 +18,6 @@ import (
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 678000, time.UTC)
 
-// fixture is a store of runtimes on a new database.
 type fixture struct {
 	*testing.T
 
@@ -26,7 +25,6 @@ type fixture struct {
 	store *runtimes.Store
 }
 
-// each runs the test on both databases.
 func each(t *testing.T, test func(b fixture)) {
 	t.Helper()
 

@@ -59,7 +59,6 @@ func run(m *testing.M) int {
 // release maps the sources of components to their manifests.
 type release map[string]string
 
-// Manifests implements applier.Manifests.
 func (r release) Manifests(_ context.Context, source string) ([]installation.ManifestFile, error) {
 	text, ok := r[source]
 	if !ok {
@@ -68,7 +67,7 @@ func (r release) Manifests(_ context.Context, source string) ([]installation.Man
 	return []installation.ManifestFile{{Name: source + ".yaml", Content: []byte(text)}}, nil
 }
 
-// cluster is the part of the API server that belongs to one test: a runtime with its own namespaces.
+// cluster is one test's share of the API server: a runtime with its own namespaces.
 type cluster struct {
 	*testing.T
 	client.Client
@@ -140,7 +139,6 @@ func (c *cluster) applier(release release) *applier.Applier {
 	return applier.New(applier.Options{Manifests: release, Now: time.Now})
 }
 
-// step calls Install once.
 func (c *cluster) step(release release, plan installation.Plan) (installation.Progress, error) {
 	return c.applier(release).Install(c.Context(), c.config, c.runtime, plan)
 }
@@ -165,8 +163,8 @@ func (c *cluster) uninstalled() (string, error) {
 	return progress.Message, err
 }
 
-// again returns a call that reports a transient error as unfinished progress, so that until repeats it as the engine would. The
-// API server needs a moment to serve new kinds.
+// again returns a call that treats a transient error as progress, so that until repeats it as the engine would. The API server
+// needs a moment to serve new kinds.
 func again(call func() (installation.Progress, error), while func() bool) func() (installation.Progress, error) {
 	return func() (installation.Progress, error) {
 		progress, err := call()
@@ -193,7 +191,6 @@ func until(call func() (installation.Progress, error)) (installation.Progress, e
 	}
 }
 
-// object reads an object. It returns nil if the object does not exist.
 func (c *cluster) object(group, version, kind, namespace, name string) *unstructured.Unstructured {
 	c.Helper()
 	object := &unstructured.Unstructured{}
@@ -208,7 +205,6 @@ func (c *cluster) object(group, version, kind, namespace, name string) *unstruct
 	return object
 }
 
-// data returns the data of a ConfigMap, or nil if the ConfigMap does not exist.
 func (c *cluster) data(namespace, name string) map[string]string {
 	c.Helper()
 	found := &corev1.ConfigMap{}

@@ -120,7 +120,7 @@ func (r *registry) wrapped(t *testing.T, cache, user string, password secret.Str
 	return store
 }
 
-// packed returns a tar.gz of files whose paths start with the prefix. A name that contains -> makes a link.
+// packed returns a tar.gz of files whose paths start with the prefix. A name such as link->target makes a symbolic link.
 func packed(t *testing.T, prefix string, files map[string]string) []byte {
 	t.Helper()
 	content := &bytes.Buffer{}
