@@ -113,7 +113,6 @@ func (s *session) settings() (Settings, error) {
 	return resolved, nil
 }
 
-// sources returns the sources from which the settings are resolved.
 func (s *session) sources() Sources {
 	return Sources{Flags: s.flags, ConfigFile: s.configFile, Context: s.contextName, Environment: s.Environment, Provisioner: s.provisioner}
 }

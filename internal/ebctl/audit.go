@@ -54,7 +54,7 @@ func newAuditListCommand(session *session) *cobra.Command {
 
 	flags := command.Flags()
 	flags.StringVar(&instance, session.noun(), "", "only entries about the "+session.noun()+", by its ID or name")
-	flags.StringVar(&filter.User, "user", "", "only entries on behalf of the user: the platform's user if the platform names one, otherwise the sender")
+	flags.StringVar(&filter.User, "user", "", "only entries of this user: the user that the platform names or, if it names none, the sender of the request")
 	flags.StringVar(&filter.Action, "action", "", "only the action, such as provision, cancel or adminkubeconfig")
 	flags.StringVar(&filter.Since, "since", "", "only entries at or after this time, such as 2030-01-02T15:04:05Z")
 	flags.StringVar(&filter.Until, "until", "", "only entries before this time")

@@ -66,7 +66,6 @@ func (c *Client) OperationStatuses(ctx context.Context, tenant string, operation
 	return results
 }
 
-// failed returns the result of an operation whose state is unknown.
 func failed(operationID string, err error) OperationResult {
 	return OperationResult{Err: fmt.Errorf("reading operation %s: %w", operationID, err)}
 }

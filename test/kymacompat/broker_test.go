@@ -230,9 +230,9 @@ func TestPolls(t *testing.T) {
 	}
 }
 
-// TestPollsOfTenants creates runtimes of several tenants concurrently. The simulated Provisioner rejects a request for an
-// operation of another tenant, which would fail the instance. The Kyma Provisioner would make the tenant of the request the owner
-// of the runtime.
+// TestPollsOfTenants creates runtimes of several tenants concurrently. The broker must not poll operations of several tenants
+// with one request. The simulated Provisioner rejects such requests; the Kyma Provisioner would make the tenant of the request
+// the owner of all runtimes.
 func TestPollsOfTenants(t *testing.T) {
 	t.Parallel()
 

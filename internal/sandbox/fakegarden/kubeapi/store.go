@@ -24,8 +24,8 @@ const (
 	clusterScope = "-"
 )
 
-// find returns a stored object, or an empty one if it does not exist. The result needs no lock, because stored objects are
-// immutable.
+// find returns a stored object, or an empty one if it does not exist. Callers can read the result without a lock, because stored
+// objects are immutable.
 func (s *Server) find(resource *resource, key types.NamespacedName) object {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
