@@ -99,6 +99,21 @@ func from(components ...string) func(situation) bool {
 	return func(s situation) bool { return s.failing() && slices.Contains(components, s.Problem.Component) }
 }
 
+// refusesBroker reports whether the Provisioner rejects the broker's credentials, or its account has no role there. The Provisioner
+// may be reachable then, and its log shows the rejected request.
+func (s situation) refusesBroker() bool {
+	return from(failure.ComponentProvisioner)(s) && s.Problem.Reason == failure.ReasonHTTPStatus &&
+		(strings.Contains(s.Problem.Message, "HTTP status 401") || strings.Contains(s.Problem.Message, "HTTP status 403"))
+}
+
+// lacksCredentials reports whether Gardener rejects a Shoot because of its credentials binding: the binding does not exist, or
+// belongs to another provider. No Shoot exists then. Gardener's message names the resource or the kind.
+func (s situation) lacksCredentials() bool {
+	message := strings.ToLower(s.Problem.Message)
+
+	return s.failing() && (strings.Contains(message, "credentialsbinding") || strings.Contains(message, "secretbinding"))
+}
+
 // inBroker returns a condition that matches only operations of the broker.
 func inBroker(applies func(situation) bool) func(situation) bool {
 	return func(s situation) bool { return !s.provisioner && applies(s) }
@@ -145,15 +160,31 @@ func rules() []rule {
 			"If the runtime has an operation that a killed Kyma Provisioner does not continue, end that operation: see docs/operator/kyma-provisioner.md.",
 		},
 		{
-			inBroker(func(s situation) bool { return from(failure.ComponentProvisioner)(s) && !s.responds() }),
+			inBroker(situation.refusesBroker),
+			"The Provisioner rejects the broker's credentials. Set APP_PROVISIONER_USER and APP_PROVISIONER_PASSWORD of the broker to a user of " +
+				"the Provisioner (its APP_AUTH_BASIC_USERS), and restart the broker.",
+		},
+		{
+			inBroker(func(s situation) bool {
+				return from(failure.ComponentProvisioner)(s) && !s.refusesBroker() && !s.lacksCredentials() && !s.responds()
+			}),
 			"If this persists, check that the Provisioner is running and that the broker can reach it (APP_PROVISIONER_URL).",
 		},
 		{
-			inBroker(func(s situation) bool { return from(failure.ComponentProvisioner)(s) && s.responds() }),
+			inBroker(func(s situation) bool {
+				return from(failure.ComponentProvisioner)(s) && !s.refusesBroker() && !s.lacksCredentials() && s.responds()
+			}),
 			"The Provisioner responds, and the problem is in its answer. Find the cause in the Provisioner's log, or with 'ebctl provisioner operation list'.",
 		},
 		{
-			from(failure.ComponentGardener, failure.ComponentGardenerClient),
+			inBroker(situation.lacksCredentials),
+			"The Gardener project has no matching credentials binding. Set APP_TARGET_SECRETS of the broker to an existing CredentialsBinding of " +
+				"the provider, or create the binding; then restart the broker.",
+		},
+		{
+			func(s situation) bool {
+				return from(failure.ComponentGardener, failure.ComponentGardenerClient)(s) && !s.lacksCredentials()
+			},
 			"Check the Shoot's conditions and last errors in Gardener. Common causes are credentials and quotas.",
 		},
 		{

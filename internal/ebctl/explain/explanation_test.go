@@ -148,6 +148,41 @@ func TestOf(t *testing.T) {
 			continues: "in 5s",
 			advice:    []string{"No action is needed. " + watch},
 		},
+		"WrongPassword": {
+			reason: "a rejected password is not a failure of the network",
+			operation: operation(func(o *operatorapi.Operation) {
+				o.Problem = operatorapi.Problem{
+					Message: "the Provisioner could not create the runtime: it returned HTTP status 401 Unauthorized",
+					Reason:  "err_http_status_code", Component: "provisioner",
+				}
+				o.NextRun = ago(-5)
+			}),
+			summary:   "The provision operation of instance i is delayed by an error and will be retried.",
+			continues: "in 5s",
+			advice: []string{
+				"The broker retries on its own. " + watch,
+				"The Provisioner rejects the broker's credentials. Set APP_PROVISIONER_USER and APP_PROVISIONER_PASSWORD of the broker to a user of " +
+					"the Provisioner (its APP_AUTH_BASIC_USERS), and restart the broker.",
+				"To cancel the operation: ebctl operation cancel op --reason REASON",
+			},
+		},
+		"WrongBinding": {
+			reason: "without its credentials binding, no Shoot exists whose conditions could be checked",
+			operation: operation(func(o *operatorapi.Operation) {
+				o.State, o.FinishedAt = "failed", ago(0)
+				o.Problem = operatorapi.Problem{
+					Message:   `applying the Shoot: Gardener has no such object: credentialsbindings.security.gardener.cloud "nosuch" not found`,
+					Component: "k8s client - gardener",
+				}
+			}),
+			summary: "The provision operation of instance i failed after 5m00s.",
+			advice: []string{
+				"The Gardener project has no matching credentials binding. Set APP_TARGET_SECRETS of the broker to an existing CredentialsBinding of " +
+					"the provider, or create the binding; then restart the broker.",
+				"After fixing the cause, continue at the failed step: ebctl operation retry op --reason REASON",
+				"Or delete the instance and create it again: ebctl instance delete i",
+			},
+		},
 		"Skippable": {
 			reason: "a stuck step can be skipped if it is skippable",
 			operation: operation(func(o *operatorapi.Operation) {
