@@ -36,7 +36,6 @@ func TestBindingsOnLocalGarden(t *testing.T) {
 	p.WantSucceeded("bound")
 
 	runtime := harness.RuntimeClient(t, p.kubeconfig("bound"))
-	aggregateRoles(t, runtime)
 	testBindings(t, p.platform, "bound", harness.PlanTrial)
 
 	if left := countBindingAccounts(t, runtime); left != 1 {
@@ -49,36 +48,6 @@ func TestBindingsOnLocalGarden(t *testing.T) {
 
 	p.Delete("bound", harness.PlanTrial)
 	p.WantGone("bound")
-}
-
-// aggregateRoles adds the aggregated rules to the cluster roles view and edit. In other clusters the
-// controller-manager does this, but clusters of the local garden have none.
-func aggregateRoles(t *testing.T, runtime *kubernetes.Clientset) {
-	t.Helper()
-
-	roles := runtime.RbacV1().ClusterRoles()
-
-	for _, name := range []string{"view", "edit"} { // edit aggregates view
-		role, err := roles.Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		for _, selector := range role.AggregationRule.ClusterRoleSelectors {
-			aggregated, err := roles.List(t.Context(), metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&selector)})
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			for _, each := range aggregated.Items {
-				role.Rules = append(role.Rules, each.Rules...)
-			}
-		}
-
-		if _, err := roles.Update(t.Context(), role, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // countBindingAccounts returns the number of service accounts of bindings in the runtime.

@@ -14,7 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/environment-broker/environment-broker/internal/atomicfile"
@@ -103,7 +103,8 @@ func (h *host) admit(ctx context.Context, runtime string, clientCA []byte) (*api
 		defer end()
 		h.report(server)
 	}()
-	go h.endNamespaces(ctx, server)
+	go h.control(ctx, server, "remove deleted namespaces", endNamespaces)
+	go h.control(ctx, server, "aggregate cluster roles", keepRolesAggregated)
 	return server, nil
 }
 
@@ -149,7 +150,7 @@ func (h *host) start(ctx context.Context) (*apiserver.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := bindAdmins(ctx, server.Admin); err != nil {
+	if err := grantRoles(ctx, server.Admin); err != nil {
 		return nil, errors.Join(err, server.Kill())
 	}
 	h.config.Log.WithField("runtime", h.name).WithField("url", server.URL).Info("the API server of a runtime is ready")
@@ -165,12 +166,14 @@ func (h *host) report(server *apiserver.Server) {
 	}
 }
 
-// endNamespaces empties and finalizes the terminating namespaces of an API server until the context ends. The context ends when
-// the process of the API server exits.
-func (h *host) endNamespaces(ctx context.Context, server *apiserver.Server) {
+// control runs a controller of an API server until the context ends. The context ends when the process of the API server exits.
+// task is the work of the controller, for the log.
+func (h *host) control(ctx context.Context, server *apiserver.Server, task string,
+	run func(ctx context.Context, admin *rest.Config, log logrus.FieldLogger) error,
+) {
 	log := h.config.Log.WithField("runtime", h.name)
-	if err := endNamespaces(ctx, server.Admin, log); err != nil {
-		log.WithError(err).Warn("cannot remove deleted namespaces of a runtime")
+	if err := run(ctx, server.Admin, log); err != nil {
+		log.WithError(err).Warn("a runtime cannot " + task)
 	}
 }
 
@@ -215,12 +218,20 @@ func wipe(ctx context.Context, etcdURL, host string) (err error) {
 	return nil
 }
 
-// bindAdmins grants cluster-admin rights to the groups in admin kubeconfigs, as a real gardenlet does.
-func bindAdmins(ctx context.Context, admin *rest.Config) error {
-	client, err := rbacclient.NewForConfig(admin)
+// grantRoles makes the roles of a runtime effective before the runtime is used: those of its administrators and the aggregated ones.
+func grantRoles(ctx context.Context, admin *rest.Config) error {
+	client, err := kubernetes.NewForConfig(admin)
 	if err != nil {
 		return fmt.Errorf("creating the client of a runtime: %w", err)
 	}
+	if err := bindAdmins(ctx, client); err != nil {
+		return err
+	}
+	return aggregateRoles(ctx, client)
+}
+
+// bindAdmins grants cluster-admin rights to the groups in admin kubeconfigs, as a real gardenlet does.
+func bindAdmins(ctx context.Context, client kubernetes.Interface) error {
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: v1beta1constants.ShootProjectAdminsGroupName},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
@@ -228,7 +239,7 @@ func bindAdmins(ctx context.Context, admin *rest.Config) error {
 	for _, group := range []string{v1beta1constants.ShootProjectAdminsGroupName, v1beta1constants.ShootSystemAdminsGroupName} {
 		binding.Subjects = append(binding.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group})
 	}
-	_, err = client.ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
+	_, err := client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("binding the administrators of a runtime: %w", err)
 	}
