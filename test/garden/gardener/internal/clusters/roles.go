@@ -44,7 +44,7 @@ func aggregateRoles(ctx context.Context, client kubernetes.Interface) error {
 }
 
 // keepRolesAggregated repeats the aggregation whenever a ClusterRole changes, until the context ends. Users extend view and edit by
-// ClusterRoles of their own with the label rbac.authorization.k8s.io/aggregate-to-view or -edit.
+// ClusterRoles of their own, with the labels aggregate-to-view and aggregate-to-edit.
 func keepRolesAggregated(ctx context.Context, admin *rest.Config, log logrus.FieldLogger) error {
 	client, err := kubernetes.NewForConfig(admin)
 	if err != nil {
