@@ -136,7 +136,6 @@ func (b *bench) timeline(id string) []string {
 	return lines
 }
 
-// wantTimeline checks the timeline of an operation.
 func (b *bench) wantTimeline(reason, id string, want ...string) {
 	b.Helper()
 

@@ -12,9 +12,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 )
 
-// tenant has the polls of one tenant. The mutex of the Poller guards it and everything below.
+// tenant contains the polls of one tenant. The mutex of the Poller guards all types in this file.
 type tenant struct {
-	// polls has the running and the expected polls by the operation's ID.
+	// polls contains the running and the expected polls, by the ID of the operation.
 	polls map[string]*poll
 	// last is the slot that was reserved last, or nil.
 	last *slot
@@ -22,17 +22,17 @@ type tenant struct {
 
 // poll is the next poll of one operation.
 type poll struct {
-	// due is when the operation polls or has polled, and lead how much earlier it may be asked about.
+	// due is when the operation polls or has polled. From lead before this time, a request may include the operation.
 	due  time.Time
 	lead time.Duration
 	// slot is the slot for which the operation waits, or nil.
 	slot *slot
-	// batch is the latest request that includes the operation, or nil. An operation that does not come for the result is not included
-	// again before it polls: another replica may have taken it.
+	// batch is the latest request that includes the operation, or nil. An operation that does not fetch its result is not
+	// included again until it polls, because another replica may run it.
 	batch *batch
 }
 
-// comes returns when the operation polls or comes back.
+// comes returns when the operation polls next: at its due time, or at the time of its slot if that is later.
 func (p *poll) comes() time.Time {
 	if p.slot != nil && p.slot.at.After(p.due) {
 		return p.slot.at
@@ -50,9 +50,10 @@ type slot struct {
 	used  bool
 }
 
-// reserve returns the slot of another poll: the last one, or a new one if that was used or is full. Unused slots stay valid.
-func (t *tenant) reserve(limiter *rate.Limiter, most int, now time.Time) *slot {
-	if t.last != nil && !t.last.used && t.last.polls < most {
+// reserve returns a slot for another poll: the last slot, or a new one if the last slot was used or is full. Slots that are not
+// used remain valid.
+func (t *tenant) reserve(limiter *rate.Limiter, limit int, now time.Time) *slot {
+	if t.last != nil && !t.last.used && t.last.polls < limit {
 		t.last.polls++
 
 		return t.last
@@ -60,8 +61,8 @@ func (t *tenant) reserve(limiter *rate.Limiter, most int, now time.Time) *slot {
 
 	at := now.Add(limiter.ReserveN(now, 1).DelayFrom(now))
 
-	// Requests for single operations would only get slower.
-	if t.last != nil && most > 1 {
+	// The spacing fills requests with several operations. Requests for single operations would only be delayed.
+	if t.last != nil && limit > 1 {
 		if earliest := t.last.at.Add(spacing); at.Before(earliest) {
 			at = earliest
 		}
@@ -72,8 +73,9 @@ func (t *tenant) reserve(limiter *rate.Limiter, most int, now time.Time) *slot {
 	return t.last
 }
 
-// choose returns the operations of a request: the one that sends it, those that wait for the same slot, and those that are due next.
-func (t *tenant) choose(sender string, most int, now time.Time) []string {
+// choose returns the operations of a request: the operation that sends it, then the operations that wait for the same slot, then
+// the operations that are due next.
+func (t *tenant) choose(sender string, limit int, now time.Time) []string {
 	type candidate struct {
 		id string
 		// rank is 0 for a poll of the same slot, else 1.
@@ -100,7 +102,7 @@ func (t *tenant) choose(sender string, most int, now time.Time) []string {
 	})
 
 	chosen := []string{sender}
-	for _, other := range others[:min(len(others), most-1)] {
+	for _, other := range others[:min(len(others), limit-1)] {
 		chosen = append(chosen, other.id)
 	}
 
@@ -114,20 +116,20 @@ type batch struct {
 	done chan struct{}
 	// waiting is the number of polls that wait for the end.
 	waiting int
-	// abandoned reports that the last poll has left before the end. The results are then those of a canceled request.
+	// abandoned reports that no poll waits for the request anymore. The results are then those of a canceled request.
 	abandoned bool
-	// ended is the time of the end, and zero before.
+	// ended is when the request ended, or zero.
 	ended time.Time
-	// results has the result of each operation after the end.
+	// results contains the result of each operation once the request has ended.
 	results map[string]provisionerclient.OperationResult
 }
 
-// usable reports whether a poll may take its result from the batch, or wait for it.
+// usable reports whether a poll can take its result from the batch, or wait for the batch to end.
 func (b *batch) usable(now time.Time, maxAge time.Duration) bool {
 	return !b.abandoned && (b.ended.IsZero() || now.Sub(b.ended) <= maxAge)
 }
 
-// end stores the results, and reports whether the Provisioner has rejected the batch because it asks for several operations.
+// end stores the results. It reports whether the Provisioner has rejected the batch because of the number of operations in it.
 func (b *batch) end(results map[string]provisionerclient.OperationResult) (rejected bool) {
 	b.results, b.ended = results, time.Now()
 	close(b.done)
@@ -141,7 +143,7 @@ func (b *batch) end(results map[string]provisionerclient.OperationResult) (rejec
 	return false
 }
 
-// leave is called by each poll that has waited for the batch. The last one cancels the request unless it has ended.
+// leave ends the wait of a poll for the batch. When the last poll leaves an unfinished request, leave cancels the request.
 func (b *batch) leave() {
 	b.waiting--
 

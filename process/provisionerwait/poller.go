@@ -14,40 +14,43 @@ import (
 )
 
 const (
-	// spacing is the shortest time between two requests for one tenant. A tenant therefore uses at most 20 requests a second, which ask for
-	// 1,000 operations, and leaves the rest of the limit to others. It is also the longest time that a poll holds a worker while its
-	// request fills up.
+	// spacing is the shortest time between two requests for one tenant. A tenant therefore sends at limit 20 requests per second,
+	// for 1,000 operations, and leaves the rest of the limit to other tenants. It is also the longest time that a poll occupies a
+	// worker while its request fills up.
 	spacing = 50 * time.Millisecond
-	// An operation may be asked about together with others when 1/leadShare of the interval before its poll is left.
+	// A request may include an operation when 1/leadShare of the interval before the operation's poll is left.
 	leadShare = 4
-	// lateness is how late an operation may come for such a result. Its worker may be busy.
+	// lateness is how late an operation may fetch its result, for example because all workers are busy.
 	lateness = 2 * time.Second
-	// forgetAfter is how long a poll that is due is expected. The operation may have ended, or another replica may run it.
+	// forgetAfter is how long an overdue poll is expected. After that, the operation has probably ended, or another replica runs
+	// it.
 	forgetAfter = time.Minute
-	// pollsPerSecond is how many polls a replica schedules for one second. Each costs the engine a claim and a commit, whether it shares
-	// a request or not, and must leave room for other work.
+	// pollsPerSecond is how many polls a replica schedules per second. Each poll costs the engine a claim and a commit, even if
+	// it shares a request, and must leave room for other work.
 	pollsPerSecond = 250
-	// maxPolls bounds the memory of a Poller. Beyond it all expectations are dropped, which costs only requests.
+	// maxPolls bounds the memory of a Poller. When it is exceeded, all expected polls are dropped, which only costs requests.
 	maxPolls = 50_000
-	// retryBatches is the time after which a Provisioner that rejected a request for several operations gets one again.
+	// retryBatches is the time after which the Poller sends a request for several operations again, if the Provisioner has
+	// rejected one.
 	retryBatches = 5 * time.Minute
 )
 
-// Statuses asks for the states of operations of one tenant in one request. provisionerclient.Client implements it.
+// Statuses reads the states of several operations of one tenant in one request. provisionerclient.Client implements it.
 type Statuses interface {
-	// OperationStatuses returns a result for each of the IDs, of which there are at most provisionerclient.MaxStatuses.
+	// OperationStatuses returns a result for each of the IDs, of which there are at limit provisionerclient.MaxStatuses.
 	OperationStatuses(ctx context.Context, tenant string, operationIDs []string) map[string]provisionerclient.OperationResult
 }
 
-// Poller polls the Provisioner for the operations of this replica, up to 50 operations of one tenant in one request, within a limit
-// of requests per second.
+// Poller polls the Provisioner for the operations of this replica, up to 50 operations of one tenant in one request, within a
+// limit of requests per second.
 //
-// A poll sends a request at once if the limit and the spacing of its tenant permit. The request includes the other operations of the
-// tenant that wait for one or are expected to poll soon. Those operations find their results when they poll. A poll that has to wait
-// joins the tenant's next request: it holds its worker for at most the spacing, or gets a time to come back.
+// A poll sends a request immediately if the limit and the spacing of its tenant permit it. The request includes other operations
+// of the tenant that wait for a request or are expected to poll soon. Those operations find their results when they poll. A poll
+// that has to wait joins the tenant's next request: it either occupies its worker for at limit the spacing, or returns a time at
+// which the operation must poll again.
 //
-// Tenants never share a request: a Kyma Provisioner makes the tenant of a request the owner of every runtime in it. Each replica has
-// its own Poller, whose state does not survive a restart. A Poller is safe for concurrent use.
+// Tenants never share a request, because Kyma Provisioner makes the tenant of a request the owner of every runtime in it. Each
+// replica has a separate Poller, whose state does not survive a restart. A Poller is safe for concurrent use.
 type Poller struct {
 	statuses Statuses
 	limiter  *rate.Limiter
@@ -62,16 +65,16 @@ type Poller struct {
 	singleUntil time.Time
 }
 
-// NewPoller returns a Poller that sends at most perSecond requests a second, with bursts of the same size.
+// NewPoller returns a Poller that sends at limit perSecond requests a second, with bursts of the same size.
 func NewPoller(statuses Statuses, perSecond int) *Poller {
 	return &Poller{
 		statuses: statuses, limiter: rate.NewLimiter(rate.Limit(perSecond), perSecond), tenants: map[string]*tenant{}, swept: time.Now(),
 	}
 }
 
-// Poll returns the state of an operation of the Provisioner. A positive wait means that the limit has no room for a request before:
-// the operation must come back after the wait, and is part of a request then. Poll returns when the context ends; the request of a
-// poll that has left continues as long as another poll waits for it.
+// Poll returns the state of an operation of the Provisioner. A positive wait means that the limit does not permit a request now:
+// the operation must poll again after the wait, and the next request includes it. Poll returns when the context ends. Its request
+// continues as long as another poll waits for the request.
 func (p *Poller) Poll(ctx context.Context, tenant, operationID string) (status provisionerclient.Operation, wait time.Duration, err error) {
 	for {
 		batch, wait := p.join(ctx, tenant, operationID)
@@ -109,8 +112,8 @@ func (p *Poller) Interval() time.Duration {
 	return time.Duration(p.polls) * time.Second / pollsPerSecond
 }
 
-// join returns the batch that has or gets the state of the operation, which it sends if necessary. Without a batch it returns the
-// time until the next request of the tenant, and the operation is part of that request.
+// join returns the batch that contains or will contain the state of the operation, and sends the batch if necessary. If no batch
+// can be sent now, join returns the time until the tenant's next request, which includes the operation.
 func (p *Poller) join(ctx context.Context, name, operationID string) (*batch, time.Duration) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -136,20 +139,20 @@ func (p *Poller) join(ctx context.Context, name, operationID string) (*batch, ti
 
 	current.batch = nil
 
-	tenant, most := p.tenants[name], p.mostPerRequest(now)
+	tenant, limit := p.tenants[name], p.maxPerRequest(now)
 	if current.slot == nil || current.slot.used {
-		current.slot = tenant.reserve(p.limiter, most, now)
+		current.slot = tenant.reserve(p.limiter, limit, now)
 	}
 
 	if wait := current.slot.at.Sub(now); wait > 0 {
 		return nil, wait
 	}
 
-	return p.send(ctx, name, tenant.choose(operationID, most, now), now), 0
+	return p.send(ctx, name, tenant.choose(operationID, limit, now), now), 0
 }
 
-// send asks for the operations in a goroutine of its own, because the first poll of the batch may leave before the others. The
-// request carries the trace of that poll. The caller holds the mutex.
+// send sends the request in a separate goroutine, because the first poll of the batch may leave before the others. The request
+// carries the trace of that poll. The caller holds the mutex.
 func (p *Poller) send(ctx context.Context, name string, operationIDs []string, now time.Time) *batch {
 	tenant := p.tenants[name]
 	request, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -190,7 +193,7 @@ func (p *Poller) await(ctx context.Context, batch *batch, name, operationID stri
 
 	batch.leave()
 
-	// A result is used once. A newer poll of the operation may be expected already.
+	// A result is used only once. The Poller may already expect a newer poll of the operation.
 	if tenant := p.tenants[name]; tenant != nil && tenant.polls[operationID] != nil && tenant.polls[operationID].batch == batch {
 		p.remove(tenant, operationID)
 	}
@@ -217,8 +220,8 @@ func canceled(cause error) error {
 	return failure.Wrap(failure.Transient, cause, "the poll of the Provisioner was canceled").WithReason("", failure.ComponentProvisioner)
 }
 
-// mostPerRequest returns how many operations a request may ask for.
-func (p *Poller) mostPerRequest(now time.Time) int {
+// maxPerRequest returns the maximum number of operations in a request.
+func (p *Poller) maxPerRequest(now time.Time) int {
 	if now.Before(p.singleUntil) {
 		return 1
 	}

@@ -31,7 +31,7 @@ type Waiter struct {
 	Operations Operations
 	// Poller, unless nil, polls in place of Operations while FeedAlive reports false.
 	Poller *Poller
-	// FeedAlive reports whether the feed works. Polls are then rare, and each is a request of its own. Only a Poller needs it.
+	// FeedAlive reports whether the feed works. Polls are then rare, and each sends a separate request. Only a Poller needs it.
 	FeedAlive func() bool
 	// Pace determines when an operation polls again. It is required. A replica with a change feed needs a slower pace.
 	Pace Pace
