@@ -114,7 +114,8 @@ func TestUpdatesRespectTheQuota(t *testing.T) {
 		"ChangeFree": {"the account has no instance of the new plan", planAWS, with("plan_id", planLarge), 202, false},
 		"Both": {
 			"the other account has an instance of the new plan", planAWS,
-			map[string]any{"plan_id": planLarge, "context": with("globalaccount_id", "other")}, 422, false,
+			map[string]any{"plan_id": planLarge, "context": with("globalaccount_id", "other")},
+			422, false,
 		},
 	}
 

@@ -16,8 +16,8 @@ const (
 	// unavailableWait is the value of Retry-After in responses to requests that failed for a temporary reason.
 	unavailableWait = 5 * time.Second
 
-	internalText    = "An internal error occurred. The log of the broker has the details."
-	unavailableText = "The broker's database does not respond. Try again later."
+	internalText    = "An internal error occurred. The log of the service has the details."
+	unavailableText = "The database does not respond. Try again later."
 	tooLargeText    = "The body of the request is too large."
 )
 
