@@ -80,6 +80,10 @@ func (r *run[D]) begin(stage, step string) Attempt {
 	attempt.Number++
 	attempt.Last = now
 
+	if attempt.Number > 1 {
+		r.dropRepeated(stage)
+	}
+
 	r.operation.Stage, r.operation.Step, r.operation.StepBegan = stage, step, now
 	r.operation.attempt, r.operation.now, r.operation.note = attempt, now, note{}
 	r.operation.save = r.checkpoint
@@ -89,6 +93,15 @@ func (r *run[D]) begin(stage, step string) Attempt {
 	r.engine.mutex.Unlock()
 
 	return attempt
+}
+
+// dropRepeated removes the successes of earlier steps of the stage that are not stored yet. An unfinished stage restarts with its
+// first step. When a later step runs again, the timeline already has these successes from the preceding attempt of the stage.
+// Without their repetitions, all attempts of the later step share one entry, however long an outage lasts.
+func (r *run[D]) dropRepeated(stage string) {
+	r.progress.Timeline = slices.DeleteFunc(r.progress.Timeline, func(entry Entry) bool {
+		return entry.Stage == stage && entry.Outcome == Done && entry.Attempt == 1 && entry.Message == ""
+	})
 }
 
 // call runs the step. If the step panics, call returns the unchanged operation and the error of guard.

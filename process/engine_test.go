@@ -319,6 +319,38 @@ func TestRetryWindowStartsWithTheFirstAttempt(t *testing.T) {
 	})
 }
 
+// TestLongOutageHasAShortTimeline checks that the steps before a failing step do not add entries whenever the stage restarts.
+func TestLongOutageHasAShortTimeline(t *testing.T) {
+	const outage = 20
+
+	inBubble(t, func(b *fixture) {
+		order := scripted("Order", func(run int) (time.Duration, error) {
+			switch {
+			case run > outage:
+				return 0, nil
+			case run == 1:
+				return 0, failure.New(failure.Transient, "the call timed out")
+			default:
+				return 0, failure.New(failure.Transient, "the circuit breaker is open")
+			}
+		})
+		patient := stage("create", succeeding("Choose"), succeeding("Name"), order, succeeding("Note"))
+		patient.Retry.Window = time.Hour
+
+		b.start(b.engine(b.store, stage("start", succeeding("Prepare")), patient))
+		b.accept("op", "instance")
+		b.await("op")
+
+		want := []string{
+			"accepted", "Prepare done", "Choose done", "Name done", "Order retrying", "Order retrying 2-20", "Order done", "Note done",
+			"operation succeeded",
+		}
+		if diff := cmp.Diff(want, b.history("op")); diff != "" {
+			b.Errorf("-want +got\n%s", diff)
+		}
+	})
+}
+
 func TestOperationLimitCountsFromTheFirstClaim(t *testing.T) {
 	for pause, reason := range map[time.Duration]string{
 		time.Minute: "a step that waits repeatedly", 10 * limit: "a step whose next run is far beyond the limit",
