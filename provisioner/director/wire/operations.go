@@ -48,7 +48,7 @@ func (v *LabelFilter) GetQuery() *string { return v.Query }
 
 // OneTimeTokenResponse is returned by OneTimeToken on success.
 type OneTimeTokenResponse struct {
-	// Issues a token with which the agent in the runtime requests its certificate, once.
+	// Issues a token with which the agent in the runtime can request its certificate once.
 	Result *OneTimeTokenResultOneTimeTokenForRuntime `json:"result"`
 }
 
