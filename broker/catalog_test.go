@@ -51,3 +51,18 @@ func TestB26ConditionalCatalog(t *testing.T) {
 		})
 	}
 }
+
+// TestCatalogPromisesOnlyClusters checks the texts of the built-in catalog. Orders through the broker install neither Kyma nor
+// modules.
+func TestCatalogPromisesOnlyClusters(t *testing.T) {
+	b := newFixture(t)
+
+	text := strings.ReplaceAll(b.want("the catalog", b.do(call{method: "GET", path: "/v2/catalog"}), 200).Raw, "kymaruntime", "")
+	text = strings.ReplaceAll(text, "No modules are installed", "")
+
+	for _, promise := range []string{"kyma", "module"} {
+		if strings.Contains(strings.ToLower(text), promise) {
+			t.Errorf("the catalog mentions %q", promise)
+		}
+	}
+}
