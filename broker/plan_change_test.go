@@ -14,8 +14,8 @@ import (
 
 const planLarge = "11111111-2222-4333-8444-555555555555"
 
-// withLargePlan adds the plan large, with another maintenance version. Instances of plan aws can be changed to it. An
-// account may have one instance of each of the plans onePerAccount.
+// withLargePlan adds a plan named large with a different maintenance version; instances of plan aws can be changed to it.
+// The plans in onePerAccount are limited to one instance per account.
 func withLargePlan(t *testing.T, onePerAccount ...string) func(*broker.Options) {
 	t.Helper()
 

@@ -52,5 +52,5 @@ func (a *api) checkQuota(ctx context.Context, tx storage.Tx, plan *catalog.Plan,
 
 // quotaText describes the exhausted quota and names the instance that uses it, so that the owner can delete it.
 func quotaText(plan *catalog.Plan, holder string) string {
-	return fmt.Sprintf("An account may have only one instance of plan %s, and this account already has %s. Delete that instance first.", plan.Name, holder)
+	return fmt.Sprintf("An account may have only one instance of plan %s, and this account already has instance %s. Delete that instance first.", plan.Name, holder)
 }

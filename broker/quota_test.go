@@ -51,7 +51,7 @@ func TestOneTrialPerAccount(t *testing.T) {
 			b.Errorf("D10: the same order has another operation: %s", again.Raw)
 		}
 
-		const text = "An account may have only one instance of plan trial, and this account already has one. Delete that instance first."
+		const text = "An account may have only one instance of plan trial, and this account already has instance one. Delete that instance first."
 		if got := b.want("a second order", b.put("two", trialOf("ga-1")), 422); got.text("description") != text {
 			b.Errorf("the description is %q, want %q", got.text("description"), text)
 		}

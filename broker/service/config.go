@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Config is the broker's configuration. Package config reads it from the environment; the tags name the variables
+// Config is the broker's configuration. Package program reads it from the environment; the tags name the variables
 // and describe them for the reference. DefaultConfig returns the defaults.
 type Config struct {
 	replica.Config `envPrefix:""`

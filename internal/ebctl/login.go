@@ -25,7 +25,7 @@ func newProvisionerLoginCommand(session *session) *cobra.Command {
 	command.Long = "Check the credentials of a user of the Provisioner and store them, with the address, in a context of the configuration file, next to " +
 		"the broker's.\n\nThe password is read as by 'ebctl login'."
 	command.Example = "  ebctl provisioner login provisioner.example.com --username jane"
-	command.Flags().Lookup("name").Usage = "the name of the context; by default the current one, or else the host of the address"
+	command.Flags().Lookup("name").Usage = "the name of the context; the default is the current context, or the host of the address if there is none"
 
 	return command
 }

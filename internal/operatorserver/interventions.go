@@ -110,7 +110,7 @@ func (a *API) retry(ctx context.Context, tx storage.Tx, wanted intervention) (st
 // a deletion. It locks the instance, so its result remains valid until the transaction ends.
 func (a *API) checkRetry(ctx context.Context, tx storage.Tx, former process.Record, now time.Time) error {
 	if former.State != process.Failed && former.State != process.Canceled {
-		return conflict("Only a failed or canceled operation can be retried. This one is " + string(former.State) + ".")
+		return conflict("Only a failed or canceled operation can be retried. The state of this one is " + string(former.State) + ".")
 	}
 
 	if !a.Engine.Handles(former.Kind) {
@@ -152,7 +152,7 @@ func (a *API) skip(ctx context.Context, tx storage.Tx, wanted intervention) (str
 	}
 
 	if record.State != process.InProgress {
-		return "", conflict("Only an operation in progress can skip a step. This one is " + string(record.State) + ".")
+		return "", conflict("A step can be skipped only while the operation is in progress. The state of this operation is " + string(record.State) + ".")
 	}
 
 	if err := a.checkSkip(record, wanted.Step); err != nil {

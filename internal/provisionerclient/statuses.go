@@ -19,8 +19,8 @@ import (
 // but reads all operations of a request from its database concurrently.
 const MaxStatuses = 50
 
-// ErrTooManyOperations is wrapped by an error if the Provisioner, or a proxy in front of the Provisioner, may have rejected a
-// request because of the number of its operations. A request for a single operation may succeed.
+// ErrTooManyOperations marks errors that may mean that the Provisioner, or a proxy in front of the Provisioner, has rejected a
+// request that asks for too many operations. Requests for single operations may succeed.
 var ErrTooManyOperations = errors.New("the request is for several operations")
 
 // OperationResult is the result of OperationStatuses for one operation.

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// held implements Operations. It counts the calls of Resume.
+// held implements Operations and counts calls to Resume and Wake.
 type held struct {
 	resumed, woken atomic.Int64
 }

@@ -252,7 +252,6 @@ func TestRuntimeStaysUnknown(t *testing.T) {
 	step := removeRuntime{provisioner: w, instances: w, waiter: w.waiter(), kind: ours, leftOver: func(reason LeftOver) { leftOver = append(leftOver, reason) }}
 	data := environment.Data{Instance: withRuntime("r"), Provisioning: provisioning, Ordered: true}
 
-	// The second round is a retry by an operator. It starts with the data of the failed operation.
 	for _, c := range []struct {
 		after time.Duration
 		want  failure.Kind
@@ -260,7 +259,7 @@ func TestRuntimeStaysUnknown(t *testing.T) {
 		{0, failure.Transient},
 		{unknownWindow - time.Second, failure.Transient},
 		{unknownWindow, failure.Permanent},
-		{time.Hour, failure.Transient},
+		{time.Hour, failure.Transient}, // from here on, an operator's retry, which starts with the data of the failed operation
 		{time.Hour + unknownWindow, failure.Permanent},
 	} {
 		record := process.Record{ID: removal, InstanceID: instanceID, Kind: environment.KindDeprovision}

@@ -19,7 +19,7 @@ const (
 	DefaultNamespace = "kyma-system"
 )
 
-// Token is a one-time token with which an agent connects to Director. Never log its fields: they are secret.
+// Token is a one-time token that an agent exchanges at the Connector for its client certificate. Do not log its fields.
 type Token = director.Token
 
 // Tokens issues one-time tokens for agents. A token expires after about an hour.

@@ -20,7 +20,8 @@ const (
 	older  = 2
 )
 
-// shootAt returns a Shoot of this generation. Its last operation is in the given state and has an error for each code.
+// shootAt returns a Shoot whose status was observed at the given generation. Its last operation is in the given state and has an
+// error for each code.
 func shootAt(generation int64, state gardencorev1beta1.LastOperationState, codes ...gardencorev1beta1.ErrorCode) *gardencorev1beta1.Shoot {
 	shoot := &gardencorev1beta1.Shoot{
 		ObjectMeta: metav1.ObjectMeta{Name: "c-first", Generation: newest},

@@ -68,8 +68,8 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, binding environment.B
 }
 
 // SaveAccess stores the credentials of a binding that is being created, in the transaction that ends the operation. The binding is
-// then ready. It changes nothing, and returns no error, if the binding is being removed, or has credentials from a replica of an
-// earlier version. It returns storage.ErrNotFound if the binding is gone.
+// then ready. It changes nothing, and returns no error, if the binding is being removed, or if a replica of an earlier version has
+// already stored its credentials. It returns storage.ErrNotFound if the binding is gone.
 func (s *Store) SaveAccess(ctx context.Context, tx storage.Tx, id string, access environment.Access) error {
 	sealed, err := s.seal(id, access)
 	if err != nil {

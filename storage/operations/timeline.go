@@ -45,9 +45,9 @@ const finalOutcome = `CASE WHEN value = 'canceled' THEN '` + string(process.Oper
 // insertEntries returns the statements that append the entries to the timeline. If the first entry repeats the last stored
 // entry, the statements compact both into one.
 //
-// The first statement of the CTE must have written the operation's row, so that no other transaction appends at the same time.
-// Sequence numbers increase. They have gaps if the statements run one after the other, because each statement then sees the
-// entries of the preceding ones.
+// The statements run after the first statement of a CTE (see storage.DB.ExecCTE), which must write the operation's row, so that no
+// other transaction appends at the same time. Sequence numbers always increase. SQLite runs the statements separately, so each one
+// sees the entries inserted before it, and the numbers have gaps. PostgreSQL runs them as one statement, without gaps.
 func insertEntries(operationID string, entries []process.Entry) []storage.Statement {
 	var statements []storage.Statement
 

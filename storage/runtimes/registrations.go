@@ -79,7 +79,7 @@ func (s *Store) HoldRegistration(ctx context.Context, before, now, until time.Ti
 		AND (held_until IS NULL OR held_until < ?)
 		RETURNING `+registrationColumns, storage.At(until), storage.At(before), storage.At(now), storage.At(now))
 
-	return held, failure.While(err, "finding registrations to settle")
+	return held, failure.While(err, "reserving a registration for cleanup")
 }
 
 // SettleRegistration removes a registration that the caller has cleaned up in Director, if the hold is still valid.

@@ -155,7 +155,7 @@ func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) error {
 }
 
 // Reconfigure stores the configuration, provider and region of a runtime in the caller's transaction, without comparing the
-// positions of operations. Steps use Configured instead. It does not write the provider and the region, because no step changes
+// positions of operations. Steps use Configured instead, which does not write the provider and the region, because no step changes
 // them.
 func (s *Store) Reconfigure(ctx context.Context, tx storage.Tx, runtime Runtime) error {
 	sealed := s.keys.Seal(runtime.Configuration, configurationPlace(runtime.ID))

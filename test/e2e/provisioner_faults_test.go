@@ -20,7 +20,7 @@ func TestProvisionerFaults(t *testing.T) {
 		fault  harness.Fault
 		want   string
 	}{
-		"disconnect":  {"the connection breaks", harness.Disconnect, "provisioner cannot be reached"},
+		"disconnect":  {"the connection breaks", harness.Disconnect, "Provisioner cannot be reached"},
 		"no response": {"the response never arrives", harness.NoAnswer, "Provisioner did not respond within"},
 		"garbage":     {"the response is not GraphQL", harness.Garbage, "no GraphQL"},
 	}

@@ -62,7 +62,7 @@ func rowContentTypeMayBeMissing(r *row) {
 	}
 }
 
-// rowUsabilityHintsOnlyWhereDefined makes a provision, fetches, a bind and an unbind fail. Their responses must not contain
+// rowUsabilityHintsOnlyWhereDefined makes provision, fetch, bind and unbind requests fail. Their responses must not contain
 // usability hints.
 func rowUsabilityHintsOnlyWhereDefined(r *row) {
 	lift := r.refuse(callOrder)

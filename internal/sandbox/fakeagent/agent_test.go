@@ -249,7 +249,8 @@ func TestAgent(t *testing.T) {
 	})
 }
 
-// TestNoTokenIsSpentTwice disturbs an agent between its calls: a call fails, or a client requests a new connection.
+// TestNoTokenIsSpentTwice interferes with an agent: one of its calls fails, or a client requests a new connection just before
+// a call.
 func TestNoTokenIsSpentTwice(t *testing.T) {
 	broken := apierrors.NewInternalError(errUnavailable)
 	nothing := func() {}

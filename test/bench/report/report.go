@@ -1,7 +1,8 @@
 // Package report collects the samples of a benchmark, one per round, and renders their medians as the rows of a Markdown table.
 //
-// A figure that depends on the machine is sampled together with a floor, the cost of the bare work in the same round. The table
-// then shows the median of the ratios, because a temporarily slow machine affects the figure and its floor alike.
+// A figure that depends on the machine is sampled together with a floor: the cost of the minimal work that the request cannot
+// avoid, measured in the same round. The table then shows the median of the ratios, because a temporarily slow machine affects the
+// figure and its floor alike.
 //
 // A new column needs a field of [Figure] and a cell in row.cells.
 package report

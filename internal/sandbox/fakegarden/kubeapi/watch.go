@@ -30,7 +30,7 @@ type history struct {
 	// since is the version before the first change.
 	since   uint64
 	changes []change
-	// waiting contains a channel for each watch that waits for the next change, which closes the channels. Each watch creates its
+	// waiting contains a channel for each watch that waits for the next change; publish closes them all. Each watch creates its
 	// own channel: in a synctest bubble, a watch blocks durably only on a channel from the same bubble, and the server may have been
 	// opened outside the bubble.
 	waiting map[chan struct{}]bool
