@@ -22,13 +22,13 @@ const maxAttempts = 3
 // errLostRace is returned if a concurrent request for the same instance was committed first.
 var errLostRace = errors.New("a concurrent request for the instance was faster")
 
-// retryLostRace repeats the attempt if it loses against a concurrent request, that is, if it returns errLostRace or
-// violates a unique index. The next attempt reads the rows of the winner and usually returns the winner's
+// retryLostRace repeats the attempt if it loses against a concurrent request, that is, if it returns errLostRace,
+// violates a unique index, or is aborted because of a deadlock. The next attempt reads the rows of the winner and usually returns the winner's
 // operation. After maxAttempts, the platform gets a ConcurrencyError.
 func retryLostRace[Result any](attempt func() (Result, error)) (Result, error) {
 	for range maxAttempts {
 		result, err := attempt()
-		if !errors.Is(err, errLostRace) && !storage.IsDuplicate(err) {
+		if !errors.Is(err, errLostRace) && !storage.IsDuplicate(err) && !storage.IsDeadlock(err) {
 			return result, err
 		}
 	}

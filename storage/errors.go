@@ -34,6 +34,14 @@ func IsDuplicate(err error) bool {
 	return false
 }
 
+// IsDeadlock reports whether PostgreSQL has aborted the transaction because of a deadlock or a serialization failure. The same
+// transaction may succeed if it is started again. SQLite has one writer, so it has no such errors.
+func IsDeadlock(err error) bool {
+	known, ok := errors.AsType[*pq.Error](err)
+
+	return ok && strings.HasPrefix(string(known.Code), "40")
+}
+
 // callError marks the error of a call to the database, so that IsUnavailable does not mistake lost connections and timeouts of
 // other systems for those of the database.
 type callError struct{ error }

@@ -132,3 +132,21 @@ func TestReadOnlySQLiteIsUnavailable(t *testing.T) {
 		t.Errorf("a writable file returns %v", err)
 	}
 }
+
+func TestIsDeadlock(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason string
+		err    error
+		want   bool
+	}{
+		"deadlock":       {"the other transaction continues", fmt.Errorf("storing: %w", &pq.Error{Code: "40P01"}), true},
+		"not serialized": {"PostgreSQL recommends a retry", &pq.Error{Code: "40001"}, true},
+		"duplicate":      {"a retry fails again", &pq.Error{Code: "23505"}, false},
+		"full":           {"the disk stays full", &pq.Error{Code: "53100"}, false},
+		"other":          {"the error is not PostgreSQL's", io.EOF, false},
+	} {
+		if got := storage.IsDeadlock(c.err); got != c.want {
+			t.Errorf("%s: %s: got %t", name, c.reason, got)
+		}
+	}
+}
