@@ -56,7 +56,7 @@ test: postgres garden ## Run every test: unit, SQLite, PostgreSQL, end to end on
 SYSTEM_TESTS := e2e|crash|osb|linear|kymacompat
 
 .PHONY: test-unit
-test-unit: postgres ## Run the unit tests and the storage suites, in less than two minutes. Leaves out e2e, crash, osb, linear and kymacompat of test/.
+test-unit: postgres ## Run the unit tests and the storage suites, in about two minutes. Leaves out e2e, crash, osb, linear and kymacompat of test/.
 	go test -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) $$(go list ./... | grep -vE '/test/($(SYSTEM_TESTS))(/|$$)')
 
 .PHONY: test-garden
