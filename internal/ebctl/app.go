@@ -131,14 +131,11 @@ func (s *session) clientOf(resolved Settings) *brokerclient.Client {
 	})
 }
 
-// noun returns the word for an instance in texts: "runtime" for the Provisioner.
-func (s *session) noun() string {
-	if s.provisioner {
-		return "runtime"
-	}
+// noun returns the word for an instance of the session's service in texts.
+func (s *session) noun() string { return brokerclient.Noun(s.provisioner) }
 
-	return "instance"
-}
+// title returns the noun with a capital letter, as the name of a field.
+func (s *session) title() string { return strings.ToUpper(s.noun()[:1]) + s.noun()[1:] }
 
 // text adapts a help text that was written for the broker to the session's service.
 func (s *session) text(text string) string {

@@ -116,7 +116,7 @@ func newAuditGetCommand(session *session) *cobra.Command {
 				{Name: "Status", Value: statusOf(entry)},
 				{Name: "Code", Value: entry.Code},
 				{Name: "Reason", Value: entry.Reason},
-				{Name: strings.ToUpper(session.noun()[:1]) + session.noun()[1:], Value: entry.InstanceID},
+				{Name: session.title(), Value: entry.InstanceID},
 				{Name: "Operation", Value: entry.OperationID},
 				{Name: "Binding", Value: entry.BindingID},
 				{Name: "On behalf of", Value: entry.By.Originator},

@@ -47,7 +47,7 @@ func (s *session) operationText(operation operatorapi.Operation) output.Text {
 	fields := output.Fields{
 		{Name: "Operation", Value: operation.ID},
 		{Name: "Kind", Value: operation.Kind},
-		{Name: strings.ToUpper(s.noun()[:1]) + s.noun()[1:], Value: instanceText(operation)},
+		{Name: s.title(), Value: instanceText(operation)},
 		{Name: "State", Value: string(operation.State)},
 		{Name: "Description", Value: operation.Description},
 		{Name: "Problem", Value: explain.ProblemText(operation.Problem)},

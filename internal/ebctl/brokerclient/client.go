@@ -69,13 +69,16 @@ func (c *Client) service() string {
 
 // Noun returns the word for an instance in texts: "runtime" for the Provisioner, whose operator API represents runtimes as
 // instances.
-func (c *Client) Noun() string {
-	if c.config.Provisioner {
+func Noun(provisioner bool) string {
+	if provisioner {
 		return "runtime"
 	}
 
 	return "instance"
 }
+
+// Noun returns the word for an instance of the client's service.
+func (c *Client) Noun() string { return Noun(c.config.Provisioner) }
 
 // request is a request to the service. If body is nil, the request has no body.
 type request struct {
