@@ -7,10 +7,10 @@ import (
 	"net/url"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/graphqlclient"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/reload"
 	"github.com/environment-broker/environment-broker/internal/upstream"
+	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
 )
 
 // upstreamOf returns the Provisioner as an upstream system, with a limit of concurrent calls, a circuit breaker and

@@ -54,7 +54,7 @@ func TestEveryOperationIsGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	routes := read(t, "internal/operatorserver/routes.gen.go")
+	routes := read(t, "internal/operatorapi/operatorserver/routes.gen.go")
 	calls := read(t, "internal/ebctl/brokerclient/operator.gen.go")
 	withoutCall := map[string]bool{"getDescription": true, "getKubeconfig": true, "getOperation": true}
 

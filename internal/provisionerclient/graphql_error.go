@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/graphqlclient"
+	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
 )
 
 // graphqlError is an error in a response. The extensions classify the error; the message is for people.

@@ -11,8 +11,8 @@ import (
 	"github.com/Khan/genqlient/graphql"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/graphqlclient"
 	"github.com/environment-broker/environment-broker/internal/provisionerclient/wire"
+	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
 )
 
 // MaxStatuses is the maximum number of operations in one request. Our Provisioner allows 100. The Kyma Provisioner has no limit,

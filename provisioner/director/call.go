@@ -10,7 +10,7 @@ import (
 	"github.com/Khan/genqlient/graphql"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/graphqlclient"
+	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
 )
 
 // maxAnswer bounds the size of a response, in bytes. A longer response is an error.

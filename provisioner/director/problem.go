@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/graphqlclient"
+	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
 )
 
 // ErrTenantUnknown is in the chain of errors about a tenant that Director does not have, for example because it was deleted.

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
-	"github.com/environment-broker/environment-broker/internal/graphqlclient"
 	"github.com/environment-broker/environment-broker/internal/upstream"
+	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
 )
 
 const (

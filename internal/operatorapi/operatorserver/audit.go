@@ -1,0 +1,93 @@
+package operatorserver
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+)
+
+// ListAudit returns a page of the audit log, newest first. The parameter since is inclusive, until is exclusive.
+// The list has no total: a count would read all entries and is of no use to operators.
+func (a *API) ListAudit(r *http.Request, query Query) (httpserver.Response, error) {
+	filter := auditlog.Filter{
+		InstanceID: query.Get("instance_id"), OrderedBy: query.Get("user"), Action: query.Get("action"),
+		Before: query.Page.Before, BeforeID: query.Page.BeforeID, Limit: query.Page.Size + 1,
+	}
+
+	var (
+		list operatorapi.AuditList
+		err  error
+	)
+
+	if filter.Since, filter.Until, err = period(query.Values); err != nil {
+		return httpserver.Response{}, err
+	}
+
+	list.Data, list.Page, err = ReadList(r.Context(), query.Page, filter, a.Entries.List, nil, auditEntry,
+		func(shown operatorapi.AuditEntry) (time.Time, string) { return shown.At, shown.ID })
+
+	return httpserver.OK(list), err
+}
+
+// GetAuditEntry handles GET /audit/{entry_id}.
+func (a *API) GetAuditEntry(r *http.Request) (httpserver.Response, error) {
+	id, err := Segment(r, "entry_id")
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	found, err := a.Entries.List(r.Context(), auditlog.Filter{ID: id, Limit: 1})
+
+	switch {
+	case err != nil:
+		return httpserver.Response{}, err
+	case id == "" || len(found) == 0:
+		return httpserver.Response{}, NotFound("The entry does not exist, or was removed after APP_AUDIT_RETENTION.")
+	default:
+		return httpserver.OK(auditEntry(found[0])), nil
+	}
+}
+
+// auditEntry converts an entry of the store. For updates, Before and After contain only the changed fields.
+func auditEntry(entry auditlog.Entry) operatorapi.AuditEntry {
+	return operatorapi.AuditEntry{
+		ID: entry.ID, At: entry.At, Action: entry.Action, InstanceID: entry.InstanceID, OperationID: entry.OperationID,
+		BindingID: entry.BindingID, Status: entry.Status, Code: entry.Code, Reason: entry.Reason,
+		Before: entry.Before, After: entry.After, Missed: entry.Missed,
+		By: operatorapi.Actor{
+			User: entry.By.User, Means: entry.By.Means, Platform: entry.By.Platform, Originator: entry.By.Originator,
+			Address: entry.By.Address, RequestID: entry.By.RequestID,
+		},
+	}
+}
+
+// targetOf returns the action of a request and the IDs of its instance or operation, for the audit entry of a
+// rejected request. A GET request changes nothing, so the result is empty.
+func targetOf(r *http.Request) audit.Target {
+	var target audit.Target
+
+	switch path := r.URL.EscapedPath(); r.Method {
+	case http.MethodPost:
+		target.Action = path[strings.LastIndex(path, "/")+1:] // the verbs in paths equal the actions in the audit log
+	case http.MethodPut:
+		target.Action = auditlog.ActionExpire
+	default:
+		return target
+	}
+
+	// Ignore an invalid ID.
+	if _, named := mux.Vars(r)["operation_id"]; named {
+		target.OperationID, _ = Segment(r, "operation_id")
+	} else {
+		target.InstanceID, _ = Segment(r, "instance_id")
+	}
+
+	return target
+}

@@ -1,0 +1,207 @@
+package operatorserver
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gorilla/mux"
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/tracing"
+	"github.com/environment-broker/environment-broker/internal/upstream"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+	"github.com/environment-broker/environment-broker/storage/operations"
+)
+
+const (
+	// maxBody is the maximum size of a request body, in bytes.
+	maxBody = 64 << 10
+	// requestLimit is the maximum duration of a request. It is long because requests for kubeconfigs call the
+	// Provisioner.
+	requestLimit = 40 * time.Second
+	// RoleNone is the value of x-role for routes that need no credentials.
+	RoleNone = "none"
+)
+
+// Engine provides the engine's knowledge about kinds of operations. *process.Engine implements it.
+type Engine interface {
+	// Handles reports whether the service runs operations of the kind.
+	Handles(kind string) bool
+	// MaySkip reports whether no later step of the kind depends on the step.
+	MaySkip(kind, step string) bool
+	// Successor returns a new operation that retries an ended operation.
+	Successor(former process.Record, id string, at time.Time) process.New
+}
+
+// Subjects are the objects of the service's operations: instances and bindings in the broker, runtimes in the Provisioner.
+type Subjects interface {
+	// Noun names an object in texts for people, such as "instance".
+	Noun() string
+	// IDs returns the ID of the operation's instance and, for an operation on a binding, the ID of the binding.
+	IDs(record process.Record) (instanceID, bindingID string)
+	// Names returns the names of the instances, by ID. IDs without a name are absent.
+	Names(ctx context.Context, ids []string) (map[string]string, error)
+	// Lock locks the instance until the transaction ends, so that no other operation of the instance is accepted. It reports
+	// whether the instance exists.
+	Lock(ctx context.Context, tx storage.Tx, record process.Record, now time.Time) (exists bool, err error)
+	// Select applies the query parameters that only this service supports to the filter of a list of operations. The filter
+	// already contains the instance ID.
+	Select(query url.Values, filter *operations.Filter) error
+}
+
+// Options are the dependencies of the API.
+type Options struct {
+	// DB is the database of the stores, so that one transaction can write to several of them.
+	DB         *storage.DB
+	Operations *operations.Store
+	// Recorder writes accepted and rejected changes to the audit log. Entries reads the log.
+	Recorder *audit.Recorder
+	Entries  *auditlog.Store
+	// Authorizer authenticates users and checks their roles.
+	Authorizer *auth.Authorizer
+	Clock      clock.PassiveClock
+	// Log gets a line for each request, and one for each intervention. Metrics count the requests; nil counts nothing.
+	Log     logrus.FieldLogger
+	Metrics *httpserver.Metrics
+	// Tracing decides which operations have a trace. Nil means that tracing is off.
+	Tracing  *tracing.Tracing
+	Engine   Engine
+	Subjects Subjects
+	// Wake makes the engine look for due operations. It is called after a commit and must not block.
+	Wake func()
+	// Stages lists the stages of each kind of operation in order.
+	Stages map[string][]string
+	// Systems are the upstream systems. Their state is the state in this replica, because each replica has separate circuit
+	// breakers.
+	Systems []*upstream.System
+	// EstimatedEnd predicts the end of an operation, or returns zero. Nil means no predictions.
+	EstimatedEnd func(record process.Record) time.Time
+	// UserText returns the text that the platform shows to its users about an operation. left is the expected time until the end,
+	// or not positive if it is unknown. Nil means that operations have no such text.
+	UserText func(record process.Record, left time.Duration) string
+}
+
+// StagesOf returns the names of the stages of each process in order, keyed by the kind of the process.
+func StagesOf[D any](processes []process.Process[D]) map[string][]string {
+	stages := map[string][]string{}
+	for _, process := range processes {
+		stages[process.Kind] = process.StageNames()
+	}
+
+	return stages
+}
+
+// API implements the endpoints that the broker and the Provisioner share. It is safe for concurrent use.
+type API struct {
+	Options
+}
+
+// New returns an API with the dependencies.
+func New(options Options) *API { return &API{Options: options} }
+
+// Route is an operation of the operator API.
+type Route struct {
+	Method, Path string
+	// Role is the role that the user needs, or RoleNone.
+	Role  string
+	serve httpserver.Endpoint
+}
+
+// NewHandler returns the handler of the routes. It responds 404 for other paths, and 405 for other methods of a path.
+func (a *API) NewHandler(routes []Route) http.Handler {
+	router := mux.NewRouter().UseEncodedPath().SkipClean(true)
+	router.NotFoundHandler = httpserver.Endpoint(httpserver.NotFound)
+	router.Use(httpserver.Trace)
+
+	paths := map[string]httpserver.Methods{}
+
+	for _, route := range routes {
+		if paths[route.Path] == nil {
+			paths[route.Path] = httpserver.Methods{}
+			router.Handle(route.Path, paths[route.Path])
+		}
+
+		paths[route.Path][route.Method] = a.guarded(route)
+	}
+
+	return httpserver.Wrap(router,
+		httpserver.EchoRequestIdentity,
+		httpserver.Observe(a.Log, a.Metrics, a.Clock),
+		httpserver.Deadline(requestLimit),
+		httpserver.LimitBody(maxBody),
+	)
+}
+
+// guarded returns the endpoint of the route, protected by a check of the role. The middleware of the audit log runs
+// before the check, because it records rejected requests.
+func (a *API) guarded(route Route) http.Handler {
+	endpoint := withCode(route.serve)
+	if route.Role == RoleNone {
+		return a.Authorizer.Public(endpoint)
+	}
+
+	return httpserver.Wrap(endpoint,
+		audit.Introduce, a.Recorder.Refusals(targetOf), a.Authorizer.Require(auth.Role(route.Role)), logUser)
+}
+
+// logUser adds the authenticated user to the log line of the request.
+func logUser(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		httpserver.Note(r.Context(), logging.User, auth.FromContext(r.Context()).Name)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// withCode adds an error code to refusals that have none: the name of the status, such as NotFound.
+func withCode(endpoint httpserver.Endpoint) httpserver.Endpoint {
+	return func(r *http.Request) (httpserver.Response, error) {
+		response, err := endpoint(r)
+		if err == nil {
+			return response, nil
+		}
+
+		refusal := *httpserver.RefusalOf(err)
+		if refusal.Code == "" {
+			refusal.Code = strings.ReplaceAll(http.StatusText(refusal.Status), " ", "")
+		}
+
+		return httpserver.Response{}, &refusal
+	}
+}
+
+// Invalid rejects a malformed request. The description names the part of the request that the user has to correct.
+func Invalid(description string) error { return httpserver.Refuse(http.StatusBadRequest, description) }
+
+// conflict rejects a valid request that the state of the operation or the instance does not allow.
+func conflict(description string) error { return httpserver.Refuse(http.StatusConflict, description) }
+
+// NotFound rejects a request for an object that does not exist.
+func NotFound(description string) error { return httpserver.Refuse(http.StatusNotFound, description) }
+
+// Segment returns the percent-decoded value of a path variable. A value that is not valid UTF-8 is rejected with 400.
+func Segment(r *http.Request, name string) (string, error) {
+	value, err := url.PathUnescape(mux.Vars(r)[name])
+	if err != nil || !storage.IsText(value) {
+		return "", Invalid("The path is not valid UTF-8 or contains a NUL character.")
+	}
+
+	return value, nil
+}
+
+// GetDescription returns openapi.yaml. Clients can be generated from it.
+func (a *API) GetDescription(*http.Request) (httpserver.Response, error) {
+	return httpserver.Response{
+		Status: http.StatusOK, Body: operatorapi.Description, Header: http.Header{"Content-Type": {"application/yaml"}},
+	}, nil
+}

@@ -1,0 +1,210 @@
+package operatorserver
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+	"github.com/environment-broker/environment-broker/storage/operations"
+)
+
+const (
+	// maxReason is the maximum length of the reason for an intervention, in characters.
+	maxReason = 500
+	// Anonymous is the name of operators in logs and timelines if the service requires no authentication.
+	Anonymous = "somebody"
+
+	textNoOperation  = "The operation does not exist."
+	textIntervention = `The body is invalid. Send {"reason": "…"} as JSON. A skip or a retry can also have the field "step".`
+	textOvertaken    = "A concurrent request for the %s was accepted first. Check its operations and decide again."
+	textSealed       = "The data of the operation cannot be decrypted: its key is not in APP_DATABASE_SECRET_KEYS. Add the key, then retry."
+)
+
+// intervention is a request to cancel, retry or skip.
+type intervention struct {
+	operatorapi.Intervention
+
+	operationID string
+	// by is the name of the user.
+	by string
+	// now is the time of the request. All rows that the intervention writes have this time.
+	now time.Time
+}
+
+// why returns the text for the timeline: the user and the reason.
+func (i intervention) why() string { return "by " + i.by + ": " + i.Reason }
+
+// action carries out an intervention inside the transaction. It returns the ID of the operation to show; after a
+// retry, this is the new operation. If it returns an error, the transaction is rolled back.
+type action func(ctx context.Context, tx storage.Tx, wanted intervention) (operationID string, err error)
+
+// intervene reads the request, carries out the action in one transaction, and returns the resulting operation. The
+// timeline and the audit log show the user and the reason. Accepted and rejected requests are logged. The parameter
+// done is the end of the log message, as in "operation canceled".
+func (a *API) intervene(r *http.Request, name, done string, do action) (httpserver.Response, error) {
+	wanted, err := a.readIntervention(r)
+	line := a.Log.WithFields(logrus.Fields{
+		logging.User: wanted.by, logging.OperationID: wanted.operationID, logging.Reason: wanted.Reason,
+	})
+
+	var record process.Record
+	if err == nil {
+		record, err = a.carryOut(r.Context(), name, do, wanted)
+	}
+
+	if err != nil {
+		line.WithError(err).Warn("audit: operation not " + done)
+
+		return httpserver.Response{}, err
+	}
+
+	instanceID, bindingID := a.Subjects.IDs(record)
+	line = line.WithFields(logrus.Fields{logging.InstanceID: instanceID, logging.Kind: record.Kind})
+
+	if bindingID != "" {
+		line = line.WithField(logging.BindingID, bindingID)
+	}
+
+	if record.ID != wanted.operationID {
+		line = line.WithField(logging.SuccessorID, record.ID)
+	}
+
+	line.Info("audit: operation " + done)
+	httpserver.Note(r.Context(), logging.OperationID, record.ID)
+	a.Wake()
+
+	return httpserver.Response{Status: http.StatusAccepted, Body: a.Operation(record)}, nil
+}
+
+// carryOut runs the action and writes the audit log in one transaction, and returns the operation to show. It
+// converts the errors of the stores to responses. A duplicate means that a concurrent request was accepted after
+// the action had read the operations of the instance.
+func (a *API) carryOut(ctx context.Context, name string, do action, wanted intervention) (process.Record, error) {
+	var record process.Record
+
+	err := a.DB.InTx(ctx, func(tx storage.Tx) error {
+		former, err := a.Operations.Get(ctx, tx, wanted.operationID)
+		if err != nil {
+			return err
+		}
+
+		operationID, err := do(ctx, tx, wanted)
+		if err != nil {
+			return err
+		}
+
+		if record, err = a.Operations.Get(ctx, tx, operationID); err != nil {
+			return err
+		}
+
+		return a.recordIntervention(ctx, tx, name, wanted, former, record)
+	})
+
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		err = NotFound(textNoOperation)
+	case errors.Is(err, operations.ErrSealed):
+		err = &httpserver.Refusal{Status: http.StatusConflict, Description: textSealed, Cause: err}
+	case storage.IsDuplicate(err):
+		err = conflict(fmt.Sprintf(textOvertaken, a.Subjects.Noun()))
+	}
+
+	return record, err
+}
+
+// recordIntervention writes the intervention to the audit log. The parameter former is the operation before the
+// intervention. The parameter record is the operation afterwards, which is a new operation after a retry.
+func (a *API) recordIntervention(ctx context.Context, tx storage.Tx, name string, wanted intervention, former, record process.Record) error {
+	instanceID, bindingID := a.Subjects.IDs(former)
+	entry := auditlog.Entry{
+		Action: name, InstanceID: instanceID, BindingID: bindingID, OperationID: former.ID, Status: http.StatusAccepted, Reason: wanted.Reason,
+		Before: auditlog.Fields{"kind": former.Kind, "state": former.State},
+		After:  auditlog.Fields{"kind": former.Kind, "state": record.State},
+	}
+
+	if wanted.Step != "" {
+		entry.After["step"] = wanted.Step
+	}
+
+	if record.ID != former.ID {
+		entry.After["successorID"] = record.ID
+	}
+
+	return a.Recorder.Record(ctx, tx, entry)
+}
+
+// readIntervention reads and checks the request. If it fails, it still returns the fields that it has read, for the
+// log.
+func (a *API) readIntervention(r *http.Request) (intervention, error) {
+	wanted := intervention{by: cmp.Or(auth.FromContext(r.Context()).Name, Anonymous), now: a.Clock.Now()}
+
+	var err error
+	if wanted.operationID, err = Segment(r, "operation_id"); err != nil {
+		return wanted, err
+	}
+
+	if err := readStrictly(r.Body, &wanted.Intervention); err != nil {
+		return wanted, err
+	}
+
+	wanted.Reason = oneLine(wanted.Reason)
+
+	switch length := utf8.RuneCountInString(wanted.Reason); {
+	case length == 0:
+		return wanted, Invalid("reason is missing. Give a reason that others will understand.")
+	case length > maxReason:
+		wanted.Reason = string([]rune(wanted.Reason)[:maxReason]) + "…"
+
+		return wanted, Invalid(fmt.Sprintf("reason has %d characters. At most %d are allowed.", length, maxReason))
+	}
+
+	return wanted, nil
+}
+
+// readStrictly decodes a body that contains one JSON object or is empty. It rejects unknown fields: if a field name
+// were misspelled, the intervention would have an effect that the operator did not intend.
+func readStrictly(body io.Reader, into any) error {
+	decoder := json.NewDecoder(body)
+	decoder.DisallowUnknownFields()
+
+	err := decoder.Decode(into)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+
+	if err == nil {
+		if _, err = decoder.Token(); errors.Is(err, io.EOF) {
+			return nil
+		}
+	}
+
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return err
+	}
+
+	return Invalid(textIntervention)
+}
+
+// oneLine replaces line breaks and unprintable characters with single spaces.
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(char rune) bool {
+		return unicode.IsSpace(char) || !unicode.IsGraphic(char)
+	}), " ")
+}

@@ -1,0 +1,91 @@
+package operatorserver
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+)
+
+// stub implements the endpoints of routes that a test only inspects. Calling an endpoint panics.
+type stub struct{ BrokerHandlers }
+
+func TestEveryRouteHasARole(t *testing.T) {
+	known := []string{RoleNone, string(auth.RoleViewer), string(auth.RoleOperator), string(auth.RoleAdmin)}
+
+	for _, route := range BrokerRoutes(stub{}) {
+		if !slices.Contains(known, route.Role) {
+			t.Errorf("%s %s: x-role is %q, want one of %v", route.Method, route.Path, route.Role, known)
+		}
+	}
+}
+
+func TestRoutesWithoutARoleAreDescribedAsPublic(t *testing.T) {
+	var description struct {
+		Paths map[string]map[string]struct {
+			Role     string `json:"x-role"`
+			Security *[]any `json:"security"`
+		} `json:"paths"`
+	}
+
+	if err := yaml.Unmarshal(operatorapi.Description, &description); err != nil {
+		t.Fatal(err)
+	}
+
+	for path, methods := range description.Paths {
+		for method, operation := range methods {
+			if public := operation.Security != nil && len(*operation.Security) == 0; public != (operation.Role == RoleNone) {
+				t.Errorf("%s %s: x-role %q and security contradict each other", method, path, operation.Role)
+			}
+		}
+	}
+}
+
+// The Provisioner has the broker's routes, except those about plans, bindings and other objects that only the broker has.
+func TestRoutesOfTheProvisioner(t *testing.T) {
+	names := func(routes []Route) []string {
+		all := []string{}
+		for _, route := range routes {
+			all = append(all, route.Method+" "+route.Path+" "+route.Role)
+		}
+
+		return all
+	}
+
+	both := names(ProvisionerRoutes(stub{}))
+	own := slices.DeleteFunc(names(BrokerRoutes(stub{})), func(route string) bool { return slices.Contains(both, route) })
+
+	want := []string{
+		"GET /catalog viewer", "PUT /expire/service_instance/{instance_id} operator", "GET /kubeconfig/{instance_id} none",
+		"POST /runtimes/{instance_id}/adminkubeconfig admin", "GET /runtimes/{instance_id}/bindings viewer",
+	}
+	if diff := cmp.Diff(want, own); diff != "" {
+		t.Errorf("routes of the broker alone: -want +got\n%s", diff)
+	}
+
+	if !slices.Contains(both, "POST /operations/{operation_id}/retry operator") || len(both) != 11 {
+		t.Errorf("routes of both: %v", both)
+	}
+}
+
+func TestEveryStateOfOperationsIsDescribed(t *testing.T) {
+	var description struct {
+		Components struct {
+			Schemas map[string]struct {
+				Enum []string `json:"enum"`
+			} `json:"schemas"`
+		} `json:"components"`
+	}
+
+	if err := yaml.Unmarshal(operatorapi.Description, &description); err != nil {
+		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff(states(), description.Components.Schemas["OperationState"].Enum); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}

@@ -1,0 +1,295 @@
+package operatorserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/program"
+	"github.com/environment-broker/environment-broker/internal/upstream"
+	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/telemetry"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/operations"
+)
+
+const (
+	// pollInterval is the value of Retry-After for an unfinished operation.
+	pollInterval = time.Second
+
+	textPending = "Queued behind the earlier operations of this %s, if any."
+)
+
+// ListOperations returns a page of operations, newest first, without their timelines. The total is counted only
+// on request, because the count reads many index entries.
+func (a *API) ListOperations(r *http.Request, query Query) (httpserver.Response, error) {
+	filter, err := a.filter(query)
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	var list operatorapi.OperationList
+
+	list.Data, list.Page, err = ReadList(r.Context(), query.Page, filter, a.Operations.List, a.Operations.Count, a.Operation,
+		func(shown operatorapi.Operation) (time.Time, string) { return shown.CreatedAt, shown.ID })
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	ids := make([]string, 0, len(list.Data))
+	for _, shown := range list.Data {
+		ids = append(ids, shown.InstanceID)
+	}
+
+	names, err := a.Subjects.Names(r.Context(), ids)
+	for i := range list.Data {
+		list.Data[i].InstanceName = names[list.Data[i].InstanceID]
+	}
+
+	return httpserver.OK(list), err
+}
+
+// filter returns the filter of a list of operations.
+func (a *API) filter(query Query) (operations.Filter, error) {
+	filter := operations.Filter{
+		InstanceID: query.Get("instance_id"),
+		Before:     query.Page.Before,
+		BeforeID:   query.Page.BeforeID,
+		Offset:     query.Page.Offset,
+		Limit:      query.Page.Size + 1,
+	}
+
+	if kind := query.Get("kind"); kind != "" {
+		filter.Kinds = []string{kind}
+	}
+
+	if state := query.Get("state"); state != "" {
+		if !slices.Contains(states(), state) {
+			return filter, Invalid(fmt.Sprintf("The state %q is unknown. Use %s.", state, strings.Join(states(), ", ")))
+		}
+
+		filter.States = []process.State{process.State(state)}
+	}
+
+	stuck, err := boolean(query.Values, "stuck")
+	if err != nil {
+		return filter, err
+	}
+
+	if stuck {
+		filter.StuckAt = a.Clock.Now()
+	}
+
+	if filter.Since, filter.Until, err = period(query.Values); err != nil {
+		return filter, err
+	}
+
+	return filter, a.Subjects.Select(query.Values, &filter)
+}
+
+// states returns the states of operations, for the filter and its error message.
+func states() []string {
+	return []string{
+		string(process.Pending), string(process.InProgress), string(process.Canceling),
+		string(process.Succeeded), string(process.Failed), string(process.Canceled),
+	}
+}
+
+// GetOperation returns an operation with its timeline. The response has Retry-After until the operation has ended.
+func (a *API) GetOperation(r *http.Request) (httpserver.Response, error) {
+	httpserver.NotePoll(r.Context()) // ebctl follows operations this way
+
+	id, err := Segment(r, "operation_id")
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	shown, err := a.CurrentOperation(r.Context(), id)
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	names, err := a.Subjects.Names(r.Context(), []string{shown.InstanceID})
+	if err != nil {
+		return httpserver.Response{}, err
+	}
+
+	shown.InstanceName = names[shown.InstanceID]
+
+	httpserver.Note(r.Context(), logging.OperationID, id)
+
+	if process.State(shown.State).Terminal() {
+		return httpserver.OK(shown), nil
+	}
+
+	return httpserver.OK(shown).RetryAfter(pollInterval), nil
+}
+
+// CurrentOperation returns an operation with its timeline. For an unfinished operation, it adds the number of the
+// attempt, the reason for waiting, and the upstream system that causes the delay. The caller sets the name of the
+// instance.
+func (a *API) CurrentOperation(ctx context.Context, id string) (operatorapi.Operation, error) {
+	record, err := a.Operations.Get(ctx, a.DB.Reader(), id)
+
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return operatorapi.Operation{}, NotFound(textNoOperation)
+	case err != nil:
+		return operatorapi.Operation{}, err
+	}
+
+	timeline, err := a.Operations.Timeline(ctx, id)
+	if err != nil {
+		return operatorapi.Operation{}, err
+	}
+
+	shown := a.Operation(record)
+
+	for _, entry := range timeline {
+		shown.Timeline = append(shown.Timeline, operatorapi.TimelineEntry{
+			Stage: entry.Stage, Step: entry.Step, Attempt: entry.Attempt, FirstAttempt: entry.FirstAttempt,
+			Began: entry.Began, End: entry.End, Outcome: string(entry.Outcome), Message: entry.Message, NextRun: entry.NextRun,
+		})
+	}
+
+	if a.EstimatedEnd != nil && !record.State.Terminal() {
+		shown.EstimatedEnd = a.EstimatedEnd(record)
+	}
+
+	if a.UserText != nil {
+		shown.UserText = a.UserText(record, shown.EstimatedEnd.Sub(a.Clock.Now()))
+	}
+
+	if record.State.Terminal() {
+		return shown, nil
+	}
+
+	shown.Attempt = attempt(record, timeline)
+	shown.Why = a.why(record, timeline)
+	shown.System = a.system(record.Problem.Component)
+
+	return shown, nil
+}
+
+// Operation converts an operation without its timeline. It does not decrypt the data of the operation, so it
+// succeeds even if the key is lost.
+func (a *API) Operation(record process.Record) operatorapi.Operation {
+	instanceID, bindingID := a.Subjects.IDs(record)
+	shown := operatorapi.Operation{
+		ID:             record.ID,
+		InstanceID:     instanceID,
+		BindingID:      bindingID,
+		Kind:           record.Kind,
+		State:          operatorapi.OperationState(record.State),
+		Description:    record.Description,
+		PredecessorID:  record.PredecessorID,
+		OrderedBy:      record.OrderedBy,
+		TraceID:        telemetry.TraceID(a.Tracing, record),
+		Stages:         a.Stages[record.Kind],
+		FinishedStages: record.FinishedStages,
+		SkippedSteps:   record.SkippedSteps,
+		Stage:          record.Stage,
+		Step:           record.Step,
+		StepBegan:      record.StepBegan,
+		Skippable:      a.skippable(record),
+		WaitingFor:     record.WaitingFor,
+		Replica:        record.Lease.Owner,
+		CreatedAt:      record.CreatedAt,
+		UpdatedAt:      record.UpdatedAt,
+		StartedAt:      record.StartedAt,
+		FinishedAt:     record.FinishedAt,
+
+		TimelineRemovedAt: record.TimelineRemoved,
+	}
+
+	if problem := record.Problem; problem.Message != "" {
+		shown.Problem = operatorapi.Problem{Message: problem.Message, Reason: problem.Reason, Component: problem.Component}
+	}
+
+	if !record.State.Terminal() {
+		shown.NextRun = record.NextRun
+	}
+
+	return shown
+}
+
+// attempt returns the number of attempts of the current step since it last succeeded, including a running attempt.
+// Compaction merges entries of a series of retries but retains the last one with its attempt number, so the result
+// remains correct.
+func attempt(record process.Record, timeline []process.Entry) int {
+	count := 0
+
+	for _, entry := range timeline {
+		if entry.Step != record.Step || entry.Step == "" {
+			continue
+		}
+
+		count = entry.Attempt
+		if entry.Outcome == process.Done || entry.Outcome == process.NotCompleted {
+			count = 0
+		}
+	}
+
+	if !record.StepBegan.IsZero() {
+		count++
+	}
+
+	return count
+}
+
+// why returns why the operation waits: the message of the last attempt or, for a pending operation, that it is queued. It returns
+// an empty string if the operation is not waiting.
+func (a *API) why(record process.Record, timeline []process.Entry) string {
+	if record.State == process.Pending {
+		return fmt.Sprintf(textPending, a.Subjects.Noun())
+	}
+
+	if len(timeline) == 0 {
+		return ""
+	}
+
+	last := timeline[len(timeline)-1]
+	if last.Outcome == process.Waiting || last.Outcome == process.Retrying {
+		return last.Message
+	}
+
+	return ""
+}
+
+// GetStatus returns the version of the service, and the state of the upstream systems in this replica.
+func (a *API) GetStatus(*http.Request) (httpserver.Response, error) {
+	build := program.ReadBuild()
+	shown := operatorapi.Status{Version: build.Version, Commit: build.Commit, Systems: []operatorapi.System{}}
+
+	for _, called := range a.Systems {
+		shown.Systems = append(shown.Systems, systemOf(called.Status()))
+	}
+
+	return httpserver.OK(shown), nil
+}
+
+// system returns the status of the upstream system with the component, or a zero System if there is none.
+func (a *API) system(component string) operatorapi.System {
+	for _, called := range a.Systems {
+		if status := called.Status(); status.Component == component {
+			return systemOf(status)
+		}
+	}
+
+	return operatorapi.System{}
+}
+
+// systemOf converts the status of an upstream system.
+func systemOf(status upstream.Status) operatorapi.System {
+	return operatorapi.System{
+		Name: status.System, State: string(status.State), CallsInFlight: status.InFlight, CallsLimit: status.Calls,
+		Failures: status.Failures, FailingSince: status.FailingSince, LastFault: status.LastFault, NextTry: status.NextTry,
+	}
+}

@@ -1,0 +1,188 @@
+package operatorserver
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+const (
+	defaultPageSize = 50
+	maxPageSize     = 100
+)
+
+// Query is the parsed query of a request for a list: the filters and the requested page.
+type Query struct {
+	url.Values
+
+	Page Page
+}
+
+// Page selects a part of a list: by number, or by a cursor, which identifies the last entry of the previous page.
+type Page struct {
+	Size int
+	// Offset is the number of entries on the previous pages. It is 0 if a cursor is used.
+	Offset int
+	// Total requests the total number of entries on all pages.
+	Total bool
+	// Before and BeforeID are the sort key in the cursor. They are zero if no cursor is used.
+	Before   time.Time
+	BeforeID string
+}
+
+// withQuery reads the query and passes it to the endpoint. The generated routes list the parameters of
+// openapi.yaml. Other parameters are rejected: if a filter were misspelled and ignored, the list would contain all
+// entries.
+func withQuery(endpoint func(*http.Request, Query) (httpserver.Response, error), known ...string) httpserver.Endpoint {
+	return func(r *http.Request) (httpserver.Response, error) {
+		query, err := readQuery(r.URL.RawQuery, known)
+		if err != nil {
+			return httpserver.Response{}, err
+		}
+
+		return endpoint(r, query)
+	}
+}
+
+// readQuery parses the query. It rejects parameters that are unknown, repeated, or impossible to store.
+func readQuery(raw string, known []string) (Query, error) {
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return Query{}, Invalid("The query is not properly URL-encoded.")
+	}
+
+	for name, given := range values {
+		if !slices.Contains(known, name) {
+			return Query{}, Invalid(fmt.Sprintf("The parameter %q is unknown. Use %s.", name, strings.Join(known, ", ")))
+		}
+
+		if len(given) > 1 || !storage.IsText(given[0]) {
+			return Query{}, Invalid(fmt.Sprintf("The parameter %s must have one value, in UTF-8.", name))
+		}
+	}
+
+	page, err := readPage(values)
+
+	return Query{Values: values, Page: page}, err
+}
+
+// readPage reads page_size, page, cursor and total. When entries are added, numbered pages shift; pages that are
+// selected by a cursor do not.
+func readPage(values url.Values) (Page, error) {
+	size := number(values, "page_size", defaultPageSize)
+	if size < 1 || size > maxPageSize {
+		return Page{}, Invalid(fmt.Sprintf("page_size must be a number from 1 to %d.", maxPageSize))
+	}
+
+	const maxPage = 1 << 20 // prevents an overflow of the offset
+
+	index := number(values, "page", 1)
+	if index < 1 || index > maxPage {
+		return Page{}, Invalid("page must be a positive number.")
+	}
+
+	total, err := boolean(values, "total")
+	if err != nil {
+		return Page{}, err
+	}
+
+	found := Page{Size: size, Offset: (index - 1) * size, Total: total}
+
+	if cursor := values.Get("cursor"); cursor != "" {
+		if values.Has("page") {
+			return Page{}, Invalid("cursor and page cannot be used together.")
+		}
+
+		last, valid := storage.ParseCursor(cursor)
+		if !valid {
+			return Page{}, Invalid("cursor is invalid. Use the cursor of the previous page.")
+		}
+
+		found.Before, found.BeforeID = last.At, last.ID
+	}
+
+	return found, nil
+}
+
+// number returns a numeric parameter: the fallback if it is absent, 0 if it is not a number.
+func number(values url.Values, name string, fallback int) int {
+	if !values.Has(name) {
+		return fallback
+	}
+
+	given, err := strconv.Atoi(values.Get(name))
+	if err != nil {
+		return 0
+	}
+
+	return given
+}
+
+// boolean returns a parameter that is true or false, and false if it is absent.
+func boolean(values url.Values, name string) (bool, error) {
+	given, err := strconv.ParseBool(values.Get(name))
+	if err != nil && values.Has(name) {
+		return false, Invalid(name + " must be true or false.")
+	}
+
+	return given, nil
+}
+
+// period returns the parameters since, which is inclusive, and until, which is exclusive. They are zero if they are absent.
+func period(values url.Values) (since, until time.Time, err error) {
+	for name, moment := range map[string]*time.Time{"since": &since, "until": &until} {
+		if !values.Has(name) {
+			continue
+		}
+
+		if *moment, err = time.Parse(time.RFC3339, values.Get(name)); err != nil {
+			return since, until, Invalid(name + " must be a time such as 2030-01-02T15:04:05Z.")
+		}
+	}
+
+	return since, until, nil
+}
+
+// ReadList reads one page of a list from a store. The limit in the filter must be the page size plus one: the additional entry
+// shows that another page exists. The function place returns the sort key of an entry, which becomes the cursor of the next page.
+// The function count is called only if the total is requested; it may be nil for lists without a total.
+func ReadList[Filter, Entry, Shown any](ctx context.Context, page Page, filter Filter,
+	read func(context.Context, Filter) ([]Entry, error), count func(context.Context, Filter) (int, error),
+	show func(Entry) Shown, place func(Shown) (time.Time, string),
+) ([]Shown, operatorapi.Page, error) {
+	entries, err := read(ctx, filter)
+	if err != nil {
+		return nil, operatorapi.Page{}, err
+	}
+
+	shown := make([]Shown, 0, len(entries))
+	for _, entry := range entries[:min(len(entries), page.Size)] {
+		shown = append(shown, show(entry))
+	}
+
+	result := operatorapi.Page{Count: len(shown)}
+	if len(entries) > page.Size {
+		at, id := place(shown[page.Size-1])
+		result.Cursor = storage.Cursor{At: at, ID: id}.String()
+	}
+
+	if page.Total {
+		total, err := count(ctx, filter)
+		if err != nil {
+			return nil, operatorapi.Page{}, err
+		}
+
+		result.TotalCount = &total
+	}
+
+	return shown, result, nil
+}
