@@ -56,8 +56,8 @@ test: postgres garden ## Run every test: unit, SQLite, PostgreSQL, end to end on
 SYSTEM_TESTS := e2e|crash|osb|linear|kymacompat
 
 .PHONY: test-unit
-test-unit: postgres ## Run the unit tests and the storage suites, in about two minutes. Leaves out e2e, crash, osb, linear and kymacompat of test/.
-	go test -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) $$(go list ./... | grep -vE '/test/($(SYSTEM_TESTS))(/|$$)')
+test-unit: postgres ## Run the unit tests and the storage suites, in about two minutes. Leaves out e2e, crash, osb, linear and kymacompat of test/, and the engine's tests on PostgreSQL.
+	go test -short -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) $$(go list ./... | grep -vE '/test/($(SYSTEM_TESTS))(/|$$)')
 
 .PHONY: test-garden
 test-garden: postgres garden ## Run the end-to-end tests, on the local garden and over real processes.

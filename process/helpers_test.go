@@ -102,12 +102,17 @@ type fixture struct {
 }
 
 // inBubble runs the test on both databases, each time in a synctest bubble with fake time. Time stands still while a goroutine
-// waits for the response of PostgreSQL, so a statement takes no time, as on SQLite.
+// waits for the response of PostgreSQL, so a statement takes no time, as on SQLite. With the flag -short, which make test-unit
+// sets, the test runs on SQLite only.
 func inBubble(t *testing.T, test func(b *fixture)) {
 	t.Helper()
 
 	t.Run("sqlite", func(t *testing.T) { inBubbleOnSQLite(t, test) })
 	t.Run("postgres", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("make test runs it")
+		}
+
 		config := postgrestest.Database(t) // in real time
 
 		synctest.Test(t, func(t *testing.T) { test(newFixture(t, storagetest.Open(t, config))) })
