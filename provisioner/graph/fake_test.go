@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
@@ -113,13 +114,20 @@ func (r runtimes) ListOperations(_ context.Context, filter orders.OperationFilte
 func startServer(t *testing.T, runtimes graph.Service) *httptest.Server {
 	t.Helper()
 
-	server := httptest.NewServer(graph.NewHandler(graph.Options{
+	server := httptest.NewServer(as(auth.RoleOSB, graph.NewHandler(graph.Options{
 		Service: runtimes, Log: logging.Discard(),
 		Endpoint: "/graphql", PlaygroundEndpoint: "/behind/a/proxy/graphql",
-	}))
+	})))
 	t.Cleanup(server.Close)
 
 	return server
+}
+
+// as returns a handler that passes requests on as those of a client with the role.
+func as(role auth.Role, api http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		api.ServeHTTP(w, r.WithContext(auth.NewContext(r.Context(), auth.Identity{Name: "client", Roles: []auth.Role{role}})))
+	})
 }
 
 // exchange is a GraphQL request with its HTTP headers.

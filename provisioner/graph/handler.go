@@ -32,7 +32,7 @@ const (
 type Options struct {
 	Service Service
 	Log     logrus.FieldLogger
-	// Recorder records rejected mutations; nil records nothing.
+	// Recorder records rejected mutations and denied kubeconfigs; nil records nothing.
 	Recorder Recorder
 	// Endpoint is the path of the API.
 	Endpoint string
@@ -74,6 +74,8 @@ func newServer(options Options) *handler.Server {
 	if options.Recorder != nil {
 		server.AroundFields(audited(options.Recorder))
 	}
+
+	server.AroundFields(permitted)
 
 	return server
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/sirupsen/logrus"
 
+	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/provisioner/graph"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
@@ -315,12 +316,12 @@ func startLoggedServer(t *testing.T, log *bytes.Buffer, fail func() error) *http
 	logger := logrus.New()
 	logger.SetOutput(log)
 
-	server := httptest.NewServer(graph.NewHandler(graph.Options{
+	server := httptest.NewServer(as(auth.RoleOSB, graph.NewHandler(graph.Options{
 		Service: runtimes{operationStatus: func(orders.Caller, string) (operation.Status, error) {
 			return operation.Status{}, fail()
 		}},
 		Log: logger, Endpoint: "graphql", PlaygroundEndpoint: "/graphql",
-	}))
+	})))
 	t.Cleanup(server.Close)
 
 	return server

@@ -1,7 +1,6 @@
 package graph_test
 
 import (
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -24,9 +23,7 @@ func startServerFor(t *testing.T, runtimes graph.Service, role auth.Role) *httpt
 	t.Helper()
 
 	api := graph.NewHandler(graph.Options{Service: runtimes, Log: logging.Discard(), Endpoint: "/graphql"})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		api.ServeHTTP(w, r.WithContext(auth.NewContext(r.Context(), auth.Identity{Name: "client", Roles: []auth.Role{role}})))
-	}))
+	server := httptest.NewServer(as(role, api))
 	t.Cleanup(server.Close)
 
 	return server

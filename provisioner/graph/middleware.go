@@ -92,26 +92,31 @@ func traced(ctx context.Context, next graphql.ResponseHandler) *graphql.Response
 	return response
 }
 
-// Recorder records rejected mutations in the audit log.
+// Recorder records rejected mutations and denied kubeconfigs in the audit log.
 type Recorder interface {
 	// Refused records the entry. It returns no error, because the mutation is rejected anyway.
 	Refused(ctx context.Context, entry auditlog.Entry)
 }
 
-// audited records each rejected mutation under its name in the API, with the label of the tenant if the request names one. Accepted
-// mutations are not recorded here: the transaction that accepts an operation stores its entry.
+// audited records each rejected mutation under its name in the API, and each denied kubeconfig, with the label of the tenant if the
+// request names one. Accepted mutations are not recorded here: the transaction that accepts an operation stores its entry.
 func audited(recorder Recorder) graphql.FieldMiddleware {
 	return func(ctx context.Context, next graphql.Resolver) (any, error) {
 		result, err := next(ctx)
 
 		field := graphql.GetFieldContext(ctx)
-		if err == nil || field.Object != "Mutation" {
+		if err == nil || !isMutation(field) && !isKubeconfig(field) {
 			return result, err
 		}
 
 		known := failure.Of(err)
-		entry := auditlog.Entry{Action: field.Field.Name, Status: failure.MappingOf(known.Kind).HTTP, Code: known.Reason}
-		entry.InstanceID, _ = field.Args["id"].(string)
+
+		entry := auditlog.Entry{
+			Action: field.Field.Name, InstanceID: idOf(field), Status: failure.MappingOf(known.Kind).HTTP, Code: known.Reason,
+		}
+		if isKubeconfig(field) {
+			entry.Action = auditlog.ActionAdminKubeconfig
+		}
 
 		if caller, err := queryingCaller(ctx); err == nil {
 			entry.After = auditlog.Fields{"tenant": caller.Tenant}

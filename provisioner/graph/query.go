@@ -96,7 +96,7 @@ func (q query) OperationChanges(ctx context.Context, after *string, waitSeconds 
 }
 
 // wantedFields returns the costly parts of a runtime that the request selects. It follows fragments and skips fields that a
-// directive excludes.
+// directive excludes. It leaves out the kubeconfig if the client may not get one; permitted adds the error.
 func wantedFields(ctx context.Context) orders.RuntimeFields {
 	var want orders.RuntimeFields
 
@@ -110,7 +110,7 @@ func wantedFields(ctx context.Context) orders.RuntimeFields {
 			want.Hibernation = true
 		case "runtimeConfiguration":
 			for _, part := range graphql.CollectFields(operation, field.Selections, []string{"RuntimeConfig"}) {
-				want.Kubeconfig = want.Kubeconfig || part.Name == "kubeconfig"
+				want.Kubeconfig = want.Kubeconfig || part.Name == "kubeconfig" && mayAccessClusters(ctx)
 			}
 		}
 	}

@@ -38,7 +38,7 @@ func NewHandler(options Options) http.Handler {
 
 // Paths returns the patterns of http.ServeMux under which the API is served.
 func Paths() []string {
-	return []string{"/runtimes", "/runtimes/", "/operations", "/operations/", "/audit", "/audit/", "/openapi.yaml"}
+	return []string{"/runtimes", "/runtimes/", "/operations", "/operations/", "/audit", "/audit/", "/status", "/openapi.yaml"}
 }
 
 // subjects are the runtimes of the Provisioner. It implements operatorserver.Subjects.

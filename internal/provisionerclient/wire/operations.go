@@ -763,7 +763,7 @@ func (v *ProvisionRuntimeResponse) GetResult() *Operation { return v.Result }
 
 // RuntimeConfiguration includes the requested fields of the GraphQL type RuntimeConfig.
 type RuntimeConfiguration struct {
-	// An admin kubeconfig that is valid for a few hours. It is null if there is no cluster.
+	// An admin kubeconfig that is valid for a few hours. It is null if there is no cluster. It needs the role osb or admin.
 	Kubeconfig *string `json:"kubeconfig"`
 }
 

@@ -1485,7 +1485,8 @@ scalar Time
 # ---- Mutations and queries -------------------------------------------------------------------------------------------
 
 """
-Every mutation accepts an operation and returns the operation or its ID. Query its progress with runtimeOperationStatus.
+Every mutation accepts an operation and returns the operation or its ID. Query its progress with runtimeOperationStatus. Mutations need the
+role osb, which is the broker's, or admin.
 
 Headers: ` + "`" + `tenant` + "`" + ` is the account; every request needs it, except operationChanges. provisionRuntime stores ` + "`" + `sub-account` + "`" + `.
 ` + "`" + `Idempotency-Key` + "`" + `, at most 255 printable ASCII characters, makes a mutation safe to repeat: the same key returns the same operation.
@@ -1772,7 +1773,7 @@ type HibernationStatus {
 type RuntimeConfig {
   clusterConfig: GardenerConfig
   kymaConfig: KymaConfig
-  "An admin kubeconfig that is valid for a few hours. It is null if there is no cluster."
+  "An admin kubeconfig that is valid for a few hours. It is null if there is no cluster. It needs the role osb or admin."
   kubeconfig: String
 }
 

@@ -141,7 +141,7 @@ type Runtime struct {
 type RuntimeConfig struct {
 	ClusterConfig *spec.Cluster `json:"clusterConfig,omitempty"`
 	KymaConfig    *spec.Kyma    `json:"kymaConfig,omitempty"`
-	// An admin kubeconfig that is valid for a few hours. It is null if there is no cluster.
+	// An admin kubeconfig that is valid for a few hours. It is null if there is no cluster. It needs the role osb or admin.
 	Kubeconfig *string `json:"kubeconfig,omitempty"`
 }
 
