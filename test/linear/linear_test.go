@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
@@ -51,11 +53,12 @@ func TestLinearizable(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		t.Run(name, func(t *testing.T) {
 			form := all[name]
-			e := harness.Start(t, harness.Options{Database: form.database, ClusterCreation: clusterCreation})
+			log := errorLog(t)
+			e := harness.Start(t, harness.Options{Database: form.database, ClusterCreation: clusterCreation, Log: log})
 			endpoints := []harness.Endpoint{e.Broker.Endpoint}
 
 			for len(endpoints) < form.brokers {
-				endpoints = append(endpoints, harness.StartBroker(t, e.Settings, logging.Discard()).Endpoint)
+				endpoints = append(endpoints, harness.StartBroker(t, e.Settings, log).Endpoint)
 			}
 
 			counts := map[string]int{}
@@ -83,6 +86,18 @@ func TestLinearizable(t *testing.T) {
 			wantExercised(t, counts)
 		})
 	}
+}
+
+// errorLog returns a logger for brokers that writes their errors to the output of the test, so a failed run shows the causes.
+func errorLog(t *testing.T) logrus.FieldLogger {
+	t.Helper()
+
+	log, err := logging.New("broker", logging.Config{Level: "error", Format: logging.FormatJSON}, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return log
 }
 
 // wantExercised fails the test unless each kind of response has occurred often enough.
