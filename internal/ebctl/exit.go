@@ -41,9 +41,13 @@ func (e *usageError) Unwrap() error { return e.cause }
 func usage(format string, args ...any) error { return &usageError{cause: fmt.Errorf(format, args...)} }
 
 // notFoundError reports that ebctl found no match in a list. The broker's own 404 is an AnswerError.
-type notFoundError struct{ text string }
+type notFoundError struct {
+	text string
+	// suggestion continues the text with a similar name, or is empty.
+	suggestion string
+}
 
-func (e *notFoundError) Error() string { return e.text }
+func (e *notFoundError) Error() string { return e.text + e.suggestion }
 
 // end assigns an exit code and a hint for the user to a group of errors. The placeholders {command} and {operation} in the hint
 // are replaced.

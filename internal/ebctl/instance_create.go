@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 
 	"github.com/pivotal-cf/brokerapi/v10/domain"
 	"github.com/spf13/cobra"
@@ -14,6 +15,12 @@ import (
 // platform is the name of the platform in the request context, and the default for organization and space. The Open Service
 // Broker API requires all three, but only platforms have meaningful values for them.
 const platform = "ebctl"
+
+// validName reports whether the broker would use the name unchanged. In other names it replaces characters, and the user would
+// not find the instance by the name of the command line.
+func validName(name string) bool {
+	return regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,62}[a-zA-Z0-9])?$`).MatchString(name)
+}
 
 // order contains the flags of 'instance create'.
 type order struct {
@@ -62,6 +69,10 @@ func newInstanceCreateCommand(session *session) *cobra.Command {
 func (s *session) create(command *cobra.Command, name string, order order) error {
 	if name == "" || order.plan == "" {
 		return usage("specify a name and --plan; 'ebctl catalog' lists the plans")
+	}
+
+	if !validName(name) {
+		return usage("%q is not a valid name; use at most 64 letters, digits and hyphens", name)
 	}
 
 	parameters, err := order.parameters.read(s.In, order.region)

@@ -2,6 +2,7 @@ package ebctl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
@@ -36,7 +38,10 @@ func lookup(ctx context.Context, client *brokerclient.Client, idOrName string) (
 
 	switch len(named.Data) {
 	case 0:
-		return operatorapi.Runtime{}, &notFoundError{text: fmt.Sprintf("no %s has the ID or the name %s", client.Noun(), idOrName)}
+		return operatorapi.Runtime{}, &notFoundError{
+			text:       fmt.Sprintf("no %s has the ID or the name %s", client.Noun(), idOrName),
+			suggestion: similarName(ctx, client, idOrName),
+		}
 	case 1:
 		return named.Data[0], nil
 	}
@@ -51,6 +56,22 @@ func lookup(ctx context.Context, client *brokerclient.Client, idOrName string) (
 	}
 
 	return operatorapi.Runtime{}, usage("several %ss are named %s: use one of the IDs %s", client.Noun(), idOrName, strings.Join(ids, ", "))
+}
+
+// similarName suggests a name among those of the first page of instances. Without the list, the command still reports that the
+// instance does not exist, so an error of the list is ignored.
+func similarName(ctx context.Context, client *brokerclient.Client, name string) string {
+	first, err := client.ListRuntimes(ctx, operatorapi.ListRuntimesParams{})
+	if err != nil {
+		return ""
+	}
+
+	names := make([]string, 0, len(first.Data))
+	for _, one := range first.Data {
+		names = append(names, one.Name)
+	}
+
+	return failure.Suggestion(name, names)
 }
 
 // instanceID returns the ID of the instance with the given ID or name. It accepts the ID of a deleted instance if the broker
@@ -83,10 +104,13 @@ func withOperation[T any](ctx context.Context, client *brokerclient.Client, idOr
 
 	found, failed := lookup(ctx, client, idOrName)
 
+	unknown, isUnknown := errors.AsType[*notFoundError](failed)
+
 	switch {
-	case is[*notFoundError](failed):
+	case isUnknown:
 		return result, &notFoundError{
-			text: fmt.Sprintf("no operation has the ID %s, and no %s has this ID or name", idOrName, client.Noun()),
+			text:       fmt.Sprintf("no operation has the ID %s, and no %s has this ID or name", idOrName, client.Noun()),
+			suggestion: unknown.suggestion,
 		}
 	case failed != nil:
 		return result, failed

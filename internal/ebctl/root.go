@@ -149,9 +149,9 @@ func invalidFlag(command *cobra.Command, err error) error {
 	if unknown, is := errors.AsType[*pflag.NotExistError](err); is {
 		var known []string
 
-		command.Flags().VisitAll(func(flag *pflag.Flag) { known = append(known, flag.Name) })
+		command.Flags().VisitAll(func(flag *pflag.Flag) { known = append(known, "--"+flag.Name) })
 
-		if near := failure.Suggestion(unknown.GetSpecifiedName(), known); near != "" {
+		if near := failure.Suggestion("--"+unknown.GetSpecifiedName(), known); near != "" {
 			err = fmt.Errorf("%w%s", err, near)
 		}
 	}

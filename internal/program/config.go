@@ -49,17 +49,23 @@ func ReadSettings[Config any](prefix string, defaults Config, environment []stri
 	return defaults, fmt.Errorf("reading the configuration: %s", strings.Join(lines, "; "))
 }
 
-// form returns a hint at how to write a value of the type, or an empty string if the notation is obvious.
+// form describes how to write a value of the type.
 func form(kind reflect.Type) string {
 	switch kind {
 	case reflect.TypeFor[time.Duration]():
-		return ": write it like 90s or 1h30m"
+		return "write a duration, such as 90s or 1h30m"
 	case reflect.TypeFor[map[string]time.Duration]():
-		return ": write it like key:336h,key:90m"
+		return "write durations by key, such as key:336h,key:90m"
 	case reflect.TypeFor[map[string]string]():
-		return ": write it like key:value,key:value"
+		return "write key:value,key:value"
+	case reflect.TypeFor[map[string]int]():
+		return "write numbers by key, such as key:3,key:5"
+	case reflect.TypeFor[bool]():
+		return "write true or false"
+	case reflect.TypeFor[float64]():
+		return "write a number"
 	default:
-		return ""
+		return "write an integer"
 	}
 }
 
@@ -71,7 +77,7 @@ func describe(name string, err error) []string {
 
 	for _, each := range aggregate.Errors {
 		if problem, ok := errors.AsType[env.ParseError](each); ok {
-			lines = append(lines, fmt.Sprintf("%s: the value is not a valid %s%s", name, problem.Type, form(problem.Type)))
+			lines = append(lines, fmt.Sprintf("%s: the value is not valid: %s", name, form(problem.Type)))
 		}
 	}
 

@@ -91,9 +91,10 @@ func TestReadListsAllInvalidVariables(t *testing.T) {
 		t.Fatal("invalid values are accepted")
 	}
 
-	want := "reading the configuration: APP_FORMER_WORKERS: the value is not a valid int; " +
-		"APP_LEASE_DURATION: the value is not a valid time.Duration: write it like 90s or 1h30m; APP_LIMIT: the value is not a valid int; " +
-		"APP_SECRETS: the value is not a valid map[string]string: write it like key:value,key:value; APP_STRICT: the value is not a valid bool"
+	want := "reading the configuration: APP_FORMER_WORKERS: the value is not valid: write an integer; " +
+		"APP_LEASE_DURATION: the value is not valid: write a duration, such as 90s or 1h30m; " +
+		"APP_LIMIT: the value is not valid: write an integer; APP_SECRETS: the value is not valid: write key:value,key:value; " +
+		"APP_STRICT: the value is not valid: write true or false"
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

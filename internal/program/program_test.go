@@ -44,7 +44,7 @@ func TestMain(t *testing.T) {
 			reason: "a program can have additional flags", arguments: []string{"--garden=g"}, wantRun: "here:1 g",
 		},
 		"invalid variable": {
-			reason: "the error names the variable", environment: []string{"APP_LIMIT=no"}, wantCode: 1, wantError: "APP_LIMIT: the value is not a valid int",
+			reason: "the error names the variable", environment: []string{"APP_LIMIT=no"}, wantCode: 1, wantError: "APP_LIMIT: the value is not valid: write an integer",
 		},
 		"failure": {reason: "the error is written", environment: []string{"APP_ADDRESS=fail"}, wantCode: 1, wantRun: "fail", wantError: "broken\n"},
 		"unknown flag": {

@@ -210,6 +210,8 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	switch {
 	case errors.As(err, &network) && network.Timeout():
 		err = fmt.Errorf("no response within %s: %w", c.config.Timeout, context.DeadlineExceeded)
+	case errors.Is(err, http.ErrSchemeMismatch):
+		err = fmt.Errorf("it does not use TLS; write the address with http://: %w", err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		err = fmt.Errorf("the connection was closed: %w", err)
 	}
