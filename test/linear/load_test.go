@@ -19,8 +19,12 @@ const (
 	clientCount   = 200
 	instanceCount = 20
 	// pace is the mean pause between a response to a client and the client's next request. Without the pause, the clients would
-	// overload the machine and each request would take seconds. The more calls are concurrent, the less a history proves.
+	// overload the machine and each request would take seconds. The more calls are concurrent, the less a history proves, and the
+	// longer its check takes.
 	pace = 300 * time.Millisecond
+	// restraint is the ratio of a client's pause to the duration of its latest read. It limits the number of concurrent calls on a
+	// machine that is busy with something else. On a quiet machine, reads take milliseconds, and pace determines the pause.
+	restraint = 5
 	// rememberedOperations is how many operations of a resource the clients continue to poll.
 	rememberedOperations = 8
 )
@@ -65,12 +69,20 @@ func (l *load) run(seed uint64, duration time.Duration) {
 			transport := &http.Transport{}
 			defer transport.CloseIdleConnections()
 
+			var latestRead time.Duration
+
 			for time.Now().Before(deadline) && !l.Failed() {
-				<-time.After(time.Duration(random.Int64N(int64(2 * pace))))
+				<-time.After(max(restraint*latestRead, time.Duration(random.Int64N(int64(2*pace)))))
 
 				broker := l.brokers[random.IntN(len(l.brokers))]
 				broker.Transport = transport
-				l.send(client, broker, l.draw(random))
+
+				c, began := l.draw(random), time.Now()
+				l.send(client, broker, c)
+
+				if !c.changes() {
+					latestRead = time.Since(began)
+				}
 			}
 		})
 	}
