@@ -80,10 +80,6 @@ func (r *run[D]) begin(stage, step string) Attempt {
 	attempt.Number++
 	attempt.Last = now
 
-	if attempt.Number > 1 {
-		r.dropRepeated(stage)
-	}
-
 	r.operation.Stage, r.operation.Step, r.operation.StepBegan = stage, step, now
 	r.operation.attempt, r.operation.now, r.operation.note = attempt, now, note{}
 	r.operation.save = r.checkpoint
@@ -93,15 +89,6 @@ func (r *run[D]) begin(stage, step string) Attempt {
 	r.engine.mutex.Unlock()
 
 	return attempt
-}
-
-// dropRepeated removes the successes of earlier steps of the stage that are not stored yet. An unfinished stage restarts with its
-// first step. When a later step runs again, the timeline already has these successes from the preceding attempt of the stage.
-// Without their repetitions, all attempts of the later step share one entry, however long an outage lasts.
-func (r *run[D]) dropRepeated(stage string) {
-	r.progress.Timeline = slices.DeleteFunc(r.progress.Timeline, func(entry Entry) bool {
-		return entry.Stage == stage && entry.Outcome == Done && entry.Attempt == 1 && entry.Message == ""
-	})
 }
 
 // call runs the step. If the step panics, call returns the unchanged operation and the error of guard.
@@ -166,7 +153,27 @@ func (r *run[D]) done(log logrus.FieldLogger, attempt Attempt) {
 	}
 
 	r.clear(attempt)
+
+	// When a stage restarts, the timeline already has the successes of the steps before the one that waits or failed. Without
+	// their repetitions, all attempts of that step share one entry, however long an outage lasts.
+	if outcome == Done && attempt.Number == 1 && r.restarted(attempt.Stage) {
+		r.report(attempt, outcome, message)
+
+		return
+	}
+
 	r.addEntry(attempt, outcome, message, time.Time{})
+}
+
+// restarted reports whether the stage runs again because one of its steps waits or failed.
+func (r *run[D]) restarted(stage string) bool {
+	for _, attempt := range r.attempts {
+		if attempt.Stage == stage {
+			return true
+		}
+	}
+
+	return false
 }
 
 // clear deletes the earlier attempts of a step that is done, and the problem or progress that they left.
