@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// One in reservedShare workers is reserved, in equal parts for all kinds. A kind may use its reserved part and all unreserved
-// workers. This way no kind can starve another, and a kind that is the only one with work gets more than half of the workers.
+// One in reservedShare workers is reserved, divided equally among the kinds. A kind may use its reserved workers and all
+// unreserved ones. No kind can therefore starve another, and a kind that alone has work gets more than half of the workers.
 const reservedShare = 2
 
 // claimWork claims due operations for the free workers and starts them. Each call starts with a different kind, and alternates
@@ -91,11 +91,11 @@ func (e *Engine[D]) capacity(kind string) int {
 	defer e.mutex.Unlock()
 
 	running := map[string]int{}
-	for _, lease := range e.held {
+	for _, lease := range e.leases {
 		running[lease.kind]++
 	}
 
-	capacity := e.config.Workers - len(e.held)
+	capacity := e.config.Workers - len(e.leases)
 	share := e.config.Workers / (reservedShare * len(e.kinds))
 
 	for _, other := range e.kinds {
@@ -119,7 +119,7 @@ func (e *Engine[D]) storePause() time.Duration {
 		return 0
 	}
 
-	const shortest, longest = 0.1, 2.5 // in polls, before the jitter
+	const shortest, longest = 0.1, 2.5 // in poll intervals, before jitter
 
 	poll := float64(e.config.Poll)
 	policy := RetryPolicy{First: time.Duration(shortest * poll), Cap: time.Duration(longest * poll), Factor: 2, Jitter: 1}
@@ -131,7 +131,7 @@ const (
 	// expireInterval is the time between searches for pending operations that are too old. Each search reads all pending
 	// operations.
 	expireInterval = time.Minute
-	// expireBatch bounds how many operations fail in one transaction, which keeps the transaction short.
+	// expireBatch limits the number of operations that fail in one transaction, to keep the transaction short.
 	expireBatch = 100
 )
 

@@ -43,7 +43,7 @@ func TestClocksMayDiffer(t *testing.T) {
 
 				for _, clock := range []clock.WithTicker{clock.RealClock{}, skewedClock{by: by}} {
 					config := process.DefaultConfig()
-					config.Workers = 1 // both get work
+					config.Workers = 1 // so that both replicas get work
 
 					engine, err := process.NewEngine(b.store, config, clock, logging.Discard(), process.Process[data]{
 						Kind: "test", Limit: limit, Stages: []process.Stage[data]{stage("long", long), stage("poll", poll), stage("end", succeeding("End"))},

@@ -17,7 +17,7 @@ import (
 
 // Config configures the engine of one replica. Start from DefaultConfig: the zero value is invalid.
 type Config struct {
-	// Workers is how many operations run at the same time. With 0 the replica runs none, but still expires pending operations.
+	// Workers is how many operations run at the same time. With 0, the replica runs no operations but still expires pending ones.
 	Workers int
 	// Limits bounds how many operations of a kind run at the same time in this replica. Other kinds are bounded by Workers.
 	Limits map[string]int
@@ -31,7 +31,7 @@ type Config struct {
 	// CreatedAfter, if set, is the acceptance time from which the engine runs operations. Of the operations accepted earlier, it
 	// only finishes those that are being canceled.
 	CreatedAfter time.Time
-	// Component is the component of problems that name no component. It should name the service itself.
+	// Component is the component of a problem whose error names none. It identifies the service itself.
 	Component string
 	// Grace is how long running steps may continue after the engine is stopped. After that, their contexts end.
 	Grace time.Duration
@@ -68,12 +68,12 @@ type Engine[D any] struct {
 	clock         clock.WithTicker
 	log           logrus.FieldLogger
 	owner         string
-	wake          chan struct{} // has room for one wake-up, which stands for any number
+	wake          chan struct{} // holds at most one pending wake-up
 
 	stopping <-chan struct{} // closed when operations must be handed back before their next step
 	running  sync.WaitGroup
-	mutex    sync.Mutex // guards held and the leases in it
-	held     map[string]*lease
+	mutex    sync.Mutex // guards leases and their fields
+	leases   map[string]*lease
 }
 
 // NewEngine validates the configuration and the processes, and returns an engine that claims nothing before Run. Every kind that
@@ -100,7 +100,7 @@ func NewEngine[D any](store Store, config Config, clock clock.WithTicker, log lo
 		log:       log,
 		owner:     uuid.NewString(),
 		wake:      make(chan struct{}, 1),
-		held:      map[string]*lease{},
+		leases:    map[string]*lease{},
 	}
 
 	for _, process := range processes {
@@ -133,9 +133,9 @@ func NewEngine[D any](store Store, config Config, clock clock.WithTicker, log lo
 
 // Handles reports whether a process is registered for the kind. Operations of other kinds must not be accepted.
 func (e *Engine[D]) Handles(kind string) bool {
-	_, known := e.processes[kind]
+	_, handled := e.processes[kind]
 
-	return known
+	return handled
 }
 
 // Wake makes the engine look for due operations now instead of at the next poll. It never blocks. Callers must wake the engine
@@ -143,7 +143,7 @@ func (e *Engine[D]) Handles(kind string) bool {
 func (e *Engine[D]) Wake() {
 	select {
 	case e.wake <- struct{}{}:
-	default: // a wake-up is pending already
+	default: // already pending
 	}
 }
 
@@ -226,7 +226,7 @@ func (e *Engine[D]) dispatch(ctx, runs context.Context) {
 			continue
 		}
 
-		// A wake-up must not cause a call to a store that does not respond.
+		// A wake-up must not cause a call to a store that is failing.
 		if pause := e.storePause(); pause > 0 {
 			_ = lifecycle.Pause(ctx, e.clock, pause) // the loop checks the context
 
@@ -244,23 +244,23 @@ func (e *Engine[D]) dispatch(ctx, runs context.Context) {
 // start runs a claimed operation in a new goroutine. The run occupies a worker until it has written its result.
 func (e *Engine[D]) start(runs context.Context, work Claimed) {
 	ctx, cancel := context.WithCancel(runs)
-	held := &lease{
-		Held:      Held{OperationID: work.Record.ID, Fence: work.Record.Lease.Fence},
-		kind:      work.Record.Kind,
-		cancel:    cancel,
-		ends:      work.Record.StartedAt.Add(e.processes[work.Record.Kind].Limit),
-		canceling: work.Record.State == Canceling,
+	leased := &lease{
+		LeasedOperation: LeasedOperation{OperationID: work.Record.ID, Fence: work.Record.Lease.Fence},
+		kind:            work.Record.Kind,
+		cancel:          cancel,
+		ends:            work.Record.StartedAt.Add(e.processes[work.Record.Kind].Limit),
+		canceling:       work.Record.State == Canceling,
 	}
 
 	e.mutex.Lock()
-	if former, still := e.held[work.Record.ID]; still {
+	if former, still := e.leases[work.Record.ID]; still {
 		former.cancel() // this replica has claimed the operation again
 	}
 
-	e.held[work.Record.ID] = held
+	e.leases[work.Record.ID] = leased
 	e.mutex.Unlock()
 
-	e.config.Observer.Began(work.Record.Kind)
+	e.config.Observer.RunBegan(work.Record.Kind)
 
 	if work.TakenFrom == "" {
 		e.config.Observer.PickedUp(work.Record.Kind, max(0, e.clock.Since(work.Record.NextRun)))
@@ -269,10 +269,10 @@ func (e *Engine[D]) start(runs context.Context, work Claimed) {
 	e.running.Go(func() {
 		defer cancel()
 
-		e.newRun(work, held).execute(ctx)
-		e.config.Observer.Left(work.Record.Kind)
+		e.newRun(work, leased).execute(ctx)
+		e.config.Observer.RunEnded(work.Record.Kind)
 
-		e.release(held)
+		e.release(leased)
 		e.Wake() // a worker is free, and the next operation of the instance may be due
 	})
 }
@@ -282,8 +282,8 @@ func (e *Engine[D]) release(ended *lease) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 
-	if e.held[ended.OperationID] == ended {
-		delete(e.held, ended.OperationID)
+	if e.leases[ended.OperationID] == ended {
+		delete(e.leases, ended.OperationID)
 	}
 }
 

@@ -109,7 +109,7 @@ func TestUncertainWriteIsNotRepeated(t *testing.T) {
 	})
 }
 
-// TestPollingUsesNoRetryWindow polls between two retryable errors for longer than the stage's retry window. The polls must end
+// TestPollingUsesNoRetryWindow polls between two retryable errors for longer than the stage's retry window. The polls must reset
 // the window.
 func TestPollingUsesNoRetryWindow(t *testing.T) {
 	inBubble(t, func(b *fixture) {

@@ -119,14 +119,15 @@ func inBubble(t *testing.T, test func(b *fixture)) {
 	})
 }
 
-// inBubbleOnSQLite runs the test on SQLite only, in a synctest bubble with fake time. A test that needs it says why.
+// inBubbleOnSQLite runs the test on SQLite only, in a synctest bubble with fake time. Callers explain why they exclude
+// PostgreSQL.
 func inBubbleOnSQLite(t *testing.T, test func(b *fixture)) {
 	t.Helper()
 
 	synctest.Test(t, func(t *testing.T) { test(newFixture(t, storagetest.SQLite(t))) })
 }
 
-// newFixture opens the store in the database, which is empty.
+// newFixture opens the store in an empty database.
 func newFixture(t *testing.T, db *storage.DB) *fixture {
 	t.Helper()
 

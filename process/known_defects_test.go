@@ -91,7 +91,7 @@ func inputsSurviveConcurrentWrites(b *fixture) {
 			return o, 0, errors.New("the input is missing")
 		}
 
-		// After another client has changed the row, the step stores its data, and the stage restarts.
+		// Change the row as another client would. Then the step stores its data and requests a restart of the stage.
 		if _, err := b.store.Wake(ctx, []string{"event"}, time.Now()); err != nil {
 			return o, 0, err
 		}

@@ -11,7 +11,7 @@ const renewals = 3
 
 // lease is an operation that a worker of this replica runs. The mutex of the Engine guards the fields that change.
 type lease struct {
-	Held
+	LeasedOperation
 
 	kind      string
 	cancel    context.CancelFunc // stops the run when the lease is lost, or the operation exceeds its limit
@@ -55,15 +55,15 @@ func (e *Engine[D]) now() time.Time { return e.clock.Now().Round(0) }
 // renew extends every lease and applies the response: it stops the runs that have lost their lease, and marks the operations
 // for which a cancellation was requested. It reports whether the store responded.
 func (e *Engine[D]) renew(ctx context.Context, now time.Time) bool {
-	held := e.holding()
-	if len(held) == 0 {
+	leased := e.leasedOperations()
+	if len(leased) == 0 {
 		return true
 	}
 
 	deadline, cancel := context.WithTimeout(ctx, e.config.Lease/renewals)
 	defer cancel()
 
-	states, err := e.store.Renew(deadline, Renewal{Owner: e.owner, Until: now.Add(e.config.Lease), Held: held})
+	states, err := e.store.Renew(deadline, Renewal{Owner: e.owner, Until: now.Add(e.config.Lease), Operations: leased})
 	if err != nil {
 		if ctx.Err() == nil {
 			e.log.WithError(err).Warn("renewing leases failed")
@@ -75,8 +75,8 @@ func (e *Engine[D]) renew(ctx context.Context, now time.Time) bool {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 
-	for _, renewed := range held {
-		lease, still := e.held[renewed.OperationID]
+	for _, renewed := range leased {
+		lease, still := e.leases[renewed.OperationID]
 		if !still || lease.Fence != renewed.Fence {
 			continue // the run ended, or the operation was claimed again, during the call
 		}
@@ -96,17 +96,17 @@ func (e *Engine[D]) renew(ctx context.Context, now time.Time) bool {
 	return true
 }
 
-// holding lists the operations that this replica runs, with their current steps. It returns copies, so that the engine holds no
+// leasedOperations lists the operations that this replica runs, with their current steps. It returns copies, so that the engine holds no
 // lock during a call to the store.
-func (e *Engine[D]) holding() []Held {
+func (e *Engine[D]) leasedOperations() []LeasedOperation {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 
-	all := make([]Held, 0, len(e.held))
-	for _, lease := range e.held {
-		held := lease.Held
-		held.Changed = !lease.StepBegan.Equal(lease.reported)
-		all = append(all, held)
+	all := make([]LeasedOperation, 0, len(e.leases))
+	for _, lease := range e.leases {
+		operation := lease.LeasedOperation
+		operation.Changed = !lease.StepBegan.Equal(lease.reported)
+		all = append(all, operation)
 	}
 
 	return all
@@ -118,7 +118,7 @@ func (e *Engine[D]) interrupt(all bool, now time.Time) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 
-	for _, lease := range e.held {
+	for _, lease := range e.leases {
 		if all || !now.Before(lease.ends) {
 			lease.cancel()
 		}

@@ -10,13 +10,13 @@ import (
 // Observer receives events of an engine, for metrics. Its methods are called concurrently and must not block. Package
 // process/telemetry implements it.
 type Observer interface {
-	// Began reports that a worker started a run.
-	Began(kind string)
+	// RunBegan reports that a worker started a run.
+	RunBegan(kind string)
 	// PickedUp reports how long an operation was due before a worker started it. It is not called for operations taken over
 	// from another replica.
 	PickedUp(kind string, delay time.Duration)
-	// Left reports that the worker is free again.
-	Left(kind string)
+	// RunEnded reports that the worker is free again.
+	RunEnded(kind string)
 	// Attempted reports the outcome and the duration of an attempt.
 	Attempted(kind, step string, outcome Outcome, took time.Duration)
 	// Ended reports that an operation ended. It is called once for each operation, across all replicas.
@@ -30,9 +30,9 @@ type Observer interface {
 // noObserver is the default Observer.
 type noObserver struct{}
 
-func (noObserver) Began(string)                                     {}
+func (noObserver) RunBegan(string)                                  {}
 func (noObserver) PickedUp(string, time.Duration)                   {}
-func (noObserver) Left(string)                                      {}
+func (noObserver) RunEnded(string)                                  {}
 func (noObserver) Attempted(string, string, Outcome, time.Duration) {}
 func (noObserver) Ended(Record)                                     {}
 func (noObserver) ClaimFailed()                                     {}

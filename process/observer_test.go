@@ -36,13 +36,13 @@ func (d *recorder) recorded() []string {
 	return append([]string{}, d.lines...)
 }
 
-func (d *recorder) Began(kind string) { d.add(kind + " began") }
+func (d *recorder) RunBegan(kind string) { d.add(kind + " began") }
 
 func (d *recorder) PickedUp(kind string, delay time.Duration) {
 	d.add(kind + " picked up after " + delay.Truncate(time.Second).String())
 }
 
-func (d *recorder) Left(kind string) { d.add(kind + " left") }
+func (d *recorder) RunEnded(kind string) { d.add(kind + " left") }
 
 func (d *recorder) Attempted(_, step string, outcome process.Outcome, took time.Duration) {
 	d.add(step + " " + string(outcome) + " after " + took.String())

@@ -141,17 +141,17 @@ func checkInterval(interval time.Duration) error {
 // gaveUp returns the permanent error of a step whose retry window has passed. It keeps the reason and the component of the cause,
 // for the problem that users see.
 func gaveUp(reason string, err error, window time.Duration) error {
-	known := failure.Of(err)
+	ferr := failure.Of(err)
 
 	return failure.Wrap(failure.Permanent, err, "%s: gave up after %s", describe(reason, err), window).
-		WithReason(known.Reason, known.Component)
+		WithReason(ferr.Reason, ferr.Component)
 }
 
 // failedNote returns the note for a failed attempt that will be retried.
 func failedNote(reason string, err error) note {
 	problem := Problem{Message: describe(reason, err)}
-	if known, ok := errors.AsType[*failure.Error](err); ok {
-		problem.Reason, problem.Component = known.Reason, known.Component
+	if ferr, ok := errors.AsType[*failure.Error](err); ok {
+		problem.Reason, problem.Component = ferr.Reason, ferr.Component
 	}
 
 	return note{message: problem.Message, failed: true, problem: problem}

@@ -45,8 +45,8 @@ func (s stepFunc[D]) Run(ctx context.Context, operation Operation[D], log logrus
 	return s.run(ctx, operation, log)
 }
 
-// Action returns a step that is done once do succeeds. The step then shows the description to users. If the description is
-// empty, the description of the operation stays. Action suits steps that neither wait nor change the data of the operation.
+// Action returns a step that is done when do succeeds. The description is then shown to users. If it is empty, the operation
+// keeps its current description. Action suits steps that neither wait nor change the data of the operation.
 func Action[D any](name, description string, do func(ctx context.Context, operation Operation[D]) error) Step[D] {
 	return StepFunc(name, func(ctx context.Context, operation Operation[D], _ logrus.FieldLogger) (Operation[D], time.Duration, error) {
 		if err := do(ctx, operation); err != nil {

@@ -38,7 +38,7 @@ type run[D any] struct {
 }
 
 // newRun returns the run of a claimed operation. Its log lines name the operation.
-func (e *Engine[D]) newRun(work Claimed, held *lease) *run[D] {
+func (e *Engine[D]) newRun(work Claimed, lease *lease) *run[D] {
 	attempts := make(map[string]Attempt, len(work.Attempts))
 	for _, attempt := range work.Attempts {
 		attempts[attempt.Step] = attempt
@@ -46,7 +46,7 @@ func (e *Engine[D]) newRun(work Claimed, held *lease) *run[D] {
 
 	return &run[D]{
 		engine:    e,
-		lease:     held,
+		lease:     lease,
 		operation: Operation[D]{Record: work.Record},
 		takenFrom: work.TakenFrom,
 		attempts:  attempts,
@@ -159,7 +159,7 @@ func (r *run[D]) skipped(stage, step string) bool {
 		r.operation.SkippedSteps = append(r.operation.SkippedSteps, step)
 		r.operation.Problem, r.operation.Progress, r.operation.WaitingFor = Problem{}, "", ""
 		r.progress.Cleared = append(r.progress.Cleared, attempt)
-		r.progress.LeftOut = step
+		r.progress.SkippedStep = step
 		r.addEntry(attempt, Skipped, r.operation.Skip.Reason, time.Time{})
 		r.operation.Skip = Skip{}
 		delete(r.attempts, step)

@@ -149,9 +149,9 @@ func (r *run[D]) store(ctx context.Context) error {
 // problemOf returns the part of an error that is stored and shown to users. An error that names no component gets the component
 // of this service.
 func (e *Engine[D]) problemOf(err error) Problem {
-	known := failure.Of(err)
+	ferr := failure.Of(err)
 
-	return Problem{Message: known.Text, Reason: known.Reason, Component: cmp.Or(known.Component, e.config.Component)}
+	return Problem{Message: ferr.Text, Reason: ferr.Reason, Component: cmp.Or(ferr.Component, e.config.Component)}
 }
 
 // timedOut returns the problem of an operation that missed a time limit. The message starts with the text missed, such as "the

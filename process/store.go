@@ -69,13 +69,13 @@ type Claimed struct {
 
 // Renewal extends the leases of operations and records the step that each operation runs.
 type Renewal struct {
-	Owner string
-	Until time.Time
-	Held  []Held
+	Owner      string
+	Until      time.Time
+	Operations []LeasedOperation
 }
 
-// Held is an operation under lease and the step that it runs.
-type Held struct {
+// LeasedOperation is an operation under lease and the step that it runs.
+type LeasedOperation struct {
 	OperationID string
 	Fence       int64
 	Stage, Step string
@@ -96,9 +96,9 @@ type Progress struct {
 	Timeline []Entry
 	// KeepPayload keeps the stored payload.
 	KeepPayload bool
-	// LeftOut is the step that the run skipped at an operator's request, or empty. The store clears the request only if the
+	// SkippedStep is the step that the run skipped at an operator's request, or empty. The store clears the request only if the
 	// request names this step, because the operator may have requested another skip in the meantime.
-	LeftOut string
+	SkippedStep string
 	// Release returns the lease. The operation is due at Record.NextRun, or immediately if it was woken in the meantime.
 	Release bool
 	// Effect is the effect of an operation that succeeds, or nil. The store executes it before it changes the operation, so that

@@ -225,7 +225,7 @@ func TestSnapshot(t *testing.T) {
 	})
 }
 
-// TestPathOfAnyCharacters opens files whose paths have a meaning in URIs.
+// TestPathOfAnyCharacters opens files whose paths contain characters with a special meaning in URIs.
 func TestPathOfAnyCharacters(t *testing.T) {
 	for _, name := range []string{"a#b", "a?b", "a%20b", "a b", "a&b=c", "ä"} {
 		path := filepath.Join(t.TempDir(), name)

@@ -23,12 +23,12 @@ const uniqueViolation = "23505"
 // IsDuplicate reports whether err is a violation of a primary key or a unique index. On PostgreSQL the transaction cannot
 // continue after such an error.
 func IsDuplicate(err error) bool {
-	if known, ok := errors.AsType[*pq.Error](err); ok {
-		return known.Code == uniqueViolation
+	if pqErr, ok := errors.AsType[*pq.Error](err); ok {
+		return pqErr.Code == uniqueViolation
 	}
 
-	if known, ok := errors.AsType[*sqlite.Error](err); ok {
-		return known.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || known.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
+	if sqliteErr, ok := errors.AsType[*sqlite.Error](err); ok {
+		return sqliteErr.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || sqliteErr.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
 	}
 
 	return false
@@ -37,9 +37,9 @@ func IsDuplicate(err error) bool {
 // IsDeadlock reports whether PostgreSQL has aborted the transaction because of a deadlock or a serialization failure. The same
 // transaction may succeed if it is started again. SQLite has one writer, so it has no such errors.
 func IsDeadlock(err error) bool {
-	known, ok := errors.AsType[*pq.Error](err)
+	pqErr, ok := errors.AsType[*pq.Error](err)
 
-	return ok && strings.HasPrefix(string(known.Code), "40")
+	return ok && strings.HasPrefix(string(pqErr.Code), "40")
 }
 
 // callError marks the error of a call to the database, so that IsUnavailable does not mistake lost connections and timeouts of
@@ -49,22 +49,22 @@ type callError struct{ error }
 // Unwrap returns the error of the driver.
 func (e callError) Unwrap() error { return e.error }
 
-// IsUnavailable reports whether err means that the database is temporarily unavailable, so that the same call may succeed
-// later. Examples are a lost connection, a full disk, a deadlock and an exceeded deadline. The same errors of other systems do
-// not count. A canceled context is not an example, because the caller gave up.
+// IsUnavailable reports whether err means that the database is temporarily unavailable, so that the same call may succeed later.
+// Examples are a lost connection, a full disk, a deadlock and an exceeded deadline. The same errors of other systems do not
+// count. A canceled context does not count either, because the caller gave up.
 func IsUnavailable(err error) bool {
 	if errors.Is(err, context.Canceled) {
 		return false
 	}
 
-	if known, ok := errors.AsType[*pq.Error](err); ok {
-		return unavailableCode(string(known.Code))
+	if pqErr, ok := errors.AsType[*pq.Error](err); ok {
+		return unavailableCode(string(pqErr.Code))
 	}
 
-	if known, ok := errors.AsType[*sqlite.Error](err); ok {
+	if sqliteErr, ok := errors.AsType[*sqlite.Error](err); ok {
 		const primary = 0xff // the lowest byte of an extended code is the primary code
 
-		switch known.Code() & primary {
+		switch sqliteErr.Code() & primary {
 		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
 			return true
 		}

@@ -40,12 +40,12 @@ func (r recorder) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, err
 	}
 
-	known, complete := conn.(recordable)
+	opened, complete := conn.(recordable)
 	if !complete {
 		return nil, fmt.Errorf("the connection of lib/pq is a %T", conn)
 	}
 
-	return recording{known, r.record}, nil
+	return recording{opened, r.record}, nil
 }
 
 type recordable interface {

@@ -250,7 +250,7 @@ func checkPrimary(ctx context.Context, opened driver.QueryerContext) error {
 // checked returns the error of a call. It marks the connection as broken if the server rejected a write as read-only, because
 // the next connection may reach the new primary.
 func (c *guardedConnection) checked(err error) error {
-	if known, ok := errors.AsType[*pq.Error](err); ok && known.Code == codeReadOnly {
+	if pqErr, ok := errors.AsType[*pq.Error](err); ok && pqErr.Code == codeReadOnly {
 		c.broken.Store(true)
 	}
 

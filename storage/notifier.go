@@ -39,7 +39,7 @@ func (db *DB) NewNotifier(log logrus.FieldLogger) *Notifier {
 func (n *Notifier) Notify() {
 	select {
 	case n.pending <- struct{}{}:
-	default: // a notification is pending already
+	default: // already pending
 	}
 }
 

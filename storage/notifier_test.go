@@ -23,7 +23,7 @@ func listen(t *testing.T, db *storage.DB) (notifier *storage.Notifier, woken <-c
 		ended <- notifier.Run(ctx, func() {
 			select {
 			case wakes <- struct{}{}:
-			default: // a wake-up is pending already
+			default: // already pending
 			}
 		})
 	}()

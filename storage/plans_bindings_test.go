@@ -9,25 +9,25 @@ import (
 )
 
 func (s stores) bindingCalls() map[string]call {
-	known := environment.Binding{
+	binding := environment.Binding{
 		ID: "new", InstanceID: "i10", BindingID: "new", State: environment.BindingCreating, OperationID: "p10",
 		CreatedAt: filledAt, ExpiresAt: filledAt,
 	}
 
 	return map[string]call{
-		"bindings.Insert": s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.bindings.Insert(ctx, tx, known) }),
+		"bindings.Insert": s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.bindings.Insert(ctx, tx, binding) }),
 		"bindings.Get": func(ctx context.Context) error {
 			_, err := s.bindings.Get(ctx, s.db.Reader(), "i10", "none")
 
 			return err
 		},
 		"bindings.CreatedAt": func(ctx context.Context) error {
-			_, err := s.bindings.CreatedAt(ctx, s.db.Reader(), known.InstanceID, known.BindingID)
+			_, err := s.bindings.CreatedAt(ctx, s.db.Reader(), binding.InstanceID, binding.BindingID)
 
 			return err
 		},
 		"bindings.Creations": s.inTx(func(ctx context.Context, tx storage.Tx) error {
-			_, err := s.bindings.Creations(ctx, tx, known.InstanceID)
+			_, err := s.bindings.Creations(ctx, tx, binding.InstanceID)
 
 			return err
 		}),
@@ -35,7 +35,7 @@ func (s stores) bindingCalls() map[string]call {
 			return s.bindings.SaveAccess(ctx, tx, "b10", environment.Access{ExpiresAt: filledAt})
 		}),
 		"bindings.MarkDeleting": s.inTx(func(ctx context.Context, tx storage.Tx) error {
-			_, err := s.bindings.MarkDeleting(ctx, tx, known, "p11")
+			_, err := s.bindings.MarkDeleting(ctx, tx, binding, "p11")
 
 			return err
 		}),

@@ -184,8 +184,8 @@ func (s stores) engineCalls() map[string]call {
 			return err
 		},
 		"operations.Renew": func(ctx context.Context) error {
-			held := []process.Held{{OperationID: "p10", Fence: 1, Stage: "stage", Step: "step", StepBegan: filledAt, Changed: true}}
-			_, err := s.operations.Renew(ctx, process.Renewal{Owner: "replica", Until: filledAt, Held: held})
+			leased := []process.LeasedOperation{{OperationID: "p10", Fence: 1, Stage: "stage", Step: "step", StepBegan: filledAt, Changed: true}}
+			_, err := s.operations.Renew(ctx, process.Renewal{Owner: "replica", Until: filledAt, Operations: leased})
 
 			return err
 		},
@@ -240,7 +240,7 @@ func (s stores) expire(before time.Time) call {
 }
 
 func (s stores) instanceCalls() map[string]call {
-	known := environment.Instance{ID: "i10", ShootName: "c-10"}
+	instance := environment.Instance{ID: "i10", ShootName: "c-10"}
 
 	return map[string]call{
 		"instances.Insertion": s.begin("begun"),
@@ -270,7 +270,7 @@ func (s stores) instanceCalls() map[string]call {
 
 			return err
 		}),
-		"instances.Update": s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.instances.Update(ctx, tx, known) }),
+		"instances.Update": s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.instances.Update(ctx, tx, instance) }),
 		"instances.Expiring": func(ctx context.Context) error {
 			_, err := s.instances.Expiring(ctx, filledAt, "", page)
 
@@ -282,7 +282,7 @@ func (s stores) instanceCalls() map[string]call {
 			return err
 		}),
 		"instances.SetRuntime": func(ctx context.Context) error {
-			return s.instances.SetRuntime(ctx, process.Record{ID: "p10"}, known, "other")
+			return s.instances.SetRuntime(ctx, process.Record{ID: "p10"}, instance, "other")
 		},
 		"instances.Hold": s.inTx(func(ctx context.Context, tx storage.Tx) error {
 			_, err := s.instances.Hold(ctx, tx, environment.Instance{ID: "i10", ShootName: "c-other"}, filledAt)
@@ -305,7 +305,7 @@ func (s stores) instanceCalls() map[string]call {
 			return err
 		},
 		"instances.SaveFeedCursor": func(ctx context.Context) error { return s.instances.SaveFeedCursor(ctx, "place") },
-		"instances.Delete":         s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.instances.Delete(ctx, tx, known) }),
+		"instances.Delete":         s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.instances.Delete(ctx, tx, instance) }),
 	}
 }
 

@@ -59,10 +59,10 @@ func crowdedTables() []string {
 	}
 }
 
-// sources returns the statement that creates a table with one row for each operation. states is the CASE expression that
-// chooses the state. held is the condition under which an operation in progress has a lease.
-func sources(states, held string) string {
-	return `CREATE TEMPORARY TABLE sources AS SELECT i, state, ` + held + ` AS held,
+// sources returns the statement that creates a table with one row for each operation. states is the CASE expression that chooses
+// the state. leased is the condition under which an operation in progress has a lease.
+func sources(states, leased string) string {
+	return `CREATE TEMPORARY TABLE sources AS SELECT i, state, ` + leased + ` AS leased,
 			'2029-01-01'::timestamptz + i * interval '4 minutes' AS at, 'test:' || repeat(md5(i::text), 20) AS envelope
 		FROM (SELECT i, CASE ` + states + ` END AS state FROM generate_series(1, 110000) AS i) AS numbered`
 }
@@ -83,9 +83,9 @@ func operationsOf(instance, id, kind, state, chosen string) string {
 		SELECT ` + instance + `, ` + id + `, ` + kind + `, state, 'account-' || i % 2000, i / 2000, '', '', '', '', '', '[]', '[]', 'stage', 'step',
 			CASE WHEN state = 'in progress' THEN 'event-' || i ELSE '' END, FALSE, envelope, at AS created, at AS updated, at AS changed, at AS started,
 			CASE WHEN state IN ('succeeded', 'failed', 'canceled') THEN at END,
-			CASE WHEN i % 7 = 0 THEN at ELSE '2031-01-01' END, CASE WHEN held AND state = 'in progress' THEN 'replica' ELSE '' END, '',
-			CASE WHEN held AND state = 'in progress' THEN '2030-01-02 03:04:10'::timestamptz END, 1, 'user-' || i % 100, '{}'
-		FROM (SELECT i, at, envelope, ` + state + ` AS state, held FROM sources WHERE ` + chosen + `) AS chosen`
+			CASE WHEN i % 7 = 0 THEN at ELSE '2031-01-01' END, CASE WHEN leased AND state = 'in progress' THEN 'replica' ELSE '' END, '',
+			CASE WHEN leased AND state = 'in progress' THEN '2030-01-02 03:04:10'::timestamptz END, 1, 'user-' || i % 100, '{}'
+		FROM (SELECT i, at, envelope, ` + state + ` AS state, leased FROM sources WHERE ` + chosen + `) AS chosen`
 }
 
 // fill executes the statements and updates the planner's statistics.

@@ -23,7 +23,7 @@ func TestConnectionsAreGivenInOrder(t *testing.T) {
 
 		var order []int
 
-		release, asked := make(chan struct{}), []int{}
+		release, want := make(chan struct{}), []int{}
 
 		go func() {
 			if err := db.InTx(t.Context(), func(storage.Tx) error {
@@ -38,7 +38,7 @@ func TestConnectionsAreGivenInOrder(t *testing.T) {
 		synctest.Wait()
 
 		for number := range 30 {
-			asked = append(asked, number)
+			want = append(want, number)
 
 			go func() {
 				if err := db.InTx(t.Context(), func(storage.Tx) error {
@@ -63,7 +63,7 @@ func TestConnectionsAreGivenInOrder(t *testing.T) {
 		close(release)
 		synctest.Wait()
 
-		if !slices.Equal(order, asked) {
+		if !slices.Equal(order, want) {
 			t.Errorf("order of the callers: %v", order)
 		}
 

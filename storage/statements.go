@@ -136,8 +136,8 @@ func (c *preparedConnection) ExecContext(ctx context.Context, query string, args
 // prepare returns the prepared statement from the connection's cache. If the cache does not contain the statement, prepare
 // prepares and caches it.
 func (c *preparedConnection) prepare(ctx context.Context, query string) (statement, error) {
-	if known, found := c.prepared.Get(query); found {
-		return known, nil
+	if cached, found := c.prepared.Get(query); found {
+		return cached, nil
 	}
 
 	made, err := c.PrepareContext(ctx, query)
@@ -158,8 +158,8 @@ func (c *preparedConnection) prepare(ctx context.Context, query string) (stateme
 // checked returns the error of a call, and drops a stale statement from the cache. A statement becomes stale when a newer
 // replica migrates the tables. The call fails once, and the engine or the client retries.
 func (c *preparedConnection) checked(query string, err error) error {
-	if known, ok := errors.AsType[*pq.Error](err); ok {
-		if code := string(known.Code); code == codeChangedResult || code == codeUnknownStatement {
+	if pqErr, ok := errors.AsType[*pq.Error](err); ok {
+		if code := string(pqErr.Code); code == codeChangedResult || code == codeUnknownStatement {
 			c.prepared.Remove(query)
 		}
 	}

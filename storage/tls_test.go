@@ -16,12 +16,12 @@ import (
 
 // TestRootCertificate connects to a server that presents a certificate as PostgreSQL does and then closes the connection.
 func TestRootCertificate(t *testing.T) {
-	known := httptest.NewTLSServer(nil)
-	defer known.Close()
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
 
 	authorities := filepath.Join(t.TempDir(), "authorities.pem")
 
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: known.Certificate().Raw})
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	if err := os.WriteFile(authorities, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestRootCertificate(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			port, shaken := showCertificate(t, &tls.Config{Certificates: known.TLS.Certificates, MinVersion: tls.VersionTLS12})
+			port, shaken := showCertificate(t, &tls.Config{Certificates: server.TLS.Certificates, MinVersion: tls.VersionTLS12})
 
 			db, err := storage.Open(t.Context(), storage.Config{
 				Driver: storage.DriverPostgres, User: "u", Password: "p", Host: "127.0.0.1", Port: port, Name: "n",

@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// cleanupTimeout bounds the calls that follow the creation of the account. They run even if the replica loses its lease,
-// because no other replica may know of the account.
+// cleanupTimeout limits the calls that follow the creation of the account. They run even if the replica has lost its lease,
+// because another replica may not know about the account.
 const cleanupTimeout = 20 * time.Second
 
 // createAccess creates the account. The credentials are stored in the binding's row when the operation succeeds. If the binding was

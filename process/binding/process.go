@@ -45,8 +45,8 @@ type Options struct {
 	Bindings Bindings
 }
 
-// Bind returns the process that creates access. A client is waiting for it, so failures are retried quickly and only for ten
-// minutes.
+// Bind returns the process that creates access. A client is waiting for the result, so failures are retried quickly and only for
+// ten minutes.
 func Bind(options Options) process.Process[environment.Data] {
 	return process.Process[environment.Data]{
 		Kind:  environment.KindBind,

@@ -24,8 +24,8 @@ var (
 
 type effect func() error
 
-// fixture has the dependencies of the steps. faults maps the name of a call to its error. A call with a fault takes effect, as if
-// only its response was lost.
+// fixture implements the dependencies of the steps. faults maps the name of a call to the error that the call returns. The call
+// takes effect nevertheless, as if only its response were lost.
 type fixture struct {
 	calls           []string
 	account, access bool
@@ -37,7 +37,7 @@ type fixture struct {
 	ending bool
 	// lookups counts the lookups of the binding.
 	lookups int
-	// granting is called while an account is created, unless it is nil.
+	// granting, if set, is called while an account is being created.
 	granting func()
 }
 

@@ -64,7 +64,7 @@ type model struct {
 	canceled map[string]bool
 	kept     map[string][]string // stages that a retry reuses
 	before   map[string]process.Record
-	wrong    []string
+	problems []string
 	// successors is an engine that never runs. It creates the retries of operations.
 	successors *process.Engine[data]
 }
@@ -199,7 +199,7 @@ func (m *model) inTx(work func(tx storage.Tx) error) {
 }
 
 // runActions runs the actions on a new database and returns the violations.
-func runActions(t *testing.T, open func(t *testing.T) *storage.DB, actions []action) (wrong []string) {
+func runActions(t *testing.T, open func(t *testing.T) *storage.DB, actions []action) (violations []string) {
 	t.Helper()
 
 	synctest.Test(t, func(t *testing.T) {
@@ -232,10 +232,10 @@ func runActions(t *testing.T, open func(t *testing.T) *storage.DB, actions []act
 		m.recover()
 		m.finally()
 
-		wrong = m.wrong
+		violations = m.problems
 	})
 
-	return wrong
+	return violations
 }
 
 var errNotEnded = errors.New("the operation has not ended")
@@ -284,8 +284,8 @@ func TestEngineAgainstModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		script := scripts().Draw(r, "script")
 
-		for _, wrong := range runActions(t, func(t *testing.T) *storage.DB { t.Helper(); return storagetest.Volatile(t) }, script) {
-			r.Error(wrong)
+		for _, violation := range runActions(t, func(t *testing.T) *storage.DB { t.Helper(); return storagetest.Volatile(t) }, script) {
+			r.Error(violation)
 		}
 	})
 }
@@ -299,8 +299,8 @@ func TestEngineAgainstModelOnPostgreSQL(t *testing.T) {
 	for seed := range few {
 		script := scripts().Example(seed)
 
-		for _, wrong := range runActions(t, func(t *testing.T) *storage.DB { t.Helper(); return storagetest.Open(t, postgrestest.Database(t)) }, script) {
-			t.Errorf("%s\n%+v", wrong, script)
+		for _, violation := range runActions(t, func(t *testing.T) *storage.DB { t.Helper(); return storagetest.Open(t, postgrestest.Database(t)) }, script) {
+			t.Errorf("%s\n%+v", violation, script)
 		}
 	}
 }

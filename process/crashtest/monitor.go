@@ -37,13 +37,13 @@ func newMonitor() *monitor { return &monitor{operations: map[string]*observation
 
 // of returns the observation of the operation. A new observation is empty. The caller holds the mutex.
 func (m *monitor) of(operationID string) *observation {
-	known, ok := m.operations[operationID]
+	observed, ok := m.operations[operationID]
 	if !ok {
-		known = &observation{ran: map[string][]string{}}
-		m.operations[operationID] = known
+		observed = &observation{ran: map[string][]string{}}
+		m.operations[operationID] = observed
 	}
 
-	return known
+	return observed
 }
 
 // violated records a violation. The caller holds the mutex.
@@ -107,17 +107,17 @@ func (m *monitor) began(operation process.Record, stage, step string) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 
-	known := m.of(operation.ID)
-	if operation.Lease.Fence != known.fence {
+	observed := m.of(operation.ID)
+	if operation.Lease.Fence != observed.fence {
 		return
 	}
 
-	if slices.Contains(known.finished, stage) {
+	if slices.Contains(observed.finished, stage) {
 		m.violated("%s: step %s ran although stage %s was finished", operation.Kind, step, stage)
 	}
 
-	if !slices.Contains(known.ran[stage], step) {
-		known.ran[stage] = append(known.ran[stage], step)
+	if !slices.Contains(observed.ran[stage], step) {
+		observed.ran[stage] = append(observed.ran[stage], step)
 	}
 }
 

@@ -59,8 +59,8 @@ func runOnce[D any](t *testing.T, scenario Scenario[D], plan []Fault) (outcome, 
 		}
 
 		for _, record := range all {
-			for _, wrong := range run.violations(record.ID) {
-				t.Error(wrong)
+			for _, violation := range run.violations(record.ID) {
+				t.Error(violation)
 			}
 
 			if taken := run.monitor.of(record.ID).takeovers; taken > 0 && run.faults.injected == 0 {
@@ -71,8 +71,8 @@ func runOnce[D any](t *testing.T, scenario Scenario[D], plan []Fault) (outcome, 
 
 		result.Upstream = run.env.Upstream()
 
-		for _, wrong := range run.monitor.violations {
-			t.Error(wrong)
+		for _, violation := range run.monitor.violations {
+			t.Error(violation)
 		}
 
 		faults = run.faults
@@ -81,8 +81,8 @@ func runOnce[D any](t *testing.T, scenario Scenario[D], plan []Fault) (outcome, 
 	return result, faults
 }
 
-// same fails the test unless both outcomes are equal. want is the outcome of the run without faults.
-func same(t *testing.T, want, got outcome) {
+// assertEqual fails the test unless both outcomes are equal. want is the outcome of the run without faults.
+func assertEqual(t *testing.T, want, got outcome) {
 	t.Helper()
 
 	if diff := gocmp.Diff(want, got); diff != "" {
@@ -115,10 +115,10 @@ func (r *Run[D]) violations(id string) []string {
 
 	record, timeline := r.get(id), r.timeline(id)
 
-	wrong := Gaps(record.State, timeline)
+	violations := Gaps(record.State, timeline)
 
 	if record.Lease.Owner != "" {
-		wrong = append(wrong, "the operation is still leased")
+		violations = append(violations, "the operation is still leased")
 	}
 
 	takeovers := 0
@@ -134,27 +134,27 @@ func (r *Run[D]) violations(id string) []string {
 	}
 
 	r.monitor.mutex.Lock()
-	known := r.monitor.of(id)
+	observation := r.monitor.of(id)
 
-	if takeovers > known.takeovers || takeovers == 0 && known.takeovers > 0 {
-		wrong = append(wrong, "the timeline does not match the takeovers")
+	if takeovers > observation.takeovers || takeovers == 0 && observation.takeovers > 0 {
+		violations = append(violations, "the timeline does not match the takeovers")
 	}
 
 	for _, stage := range record.FinishedStages {
-		for _, step := range known.ran[stage] {
+		for _, step := range observation.ran[stage] {
 			if !done[step] {
-				wrong = append(wrong, "the timeline lacks the end of step "+step)
+				violations = append(violations, "the timeline lacks the end of step "+step)
 			}
 		}
 	}
 
 	r.monitor.mutex.Unlock()
 
-	for i := range wrong {
-		wrong[i] = fmt.Sprintf("%s %s: %s; timeline:\n%s", record.Kind, record.State, wrong[i], text(timeline))
+	for i := range violations {
+		violations[i] = fmt.Sprintf("%s %s: %s; timeline:\n%s", record.Kind, record.State, violations[i], text(timeline))
 	}
 
-	return wrong
+	return violations
 }
 
 var (

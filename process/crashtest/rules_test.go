@@ -8,7 +8,7 @@ import (
 )
 
 func (m *model) note(format string, args ...any) {
-	m.wrong = append(m.wrong, fmt.Sprintf(format, args...))
+	m.problems = append(m.problems, fmt.Sprintf(format, args...))
 }
 
 // follows reports whether an operation can change from the first state to the second.
@@ -32,18 +32,18 @@ func (m *model) check() {
 
 	for _, id := range m.accepted {
 		now := records[id]
-		before, known := m.before[id]
+		before, existed := m.before[id]
 		m.before[id] = now
 
-		if known && !follows(before.State, now.State) {
+		if existed && !follows(before.State, now.State) {
 			m.note("%s changed from %s to %s", id, before.State, now.State)
 		}
 
-		if known && before.State.Terminal() && (!now.FinishedAt.Equal(before.FinishedAt) || !slices.Equal(now.FinishedStages, before.FinishedStages)) {
+		if existed && before.State.Terminal() && (!now.FinishedAt.Equal(before.FinishedAt) || !slices.Equal(now.FinishedStages, before.FinishedStages)) {
 			m.note("%s changed after its end: %+v, %+v", id, before, now)
 		}
 
-		if known && (len(now.FinishedStages) < len(before.FinishedStages) || now.Lease.Fence < before.Lease.Fence) {
+		if existed && (len(now.FinishedStages) < len(before.FinishedStages) || now.Lease.Fence < before.Lease.Fence) {
 			m.note("%s lost progress: %+v, %+v", id, before, now)
 		}
 
@@ -63,7 +63,7 @@ func (m *model) finally() {
 
 	for _, id := range m.accepted {
 		now := m.get(id)
-		m.wrong = append(m.wrong, m.violations(id)...)
+		m.problems = append(m.problems, m.violations(id)...)
 
 		if m.canceled[id] != (now.State == process.Canceled) {
 			m.note("%s is %s; cancellation requested: %t", id, now.State, m.canceled[id])
@@ -100,5 +100,5 @@ func (m *model) finally() {
 		}
 	}
 
-	m.wrong = append(m.wrong, m.monitor.violations...)
+	m.problems = append(m.problems, m.monitor.violations...)
 }

@@ -100,7 +100,7 @@ func all[D any](t *testing.T, scenario Scenario[D], baseline outcome, plans [][]
 	for _, plan := range plans {
 		t.Run(name(plan), func(t *testing.T) {
 			got, faults := runOnce(t, scenario, plan)
-			same(t, baseline, got)
+			assertEqual(t, baseline, got)
 
 			runs++
 

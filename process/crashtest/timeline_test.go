@@ -30,7 +30,7 @@ func TestGaps(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		timeline []process.Entry
-		want     string // part of the only gap, or empty
+		want     string // part of the only expected gap; empty if no gap is expected
 	}{
 		"sound": {
 			reason: "attempts are counted until the step is done",

@@ -69,12 +69,12 @@ func newFixture(past environment.Data) *fixture {
 func (w *fixture) call(name string, effect func()) error {
 	w.calls = append(w.calls, name)
 
-	wrong := len(w.calls) == w.broken
-	if !wrong || !w.unsent {
+	faulty := len(w.calls) == w.broken
+	if !faulty || !w.unsent {
 		effect()
 	}
 
-	if wrong {
+	if faulty {
 		return errLost
 	}
 
@@ -177,10 +177,10 @@ func instance() environment.Instance {
 }
 
 func withRuntime(id string) environment.Instance {
-	known := instance()
-	known.RuntimeID = id
+	recorded := instance()
+	recorded.RuntimeID = id
 
-	return known
+	return recorded
 }
 
 func newOperation(data environment.Data) Operation {
@@ -228,7 +228,7 @@ func done(t *testing.T, step process.Step[environment.Data], operation Operation
 	return after
 }
 
-// ours returns the kind that stands for this repository's Provisioner.
+// ours returns the kind of this repository's Provisioner.
 func ours() provisionerclient.Kind { return provisionerclient.KindOurs }
 
 func kindOf(former, unknown bool) func() provisionerclient.Kind {

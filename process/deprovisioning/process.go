@@ -47,7 +47,7 @@ type Options struct {
 	// Kind returns which Provisioner the broker is connected to. It returns KindUnknown until the Provisioner has responded for
 	// the first time.
 	Kind func() provisionerclient.Kind
-	// LeftOver counts runtimes that were possibly not removed. It may be nil.
+	// LeftOver, if set, counts runtimes that may not have been removed.
 	LeftOver func(LeftOver)
 	// Limit is the longest time that an operation may take.
 	Limit time.Duration

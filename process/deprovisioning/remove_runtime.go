@@ -19,11 +19,12 @@ import (
 const unknownWindow = 5 * time.Minute
 
 // removeRuntime requests the removal of the runtime from the Provisioner. The ID of the operation is the idempotency key of the
-// request. The step succeeds if no runtime was ever ordered, or if the Provisioner knew the runtime earlier in the removal and
-// no longer knows it.
+// request. The step succeeds if no runtime was ever ordered, or if the Provisioner knew the runtime earlier in the removal and no
+// longer knows it.
 //
-// A Provisioner that has never known the runtime proves nothing: it may be the wrong one, or it may have lost its database
-// while the cluster runs and costs money. The step then fails after unknownWindow, and an operator decides.
+// If the Provisioner has never known the runtime, the runtime may still exist: the broker may be connected to the wrong
+// Provisioner, or the Provisioner may have lost its database while the cluster runs and costs money. The step then fails after
+// unknownWindow, and an operator decides.
 type removeRuntime struct {
 	provisioner Provisioner
 	instances   Instances

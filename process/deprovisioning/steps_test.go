@@ -81,9 +81,9 @@ func TestStartTakesOverTheProvisioning(t *testing.T) {
 
 func TestRemoveRuntime(t *testing.T) {
 	ordered := environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"}
-	known := environment.Data{Instance: withRuntime("r"), Provisioning: provisioning, Ordered: true}
-	seen := known
-	seen.RuntimeKnown = true
+	data := environment.Data{Instance: withRuntime("r"), Provisioning: provisioning, Ordered: true}
+	confirmed := data
+	confirmed.RuntimeKnown = true
 	unknown := ordered
 	unknown.Instance.Provider = "elsewhere"
 
@@ -108,7 +108,7 @@ func TestRemoveRuntime(t *testing.T) {
 			data:   environment.Data{Instance: instance(), Provisioning: provisioning},
 		},
 		"runtime known": {
-			reason: "a finished provisioning", data: known, wantCalls: []string{"deprovision"}, wantRemoval: "removal-of-r",
+			reason: "a finished provisioning", data: data, wantCalls: []string{"deprovision"}, wantRemoval: "removal-of-r",
 		},
 		"runtime unknown": {
 			reason: "the step finds the runtime by the key of the order, and records it before the removal", data: ordered,
@@ -143,24 +143,24 @@ func TestRemoveRuntime(t *testing.T) {
 			wantKind: failure.Internal, wantText: "elsewhere",
 		},
 		"runtime gone": {
-			reason: "a runtime that the Provisioner knew at the start of the removal but no longer knows is removed", data: seen,
+			reason: "a runtime that the Provisioner knew at the start of the removal but no longer knows is removed", data: confirmed,
 			deprovision: failure.New(failure.NotFound, "there is no such runtime"),
 		},
 		"runtime never known": {
-			reason: "the broker may be connected to the wrong Provisioner, and the cluster may still run", data: known,
+			reason: "the broker may be connected to the wrong Provisioner, and the cluster may still run", data: data,
 			deprovision: failure.New(failure.NotFound, "there is no such runtime"),
 			wantKind:    failure.Transient, wantText: `does not know the runtime r (cluster "c-1234567"), which may still run: retrying for 5m0s`,
 		},
 		"another operation runs": {
-			reason: "a Kyma Provisioner runs only one operation of a runtime at a time", data: known,
+			reason: "a Kyma Provisioner runs only one operation of a runtime at a time", data: data,
 			deprovision: failure.New(failure.Waiting, "an upgrade is in progress"), wantWait: time.Second,
 		},
 		"Provisioner away": {
-			reason: "errors are left to the retry policy", data: known, deprovision: away,
+			reason: "errors are left to the retry policy", data: data, deprovision: away,
 			wantKind: failure.Transient, wantText: "away",
 		},
 		"removal refused": {
-			reason: "a rejected removal needs an operator", data: known,
+			reason: "a rejected removal needs an operator", data: data,
 			deprovision: failure.New(failure.Permanent, "not yours"), wantKind: failure.Permanent, wantText: "not yours",
 		},
 	}
@@ -308,8 +308,8 @@ func TestRetriedRemoval(t *testing.T) {
 
 	check := checkRuntimeRemoval(w.waiter(), func(reason LeftOver) { leftOver = append(leftOver, reason) })
 
-	asked := done(t, remove, newOperation(failed))
-	done(t, check, asked)
+	removed := done(t, remove, newOperation(failed))
+	done(t, check, removed)
 
 	if len(leftOver) != 0 {
 		t.Errorf("a removed runtime is counted as left over: %v", leftOver)

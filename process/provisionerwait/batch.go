@@ -22,7 +22,8 @@ type tenant struct {
 
 // poll is the next poll of one operation.
 type poll struct {
-	// due is when the operation polls or has polled. From lead before this time, a request may include the operation.
+	// due is when the operation polls next, or when it polled. Once less than lead is left until due, a request may include the
+	// operation.
 	due  time.Time
 	lead time.Duration
 	// slot is the slot for which the operation waits, or nil.
@@ -32,8 +33,8 @@ type poll struct {
 	batch *batch
 }
 
-// comes returns when the operation polls next: at its due time, or at the time of its slot if that is later.
-func (p *poll) comes() time.Time {
+// next returns when the operation polls next: at its due time, or at the time of its slot if that is later.
+func (p *poll) next() time.Time {
 	if p.slot != nil && p.slot.at.After(p.due) {
 		return p.slot.at
 	}
@@ -61,7 +62,8 @@ func (t *tenant) reserve(limiter *rate.Limiter, limit int, now time.Time) *slot 
 
 	at := now.Add(limiter.ReserveN(now, 1).DelayFrom(now))
 
-	// The spacing fills requests with several operations. Requests for single operations would only be delayed.
+	// The spacing gives several operations the time to join a request. If every request has only one operation, spacing would
+	// only delay it.
 	if t.last != nil && limit > 1 {
 		if earliest := t.last.at.Add(spacing); at.Before(earliest) {
 			at = earliest
@@ -129,7 +131,7 @@ func (b *batch) usable(now time.Time, maxAge time.Duration) bool {
 	return !b.abandoned && (b.ended.IsZero() || now.Sub(b.ended) <= maxAge)
 }
 
-// end stores the results. It reports whether the Provisioner has rejected the batch because of the number of operations in it.
+// end stores the results. It reports whether the Provisioner has rejected the batch because it contains too many operations.
 func (b *batch) end(results map[string]provisionerclient.OperationResult) (rejected bool) {
 	b.results, b.ended = results, time.Now()
 	close(b.done)

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// polling polls in a goroutine of its own. The result is ready when the channel has it.
+// polling polls in a separate goroutine and sends the error on the returned channel.
 func (f fixture) polling(ctx context.Context, tenant, id string) <-chan error {
 	ended := make(chan error, 1)
 
@@ -24,7 +24,7 @@ func (f fixture) polling(ctx context.Context, tenant, id string) <-chan error {
 	return ended
 }
 
-// wantCanceled expects that a poll has ended because of its context.
+// wantCanceled fails the test unless the poll has ended because of its context.
 func (f fixture) wantCanceled(what string, ended <-chan error) {
 	f.Helper()
 	synctest.Wait()

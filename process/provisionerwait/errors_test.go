@@ -55,7 +55,8 @@ func TestAnErrorOfTheRequestIsThatOfEachOperation(t *testing.T) {
 	})
 }
 
-// TestAProvisionerThatRejectsBatches gets requests for single operations, at the rate of the limit, until the next attempt.
+// TestAProvisionerThatRejectsBatches checks that the Poller sends such a Provisioner requests for single operations, within the
+// limit, until it tries a batch again.
 func TestAProvisionerThatRejectsBatches(t *testing.T) {
 	onFakeTime(t, 50, func(f fixture) {
 		f.answer = func(_ string, count int) error {

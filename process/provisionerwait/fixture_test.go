@@ -39,7 +39,7 @@ type request struct {
 type statuses struct {
 	// takes is how long a request takes.
 	takes time.Duration
-	// answer, unless nil, overrides the result of an operation. The request asks for count operations.
+	// answer, if set, overrides the result of an operation in a request for count operations.
 	answer func(id string, count int) error
 
 	mutex    sync.Mutex
@@ -108,12 +108,12 @@ func onFakeTime(t *testing.T, perSecond int, test func(f fixture)) {
 	t.Helper()
 
 	synctest.Test(t, func(t *testing.T) {
-		asked := &statuses{}
-		test(fixture{T: t, statuses: asked, poller: provisionerwait.NewPoller(asked, perSecond), start: time.Now()})
+		requests := &statuses{}
+		test(fixture{T: t, statuses: requests, poller: provisionerwait.NewPoller(requests, perSecond), start: time.Now()})
 	})
 }
 
-// polls reads the state of an operation once and returns how long the operation has to wait.
+// polls polls an operation once and returns how long the operation has to wait before it may poll again.
 func (f fixture) polls(tenant, id string) time.Duration {
 	f.Helper()
 

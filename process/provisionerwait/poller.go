@@ -14,21 +14,22 @@ import (
 )
 
 const (
-	// spacing is the shortest time between two requests for one tenant. A tenant therefore sends at limit 20 requests per second,
+	// spacing is the shortest time between two requests for one tenant. A tenant therefore sends at most 20 requests per second,
 	// for 1,000 operations, and leaves the rest of the limit to other tenants. It is also the longest time that a poll occupies a
 	// worker while its request fills up.
 	spacing = 50 * time.Millisecond
-	// A request may include an operation when 1/leadShare of the interval before the operation's poll is left.
+	// A request may include an operation once only 1/leadShare of the interval before the operation's next poll is left.
 	leadShare = 4
 	// lateness is how late an operation may fetch its result, for example because all workers are busy.
 	lateness = 2 * time.Second
-	// forgetAfter is how long an overdue poll is expected. After that, the operation has probably ended, or another replica runs
-	// it.
+	// forgetAfter is how long the Poller expects an overdue poll. After that, the operation has probably ended, or another
+	// replica runs it.
 	forgetAfter = time.Minute
 	// pollsPerSecond is how many polls a replica schedules per second. Each poll costs the engine a claim and a commit, even if
 	// it shares a request, and must leave room for other work.
 	pollsPerSecond = 250
-	// maxPolls bounds the memory of a Poller. When it is exceeded, all expected polls are dropped, which only costs requests.
+	// maxPolls bounds the memory of a Poller. When it is exceeded, all expected polls are dropped, which only causes additional
+	// requests.
 	maxPolls = 50_000
 	// retryBatches is the time after which the Poller sends a request for several operations again, if the Provisioner has
 	// rejected one.
@@ -37,7 +38,7 @@ const (
 
 // Statuses reads the states of several operations of one tenant in one request. provisionerclient.Client implements it.
 type Statuses interface {
-	// OperationStatuses returns a result for each of the IDs, of which there are at limit provisionerclient.MaxStatuses.
+	// OperationStatuses returns one result for each ID. It accepts at most provisionerclient.MaxStatuses IDs.
 	OperationStatuses(ctx context.Context, tenant string, operationIDs []string) map[string]provisionerclient.OperationResult
 }
 
@@ -46,7 +47,7 @@ type Statuses interface {
 //
 // A poll sends a request immediately if the limit and the spacing of its tenant permit it. The request includes other operations
 // of the tenant that wait for a request or are expected to poll soon. Those operations find their results when they poll. A poll
-// that has to wait joins the tenant's next request: it either occupies its worker for at limit the spacing, or returns a time at
+// that has to wait joins the tenant's next request: it either occupies its worker for at most the spacing, or returns a time at
 // which the operation must poll again.
 //
 // Tenants never share a request, because Kyma Provisioner makes the tenant of a request the owner of every runtime in it. Each
@@ -65,7 +66,7 @@ type Poller struct {
 	singleUntil time.Time
 }
 
-// NewPoller returns a Poller that sends at limit perSecond requests a second, with bursts of the same size.
+// NewPoller returns a Poller that sends at most perSecond requests per second, with bursts of the same size.
 func NewPoller(statuses Statuses, perSecond int) *Poller {
 	return &Poller{
 		statuses: statuses, limiter: rate.NewLimiter(rate.Limit(perSecond), perSecond), tenants: map[string]*tenant{}, swept: time.Now(),
@@ -73,8 +74,8 @@ func NewPoller(statuses Statuses, perSecond int) *Poller {
 }
 
 // Poll returns the state of an operation of the Provisioner. A positive wait means that the limit does not permit a request now:
-// the operation must poll again after the wait, and the next request includes it. Poll returns when the context ends. Its request
-// continues as long as another poll waits for the request.
+// the operation must poll again after the wait, and the next request includes it. Poll also returns when the context ends. The
+// request then continues if another poll is waiting for it.
 func (p *Poller) Poll(ctx context.Context, tenant, operationID string) (status provisionerclient.Operation, wait time.Duration, err error) {
 	for {
 		batch, wait := p.join(ctx, tenant, operationID)
@@ -235,17 +236,17 @@ func (p *Poller) add(name, operationID string, added *poll) {
 		p.tenants, p.polls = map[string]*tenant{}, 0
 	}
 
-	known := p.tenants[name]
-	if known == nil {
-		known = &tenant{polls: map[string]*poll{}}
-		p.tenants[name] = known
+	target := p.tenants[name]
+	if target == nil {
+		target = &tenant{polls: map[string]*poll{}}
+		p.tenants[name] = target
 	}
 
-	if known.polls[operationID] == nil {
+	if target.polls[operationID] == nil {
 		p.polls++
 	}
 
-	known.polls[operationID] = added
+	target.polls[operationID] = added
 }
 
 // remove removes a poll that exists, and makes room in the slot for which it waits. The caller holds the mutex.
@@ -268,7 +269,7 @@ func (p *Poller) sweep(now time.Time) {
 
 	for name, tenant := range p.tenants {
 		for id, expected := range tenant.polls {
-			if now.Sub(expected.comes()) >= forgetAfter {
+			if now.Sub(expected.next()) >= forgetAfter {
 				p.remove(tenant, id)
 			}
 		}

@@ -40,7 +40,7 @@ func TestPollsAtTheSameTimeShareARequest(t *testing.T) {
 	})
 }
 
-// TestAFullRequest: polls that do not fit into the next request of their tenant do not hold workers.
+// TestAFullRequest checks that polls that do not fit into the next request of their tenant do not occupy workers.
 func TestAFullRequest(t *testing.T) {
 	onFakeTime(t, 50, func(f fixture) {
 		f.polls("tenant", "first")
@@ -70,7 +70,8 @@ func TestAFullRequest(t *testing.T) {
 	})
 }
 
-// TestALateRequestCountsForTheSpacing: the spacing counts from the time at which a request was sent, not from its turn.
+// TestALateRequestCountsForTheSpacing checks that the spacing counts from the time at which a request was sent, not from the time
+// of its slot.
 func TestALateRequestCountsForTheSpacing(t *testing.T) {
 	onFakeTime(t, 1, func(f fixture) {
 		f.polls("another tenant", "operation")
@@ -115,7 +116,8 @@ func TestARequestIncludesExpectedPolls(t *testing.T) {
 	})
 }
 
-// TestAnExpectedPollIsAskedForOnce: if another replica has taken the operation, requests do not include it again and again.
+// TestAnExpectedPollIsAskedForOnce checks that requests do not repeatedly include an operation that another replica has taken
+// over.
 func TestAnExpectedPollIsAskedForOnce(t *testing.T) {
 	onFakeTime(t, 50, func(f fixture) {
 		f.expect("tenant", 0, "gone")
@@ -159,7 +161,7 @@ func TestTheLimitGivesTenantsATurn(t *testing.T) {
 
 			return waits
 		}
-		same := func(what string, got []time.Duration, want ...time.Duration) {
+		wantWaits := func(what string, got []time.Duration, want ...time.Duration) {
 			f.Helper()
 
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -167,8 +169,8 @@ func TestTheLimitGivesTenantsATurn(t *testing.T) {
 			}
 		}
 
-		same("two requests may be sent in a second", waits("a", "b", "c", "d"), 0, 0, half, 2*half)
-		same("an operation that is early keeps its turn", waits("c", "d"), half, 2*half)
+		wantWaits("two requests may be sent in a second", waits("a", "b", "c", "d"), 0, 0, half, 2*half)
+		wantWaits("an operation that is early keeps its turn", waits("c", "d"), half, 2*half)
 
 		if wait := f.polls("d", "another"); wait != 2*half {
 			f.Errorf("another operation of a waiting tenant waits for %s, want the same turn", wait)
@@ -176,18 +178,18 @@ func TestTheLimitGivesTenantsATurn(t *testing.T) {
 
 		time.Sleep(half)
 
-		same("a turn is kept even after requests of others", waits("e", "c"), 2*half, 0)
-		same("a later poll needs a new turn", waits("c"), 3*half)
+		wantWaits("a turn is kept even after requests of others", waits("e", "c"), 2*half, 0)
+		wantWaits("a later poll needs a new turn", waits("c"), 3*half)
 
 		time.Sleep(time.Minute - time.Second)
 
-		same("missed turns stay valid", waits("d", "e", "c"), 0, 0, 0)
+		wantWaits("missed turns stay valid", waits("d", "e", "c"), 0, 0, 0)
 
 		if wait := f.polls("d", "another"); wait != 0 || len(f.sent()) != 6 {
 			f.Errorf("the other operation of the tenant waits for %s after %d requests, want 6", wait, len(f.sent()))
 		}
 
-		same("missed turns do not delay others", waits("f", "g", "h"), 0, 0, half)
+		wantWaits("missed turns do not delay others", waits("f", "g", "h"), 0, 0, half)
 	})
 }
 
@@ -203,7 +205,7 @@ func TestManyOperations(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		tenants int
-		// most bounds the requests in any second, least the polls of each operation in all seconds.
+		// most is the maximum number of requests in any second. least is the minimum number of polls of each operation.
 		most, least int
 	}{
 		"one tenant":  {"20 requests ask for 1,000 operations", 1, 20, seconds - 2},

@@ -29,7 +29,7 @@ type Pace func(elapsed time.Duration) time.Duration
 // Waiter waits for operations of the Provisioner. All steps of the broker share one.
 type Waiter struct {
 	Operations Operations
-	// Poller, unless nil, polls in place of Operations while FeedAlive reports false.
+	// Poller, if set, polls in place of Operations while FeedAlive reports false.
 	Poller *Poller
 	// FeedAlive reports whether the feed works. Polls are then rare, and each sends a separate request. Only a Poller needs it.
 	FeedAlive func() bool
@@ -51,8 +51,8 @@ func Event(provisionerOperationID string) string {
 	return "provisioner operation " + provisionerOperationID
 }
 
-// AwaitIdle runs the step again later, because the Provisioner is busy with another operation of the runtime. The broker did
-// not start the other operation, so the feed does not report its end to this one.
+// AwaitIdle runs the step again later, because the Provisioner is busy with another operation of the runtime. The broker did not
+// start the other operation, so the feed does not wake this one when the other ends.
 func (w Waiter) AwaitIdle(operation process.Operation[environment.Data]) (process.Operation[environment.Data], time.Duration, error) {
 	return process.Await(operation, "the Provisioner is busy with another operation of the runtime",
 		min(max(operation.Elapsed()/busyShare, minBusyInterval), maxBusyInterval), w.Limit)

@@ -119,30 +119,31 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-// busyPoller returns a Poller that sends one request a second and has just sent one, and its requests.
+// busyPoller returns a Poller that is limited to one request per second and has just sent one. It also returns the recorded
+// requests.
 func busyPoller(t *testing.T) (*provisionerwait.Poller, *statuses) {
 	t.Helper()
 
-	asked := &statuses{}
-	poller := provisionerwait.NewPoller(asked, 1)
+	requests := &statuses{}
+	poller := provisionerwait.NewPoller(requests, 1)
 
 	if _, wait, err := poller.Poll(t.Context(), "another tenant", "operation"); wait != 0 || err != nil {
 		t.Fatalf("the first poll waits for %s, %v", wait, err)
 	}
 
-	return poller, asked
+	return poller, requests
 }
 
 func TestAwaitDoesNotPollBeforeItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		waiting := waiter(&provisioner{err: failure.New(failure.Permanent, "the operation polled on its own")})
 
-		poller, asked := busyPoller(t)
+		poller, requests := busyPoller(t)
 		waiting.Poller, waiting.FeedAlive = poller, func() bool { return false }
 
 		_, wait, err := waiting.Await(t.Context(), operation(), nil)
-		if err != nil || wait != time.Second || len(asked.sent()) != 1 {
-			t.Fatalf("runs again after %s, %v; %d requests", wait, err, len(asked.sent()))
+		if err != nil || wait != time.Second || len(requests.sent()) != 1 {
+			t.Fatalf("runs again after %s, %v; %d requests", wait, err, len(requests.sent()))
 		}
 
 		time.Sleep(wait)
@@ -151,7 +152,7 @@ func TestAwaitDoesNotPollBeforeItsTurn(t *testing.T) {
 			t.Errorf("runs again after %s, %v", wait, err)
 		}
 
-		// Another poll includes the next one of the operation, which is expected after the pace.
+		// The request of another poll includes this operation too, because its next poll is expected now.
 		time.Sleep(pace)
 
 		if _, _, err := poller.Poll(t.Context(), "tenant", "another"); err != nil {
@@ -159,13 +160,13 @@ func TestAwaitDoesNotPollBeforeItsTurn(t *testing.T) {
 		}
 
 		want := [][]string{{"operation"}, {"creation"}, {"another", "creation"}}
-		if diff := cmp.Diff(want, asked.sent()); diff != "" {
+		if diff := cmp.Diff(want, requests.sent()); diff != "" {
 			t.Errorf("requests: -want +got:\n%s", diff)
 		}
 	})
 }
 
-// TestManyOperationsPollMoreSlowly: the polls of a replica leave room for other work of its engine.
+// TestManyOperationsPollMoreSlowly checks that the polls of a replica leave room for other work of its engine.
 func TestManyOperationsPollMoreSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		waiting := waiter(&provisioner{})
@@ -193,12 +194,12 @@ func TestAwaitWithAFeedPollsOnItsOwn(t *testing.T) {
 		p := &provisioner{status: provisionerclient.Operation{State: provisionerclient.StateSucceeded}}
 		waiting := waiter(p)
 
-		poller, asked := busyPoller(t)
+		poller, requests := busyPoller(t)
 		waiting.Poller, waiting.FeedAlive = poller, func() bool { return true }
 
 		got, wait, err := waiting.Await(t.Context(), operation(), nil)
-		if err != nil || wait != 0 || got.WaitingFor != "" || len(p.polls) != 1 || len(asked.sent()) != 1 {
-			t.Errorf("runs again after %s, %v; %d polls of its own, %d others", wait, err, len(p.polls), len(asked.sent()))
+		if err != nil || wait != 0 || got.WaitingFor != "" || len(p.polls) != 1 || len(requests.sent()) != 1 {
+			t.Errorf("runs again after %s, %v; %d polls of its own, %d others", wait, err, len(p.polls), len(requests.sent()))
 		}
 	})
 }

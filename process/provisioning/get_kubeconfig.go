@@ -27,9 +27,9 @@ func getKubeconfig(access RuntimeAccess, ownLimit time.Duration) Step {
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
 			err := access.Probe(ctx, operation.Data.Instance)
 			if failure.Is(err, failure.Transient) && !managed(operation) && !ordered(operation) {
-				known := failure.Of(err)
-				limited := failure.Wrap(failure.Transient, err, "%s (the broker retries for %s)", known.Text, ownLimit).
-					WithReason(known.Reason, known.Component)
+				ferr := failure.Of(err)
+				limited := failure.Wrap(failure.Transient, err, "%s (the broker retries for %s)", ferr.Text, ownLimit).
+					WithReason(ferr.Reason, ferr.Component)
 
 				return process.RetryOperation(operation, "", limited, ownInterval, ownLimit)
 			}

@@ -41,7 +41,7 @@ type Options struct {
 	TargetSecrets map[string]string
 	Access        RuntimeAccess
 	Waiter        provisionerwait.Waiter
-	// OwnClusterLimit is how long a creation tries to reach a tenant's own cluster.
+	// OwnClusterLimit is how long the process tries to reach a tenant's own cluster.
 	OwnClusterLimit time.Duration
 	// Limit is the longest time that an operation may take.
 	Limit time.Duration

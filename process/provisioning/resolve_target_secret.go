@@ -20,8 +20,8 @@ func resolveTargetSecret(secrets map[string]string) Step {
 			if chosen := operation.Data.TargetSecret; chosen == "" || operation.Data.Provisioning != operation.ID {
 				provider := operation.Data.Instance.Provider
 
-				secret, known := secrets[provider]
-				if !known {
+				secret, configured := secrets[provider]
+				if !configured {
 					return operation, 0, failure.New(failure.Permanent,
 						"no credentials for provider %q: an operator has to set APP_TARGET_SECRETS", provider)
 				}

@@ -34,9 +34,9 @@ func (nothing) Run(_ context.Context, operation process.Operation[struct{}], _ l
 // endObserver is a process.Observer that sends a value on a channel when an operation ends.
 type endObserver struct{ ended chan struct{} }
 
-func (endObserver) Began(string)                                             {}
+func (endObserver) RunBegan(string)                                          {}
 func (endObserver) PickedUp(string, time.Duration)                           {}
-func (endObserver) Left(string)                                              {}
+func (endObserver) RunEnded(string)                                          {}
 func (endObserver) Attempted(string, string, process.Outcome, time.Duration) {}
 func (e endObserver) Ended(process.Record)                                   { e.ended <- struct{}{} }
 func (endObserver) ClaimFailed()                                             {}

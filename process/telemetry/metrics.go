@@ -58,9 +58,9 @@ func New(registerer prometheus.Registerer) *Metrics {
 		ended: prometheus.NewCounterVec(counter("operations_ended_total",
 			"Operations that ended, by state: succeeded, failed, canceled."), []string{labelKind, labelState}),
 		failed: prometheus.NewCounterVec(counter("operations_failed_total",
-			"Failed operations, by the reason that users see; empty without a reason."), []string{labelKind, labelReason}),
+			"Failed operations, by the reason shown to users. The label is empty if there is no reason."), []string{labelKind, labelReason}),
 		lasted: prometheus.NewHistogramVec(histogram("operation_duration_seconds",
-			"Time from acceptance to end of operations, by state.",
+			"Time from the acceptance to the end of operations, by final state.",
 			1, 5, 15, 60, 180, 300, 600, 900, 1800, 3600, 7200, 21600, 86400), []string{labelKind, labelState}),
 		claimsFailed: prometheus.NewCounter(counter("claims_failed_total",
 			"Failed queries for due operations.")),
@@ -74,16 +74,16 @@ func New(registerer prometheus.Registerer) *Metrics {
 	return made
 }
 
-// Began implements process.Observer.
-func (m *Metrics) Began(kind string) { m.running.WithLabelValues(kind).Inc() }
+// RunBegan implements process.Observer.
+func (m *Metrics) RunBegan(kind string) { m.running.WithLabelValues(kind).Inc() }
 
 // PickedUp implements process.Observer.
 func (m *Metrics) PickedUp(kind string, delay time.Duration) {
 	m.pickUp.WithLabelValues(kind).Observe(delay.Seconds())
 }
 
-// Left implements process.Observer.
-func (m *Metrics) Left(kind string) { m.running.WithLabelValues(kind).Dec() }
+// RunEnded implements process.Observer.
+func (m *Metrics) RunEnded(kind string) { m.running.WithLabelValues(kind).Dec() }
 
 // Attempted implements process.Observer.
 func (m *Metrics) Attempted(kind, step string, outcome process.Outcome, took time.Duration) {

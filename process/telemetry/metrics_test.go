@@ -25,12 +25,12 @@ func TestMetrics(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	metrics := telemetry.New(registry)
 
-	metrics.Began("provision")
+	metrics.RunBegan("provision")
 	metrics.PickedUp("provision", 20*time.Millisecond)
-	metrics.Began("deprovision")
+	metrics.RunBegan("deprovision")
 	metrics.Attempted("provision", "Order", process.Retrying, 2*time.Second)
 	metrics.Attempted("provision", "Order", process.Done, 3*time.Second)
-	metrics.Left("deprovision")
+	metrics.RunEnded("deprovision")
 	metrics.Ended(process.Record{Kind: "deprovision", State: process.Canceled})
 	metrics.Ended(process.Record{
 		Kind: "provision", State: process.Failed, Problem: process.Problem{Reason: "ERR_INFRA_QUOTA_EXCEEDED"},
@@ -50,7 +50,7 @@ environment_broker_engine_leases_lost_total 1
 # TYPE environment_broker_engine_operations_ended_total counter
 environment_broker_engine_operations_ended_total{kind="deprovision",state="canceled"} 1
 environment_broker_engine_operations_ended_total{kind="provision",state="failed"} 1
-# HELP environment_broker_engine_operations_failed_total Failed operations, by the reason that users see; empty without a reason.
+# HELP environment_broker_engine_operations_failed_total Failed operations, by the reason shown to users. The label is empty if there is no reason.
 # TYPE environment_broker_engine_operations_failed_total counter
 environment_broker_engine_operations_failed_total{kind="provision",reason="ERR_INFRA_QUOTA_EXCEEDED"} 1
 # HELP environment_broker_engine_operations_running Operations that the workers of this replica are running.
@@ -101,10 +101,10 @@ func (s depths) QueueDepths(context.Context) ([]operations.QueueDepth, error) { 
 
 func TestQueue(t *testing.T) {
 	const want = `
-# HELP environment_broker_engine_operations_oldest_seconds Age of the oldest unfinished operation, by state. All replicas report the same.
+# HELP environment_broker_engine_operations_oldest_seconds Age of the oldest unfinished operation, by state. All replicas report the same value.
 # TYPE environment_broker_engine_operations_oldest_seconds gauge
 environment_broker_engine_operations_oldest_seconds{kind="provision",state="pending"} 90
-# HELP environment_broker_engine_operations_unfinished Unfinished operations in the database, by state: pending, in progress, canceling. All replicas report the same.
+# HELP environment_broker_engine_operations_unfinished Unfinished operations in the database, by state: pending, in progress, canceling. All replicas report the same value.
 # TYPE environment_broker_engine_operations_unfinished gauge
 environment_broker_engine_operations_unfinished{kind="provision",state="pending"} 3
 `

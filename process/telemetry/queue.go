@@ -41,9 +41,9 @@ func Queue(store QueueDepths, clock clock.PassiveClock, log logrus.FieldLogger) 
 	return queue{
 		store: store, clock: clock, log: log,
 		unfinished: describe("operations_unfinished",
-			"Unfinished operations in the database, by state: pending, in progress, canceling. All replicas report the same."),
+			"Unfinished operations in the database, by state: pending, in progress, canceling. All replicas report the same value."),
 		oldest: describe("operations_oldest_seconds",
-			"Age of the oldest unfinished operation, by state. All replicas report the same."),
+			"Age of the oldest unfinished operation, by state. All replicas report the same value."),
 	}
 }
 

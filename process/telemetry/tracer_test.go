@@ -116,7 +116,7 @@ func TestSpanOfAnEndedOperation(t *testing.T) {
 	} {
 		where, kept := inMemory(1)
 
-		// An operation can be canceled while an error delays it, and keeps the error then.
+		// An operation that is canceled while an error delays it keeps the error.
 		telemetry.NewTracer(where).Ended(process.Record{
 			ID: operationID, Kind: "provision", State: state, CreatedAt: began, FinishedAt: began.Add(time.Minute),
 			Problem: process.Problem{Message: "the quota is used up"},

@@ -21,7 +21,7 @@ import (
 
 var began = time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// fixture is an audit log with the store of operations, whose entries it also lists.
+// fixture is an audit log and the store of operations. The audit log also lists entries of operations.
 type fixture struct {
 	*testing.T
 

@@ -39,7 +39,7 @@ func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "bindings", Column: "access", Place: accessPlace}
 }
 
-// row is a row of bindings: a Binding, and the columns with another type than its field. Lifetime is in seconds.
+// row is a row of bindings: a Binding, and the columns whose type differs from that of their field. Lifetime is in seconds.
 type row struct {
 	environment.Binding
 

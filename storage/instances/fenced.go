@@ -12,24 +12,23 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// same selects the instance that an operation works on. It also compares the name of the Shoot, because a new instance may
-// reuse the ID of a deleted one, but never the name of its Shoot.
-const same = ` WHERE id = ? AND shoot_name = ?`
+// sameInstance selects the instance that an operation works on. It also compares the name of the Shoot, because a new instance
+// may reuse the ID of a deleted one, but never the name of its Shoot.
+const sameInstance = ` WHERE id = ? AND shoot_name = ?`
 
 // SetRuntime records the runtime that an operation has ordered for an instance. It changes nothing and returns no error if the
 // instance is gone, if another instance now has its ID, or if the operation has lost its lease.
 func (s *Store) SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error {
-	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE instances SET runtime_id = ?`+same+` AND `+operations.Held,
+	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE instances SET runtime_id = ?`+sameInstance+` AND `+operations.HasLease,
 		runtimeID, instance.ID, instance.ShootName, by.ID, by.Lease.Fence, by.Lease.Owner)
 
 	return failure.While(err, "recording the runtime of instance %s", instance.ID)
 }
 
 // Delete removes an instance with its bindings, in the transaction that ends the operation. It changes nothing, and returns no
-// error, if the instance is gone or if another instance has its ID. The rows of its operations stay as a
-// history.
+// error, if the instance is gone or if another instance has its ID. The rows of its operations stay as a history.
 func (s *Store) Delete(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
-	_, err := storage.Exec(ctx, tx, `DELETE FROM instances`+same, instance.ID, instance.ShootName)
+	_, err := storage.Exec(ctx, tx, `DELETE FROM instances`+sameInstance, instance.ID, instance.ShootName)
 
 	return failure.While(err, "removing instance %s", instance.ID)
 }
@@ -37,8 +36,8 @@ func (s *Store) Delete(ctx context.Context, tx storage.Tx, instance environment.
 // Hold locks an instance for the rest of the caller's transaction, like Touch, and returns it, so that the caller can change it
 // with Update. It returns storage.ErrNotFound if the instance is gone or if another instance has its ID.
 func (s *Store) Hold(ctx context.Context, tx storage.Tx, instance environment.Instance, now time.Time) (environment.Instance, error) {
-	held, err := storage.Exec(ctx, tx, `UPDATE instances SET updated_at = ?`+same, storage.At(now), instance.ID, instance.ShootName)
-	if err == nil && held == 0 {
+	locked, err := storage.Exec(ctx, tx, `UPDATE instances SET updated_at = ?`+sameInstance, storage.At(now), instance.ID, instance.ShootName)
+	if err == nil && locked == 0 {
 		err = storage.ErrNotFound
 	}
 

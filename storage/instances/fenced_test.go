@@ -39,14 +39,14 @@ func TestEffectChecksTheLeaseAfterItsWait(t *testing.T) {
 
 	late := ended
 	late.Effect = operations.Effect(func(ctx context.Context, tx storage.Tx) error {
-		held, err := store.Hold(ctx, tx, one, one.UpdatedAt.Add(time.Minute))
+		locked, err := store.Hold(ctx, tx, one, one.UpdatedAt.Add(time.Minute))
 		if err != nil {
 			return err
 		}
 
-		held.RuntimeID = "former"
+		locked.RuntimeID = "former"
 
-		return store.Update(ctx, tx, held)
+		return store.Update(ctx, tx, locked)
 	})
 	result := make(chan error, 1)
 
@@ -96,8 +96,8 @@ func TestHold(t *testing.T) {
 			}
 
 			later := one.UpdatedAt.Add(time.Minute)
-			if held, err := store.Hold(t.Context(), tx, one, later); err != nil || !held.UpdatedAt.Equal(later) {
-				t.Errorf("got %+v, %v", held, err)
+			if locked, err := store.Hold(t.Context(), tx, one, later); err != nil || !locked.UpdatedAt.Equal(later) {
+				t.Errorf("got %+v, %v", locked, err)
 			}
 
 			for _, gone := range []environment.Instance{former, instance("two")} {

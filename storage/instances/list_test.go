@@ -35,7 +35,7 @@ func each(t *testing.T, test func(s fixture)) {
 
 		keys := storagetest.Keys(t)
 
-		known, err := operations.Open(t.Context(), db, keys)
+		ops, err := operations.Open(t.Context(), db, keys)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func each(t *testing.T, test func(s fixture)) {
 			t.Fatal(err)
 		}
 
-		s := fixture{T: t, db: db, store: store, operations: known}
+		s := fixture{T: t, db: db, store: store, operations: ops}
 
 		s.insert("a", 0, func(i *environment.Instance) { i.SubAccountID, i.Region = "sa-2", "us-east-1" })
 		s.insert("b", 0, func(i *environment.Instance) { i.PlanID, i.PlanName = "plan-2", "azure" })

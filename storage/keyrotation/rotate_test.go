@@ -113,7 +113,7 @@ func (b *fixture) sealedWith(keys *secret.Keyring) map[string]int {
 	return counts
 }
 
-// logged lists the log messages of the last rotator. Each message follows the value of its field key and a colon.
+// logged lists the log messages of the last rotator, each prefixed with the value of its field "key" and a colon.
 func (b *fixture) logged() []string {
 	lines := []string{}
 	for _, entry := range b.log.AllEntries() {
@@ -173,33 +173,33 @@ func TestRotation(t *testing.T) {
 		b.fill("a", many, ring(b.T, former))
 
 		// First, every replica gets the new key as its second key.
-		behind := ring(b.T, former, next)
-		rotator, _ := b.rotator(behind)
+		newKeySecond := ring(b.T, former, next)
+		rotator, _ := b.rotator(newKeySecond)
 
 		if err := rotator.Rotate(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 
-		if diff := cmp.Diff(map[string]int{"k1": many}, b.sealedWith(behind)); diff != "" {
+		if diff := cmp.Diff(map[string]int{"k1": many}, b.sealedWith(newKeySecond)); diff != "" {
 			b.Errorf("a second key changes nothing: -want +got\n%s", diff)
 		}
 
 		// Then the new key becomes the first key. The rotation must also find a row that another replica seals with the old
 		// key in the meantime.
-		front := ring(b.T, next, former)
-		rotator, registry := b.rotator(front)
+		newKeyFirst := ring(b.T, next, former)
+		rotator, registry := b.rotator(newKeyFirst)
 
 		if err := rotator.Rotate(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 
-		b.fill("late", 1, behind)
+		b.fill("late", 1, newKeySecond)
 
 		if err := rotator.Rotate(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 
-		if diff := cmp.Diff(map[string]int{"k2": many + 1}, b.sealedWith(front)); diff != "" {
+		if diff := cmp.Diff(map[string]int{"k2": many + 1}, b.sealedWith(newKeyFirst)); diff != "" {
 			b.Errorf("every row is sealed with the first key: -want +got\n%s", diff)
 		}
 
@@ -212,8 +212,8 @@ func TestRotation(t *testing.T) {
 		}
 
 		// Finally, operators remove the old key. Every row can be decrypted without it.
-		alone := ring(b.T, next)
-		rotator, _ = b.rotator(alone)
+		newKeyOnly := ring(b.T, next)
+		rotator, _ = b.rotator(newKeyOnly)
 
 		if err := rotator.Rotate(b.Context()); err != nil || len(b.logged()) != 0 {
 			b.Errorf("with a single key the rotation changed or logged something: %v, %v", err, b.logged())
@@ -259,8 +259,8 @@ func TestConcurrentReplicasAndWriters(t *testing.T) {
 
 	each(t, func(b *fixture) {
 		former, next := secret.NewKey("k1"), secret.NewKey("k2")
-		behind, front := ring(b.T, former, next), ring(b.T, next, former)
-		b.fill("a", many, behind)
+		newKeySecond, newKeyFirst := ring(b.T, former, next), ring(b.T, next, former)
+		b.fill("a", many, newKeySecond)
 
 		ctx, stop := context.WithCancel(b.Context())
 
@@ -271,12 +271,12 @@ func TestConcurrentReplicasAndWriters(t *testing.T) {
 
 			for i := range writes {
 				id := fmt.Sprintf("a-%04d", i%many)
-				b.execute(`UPDATE texts SET envelope = ? WHERE id = ?`, behind.Seal([]byte(id), place(id)), id)
+				b.execute(`UPDATE texts SET envelope = ? WHERE id = ?`, newKeySecond.Seal([]byte(id), place(id)), id)
 			}
 		})
 
 		for range 2 {
-			rotator, _ := b.rotator(front)
+			rotator, _ := b.rotator(newKeyFirst)
 
 			replicas.Go(func() {
 				// The rotation ends once it is faster than the writer, or when the context ends.
@@ -289,12 +289,12 @@ func TestConcurrentReplicasAndWriters(t *testing.T) {
 		writer.Wait()
 		replicas.Wait()
 
-		rotator, _ := b.rotator(front)
+		rotator, _ := b.rotator(newKeyFirst)
 		if err := rotator.Rotate(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 
-		if diff := cmp.Diff(map[string]int{"k2": many}, b.sealedWith(front)); diff != "" {
+		if diff := cmp.Diff(map[string]int{"k2": many}, b.sealedWith(newKeyFirst)); diff != "" {
 			b.Errorf("-want +got\n%s", diff)
 		}
 	})

@@ -203,13 +203,13 @@ type renewedRow struct {
 // Renew implements process.Store. The statement that extends the leases also returns the states, so a cancellation reaches the
 // run without a separate query.
 func (s *Store) Renew(ctx context.Context, renewal process.Renewal) (map[string]process.State, error) {
-	states := make(map[string]process.State, len(renewal.Held))
-	ids := make([]string, 0, len(renewal.Held))
-	fences := make(map[string]int64, len(renewal.Held))
+	states := make(map[string]process.State, len(renewal.Operations))
+	ids := make([]string, 0, len(renewal.Operations))
+	fences := make(map[string]int64, len(renewal.Operations))
 
-	for _, held := range renewal.Held {
-		ids = append(ids, held.OperationID)
-		fences[held.OperationID] = held.Fence
+	for _, operation := range renewal.Operations {
+		ids = append(ids, operation.OperationID)
+		fences[operation.OperationID] = operation.Fence
 	}
 
 	if len(ids) == 0 {
@@ -229,7 +229,7 @@ func (s *Store) Renew(ctx context.Context, renewal process.Renewal) (map[string]
 			}
 		}
 
-		return recordSteps(ctx, tx, renewal.Held, states)
+		return recordSteps(ctx, tx, renewal.Operations, states)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("renewing leases: %w", err)
@@ -240,14 +240,14 @@ func (s *Store) Renew(ctx context.Context, renewal process.Renewal) (map[string]
 
 // recordSteps writes the running steps to the rows, for users and operators. It does not write a step that ends before the next
 // renewal, which saves most of these writes.
-func recordSteps(ctx context.Context, tx storage.Tx, held []process.Held, states map[string]process.State) error {
-	for _, each := range held {
-		if _, ours := states[each.OperationID]; !ours || !each.Changed {
+func recordSteps(ctx context.Context, tx storage.Tx, leased []process.LeasedOperation, states map[string]process.State) error {
+	for _, operation := range leased {
+		if _, ours := states[operation.OperationID]; !ours || !operation.Changed {
 			continue
 		}
 
 		if _, err := storage.Exec(ctx, tx, `UPDATE operations SET stage = ?, step = ?, step_began_at = ? WHERE id = ?`,
-			each.Stage, each.Step, storage.At(each.StepBegan), each.OperationID); err != nil {
+			operation.Stage, operation.Step, storage.At(operation.StepBegan), operation.OperationID); err != nil {
 			return err
 		}
 	}

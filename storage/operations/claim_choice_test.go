@@ -49,8 +49,8 @@ func TestDueOperationsAreClaimedInOrder(t *testing.T) {
 	})
 }
 
-// TestTenantsTakeTurns accepts the operations of two tenants an hour apart from each other. The tenants take turns, from the
-// turn that is next when a tenant's first operation is accepted. A tenant gains nothing by having waited without operations.
+// TestTenantsTakeTurns accepts the operations of two tenants an hour apart. The tenants take turns, starting with the turn that
+// is next when a tenant's first operation is accepted. A tenant does not save up turns while it has no operations.
 func TestTenantsTakeTurns(t *testing.T) {
 	each(t, func(b fixture) {
 		now := start

@@ -8,7 +8,7 @@
 // Store guarantees:
 //
 //   - At most one operation of an instance is in progress. The unique index operations_one_active enforces this between replicas.
-//   - Every write of a run is fenced by its lease, see saveProgress. Steps fence their writes to other tables with Held, or make
+//   - Every write of a run is fenced by its lease, see saveProgress. Steps fence their writes to other tables with HasLease, or make
 //     them as the Effect of the operation.
 //   - The effect of an operation and its success are one transaction.
 //   - Statements on several rows lock the rows in the order of their IDs, so that they do not deadlock.

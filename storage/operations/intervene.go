@@ -23,8 +23,8 @@ func (s *Store) CancelOne(ctx context.Context, tx storage.Tx, id, why string, no
 	return len(canceled) == 1, err
 }
 
-// cancel implements Cancel for the operations with the given value in the given column. The column must be a literal of this
-// file.
+// cancel implements Cancel for the operations with the given value in the given column. The column must be a constant in this
+// file, because it becomes part of the statement.
 func (s *Store) cancel(ctx context.Context, tx storage.Tx, column, value, why string, now time.Time) ([]string, error) {
 	at := storage.At(now)
 

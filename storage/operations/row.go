@@ -20,7 +20,7 @@ const (
 	columns = status + `, payload`
 )
 
-// row is a row of operations. Only statements use the columns turn, woken and state_changed_at.
+// row is a row of operations. The columns turn, woken and state_changed_at have no field, because only statements use them.
 type row struct {
 	ID               string       `db:"id"`
 	Kind             string       `db:"kind"`

@@ -22,8 +22,8 @@ const saveProgress = `UPDATE operations SET
 		WHEN :state IN ('succeeded', 'failed', 'canceled') THEN 'canceled' ELSE 'canceling' END,
 	description = :description, problem_message = :problem_message, problem_reason = :problem_reason,
 	problem_component = :problem_component, progress = :progress, finished_stages = :finished_stages,
-	skipped_steps = :skipped_steps, skip_step = CASE WHEN skip_step = :left_out THEN '' ELSE skip_step END,
-	skip_reason = CASE WHEN skip_step = :left_out THEN '' ELSE skip_reason END,
+	skipped_steps = :skipped_steps, skip_step = CASE WHEN skip_step = :skipped_step THEN '' ELSE skip_step END,
+	skip_reason = CASE WHEN skip_step = :skipped_step THEN '' ELSE skip_reason END,
 	stage = :stage, step = :step, step_began_at = :step_began_at, waiting_for = :waiting_for,
 	payload = CASE WHEN :keep_payload THEN payload ELSE :payload END,
 	updated_at = :updated_at, finished_at = :finished_at,
@@ -41,9 +41,9 @@ type savedRow struct {
 
 	// HeldBy is the owner that the lease must have.
 	HeldBy string `db:"held_by"`
-	// KeepPayload and LeftOut are the fields of process.Progress.
+	// KeepPayload and SkippedStep are the fields of process.Progress.
 	KeepPayload bool   `db:"keep_payload"`
-	LeftOut     string `db:"left_out"`
+	SkippedStep string `db:"skipped_step"`
 	// Release returns the lease. Otherwise lease_until keeps the value of the last renewal, because the run does not know this
 	// value.
 	Release bool `db:"release"`
@@ -51,10 +51,10 @@ type savedRow struct {
 	Lately storage.Time `db:"lately"`
 }
 
-// If only the progress of an operation changes, its entries in the feed are at least progressShare of the operation's age
-// apart, within the bounds minProgress and maxProgress. A cluster reports another percentage every few seconds, and each entry
-// makes clients poll. With this limit, about 30 polls show a cluster's progress, whether its creation takes ten seconds or half
-// an hour.
+// If only the progress of an operation changes, its entries in the feed are at least progressShare of the operation's age apart,
+// within the bounds minProgress and maxProgress. A cluster reports a new percentage every few seconds, and each entry makes
+// clients poll. With this limit, about 30 polls show a cluster's progress, whether its creation takes ten seconds or half an
+// hour.
 const (
 	progressShare = 20
 	minProgress   = time.Second
@@ -161,7 +161,7 @@ func (s *Store) saved(progress process.Progress) savedRow {
 	saved := savedRow{
 		HeldBy:      record.Lease.Owner,
 		KeepPayload: progress.KeepPayload,
-		LeftOut:     progress.LeftOut,
+		SkippedStep: progress.SkippedStep,
 		Release:     progress.Release,
 		Lately:      storage.At(progress.Now.Add(-progressInterval(progress.Now.Sub(record.StartedAt)))),
 		row: row{

@@ -227,7 +227,7 @@ func TestExpiredLeaseIsTakenOverAndFenced(t *testing.T) {
 
 		states, err := b.store.Renew(b.Context(), process.Renewal{
 			Owner: "replica-a", Until: start.Add(time.Hour),
-			Held: []process.Held{{OperationID: "op-1", Fence: old.Lease.Fence}},
+			Operations: []process.LeasedOperation{{OperationID: "op-1", Fence: old.Lease.Fence}},
 		})
 		if err != nil || len(states) != 0 {
 			b.Errorf("the lost lease was renewed: %v, %v", states, err)
@@ -272,7 +272,7 @@ func TestFencedWrites(t *testing.T) {
 				})
 				c.lose(b, old)
 
-				before, told := b.get("op-1"), b.outcomes("op-1")
+				before, outcomes := b.get("op-1"), b.outcomes("op-1")
 				late := finished(old, process.Succeeded)
 				late.Timeline = []process.Entry{{Outcome: process.OperationSucceeded, Began: start, End: start}}
 				late.Cleared = []process.Attempt{{Stage: "s", Step: "kept"}}
@@ -286,7 +286,7 @@ func TestFencedWrites(t *testing.T) {
 					b.Errorf("%s: -before +after\n%s", c.reason, diff)
 				}
 
-				if diff := cmp.Diff(told, b.outcomes("op-1")); diff != "" {
+				if diff := cmp.Diff(outcomes, b.outcomes("op-1")); diff != "" {
 					b.Errorf("%s: timeline -before +after\n%s", c.reason, diff)
 				}
 
@@ -392,7 +392,7 @@ func TestRenewedLeaseIsKept(t *testing.T) {
 
 		states, err := b.store.Renew(b.Context(), process.Renewal{
 			Owner: "replica-a", Until: start.Add(2 * leaseTime),
-			Held: []process.Held{{
+			Operations: []process.LeasedOperation{{
 				OperationID: "op-1", Fence: record.Lease.Fence, Stage: "create", Step: "Order", StepBegan: start, Changed: true,
 			}},
 		})
@@ -422,7 +422,7 @@ func TestLateRenewalChangesNothing(t *testing.T) {
 
 			states, err := b.store.Renew(b.Context(), process.Renewal{
 				Owner: "replica-a", Until: start.Add(time.Hour),
-				Held: []process.Held{{OperationID: "op-1", Fence: record.Lease.Fence, Changed: true, Stage: "s", Step: "A", StepBegan: start}},
+				Operations: []process.LeasedOperation{{OperationID: "op-1", Fence: record.Lease.Fence, Changed: true, Stage: "s", Step: "A", StepBegan: start}},
 			})
 			if now := b.get("op-1"); err != nil || len(states) != 0 || now.Step != "" || !now.StepBegan.IsZero() {
 				b.Errorf("%s: the previous lease was renewed as %v, %v; the operation is at step %q", when, states, err, now.Step)
@@ -559,9 +559,9 @@ func TestCancel(t *testing.T) {
 
 func TestOnEnded(t *testing.T) {
 	each(t, func(b fixture) {
-		var told []process.Record
+		var notified []process.Record
 
-		b.store.OnEnded(func(record process.Record) { told = append(told, record) })
+		b.store.OnEnded(func(record process.Record) { notified = append(notified, record) })
 
 		b.accept("running", "instance-1")
 		b.claimOne("replica-a", "running", start)
@@ -574,14 +574,14 @@ func TestOnEnded(t *testing.T) {
 
 			return errors.Join(err, undo)
 		})
-		if !errors.Is(err, undo) || len(told) > 0 {
-			b.Errorf("a transaction that was rolled back (%v) reports %v", err, told)
+		if !errors.Is(err, undo) || len(notified) > 0 {
+			b.Errorf("a transaction that was rolled back (%v) reports %v", err, notified)
 		}
 
 		b.cancel("instance-1", start.Add(time.Second))
 		b.cancel("instance-1", start.Add(time.Minute))
 
-		if diff := cmp.Diff([]process.Record{b.get("waiting")}, told); diff != "" {
+		if diff := cmp.Diff([]process.Record{b.get("waiting")}, notified); diff != "" {
 			b.Errorf("reported -want +got:\n%s", diff)
 		}
 	})

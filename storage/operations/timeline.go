@@ -53,9 +53,9 @@ func insertEntries(operationID string, entries []process.Entry) []storage.Statem
 
 	for number, entry := range entries {
 		var (
-			outcome   = "?"
-			condition string
-			known     []any
+			outcome       = "?"
+			condition     string
+			conditionArgs []any
 		)
 
 		if entry.Outcome == process.OperationSucceeded || entry.Outcome == process.OperationFailed {
@@ -64,7 +64,7 @@ func insertEntries(operationID string, entries []process.Entry) []storage.Statem
 
 		if number == 0 && repeatable(entry) {
 			statements = append(statements, extension(operationID, entry))
-			condition, known = unlessExtended, lastEntryArgs(operationID, entry, entry.Attempt-1, entry.Attempt)
+			condition, conditionArgs = unlessExtended, lastEntryArgs(operationID, entry, entry.Attempt-1, entry.Attempt)
 		}
 
 		statements = append(statements, storage.Statement{
@@ -72,7 +72,7 @@ func insertEntries(operationID string, entries []process.Entry) []storage.Statem
 			Args: slices.Concat([]any{
 				operationID, operationID, entry.Stage, entry.Step, entry.Attempt, storage.At(entry.Began), storage.At(entry.End),
 				string(entry.Outcome), entry.Message, storage.At(entry.NextRun),
-			}, known),
+			}, conditionArgs),
 		})
 	}
 

@@ -62,7 +62,7 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// row is a row of runtimes: a Runtime, and the columns with another type than its field.
+// row is a row of runtimes: a Runtime, and the columns whose type differs from that of their field.
 type row struct {
 	Runtime
 
