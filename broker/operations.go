@@ -137,7 +137,7 @@ func (a *api) newOperation(ctx context.Context, kind string, before, after *envi
 		entry.Before, entry.After = auditlog.Difference(entry.Before, entry.After)
 	}
 
-	operation.OrderedBy, operation.Trace = entry.By.Name(), tracing.Carry(ctx)
+	operation.OrderedBy, operation.Trace = entry.By.Name(), tracing.Traceparent(ctx)
 	operation.Audit, err = entry.Encode()
 
 	return operation, err

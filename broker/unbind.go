@@ -132,7 +132,7 @@ func (o Options) removeBinding(ctx context.Context, tx storage.Tx, instance envi
 // audit log of the instance.
 func (o Options) withBindingAudit(ctx context.Context, tx storage.Tx, operation process.New, binding environment.Binding, entry auditlog.Entry,
 ) (process.New, error) {
-	operation.OrderedBy, operation.Trace = audit.ActorOf(ctx).Name(), tracing.Carry(ctx)
+	operation.OrderedBy, operation.Trace = audit.ActorOf(ctx).Name(), tracing.Traceparent(ctx)
 	entry.Action, entry.OperationID, entry.Status = operation.Kind, operation.ID, http.StatusAccepted
 	entry.InstanceID, entry.BindingID = binding.InstanceID, binding.BindingID
 

@@ -210,7 +210,7 @@ func (e Expirer) suspend(ctx context.Context, tx storage.Tx, instance environmen
 		return "", err
 	}
 
-	suspension.Why, suspension.OrderedBy, suspension.Trace = reason, audit.ActorOf(ctx).Name(), tracing.Carry(ctx)
+	suspension.Why, suspension.OrderedBy, suspension.Trace = reason, audit.ActorOf(ctx).Name(), tracing.Traceparent(ctx)
 
 	return suspension.ID, e.Operations.Accept(ctx, tx, suspension)
 }

@@ -43,7 +43,7 @@ type Recorder struct {
 	db    *storage.DB
 	clock clock.PassiveClock
 	log   logrus.FieldLogger
-	// unauthorized samples requests without valid credentials or role; changes samples rejected changes of authorized clients.
+	// unauthorized samples requests without valid credentials or role; changes samples rejected changes by authorized clients.
 	// With a single sampler, an attacker without credentials could crowd out the entries about authorized clients.
 	unauthorized, changes sampler
 }
@@ -62,8 +62,8 @@ func (r *Recorder) Record(ctx context.Context, tx storage.Tx, entry auditlog.Ent
 	return failure.While(r.store.Insert(ctx, tx, entry), "writing to the audit log")
 }
 
-// RecordAlone adds an entry for an action that changes no row, such as issuing a kubeconfig. The caller must not carry out the action if
-// RecordAlone fails.
+// RecordAlone adds an entry for an action that changes no row, such as issuing a kubeconfig. If RecordAlone fails, the caller
+// must not carry out the action.
 func (r *Recorder) RecordAlone(ctx context.Context, entry auditlog.Entry) error {
 	return r.Record(ctx, r.db.Writer(), entry)
 }

@@ -17,7 +17,8 @@ import (
 )
 
 // Config holds the environment variables for authentication and rate limits, which both services share. The variable
-// APP_AUTH_BASIC_USERS is a field of replica.Config. A zero value turns off the kind of authentication or the rate limit.
+// APP_AUTH_BASIC_USERS is a field of replica.Config. A field with the zero value turns off its kind of authentication or the rate
+// limit.
 type Config struct {
 	UsersFile        string  `env:"AUTH_BASIC_USERS_FILE"  help:"file with additional users, one user:password[:role+role] per line; the service reloads the file when it changes"`
 	OIDC             OIDC    `envPrefix:"AUTH_OIDC_"`
@@ -160,8 +161,8 @@ func (a *Access) users(options Options) (Authenticator, error) {
 	return ReloadedUsers(all.Get), nil
 }
 
-// tokens returns the authenticator for tokens of the issuer, or nil if no issuer is configured. It adds the refresh of the issuer's keys to
-// the parts.
+// tokens returns the authenticator for tokens of the issuer, or nil if no issuer is configured. It adds the part that refreshes
+// the issuer's keys to the parts of Access.
 func (a *Access) tokens(options Options) (Authenticator, error) {
 	config := options.Config.OIDC
 	if config.IssuerURL == "" {

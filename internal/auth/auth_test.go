@@ -22,30 +22,30 @@ func TestParseUsers(t *testing.T) {
 		name     string
 		password string
 		want     auth.Identity
-		known    bool
+		found    bool
 	}{
 		"DefaultRole": {
 			reason: "a user without roles is a platform",
 			text:   "cf:secret", name: "cf", password: "secret",
-			want: auth.Identity{Name: "cf", Means: auth.ByPassword, Roles: []auth.Role{auth.RoleOSB}}, known: true,
+			want: auth.Identity{Name: "cf", Means: auth.ByPassword, Roles: []auth.Role{auth.RoleOSB}}, found: true,
 		},
 		"Roles": {
 			reason: "roles are joined with a plus",
 			text:   "a:1,b:2:osb+admin", name: "b", password: "2",
-			want: auth.Identity{Name: "b", Means: auth.ByPassword, Roles: []auth.Role{auth.RoleOSB, auth.RoleAdmin}}, known: true,
+			want: auth.Identity{Name: "b", Means: auth.ByPassword, Roles: []auth.Role{auth.RoleOSB, auth.RoleAdmin}}, found: true,
 		},
 		"PercentEncoded": {
 			reason: "separators in names and passwords are percent-encoded",
 			text:   "a%2Cb:%3A%25%2B:viewer", name: "a,b", password: ":%+",
-			want: auth.Identity{Name: "a,b", Means: auth.ByPassword, Roles: []auth.Role{auth.RoleViewer}}, known: true,
+			want: auth.Identity{Name: "a,b", Means: auth.ByPassword, Roles: []auth.Role{auth.RoleViewer}}, found: true,
 		},
 		"WrongPassword":  {reason: "the password must match", text: "cf:secret", name: "cf", password: "Secret"},
 		"WrongUser":      {reason: "the name must match", text: "cf:secret", name: "CF", password: "secret"},
 		"OtherPassword":  {reason: "a password belongs to one user", text: "a:1,b:2", name: "a", password: "2"},
 		"EmptyPassword":  {reason: "no user has an empty password", text: "cf:secret", name: "cf"},
 		"NoUsers":        {reason: "an empty list has no user", text: " ", name: "cf", password: "secret"},
-		"SpacesTrimmed":  {reason: "spaces around entries are ignored", text: " a:1 , b:2 ", name: "b", password: "2", known: true, want: auth.Identity{Name: "b", Means: auth.ByPassword, Roles: []auth.Role{auth.RoleOSB}}},
-		"PlusInPassword": {reason: "a plus in a password needs no encoding", text: "a:1+1", name: "a", password: "1+1", known: true, want: auth.Identity{Name: "a", Means: auth.ByPassword, Roles: []auth.Role{auth.RoleOSB}}},
+		"SpacesTrimmed":  {reason: "spaces around entries are ignored", text: " a:1 , b:2 ", name: "b", password: "2", found: true, want: auth.Identity{Name: "b", Means: auth.ByPassword, Roles: []auth.Role{auth.RoleOSB}}},
+		"PlusInPassword": {reason: "a plus in a password needs no encoding", text: "a:1+1", name: "a", password: "1+1", found: true, want: auth.Identity{Name: "a", Means: auth.ByPassword, Roles: []auth.Role{auth.RoleOSB}}},
 	}
 
 	for name, test := range cases {
@@ -57,9 +57,9 @@ func TestParseUsers(t *testing.T) {
 				t.Fatalf("\n%s\nParseUsers: %v", test.reason, err)
 			}
 
-			got, known := users.Find(test.name, test.password)
-			if known != test.known {
-				t.Errorf("\n%s\nknown: want %t, got %t", test.reason, test.known, known)
+			got, found := users.Find(test.name, test.password)
+			if found != test.found {
+				t.Errorf("\n%s\nfound: want %t, got %t", test.reason, test.found, found)
 			}
 
 			if diff := cmp.Diff(test.want, got); diff != "" {

@@ -37,12 +37,12 @@ func TestPasswordRotation(t *testing.T) {
 
 	for _, pair := range []string{"cf old", "cf new", "watcher w", "admin a"} {
 		name, password, _ := strings.Cut(pair, " ")
-		if identity, known := all.Find(name, password); !known || identity.Name != name {
+		if identity, found := all.Find(name, password); !found || identity.Name != name {
 			t.Errorf("%s is rejected", pair)
 		}
 	}
 
-	if _, known := fixed.Find("cf", "new"); known {
+	if _, found := fixed.Find("cf", "new"); found {
 		t.Error("And changed its receiver")
 	}
 

@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	// keysEvery is the interval at which the background work fetches the keys. A withdrawn key is accepted for at most this long.
-	keysEvery = 5 * time.Minute
+	// keysInterval is the interval at which the background work fetches the keys. A withdrawn key is accepted for at most this
+	// long.
+	keysInterval = 5 * time.Minute
 	// keysPause is the minimum time between two fetches that requests trigger. Without the pause, a client could flood the issuer
 	// by sending tokens with unknown key IDs.
 	keysPause = 10 * time.Second
@@ -56,8 +57,8 @@ type keys struct {
 	// request can give up when its context ends.
 	fetching chan struct{}
 
-	mutex sync.Mutex
-	known []jose.JSONWebKey
+	mutex  sync.Mutex
+	cached []jose.JSONWebKey
 	// fetched is the time of the last fetch, successful or not.
 	fetched time.Time
 	// failed is the error of the last fetch, or nil.
@@ -96,7 +97,7 @@ func (k *keys) verify(ctx context.Context, token string) ([]byte, error) {
 	return nil, errors.New("the token is not signed by a key of the issuer")
 }
 
-// matching returns the keys that may have signed a token with the header. If no known key matches, the issuer may have rotated
+// matching returns the keys that may have signed a token with the header. If no cached key matches, the issuer may have rotated
 // its keys. matching then fetches the keys, at most once per keysPause for all requests together.
 func (k *keys) matching(ctx context.Context, header jose.Header) ([]jose.JSONWebKey, error) {
 	if found, _ := k.lookUp(header); len(found) > 0 {
@@ -127,13 +128,13 @@ func (k *keys) matching(ctx context.Context, header jose.Header) ([]jose.JSONWeb
 	return found, nil
 }
 
-// lookUp returns the known keys that match the header. It also reports whether keysPause has passed since the last fetch. A
+// lookUp returns the cached keys that match the header. It also reports whether keysPause has passed since the last fetch. A
 // header without a key ID matches every key.
 func (k *keys) lookUp(header jose.Header) (matching []jose.JSONWebKey, due bool) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 
-	for _, key := range k.known {
+	for _, key := range k.cached {
 		sameID := header.KeyID == "" || key.KeyID == header.KeyID
 		sameAlgorithm := key.Algorithm == "" || key.Algorithm == header.Algorithm
 
@@ -151,14 +152,14 @@ func (k *keys) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keysTimeout)
 	defer cancel()
 
-	known, err := k.fetch(ctx)
+	received, err := k.fetch(ctx)
 
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 
 	k.fetched, k.failed = k.clock.Now(), err
 	if err == nil {
-		k.known = known
+		k.cached = received
 	}
 
 	return err

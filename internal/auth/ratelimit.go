@@ -58,8 +58,8 @@ func (l *Limiter) Take(client string) (wait time.Duration) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 
-	bucket, known := l.buckets.Get(client)
-	if !known {
+	bucket, found := l.buckets.Get(client)
+	if !found {
 		bucket = rate.NewLimiter(l.perSecond, l.burst)
 		l.buckets.Add(client, bucket)
 	}

@@ -12,7 +12,7 @@ import (
 type Role string
 
 // The roles. RoleOSB is for platforms and permits only the Open Service Broker API. The other roles are for people and tools: an
-// admin has all rights of an operator, and an operator has all rights of a viewer. When you add a role, also add it to known and
+// admin has all rights of an operator, and an operator has all rights of a viewer. When you add a role, also add it to valid and
 // withImplied.
 const (
 	RoleOSB      Role = "osb"
@@ -24,8 +24,8 @@ const (
 // knownRoles lists all roles for error texts.
 const knownRoles = "osb, viewer, operator or admin"
 
-// known reports whether the role exists.
-func (r Role) known() bool {
+// valid reports whether the role exists.
+func (r Role) valid() bool {
 	return slices.Contains([]Role{RoleOSB, RoleViewer, RoleOperator, RoleAdmin}, r)
 }
 
@@ -115,7 +115,7 @@ func parseRule(entry string) (Rule, error) {
 	}
 
 	role := Role(name)
-	if !role.known() {
+	if !role.valid() {
 		return Rule{}, fmt.Errorf("the role %q is unknown: use %s", name, knownRoles)
 	}
 

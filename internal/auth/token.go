@@ -82,13 +82,13 @@ func (o TokenOptions) check() error {
 		return errors.New("the name claim is required, such as sub")
 	}
 
-	known := []string{
+	supported := []string{
 		oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA,
 	}
 
 	for _, algorithm := range o.Algorithms {
-		if !slices.Contains(known, algorithm) {
-			return fmt.Errorf("the algorithm %q is not supported: use %s", algorithm, strings.Join(known, ", "))
+		if !slices.Contains(supported, algorithm) {
+			return fmt.Errorf("the algorithm %q is not supported: use %s", algorithm, strings.Join(supported, ", "))
 		}
 	}
 
@@ -107,7 +107,7 @@ func safe(address *url.URL) bool {
 
 // Part returns the background work that fetches the keys of the issuer at an interval. The caller sets the clock and the log.
 func (t *Tokens) Part(periodic lifecycle.Periodic) lifecycle.Part {
-	periodic.Name, periodic.Every, periodic.Work = "keys of the token issuer", keysEvery, t.keys.refresh
+	periodic.Name, periodic.Every, periodic.Work = "keys of the token issuer", keysInterval, t.keys.refresh
 
 	return periodic.Part()
 }
@@ -133,7 +133,7 @@ func (t *Tokens) Authenticate(r *http.Request) (Identity, error) {
 	}
 
 	if !slices.ContainsFunc(t.options.Audiences, func(ours string) bool { return slices.Contains(verified.Audience, ours) }) {
-		return Identity{}, reject("The token is for another audience.")
+		return Identity{}, reject("The token is for a different audience.")
 	}
 
 	claims := map[string]any{}
@@ -183,7 +183,7 @@ func rejected(err error) error {
 		return reject("The token has expired.")
 	}
 
-	return reject("The token is from another issuer, is not valid yet, or has no valid signature.")
+	return reject("The token is from a different issuer, is not valid yet, or has no valid signature.")
 }
 
 // textsIn returns the values of all claims that are strings or lists of strings. Issuers put scopes into the claim scope or scp,

@@ -77,10 +77,10 @@ func TestTokens(t *testing.T) {
 	}
 
 	cases := map[string]struct {
-		reason string
-		token  string
-		want   auth.Identity
-		wrong  string
+		reason        string
+		token         string
+		want          auth.Identity
+		wantRejection string
 	}{
 		"Scope": {
 			reason: "a scope in a string grants a role", token: signed(nil),
@@ -107,19 +107,19 @@ func TestTokens(t *testing.T) {
 			reason: "clocks may differ", token: signed(map[string]any{"exp": now.Add(-30 * time.Second).Unix()}),
 			want: auth.Identity{Name: "alice", Means: auth.ByToken, Roles: []auth.Role{auth.RoleOSB}},
 		},
-		"Expired":       {reason: "a token expires", token: signed(map[string]any{"exp": now.Add(-2 * time.Minute).Unix()}), wrong: "expired"},
-		"NoExpiry":      {reason: "a token without an expiry is rejected", token: signed(map[string]any{"exp": nil}), wrong: "expired"},
-		"NotYet":        {reason: "a token may become valid later", token: signed(map[string]any{"nbf": now.Add(time.Hour).Unix()}), wrong: "not valid yet"},
-		"OtherIssuer":   {reason: "a token of another issuer is rejected", token: signed(map[string]any{"iss": "https://evil.example.com"}), wrong: "from another issuer"},
-		"OtherAudience": {reason: "a token for another service is rejected", token: signed(map[string]any{"aud": "somebody"}), wrong: "audience"},
-		"NoAudience":    {reason: "a token without an audience is rejected", token: signed(map[string]any{"aud": nil}), wrong: "audience"},
-		"NoName":        {reason: "the audit log needs a name", token: signed(map[string]any{"sub": nil}), wrong: `no claim "sub"`},
-		"OtherKey":      {reason: "a known key ID does not make a signature valid", token: sign(t, jose.ES256, other, claims(nil)), wrong: "from another issuer"},
-		"NoAlgorithm":   {reason: "an unsigned token is rejected", token: unsigned(`{"alg":"none"}`), wrong: "no valid signature"},
-		"Symmetric":     {reason: "a public key is not a shared secret", token: sign(t, jose.HS256, []byte(strings.Repeat("k", 64)), claims(nil)), wrong: "no valid signature"},
-		"Rubbish":       {reason: "rubbish is rejected", token: "rubbish", wrong: "no valid signature"},
-		"Empty":         {reason: "an empty token is rejected", token: "", wrong: "no valid signature"},
-		"TooLong":       {reason: "the length of tokens is bounded", token: signed(map[string]any{"x": strings.Repeat("x", 20_000)}), wrong: "longer"},
+		"Expired":       {reason: "a token expires", token: signed(map[string]any{"exp": now.Add(-2 * time.Minute).Unix()}), wantRejection: "expired"},
+		"NoExpiry":      {reason: "a token without an expiry is rejected", token: signed(map[string]any{"exp": nil}), wantRejection: "expired"},
+		"NotYet":        {reason: "a token may become valid later", token: signed(map[string]any{"nbf": now.Add(time.Hour).Unix()}), wantRejection: "not valid yet"},
+		"OtherIssuer":   {reason: "a token of another issuer is rejected", token: signed(map[string]any{"iss": "https://evil.example.com"}), wantRejection: "from a different issuer"},
+		"OtherAudience": {reason: "a token for another service is rejected", token: signed(map[string]any{"aud": "somebody"}), wantRejection: "audience"},
+		"NoAudience":    {reason: "a token without an audience is rejected", token: signed(map[string]any{"aud": nil}), wantRejection: "audience"},
+		"NoName":        {reason: "the audit log needs a name", token: signed(map[string]any{"sub": nil}), wantRejection: `no claim "sub"`},
+		"OtherKey":      {reason: "a known key ID does not make a signature valid", token: sign(t, jose.ES256, other, claims(nil)), wantRejection: "from a different issuer"},
+		"NoAlgorithm":   {reason: "an unsigned token is rejected", token: unsigned(`{"alg":"none"}`), wantRejection: "no valid signature"},
+		"Symmetric":     {reason: "a public key is not a shared secret", token: sign(t, jose.HS256, []byte(strings.Repeat("k", 64)), claims(nil)), wantRejection: "no valid signature"},
+		"Rubbish":       {reason: "rubbish is rejected", token: "rubbish", wantRejection: "no valid signature"},
+		"Empty":         {reason: "an empty token is rejected", token: "", wantRejection: "no valid signature"},
+		"TooLong":       {reason: "the length of tokens is bounded", token: signed(map[string]any{"x": strings.Repeat("x", 20_000)}), wantRejection: "longer"},
 	}
 
 	for name, test := range cases {
@@ -131,8 +131,8 @@ func TestTokens(t *testing.T) {
 			}
 
 			rejection, rejected := errors.AsType[*auth.Rejection](err)
-			if rejected != (test.wrong != "") || rejected && !strings.Contains(rejection.Why, test.wrong) {
-				t.Errorf("\n%s\nwant a rejection with %q, got %v", test.reason, test.wrong, err)
+			if rejected != (test.wantRejection != "") || rejected && !strings.Contains(rejection.Why, test.wantRejection) {
+				t.Errorf("\n%s\nwant a rejection with %q, got %v", test.reason, test.wantRejection, err)
 			}
 
 			if rejected && strings.Contains(rejection.Why, "evil") {
@@ -155,9 +155,9 @@ func TestKeyRotationAndOutage(t *testing.T) {
 		t.Helper()
 
 		_, err := authenticate(t, authenticator, token)
-		_, wrong := errors.AsType[*auth.Rejection](err)
+		_, wantRejection := errors.AsType[*auth.Rejection](err)
 
-		if (err != nil && !wrong) != unchecked || wrong != rejected {
+		if (err != nil && !wantRejection) != unchecked || wantRejection != rejected {
 			t.Fatalf("%s: want unchecked %t and rejected %t, got %v", reason, unchecked, rejected, err)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // Users authenticates clients by HTTP Basic authentication. A user can have several passwords, so operators can rotate a password
 // without downtime: add the new password, reconfigure the clients, then remove the old password.
 type Users struct {
-	known []user
+	entries []user
 }
 
 // user is a name with one password. It stores digests, so a comparison takes the same time for inputs of any length. The digests
@@ -77,17 +77,17 @@ func parseUsers(place string, entries []string) (Users, error) {
 // add adds a user, or another password of a known user. All passwords of a user must have the same roles. Otherwise, a client's
 // rights would depend on its password during a rotation.
 func (u *Users) add(added user) error {
-	for _, known := range u.known {
+	for _, entry := range u.entries {
 		switch {
-		case known.name != added.name:
-		case known.password == added.password:
+		case entry.name != added.name:
+		case entry.password == added.password:
 			return errors.New("the same user and password are listed twice")
-		case !sameRoles(known.identity, added.identity):
+		case !sameRoles(entry.identity, added.identity):
 			return errors.New("an earlier entry for the user has different roles; all passwords of a user must have the same roles")
 		}
 	}
 
-	u.known = append(u.known, added)
+	u.entries = append(u.entries, added)
 
 	return nil
 }
@@ -103,9 +103,9 @@ func sameRoles(one, other Identity) bool {
 
 // And returns the users of both lists. A name that is in both lists is one user with several passwords.
 func (u Users) And(others Users) (Users, error) {
-	both := Users{known: slices.Clone(u.known)}
+	both := Users{entries: slices.Clone(u.entries)}
 
-	for _, other := range others.known {
+	for _, other := range others.entries {
 		if err := both.add(other); err != nil {
 			return Users{}, fmt.Errorf("the user %q: %w", other.identity.Name, err)
 		}
@@ -142,7 +142,7 @@ func parseUser(entry string) (user, error) {
 
 		for text := range strings.SplitSeq(parts[2], "+") {
 			role := Role(text)
-			if !role.known() {
+			if !role.valid() {
 				// The error does not quote the unknown role: it may be the end of a password that contains a colon.
 				return user{}, errors.New("the role is unknown: use " + knownRoles +
 					", and percent-encode `,:+%` in names and passwords")
@@ -160,27 +160,27 @@ func parseUser(entry string) (user, error) {
 }
 
 // None reports whether the list has no users.
-func (u Users) None() bool { return len(u.known) == 0 }
+func (u Users) None() bool { return len(u.entries) == 0 }
 
 // Find returns the user with the name and the password. It compares the input with every user in constant time, so its duration
 // reveals neither which names exist nor which part of a password is correct.
 func (u Users) Find(name, password string) (Identity, bool) {
 	var (
 		found        Identity
-		known        bool
+		matched      bool
 		sentName     = sha256.Sum256([]byte(name))
 		sentPassword = sha256.Sum256([]byte(password))
 	)
 
-	for _, user := range u.known {
+	for _, user := range u.entries {
 		match := subtle.ConstantTimeCompare(user.name[:], sentName[:]) &
 			subtle.ConstantTimeCompare(user.password[:], sentPassword[:])
 		if match == 1 {
-			found, known = user.identity, true
+			found, matched = user.identity, true
 		}
 	}
 
-	return found, known
+	return found, matched
 }
 
 // Authenticate implements Authenticator.
@@ -190,8 +190,8 @@ func (u Users) Authenticate(r *http.Request) (Identity, error) {
 		return Identity{}, ErrNoCredentials
 	}
 
-	identity, known := u.Find(name, password)
-	if !known {
+	identity, matched := u.Find(name, password)
+	if !matched {
 		return Identity{}, reject("The user name or the password is wrong.")
 	}
 

@@ -76,7 +76,7 @@ func (a Access) Probe(ctx context.Context, instance environment.Instance) error 
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 
-	if err := askVersion(ctx, client); err != nil {
+	if err := requestVersion(ctx, client); err != nil {
 		return failure.Wrap(failure.Transient, err, "the cluster at %s is not reachable: %s", hostOf(config), causeOf(err)).
 			WithReason(failure.ReasonClusterUnreachable, failure.ComponentRuntime)
 	}

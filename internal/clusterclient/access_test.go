@@ -23,8 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// hush is part of all credentials in the tests. Errors must not contain hush.
-const hush = "hush-hush"
+// sensitive is part of all credentials in the tests. Errors must not contain it.
+const sensitive = "hush-hush"
 
 // kubeconfigs returns the same kubeconfig or error on each call. Calls for an unexpected tenant
 // or runtime fail.
@@ -50,7 +50,7 @@ func runtime(t *testing.T, status int) *httptest.Server {
 
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case r.Header.Get("Authorization") != "Bearer "+hush:
+		case r.Header.Get("Authorization") != "Bearer "+sensitive:
 			w.WriteHeader(http.StatusUnauthorized)
 		case r.URL.Path != "/shoot/version":
 			w.WriteHeader(http.StatusNotFound)
@@ -68,7 +68,7 @@ func kubeconfig(server *httptest.Server) *clientcmdapi.Config {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	config := clientcmdapi.NewConfig()
 	config.Clusters["runtime"] = &clientcmdapi.Cluster{Server: server.URL + "/shoot", CertificateAuthorityData: authority}
-	config.AuthInfos["admin"] = &clientcmdapi.AuthInfo{Token: hush}
+	config.AuthInfos["admin"] = &clientcmdapi.AuthInfo{Token: sensitive}
 	config.Contexts["runtime"] = &clientcmdapi.Context{Cluster: "runtime", AuthInfo: "admin"}
 	config.CurrentContext = "runtime"
 
@@ -96,16 +96,18 @@ func TestProbe(t *testing.T) {
 	}{
 		"answers":    {"the runtime accepts its admin kubeconfig", http.StatusOK, nil, "", ""},
 		"not ready":  {"the API server is starting", http.StatusServiceUnavailable, nil, failure.Transient, "is not reachable: it responds with status 503"},
-		"locked out": {"a new cluster may not accept its credentials immediately", http.StatusOK, func(c *clientcmdapi.Config) { c.AuthInfos["admin"].Token = "other-" + hush }, failure.Transient, "it rejects the credentials of the kubeconfig (status 401)"},
+		"locked out": {"a new cluster may not accept its credentials immediately", http.StatusOK, func(c *clientcmdapi.Config) { c.AuthInfos["admin"].Token = "other-" + sensitive }, failure.Transient, "it rejects the credentials of the kubeconfig (status 401)"},
 		"other authority": {
 			"a server without a valid certificate must not get the token", http.StatusOK,
 			func(c *clientcmdapi.Config) { c.Clusters["runtime"].CertificateAuthorityData = nil }, failure.Transient,
 			"the kubeconfig does not trust its certificate",
 		},
-		"unreachable": {"the server may start later", http.StatusOK, func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "https://me:" + hush + "@127.0.0.1:1" }, failure.Transient, "the cluster at 127.0.0.1:1 is not reachable: connection refused"},
+		"unreachable": {"the server may start later", http.StatusOK, func(c *clientcmdapi.Config) {
+			c.Clusters["runtime"].Server = "https://me:" + sensitive + "@127.0.0.1:1"
+		}, failure.Transient, "the cluster at 127.0.0.1:1 is not reachable: connection refused"},
 		"no certificate": {
 			"an invalid certificate stays invalid", http.StatusOK, func(c *clientcmdapi.Config) {
-				c.AuthInfos["admin"].ClientCertificateData, c.AuthInfos["admin"].ClientKeyData = []byte(hush), []byte(hush)
+				c.AuthInfos["admin"].ClientCertificateData, c.AuthInfos["admin"].ClientKeyData = []byte(sensitive), []byte(sensitive)
 			}, failure.Permanent, "its certificates or credentials cannot be used",
 		},
 	}
@@ -122,7 +124,7 @@ func TestProbe(t *testing.T) {
 				t.Errorf("%s: got %v, want %q", c.reason, err, c.want)
 			}
 
-			if err != nil && strings.Contains(fmt.Sprintf("%v %+v %s", err, err, failure.Of(err).Text), hush) {
+			if err != nil && strings.Contains(fmt.Sprintf("%v %+v %s", err, err, failure.Of(err).Text), sensitive) {
 				t.Errorf("%s: the error contains credentials: %v", c.reason, err)
 			}
 
@@ -135,7 +137,7 @@ func TestProbe(t *testing.T) {
 
 func TestRejectedKubeconfigs(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte(hush), 0o600); err != nil {
+	if err := os.WriteFile(token, []byte(sensitive), 0o600); err != nil {
 		t.Fatal(err)
 	}
 
@@ -195,10 +197,10 @@ func TestRejectedKubeconfigs(t *testing.T) {
 	}
 
 	for name, text := range map[string]secret.String{
-		"no YAML":      "\t" + hush,
-		"no base64":    "clusters: [{name: a, cluster: {certificate-authority-data: '" + hush + "'}}]",
-		"another kind": "apiVersion: v1\nkind: Secret\ndata: {password: " + hush + "}",
-		"a text":       hush,
+		"no YAML":      "\t" + sensitive,
+		"no base64":    "clusters: [{name: a, cluster: {certificate-authority-data: '" + sensitive + "'}}]",
+		"another kind": "apiVersion: v1\nkind: Secret\ndata: {password: " + sensitive + "}",
+		"a text":       sensitive,
 	} {
 		t.Run(name, func(t *testing.T) { refused(t, "an invalid kubeconfig is not quoted", text, "it is no") })
 	}
@@ -213,7 +215,7 @@ func refused(t *testing.T, reason string, text secret.String, want string) {
 		t.Errorf("%s: got %v, want a permanent error with %q", reason, err, want)
 	}
 
-	if err != nil && strings.Contains(fmt.Sprintf("%v %+v", err, err), hush) {
+	if err != nil && strings.Contains(fmt.Sprintf("%v %+v", err, err), sensitive) {
 		t.Errorf("%s: the error contains credentials: %v", reason, err)
 	}
 }
@@ -243,9 +245,9 @@ func TestCheck(t *testing.T) {
 		want   string
 	}{
 		"usable":   {"the kubeconfig is complete", func(*clientcmdapi.Config) {}, ""},
-		"in clear": {"credentials require TLS", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "http://" + hush }, "does not have the form https://"},
-		"path":     {"the address lacks a host", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "https:///" + hush }, "does not have the form https://"},
-		"proxy":    {"a proxy could read the credentials", func(c *clientcmdapi.Config) { c.Clusters["runtime"].ProxyURL = "https://" + hush }, "it refers to files or a proxy"},
+		"in clear": {"credentials require TLS", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "http://" + sensitive }, "does not have the form https://"},
+		"path":     {"the address lacks a host", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "https:///" + sensitive }, "does not have the form https://"},
+		"proxy":    {"a proxy could read the credentials", func(c *clientcmdapi.Config) { c.Clusters["runtime"].ProxyURL = "https://" + sensitive }, "it refers to files or a proxy"},
 	}
 
 	for name, c := range cases {
@@ -258,7 +260,7 @@ func TestCheck(t *testing.T) {
 				t.Errorf("%s: got %v, want %q", c.reason, err, c.want)
 			}
 
-			if err != nil && strings.Contains(err.Error(), hush) {
+			if err != nil && strings.Contains(err.Error(), sensitive) {
 				t.Errorf("%s: the error quotes the kubeconfig: %v", c.reason, err)
 			}
 		})

@@ -45,14 +45,14 @@ const (
 // token; earlier tokens stay valid until they expire. ExpiresAt is the actual expiry of the token, because the runtime may grant
 // a shorter lifetime than requested.
 func (a Access) Grant(ctx context.Context, instance environment.Instance, binding environment.Binding) (environment.Access, error) {
-	return reached(ctx, a, instance, binding, func(ctx context.Context, config *rest.Config, account account) (environment.Access, error) {
+	return inSession(ctx, a, instance, binding, func(ctx context.Context, config *rest.Config, account account) (environment.Access, error) {
 		if err := account.create(ctx); err != nil {
-			return environment.Access{}, refused(err, "create the account of the binding")
+			return environment.Access{}, actionError(err, "create the account of the binding")
 		}
 
 		issued, err := account.token(ctx)
 		if err != nil {
-			return environment.Access{}, refused(err, "issue a token for the binding")
+			return environment.Access{}, actionError(err, "issue a token for the binding")
 		}
 
 		return accessBy(config, issued)
@@ -62,16 +62,16 @@ func (a Access) Grant(ctx context.Context, instance environment.Instance, bindin
 // Revoke removes the account of the binding; a missing account is not an error. The account's tokens stop working within ten
 // seconds, because API servers cache the authentication of a token for that long.
 func (a Access) Revoke(ctx context.Context, instance environment.Instance, binding environment.Binding) error {
-	_, err := reached(ctx, a, instance, binding, func(ctx context.Context, _ *rest.Config, account account) (struct{}, error) {
-		return struct{}{}, refused(account.remove(ctx), "remove the account of the binding")
+	_, err := inSession(ctx, a, instance, binding, func(ctx context.Context, _ *rest.Config, account account) (struct{}, error) {
+		return struct{}{}, actionError(account.remove(ctx), "remove the account of the binding")
 	})
 
 	return err
 }
 
-// reached requests an admin kubeconfig and runs work in a session with the instance's runtime. Each call requests a new
+// inSession requests an admin kubeconfig and runs work in a session with the instance's runtime. Each call requests a new
 // kubeconfig, so a retry after HTTP 401 uses new credentials.
-func reached[Result any](ctx context.Context, access Access, instance environment.Instance, binding environment.Binding,
+func inSession[Result any](ctx context.Context, access Access, instance environment.Instance, binding environment.Binding,
 	work func(ctx context.Context, config *rest.Config, account account) (Result, error),
 ) (result Result, err error) {
 	kubeconfig, err := access.AdminKubeconfig(ctx, instance)
@@ -146,9 +146,9 @@ func (a account) remove(ctx context.Context) error {
 	return nil
 }
 
-// refused classifies the error of an action in a runtime. The kind is Permanent if the API server rejects the request itself, and
-// Transient otherwise. For nil, refused returns nil.
-func refused(err error, action string) error {
+// actionError classifies the error of an action in a runtime. The kind is Permanent if the API server rejects the request itself,
+// and Transient otherwise. For nil, actionError returns nil.
+func actionError(err error, action string) error {
 	switch {
 	case err == nil:
 		return nil

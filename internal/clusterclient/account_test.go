@@ -55,14 +55,14 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		status = map[string]int{http.MethodPost: http.StatusCreated, http.MethodDelete: http.StatusOK}[r.Method]
 	}
 
-	answer := map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status, "message": hush, "reason": map[int]string{
+	answer := map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status, "message": sensitive, "reason": map[int]string{
 		http.StatusConflict: "AlreadyExists", http.StatusNotFound: "NotFound", http.StatusForbidden: "Forbidden",
 	}[status]}
 
 	switch {
 	case status < http.StatusBadRequest && strings.HasSuffix(r.URL.Path, "/token"):
 		answer = map[string]any{"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "status": map[string]any{
-			"token": "token-" + hush, "expirationTimestamp": expires,
+			"token": "token-" + sensitive, "expirationTimestamp": expires,
 		}}
 	case status < http.StatusBadRequest:
 		answer["status"] = "Success"
@@ -127,7 +127,7 @@ func TestGrant(t *testing.T) {
 			}
 
 			if err != nil {
-				if strings.Contains(failure.Of(err).Text, hush) {
+				if strings.Contains(failure.Of(err).Text, sensitive) {
 					t.Errorf("the text for users quotes the runtime: %v", err)
 				}
 
@@ -139,7 +139,7 @@ func TestGrant(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			if config.BearerToken != "token-"+hush || config.Host != server.URL+"/shoot" || len(config.CAData) == 0 ||
+			if config.BearerToken != "token-"+sensitive || config.Host != server.URL+"/shoot" || len(config.CAData) == 0 ||
 				granted.Server != config.Host || !granted.ExpiresAt.Equal(expires) {
 				t.Errorf("the access is %+v, %s until %s", config, granted.Server, granted.ExpiresAt)
 			}

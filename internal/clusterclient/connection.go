@@ -48,16 +48,16 @@ func connect(config *rest.Config) (api *rest.RESTClient, disconnect func(), err 
 	return api, disconnect, nil
 }
 
-// askVersion requests the version of the API server without retries. The request requires no permissions, but API servers reject
-// invalid credentials.
-func askVersion(ctx context.Context, api *rest.RESTClient) error {
+// requestVersion requests the version of the API server without retries. The request requires no permissions, but API servers
+// reject invalid credentials.
+func requestVersion(ctx context.Context, api *rest.RESTClient) error {
 	err := api.Get().AbsPath("version").MaxRetries(0).Do(ctx).Error()
 
 	return failure.While(err, "requesting the version of the API server")
 }
 
-// largestAnswer bounds the body of a response in bytes. Runtimes belong to tenants, who could send endless responses.
-const largestAnswer = 32 << 20
+// maxResponseBytes bounds the body of a response. Runtimes belong to tenants, who could send endless responses.
+const maxResponseBytes = 32 << 20
 
 // Transport returns an authenticated transport for one session with the API server of the configuration. The caller must call
 // disconnect at the end of the session. The transports of client-go are not suitable, because client-go caches them per
@@ -70,7 +70,7 @@ func Transport(config *rest.Config) (transport http.RoundTripper, disconnect fun
 
 	connections := &http.Transport{TLSClientConfig: trust, Proxy: http.ProxyFromEnvironment}
 
-	authenticated, err := rest.HTTPWrappersForConfig(config, upstream.Bounded(largestAnswer)(connections))
+	authenticated, err := rest.HTTPWrappersForConfig(config, upstream.Bounded(maxResponseBytes)(connections))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -52,19 +52,19 @@ func (a App) Run(ctx context.Context, args []string) int {
 		return ExitOK
 	}
 
-	end := endOf(err)
+	exit := exitFor(err)
 
 	fmt.Fprintf(a.Err, "ebctl: %v\n", err)
 
 	if strings.HasPrefix(command.CommandPath(), provisionerCommands) {
-		end.hint = explain.ForProvisioner(end.hint)
+		exit.hint = explain.ForProvisioner(exit.hint)
 	}
 
-	if hint := end.hintFor(command, err); hint != "" {
+	if hint := exit.hintFor(command, err); hint != "" {
 		fmt.Fprintf(a.Err, "  %s\n", hint)
 	}
 
-	return end.code
+	return exit.code
 }
 
 // session is one execution of the command line against either the broker or the Provisioner: the App and the values of the global
@@ -210,7 +210,7 @@ const defaultWait = time.Hour
 
 // waiting contains the flags of commands that can wait for the end of an operation.
 type waiting struct {
-	// wanted is the value of the flag --wait, limit the value of --wait-timeout.
+	// wanted is the value of the flag --wait, and limit is the value of --wait-timeout.
 	wanted bool
 	limit  time.Duration
 }

@@ -45,9 +45,9 @@ func newAuditListCommand(session *session) *cobra.Command {
 		},
 		id: func(entry operatorapi.AuditEntry) string { return entry.ID },
 		table: output.Rows{
-			Head: []string{"AT", "ACTION", "STATUS", "CODE", strings.ToUpper(session.noun()), "ON BEHALF OF", "SENT BY", "FROM", "REASON", "ID", "OPERATION"},
-			More: 2, // the IDs of the entry and the operation
-			None: "No entries found.",
+			Head:        []string{"AT", "ACTION", "STATUS", "CODE", strings.ToUpper(session.noun()), "ON BEHALF OF", "SENT BY", "FROM", "REASON", "ID", "OPERATION"},
+			WideColumns: 2, // the IDs of the entry and the operation
+			None:        "No entries found.",
 		},
 		row: session.auditRow,
 	}.command(session, "List the entries of the audit log, newest first", false)

@@ -158,7 +158,7 @@ func refuse(w http.ResponseWriter, status int, code, description string) {
 }
 
 func (b *fakeBroker) listRuntimes(w http.ResponseWriter, r *http.Request) {
-	if !knows(w, r.URL.Query(), "instance_id", "name", "account", "subaccount", "region", "plan", "state") {
+	if !acceptsOnly(w, r.URL.Query(), "instance_id", "name", "account", "subaccount", "region", "plan", "state") {
 		return
 	}
 
@@ -202,7 +202,7 @@ func (b *fakeBroker) auditEntry(w http.ResponseWriter, r *http.Request) {
 }
 
 func (b *fakeBroker) listOperations(w http.ResponseWriter, r *http.Request) {
-	if !knows(w, r.URL.Query(), "instance_id", "kind", "state", "account", "region") {
+	if !acceptsOnly(w, r.URL.Query(), "instance_id", "kind", "state", "account", "region") {
 		return
 	}
 
@@ -236,7 +236,7 @@ func (b *fakeBroker) listOperations(w http.ResponseWriter, r *http.Request) {
 }
 
 func (b *fakeBroker) listAudit(w http.ResponseWriter, r *http.Request) {
-	if !knows(w, r.URL.Query(), "instance_id", "user", "action", "since", "until") {
+	if !acceptsOnly(w, r.URL.Query(), "instance_id", "user", "action", "since", "until") {
 		return
 	}
 
@@ -284,8 +284,8 @@ func (b *fakeBroker) adminKubeconfig(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, b.scenario.Kubeconfig)
 }
 
-// knows reports whether the query contains only the given filters and paging parameters. Otherwise it responds with 400.
-func knows(w http.ResponseWriter, query url.Values, filters ...string) bool {
+// acceptsOnly reports whether the query contains only the given filters and paging parameters. If not, it responds with 400.
+func acceptsOnly(w http.ResponseWriter, query url.Values, filters ...string) bool {
 	for name := range query {
 		if name != "cursor" && name != "page_size" && name != "total" && !slices.Contains(filters, name) {
 			refuse(w, http.StatusBadRequest, "BadRequest", "The parameter "+name+" is not known.")

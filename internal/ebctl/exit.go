@@ -49,18 +49,18 @@ type notFoundError struct {
 
 func (e *notFoundError) Error() string { return e.text + e.suggestion }
 
-// end assigns an exit code and a hint for the user to a group of errors. The placeholders {command} and {operation} in the hint
+// exit assigns an exit code and a hint for the user to a group of errors. The placeholders {command} and {operation} in the hint
 // are replaced.
-type end struct {
+type exit struct {
 	applies func(error) bool
 	code    int
 	hint    string
 }
 
-// ends returns the exit codes and hints of all errors. The first match wins, so specific errors come before the HTTP statuses
+// exits returns the exit codes and hints of all errors. The first match wins, so specific errors come before the HTTP statuses
 // that they wrap.
-func ends() []end {
-	return []end{
+func exits() []exit {
+	return []exit{
 		{is[*usageError], ExitUsage, "See '{command} --help'."},
 		{
 			is[*follow.TimedOutError], ExitTimedOut,
@@ -87,7 +87,7 @@ func ends() []end {
 		{answered(http.StatusConflict), ExitConflict, "See 'ebctl instance list'."},
 		{
 			answered(http.StatusUnauthorized), ExitError,
-			"Set EBCTL_USERNAME and EBCTL_PASSWORD, or use --username and --password. The credentials in the configuration file apply only to the address next to them.",
+			"Set EBCTL_USERNAME and EBCTL_PASSWORD, or use --username and --password. The credentials in the configuration file apply only to the address stored with them.",
 		},
 		{
 			answered(http.StatusForbidden), ExitError,
@@ -100,20 +100,20 @@ func ends() []end {
 	}
 }
 
-// endOf returns the exit code and the hint for an error. If no entry matches, the code is ExitError and there is no hint.
-func endOf(err error) end {
-	for _, end := range ends() {
-		if end.applies(err) {
-			return end
+// exitFor returns the exit code and the hint for an error. If no entry matches, the code is ExitError and there is no hint.
+func exitFor(err error) exit {
+	for _, exit := range exits() {
+		if exit.applies(err) {
+			return exit
 		}
 	}
 
-	return end{code: ExitError}
+	return exit{code: ExitError}
 }
 
 // hintFor returns the hint with its placeholders replaced by the path of the command and the ID of the operation in the error. It
 // returns an empty string if there is no hint.
-func (e end) hintFor(command *cobra.Command, err error) string {
+func (e exit) hintFor(command *cobra.Command, err error) string {
 	var operation string
 
 	if timedOut, ok := errors.AsType[*follow.TimedOutError](err); ok {

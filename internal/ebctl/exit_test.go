@@ -98,13 +98,13 @@ func TestEnds(t *testing.T) {
 			t.Parallel()
 
 			err := fmt.Errorf("doing something: %w", tc.err)
-			end := endOf(err)
+			exit := exitFor(err)
 
-			if end.code != tc.code {
-				t.Errorf("%s: got exit code %d, want %d", tc.reason, end.code, tc.code)
+			if exit.code != tc.code {
+				t.Errorf("%s: got exit code %d, want %d", tc.reason, exit.code, tc.code)
 			}
 
-			hint := end.hintFor(command, err)
+			hint := exit.hintFor(command, err)
 			if !strings.Contains(hint, tc.hint) || (hint == "") != (tc.hint == "") {
 				t.Errorf("%s: got hint %q, want one with %q", tc.reason, hint, tc.hint)
 			}

@@ -15,9 +15,9 @@ import (
 // newInstanceListCommand returns the command that lists instances, with columns for users: name, plan and state.
 func newInstanceListCommand(session *session) *cobra.Command {
 	return newRuntimesCommand(session, "List instances, newest first", output.Rows{
-		Head: []string{"NAME", "INSTANCE", "PLAN", "REGION", "STATE", "AGE", "LAST OPERATION", "PROBLEM"},
-		More: 2, // the last operation and its problem
-		None: "No instances found.",
+		Head:        []string{"NAME", "INSTANCE", "PLAN", "REGION", "STATE", "AGE", "LAST OPERATION", "PROBLEM"},
+		WideColumns: 2, // the last operation and its problem
+		None:        "No instances found.",
 	}, func(runtime operatorapi.Runtime) []string {
 		last := runtime.Status.LastOperation
 

@@ -23,7 +23,7 @@ func newProvisionerLoginCommand(session *session) *cobra.Command {
 	command := newLoginCommand(session)
 	command.Short = "Check credentials for the Provisioner and store them in a context"
 	command.Long = "Check the credentials of a user of the Provisioner and store them, with the address, in a context of the configuration file, next to " +
-		"the broker's.\n\nThe password is read as by 'ebctl login'."
+		"the broker's.\n\nAs with 'ebctl login', ebctl prompts for the password or reads it from standard input."
 	command.Example = "  ebctl provisioner login provisioner.example.com --username jane"
 	command.Flags().Lookup("name").Usage = "the name of the context; the default is the current context, or the host of the address if there is none"
 
@@ -200,8 +200,8 @@ func newContextListCommand(session *session) *cobra.Command {
 				shown = []shownContext{}
 				rows  = output.Rows{
 					Head: []string{"CURRENT", "NAME", "ADDRESS", "USER", "PROVISIONER"}, IDs: stored.names(),
-					More: 1, // the Provisioner
-					None: "No contexts found. 'ebctl login' creates one.",
+					WideColumns: 1, // the Provisioner
+					None:        "No contexts found. 'ebctl login' creates one.",
 				}
 				current = cmp.Or(session.sources().contextName(), stored.Context)
 			)

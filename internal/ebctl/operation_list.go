@@ -84,9 +84,9 @@ func newOperationListCommand(session *session) *cobra.Command {
 				"OPERATION", strings.ToUpper(session.noun()), "KIND", "STATE", "STAGE", "STEP", "AGE", "DURATION", "PROBLEM",
 				strings.ToUpper(session.noun()) + " ID", "ORDERED BY",
 			},
-			More: 2,  // the ID of the instance and the user
-			Cut:  60, // leaves a table with a long problem readable
-			None: "No operations found.",
+			WideColumns: 2,  // the ID of the instance and the user
+			Cut:         60, // leaves a table with a long problem readable
+			None:        "No operations found.",
 		},
 		row: session.operationRow,
 	}.command(session, "List operations, newest first", true)

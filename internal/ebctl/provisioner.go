@@ -29,7 +29,7 @@ func newProvisionerCommand(session *session) *cobra.Command {
 			newProvisionerRuntimeListCommand(&provisioner),
 			newProvisionerRuntimeGetCommand(&provisioner),
 		),
-		group("operation", "Show, explain, cancel, retry and skip operations of the Provisioner",
+		group("operation", "Show, explain, cancel and retry operations, and skip steps of the Provisioner",
 			newOperationListCommand(&provisioner),
 			newOperationGetCommand(&provisioner),
 			newOperationExplainCommand(&provisioner),
@@ -61,9 +61,9 @@ func provisionerKinds() []string {
 // newProvisionerRuntimeListCommand returns the command that lists the runtimes of the Provisioner.
 func newProvisionerRuntimeListCommand(session *session) *cobra.Command {
 	return newRuntimesCommand(session, "List runtimes of the Provisioner, newest first", output.Rows{
-		Head: []string{"SHOOT", "RUNTIME", "ACCOUNT", "PROVIDER", "REGION", "STATE", "AGE", "LAST OPERATION", "PROBLEM"},
-		More: 2, // the last operation and its problem
-		None: "No runtimes found.",
+		Head:        []string{"SHOOT", "RUNTIME", "ACCOUNT", "PROVIDER", "REGION", "STATE", "AGE", "LAST OPERATION", "PROBLEM"},
+		WideColumns: 2, // the last operation and its problem
+		None:        "No runtimes found.",
 	}, func(runtime operatorapi.Runtime) []string {
 		last := runtime.Status.LastOperation
 

@@ -59,7 +59,7 @@ func newRootCommand(session *session) *cobra.Command {
 			newBindingListCommand(session),
 			newBindingDeleteCommand(session),
 		),
-		group("operation", "Show, explain, cancel, retry and skip operations",
+		group("operation", "Show, explain, cancel and retry operations, and skip steps",
 			newOperationListCommand(session),
 			newOperationGetCommand(session),
 			newOperationExplainCommand(session),

@@ -58,13 +58,13 @@ func TestResolve(t *testing.T) {
 			want:   ebctl.Settings{Address: "https://Broker.example.com", Token: "file-token"},
 		},
 		"NoAddress": {
-			reason: "credentials without an address are for every broker",
+			reason: "credentials without an address are sent to every broker",
 			flags:  ebctl.Settings{Address: "http://other"},
 			file:   "username: file-user\npassword: file-password\n",
 			want:   ebctl.Settings{Address: "http://other", Username: "file-user", Password: "file-password"},
 		},
 		"EnvironmentAddress": {
-			reason:      "the address of a variable is another one, too",
+			reason:      "a different address in a variable does not get the credentials in the file either",
 			environment: map[string]string{"EBCTL_ADDRESS": "http://variable", "EBCTL_PASSWORD": "variable-password"},
 			file:        file,
 			want:        ebctl.Settings{Address: "http://variable", Password: "variable-password"},

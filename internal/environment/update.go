@@ -75,15 +75,15 @@ func (u Update) Apply(instance Instance) (Instance, error) {
 	return instance, nil
 }
 
-// merged returns object with the fields of with added or replaced. If this changes nothing, merged returns the bytes of object,
-// so that callers can compare bytes to detect an update without effect.
-func merged(object, with json.RawMessage) (json.RawMessage, error) {
+// merged returns the object with the fields of updates added or replaced. If this changes nothing, merged returns the bytes of
+// object, so that callers can compare bytes to detect an update without effect.
+func merged(object, updates json.RawMessage) (json.RawMessage, error) {
 	fields, before, changes := map[string]any{}, map[string]any{}, map[string]any{}
 
 	for _, each := range []struct {
 		raw  json.RawMessage
 		into *map[string]any
-	}{{object, &fields}, {object, &before}, {with, &changes}} {
+	}{{object, &fields}, {object, &before}, {updates, &changes}} {
 		if len(each.raw) == 0 {
 			continue
 		}

@@ -63,7 +63,7 @@ func LimitBody(bytes int64) Middleware {
 	}
 }
 
-// Deadline returns a middleware that bounds the handling of a request. It also detaches the context of the request from the
+// Deadline returns a middleware that limits the duration of a request. It also detaches the context of the request from the
 // connection, so a client that disconnects cannot interrupt a change between two writes.
 func Deadline(limit time.Duration) Middleware {
 	return func(next http.Handler) http.Handler {

@@ -84,8 +84,8 @@ func RefusalOf(err error) *Refusal {
 		return &Refusal{Status: http.StatusRequestEntityTooLarge, Code: "RequestEntityTooLarge", Description: tooLargeText, Cause: err}
 	}
 
-	if known, ok := errors.AsType[*failure.Error](err); ok && known.Kind != failure.Internal {
-		return refusalOf(known)
+	if ferr, ok := errors.AsType[*failure.Error](err); ok && ferr.Kind != failure.Internal {
+		return refusalOf(ferr)
 	}
 
 	if storage.IsUnavailable(err) || errors.Is(err, context.DeadlineExceeded) {
@@ -98,10 +98,10 @@ func RefusalOf(err error) *Refusal {
 }
 
 // refusalOf converts a failure.Error. Its Text is written for users and becomes the description of the response.
-func refusalOf(known *failure.Error) *Refusal {
-	mapping := failure.MappingOf(known.Kind)
+func refusalOf(ferr *failure.Error) *Refusal {
+	mapping := failure.MappingOf(ferr.Kind)
 
-	refusal := &Refusal{Status: mapping.HTTP, Description: known.Text, Cause: known.Cause}
+	refusal := &Refusal{Status: mapping.HTTP, Description: ferr.Text, Cause: ferr.Cause}
 	if mapping.Retry {
 		refusal.RetryAfter = unavailableWait
 	}

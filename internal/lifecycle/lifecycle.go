@@ -25,7 +25,8 @@ type Part struct {
 }
 
 // Run runs the parts until the context or one of the parts ends. Then it stops all parts in reverse order and returns their
-// errors. The limit bounds the whole stop. If a part has not ended in time, Run returns an error without waiting for the part.
+// errors. The limit applies to the whole stop. If a part has not ended in time, Run returns an error without waiting for the
+// part.
 func Run(ctx context.Context, log logrus.FieldLogger, limit time.Duration, parts ...Part) error {
 	type started struct {
 		Part

@@ -16,8 +16,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
 )
 
-// maxAnswer is the maximum length of a response in bytes.
-const maxAnswer = 8 << 20
+// maxResponseBytes is the maximum size of a response.
+const maxResponseBytes = 8 << 20
 
 // call sends one request and checks the response. It implements graphql.Client for the functions that
 // genqlient generates.
@@ -61,7 +61,7 @@ func (c *call) send(ctx context.Context, request *graphql.Request) (graphqlclien
 	defer cancel()
 
 	answer, err := graphqlclient.Send(limited, c.client, graphqlclient.Request{
-		URL: c.url, Body: body, MaxBytes: maxAnswer, Confidential: c.confidential,
+		URL: c.url, Body: body, MaxBytes: maxResponseBytes, Confidential: c.confidential,
 		Header: map[string]string{
 			"tenant":                         tenancy.Label(c.caller.Tenant),
 			"sub-account":                    tenancy.Label(c.caller.SubAccount),
@@ -84,7 +84,7 @@ func (c *call) malformed(err error) error {
 	}
 
 	if err != nil {
-		return c.lacking("data")
+		return c.missing("data")
 	}
 
 	return nil
@@ -103,8 +103,8 @@ func (c *call) unanswered(ctx context.Context, err error) error {
 	}
 
 	// If the concurrency limit or the circuit breaker rejected the request, the error is already classified.
-	if known, ok := errors.AsType[*failure.Error](err); ok {
-		return known
+	if ferr, ok := errors.AsType[*failure.Error](err); ok {
+		return ferr
 	}
 
 	// The cause may contain an address, so it is only logged.
@@ -118,8 +118,8 @@ func (c *call) transient(cause error, text string) error {
 		WithReason(failure.ReasonHTTPStatus, failure.ComponentProvisioner)
 }
 
-// lacking returns the error for a response without the requested data.
-func (c *call) lacking(data string) error {
+// missing returns the error for a response without the requested data.
+func (c *call) missing(data string) error {
 	return c.transient(nil, "did not return "+data)
 }
 

@@ -175,7 +175,7 @@ func TestTruncatedResponse(t *testing.T) {
 	}
 }
 
-// silent is a Provisioner that never responds.
+// silent is the transport of a Provisioner that never responds.
 type silent struct{}
 
 func (silent) RoundTrip(request *http.Request) (*http.Response, error) {

@@ -17,8 +17,8 @@ import (
 
 const (
 	defaultTimeout = 120 * time.Second
-	// feedAllowance is the margin that a request for changes has in addition to its wait before it times out.
-	feedAllowance = 10 * time.Second
+	// feedMargin is added to the wait time of a request for changes before the request times out.
+	feedMargin = 10 * time.Second
 	// maxFeedWait is the longest wait for changes that a Provisioner accepts.
 	maxFeedWait = 30 * time.Second
 )
@@ -105,7 +105,7 @@ func (c *Client) ProvisionRuntime(ctx context.Context, caller Caller, input *wir
 
 	operation := operationOf(answer.Result)
 	if operation.ID == "" || operation.RuntimeID == "" {
-		return Operation{}, call.lacking("the IDs of the operation and the runtime")
+		return Operation{}, call.missing("the IDs of the operation and the runtime")
 	}
 
 	return operation, nil
@@ -124,7 +124,7 @@ func (c *Client) UpgradeShoot(ctx context.Context, caller Caller, runtimeID stri
 
 	operation := operationOf(answer.Result)
 	if operation.ID == "" {
-		return Operation{}, call.lacking("the ID of the operation")
+		return Operation{}, call.missing("the ID of the operation")
 	}
 
 	return operation, nil
@@ -142,7 +142,7 @@ func (c *Client) DeprovisionRuntime(ctx context.Context, caller Caller, runtimeI
 	}
 
 	if answer.Result == "" {
-		return "", call.lacking("the ID of the operation")
+		return "", call.missing("the ID of the operation")
 	}
 
 	return answer.Result, nil
@@ -158,7 +158,7 @@ func (c *Client) OperationStatus(ctx context.Context, tenant, operationID string
 	}
 
 	if answer.Result == nil {
-		return Operation{}, call.lacking("the operation")
+		return Operation{}, call.missing("the operation")
 	}
 
 	return operationOf(answer.Result), nil
@@ -175,7 +175,7 @@ func (c *Client) RuntimeStatus(ctx context.Context, tenant, runtimeID string) (O
 	}
 
 	if answer.Result == nil || answer.Result.LastOperationStatus == nil {
-		return Operation{}, call.lacking("the last operation")
+		return Operation{}, call.missing("the last operation")
 	}
 
 	return operationOf(answer.Result.LastOperationStatus), nil
@@ -193,7 +193,7 @@ func (c *Client) Kubeconfig(ctx context.Context, tenant, runtimeID string) (secr
 	}
 
 	if answer.Result == nil || answer.Result.RuntimeConfiguration == nil {
-		return "", call.lacking("the configuration of the runtime")
+		return "", call.missing("the configuration of the runtime")
 	}
 
 	kubeconfig := valueOf(answer.Result.RuntimeConfiguration.Kubeconfig)
@@ -214,7 +214,7 @@ func (c *Client) Kubeconfig(ctx context.Context, tenant, runtimeID string) (secr
 func (c *Client) Changes(ctx context.Context, after string, wait time.Duration) (Changes, error) {
 	wait = min(max(wait, 0), maxFeedWait)
 	call := c.call("report changed operations", Caller{})
-	call.client, call.timeout = c.options.HTTPClient, wait+feedAllowance
+	call.client, call.timeout = c.options.HTTPClient, wait+feedMargin
 
 	var cursor *string
 	if after != "" {
@@ -227,7 +227,7 @@ func (c *Client) Changes(ctx context.Context, after string, wait time.Duration) 
 	}
 
 	if answer.Result == nil || answer.Result.Cursor == "" {
-		return Changes{}, call.lacking("a cursor")
+		return Changes{}, call.missing("a cursor")
 	}
 
 	return changesOf(answer.Result), nil

@@ -59,7 +59,7 @@ func (c *Client) OperationStatuses(ctx context.Context, tenant string, operation
 		case err != nil:
 			results[id] = failed(id, err)
 		default:
-			results[id] = failed(id, call.lacking("the operation"))
+			results[id] = failed(id, call.missing("the operation"))
 		}
 	}
 

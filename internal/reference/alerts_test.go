@@ -58,9 +58,9 @@ type expression struct {
 	metrics []*metricsql.MetricExpr
 	// grouped lists the labels that remain after grouping. Nil means that all labels remain.
 	grouped []string
-	// wrong lists functions that Prometheus rejects although the parser accepts them. The parser's language is a superset of
-	// PromQL.
-	wrong []string
+	// unsupported lists functions that Prometheus rejects although the parser accepts them. The parser's language is a superset
+	// of PromQL.
+	unsupported []string
 }
 
 func parse(t *testing.T, text string) expression {
@@ -81,7 +81,7 @@ func parse(t *testing.T, text string) expression {
 			found.grouped = append(found.grouped, each.Modifier.Args...)
 
 			if !slices.Contains([]string{"sum", "max"}, each.Name) || each.Modifier.Op != "by" {
-				found.wrong = append(found.wrong, each.Name)
+				found.unsupported = append(found.unsupported, each.Name)
 			}
 		case *metricsql.FuncExpr:
 			window, ranged := each.Args[:0:0], slices.Contains([]string{"rate", "increase"}, each.Name)
@@ -92,7 +92,7 @@ func parse(t *testing.T, text string) expression {
 			}
 
 			if !ranged && !slices.Contains([]string{"absent", "histogram_quantile", "time"}, each.Name) || ranged != (len(window) == 1) {
-				found.wrong = append(found.wrong, each.Name)
+				found.unsupported = append(found.unsupported, each.Name)
 			}
 		}
 	})
@@ -118,8 +118,8 @@ func TestAlertsMatchTheMetrics(t *testing.T) {
 	for _, rule := range alerts(t) {
 		t.Run(rule.Alert, func(t *testing.T) {
 			parsed := parse(t, rule.Expr)
-			if len(parsed.wrong) > 0 || len(parsed.metrics) == 0 {
-				t.Errorf("the expression has unsupported functions %v, or no metric: %d metrics", parsed.wrong, len(parsed.metrics))
+			if len(parsed.unsupported) > 0 || len(parsed.metrics) == 0 {
+				t.Errorf("the expression has unsupported functions %v, or no metric: %d metrics", parsed.unsupported, len(parsed.metrics))
 			}
 
 			left := slices.Clone(parsed.grouped)

@@ -52,7 +52,7 @@ func kymaProvisionerPage() (any, error) {
 			page.Dropped = append(page.Dropped, variable)
 
 			continue
-		case same(variable.Value, ours.Default):
+		case equalDefaults(variable.Value, ours.Default):
 			variable.Changed = ""
 		case variable.Changed == "":
 			variable.Changed = "here " + code(ours.Default)
@@ -74,8 +74,8 @@ func presentVariables() map[string]program.Variable {
 	return present
 }
 
-// same reports whether two defaults are equal. Durations are compared by value: 60m equals 1h0m0s.
-func same(one, other string) bool {
+// equalDefaults reports whether two defaults are equal. Durations are compared by value: 60m equals 1h0m0s.
+func equalDefaults(one, other string) bool {
 	first, err := time.ParseDuration(one)
 	if err != nil {
 		return one == other

@@ -27,7 +27,7 @@ func TestKymaVariables(t *testing.T) {
 			t.Errorf("our Provisioner does not have %s, and the list states no reason", variable.Name)
 		case isKept && variable.Dropped != "":
 			t.Errorf("our Provisioner has %s, but the list states that it was dropped: %s", variable.Name, variable.Dropped)
-		case isKept && !same(variable.Value, ours.Default) && variable.Changed == "":
+		case isKept && !equalDefaults(variable.Value, ours.Default) && variable.Changed == "":
 			t.Errorf("the default of %s differs without a reason: %q in the Kyma Provisioner, %q in ours", variable.Name, variable.Value, ours.Default)
 		}
 

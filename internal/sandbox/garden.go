@@ -77,8 +77,8 @@ func localGarden(ctx context.Context, program string, config Config, log io.Writ
 // communicate with them through the channels.
 type gardenProcess struct {
 	log io.Writer
-	// ready receives the path of the kubeconfig, ended the error with which the program exited. Each receives one value and has a
-	// buffer, so run never blocks.
+	// ready receives the path of the kubeconfig, and ended receives the error with which the program exited. Each receives one
+	// value and has a buffer, so run never blocks.
 	ready chan string
 	ended chan error
 	// Closing stop stops the program.

@@ -21,7 +21,7 @@ func (c Config) releases() (string, error) {
 	}
 
 	for _, sample := range samples {
-		if err := keep(filepath.Join(path, sample.Name()), sample.Name()); err != nil {
+		if err := copySample(filepath.Join(path, sample.Name()), sample.Name()); err != nil {
 			return "", fmt.Errorf("copying the sample release %s: %w", sample.Name(), err)
 		}
 	}
@@ -29,9 +29,9 @@ func (c Config) releases() (string, error) {
 	return path, nil
 }
 
-// keep copies a sample unless path exists. The copy is atomic, so a killed process leaves no partial release behind: keep copies
-// to a temporary folder and renames it. The next copy removes the temporary folder of a killed process.
-func keep(path, sample string) error {
+// copySample copies a sample unless path exists. The copy is atomic, so a killed process leaves no partial release behind:
+// copySample copies to a temporary folder and renames it. The next copy removes the temporary folder of a killed process.
+func copySample(path, sample string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

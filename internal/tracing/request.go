@@ -13,9 +13,9 @@ import (
 // traceparent is the header with the trace and span of the caller, as defined by the W3C Trace Context specification.
 const traceparent = "traceparent"
 
-// Carry returns the trace and span of the context as a line of text that can be stored and that Parse reads. It returns an empty
-// string if the context has no trace.
-func Carry(ctx context.Context) string {
+// Traceparent returns the trace and span of the context as a value of the header traceparent. The value can be stored, and Parse
+// reads it. Traceparent returns an empty string if the context has no trace.
+func Traceparent(ctx context.Context) string {
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return ""
 	}
@@ -26,7 +26,8 @@ func Carry(ctx context.Context) string {
 	return carrier[traceparent]
 }
 
-// Parse returns the span context of a line that Carry returned. For an empty or malformed line, IsValid of the result is false.
+// Parse returns the span context of a value that Traceparent returned. For an empty or malformed value, IsValid of the result is
+// false.
 func Parse(line string) trace.SpanContext {
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{traceparent: line})
 

@@ -104,14 +104,14 @@ func TestErrorWhileOpen(t *testing.T) {
 
 		began, made := time.Now().UTC(), b.calls.Load()
 
-		known := failure.Of(b.call(time.Minute))
+		ferr := failure.Of(b.call(time.Minute))
 		want := &failure.Error{
 			Kind: failure.Transient, Reason: failure.ReasonSystemAway, Component: "a garden",
 			Text: "the garden is unavailable: 5 calls in a row have failed since " + began.Format(time.RFC3339) +
 				", the last one because it refused the connection; the next attempt is at " + began.Add(pause).Format(time.RFC3339),
 		}
 
-		if diff := cmp.Diff(want, known); diff != "" {
+		if diff := cmp.Diff(want, ferr); diff != "" {
 			b.Errorf("-want +got\n%s", diff)
 		}
 
@@ -135,9 +135,9 @@ func TestOneTrialAtATime(t *testing.T) {
 
 		synctest.Wait()
 
-		known := failure.Of(b.call(time.Minute))
-		if b.calls.Load() != made+1 || !strings.HasSuffix(known.Text, "another attempt is in progress") {
-			b.Errorf("%d concurrent trials, want 1; other calls fail with %q", b.calls.Load()-made, known.Text)
+		ferr := failure.Of(b.call(time.Minute))
+		if b.calls.Load() != made+1 || !strings.HasSuffix(ferr.Text, "another attempt is in progress") {
+			b.Errorf("%d concurrent trials, want 1; other calls fail with %q", b.calls.Load()-made, ferr.Text)
 		}
 
 		b.state("the trial is running", upstream.HalfOpen)

@@ -24,7 +24,7 @@ const (
 	threshold   = 5
 	pause       = 2 * time.Second
 	patience    = 10 * time.Second
-	longestWait = 5 * time.Second
+	slotTimeout = 5 * time.Second
 )
 
 // act is the behavior of the fake upstream for one request.

@@ -14,12 +14,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// held implements Operations and counts calls to Resume and Wake.
-type held struct {
+// resumeCounter implements Operations and counts calls to Resume and Wake.
+type resumeCounter struct {
 	resumed, woken atomic.Int64
 }
 
-func (h *held) Resume(_ context.Context, component string, _ time.Time) (int64, error) {
+func (h *resumeCounter) Resume(_ context.Context, component string, _ time.Time) (int64, error) {
 	if component != "a garden" {
 		return 0, nil
 	}
@@ -30,10 +30,10 @@ func (h *held) Resume(_ context.Context, component string, _ time.Time) (int64, 
 }
 
 // recover runs a Recovery until the test ends.
-func (b *fixture) recover() *held {
+func (b *fixture) recover() *resumeCounter {
 	b.Helper()
 
-	operations := &held{}
+	operations := &resumeCounter{}
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan error, 1)
 

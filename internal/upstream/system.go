@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// longestWait bounds the time that a call waits for a slot. A waiting call blocks a worker.
-const longestWait = 5 * time.Second
+// slotTimeout limits the time that a call waits for a slot. A waiting call blocks a worker.
+const slotTimeout = 5 * time.Second
 
 // Options describes a System. All fields are required.
 type Options struct {
@@ -142,7 +142,7 @@ func (s *System) check() error {
 	return nil
 }
 
-// acquire takes a slot. The error is failure.Transient if no slot becomes free within longestWait or before the caller's
+// acquire takes a slot. The error is failure.Transient if no slot becomes free within slotTimeout or before the caller's
 // deadline. If the caller cancels, acquire returns the error of the context instead, because the limit is not the cause.
 func (s *System) acquire(ctx context.Context) error {
 	select {
@@ -151,7 +151,7 @@ func (s *System) acquire(ctx context.Context) error {
 	default:
 	}
 
-	wait, cancel := context.WithTimeout(ctx, longestWait)
+	wait, cancel := context.WithTimeout(ctx, slotTimeout)
 	defer cancel()
 
 	select {

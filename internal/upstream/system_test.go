@@ -36,15 +36,15 @@ func TestConcurrencyLimit(t *testing.T) {
 		for range cap(ended) {
 			if err := <-ended; err == nil {
 				served++
-			} else if known := failure.Of(err); known.Kind == failure.Transient && known.Reason == failure.ReasonBusy &&
-				strings.Contains(known.Text, "2 concurrent calls to the garden") && strings.Contains(known.Text, "APP_GARDEN_CALLS") {
+			} else if ferr := failure.Of(err); ferr.Kind == failure.Transient && ferr.Reason == failure.ReasonBusy &&
+				strings.Contains(ferr.Text, "2 concurrent calls to the garden") && strings.Contains(ferr.Text, "APP_GARDEN_CALLS") {
 				refused++
 			}
 		}
 
 		if served != 4 || refused != 2 {
 			b.Errorf("%d calls succeeded and %d were refused, want 4 and 2: two run, two wait, two time out after %s",
-				served, refused, longestWait)
+				served, refused, slotTimeout)
 		}
 
 		if b.system.Status().InFlight != 0 {
@@ -173,9 +173,9 @@ func TestSystemsFailIndependently(t *testing.T) {
 		director.open()
 
 		for name, failing := range map[string]*fixture{"garden": garden, "director": director} {
-			known := failure.Of(failing.call(time.Minute))
-			if known.Component != "a "+name || !strings.HasPrefix(known.Text, "the "+name+" is unavailable: ") {
-				t.Errorf("a call to the %s fails with component %s: %s", name, known.Component, known.Text)
+			ferr := failure.Of(failing.call(time.Minute))
+			if ferr.Component != "a "+name || !strings.HasPrefix(ferr.Text, "the "+name+" is unavailable: ") {
+				t.Errorf("a call to the %s fails with component %s: %s", name, ferr.Component, ferr.Text)
 			}
 		}
 

@@ -113,7 +113,7 @@ func onFakeTime(t *testing.T, perSecond int, test func(f fixture)) {
 	})
 }
 
-// polls polls an operation once and returns how long the operation has to wait before it may poll again.
+// polls calls Poll once and returns how long the operation has to wait before it may poll again.
 func (f fixture) polls(tenant, id string) time.Duration {
 	f.Helper()
 

@@ -164,7 +164,7 @@ func TestNoTracerWhenTracingIsOff(t *testing.T) {
 func TestCarryReturnsTheTraceOfTheContext(t *testing.T) {
 	where, _ := inMemory(1)
 
-	if line := tracing.Carry(t.Context()); line != "" {
+	if line := tracing.Traceparent(t.Context()); line != "" {
 		t.Errorf("a context without a trace carries %q", line)
 	}
 
@@ -172,7 +172,7 @@ func TestCarryReturnsTheTraceOfTheContext(t *testing.T) {
 	defer end(process.Done, "")
 
 	want := "00-" + otherTrace + "-" + trace.SpanContextFromContext(ctx).SpanID().String() + "-01"
-	if line := tracing.Carry(ctx); line != want {
+	if line := tracing.Traceparent(ctx); line != want {
 		t.Errorf("want %q, got %q", want, line)
 	}
 }

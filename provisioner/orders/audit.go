@@ -53,7 +53,7 @@ func (s *Service) audited(ctx context.Context, tx storage.Tx, accepted process.N
 		entry.Before, entry.After = auditlog.Difference(present, wanted)
 	}
 
-	accepted.OrderedBy, accepted.Trace = entry.By.Name(), tracing.Carry(ctx)
+	accepted.OrderedBy, accepted.Trace = entry.By.Name(), tracing.Traceparent(ctx)
 	accepted.Audit, err = entry.Encode()
 
 	return accepted, err

@@ -17,8 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// maxAnswer is the maximum size of a response body in bytes. The largest page of the operator API is much smaller.
-const maxAnswer = 8 << 20
+// maxResponseBytes is the maximum size of a response body. The largest page of the operator API is much smaller.
+const maxResponseBytes = 8 << 20
 
 // Config configures the service that a Client calls, the credentials and the limits.
 type Config struct {
@@ -126,13 +126,13 @@ func (c *Client) call(ctx context.Context, request request, target any) (answer,
 	}
 	defer response.Body.Close() //nolint:errcheck // only read
 
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponseBytes+1))
 	if err != nil {
 		return answer{}, c.unreachable(ctx, err)
 	}
 
-	if len(body) > maxAnswer {
-		return answer{}, fmt.Errorf("the response to %s %s exceeds %d MiB", request.method, request.path, maxAnswer>>20)
+	if len(body) > maxResponseBytes {
+		return answer{}, fmt.Errorf("the response to %s %s exceeds %d MiB", request.method, request.path, maxResponseBytes>>20)
 	}
 
 	got := answer{status: response.StatusCode, retryAfter: retryAfter(response.Header)}

@@ -174,7 +174,7 @@ func rules() []rule {
 			inBroker(func(s situation) bool {
 				return from(failure.ComponentProvisioner)(s) && !s.refusesBroker() && !s.lacksCredentials() && s.responds()
 			}),
-			"The Provisioner responds, and the problem is in its answer. Find the cause in the Provisioner's log, or with 'ebctl provisioner operation list'.",
+			"The Provisioner responds, but reports a problem. Find the cause in the Provisioner's log, or with 'ebctl provisioner operation list'.",
 		},
 		{
 			inBroker(situation.lacksCredentials),

@@ -125,7 +125,7 @@ func TestOf(t *testing.T) {
 			continues: "in 5s",
 			advice: []string{
 				"The broker retries on its own. " + watch,
-				"The Provisioner responds, and the problem is in its answer. Find the cause in the Provisioner's log, or with 'ebctl provisioner operation list'.",
+				"The Provisioner responds, but reports a problem. Find the cause in the Provisioner's log, or with 'ebctl provisioner operation list'.",
 				"To cancel the operation: ebctl operation cancel op --reason REASON",
 			},
 		},

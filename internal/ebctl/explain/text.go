@@ -146,7 +146,7 @@ func timeline(entries []operatorapi.TimelineEntry) output.Rows {
 
 	for start := 0; start < len(entries); {
 		end := start + 1
-		for end < len(entries) && same(entries[start], entries[end]) {
+		for end < len(entries) && mergeable(entries[start], entries[end]) {
 			end++
 		}
 
@@ -157,9 +157,9 @@ func timeline(entries []operatorapi.TimelineEntry) output.Rows {
 	return rows
 }
 
-// same reports whether two entries can share a row: they belong to the same step and differ only in attempt and time. Entries
-// without a step describe the operation itself, for example its acceptance, and are never merged.
-func same(one, other operatorapi.TimelineEntry) bool {
+// mergeable reports whether two entries can share a row: they belong to the same step and differ only in attempt and time.
+// Entries without a step describe the operation itself, for example its acceptance, and are never merged.
+func mergeable(one, other operatorapi.TimelineEntry) bool {
 	return one.Step != "" && one.Stage == other.Stage && one.Step == other.Step && one.Outcome == other.Outcome &&
 		one.Message == other.Message && one.Attempt < other.Attempt
 }

@@ -56,13 +56,13 @@ func TestPrint(t *testing.T) {
 		"Wide": {
 			reason: "only a wide table has all columns and long cells",
 			format: output.Wide,
-			text:   output.Rows{Head: []string{"A", "B"}, Rows: [][]string{{"12345", "x"}}, More: 1, Cut: 3},
+			text:   output.Rows{Head: []string{"A", "B"}, Rows: [][]string{{"12345", "x"}}, WideColumns: 1, Cut: 3},
 			want:   "A      B\n12345  x\n",
 		},
 		"NotWide": {
 			reason: "a table has cells of limited length",
 			format: output.Table,
-			text:   output.Rows{Head: []string{"A", "B"}, Rows: [][]string{{"12345", "x"}, {"äöü", ""}}, More: 1, Cut: 3},
+			text:   output.Rows{Head: []string{"A", "B"}, Rows: [][]string{{"12345", "x"}, {"äöü", ""}}, WideColumns: 1, Cut: 3},
 			want:   "A\n12…\näöü\n",
 		},
 		"NoHead": {

@@ -15,8 +15,8 @@ import (
 type Rows struct {
 	Head []string
 	Rows [][]string
-	// More is the number of columns on the right that only the format Wide shows.
-	More int
+	// WideColumns is the number of columns on the right that only the format Wide shows.
+	WideColumns int
 	// Cut is the maximum number of characters in a cell, except in the format Wide. 0 means no limit.
 	Cut int
 	// None is the sentence that is printed if the table has no rows.
@@ -63,7 +63,7 @@ func (r Rows) WriteText(w io.Writer) error {
 
 	for _, row := range rows {
 		cells := make([]string, 0, len(row))
-		for _, cell := range row[:len(r.Head)-r.More] {
+		for _, cell := range row[:len(r.Head)-r.WideColumns] {
 			cells = append(cells, Cut(Line(cell), r.Cut))
 		}
 

@@ -33,7 +33,7 @@ func (a *API) RetryOperation(r *http.Request) (httpserver.Response, error) {
 
 // SkipStep handles POST /operations/{operation_id}/skip. If an attempt of the step is running, it finishes first.
 func (a *API) SkipStep(r *http.Request) (httpserver.Response, error) {
-	return a.intervene(r, auditlog.ActionSkip, "made to skip a step", a.skip)
+	return a.intervene(r, auditlog.ActionSkip, "will skip a step", a.skip)
 }
 
 // cancel requests that the operation end at its next safe point. A pending operation ends immediately. Resources
@@ -86,7 +86,7 @@ func (a *API) retry(ctx context.Context, tx storage.Tx, wanted intervention) (st
 	}
 
 	by := auditlog.Entry{By: audit.ActorOf(ctx)}
-	next.OrderedBy, next.Trace = by.By.Name(), tracing.Carry(ctx)
+	next.OrderedBy, next.Trace = by.By.Name(), tracing.Traceparent(ctx)
 
 	if next.Audit, err = by.Encode(); err != nil {
 		return "", err

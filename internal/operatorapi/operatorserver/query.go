@@ -42,9 +42,9 @@ type Page struct {
 // withQuery reads the query and passes it to the endpoint. The generated routes list the parameters of
 // openapi.yaml. Other parameters are rejected: if a filter were misspelled and ignored, the list would contain all
 // entries.
-func withQuery(endpoint func(*http.Request, Query) (httpserver.Response, error), known ...string) httpserver.Endpoint {
+func withQuery(endpoint func(*http.Request, Query) (httpserver.Response, error), allowed ...string) httpserver.Endpoint {
 	return func(r *http.Request) (httpserver.Response, error) {
-		query, err := readQuery(r.URL.RawQuery, known)
+		query, err := readQuery(r.URL.RawQuery, allowed)
 		if err != nil {
 			return httpserver.Response{}, err
 		}
@@ -54,15 +54,15 @@ func withQuery(endpoint func(*http.Request, Query) (httpserver.Response, error),
 }
 
 // readQuery parses the query. It rejects parameters that are unknown, repeated, or impossible to store.
-func readQuery(raw string, known []string) (Query, error) {
+func readQuery(raw string, allowed []string) (Query, error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
 		return Query{}, Invalid("The query is not properly URL-encoded.")
 	}
 
 	for name, given := range values {
-		if !slices.Contains(known, name) {
-			return Query{}, Invalid(fmt.Sprintf("The parameter %q is unknown. Use %s.", name, strings.Join(known, ", ")))
+		if !slices.Contains(allowed, name) {
+			return Query{}, Invalid(fmt.Sprintf("The parameter %q is unknown. Use %s.", name, strings.Join(allowed, ", ")))
 		}
 
 		if len(given) > 1 || !storage.IsText(given[0]) {

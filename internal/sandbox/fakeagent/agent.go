@@ -33,8 +33,8 @@ type Options struct {
 type Agent struct {
 	Options
 
-	// spent is the last exchanged token, refused the last rejected token. Both are empty after a restart. The agent then detects a
-	// spent token by the credentials in the cluster.
+	// spent is the last exchanged token, and refused is the last rejected token. Both are empty after a restart. The agent then
+	// detects a spent token by the credentials in the cluster.
 	spent, refused string
 }
 

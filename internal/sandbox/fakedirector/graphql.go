@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegraphql"
 )
 
-// longestRequest is the maximum size of a request body in bytes.
-const longestRequest = 1 << 20
+// maxRequestBytes is the maximum size of a request body.
+const maxRequestBytes = 1 << 20
 
 // serveGraphQL handles a query or mutation. Errors have status 200, as usual in GraphQL. It validates the request against the
 // schema first, then applies injected faults, then checks the access token and the tenant. A request that the real Director would
@@ -64,7 +64,7 @@ func (d *Director) serveGraphQL(w http.ResponseWriter, request *http.Request) {
 func (d *Director) parse(w http.ResponseWriter, request *http.Request) (*graphql.OperationContext, *ast.Field, error) {
 	var received graphql.RawParams
 
-	if err := json.NewDecoder(http.MaxBytesReader(w, request.Body, longestRequest)).Decode(&received); err != nil {
+	if err := json.NewDecoder(http.MaxBytesReader(w, request.Body, maxRequestBytes)).Decode(&received); err != nil {
 		return nil, nil, errors.New("the request is not JSON")
 	}
 

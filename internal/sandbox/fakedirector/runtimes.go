@@ -97,7 +97,7 @@ func (d *Director) list(tenant string, filters any) (any, error) {
 	found := []any{}
 
 	for _, runtime := range d.runtimes {
-		matches, err := fits(runtime, filters)
+		matches, err := matches(runtime, filters)
 		if err != nil {
 			return nil, err
 		}
@@ -113,9 +113,9 @@ func (d *Director) list(tenant string, filters any) (any, error) {
 	}, nil
 }
 
-// fits reports whether a runtime matches all filters. A filter without a query matches any runtime that has the label. The query
-// of a filter is JSON; the label must have an equal value.
-func fits(runtime *Runtime, filters any) (bool, error) {
+// matches reports whether a runtime matches all filters. A filter without a query matches any runtime that has the label. The
+// query of a filter is JSON; the label must have an equal value.
+func matches(runtime *Runtime, filters any) (bool, error) {
 	list, isList := filters.([]any)
 	if !isList && filters != nil {
 		list = []any{filters} // GraphQL accepts a value as a list of one

@@ -115,7 +115,7 @@ func (s *Server) patched(r *request, old object, patch []byte) (client.Object, e
 func (s *Server) apply(r *request, body []byte) (int, any, error) {
 	applied := &unstructured.Unstructured{}
 	if yaml.Unmarshal(body, &applied.Object) != nil || applied.GroupVersionKind() != r.resource.GroupVersionKind {
-		return 0, nil, wrongBody(r.resource.GroupVersionKind)
+		return 0, nil, invalidBody(r.resource.GroupVersionKind)
 	}
 	if err := r.place(applied); err != nil {
 		return 0, nil, err

@@ -226,7 +226,7 @@ func (s *Server) read(r *request, wanted schema.GroupVersionKind, into runtime.O
 // format and ignores unknown fields. The error does not quote the body, because it could be a Secret.
 func (s *Server) decode(body []byte, wanted schema.GroupVersionKind, into runtime.Object) error {
 	if _, given, err := s.decoder.Decode(body, &wanted, into); err != nil || *given != wanted {
-		return wrongBody(wanted)
+		return invalidBody(wanted)
 	}
 	return nil
 }
@@ -265,12 +265,12 @@ func (s *Server) removeOptions(r *request) (options metav1.DeleteOptions, err er
 	}
 	kind := corev1.SchemeGroupVersion.WithKind("DeleteOptions") // clients also send it with the group of the object
 	if _, _, err := s.decoder.Decode(body, &kind, &options); err != nil {
-		return options, wrongBody(kind)
+		return options, invalidBody(kind)
 	}
 	return options, nil
 }
 
-// wrongBody returns a 400. It does not quote the body, because it could be a Secret.
-func wrongBody(wanted schema.GroupVersionKind) error {
+// invalidBody returns a 400. It does not quote the body, because it could be a Secret.
+func invalidBody(wanted schema.GroupVersionKind) error {
 	return apierrors.NewBadRequest("the body is not a " + wanted.Kind)
 }

@@ -83,7 +83,8 @@ func categories(t *testing.T, discover func() ([]*metav1.APIResourceList, error)
 	return found
 }
 
-// TestEmptyKindsAreReadOnly checks that nobody waits for a Pod that will never run, and that roles are as private as in a real cluster.
+// TestEmptyKindsAreReadOnly checks that clients cannot create a Pod, which would never run, and that roles are as private as in a
+// real cluster.
 func TestEmptyKindsAreReadOnly(t *testing.T) {
 	server, _ := serve(t, t.TempDir())
 	own := startRuntime(t, server, "own")

@@ -216,9 +216,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	return nil
 }
 
-// Alone returns an HTTP server for a single runtime, to be started with ServeTLS. The runtime is served at the root path, because
-// Gardener's admin kubeconfigs contain a host and a port but no path.
-func (s *Server) Alone(technicalID string) *http.Server {
+// ServerFor returns an HTTP server for a single runtime, to be started with ServeTLS. The runtime is served at the root path,
+// because Gardener's admin kubeconfigs contain a host and a port but no path.
+func (s *Server) ServerFor(technicalID string) *http.Server {
 	return s.httpServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, technicalID) }))
 }
 

@@ -60,7 +60,7 @@ func TestAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	alone := server.Alone("own")
+	alone := server.ServerFor("own")
 	served := make(chan error, 1)
 	go func() { served <- alone.ServeTLS(listener, "", "") }()
 	defer func() {

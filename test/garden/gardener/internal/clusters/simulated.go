@@ -65,7 +65,7 @@ func (s *Simulated) listen(ctx context.Context, technicalID string, number int) 
 	if err != nil {
 		return fmt.Errorf("opening the port of runtime %s: %w", technicalID, err)
 	}
-	server := s.simulator.Alone(technicalID)
+	server := s.simulator.ServerFor(technicalID)
 	s.servers[technicalID] = server
 	go func() {
 		if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
