@@ -62,7 +62,7 @@ type Engine[D any] struct {
 	kinds     []string
 	// schedule is the order in which kinds are claimed next. It rotates with each claim. Only the dispatcher uses it.
 	schedule []Due
-	// storeFailures counts the consecutive failed calls of the dispatcher. storePause uses it.
+	// storeFailures counts the consecutive failed calls of the dispatcher to the store. storePause uses it.
 	storeFailures int
 	config        Config
 	clock         clock.WithTicker

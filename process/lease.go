@@ -42,9 +42,9 @@ func (e *Engine[D]) renewLeases(ctx context.Context) {
 		// If the leases may expire before the next renewal, for example because the database is down or the machine slept,
 		// other replicas may claim the operations. Stop the steps, so that two replicas do not call an upstream at the same
 		// time.
-		late := e.now().Add(e.config.Lease / renewals).After(until)
+		expiring := e.now().Add(e.config.Lease / renewals).After(until)
 
-		e.interrupt(late, e.now())
+		e.interrupt(expiring, e.now())
 	}
 }
 

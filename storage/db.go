@@ -145,12 +145,12 @@ func (p pool) inTx(ctx context.Context, options *sql.TxOptions, work func(tx Tx)
 
 	defer end()
 
-	begun, err := p.BeginTxx(ctx, options)
+	sqlTx, err := p.BeginTxx(ctx, options)
 	if err != nil {
 		return fmt.Errorf("beginning a transaction: %w", cause(ctx, err))
 	}
 
-	tx := &transaction{Tx: begun}
+	tx := &transaction{Tx: sqlTx}
 
 	// Release the connection even after a panic in work, because SQLite has only one connection for writes.
 	finished := false

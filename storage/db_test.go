@@ -233,7 +233,7 @@ func TestPathOfAnyCharacters(t *testing.T) {
 		execute(t, db, createCounter, zero)
 
 		if _, err := os.Stat(path); err != nil {
-			t.Errorf("%q: the database is in another file: %v", name, err)
+			t.Errorf("%q: the database is in a different file: %v", name, err)
 		}
 
 		if mode, err := storage.Get[string](t.Context(), db.Reader(), `PRAGMA journal_mode`); err != nil || mode != "wal" {

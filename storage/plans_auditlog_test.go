@@ -7,7 +7,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// auditlogCalls returns calls of the audit log, with a frequent and an absent value for each filter.
+// auditlogCalls returns calls to the audit log, with a frequent and an absent value for each filter.
 func (s stores) auditlogCalls() map[string]call {
 	calls := map[string]call{
 		"auditlog.Insert": func(ctx context.Context) error {

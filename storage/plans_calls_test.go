@@ -44,13 +44,13 @@ func (s stores) inTx(work func(ctx context.Context, tx storage.Tx) error) call {
 	}
 }
 
-// calls returns calls of all methods of all stores. The envelopes of the filled rows cannot be decrypted, so calls that
+// calls returns calls to all methods of all stores. The envelopes of the filled rows cannot be decrypted, so calls that
 // decrypt a row fail after they have executed their statement.
 func (s stores) calls() map[string]call {
 	all := map[string]call{}
 
-	for _, some := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.runtimeCalls(), s.auditlogCalls()} {
-		maps.Copy(all, some)
+	for _, group := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.runtimeCalls(), s.auditlogCalls()} {
+		maps.Copy(all, group)
 	}
 
 	return all

@@ -13,7 +13,7 @@ import (
 // page is the page size of the operator API plus one. The API reads one more row to detect a next page.
 const page = 101
 
-// listCalls returns calls of the lists, with a frequent and an absent value for each filter.
+// listCalls returns calls that read lists, with a frequent and an absent value for each filter.
 func (s stores) listCalls() map[string]call {
 	calls := map[string]call{}
 	underWay := []process.State{process.Pending, process.InProgress, process.Canceling}

@@ -25,7 +25,7 @@ type Retention struct {
 	Rows string
 	// Remove removes at most limit rows that are too old at the time now, and returns the number of removed rows.
 	Remove func(ctx context.Context, now time.Time, limit int) (int, error)
-	// Batch is the limit that is passed to Remove. Each call of Remove is one transaction.
+	// Batch is the limit that is passed to Remove. Each call to Remove is one transaction.
 	Batch int
 	Clock clock.WithTicker
 	Log   logrus.FieldLogger

@@ -37,7 +37,7 @@ func TestRootCertificate(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			port, shaken := showCertificate(t, &tls.Config{Certificates: server.TLS.Certificates, MinVersion: tls.VersionTLS12})
+			port, handshake := showCertificate(t, &tls.Config{Certificates: server.TLS.Certificates, MinVersion: tls.VersionTLS12})
 
 			db, err := storage.Open(t.Context(), storage.Config{
 				Driver: storage.DriverPostgres, User: "u", Password: "p", Host: "127.0.0.1", Port: port, Name: "n",
@@ -49,7 +49,7 @@ func TestRootCertificate(t *testing.T) {
 				t.Fatal("want an error, because the server closes every connection")
 			}
 
-			if trusted := <-shaken == nil; trusted != c.trusts {
+			if trusted := <-handshake == nil; trusted != c.trusts {
 				t.Errorf("%s: the server was trusted: %t; %v", c.reason, trusted, err)
 			}
 		})
@@ -57,7 +57,7 @@ func TestRootCertificate(t *testing.T) {
 }
 
 // showCertificate accepts one connection, presents the certificate, and returns the error of the handshake.
-func showCertificate(t *testing.T, config *tls.Config) (port int, shaken <-chan error) {
+func showCertificate(t *testing.T, config *tls.Config) (port int, handshake <-chan error) {
 	t.Helper()
 
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -25,13 +25,13 @@ type Config struct {
 	CertificateRoles string  `env:"AUTH_CERTIFICATE_ROLES" help:"rules that grant roles to client certificates, as role=attribute:value,…; attributes are cn, o, ou, dns, email and uri"`
 	TLS              TLS     `envPrefix:"TLS_"`
 	RateLimit        float64 `env:"RATE_LIMIT"             help:"requests per second that a replica accepts from each client; 0 means no limit"`
-	RateLimitBurst   int     `env:"RATE_LIMIT_BURST"       help:"requests that each client may send in a burst"`
+	RateLimitBurst   int     `env:"RATE_LIMIT_BURST"       help:"maximum number of requests that each client may send in a burst"`
 }
 
 // OIDC configures the accepted tokens of an OpenID Connect issuer. Without an IssuerURL, the other fields have no effect.
 type OIDC struct {
 	IssuerURL  string   `env:"ISSUER_URL" help:"URL of the issuer of accepted tokens; if empty, no tokens are accepted"`
-	Audience   []string `env:"AUDIENCE"   help:"accepted audiences, comma-separated; a token must name one"`
+	Audience   []string `env:"AUDIENCE"   help:"accepted audiences, comma-separated; a token must name at least one of them"`
 	Roles      string   `env:"ROLES"      help:"rules that grant roles to tokens, as role=claim:value,…; the claim scope covers both scope and scp"`
 	NameClaim  string   `env:"NAME_CLAIM" help:"claim that contains the name of the client"`
 	Algorithms []string `env:"ALGORITHMS" help:"accepted signature algorithms, comma-separated"`

@@ -70,7 +70,7 @@ func NewAuthorizer(authenticator Authenticator) *Authorizer {
 	return &Authorizer{Authenticator: authenticator}
 }
 
-// Require returns a middleware that accepts requests of clients with at least one of the roles. It stores the identity in the
+// Require returns a middleware that accepts requests from clients with at least one of the roles. It stores the identity in the
 // context of the request, for FromContext.
 //
 // The middleware responds 401 to missing or invalid credentials, 503 if the credentials cannot be verified, 403 to clients

@@ -80,17 +80,17 @@ func certificate(t *testing.T) *x509.Certificate {
 
 func TestCertificates(t *testing.T) {
 	cases := map[string]struct {
-		reason string
-		change func(*x509.Certificate)
-		want   auth.Identity
-		wrong  bool
+		reason  string
+		change  func(*x509.Certificate)
+		want    auth.Identity
+		wantErr bool
 	}{
 		"Parts": {
 			reason: "attributes of the certificate grant roles", change: func(*x509.Certificate) {},
 			want: auth.Identity{Name: "cf", Means: auth.ByCertificate, Roles: []auth.Role{auth.RoleOSB, auth.RoleOperator, auth.RoleViewer}},
 		},
 		"Other": {
-			reason: "a certificate with another name has no role", want: auth.Identity{Name: "other", Means: auth.ByCertificate},
+			reason: "a certificate with a different name has no role", want: auth.Identity{Name: "other", Means: auth.ByCertificate},
 			change: func(c *x509.Certificate) { c.Subject, c.URIs = pkix.Name{CommonName: "other"}, nil },
 		},
 		"NoCommonName": {
@@ -116,7 +116,7 @@ func TestCertificates(t *testing.T) {
 			change: func(c *x509.Certificate) { c.Subject, c.URIs = pkix.Name{}, nil },
 		},
 		"Expired": {
-			reason: "a connection may last longer than its certificate", wrong: true,
+			reason: "a connection may last longer than its certificate", wantErr: true,
 			change: func(c *x509.Certificate) { c.NotAfter = now.Add(-time.Second) },
 		},
 	}
@@ -146,7 +146,7 @@ func TestCertificates(t *testing.T) {
 			t.Errorf("%s: %s: -want +got\n%s", name, test.reason, diff)
 		}
 
-		if _, rejected := errors.AsType[*auth.Rejection](err); rejected != test.wrong {
+		if _, rejected := errors.AsType[*auth.Rejection](err); rejected != test.wantErr {
 			t.Errorf("%s: %s: %v", name, test.reason, err)
 		}
 	}
@@ -251,7 +251,7 @@ func TestLimits(t *testing.T) {
 		{"a rejected request takes no token", protected, "one", "1", "10.0.0.1:1", time.Second, 200},
 		{"another user has a separate bucket", protected, "other", "2", "10.0.0.1:1", 0, 200},
 		{"clients without an identity are distinguished by address", public, "", "", "10.0.0.1:1", 0, 200},
-		{"another port is the same client", public, "", "", "10.0.0.1:2", 0, 200},
+		{"a different port is the same client", public, "", "", "10.0.0.1:2", 0, 200},
 		{"too many requests from one address", public, "", "", "10.0.0.1:3", 0, 429},
 		{"a wrong password does not use up the user's rate limit", protected, "other", "9", "10.0.0.1:1", 0, 401},
 		{"the other user is not affected", protected, "other", "2", "10.0.0.1:1", 0, 200},

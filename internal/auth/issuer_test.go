@@ -20,7 +20,7 @@ type issuer struct {
 	*httptest.Server
 
 	keys atomic.Pointer[jose.JSONWebKeySet]
-	// fetches counts requests of the discovery document. While down is set, all responses are 503.
+	// fetches counts requests for the discovery document. While down is set, all responses are 503.
 	fetches atomic.Int64
 	down    atomic.Bool
 	// claimed is the issuer URL in the discovery document. If it is empty, the document has the

@@ -19,12 +19,12 @@ func TestNewLimiter(t *testing.T) {
 		t.Error("a nil limiter limits")
 	}
 
-	for _, wrong := range []struct {
+	for _, invalid := range []struct {
 		rate  float64
 		burst int
 	}{{-1, 1}, {1, 0}} {
-		if _, err := NewLimiter(wrong.rate, wrong.burst, clock); err == nil {
-			t.Errorf("%+v is accepted", wrong)
+		if _, err := NewLimiter(invalid.rate, invalid.burst, clock); err == nil {
+			t.Errorf("%+v is accepted", invalid)
 		}
 	}
 }

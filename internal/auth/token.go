@@ -124,7 +124,7 @@ func (t *Tokens) Authenticate(r *http.Request) (Identity, error) {
 
 	token = strings.TrimSpace(token)
 	if len(token) > maxToken {
-		return Identity{}, reject(fmt.Sprintf("The token is longer than %d bytes.", maxToken))
+		return Identity{}, reject(fmt.Sprintf("The token is longer than %d KiB.", maxToken>>10))
 	}
 
 	verified, err := t.verify(r.Context(), token)

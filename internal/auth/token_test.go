@@ -110,7 +110,7 @@ func TestTokens(t *testing.T) {
 		"Expired":       {reason: "a token expires", token: signed(map[string]any{"exp": now.Add(-2 * time.Minute).Unix()}), wantRejection: "expired"},
 		"NoExpiry":      {reason: "a token without an expiry is rejected", token: signed(map[string]any{"exp": nil}), wantRejection: "expired"},
 		"NotYet":        {reason: "a token may become valid later", token: signed(map[string]any{"nbf": now.Add(time.Hour).Unix()}), wantRejection: "not valid yet"},
-		"OtherIssuer":   {reason: "a token of another issuer is rejected", token: signed(map[string]any{"iss": "https://evil.example.com"}), wantRejection: "from a different issuer"},
+		"OtherIssuer":   {reason: "a token of a different issuer is rejected", token: signed(map[string]any{"iss": "https://evil.example.com"}), wantRejection: "from a different issuer"},
 		"OtherAudience": {reason: "a token for another service is rejected", token: signed(map[string]any{"aud": "somebody"}), wantRejection: "audience"},
 		"NoAudience":    {reason: "a token without an audience is rejected", token: signed(map[string]any{"aud": nil}), wantRejection: "audience"},
 		"NoName":        {reason: "the audit log needs a name", token: signed(map[string]any{"sub": nil}), wantRejection: `no claim "sub"`},
@@ -196,7 +196,7 @@ func TestIssuerWithAnotherName(t *testing.T) {
 	authenticator, _ := tokens(t, issuer)
 
 	if _, err := authenticate(t, authenticator, sign(t, jose.ES256, key, map[string]any{"iss": issuer.URL})); err == nil {
-		t.Error("keys of an issuer with another name are accepted")
+		t.Error("keys of an issuer with a different name are accepted")
 	}
 }
 

@@ -225,15 +225,15 @@ func TestProbeOfOwnCluster(t *testing.T) {
 	own.RuntimeID = ""
 	own.Request.Cluster.Own = &environment.OwnCluster{Kubeconfig: secret.Stored(written(t, kubeconfig(runtime(t, http.StatusOK))))}
 
-	nobody := kubeconfigs{err: failure.New(failure.Internal, "the Provisioner was called")}
-	if err := clusterclient.New(nobody).Probe(t.Context(), own); err != nil {
+	unused := kubeconfigs{err: failure.New(failure.Internal, "the Provisioner was called")}
+	if err := clusterclient.New(unused).Probe(t.Context(), own); err != nil {
 		t.Errorf("the tenant's kubeconfig does not work: %v", err)
 	}
 
-	away := kubeconfig(runtime(t, http.StatusServiceUnavailable))
-	own.Request.Cluster.Own.Kubeconfig = secret.Stored(written(t, away))
+	unavailable := kubeconfig(runtime(t, http.StatusServiceUnavailable))
+	own.Request.Cluster.Own.Kubeconfig = secret.Stored(written(t, unavailable))
 
-	if err := clusterclient.New(nobody).Probe(t.Context(), own); !failure.Is(err, failure.Transient) {
+	if err := clusterclient.New(unused).Probe(t.Context(), own); !failure.Is(err, failure.Transient) {
 		t.Errorf("an unavailable cluster returned %v, want a transient error", err)
 	}
 }
@@ -269,8 +269,8 @@ func TestCheck(t *testing.T) {
 
 func TestInstanceWithoutKubeconfig(t *testing.T) {
 	waiting := failure.New(failure.Waiting, "no cluster yet")
-	bare := instance()
-	bare.RuntimeID = ""
+	withoutRuntime := instance()
+	withoutRuntime.RuntimeID = ""
 
 	cases := map[string]struct {
 		reason   string
@@ -278,7 +278,7 @@ func TestInstanceWithoutKubeconfig(t *testing.T) {
 		instance environment.Instance
 		want     failure.Kind
 	}{
-		"no runtime":  {"the instance has no runtime", kubeconfigs{}, bare, failure.NotFound},
+		"no runtime":  {"the instance has no runtime", kubeconfigs{}, withoutRuntime, failure.NotFound},
 		"no cluster":  {"the Provisioner's error is passed on", kubeconfigs{err: waiting}, instance(), failure.Waiting},
 		"no contents": {"the kubeconfig is empty", kubeconfigs{}, instance(), failure.Permanent},
 	}

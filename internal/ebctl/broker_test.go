@@ -47,12 +47,12 @@ func newFakeBroker(scenario scenario) (*fakeBroker, error) {
 		broker.order = append(broker.order, script.ID)
 	}
 
-	for _, entrance := range []string{"/v2", "/oauth/{platform_region}/v2"} {
-		broker.routes.HandleFunc("GET "+entrance+"/catalog", osb(broker.catalog))
-		broker.routes.HandleFunc("PUT "+entrance+"/service_instances/{id}", osb(broker.provision))
-		broker.routes.HandleFunc("GET "+entrance+"/service_instances/{id}", osb(broker.fetch))
-		broker.routes.HandleFunc("PATCH "+entrance+"/service_instances/{id}", osb(broker.update))
-		broker.routes.HandleFunc("DELETE "+entrance+"/service_instances/{id}", osb(broker.deprovision))
+	for _, prefix := range []string{"/v2", "/oauth/{platform_region}/v2"} {
+		broker.routes.HandleFunc("GET "+prefix+"/catalog", osb(broker.catalog))
+		broker.routes.HandleFunc("PUT "+prefix+"/service_instances/{id}", osb(broker.provision))
+		broker.routes.HandleFunc("GET "+prefix+"/service_instances/{id}", osb(broker.fetch))
+		broker.routes.HandleFunc("PATCH "+prefix+"/service_instances/{id}", osb(broker.update))
+		broker.routes.HandleFunc("DELETE "+prefix+"/service_instances/{id}", osb(broker.deprovision))
 	}
 
 	const binding = "/v2/service_instances/{id}/service_bindings/{binding}"

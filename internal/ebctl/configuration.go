@@ -51,8 +51,8 @@ func (c configuration) settings(name string, provisioner bool) (Settings, error)
 	found := c.entry
 
 	if name = cmp.Or(name, c.Context); name != "" {
-		var known bool
-		if found, known = c.Contexts[name]; !known {
+		var exists bool
+		if found, exists = c.Contexts[name]; !exists {
 			return Settings{}, c.unknown(name)
 		}
 	}

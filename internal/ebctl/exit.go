@@ -95,7 +95,7 @@ func exits() []exit {
 		},
 		{
 			is[*brokerclient.UnreachableError], ExitError,
-			"Is the broker running? Set another address with --address or EBCTL_ADDRESS.",
+			"Is the broker running? Set a different address with --address or EBCTL_ADDRESS.",
 		},
 	}
 }

@@ -206,7 +206,7 @@ func newInstanceUpdateCommand(session *session) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&plan, "plan", "", "the new plan, by its name or ID")
 	given.add(command, "the parameters to change")
-	flags.BoolVar(&maintenance, "maintenance", false, "upgrade the instance to its plan's version in the catalog")
+	flags.BoolVar(&maintenance, "maintenance", false, "upgrade the instance to the maintenance version of its plan in the catalog")
 	completeBy(command, "plan", session.completePlan)
 
 	return command

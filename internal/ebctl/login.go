@@ -251,7 +251,7 @@ func newContextChangeCommand(session *session, verb, short string, apply func(c 
 		ValidArgsFunction: session.completeContext,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return session.sources().change(func(c *configuration) error {
-				if _, known := c.Contexts[args[0]]; !known {
+				if _, exists := c.Contexts[args[0]]; !exists {
 					return &usageError{cause: c.unknown(args[0])}
 				}
 

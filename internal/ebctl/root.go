@@ -128,12 +128,12 @@ func newVersionCommand(session *session) *cobra.Command {
 		Short: "Show the version of ebctl",
 		Args:  arguments(),
 		RunE: func(*cobra.Command, []string) error {
-			this := version{Version: session.Version, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
+			current := version{Version: session.Version, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
 
-			return session.print(this, output.Fields{
-				{Name: "ebctl", Value: this.Version},
-				{Name: "Go", Value: this.Go},
-				{Name: "System", Value: this.System},
+			return session.print(current, output.Fields{
+				{Name: "ebctl", Value: current.Version},
+				{Name: "Go", Value: current.Go},
+				{Name: "System", Value: current.System},
 			})
 		},
 	}

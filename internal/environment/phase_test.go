@@ -58,8 +58,8 @@ func TestUpdateIsAppliedOnce(t *testing.T) {
 	}}
 	change := environment.UnchangedUpdate(instance)
 
-	same, err := change.Apply(instance)
-	if diff := cmp.Diff(instance, same); diff != "" || err != nil {
+	updated, err := change.Apply(instance)
+	if diff := cmp.Diff(instance, updated); diff != "" || err != nil {
 		t.Errorf("an update without changes must have no effect: -want +got\n%s%v", diff, err)
 	}
 

@@ -105,7 +105,7 @@ func TestErrorsAreRecognised(t *testing.T) {
 			}
 
 			if failure.Is(c.err, failure.Denied) {
-				t.Errorf("%s: it is classified as another kind", c.reason)
+				t.Errorf("%s: it is classified as a different kind", c.reason)
 			}
 		})
 	}

@@ -43,7 +43,7 @@ func TestRefusalOf(t *testing.T) {
 		"Plain":      {"the text of an internal error is only logged", errors.New("password"), httpserver.Refusal{Status: 500, Description: internal}},
 		"TooLarge":   {"a body beyond the limit", &http.MaxBytesError{Limit: 1}, httpserver.Refusal{Status: 413, Code: "RequestEntityTooLarge", Description: "The body of the request is too large."}},
 		"Network":    {"an unreachable database", fmt.Errorf("x: %w", unreachable), httpserver.Refusal{Status: 503, Description: unavailable, RetryAfter: 5 * time.Second}},
-		"Upstream":   {"another system than the database", fmt.Errorf("x: %w", network), httpserver.Refusal{Status: 500, Description: internal}},
+		"Upstream":   {"a system other than the database", fmt.Errorf("x: %w", network), httpserver.Refusal{Status: 500, Description: internal}},
 		"Connection": {"a closed connection to the database", driver.ErrBadConn, httpserver.Refusal{Status: 503, Description: unavailable, RetryAfter: 5 * time.Second}},
 		"Deadline":   {"a slow database", context.DeadlineExceeded, httpserver.Refusal{Status: 503, Description: unavailable, RetryAfter: 5 * time.Second}},
 		"Invalid":    {"the text of a failure is sent to the client", failure.New(failure.Invalid, "no"), httpserver.Refusal{Status: 400, Description: "no"}},

@@ -28,7 +28,7 @@ type Health struct {
 	stopping atomic.Bool
 }
 
-// NewHealth returns the Health of a service that is ready while check returns nil. Each request of /readyz calls check.
+// NewHealth returns the Health of a service that is ready while check returns nil. Each request for /readyz calls check.
 func NewHealth(check func(context.Context) error, log logrus.FieldLogger) *Health {
 	registry := prometheus.NewRegistry()
 	build := program.ReadBuild()

@@ -91,7 +91,7 @@ func (l logWriter) Write(line []byte) (int, error) {
 // Address returns the host and port that the server is bound to. The port is never 0.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
-// Close releases the address of a server that has not been run.
+// Close releases the address of a server that never runs.
 func (s *Server) Close() error {
 	if err := s.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("closing %s: %w", s.Address(), err)

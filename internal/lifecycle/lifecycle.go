@@ -40,11 +40,11 @@ func Run(ctx context.Context, log logrus.FieldLogger, limit time.Duration, parts
 
 	for _, part := range parts {
 		own, stop := context.WithCancel(context.WithoutCancel(ctx))
-		this := started{Part: part, stop: stop, ended: make(chan error, 1)}
-		running = append(running, this)
+		current := started{Part: part, stop: stop, ended: make(chan error, 1)}
+		running = append(running, current)
 
 		go func() {
-			this.ended <- part.Run(own)
+			current.ended <- part.Run(own)
 
 			anyEnded <- struct{}{}
 		}()

@@ -82,7 +82,7 @@ func TestInvalidResponses(t *testing.T) {
 		"TooLong": {
 			reason: "The length of a response is limited.",
 			status: http.StatusOK, answer: `{"data": "` + strings.Repeat("a", 8<<20),
-			want: could + "returned more than 8388608 bytes",
+			want: could + "returned more than 8192 KiB",
 		},
 	}
 

@@ -19,7 +19,7 @@ const (
 	defaultTimeout = 120 * time.Second
 	// feedMargin is added to the wait time of a request for changes before the request times out.
 	feedMargin = 10 * time.Second
-	// maxFeedWait is the longest wait for changes that a Provisioner accepts.
+	// maxFeedWait is the maximum wait for changes that a Provisioner accepts.
 	maxFeedWait = 30 * time.Second
 )
 

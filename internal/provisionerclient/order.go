@@ -90,10 +90,10 @@ func sendOrder(order *wire.ProvisionRuntimeInput, parameters json.RawMessage, se
 	}
 
 	cluster.PodsCidr, cluster.ServicesCidr = nil, nil
-	clusterConfig, understood := *order.ClusterConfig, *order
-	clusterConfig.GardenerConfig, understood.ClusterConfig = &cluster, &clusterConfig
+	clusterConfig, supported := *order.ClusterConfig, *order
+	clusterConfig.GardenerConfig, supported.ClusterConfig = &cluster, &clusterConfig
 
-	return send(&understood)
+	return send(&supported)
 }
 
 // choosesRanges reports whether the parameters set the range of pods or services.

@@ -167,7 +167,7 @@ func TestFailedRequestForSeveral(t *testing.T) {
 		"NotGraphQL":  {"something else answers", http.StatusOK, "<html>"},
 		"NoData":      {"neither data nor errors", http.StatusOK, `{}`},
 		"TooLong":     {"the length of a response is limited", http.StatusOK, `{"data": "` + strings.Repeat("a", 8<<20)},
-		"OtherTypes":  {"data of another type", http.StatusOK, `{"data": {"a0": {"id": 7}, "result": {"id": 7}}}`},
+		"OtherTypes":  {"data of a different type", http.StatusOK, `{"data": {"a0": {"id": 7}, "result": {"id": 7}}}`},
 		"Internal": {
 			"the whole request failed", http.StatusOK,
 			`{"data": null, "errors": [{"message": "no database", "extensions": {"error_code": 500, "error_reason": "err_db_internal"}}]}`,
@@ -238,7 +238,7 @@ func TestRejectedNumberOfOperations(t *testing.T) {
 			`{"errors": [{"message": "Aliases limit of 15 exceeded", "extensions": {"code": "GRAPHQL_VALIDATION_FAILED"}}]}`,
 		},
 		"AliasesWithStatusOK": {
-			"the same with another status", http.StatusOK,
+			"the same with a different status", http.StatusOK,
 			`{"data": null, "errors": [{"message": "Aliases limit of 15 exceeded", "extensions": {"error_code": 400}}]}`,
 		},
 		"BadRequest": {"a proxy inspects requests", http.StatusBadRequest, "blocked"},

@@ -152,10 +152,10 @@ func TestServerAndClientFollowTheirFiles(t *testing.T) {
 	}
 
 	for _, step := range []struct {
-		reason string
-		change func()
-		want   string
-		wrong  bool
+		reason  string
+		change  func()
+		want    string
+		wantErr bool
 	}{
 		{"the client authenticates with its certificate", func() {}, "platform HTTP/2.0", false},
 		{"the client has a new certificate", func() { issueClient(clients, "platform2") }, "platform2 HTTP/2.0", false},
@@ -169,7 +169,7 @@ func TestServerAndClientFollowTheirFiles(t *testing.T) {
 		checkOnce(t, watcher)
 
 		got, err := request()
-		if got != step.want || (err != nil) != step.wrong {
+		if got != step.want || (err != nil) != step.wantErr {
 			t.Errorf("%s: want %q, got %q, %v", step.reason, step.want, got, err)
 		}
 	}
@@ -264,7 +264,7 @@ func TestInvalidFiles(t *testing.T) {
 	pair, err := authority(t, "servers").IssueServer("broker", "127.0.0.1")
 	folder.pair("server", pair, err)
 
-	cert, key, rubbish := folder.file("server.crt"), folder.file("server.key"), folder.write("rubbish", []byte("rubbish"))
+	cert, key, invalid := folder.file("server.crt"), folder.file("server.key"), folder.write("rubbish", []byte("rubbish"))
 
 	for name, test := range map[string]struct {
 		reason string
@@ -275,8 +275,8 @@ func TestInvalidFiles(t *testing.T) {
 		"NoCert":      {"a key is useless without its certificate", ServerTLS{KeyFile: key}, "belong together"},
 		"ClientsOnly": {"client certificates need TLS", ServerTLS{ClientCAFile: cert}, "require TLS"},
 		"Missing":     {"a named file must exist", ServerTLS{CertFile: cert + "x", KeyFile: key}, "no such file"},
-		"Rubbish":     {"a certificate file must contain a certificate", ServerTLS{CertFile: rubbish, KeyFile: key}, "certificate"},
-		"NoAuthority": {"a file of CA certificates must contain a certificate", ServerTLS{CertFile: cert, KeyFile: key, ClientCAFile: rubbish}, "CA certificates"},
+		"Rubbish":     {"a certificate file must contain a certificate", ServerTLS{CertFile: invalid, KeyFile: key}, "certificate"},
+		"NoAuthority": {"a file of CA certificates must contain a certificate", ServerTLS{CertFile: cert, KeyFile: key, ClientCAFile: invalid}, "CA certificates"},
 	} {
 		if _, err := test.files.Config(watcher); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %s: want an error with %q, got %v", name, test.reason, test.want, err)

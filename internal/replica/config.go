@@ -64,17 +64,17 @@ func DefaultConfig(name, driver string) Config {
 
 // Check returns an error that names the variables of all invalid settings, or nil. It covers the settings that no other package checks.
 func (c Config) Check() error {
-	wrong := []error{c.Engine.check()}
+	errs := []error{c.Engine.check()}
 
 	if c.ShutdownDelay < 0 {
-		wrong = append(wrong, invalid("SHUTDOWN_DELAY", "must not be negative"))
+		errs = append(errs, invalid("SHUTDOWN_DELAY", "must not be negative"))
 	}
 
 	if c.AuditRetention < 0 {
-		wrong = append(wrong, invalid("AUDIT_RETENTION", "must not be negative; 0 keeps entries forever"))
+		errs = append(errs, invalid("AUDIT_RETENTION", "must not be negative; 0 keeps entries forever"))
 	}
 
-	return errors.Join(wrong...)
+	return errors.Join(errs...)
 }
 
 // invalid returns the error for the value of a variable.
@@ -95,7 +95,7 @@ type Database struct {
 	SSLMode     string        `env:"SSL_MODE"      help:"TLS mode of PostgreSQL connections: disable, require, verify-ca or verify-full"`
 	SSLRootCert string        `env:"SSL_ROOT_CERT" help:"file with the CA certificates that sign PostgreSQL's certificate; if empty, the system's CA certificates are used"`
 	// SecretKeys has no default: a default key would be public. A service without keys does not start.
-	SecretKeys secret.String `env:"SECRET_KEYS" help:"keys that encrypt secrets in the database, as id:base64,… of 32 bytes each; the first encrypts, all decrypt"`
+	SecretKeys secret.String `env:"SECRET_KEYS" help:"keys that encrypt secrets in the database, as id:base64,…; each has 32 bytes; the first key encrypts, and all keys decrypt"`
 }
 
 // Storage converts the settings to those of package storage. It returns an error for an unknown driver or an invalid port.
@@ -128,11 +128,11 @@ func (d Database) Keys() (*secret.Keyring, error) {
 
 // Engine contains the limits of the engine. Worker limits apply to each replica, and timeouts apply to each operation.
 type Engine struct {
-	Workers           int            `env:"WORKERS"            help:"operations that a replica runs at the same time; with 0, the replica only serves requests"`
-	WorkersPerKind    map[string]int `env:"WORKERS_PER_KIND"   help:"operations of one kind that a replica runs at the same time, as kind:number,…; half of the workers are reserved for kinds that use less than their share"`
+	Workers           int            `env:"WORKERS"            help:"maximum number of operations that a replica runs at the same time; with 0, the replica only serves requests"`
+	WorkersPerKind    map[string]int `env:"WORKERS_PER_KIND"   help:"maximum number of operations of one kind that a replica runs at the same time, as kind:number,…; half of the workers are reserved for kinds that use less than their share"`
 	LeaseDuration     time.Duration  `env:"LEASE_DURATION"     help:"time after which other replicas take over the operations of a dead replica"`
-	OperationTimeout  time.Duration  `env:"OPERATION_TIMEOUT"  help:"how long an operation may take, measured from its first attempt"`
-	PendingTimeout    time.Duration  `env:"PENDING_TIMEOUT"    help:"how long an operation may be pending"`
+	OperationTimeout  time.Duration  `env:"OPERATION_TIMEOUT"  help:"maximum duration of an operation, measured from its first attempt"`
+	PendingTimeout    time.Duration  `env:"PENDING_TIMEOUT"    help:"maximum time for which an operation may be pending"`
 	TimelineRetention time.Duration  `env:"TIMELINE_RETENTION" help:"how long timelines are kept after the end of their operations; 0 keeps them forever"`
 }
 
@@ -148,10 +148,10 @@ func (e Engine) Process() process.Config {
 
 // check returns an error that names all invalid settings.
 func (e Engine) check() error {
-	var wrong []error
+	var errs []error
 
 	if e.Workers < 0 {
-		wrong = append(wrong, invalid("WORKERS", "must not be negative"))
+		errs = append(errs, invalid("WORKERS", "must not be negative"))
 	}
 
 	for _, limit := range []struct {
@@ -159,13 +159,13 @@ func (e Engine) check() error {
 		value    time.Duration
 	}{{"LEASE_DURATION", e.LeaseDuration}, {"OPERATION_TIMEOUT", e.OperationTimeout}, {"PENDING_TIMEOUT", e.PendingTimeout}} {
 		if limit.value <= 0 {
-			wrong = append(wrong, invalid(limit.variable, "must be positive"))
+			errs = append(errs, invalid(limit.variable, "must be positive"))
 		}
 	}
 
 	if e.TimelineRetention < 0 {
-		wrong = append(wrong, invalid("TIMELINE_RETENTION", "must not be negative; 0 keeps timelines forever"))
+		errs = append(errs, invalid("TIMELINE_RETENTION", "must not be negative; 0 keeps timelines forever"))
 	}
 
-	return errors.Join(wrong...)
+	return errors.Join(errs...)
 }

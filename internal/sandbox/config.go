@@ -38,7 +38,7 @@ const brokerDatabase = "broker.db"
 // free port.
 type Config struct {
 	Dir                      string        `env:"DIR"                        help:"folder that holds all data"`
-	ClusterCreation          time.Duration `env:"CLUSTER_CREATION"           help:"duration of the creation of a cluster"`
+	ClusterCreation          time.Duration `env:"CLUSTER_CREATION"           help:"time that the creation of a cluster takes"`
 	BrokerAddress            string        `env:"BROKER_ADDRESS"             help:"address of the broker"`
 	ProvisionerAddress       string        `env:"PROVISIONER_ADDRESS"        help:"address of the Provisioner"`
 	StatusAddress            string        `env:"STATUS_ADDRESS"             help:"host and port of health and metrics of the broker"`

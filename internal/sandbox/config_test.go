@@ -62,7 +62,7 @@ func TestTakenPorts(t *testing.T) {
 	err := Run(t.Context(), config, "", &output)
 	want := "SANDBOX_BROKER_ADDRESS: another program uses " + config.BrokerAddress +
 		"\nSANDBOX_PROVISIONER_STATUS_ADDRESS: another program uses " + config.ProvisionerStatusAddress +
-		"\nstop the program, set another address, or add an offset to all ports: SANDBOX_PORT_OFFSET=100 SANDBOX_DIR=.sandbox-100"
+		"\nstop the program, set a different address, or add an offset to all ports: SANDBOX_PORT_OFFSET=100 SANDBOX_DIR=.sandbox-100"
 
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want\n%s", err, want)

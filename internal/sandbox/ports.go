@@ -81,5 +81,5 @@ func (c Config) checkPorts(ctx context.Context) error {
 	}
 
 	return errors.Join(append(taken,
-		fmt.Errorf("stop the program, set another address, or add an offset to all ports: %sPORT_OFFSET=100 %sDIR=.sandbox-100", Prefix, Prefix))...)
+		fmt.Errorf("stop the program, set a different address, or add an offset to all ports: %sPORT_OFFSET=100 %sDIR=.sandbox-100", Prefix, Prefix))...)
 }

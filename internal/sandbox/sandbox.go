@@ -54,8 +54,8 @@ func Run(ctx context.Context, config Config, gardenProgram string, output io.Wri
 	}
 
 	lock := flock.New(filepath.Join(config.Dir, "lock"))
-	if held, err := lock.TryLock(); err != nil || !held {
-		return errors.Join(fmt.Errorf("another sandbox uses %s: stop it, or set %sDIR to another folder", config.Dir, Prefix), err)
+	if locked, err := lock.TryLock(); err != nil || !locked {
+		return errors.Join(fmt.Errorf("another sandbox uses %s: stop it, or set %sDIR to a different folder", config.Dir, Prefix), err)
 	}
 	defer func() { _ = lock.Unlock() }()
 

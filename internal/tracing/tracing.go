@@ -31,7 +31,7 @@ const (
 // OTEL_EXPORTER_OTLP_… variables.
 type Config struct {
 	Endpoint string  `env:"TRACING_ENDPOINT" help:"URL of the collector that receives spans as OTLP over HTTP, such as http://collector:4318; empty turns tracing off. The standard OTEL_… variables set headers, certificates and limits"`
-	Sample   float64 `env:"TRACING_SAMPLE"   help:"share of new traces to keep, from 0 to 1; for a trace that a client started, the client decides"`
+	Sample   float64 `env:"TRACING_SAMPLE"   help:"share of new traces to keep, from 0 to 1; the client decides about a trace that it started"`
 }
 
 // DefaultConfig returns the defaults: tracing is off. If only an endpoint is set, every trace is kept.

@@ -48,7 +48,7 @@ func TestOutcomesOfCalls(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			onFakeTime(t, 1, func(b *fixture) {
-				b.behaves(c.act)
+				b.respondWith(c.act)
 
 				began := time.Now()
 
@@ -84,13 +84,13 @@ func (errorReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 func TestAnswerResetsFailures(t *testing.T) {
 	onFakeTime(t, 1, func(b *fixture) {
 		for range 3 {
-			b.behaves(down())
+			b.respondWith(down())
 
 			for range threshold - 1 {
 				_ = b.call(time.Second)
 			}
 
-			b.behaves(answers(http.StatusNotFound))
+			b.respondWith(answers(http.StatusNotFound))
 			_ = b.call(time.Second)
 		}
 
@@ -127,7 +127,7 @@ func TestOneTrialAtATime(t *testing.T) {
 		time.Sleep(pause + time.Millisecond)
 
 		made := b.calls.Load()
-		b.behaves(hangs(time.Second, down()))
+		b.respondWith(hangs(time.Second, down()))
 
 		for range 8 {
 			go func() { _ = b.call(time.Minute) }()
@@ -146,7 +146,7 @@ func TestOneTrialAtATime(t *testing.T) {
 		b.state("the trial failed", upstream.Open)
 
 		time.Sleep(pause + time.Millisecond)
-		b.behaves(answers(http.StatusForbidden))
+		b.respondWith(answers(http.StatusForbidden))
 
 		if err := b.call(time.Minute); err != nil {
 			b.Error(err)
@@ -160,7 +160,7 @@ func TestNextTrialAfterAHangingOne(t *testing.T) {
 	onFakeTime(t, 10, func(b *fixture) {
 		b.open()
 		time.Sleep(pause + time.Millisecond)
-		b.behaves(hangs(time.Minute, answers(http.StatusOK)))
+		b.respondWith(hangs(time.Minute, answers(http.StatusOK)))
 
 		slow := make(chan error, 1)
 
@@ -169,7 +169,7 @@ func TestNextTrialAfterAHangingOne(t *testing.T) {
 		time.Sleep(patience + pause + time.Second)
 		b.state("patience and pause have passed", upstream.HalfOpen)
 
-		b.behaves(down())
+		b.respondWith(down())
 
 		made := b.calls.Load()
 		if _ = b.call(time.Minute); b.calls.Load() != made+1 {
@@ -193,10 +193,10 @@ func TestCanceledTrialIsRepeated(t *testing.T) {
 		b.open()
 		time.Sleep(pause + time.Millisecond)
 
-		b.behaves(fails(context.Canceled))
+		b.respondWith(fails(context.Canceled))
 		_ = b.call(time.Minute)
 
-		b.behaves(answers(http.StatusOK))
+		b.respondWith(answers(http.StatusOK))
 
 		if err := b.call(time.Minute); err != nil {
 			b.Error(err)

@@ -80,7 +80,7 @@ func (b *fixture) RoundTrip(r *http.Request) (*http.Response, error) {
 	return (*b.act.Load())(r)
 }
 
-func (b *fixture) behaves(act act) { b.act.Store(&act) }
+func (b *fixture) respondWith(act act) { b.act.Store(&act) }
 
 func onFakeTime(t *testing.T, calls int, test func(b *fixture)) {
 	t.Helper()
@@ -96,7 +96,7 @@ func newFixture(t *testing.T, name string, calls int) *fixture {
 		Name: name, Title: "the " + name, Component: "a " + name, Calls: calls, Variable: "APP_GARDEN_CALLS",
 	})}
 	b.client.Transport = b.system.Transport(b)
-	b.behaves(answers(http.StatusOK))
+	b.respondWith(answers(http.StatusOK))
 
 	return b
 }
@@ -128,7 +128,7 @@ func (b *fixture) callIn(ctx context.Context) error {
 // open makes calls fail until the circuit breaker is open.
 func (b *fixture) open() {
 	b.Helper()
-	b.behaves(down())
+	b.respondWith(down())
 
 	for range threshold {
 		_ = b.call(time.Minute)

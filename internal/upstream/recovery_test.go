@@ -74,7 +74,7 @@ func TestRecoveryProbesAndResumes(t *testing.T) {
 			b.Errorf("%d trials in a minute, want one every 2 to 4 s", trials)
 		}
 
-		b.behaves(answers(http.StatusOK))
+		b.respondWith(answers(http.StatusOK))
 		time.Sleep(4 * time.Second)
 		synctest.Wait()
 		b.state("a trial succeeded", upstream.Closed)
@@ -96,10 +96,10 @@ func TestRecoveryAfterAHangingProbe(t *testing.T) {
 	onFakeTime(t, 1, func(b *fixture) {
 		b.recover()
 		b.open()
-		b.behaves(hangs(time.Hour, down()))
+		b.respondWith(hangs(time.Hour, down()))
 		time.Sleep(time.Minute)
 
-		b.behaves(answers(http.StatusOK))
+		b.respondWith(answers(http.StatusOK))
 		time.Sleep(patience + pause + 2*time.Second)
 		synctest.Wait()
 		b.state("the hanging probe timed out", upstream.Closed)
@@ -112,7 +112,7 @@ func TestFlappingSystemResumesOperationsOncePerMinute(t *testing.T) {
 
 		for range 8 {
 			b.open()
-			b.behaves(answers(http.StatusOK))
+			b.respondWith(answers(http.StatusOK))
 			time.Sleep(6 * time.Second)
 		}
 
@@ -125,7 +125,7 @@ func TestFlappingSystemResumesOperationsOncePerMinute(t *testing.T) {
 		before := operations.resumed.Load()
 
 		b.open()
-		b.behaves(answers(http.StatusOK))
+		b.respondWith(answers(http.StatusOK))
 		time.Sleep(time.Minute)
 
 		if resumed := operations.resumed.Load() - before; resumed != 4 {

@@ -184,7 +184,7 @@ func (s *System) unavailable() error {
 		WithReason(failure.ReasonSystemAway, s.options.Component)
 }
 
-// end records the outcome of the call and frees its slot. Only the first call of end has an effect: reading a body to its end and
+// end records the outcome of the call and frees its slot. Only the first call to end has an effect: reading a body to its end and
 // closing the body both call end.
 func (c *call) end(result outcome) {
 	c.once.Do(func() {

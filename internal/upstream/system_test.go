@@ -18,7 +18,7 @@ import (
 
 func TestConcurrencyLimit(t *testing.T) {
 	onFakeTime(t, 2, func(b *fixture) {
-		b.behaves(hangs(4*time.Second, answers(http.StatusOK)))
+		b.respondWith(hangs(4*time.Second, answers(http.StatusOK)))
 
 		ended := make(chan error, 6)
 		for range cap(ended) {
@@ -79,7 +79,7 @@ func TestSlotIsHeldUntilTheBodyIsClosed(t *testing.T) {
 
 func TestCallerGivesUpWhileWaiting(t *testing.T) {
 	onFakeTime(t, 1, func(b *fixture) {
-		b.behaves(hangs(time.Minute, answers(http.StatusOK)))
+		b.respondWith(hangs(time.Minute, answers(http.StatusOK)))
 
 		go func() { _ = b.call(time.Hour) }()
 
@@ -189,7 +189,7 @@ environment_broker_upstream_breaker_state{system="releases"} 0
 `)
 
 		time.Sleep(pause + time.Millisecond)
-		director.behaves(answers(http.StatusOK))
+		director.respondWith(answers(http.StatusOK))
 
 		if err := director.call(time.Minute); err != nil {
 			t.Error(err)

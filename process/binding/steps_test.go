@@ -190,7 +190,7 @@ func TestLostLeaseLeavesNoAccount(t *testing.T) {
 }
 
 func TestUnbind(t *testing.T) {
-	standing := map[string]environment.Instance{"instance": {ID: "instance", RuntimeID: "runtime"}}
+	existing := map[string]environment.Instance{"instance": {ID: "instance", RuntimeID: "runtime"}}
 	replaced := map[string]environment.Instance{"instance": {ID: "instance", RuntimeID: "another"}}
 
 	cases := map[string]struct {
@@ -200,16 +200,16 @@ func TestUnbind(t *testing.T) {
 		calls     []string
 		want      failure.Kind // empty for none
 	}{
-		"refused":         {"an operator has to look", standing, map[string]error{"revoke": errRefused}, []string{"find", "revoke", "ending"}, failure.Permanent},
-		"being deleted":   {"the access ends with the runtime", standing, map[string]error{"revoke": errRefused}, []string{"find", "revoke", "ending", "remove"}, ""},
-		"not known":       {"the failure is retried", standing, map[string]error{"revoke": errRefused, "ending": errAway}, []string{"find", "revoke", "ending"}, failure.Transient},
-		"removed":         {"the account is removed before the row", standing, nil, []string{"find", "revoke", "remove"}, ""},
+		"refused":         {"an operator has to look", existing, map[string]error{"revoke": errRefused}, []string{"find", "revoke", "ending"}, failure.Permanent},
+		"being deleted":   {"the access ends with the runtime", existing, map[string]error{"revoke": errRefused}, []string{"find", "revoke", "ending", "remove"}, ""},
+		"not known":       {"the failure is retried", existing, map[string]error{"revoke": errRefused, "ending": errAway}, []string{"find", "revoke", "ending"}, failure.Transient},
+		"removed":         {"the account is removed before the row", existing, nil, []string{"find", "revoke", "remove"}, ""},
 		"other runtime":   {"the account was removed with the runtime", replaced, nil, []string{"find", "remove"}, ""},
 		"no instance":     {"the account was removed with the instance", nil, map[string]error{"find": errGone}, []string{"find", "remove"}, ""},
-		"no runtime":      {"the Provisioner does not know the runtime", standing, map[string]error{"revoke": failure.New(failure.NotFound, "")}, []string{"find", "revoke", "remove"}, ""},
-		"runtime away":    {"the failure is retried", standing, map[string]error{"revoke": errAway}, []string{"find", "revoke"}, failure.Transient},
-		"database away":   {"the failure is retried", standing, map[string]error{"find": errAway}, []string{"find"}, failure.Transient},
-		"row not removed": {"the failure is retried", standing, map[string]error{"remove": errAway}, []string{"find", "revoke", "remove"}, failure.Transient},
+		"no runtime":      {"the Provisioner does not know the runtime", existing, map[string]error{"revoke": failure.New(failure.NotFound, "")}, []string{"find", "revoke", "remove"}, ""},
+		"runtime away":    {"the failure is retried", existing, map[string]error{"revoke": errAway}, []string{"find", "revoke"}, failure.Transient},
+		"database away":   {"the failure is retried", existing, map[string]error{"find": errAway}, []string{"find"}, failure.Transient},
+		"row not removed": {"the failure is retried", existing, map[string]error{"remove": errAway}, []string{"find", "revoke", "remove"}, failure.Transient},
 	}
 
 	for name, c := range cases {

@@ -212,7 +212,7 @@ func TestLostRuntimeIsFoundWithTheSameOrder(t *testing.T) {
 	remove := provisionerclient.Caller{Tenant: tenant, IdempotencyKey: removal}
 
 	if diff := cmp.Diff([]provisionerclient.Caller{find, remove, remove}, w.callers); diff != "" {
-		t.Errorf("an order with another key would create a second runtime, -want +got:\n%s", diff)
+		t.Errorf("an order with a different key would create a second runtime, -want +got:\n%s", diff)
 	}
 
 	if w.recorded != "runtime-of-op-1" || again.Data.ProvisionerOperationID != first.Data.ProvisionerOperationID {

@@ -118,7 +118,7 @@ type batch struct {
 	done chan struct{}
 	// waiting is the number of polls that wait for the end.
 	waiting int
-	// abandoned reports that no poll waits for the request anymore. The results are then those of a canceled request.
+	// abandoned reports that no poll waits for the request any longer. The results are then those of a canceled request.
 	abandoned bool
 	// ended is when the request ended, or zero.
 	ended time.Time

@@ -74,7 +74,7 @@ func TestAProvisionerThatRejectsBatches(t *testing.T) {
 		}
 
 		rejected := []string{"a", "b"}
-		time.Sleep(retryBatches - time.Second)
+		time.Sleep(singleFor - time.Second)
 
 		f.expect("tenant", 0, "b")
 

@@ -17,13 +17,13 @@ import (
 
 // Copies of the package's constants, so that an accidental change fails the tests.
 const (
-	most         = 50
-	spacing      = 50 * time.Millisecond
-	leadShare    = 4
-	lateness     = 2 * time.Second
-	forgetAfter  = time.Minute
-	maxPolls     = 50_000
-	retryBatches = 5 * time.Minute
+	most        = 50
+	spacing     = 50 * time.Millisecond
+	leadShare   = 4
+	lateness    = 2 * time.Second
+	forgetAfter = time.Minute
+	maxPolls    = 50_000
+	singleFor   = 5 * time.Minute
 )
 
 // request is a request that a Poller has sent.

@@ -31,9 +31,9 @@ const (
 	// maxPolls bounds the memory of a Poller. When it is exceeded, all expected polls are dropped, which only causes additional
 	// requests.
 	maxPolls = 50_000
-	// retryBatches is the time after which the Poller sends a request for several operations again, if the Provisioner has
-	// rejected one.
-	retryBatches = 5 * time.Minute
+	// singleFor is how long the Poller sends requests for single operations after the Provisioner has rejected a request for
+	// several.
+	singleFor = 5 * time.Minute
 )
 
 // Statuses reads the states of several operations of one tenant in one request. provisionerclient.Client implements it.
@@ -175,7 +175,7 @@ func (p *Poller) send(ctx context.Context, name string, operationIDs []string, n
 		defer p.mutex.Unlock()
 
 		if sent.end(results) {
-			p.singleUntil = time.Now().Add(retryBatches)
+			p.singleUntil = time.Now().Add(singleFor)
 		}
 	}()
 

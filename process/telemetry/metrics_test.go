@@ -110,9 +110,9 @@ environment_broker_engine_operations_unfinished{kind="provision",state="pending"
 `
 
 	now := clocktesting.NewFakePassiveClock(began.Add(90 * time.Second))
-	some := depths{found: []operations.QueueDepth{{Kind: "provision", State: process.Pending, Count: 3, Oldest: storage.At(began)}}}
+	filled := depths{found: []operations.QueueDepth{{Kind: "provision", State: process.Pending, Count: 3, Oldest: storage.At(began)}}}
 
-	if err := testutil.CollectAndCompare(telemetry.Queue(some, now, logging.Discard()), strings.NewReader(want)); err != nil {
+	if err := testutil.CollectAndCompare(telemetry.Queue(filled, now, logging.Discard()), strings.NewReader(want)); err != nil {
 		t.Error(err)
 	}
 

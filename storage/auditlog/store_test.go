@@ -164,12 +164,12 @@ func TestRetention(t *testing.T) {
 		b.add(1, auditlog.Entry{Action: auditlog.ActionAccess})
 		b.add(2, auditlog.Entry{Action: auditlog.ActionAccess})
 
-		young := auditlog.Entry{ID: "young", Action: auditlog.ActionAccess, At: time.Now().UTC().Truncate(time.Second)}
-		if err := b.entries.Insert(b.Context(), b.db.Writer(), young); err != nil {
+		recent := auditlog.Entry{ID: "young", Action: auditlog.ActionAccess, At: time.Now().UTC().Truncate(time.Second)}
+		if err := b.entries.Insert(b.Context(), b.db.Writer(), recent); err != nil {
 			b.Fatal(err)
 		}
 
-		if _, err := b.entries.Remove(b.Context(), young.At.Add(2*keep), 10); err == nil {
+		if _, err := b.entries.Remove(b.Context(), recent.At.Add(2*keep), 10); err == nil {
 			b.Error("a service with a fast clock removes an entry during its retention period")
 		}
 

@@ -88,9 +88,9 @@ func (s *Store) SaveAccess(ctx context.Context, tx storage.Tx, id string, access
 	return failure.While(err, "storing the credentials of binding %s", id)
 }
 
-// MarkDeleting assigns the removal of the binding to the operation, in the caller's transaction. If the binding has another
-// operation or another state than the caller has read, MarkDeleting changes nothing and reports false. For example, the creation
-// of the binding may have succeeded in the meantime.
+// MarkDeleting assigns the removal of the binding to the operation, in the caller's transaction. If the operation or the
+// state of the binding has changed since the caller read it, MarkDeleting changes nothing and reports false. For example, the
+// creation of the binding may have succeeded in the meantime.
 func (s *Store) MarkDeleting(ctx context.Context, tx storage.Tx, binding environment.Binding, operationID string) (bool, error) {
 	marked, err := storage.Exec(ctx, tx, `UPDATE bindings SET state = 'deleting', operation_id = ?
 		WHERE id = ? AND operation_id = ? AND state = ?`, operationID, binding.ID, binding.OperationID, string(binding.State))

@@ -84,18 +84,18 @@ func (s *Store) Save(ctx context.Context, progress process.Progress) (process.St
 	others := slices.Concat(attempts(progress), insertEntries(progress.Record.ID, progress.Timeline))
 
 	var (
-		state string
-		held  bool
-		err   error
+		state     string
+		leaseHeld bool
+		err       error
 	)
 
 	for range saveAttempts {
-		if state, held, err = s.write(ctx, progress.Effect, row, others); !collided(err) {
+		if state, leaseHeld, err = s.write(ctx, progress.Effect, row, others); !collided(err) {
 			break
 		}
 	}
 
-	if err == nil && !held {
+	if err == nil && !leaseHeld {
 		err = process.ErrLeaseLost
 	}
 
@@ -116,7 +116,7 @@ func collided(err error) bool {
 // write executes the effect, if any, and then the statements, in one transaction. It returns the resulting state, and false if
 // the lease is lost. If the operation was canceled, it is written without the effect.
 func (s *Store) write(ctx context.Context, effect process.Effect, row storage.Statement, others []storage.Statement,
-) (state string, held bool, err error) {
+) (state string, leaseHeld bool, err error) {
 	if effect == nil {
 		return s.db.ExecCTE(ctx, row, others...)
 	}
@@ -126,7 +126,7 @@ func (s *Store) write(ctx context.Context, effect process.Effect, row storage.St
 			return &process.EffectError{Err: err}
 		}
 
-		state, held, err = storage.ApplyCTE(ctx, tx, row, others...)
+		state, leaseHeld, err = storage.ApplyCTE(ctx, tx, row, others...)
 		if err == nil && state != string(process.Succeeded) {
 			err = errNotSucceeded
 		}
@@ -136,8 +136,8 @@ func (s *Store) write(ctx context.Context, effect process.Effect, row storage.St
 
 	switch {
 	case !errors.Is(err, errNotSucceeded):
-		return state, held, err
-	case !held:
+		return state, leaseHeld, err
+	case !leaseHeld:
 		return "", false, nil
 	default:
 		return s.db.ExecCTE(ctx, row, others...)

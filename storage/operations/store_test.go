@@ -339,7 +339,7 @@ func TestEffect(t *testing.T) {
 			operations.Effect(func(ctx context.Context, tx storage.Tx) error { return errors.Join(write(ctx, tx), write(ctx, tx)) }),
 			func(fixture, process.Record) {}, process.InProgress, 0, true, false,
 		},
-		"other type": {"an effect of another type is an error", "effect", func(fixture, process.Record) {}, process.InProgress, 0, true, false},
+		"other type": {"an effect of a different type is an error", "effect", func(fixture, process.Record) {}, process.InProgress, 0, true, false},
 		"canceled": {
 			"a canceled operation has no effect", write,
 			func(b fixture, _ process.Record) { b.cancel("instance-1", start) }, process.Canceled, 0, false, false,

@@ -79,7 +79,7 @@ func TestEqualAttemptsShareAnEntry(t *testing.T) {
 			[]process.Entry{line(entry("A", 2, process.Retrying, "m"), 1, 0, 1)},
 		},
 		"news": {
-			"another message starts a line",
+			"a different message starts a line",
 			[]process.Entry{entry("A", 1, process.Waiting, "m"), entry("A", 2, process.Waiting, "n"), entry("A", 3, process.Waiting, "n"), entry("A", 4, process.Waiting, "m")},
 			[]process.Entry{
 				line(entry("A", 1, process.Waiting, "m"), 0, 0), line(entry("A", 3, process.Waiting, "n"), 2, 1, 2), line(entry("A", 4, process.Waiting, "m"), 0, 3),
@@ -91,7 +91,7 @@ func TestEqualAttemptsShareAnEntry(t *testing.T) {
 			[]process.Entry{line(entry("A", 1, process.Waiting, "m"), 0, 0), line(entry("A", 2, process.Retrying, "m"), 0, 1)},
 		},
 		"other step": {
-			"another step starts a line",
+			"a different step starts a line",
 			[]process.Entry{entry("A", 1, process.Waiting, "m"), entry("B", 2, process.Waiting, "m")},
 			[]process.Entry{line(entry("A", 1, process.Waiting, "m"), 0, 0), line(entry("B", 2, process.Waiting, "m"), 0, 1)},
 		},

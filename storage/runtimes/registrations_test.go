@@ -76,8 +76,8 @@ func (b registrations) accept(label, operationID string, state process.State) ru
 	return registration
 }
 
-// held reserves the next registration to settle, at the given time after start. It reports false if no registration qualifies.
-func (b registrations) held(after time.Duration) (runtimes.Registration, bool) {
+// reserve reserves the next registration to settle, at the given time after start. It reports false if no registration qualifies.
+func (b registrations) reserve(after time.Duration) (runtimes.Registration, bool) {
 	b.Helper()
 
 	now := start.Add(after)
@@ -96,23 +96,23 @@ func TestRegistrationIsSettledOnce(t *testing.T) {
 			b.Fatal("a repeated order may be registered again")
 		}
 
-		if got, there := b.held(time.Hour); there {
+		if got, found := b.reserve(time.Hour); found {
 			b.Errorf("%v was reserved although it was just touched", got)
 		}
 
 		const late = 2 * time.Hour
 
-		first, there := b.held(late)
-		if want := (runtimes.Registration{Tenant: "tenant", Label: "one", HeldUntil: storage.At(start.Add(late + hold))}); !there || !cmp.Equal(want, first) {
-			b.Fatalf("held %v, %t", first, there)
+		first, found := b.reserve(late)
+		if want := (runtimes.Registration{Tenant: "tenant", Label: "one", HeldUntil: storage.At(start.Add(late + hold))}); !found || !cmp.Equal(want, first) {
+			b.Fatalf("held %v, %t", first, found)
 		}
 
-		if got, there := b.held(late + time.Second); there || b.intend("one", late+time.Second) {
+		if got, found := b.reserve(late + time.Second); found || b.intend("one", late+time.Second) {
 			b.Errorf("a held registration was reserved again: %v", got)
 		}
 
-		second, there := b.held(late + hold + time.Second)
-		if !there {
+		second, found := b.reserve(late + hold + time.Second)
+		if !found {
 			b.Fatal("a hold must expire, because its replica may have died")
 		}
 
@@ -134,8 +134,8 @@ func TestRepeatedOrderVoidsAHold(t *testing.T) {
 	eachWithOperations(t, func(b registrations) {
 		b.intend("one", 0)
 
-		held, there := b.held(2 * time.Hour)
-		if !there {
+		held, found := b.reserve(2 * time.Hour)
+		if !found {
 			b.Fatal("got no registration")
 		}
 
@@ -175,7 +175,7 @@ func TestRegistrationsOfOperations(t *testing.T) {
 			b.Errorf("unreported failures: %v, -want +got:\n%s", err, diff)
 		}
 
-		if got, _ := b.held(2 * time.Hour); got.Label != "succeeded" {
+		if got, _ := b.reserve(2 * time.Hour); got.Label != "succeeded" {
 			b.Errorf("held %v, but registrations of running or unreported operations must not be settled", got)
 		}
 
@@ -195,7 +195,7 @@ func TestRegistrationsOfOperations(t *testing.T) {
 			}
 		}
 
-		if got, _ := b.held(2 * time.Hour); got.Label != "failed" {
+		if got, _ := b.reserve(2 * time.Hour); got.Label != "failed" {
 			b.Errorf("held %v, want the reported registration", got)
 		}
 

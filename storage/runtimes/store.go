@@ -184,10 +184,10 @@ func (s *Store) DeletedAmong(ctx context.Context, ids []string) ([]string, error
 		return nil, nil
 	}
 
-	gone, err := storage.Select[string](ctx, s.db.Reader(),
+	deleted, err := storage.Select[string](ctx, s.db.Reader(),
 		`SELECT id FROM runtimes WHERE id IN (?) AND deleted_at IS NOT NULL`, ids)
 
-	return gone, failure.While(err, "reading which runtimes are deleted")
+	return deleted, failure.While(err, "reading which runtimes are deleted")
 }
 
 // MarkDeleted records that the cluster of a runtime is gone. A new runtime may then use the name of the Shoot. A repeated call

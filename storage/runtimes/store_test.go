@@ -208,7 +208,7 @@ func TestRemember(t *testing.T) {
 			{"and again", "tenant", "key-1", "op-3", "op-1"},
 			{"the same key of another tenant", "other", "key-1", "op-4", "op-4"},
 			{"another key", "tenant", "key-2", "op-5", "op-5"},
-			{"the first call with another key", "tenant", "key-2", "op-5", "op-5"},
+			{"the first call with a different key", "tenant", "key-2", "op-5", "op-5"},
 			{"a call without a key", "tenant", "", "op-6", "op-6"},
 			{"another call without a key", "tenant", "", "op-7", "op-7"},
 		}

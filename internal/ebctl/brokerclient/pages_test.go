@@ -55,8 +55,8 @@ func TestAll(t *testing.T) {
 			t.Parallel()
 
 			client := serve(t, func(w http.ResponseWriter, r *http.Request) {
-				page, known := pages[r.URL.Query().Get("cursor")]
-				if !known {
+				page, found := pages[r.URL.Query().Get("cursor")]
+				if !found {
 					page = tc.last
 				}
 

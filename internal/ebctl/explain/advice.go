@@ -107,7 +107,7 @@ func (s situation) refusesBroker() bool {
 }
 
 // lacksCredentials reports whether Gardener rejects a Shoot because of its credentials binding: the binding does not exist, or
-// belongs to another provider. No Shoot exists then. Gardener's message names the resource or the kind.
+// belongs to a different provider. No Shoot exists then. Gardener's message names the resource or the kind.
 func (s situation) lacksCredentials() bool {
 	message := strings.ToLower(s.Problem.Message)
 

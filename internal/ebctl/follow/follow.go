@@ -35,8 +35,8 @@ type Moment struct {
 	Now time.Time
 	// Operation is the operation that the last successful call returned. Its ID is empty before the first success.
 	Operation operatorapi.Operation
-	// Trouble is the temporary error of the last call, or nil if the call succeeded.
-	Trouble error
+	// PollError is the temporary error of the last call, or nil if the call succeeded.
+	PollError error
 	// Next is the time of the next call.
 	Next time.Time
 }
@@ -46,7 +46,7 @@ type Follower struct {
 	Source Source
 	Clock  Clock
 	View   View
-	// Interval is the minimum time between two calls of the source. A longer Retry-After from the broker takes precedence.
+	// Interval is the minimum time between two calls to the source. A longer Retry-After from the broker takes precedence.
 	Interval time.Duration
 	// Limit is the maximum duration of the wait. 0 means no limit.
 	Limit time.Duration
@@ -121,7 +121,7 @@ func (f Follower) poll(ctx context.Context, id string, seen *Moment) error {
 	operation, retryAfter, err := f.Source.Operation(ctx, id)
 	seen.Now = f.Clock.Now()
 	seen.Next = seen.Now.Add(max(f.Interval, retryAfter))
-	seen.Trouble = err
+	seen.PollError = err
 
 	switch {
 	case err == nil:

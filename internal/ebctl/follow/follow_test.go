@@ -53,9 +53,9 @@ func (s *source) Operation(_ context.Context, id string) (operatorapi.Operation,
 }
 
 type shown struct {
-	After   time.Duration
-	State   operatorapi.OperationState
-	Trouble string
+	After     time.Duration
+	State     operatorapi.OperationState
+	PollError string
 }
 
 type recorder struct {
@@ -65,8 +65,8 @@ type recorder struct {
 
 func (r *recorder) Show(moment follow.Moment) {
 	line := shown{After: moment.Now.Sub(r.start), State: moment.Operation.State}
-	if moment.Trouble != nil {
-		line.Trouble = moment.Trouble.Error()
+	if moment.PollError != nil {
+		line.PollError = moment.PollError.Error()
 	}
 
 	r.shown = append(r.shown, line)
@@ -112,7 +112,7 @@ func TestFollow(t *testing.T) {
 			shown:   []shown{{0, "canceling", ""}, {second, "canceled", ""}},
 			err:     "operation op canceled",
 		},
-		"Trouble": {
+		"PollError": {
 			reason:  "during an outage of the broker, polling continues and the view shows the error",
 			answers: []answer{{err: passingError{}}, {state: "in progress"}, {err: passingError{}}, {state: "succeeded"}},
 			asked:   []time.Duration{0, second, 2 * second, 3 * second},

@@ -26,8 +26,8 @@ func (l *Lines) Show(moment Moment) {
 
 	// Durations are not compared: a countdown is not a change.
 	line := output.Line(status(explained))
-	if moment.Trouble != nil {
-		line = output.Line(moment.Trouble.Error())
+	if moment.PollError != nil {
+		line = output.Line(moment.PollError.Error())
 	}
 
 	if line == l.last {
@@ -36,8 +36,8 @@ func (l *Lines) Show(moment Moment) {
 
 	l.last = line
 
-	if moment.Trouble != nil {
-		line = output.Line(trouble(moment))
+	if moment.PollError != nil {
+		line = output.Line(pollError(moment))
 	}
 
 	fmt.Fprintf(l.out, "%6s  %s\n", output.Duration(explained.Elapsed()), line)
@@ -83,7 +83,7 @@ func detail(e explain.Explanation) string {
 	}
 }
 
-// step returns the step and its attempt. If the stage has the same name as the step, it returns only the attempt.
+// step returns the name of the step and the number of its attempt. If the stage has the same name, it returns only the number.
 func step(place explain.Place) string {
 	switch {
 	case place.Step != place.Stage:
@@ -95,7 +95,7 @@ func step(place explain.Place) string {
 	}
 }
 
-// trouble returns the error of the last call and the time until the next call.
-func trouble(moment Moment) string {
-	return moment.Trouble.Error() + "; retrying in " + output.Duration(moment.Next.Sub(moment.Now))
+// pollError returns the error of the last call and the time until the next call.
+func pollError(moment Moment) string {
+	return moment.PollError.Error() + "; retrying in " + output.Duration(moment.Next.Sub(moment.Now))
 }

@@ -74,7 +74,7 @@ func frame(moment Moment) []string {
 	}
 
 	if explained.UserText != "" {
-		return appendTrouble(appendText(lines, "  ", explained.UserText), moment)
+		return appendPollError(appendText(lines, "  ", explained.UserText), moment)
 	}
 
 	for _, stage := range moment.Operation.Stages {
@@ -85,16 +85,16 @@ func frame(moment Moment) []string {
 		lines = appendText(lines, "  ", detail(explained))
 	}
 
-	return appendTrouble(lines, moment)
+	return appendPollError(lines, moment)
 }
 
-// appendTrouble appends the error of the last call, if it failed.
-func appendTrouble(lines []string, moment Moment) []string {
-	if moment.Trouble == nil {
+// appendPollError appends the error of the last call, if it failed.
+func appendPollError(lines []string, moment Moment) []string {
+	if moment.PollError == nil {
 		return lines
 	}
 
-	return appendText(lines, "  ! ", trouble(moment))
+	return appendText(lines, "  ! ", pollError(moment))
 }
 
 // left returns the expected time until the operation ends. It returns an empty string if the time is unknown or has passed, or if

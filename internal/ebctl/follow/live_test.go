@@ -50,11 +50,11 @@ func moments() []follow.Moment {
 	failed.Problem = operatorapi.Problem{Message: "quota exceeded"}
 
 	return []follow.Moment{
-		{Now: at(0), Next: at(1), Trouble: errUnavailable},
+		{Now: at(0), Next: at(1), PollError: errUnavailable},
 		{Now: at(1), Operation: accepted},
 		{Now: at(5), Operation: running},
 		{Now: at(10), Operation: held},
-		{Now: at(11), Operation: held, Trouble: errUnavailable, Next: at(14)},
+		{Now: at(11), Operation: held, PollError: errUnavailable, Next: at(14)},
 		{Now: at(12), Operation: waits},
 		{Now: at(72), Operation: failed},
 		{Now: at(72), Operation: done},

@@ -155,8 +155,8 @@ func atLeast(cell string, column int, widths *[]int) string {
 	}
 
 	width := utf8.RuneCountInString(cell)
-	if known := (*widths)[column]; width < known {
-		return cell + strings.Repeat(" ", known-width)
+	if current := (*widths)[column]; width < current {
+		return cell + strings.Repeat(" ", current-width)
 	}
 
 	(*widths)[column] = width

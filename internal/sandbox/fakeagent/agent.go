@@ -13,9 +13,9 @@ import (
 // Connector simulates the Connector service. The agent reports the errors of these calls in the CompassConnection.
 type Connector interface {
 	// Connect exchanges a one-time token at the URL of the service. The agent sends a token only once, unless the first exchange
-	// failed and the CompassConnection was deleted since.
+	// failed and the CompassConnection has been deleted since.
 	Connect(ctx context.Context, url, token string) error
-	// Synchronize is the call of a connected agent to Director. The agent repeats it until it succeeds.
+	// Synchronize calls Director on behalf of a connected agent. The agent repeats the call until it succeeds.
 	Synchronize(ctx context.Context) error
 }
 
@@ -81,12 +81,12 @@ func (a *Agent) connect(ctx context.Context, connection *unstructured.Unstructur
 		return err
 	}
 
-	kept, err := a.credentialsFor(ctx, found)
+	stored, err := a.credentialsFor(ctx, found)
 	if err != nil {
 		return err
 	}
 
-	if !kept && found.token != a.spent {
+	if !stored && found.token != a.spent {
 		if problem := a.Connector.Connect(ctx, found.url, found.token); problem != nil {
 			a.refused = found.token
 
@@ -96,7 +96,7 @@ func (a *Agent) connect(ctx context.Context, connection *unstructured.Unstructur
 		a.spent = found.token
 	}
 
-	if !kept {
+	if !stored {
 		if err := a.keepCredentials(ctx, found); err != nil {
 			return err
 		}

@@ -271,5 +271,5 @@ func (d *Director) Connect(_ context.Context, url, token string) error {
 	return errors.New("the token is invalid or expired")
 }
 
-// Synchronize accepts the call of a connected agent. It does nothing, because the simulated Director has no applications.
+// Synchronize accepts a call from a connected agent. It does nothing, because the simulated Director has no applications.
 func (*Director) Synchronize(context.Context) error { return nil }

@@ -79,7 +79,7 @@ func TestRequestsWithLiterals(t *testing.T) {
 
 	cases := map[string]struct{ reason, tenant, token, query, want string }{
 		"by key":         {"any value matches", "t", token, `{ result: runtimes(filter: {key: "order"}) { totalCount } }`, `"totalCount":1`},
-		"by value":       {"another value does not match", "t", token, `{ result: runtimes(filter: [{key: "order", query: "\"2\""}]) { totalCount } }`, `"totalCount":0`},
+		"by value":       {"a different value does not match", "t", token, `{ result: runtimes(filter: [{key: "order", query: "\"2\""}]) { totalCount } }`, `"totalCount":0`},
 		"odd query":      {"a value must be JSON", "t", token, `{ result: runtimes(filter: {key: "order", query: "1 2"}) { totalCount } }`, `"error_code":22`},
 		"unknown":        {"the result is null", "t", token, `{ result: runtime(id: "none") { id } }`, `{"data":{"result":null}}`},
 		"other tenant":   {"tenants are isolated", "u", token, `{ result: runtime(id: "` + id + `") { id } }`, `{"data":{"result":null}}`},

@@ -157,7 +157,7 @@ func validateTolerations(found *problems, project *gardencorev1beta1.Project, sh
 	}
 }
 
-// validateProviderType rejects a Shoot whose cloud profile or credentials belong to another provider. It does not check the
+// validateProviderType rejects a Shoot whose cloud profile or credentials belong to a different provider. It does not check the
 // provider of a deprecated SecretBinding.
 func (a admission) validateProviderType(
 	ctx context.Context, found *problems, profile *gardencorev1beta1.CloudProfileSpec, shoot *gardencorev1beta1.Shoot,

@@ -31,7 +31,7 @@ var claimed struct { //nolint:gochecknoglobals // listeners belong to the proces
 	listeners []net.Listener // keeps listeners open: unreferenced ones are closed by the garbage collector
 }
 
-// Draw returns a free loopback port. No other call of Draw returns this port, neither in this process nor in another one.
+// Draw returns a free loopback port. No other call to Draw returns this port, neither in this process nor in another one.
 func Draw(ctx context.Context) (int, error) {
 	claimed.Lock()
 	defer claimed.Unlock()

@@ -19,8 +19,8 @@ type Proxy struct {
 	mutex sync.Mutex
 	// open is a closed channel while the proxy forwards data. Freeze replaces it with an open channel, which blocks all writers.
 	open chan struct{}
-	// away is true while the proxy is cut.
-	away bool
+	// cut is true while the proxy is cut.
+	cut bool
 	// ends contains both ends of each forwarded connection.
 	ends map[net.Conn]bool
 	// busy counts the running goroutines, so that all of them end before the test ends.
@@ -67,7 +67,7 @@ func (p *Proxy) Cut() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 
-	p.away = true
+	p.cut = true
 
 	for end := range p.ends {
 		_ = end.Close()
@@ -79,7 +79,7 @@ func (p *Proxy) Mend() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 
-	p.away = false
+	p.cut = false
 }
 
 // Freeze stops forwarding data but keeps connections open, as if the server had stopped responding or the network lost all
@@ -133,7 +133,7 @@ func (p *Proxy) keep(client, server net.Conn) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 
-	if p.away {
+	if p.cut {
 		return false
 	}
 

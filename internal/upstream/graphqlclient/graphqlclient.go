@@ -135,7 +135,7 @@ func contentOf[E any](answer Answer) (content[E], error) {
 	var decoded content[E]
 
 	if len(answer.body) > answer.request.MaxBytes {
-		return decoded, &Unexpected{Text: fmt.Sprintf("returned more than %d bytes", answer.request.MaxBytes)}
+		return decoded, &Unexpected{Text: fmt.Sprintf("returned more than %d KiB", answer.request.MaxBytes>>10)}
 	}
 
 	err := json.Unmarshal(answer.body, &decoded)

@@ -244,11 +244,11 @@ func TestChangeIsReconciled(t *testing.T) {
 		s.expect("c-1", "Reconcile Processing 0")
 		s.pass(creation)
 		s.expect("c-1", "Reconcile Succeeded 100")
-		resting := s.get("c-1").ResourceVersion
+		versionBefore := s.get("c-1").ResourceVersion
 		s.change("c-1", func(shoot *gardencorev1beta1.Shoot) { metav1.SetMetaDataLabel(&shoot.ObjectMeta, "color", "blue") })
 		s.pass(time.Hour)
 		s.expect("c-1", "Reconcile Succeeded 100")
-		if before, after := s.get("c-1").Generation, s.get("c-1").Status.ObservedGeneration; before != after || resting == "" {
+		if before, after := s.get("c-1").Generation, s.get("c-1").Status.ObservedGeneration; before != after || versionBefore == "" {
 			t.Errorf("a change of labels changed the observed generation from %d to %d", before, after)
 		}
 	})

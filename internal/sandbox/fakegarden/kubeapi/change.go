@@ -260,7 +260,7 @@ func (s *Server) write(r *request, old object, changed client.Object) (object, e
 	return stored, nil
 }
 
-// remove deletes an object. If the preconditions contain another UID or resource version, it returns a conflict. If the object
+// remove deletes an object. If the preconditions contain a different UID or resource version, it returns a conflict. If the object
 // has finalizers, remove sets its deletion timestamp, and the change that removes the last finalizer also removes the object.
 // Other options are ignored: the server has no dependent objects and no grace periods.
 func (s *Server) remove(r *request) (int, any, error) {
@@ -276,7 +276,7 @@ func (s *Server) remove(r *request) (int, any, error) {
 	}
 	if expected := options.Preconditions; expected != nil {
 		if expected.UID != nil && *expected.UID != old.GetUID() {
-			return 0, nil, apierrors.NewConflict(r.resource.plural(), r.key.Name, errors.New("the object has another UID"))
+			return 0, nil, apierrors.NewConflict(r.resource.plural(), r.key.Name, errors.New("the object has a different UID"))
 		}
 		if expected.ResourceVersion != nil && *expected.ResourceVersion != old.GetResourceVersion() {
 			return 0, nil, r.modified()

@@ -9,7 +9,7 @@
 //   - An acknowledged change survives the death of the process: the file is written before any client sees the change.
 //   - Resource versions are unique and ordered like the changes. A watch that starts at the version of a list misses no change.
 //   - Options.Admit completes and validates each change after the merge and before the change is stored, like admission plugins.
-//   - An update with an outdated resource version is a conflict, as is a deletion with another UID.
+//   - An update with an outdated resource version is a conflict, as is a deletion with a different UID.
 //   - Server-side apply records which manager owns which field.
 //
 // The server itself has no admission rules, no defaults and no authorization. Add a rule to the Admit function of the API, a kind

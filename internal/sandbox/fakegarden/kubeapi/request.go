@@ -246,7 +246,7 @@ func (s *Server) readObject(r *request) (client.Object, error) {
 	return object, r.place(object)
 }
 
-// place sets the object's namespace to the one in the path. It returns an error if the object has another namespace or name.
+// place sets the object's namespace to the one in the path. It returns an error if the object has a different namespace or name.
 func (r *request) place(object client.Object) error {
 	if object.GetNamespace() == "" {
 		object.SetNamespace(r.key.Namespace)

@@ -192,12 +192,12 @@ func formatVersion(version uint64) string { return strconv.FormatUint(version, 1
 // withoutVersion returns a copy of an object without the resource version and the times of the field managers, which every change
 // updates.
 func withoutVersion(of client.Object) client.Object {
-	bare := copyOf(of)
-	bare.SetResourceVersion("")
-	managers := bare.GetManagedFields()
+	copied := copyOf(of)
+	copied.SetResourceVersion("")
+	managers := copied.GetManagedFields()
 	for i := range managers {
 		managers[i].Time = nil
 	}
-	bare.SetManagedFields(managers)
-	return bare
+	copied.SetManagedFields(managers)
+	return copied
 }

@@ -107,7 +107,7 @@ func TestCustomResources(t *testing.T) {
 		return connections.Delete(t.Context(), "one", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	}
 	if err := remove("another"); !apierrors.IsConflict(err) {
-		t.Errorf("deleting with another UID must be a conflict: %v", err)
+		t.Errorf("deleting with a different UID must be a conflict: %v", err)
 	}
 	if err := remove(made.GetUID()); err != nil {
 		t.Error(err)
@@ -155,9 +155,9 @@ func TestFinalizersKeepObjects(t *testing.T) {
 		return err
 	}
 	for name, release := range map[string]func(*unstructured.Unstructured) error{"update": update, "apply": applied} {
-		held := configMap("map", "", nil)
-		held.SetFinalizers([]string{"example.com/one"})
-		if _, err := maps.Apply(t.Context(), "map", held, metav1.ApplyOptions{FieldManager: "one"}); err != nil {
+		finalized := configMap("map", "", nil)
+		finalized.SetFinalizers([]string{"example.com/one"})
+		if _, err := maps.Apply(t.Context(), "map", finalized, metav1.ApplyOptions{FieldManager: "one"}); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {

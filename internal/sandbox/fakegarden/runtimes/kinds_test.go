@@ -99,7 +99,7 @@ func TestEmptyKindsAreReadOnly(t *testing.T) {
 	if _, err := admin.CoreV1().Pods("default").Get(t.Context(), "new", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("reading a Pod: %v, want 404", err)
 	}
-	viewer := own.holder(t, addAccount(t, admin, "view"))
+	viewer := own.withToken(t, addAccount(t, admin, "view"))
 	if _, err := viewer.AppsV1().Deployments("").List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Errorf("a viewer cannot list Deployments: %v", err)
 	}

@@ -21,7 +21,7 @@ func (r runtime) admin(t *testing.T) *clientset.Clientset {
 	return typed(t, r, r.as(t, r.authority, admins, time.Hour), "")
 }
 
-func (r runtime) holder(t *testing.T, token string) *clientset.Clientset {
+func (r runtime) withToken(t *testing.T, token string) *clientset.Clientset {
 	t.Helper()
 	return typed(t, r, r.as(t, nil, "", 0), token)
 }
@@ -95,7 +95,7 @@ func TestRoles(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			server, _ := serve(t, t.TempDir())
 			runtime := startRuntime(t, server, "own")
-			user := runtime.holder(t, addAccount(t, runtime.admin(t), test.role))
+			user := runtime.withToken(t, addAccount(t, runtime.admin(t), test.role))
 			check := func(what string, want bool, err error) {
 				t.Helper()
 				if (err == nil) != want || err != nil && !apierrors.IsForbidden(err) {
@@ -126,7 +126,7 @@ func TestTokensOfADeletedAccountAreRejected(t *testing.T) {
 	token := addAccount(t, own.admin(t), "view")
 	allowed := func(at runtime, token string) bool {
 		t.Helper()
-		_, err := at.holder(t, token).CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
+		_, err := at.withToken(t, token).CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
 		if err != nil && !apierrors.IsUnauthorized(err) {
 			t.Fatal(err)
 		}

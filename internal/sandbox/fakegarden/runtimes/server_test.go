@@ -260,11 +260,11 @@ func TestAddressInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop()
-	occupant, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address.Host)
+	otherListener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer occupant.Close()
+	defer otherListener.Close()
 
 	after, _ := serve(t, dir)
 	runtime := startRuntime(t, after, "own")
