@@ -131,7 +131,7 @@ func TestErrorsOfDirector(t *testing.T) {
 		"401 twice":          {"a gateway rejects a new token as well", simulator.Fault{Status: 401, Times: 2}, own(failure.Transient, "Unauthorized"), ""},
 		"503":                {"Director is being restarted", simulator.Fault{Status: 503}, client(failure.ReasonHTTPStatus), "503"},
 		"no GraphQL":         {"the response comes from another server", simulator.Fault{Body: "<html>"}, client(failure.ReasonHTTPStatus), "<html>"},
-		"too long":           {"the size of responses is limited", simulator.Fault{Body: strings.Repeat("x", 4<<20+1)}, client(failure.ReasonHTTPStatus), "bytes"},
+		"too long":           {"the size of responses is limited", simulator.Fault{Body: strings.Repeat("x", 4<<20+1)}, client(failure.ReasonHTTPStatus), "4096 KiB"},
 		"no data":            {"the response lacks the result", simulator.Fault{Body: `{}`}, own(failure.Transient, failure.ReasonDirectorNilResponse), ""},
 		"other data":         {"the data has another type", simulator.Fault{Body: `{"data":{"result":7}}`}, client(failure.ReasonHTTPStatus), "unexpected data"},
 		"another runtime":    {"the ID differs", simulator.Fault{Body: another}, own(failure.Transient, failure.ReasonDirectorIDMismatch), ""},
