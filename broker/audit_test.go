@@ -207,7 +207,7 @@ func TestUncheckedCredentialsAreRetried(t *testing.T) {
 	}
 }
 
-// away is an authenticator whose issuer does not respond, so it cannot check credentials.
+// away is an authenticator that cannot check credentials, because its issuer does not respond.
 type away struct{}
 
 func (away) Authenticate(*http.Request) (auth.Identity, error) {

@@ -160,7 +160,7 @@ func (a *api) bindableInstance(ctx context.Context, tx storage.Tx, request bindR
 		return environment.Instance{}, concurrent()
 	}
 
-	if !present { // do not read it again: past lacks the operation of an instance that was created after Lock
+	if !present { // do not read the row again: past cannot contain the operation of an instance created after Lock
 		return environment.Instance{}, notFound(textNoInstance)
 	}
 

@@ -21,7 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-func TestG4G10G12G16I1I4SynchronousBinding(t *testing.T) {
+func TestSynchronousBinding(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		made := b.want("G4: created synchronously", b.bind("one", role), 201)
 
@@ -75,7 +75,7 @@ func TestG4G10G12G16I1I4SynchronousBinding(t *testing.T) {
 	})
 }
 
-func TestC2C14C17G5H4AsynchronousBinding(t *testing.T) {
+func TestAsynchronousBinding(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		made := b.want("C2: asynchronous", b.bindLater("one", role), 202)
 		if len(made.Body) != 1 || made.text("operation") == "" {
@@ -124,7 +124,7 @@ func TestC2C14C17G5H4AsynchronousBinding(t *testing.T) {
 	})
 }
 
-func TestG1ToG7G19G20M2M4M5RequestsForBindings(t *testing.T) {
+func TestRequestsForBindings(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		id      string
@@ -188,7 +188,7 @@ func TestG1ToG7G19G20M2M4M5RequestsForBindings(t *testing.T) {
 	}
 }
 
-func TestG6G9DifferentRequestWithTheSameID(t *testing.T) {
+func TestDifferentRequestWithTheSameID(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		b.want("a binding that is being created", b.bindLater("one", role), 202)
 
@@ -201,7 +201,7 @@ func TestG6G9DifferentRequestWithTheSameID(t *testing.T) {
 	})
 }
 
-func TestG20G21UnbindableInstances(t *testing.T) {
+func TestUnbindableInstances(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		creation := b.want("a creation", b.put(instanceID, order()), 202).text("operation")
 		b.want("the instance is being created", b.bind("one", ""), 422, "ConcurrencyError")
@@ -210,7 +210,7 @@ func TestG20G21UnbindableInstances(t *testing.T) {
 	})
 }
 
-func TestI2J10BindingsGoWithTheirRuntime(t *testing.T) {
+func TestBindingsGoWithTheirRuntime(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		b.want("bound", b.bind("one", ""), 201)
 
@@ -288,7 +288,7 @@ func TestConcurrentBindings(t *testing.T) {
 	})
 }
 
-func TestG15Rotation(t *testing.T) {
+func TestRotation(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		b.runs("other")
 		b.want("a binding", b.bind("one", role), 201)
@@ -323,7 +323,7 @@ func TestG15Rotation(t *testing.T) {
 	})
 }
 
-func TestG22ExpiredBindingsGo(t *testing.T) {
+func TestExpiredBindingsGo(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		first := b.want("a binding", b.bind("one", ""), 201)
 		b.want("a binding with a longer lifetime", b.bind("two", role), 201)
@@ -367,7 +367,7 @@ func TestFailedRemovalIsRetriedLater(t *testing.T) {
 			for range 3 {
 				b.expires()
 
-				if err := b.carry(b.Context()); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				if err := b.runBindings(b.Context()); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 					b.Fatal(err)
 				}
 			}
@@ -411,13 +411,13 @@ func TestRequestWithCanceledOperation(t *testing.T) {
 		}
 	}
 
-	b.options.Pause = b.carry
+	b.options.Pause = b.runBindings
 	b.restart()
 	b.want("H4: a repeated request removes the binding", b.unbind("one", ""), 200)
 	b.want("a repeated request creates the binding", b.bind("two", ""), 201)
 }
 
-func TestJ12J15H7FailedBindings(t *testing.T) {
+func TestFailedBindings(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		b.faulty = true
 		b.accounts.fault = failure.New(failure.Permanent, "the API server rejects the call")
@@ -464,7 +464,7 @@ func TestJ12J15H7FailedBindings(t *testing.T) {
 	})
 }
 
-func TestH1H5H7RequestsToUnbind(t *testing.T) {
+func TestRequestsToUnbind(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		b.runs("other")
 		b.want("a binding", b.bindLater("one", ""), 202)
@@ -577,9 +577,9 @@ func TestCreatorOfABinding(t *testing.T) {
 	})
 }
 
-// TestJ18BindingsOfADeletedInstance binds and unbinds while the instance is being deleted and its runtime fails. The
+// TestBindingsOfADeletedInstance binds and unbinds while the instance is being deleted and its runtime fails. The
 // fixture rejects every response with a status of 500 or above.
-func TestJ18BindingsOfADeletedInstance(t *testing.T) {
+func TestBindingsOfADeletedInstance(t *testing.T) {
 	refused := failure.New(failure.Permanent, "the Shoot is being deleted")
 
 	t.Run("Unbind", func(t *testing.T) {
@@ -637,7 +637,7 @@ func TestJ18BindingsOfADeletedInstance(t *testing.T) {
 		onRunning(t, func(b *fixture) {
 			b.accounts.fault = refused
 			b.options.Pause = func(ctx context.Context) error {
-				err := b.carry(ctx)
+				err := b.runBindings(ctx)
 				b.remove(instanceID)
 
 				return err
@@ -660,8 +660,8 @@ func (b *fixture) operationOf(binding string) string {
 	return record.ID
 }
 
-// TestBindDoesNotReturnAnotherBinding replaces the new binding with another one of the same ID before the bind request
-// reads the credentials.
+// TestBindDoesNotReturnAnotherBinding replaces the new binding with a different binding of the same ID before the bind
+// request reads the credentials.
 func TestBindDoesNotReturnAnotherBinding(t *testing.T) {
 	onRunning(t, func(b *fixture) {
 		b.options.Pause = func(ctx context.Context) error {
@@ -676,7 +676,7 @@ func TestBindDoesNotReturnAnotherBinding(t *testing.T) {
 				}
 			}
 
-			return b.carry(ctx)
+			return b.runBindings(ctx)
 		}
 		b.restart()
 
@@ -685,15 +685,15 @@ func TestBindDoesNotReturnAnotherBinding(t *testing.T) {
 	})
 }
 
-// TestV4UnbindWaits unbinds asynchronously, with removals that end and removals that do not.
-func TestV4UnbindWaits(t *testing.T) {
+// TestUnbindWaits unbinds asynchronously. Some of the removals end within the wait, and others do not.
+func TestUnbindWaits(t *testing.T) {
 	const async = "&accepts_incomplete=true"
 
 	cases := map[string]struct {
 		reason string
 		fault  error
 		limit  time.Duration
-		// status belongs to the response, state to the first poll.
+		// status is the status of the response, and state the state in the first poll.
 		status int
 		state  string
 	}{

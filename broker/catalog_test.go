@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestB1B26Catalog(t *testing.T) {
+func TestCatalog(t *testing.T) {
 	b := newFixture(t)
 
 	for _, form := range []string{"/v2", "/oauth/v2", "/oauth/cf-us10/v2"} {
@@ -24,7 +24,7 @@ func TestB1B26Catalog(t *testing.T) {
 	}
 }
 
-func TestB26ConditionalCatalog(t *testing.T) {
+func TestConditionalCatalog(t *testing.T) {
 	b := newFixture(t)
 	tag := b.do(call{method: "GET", path: "/v2/catalog"}).Header.Get("Etag")
 
@@ -52,8 +52,8 @@ func TestB26ConditionalCatalog(t *testing.T) {
 	}
 }
 
-// TestCatalogPromisesOnlyClusters checks the texts of the built-in catalog. Orders through the broker install neither Kyma nor
-// modules.
+// TestCatalogPromisesOnlyClusters checks that the built-in catalog does not mention Kyma or modules. Orders through the broker
+// install neither.
 func TestCatalogPromisesOnlyClusters(t *testing.T) {
 	b := newFixture(t)
 

@@ -56,7 +56,7 @@ func results(replies []reply) []string {
 	return slices.Compact(found)
 }
 
-func TestD10C4ConcurrentEqualRequests(t *testing.T) {
+func TestConcurrentEqualRequests(t *testing.T) {
 	const times = 8
 
 	onEach(t, func(b *fixture) {
@@ -84,7 +84,7 @@ func TestD10C4ConcurrentEqualRequests(t *testing.T) {
 	})
 }
 
-func TestD13ConcurrentDifferentOrders(t *testing.T) {
+func TestConcurrentDifferentOrders(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		var (
 			senders  sync.WaitGroup

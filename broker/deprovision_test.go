@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-func TestJ4J5J9J14Deprovision(t *testing.T) {
+func TestDeprovision(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		b.provisioned(instanceID)
 		instance := b.stored(instanceID)
@@ -61,7 +61,7 @@ func TestJ4J5J9J14Deprovision(t *testing.T) {
 	})
 }
 
-func TestJ1J5J6DeprovisionIsRejected(t *testing.T) {
+func TestDeprovisionIsRejected(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		path   string
@@ -88,7 +88,7 @@ func TestJ1J5J6DeprovisionIsRejected(t *testing.T) {
 	}
 }
 
-func TestJ8J13DeletionCancelsCreation(t *testing.T) {
+func TestDeletionCancelsCreation(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		pending := b.want("a creation", b.put("pending", order()), 202).text("operation")
 		deletion := b.want("J8: deleted before the creation starts", b.remove("pending"), 202).text("operation")
@@ -128,7 +128,7 @@ func TestJ8J13DeletionCancelsCreation(t *testing.T) {
 	})
 }
 
-func TestJ12FailedDeletionIsRetried(t *testing.T) {
+func TestFailedDeletionIsRetried(t *testing.T) {
 	b := newFixture(t)
 	b.provisioned(instanceID)
 

@@ -26,7 +26,7 @@ type accounts struct {
 	clock  *clocktesting.FakePassiveClock
 	roles  map[string]environment.Role
 	issued int
-	// fault is the error of every call, or nil.
+	// fault is the error that every call returns, or nil.
 	fault error
 }
 
@@ -54,8 +54,8 @@ func (a *accounts) Revoke(_ context.Context, _ environment.Instance, removed env
 	return nil
 }
 
-// carry runs the due operations on bindings once, like the engine. Synchronous requests call it as their Pause.
-func (b *fixture) carry(ctx context.Context) error {
+// runBindings runs the due operations on bindings once, like the engine. Synchronous requests call it as their Pause.
+func (b *fixture) runBindings(ctx context.Context) error {
 	options := binding.Options{
 		Runtimes: b.accounts, Bindings: service.NewRows(b.options.DB, b.operations, b.instances, b.bindings, b.clock),
 	}
@@ -118,7 +118,7 @@ func (b *fixture) run(ctx context.Context, carried process.Process[environment.D
 	return record, operation.Effect
 }
 
-// runs creates an instance with a ready runtime.
+// runs creates an instance whose runtime is ready.
 func (b *fixture) runs(id string) {
 	b.Helper()
 	b.provisioned(id)
@@ -129,7 +129,7 @@ func (b *fixture) runs(id string) {
 func (b *fixture) carries() {
 	b.Helper()
 
-	if err := b.carry(b.Context()); err != nil {
+	if err := b.runBindings(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -27,7 +27,7 @@ const (
 	textOther           = "An instance with this ID already exists, but it was ordered with different values."
 	textProvisionFailed = "The creation of this instance failed. Delete it before you create it again."
 	textDeletionFailed  = "The deletion of this instance failed. Delete it again before you create it again."
-	textNotOffered      = "This plan is not available for new instances. Choose another one."
+	textNotOffered      = "This plan is not available for new instances. Choose a different plan."
 	textWrongIDs        = "service_id or plan_id does not match the instance."
 	textPlanChange      = "An instance of plan %s cannot be changed to plan %s."
 	textMaintenance     = "maintenance_info.version does not match the plan's version in the catalog, which is %s. If the platform's catalog is stale, refresh it, for example with cf update-service-broker."

@@ -48,7 +48,8 @@ func (a *api) fetch(r *http.Request) (httpserver.Response, error) {
 	return httpserver.OK(a.fetchedInstanceOf(instance)), nil
 }
 
-// createdInstance returns the instance, unless its creation has not succeeded or it is being deleted.
+// createdInstance returns the instance if its creation has succeeded. The error is a ConcurrencyError during a
+// deletion, and otherwise a 404.
 func (a *api) createdInstance(ctx context.Context, tx storage.Tx, id string) (environment.Instance, error) {
 	newest, _, err := a.latest(ctx, tx, id, lifecycleKinds()...)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-func TestE2E3E4E9E10C16FetchAvailability(t *testing.T) {
+func TestFetchAvailability(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		b.want("E3: unknown", b.get(instanceID), 404)
 
@@ -34,13 +34,13 @@ func TestE2E3E4E9E10C16FetchAvailability(t *testing.T) {
 	})
 }
 
-func TestE4AFailedCreationCannotBeFetched(t *testing.T) {
+func TestAFailedCreationCannotBeFetched(t *testing.T) {
 	b := newFixture(t)
 	b.move(b.put(instanceID, order()).text("operation"), process.Failed)
 	b.want("E4: an unknown instance", b.get(instanceID), 404)
 }
 
-func TestE6E7FetchedFields(t *testing.T) {
+func TestFetchedFields(t *testing.T) {
 	b := newFixture(t)
 
 	secretive := map[string]any{"globalaccount_id": "ga", "sm_operator_credentials": map[string]any{"clientsecret": "hunter2"}}
@@ -66,7 +66,7 @@ func TestE6E7FetchedFields(t *testing.T) {
 	}
 }
 
-func TestE6ParametersAreAnObject(t *testing.T) {
+func TestParametersAreAnObject(t *testing.T) {
 	b := newFixture(t)
 	b.move(b.put(instanceID, order(with("parameters", nil))).text("operation"), process.Succeeded)
 
@@ -75,7 +75,7 @@ func TestE6ParametersAreAnObject(t *testing.T) {
 	}
 }
 
-func TestE8IDsAreHints(t *testing.T) {
+func TestIDsAreHints(t *testing.T) {
 	b := newFixture(t)
 	b.provisioned(instanceID)
 	b.want("right ones", b.do(call{method: "GET", path: path(instanceID) + "?" + ids[1:]}), 200)

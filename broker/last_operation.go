@@ -107,8 +107,8 @@ func (a *api) checkPolledBinding(tx storage.Tx, r request, record process.Record
 	return err
 }
 
-// polled returns the response for the polled operation. If err is storage.ErrNotFound, it returns the error
-// missing.
+// polled returns the response for the polled operation. If err is storage.ErrNotFound, it returns the error in the
+// parameter missing instead.
 func (a *api) polled(r request, record process.Record, err, missing error) (httpserver.Response, error) {
 	httpserver.NotePoll(r.Context())
 

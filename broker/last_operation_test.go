@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-func TestC5C10C12States(t *testing.T) {
+func TestOperationStates(t *testing.T) {
 	at := func(stage, step string) func(*process.Record) {
 		return func(record *process.Record) { record.Stage, record.Step = stage, step }
 	}
@@ -101,7 +101,7 @@ func TestProgressForUsers(t *testing.T) {
 	}
 }
 
-func TestC11RetryAfterGrowsWithTheAge(t *testing.T) {
+func TestRetryAfterGrowsWithTheAge(t *testing.T) {
 	b := newFixture(t)
 	operation := b.want("an operation", b.put(instanceID, order()), 202).text("operation")
 	start := b.clock.Now()
@@ -117,7 +117,7 @@ func TestC11RetryAfterGrowsWithTheAge(t *testing.T) {
 	}
 }
 
-func TestC6C7PolledOperation(t *testing.T) {
+func TestPolledOperation(t *testing.T) {
 	b := newFixture(t)
 	own := b.want("an operation", b.put(instanceID, order()), 202).text("operation")
 	other := b.want("another instance's", b.put("other", order()), 202).text("operation")
@@ -147,7 +147,7 @@ func TestC6C7PolledOperation(t *testing.T) {
 	}
 }
 
-func TestC8AFinishedDeletionHasSucceeded(t *testing.T) {
+func TestAFinishedDeletionHasSucceeded(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		creation := b.provisioned(instanceID)
 		deletion := b.want("a deletion", b.remove(instanceID), 202).text("operation")

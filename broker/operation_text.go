@@ -68,8 +68,8 @@ func resultText(record process.Record) string {
 	}
 }
 
-// progressText describes an unfinished operation for users. If they are known, it includes the percentage and the
-// remaining time, or the error that delays the operation.
+// progressText describes an unfinished operation for users. A delayed operation shows the error that delays it; any
+// other operation shows the percentage and the remaining time, if they are known.
 func progressText(record process.Record, left time.Duration) string {
 	switch record.State {
 	case process.Pending:

@@ -52,8 +52,8 @@ func decide[Result any](ctx context.Context, a *api, decision func(tx storage.Tx
 	})
 }
 
-// snapshot reads several rows as they were at one point in time. Separate reads can see one row before a concurrent
-// change and another row after it, and the response would be wrong at any time.
+// snapshot reads several rows in one transaction, as they were at one point in time. Separate reads could mix rows from before and after a
+// concurrent change, and the response would describe a state that never existed.
 func snapshot[Result any](ctx context.Context, a *api, read func(tx storage.Tx) (Result, error)) (result Result, err error) {
 	err = a.DB.InSnapshot(ctx, func(tx storage.Tx) error {
 		result, err = read(tx)

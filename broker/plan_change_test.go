@@ -51,7 +51,7 @@ func withLargePlan(t *testing.T, onePerAccount ...string) func(*broker.Options) 
 	return func(options *broker.Options) { options.Catalog = offer }
 }
 
-func TestF6F12PlanChange(t *testing.T) {
+func TestPlanChange(t *testing.T) {
 	b := newFixture(t, withLargePlan(t))
 	b.provisioned(instanceID)
 

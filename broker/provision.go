@@ -59,7 +59,8 @@ func (a *api) provision(r request) (httpserver.Response, error) {
 
 // decideProvision creates an instance, or returns the operation of an identical earlier request. It checks first
 // whether the instance exists, without a write lock, because platforms such as Korifi repeat a request until the
-// instance is ready. If a used ID is the only possible conflict, it inserts a new instance without further reads.
+// instance is ready. If nothing but an already used ID can reject the new instance, it inserts the instance without
+// further reads.
 func (a *api) decideProvision(ctx context.Context, request provisionRequest) (provisionResult, error) {
 	exists, err := a.Instances.Exists(ctx, a.DB.Reader(), request.instance.ID)
 	if err != nil {

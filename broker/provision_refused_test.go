@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestD2ToD6ProvisionIsRejected(t *testing.T) {
+func TestProvisionIsRejected(t *testing.T) {
 	long := strings.Repeat("x", 300)
 
 	cases := map[string]struct {
@@ -54,7 +54,7 @@ func TestD2ToD6ProvisionIsRejected(t *testing.T) {
 	}
 }
 
-func TestC1D9ProvisionIsAsynchronous(t *testing.T) {
+func TestProvisionIsAsynchronous(t *testing.T) {
 	for _, query := range []string{"", "?accepts_incomplete=false", "?accepts_incomplete=", "?accepts_incomplete=TRUE"} {
 		b := newFixture(t)
 
@@ -70,7 +70,7 @@ func TestC1D9ProvisionIsAsynchronous(t *testing.T) {
 	}
 }
 
-func TestD11MaintenanceInfo(t *testing.T) {
+func TestMaintenanceInfo(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		info   any

@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-func TestD10D12RepeatedProvision(t *testing.T) {
+func TestRepeatedProvision(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		first := b.want("a new instance", b.put(instanceID, order()), 202)
 
@@ -51,7 +51,7 @@ func TestD10D12RepeatedProvision(t *testing.T) {
 	})
 }
 
-func TestD13DifferentOrderForTheSameID(t *testing.T) {
+func TestDifferentOrderForTheSameID(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		path   string
@@ -79,7 +79,7 @@ func TestD13DifferentOrderForTheSameID(t *testing.T) {
 	}
 }
 
-func TestD19FailedProvisionIsNotRepeated(t *testing.T) {
+func TestFailedProvisionIsNotRepeated(t *testing.T) {
 	for _, state := range []process.State{process.Failed, process.Canceled} {
 		t.Run(string(state), func(t *testing.T) {
 			b := newFixture(t)
@@ -99,7 +99,7 @@ func TestD19FailedProvisionIsNotRepeated(t *testing.T) {
 	}
 }
 
-func TestD18AnIDIsFreeAgainAfterItsDeletion(t *testing.T) {
+func TestAnIDIsFreeAgainAfterItsDeletion(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		first := b.provisioned(instanceID)
 		shoot := b.stored(instanceID).ShootName

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-func TestD8D14D15D16ProvisionIsAccepted(t *testing.T) {
+func TestProvisionIsAccepted(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		got := b.want("creation is asynchronous", b.put(instanceID, order()), 202)
 
@@ -51,7 +51,7 @@ func TestD8D14D15D16ProvisionIsAccepted(t *testing.T) {
 	})
 }
 
-func TestD8PlansRequireNoParameters(t *testing.T) {
+func TestPlansRequireNoParameters(t *testing.T) {
 	for name, plan := range map[string]string{"aws": planAWS, "azure": planAzure, "gcp": planGCP, "trial": planTrial} {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t)
@@ -69,7 +69,7 @@ func TestD8PlansRequireNoParameters(t *testing.T) {
 	}
 }
 
-func TestD17EachIDIsAResource(t *testing.T) {
+func TestEachIDIsAResource(t *testing.T) {
 	b := newFixture(t)
 
 	first := b.want("an instance", b.put("one", order()), 202)
@@ -84,7 +84,7 @@ func TestD17EachIDIsAResource(t *testing.T) {
 	}
 }
 
-func TestD4TenantOfTheInstance(t *testing.T) {
+func TestTenantOfTheInstance(t *testing.T) {
 	type tenancy struct{ Tenant, SubAccount string }
 
 	without := map[string]any{"organization_guid": nil, "space_guid": nil}

@@ -204,7 +204,7 @@ func TestPlansNotOffered(t *testing.T) {
 	offering(t, func(options *catalog.Options) { options.EnablePlans = []string{"trial", "azure"} })(&b.options)
 	b.restart()
 
-	if got := b.want("the plan is no longer offered", b.put("two", order()), 400); got.text("description") != "This plan is not available for new instances. Choose another one." {
+	if got := b.want("the plan is no longer offered", b.put("two", order()), 400); got.text("description") != "This plan is not available for new instances. Choose a different plan." {
 		b.Errorf("the description is %s", got.Raw)
 	}
 

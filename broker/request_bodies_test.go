@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker"
 )
 
-func TestA9UnknownFieldsAreIgnored(t *testing.T) {
+func TestUnknownFieldsAreIgnored(t *testing.T) {
 	b := newFixture(t)
 
 	b.want("PUT", b.put(instanceID, order(
@@ -31,7 +31,7 @@ func TestA9UnknownFieldsAreIgnored(t *testing.T) {
 	}), 422)
 }
 
-func TestA18A19Bodies(t *testing.T) {
+func TestRequestBodies(t *testing.T) {
 	bodies := map[string]string{
 		"broken": "{bad", "empty": "", "array": "[]", "text": `"x"`, "number": "5", "null": "null",
 		"rubbish behind": order() + "x", "two objects": order() + order(), "invalid UTF-8 outside of strings": "\xff{}",

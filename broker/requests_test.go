@@ -27,7 +27,7 @@ func routes() map[string][]string {
 	}
 }
 
-func TestA1A2A3Authentication(t *testing.T) {
+func TestAuthentication(t *testing.T) {
 	b := newFixture(t)
 
 	callers := map[string]call{
@@ -64,7 +64,7 @@ func TestNoAuthenticationWithoutUsers(t *testing.T) {
 	b.want("authentication can be disabled", b.do(call{method: "GET", path: "/v2/catalog", user: "nobody"}), 200)
 }
 
-func TestA4A5A6Version(t *testing.T) {
+func TestVersionHeader(t *testing.T) {
 	served := []string{"2.0", "2.1", "2.9", "2.13", "2.14", "2.17", "2.99"}
 	refused := []string{"", "1.0", "3.0", "abc", "2", "2.", "2.17abc", "2.17.1", "-2.17", "22.1", "99999999999999999999.1"}
 	b := newFixture(t)
@@ -91,7 +91,7 @@ func TestA4A5A6Version(t *testing.T) {
 	b.want("the instance still exists", b.get(instanceID), 200)
 }
 
-func TestM5EmptyVersionHeaderCountsAsMissing(t *testing.T) {
+func TestEmptyVersionHeaderCountsAsMissing(t *testing.T) {
 	b := newFixture(t)
 
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.address+"/v2/catalog", nil)
@@ -113,7 +113,7 @@ func TestM5EmptyVersionHeaderCountsAsMissing(t *testing.T) {
 	}
 }
 
-func TestA7RequestIdentity(t *testing.T) {
+func TestRequestIdentity(t *testing.T) {
 	b := newFixture(t) // do checks each response
 
 	b.want("an unknown path of the protocol", b.do(call{method: "GET", path: "/v2/nothing"}), 404)
@@ -125,7 +125,7 @@ func TestA7RequestIdentity(t *testing.T) {
 	b.want("no identity to echo", got, 200)
 }
 
-func TestA8A24LogLine(t *testing.T) {
+func TestLogLine(t *testing.T) {
 	b := newFixture(t)
 	b.want("an order", b.do(call{
 		method: "PUT", path: path(instanceID) + "?accepts_incomplete=true", body: order(),
@@ -154,7 +154,7 @@ func TestA8A24LogLine(t *testing.T) {
 	}
 }
 
-func TestA22IDs(t *testing.T) {
+func TestPathIDs(t *testing.T) {
 	b := newFixture(t)
 
 	same := map[string]string{ // first form, second form
@@ -183,7 +183,7 @@ func TestA22IDs(t *testing.T) {
 	}
 }
 
-func TestA24OriginatingIdentityIsReadLeniently(t *testing.T) {
+func TestOriginatingIdentityIsReadLeniently(t *testing.T) {
 	b := newFixture(t)
 	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
@@ -210,7 +210,7 @@ func TestA24OriginatingIdentityIsReadLeniently(t *testing.T) {
 	}
 }
 
-func TestA25PlatformsMayDisagree(t *testing.T) {
+func TestPlatformsMayDisagree(t *testing.T) {
 	b := newFixture(t)
 	b.want("K3: the platform of the header is not checked", b.do(call{
 		method: "PUT", path: path(instanceID) + "?accepts_incomplete=true", body: order(),

@@ -162,8 +162,8 @@ func TestCanceledPendingSuspensionChangesNothing(t *testing.T) {
 	b.want("updates are still allowed", b.patch(instanceID, with("parameters", with("administrators", []any{"jane@example.com"}))), 202)
 }
 
-// TestUpdateDuringTwoOperations sends updates while an update is in progress and a suspension waits behind it. Neither
-// operation alone has the result of both, so no request may get one of them, not even if that one makes all requested
+// TestUpdateDuringTwoOperations sends updates while an update is in progress and a suspension waits for its end. The
+// result depends on both operations, so no update request may return one of them, even if that one makes all requested
 // changes.
 func TestUpdateDuringTwoOperations(t *testing.T) {
 	onEach(t, func(b *fixture) {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// unlike returns n random characters. The database cannot compress them to fit into an index entry.
+// unlike returns n random characters. They are random so that the database cannot compress them to the size of an index
+// entry.
 func unlike(characters int) string {
 	random := rand.New(rand.NewPCG(1, 2))
 
@@ -21,8 +22,8 @@ func unlike(characters int) string {
 	return text.String()
 }
 
-// TestA18TextsThatPostgreSQLRejects sends texts that PostgreSQL cannot store or index.
-func TestA18TextsThatPostgreSQLRejects(t *testing.T) {
+// TestTextsThatPostgreSQLRejects sends texts that PostgreSQL cannot store or index.
+func TestTextsThatPostgreSQLRejects(t *testing.T) {
 	quoted := func(text string) string {
 		encoded, err := json.Marshal(text)
 		if err != nil {

@@ -21,7 +21,7 @@ func troubledCalls() []call {
 	}
 }
 
-// patient fails the test unless each request gets a 503 with Retry-After before the given limit.
+// patient fails the test unless each request gets a 503 with Retry-After within the given limit.
 func (b *fixture) patient(reason string, limit time.Duration) {
 	b.Helper()
 
@@ -45,7 +45,7 @@ func (b *fixture) patient(reason string, limit time.Duration) {
 	waiting.Wait()
 }
 
-func TestA16A21DatabaseIsDown(t *testing.T) {
+func TestDatabaseIsDown(t *testing.T) {
 	config, line := postgrestest.Through(t, postgrestest.Database(t))
 
 	b := newFixtureOn(t, storagetest.Open(t, config))

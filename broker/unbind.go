@@ -140,7 +140,7 @@ func (o Options) withBindingAudit(ctx context.Context, tx storage.Tx, operation 
 }
 
 const (
-	// expireAtOnce is the maximum number of bindings that one call of ExpireBindings removes.
+	// expireAtOnce is the maximum number of bindings that one call to ExpireBindings removes.
 	expireAtOnce = 500
 	// removeAgain is the pause after a failed removal. It is long because the runtime may be gone for good.
 	removeAgain = time.Hour

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestF1ToF7F11F12F13F15F17F19RejectedUpdates(t *testing.T) {
+func TestRejectedUpdates(t *testing.T) {
 	cases := map[string]struct {
 		reason     string
 		id         string
@@ -65,7 +65,7 @@ func TestF1ToF7F11F12F13F15F17F19RejectedUpdates(t *testing.T) {
 	b.want("F19: no instance was created", b.poll("unknown", ""), 404)
 }
 
-func TestF6FailedInstanceIsNotUpdated(t *testing.T) {
+func TestFailedInstanceIsNotUpdated(t *testing.T) {
 	b := newFixture(t)
 
 	creation := b.want("a creation", b.put("creating", order()), 202).text("operation")

@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-func TestF3F4F8F9F20SynchronousUpdates(t *testing.T) {
+func TestSynchronousUpdates(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		fields map[string]any
@@ -61,7 +61,7 @@ func TestF3F4F8F9F20SynchronousUpdates(t *testing.T) {
 	}
 }
 
-func TestF9F10F13AnUpdate(t *testing.T) {
+func TestUpdate(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		b.provisioned(instanceID)
 		before := b.get(instanceID)
@@ -107,7 +107,7 @@ func TestF9F10F13AnUpdate(t *testing.T) {
 	})
 }
 
-func TestC13F13AFailedUpdateChangesNothing(t *testing.T) {
+func TestAFailedUpdateChangesNothing(t *testing.T) {
 	b := newFixture(t)
 	b.provisioned(instanceID)
 
@@ -133,7 +133,7 @@ func TestC13F13AFailedUpdateChangesNothing(t *testing.T) {
 	}
 }
 
-func TestC4ConcurrentUpdates(t *testing.T) {
+func TestConcurrentUpdates(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		b.provisioned(instanceID)
 
@@ -160,7 +160,7 @@ func TestC4ConcurrentUpdates(t *testing.T) {
 	})
 }
 
-func TestF12Maintenance(t *testing.T) {
+func TestMaintenance(t *testing.T) {
 	b := newFixture(t)
 	b.provisioned(instanceID)
 	b.rewrite(instanceID, func(instance *environment.Instance) {
@@ -185,7 +185,7 @@ func TestF12Maintenance(t *testing.T) {
 	}
 }
 
-func TestJ8DeletionCancelsUpdate(t *testing.T) {
+func TestDeletionCancelsUpdate(t *testing.T) {
 	b := newFixture(t)
 	b.provisioned(instanceID)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks that the tests find PostgreSQL: a server in TEST_POSTGRES_DSN, or binaries on PATH or in Debian's folder. As root on Debian it
-# installs the missing package. Otherwise it fails and explains how to install PostgreSQL.
+# Checks that PostgreSQL is available to the tests: as a server in TEST_POSTGRES_DSN, or as binaries on PATH or in /usr/lib/postgresql. As
+# root on Debian it installs the missing package. Otherwise it fails with installation instructions.
 set -euo pipefail
 
 [[ -n "${TEST_POSTGRES_DSN:-}" ]] && exit 0
@@ -13,7 +13,7 @@ if [[ "$(id -u)" == 0 ]] && command -v apt-get >/dev/null; then
 fi
 
 cat >&2 <<'HELP'
-The tests need PostgreSQL. Either install it (Debian: apt-get install postgresql; macOS: brew install postgresql), or set
-TEST_POSTGRES_DSN=postgres://user:password@host:port/database?sslmode=disable. Tests create databases on this server.
+The tests need PostgreSQL. Either install it (Debian: apt-get install postgresql; macOS: brew install postgresql), or set TEST_POSTGRES_DSN
+to postgres://user:password@host:port/database?sslmode=disable. The tests create their databases on that server.
 HELP
 exit 1

@@ -33,8 +33,8 @@ type BindingParameters struct {
 	Lifetime time.Duration
 }
 
-// bindingRoles returns the roles in the order of the form. The first role, admin, is the default, because platforms
-// expect full access.
+// bindingRoles returns the roles in the order in which platforms display them. The first role, admin, is the default,
+// because platforms expect full access.
 func bindingRoles() []string {
 	return []string{string(environment.RoleAdmin), string(environment.RoleEdit), string(environment.RoleView)}
 }
@@ -66,31 +66,31 @@ func ResolveBinding(raw json.RawMessage) (BindingParameters, error) {
 		}
 	}
 
-	var found Violations
+	var violations Violations
 
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		value := given[name]
 
 		switch {
 		case name != paramRole && name != paramLifetime:
-			found.unless(false, name, ruleUnknown, "bindings have no such parameter%s", failure.Suggestion(name, []string{paramRole, paramLifetime}))
+			violations.require(false, name, ruleUnknown, "bindings have no such parameter%s", failure.Suggestion(name, []string{paramRole, paramLifetime}))
 		case value == nil: // null means absent
 		case name == paramRole:
 			role, _ := value.(string)
-			found.unless(slices.Contains(bindingRoles(), role), name, "enum", "must be one of %s%s",
+			violations.require(slices.Contains(bindingRoles(), role), name, "enum", "must be one of %s%s",
 				strings.Join(bindingRoles(), ", "), failure.Suggestion(role, bindingRoles()))
 
 			resolved.Role = environment.Role(role)
 		default:
 			wanted, _ := value.(float64)
 			whole := wanted == math.Trunc(wanted) && wanted >= float64(seconds(minLifetime)) && wanted <= float64(seconds(maxLifetime))
-			found.unless(whole, name, "range", "must be an integer from %d to %d", seconds(minLifetime), seconds(maxLifetime))
+			violations.require(whole, name, "range", "must be an integer from %d to %d", seconds(minLifetime), seconds(maxLifetime))
 
 			resolved.Lifetime = time.Duration(wanted) * time.Second
 		}
 	}
 
-	return resolved, found.Err()
+	return resolved, violations.Err()
 }
 
 // seconds returns the duration in whole seconds, the unit of the parameters.

@@ -53,7 +53,7 @@ func read(t *testing.T) published {
 	return got
 }
 
-func TestB4B7B8PublicIDsNeverChange(t *testing.T) {
+func TestPublicIDsNeverChange(t *testing.T) {
 	t.Parallel()
 
 	want := map[string]string{
@@ -75,7 +75,7 @@ func TestB4B7B8PublicIDsNeverChange(t *testing.T) {
 	}
 }
 
-func TestB2B6B9B11ToB16Service(t *testing.T) {
+func TestPublishedService(t *testing.T) {
 	t.Parallel()
 
 	got := read(t)
@@ -138,7 +138,7 @@ func TestB2B6B9B11ToB16Service(t *testing.T) {
 	}
 }
 
-func TestB10A26TextsAreShort(t *testing.T) {
+func TestTextsAreShort(t *testing.T) {
 	t.Parallel()
 
 	for _, service := range read(t).Services {
@@ -155,7 +155,7 @@ func TestB10A26TextsAreShort(t *testing.T) {
 	}
 }
 
-func TestB18ToB21Schemas(t *testing.T) {
+func TestSchemas(t *testing.T) {
 	t.Parallel()
 
 	slots := map[string][]string{"service_instance": {"create", "update"}, "service_binding": {"create"}}

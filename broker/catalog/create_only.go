@@ -19,14 +19,15 @@ import (
 func (p *Plan) withoutRepeated(instance environment.Instance, sent json.RawMessage) (json.RawMessage, Violations) {
 	var (
 		fields, ordered map[string]json.RawMessage
-		wrong           Violations
+		violations      Violations
 	)
 
 	if json.Unmarshal(sent, &fields) != nil || len(fields) == 0 {
 		return sent, nil
 	}
 
-	// The stored parameters are an object or empty. If they cannot be decoded, treat all parameters as not sent.
+	// The stored parameters are an object or empty. If they cannot be decoded, treat every parameter as if the order
+	// had not contained it.
 	_ = json.Unmarshal(instance.Request.Parameters, &ordered)
 
 	kept := maps.Clone(fields)
@@ -37,7 +38,7 @@ func (p *Plan) withoutRepeated(instance environment.Instance, sent json.RawMessa
 			continue
 		}
 
-		wrong.unless(equalValues(fields[name], ordered[name]) || p.repeats(instance, name, fields[name]),
+		violations.require(equalValues(fields[name], ordered[name]) || p.repeats(instance, name, fields[name]),
 			name, ruleCreateOnly, "cannot be changed after creation")
 		delete(kept, name)
 	}
@@ -48,10 +49,10 @@ func (p *Plan) withoutRepeated(instance environment.Instance, sent json.RawMessa
 
 	encoded, err := json.Marshal(kept)
 	if err != nil {
-		return sent, wrong // cannot happen: the fields were decoded before
+		return sent, violations // cannot happen: the fields were decoded before
 	}
 
-	return encoded, wrong
+	return encoded, violations
 }
 
 // repeats reports whether setting the parameter to the value would leave the instance unchanged. The value may be an

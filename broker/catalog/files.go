@@ -40,7 +40,8 @@ type platformsFile struct {
 type platform struct {
 	// Defaults maps a provider to the default region of orders.
 	Defaults map[string]string `json:"defaults"`
-	// Only maps a provider to the allowed regions. If it is not empty, only the listed providers are allowed.
+	// Only maps a provider to its allowed regions. If Only is not empty, providers that it does not list are not
+	// allowed.
 	Only map[string][]string `json:"only"`
 	// EUAccess restricts access to the runtimes to operators in the European Union.
 	EUAccess bool `json:"euAccess"`
@@ -74,7 +75,7 @@ type planFile struct {
 	BecomesPlans []string `json:"becomesPlans"`
 	// Purpose is the default purpose of clusters in Gardener.
 	Purpose string `json:"purpose"`
-	// LicenceType and SharedCredentials are copied to environment.Cluster, which describes them.
+	// LicenceType and SharedCredentials are copied to the fields of environment.Cluster with the same names.
 	LicenceType       string `json:"licenceType"`
 	SharedCredentials bool   `json:"sharedCredentials"`
 	// ZonesCount is the default number of zones for worker nodes. Regions with fewer zones use all of them.
@@ -109,7 +110,7 @@ type cost struct {
 
 // areas configures a plan whose regions are parts of the world.
 type areas struct {
-	// Default is the area of an order without a region from a platform region that is not listed below.
+	// Default is the area for orders that specify no region, if PlatformRegions does not list their platform region.
 	Default string `json:"default"`
 	// PlatformRegions maps platform regions to default areas.
 	PlatformRegions map[string]string `json:"platformRegions"`
@@ -118,7 +119,7 @@ type areas struct {
 // offer contains the regions and machine types of a plan on one provider. Regions are listed by name or by area.
 type offer struct {
 	Provider string `json:"provider"`
-	// DefaultRegion is the region of an order without a region from a platform region that has no default.
+	// DefaultRegion is the region for orders that specify no region, if their platform region has no default.
 	DefaultRegion string   `json:"defaultRegion"`
 	Regions       []string `json:"regions"`
 	// Areas maps areas to regions of the provider. It is set only in plans with areas.
@@ -141,7 +142,7 @@ type providerFile struct {
 	Regions    map[string]region `json:"regions"`
 	// Machines maps machine types to descriptions for users.
 	Machines map[string]string `json:"machines"`
-	// Limited maps machine types that are not available everywhere to their zones by region.
+	// Limited lists the machine types that only some zones offer: it maps each machine type to its zones by region.
 	Limited map[string]map[string][]string `json:"limited"`
 	// OpenStack is set only for the provider openstack.
 	OpenStack *environment.OpenStack `json:"openStack"`

@@ -22,7 +22,7 @@ import (
 type Options struct {
 	// KubernetesVersion is the version of new clusters, such as 1.34 or 1.34.2.
 	KubernetesVersion string
-	// OperationTimeout is the maximum duration of an operation. Platforms are asked to poll for an hour longer.
+	// OperationTimeout is the maximum duration of an operation. The catalog asks platforms to poll for one hour longer.
 	OperationTimeout time.Duration
 	// EnablePlans lists the plans that are available for new instances. An empty list enables all plans.
 	EnablePlans []string
@@ -39,7 +39,7 @@ type Options struct {
 type Catalog struct {
 	options Options
 	current atomic.Pointer[content]
-	// problem is the error of the latest files, or nil if they were loaded.
+	// problem describes why the latest files could not be loaded. It is nil if they were loaded.
 	problem atomic.Pointer[Problem]
 }
 

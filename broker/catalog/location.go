@@ -17,12 +17,12 @@ type location struct {
 	euAccess bool
 }
 
-// locate chooses the location of a cluster: from the parameters, else from the platform region, else the default of
-// the plan. If the plan or the platform region does not allow the requested location, locate adds a violation and
-// the result is meaningless.
-func (p *Plan) locate(given parameters, platformRegion string, wrong *Violations) location {
+// locate chooses the location of a cluster: from the parameters, else from the platform region, else the default of the
+// plan. If the plan or the platform region does not allow the requested location, locate adds a violation, and callers
+// must not use the result.
+func (p *Plan) locate(given parameters, platformRegion string, violations *Violations) location {
 	platform := p.platforms.Regions[platformRegion]
-	offer := p.chooseOffer(given.Provider, platformRegion, wrong)
+	offer := p.chooseOffer(given.Provider, platformRegion, violations)
 	chosen := location{offer: offer, provider: p.providers[offer.Provider], euAccess: platform.EUAccess}
 
 	allowed, limited := platform.Only[offer.Provider], len(platform.Only) > 0
@@ -34,9 +34,9 @@ func (p *Plan) locate(given parameters, platformRegion string, wrong *Violations
 		chosen.region = offer.Areas[cmp.Or(given.Region, p.Areas.PlatformRegions[platformRegion], p.Areas.Default)]
 	case given.Region != "":
 		chosen.region = given.Region
-		wrong.unless(slices.Contains(offer.Regions, given.Region), paramRegion, ruleOffer, "%q is not a region of %s, the provider in platform region %s",
+		violations.require(slices.Contains(offer.Regions, given.Region), paramRegion, ruleOffer, "%q is not a region of %s, the provider in platform region %s",
 			given.Region, chosen.provider.DisplayName, platformRegion)
-		wrong.unless(len(allowed) == 0 || slices.Contains(allowed, given.Region), paramRegion, ruleOffer,
+		violations.require(len(allowed) == 0 || slices.Contains(allowed, given.Region), paramRegion, ruleOffer,
 			"%q is not allowed in platform region %s, only %s", given.Region, platformRegion, strings.Join(allowed, ", "))
 	case len(allowed) > 0:
 		chosen.region = allowed[0]
@@ -52,14 +52,14 @@ func (p *Plan) locate(given parameters, platformRegion string, wrong *Violations
 
 // chooseOffer returns the offer of the requested provider, else of the provider for the platform region, else the
 // first allowed offer. It adds a violation if the plan has no such offer or the platform region does not allow it.
-func (p *Plan) chooseOffer(given, platformRegion string, wrong *Violations) offer {
+func (p *Plan) chooseOffer(given, platformRegion string, violations *Violations) offer {
 	only := p.platforms.Regions[platformRegion].Only
 	allowed := slices.DeleteFunc(slices.Clone(p.Offers), func(offer offer) bool {
 		return len(only) > 0 && len(only[offer.Provider]) == 0
 	})
 
 	if len(allowed) == 0 {
-		wrong.unless(false, "", ruleOffer, "plan %s is not available in platform region %s, where only %s may be used",
+		violations.require(false, "", ruleOffer, "plan %s is not available in platform region %s, where only %s may be used",
 			p.Name, platformRegion, strings.Join(slices.Sorted(maps.Keys(only)), ", "))
 
 		return p.Offers[0]
@@ -76,7 +76,7 @@ func (p *Plan) chooseOffer(given, platformRegion string, wrong *Violations) offe
 		}
 	}
 
-	wrong.unless(false, field, ruleOffer, "plan %s is not available on %s in platform region %s", p.Name, wanted, platformRegion)
+	violations.require(false, field, ruleOffer, "plan %s is not available on %s in platform region %s", p.Name, wanted, platformRegion)
 
 	return allowed[0]
 }

@@ -19,7 +19,7 @@ type networking struct {
 
 // checkNetworks checks that the ranges are valid and overlap neither each other nor reserved ranges. Ranges cannot
 // be changed later: after a mistake, the tenant would need a new cluster.
-func checkNetworks(wrong *Violations, cluster environment.Cluster, reserved []string) {
+func checkNetworks(violations *Violations, cluster environment.Cluster, reserved []string) {
 	type network struct {
 		name   string
 		prefix netip.Prefix
@@ -31,26 +31,26 @@ func checkNetworks(wrong *Violations, cluster environment.Cluster, reserved []st
 		{"networking.nodes", cluster.NodesCIDR}, {"networking.pods", cluster.PodsCIDR}, {"networking.services", cluster.ServicesCIDR},
 	} {
 		prefix, err := netip.ParsePrefix(one.text)
-		fine := err == nil && prefix.Addr().Is4() && prefix == prefix.Masked()
-		wrong.unless(fine, one.field, ruleNetwork, "%q must be an IPv4 network such as 10.250.0.0/16, and all bits after the prefix must be zero", one.text)
+		ok := err == nil && prefix.Addr().Is4() && prefix == prefix.Masked()
+		violations.require(ok, one.field, ruleNetwork, "%q must be an IPv4 network such as 10.250.0.0/16, and all bits after the prefix must be zero", one.text)
 
-		if fine {
+		if ok {
 			usable = append(usable, network{one.field, prefix})
 		}
 	}
 
 	for i, one := range usable {
-		wrong.unless(one.name != "networking.nodes" || one.prefix.Bits() <= maxNodesPrefix, one.name, ruleNetwork,
+		violations.require(one.name != "networking.nodes" || one.prefix.Bits() <= maxNodesPrefix, one.name, ruleNetwork,
 			"the prefix /%d is longer than /%d, which leaves too few addresses", one.prefix.Bits(), maxNodesPrefix)
 
 		for _, other := range usable[:i] {
-			wrong.unless(!one.prefix.Overlaps(other.prefix), one.name, ruleOverlap,
+			violations.require(!one.prefix.Overlaps(other.prefix), one.name, ruleOverlap,
 				"%s overlaps %s %s", one.prefix, other.name, other.prefix)
 		}
 
 		for _, text := range reserved {
 			other, err := netip.ParsePrefix(text)
-			wrong.unless(err != nil || !one.prefix.Overlaps(other), one.name, ruleOverlap,
+			violations.require(err != nil || !one.prefix.Overlaps(other), one.name, ruleOverlap,
 				"%s overlaps %s, which control planes use", one.prefix, text)
 		}
 	}

@@ -38,15 +38,15 @@ func TestNetworking(t *testing.T) {
 			t.Parallel()
 
 			ordered := order{InstanceID: instanceID, Parameters: json.RawMessage(fmt.Sprintf(`{"networking":%s}`, test.networking))}
-			_, wrong := plan(t, planAWS).Resolve(ordered.instance())
+			_, violations := plan(t, planAWS).Resolve(ordered.instance())
 
 			var got []broken
-			for _, one := range wrong {
+			for _, one := range violations {
 				got = append(got, broken{one.Field, one.Rule})
 			}
 
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("\n%s\n%v\nbroken rules: -want +got\n%s", test.reason, wrong, diff)
+				t.Errorf("\n%s\n%v\nbroken rules: -want +got\n%s", test.reason, violations, diff)
 			}
 		})
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// oidcParameters is the value of the parameter oidc. It consists of single fields, or of a list with one object
+// oidcParameters is the value of the parameter oidc. Users send either the fields themselves or a list with one object
 // that has the same fields.
 type oidcParameters struct {
 	environment.OIDC
@@ -24,9 +24,9 @@ func NewOIDC(issuerURL, clientID string) *environment.OIDC {
 	}
 }
 
-// over returns the present configuration, overwritten with the given fields. If present is nil, the fields overwrite
-// the defaults of NewOIDC instead. If no fields are given, over returns present.
-func (given oidcParameters) over(present *environment.OIDC) *environment.OIDC {
+// mergeInto returns the present configuration, overwritten with the given fields. If present is nil, the fields
+// overwrite the defaults of NewOIDC instead. If no fields are given, mergeInto returns present.
+func (given oidcParameters) mergeInto(present *environment.OIDC) *environment.OIDC {
 	fields := given.OIDC
 	if len(given.List) > 0 {
 		fields = given.List[0]
@@ -56,22 +56,22 @@ func (given oidcParameters) over(present *environment.OIDC) *environment.OIDC {
 }
 
 // check rejects a list together with a single issuer or client ID.
-func (given oidcParameters) check(wrong *Violations) {
-	wrong.unless(len(given.List) == 0 || given.ClientID == "" && given.IssuerURL == "", "oidc", ruleOIDC,
-		"must have either a list or single fields, not both")
+func (given oidcParameters) check(violations *Violations) {
+	violations.require(len(given.List) == 0 || given.ClientID == "" && given.IssuerURL == "", "oidc", ruleOIDC,
+		"must contain either a list or individual fields, not both")
 }
 
 // checkOIDC checks that an API server would accept the configuration. For example, an API server does not start
 // with an issuer that does not use https. No request is sent to the issuer.
-func checkOIDC(wrong *Violations, oidc *environment.OIDC) {
+func checkOIDC(violations *Violations, oidc *environment.OIDC) {
 	if oidc == nil {
 		return
 	}
 
-	wrong.unless(oidc.ClientID != "", "oidc.clientID", ruleOIDC, "the client ID is missing")
+	violations.require(oidc.ClientID != "", "oidc.clientID", ruleOIDC, "the client ID is missing")
 
 	issuer, err := url.Parse(oidc.IssuerURL)
-	fine := err == nil && issuer.Scheme == "https" && issuer.Hostname() != "" &&
+	ok := err == nil && issuer.Scheme == "https" && issuer.Hostname() != "" &&
 		issuer.User == nil && issuer.RawQuery == "" && issuer.Fragment == ""
-	wrong.unless(fine, "oidc.issuerURL", ruleOIDC, "must have the form https://issuer.example.com, without user, query or fragment")
+	violations.require(ok, "oidc.issuerURL", ruleOIDC, "must have the form https://issuer.example.com, without user, query or fragment")
 }

@@ -14,7 +14,7 @@ import (
 // applyOwn returns the cluster that the tenant brings, with the given parameters. For an update, present is the
 // current cluster; for an order, it is nil. applyOwn rejects a kubeconfig that refers to files or programs, because
 // the broker would read or run them. Violations never quote the kubeconfig.
-func (given parameters) applyOwn(present *environment.OwnCluster, wrong *Violations) *environment.OwnCluster {
+func (given parameters) applyOwn(present *environment.OwnCluster, violations *Violations) *environment.OwnCluster {
 	own := environment.OwnCluster{}
 	if present != nil {
 		own = *present
@@ -29,13 +29,13 @@ func (given parameters) applyOwn(present *environment.OwnCluster, wrong *Violati
 
 	kubeconfig, err := base64.StdEncoding.DecodeString(given.Kubeconfig)
 	if err != nil {
-		wrong.unless(false, paramKubeconfig, ruleKubeconfig, "must be valid base64")
+		violations.require(false, paramKubeconfig, ruleKubeconfig, "must be valid base64")
 
 		return &own
 	}
 
 	err = clusterclient.Check(secret.String(kubeconfig))
-	wrong.unless(err == nil, paramKubeconfig, ruleKubeconfig, "%s", failure.Of(err).Text)
+	violations.require(err == nil, paramKubeconfig, ruleKubeconfig, "%s", failure.Of(err).Text)
 
 	own.Kubeconfig = secret.Stored(kubeconfig)
 

@@ -70,7 +70,7 @@ func (given parameters) apply(cluster *environment.Cluster) {
 		cluster.Administrators = slices.Clone(given.Administrators)
 	}
 
-	cluster.OIDC = given.OIDC.over(cluster.OIDC)
+	cluster.OIDC = given.OIDC.mergeInto(cluster.OIDC)
 }
 
 // setTo sets a number unless the given pointer is nil. Zero is a valid value, for example for maxUnavailable.

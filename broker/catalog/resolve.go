@@ -13,22 +13,22 @@ import (
 // platform's name of the instance), PlatformRegion, Request.User and Request.Parameters; the result depends on
 // nothing else. If there are violations, it returns the instance unchanged.
 func (p *Plan) Resolve(instance environment.Instance) (environment.Instance, Violations) {
-	given, wrong := p.create.read(instance.Request.Parameters)
-	if len(wrong) > 0 {
-		return instance, wrong
+	given, violations := p.create.read(instance.Request.Parameters)
+	if len(violations) > 0 {
+		return instance, violations
 	}
 
 	resolved := instance
 	resolved.Name = runtimeName(given.Name, instance)
 
 	if p.OwnCluster {
-		resolved.Request.Cluster = environment.Cluster{Own: given.applyOwn(nil, &wrong)}
+		resolved.Request.Cluster = environment.Cluster{Own: given.applyOwn(nil, &violations)}
 	} else {
-		p.resolveCluster(&resolved, given, &wrong)
+		p.resolveCluster(&resolved, given, &violations)
 	}
 
-	if len(wrong) > 0 {
-		return instance, wrong
+	if len(violations) > 0 {
+		return instance, violations
 	}
 
 	return resolved, nil
@@ -36,9 +36,9 @@ func (p *Plan) Resolve(instance environment.Instance) (environment.Instance, Vio
 
 // resolveCluster sets the location and the cluster of the instance. It applies the defaults, then the parameters,
 // then the values that depend on both: the zones depend on the machine type, the surge on the number of zones.
-func (p *Plan) resolveCluster(instance *environment.Instance, given parameters, wrong *Violations) {
-	location := p.locate(given, instance.PlatformRegion, wrong)
-	if len(*wrong) > 0 {
+func (p *Plan) resolveCluster(instance *environment.Instance, given parameters, violations *Violations) {
+	location := p.locate(given, instance.PlatformRegion, violations)
+	if len(*violations) > 0 {
 		return
 	}
 
@@ -53,9 +53,9 @@ func (p *Plan) resolveCluster(instance *environment.Instance, given parameters, 
 		cluster.MaxSurge = len(cluster.Zones)
 	}
 
-	p.checkCluster(wrong, cluster)
-	location.provider.checkZones(wrong, cluster, location.region)
-	checkNetworks(wrong, cluster, p.reserved)
+	p.checkCluster(violations, cluster)
+	location.provider.checkZones(violations, cluster, location.region)
+	checkNetworks(violations, cluster, p.reserved)
 
 	instance.Provider, instance.Region, instance.Request.Cluster = location.offer.Provider, location.region, cluster
 }
@@ -138,29 +138,29 @@ func administrators(user string) []string {
 
 // checkCluster checks rules that a JSON schema cannot express. The rules compare several parameters, so they apply
 // to the cluster with defaults.
-func (p *Plan) checkCluster(wrong *Violations, cluster environment.Cluster) {
-	wrong.unless(cluster.AutoScalerMin <= cluster.AutoScalerMax, paramAutoScalerMin, ruleRange,
+func (p *Plan) checkCluster(violations *Violations, cluster environment.Cluster) {
+	violations.require(cluster.AutoScalerMin <= cluster.AutoScalerMax, paramAutoScalerMin, ruleRange,
 		"%d is greater than autoScalerMax %d", cluster.AutoScalerMin, cluster.AutoScalerMax)
-	wrong.unless(cluster.AutoScalerMax >= len(cluster.Zones), paramAutoScalerMax, ruleZones,
+	violations.require(cluster.AutoScalerMax >= len(cluster.Zones), paramAutoScalerMax, ruleZones,
 		"%d is less than the number of zones %d", cluster.AutoScalerMax, len(cluster.Zones))
-	wrong.unless(cluster.MaxSurge > 0 || cluster.MaxUnavailable > 0, paramMaxSurge, ruleReplacement,
+	violations.require(cluster.MaxSurge > 0 || cluster.MaxUnavailable > 0, paramMaxSurge, ruleReplacement,
 		"both maxSurge and maxUnavailable are 0: no node could ever be replaced")
 
-	checkOIDC(wrong, cluster.OIDC)
+	checkOIDC(violations, cluster.OIDC)
 }
 
 // checkZones checks that the zones and the machine type are available in the region.
-func (p providerFile) checkZones(wrong *Violations, cluster environment.Cluster, region string) {
+func (p providerFile) checkZones(violations *Violations, cluster environment.Cluster, region string) {
 	available := p.zones(region, cluster.MachineType)
 	if len(available) == 0 {
-		wrong.unless(false, paramMachineType, ruleOffer, "%s is not available in %s, only in %s",
+		violations.require(false, paramMachineType, ruleOffer, "%s is not available in %s, only in %s",
 			cluster.MachineType, region, strings.Join(p.regionsWith(cluster.MachineType), ", "))
 
 		return
 	}
 
 	for _, zone := range cluster.Zones {
-		wrong.unless(slices.Contains(available, zone), paramZones, ruleZones, "zone %q is not available for %s in %s, only %s",
+		violations.require(slices.Contains(available, zone), paramZones, ruleZones, "zone %q is not available for %s in %s, only %s",
 			zone, cluster.MachineType, region, strings.Join(available, ", "))
 	}
 }

@@ -145,7 +145,7 @@ func TestDuplicateParameterUsesTheLastValue(t *testing.T) {
 	}
 }
 
-func TestD6ResolveRejects(t *testing.T) {
+func TestResolveRejects(t *testing.T) {
 	t.Parallel()
 
 	cases := map[string]struct {

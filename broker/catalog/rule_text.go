@@ -98,7 +98,7 @@ func missingText(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last] + " are missing"
 }
 
-// leastText describes a text or list that is too short. The unit is given in singular and plural.
+// leastText describes a text or list that is too short. one and many are the singular and plural of the unit.
 func leastText(want, got int, one, many string) string {
 	if got == 0 {
 		return "must not be empty"

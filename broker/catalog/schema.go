@@ -71,8 +71,8 @@ func newForm(place string, properties map[string]any, order, required []string) 
 // empty object.
 func (f form) read(raw json.RawMessage) (parameters, Violations) {
 	var (
-		given parameters
-		wrong Violations
+		given      parameters
+		violations Violations
 	)
 
 	if len(raw) == 0 || string(raw) == "null" {
@@ -81,9 +81,9 @@ func (f form) read(raw json.RawMessage) (parameters, Violations) {
 
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
-		wrong.unless(false, "", ruleJSON, "the parameters are not valid JSON")
+		violations.require(false, "", ruleJSON, "the parameters are not valid JSON")
 
-		return given, wrong
+		return given, violations
 	}
 
 	if err := f.validator.Validate(document); err != nil {
@@ -91,13 +91,13 @@ func (f form) read(raw json.RawMessage) (parameters, Violations) {
 			return given, violationsOf(invalid, f.schema)
 		}
 
-		wrong.unless(false, "", ruleJSON, "the parameters do not match the plan's schema")
+		violations.require(false, "", ruleJSON, "the parameters do not match the plan's schema")
 
-		return given, wrong
+		return given, violations
 	}
 
-	// Decode the checked document instead of the raw parameters: of duplicate fields, it contains only the last
-	// one.
+	// Decode the validated document instead of the raw parameters. If a field occurs twice, the document has only its
+	// last value, while the raw parameters could be decoded to an unchecked one.
 	seen, err := json.Marshal(document)
 	if err == nil {
 		err = json.Unmarshal(seen, &given)
@@ -109,10 +109,10 @@ func (f form) read(raw json.RawMessage) (parameters, Violations) {
 			field = mismatch.Field
 		}
 
-		wrong.unless(false, field, ruleJSON, "the value does not have the type that the plan's schema requires")
+		violations.require(false, field, ruleJSON, "the value does not have the type that the plan's schema requires")
 	}
 
-	given.OIDC.check(&wrong)
+	given.OIDC.check(&violations)
 
-	return given, wrong
+	return given, violations
 }

@@ -16,32 +16,32 @@ import (
 // Create-only parameters may repeat their values. The second result contains the parameters without them. The error
 // is of kind invalid and lists all violations.
 func (p *Plan) Update(instance environment.Instance, sent json.RawMessage) (environment.Cluster, json.RawMessage, error) {
-	changes, wrong := p.withoutRepeated(instance, sent)
+	changes, violations := p.withoutRepeated(instance, sent)
 
 	given, invalid := p.update.read(changes)
-	if wrong = append(wrong, invalid...); len(wrong) > 0 {
-		return environment.Cluster{}, nil, wrong.Err()
+	if violations = append(violations, invalid...); len(violations) > 0 {
+		return environment.Cluster{}, nil, violations.Err()
 	}
 
 	cluster := instance.Request.Cluster
 
 	if p.OwnCluster {
-		cluster.Own = given.applyOwn(cluster.Own, &wrong)
+		cluster.Own = given.applyOwn(cluster.Own, &violations)
 
-		return cluster, changes, wrong.Err()
+		return cluster, changes, violations.Err()
 	}
 
 	cluster.LicenceType, cluster.SharedCredentials = p.LicenceType, p.SharedCredentials
 	p.clampNodes(&cluster)
 	given.apply(&cluster)
 
-	p.checkCluster(&wrong, cluster)
+	p.checkCluster(&violations, cluster)
 
 	if given.MachineType != "" && instance.Region != "" {
-		p.providers[p.Offers[0].Provider].checkZones(&wrong, cluster, instance.Region)
+		p.providers[p.Offers[0].Provider].checkZones(&violations, cluster, instance.Region)
 	}
 
-	if err := wrong.Err(); err != nil {
+	if err := violations.Err(); err != nil {
 		return environment.Cluster{}, nil, err
 	}
 

@@ -139,7 +139,7 @@ func TestUpdateRejects(t *testing.T) {
 		"IssuerQuery":  {"the issuer must not have a query", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://u:p@x/?a"}}`, "oidc.issuerURL: must have the form https://"},
 		"Algorithm":    {"algorithms are those that Kubernetes supports", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://x","signingAlgs":["none"]}}`, "oidc.signingAlgs.0: must be one of RS256, RS384"},
 		"TwoIssuers":   {"a cluster has at most one issuer", planAWS, `{"oidc":{"list":[{"clientID":"c","issuerURL":"https://x"},{"clientID":"d","issuerURL":"https://y"}]}}`, "oidc.list: must have at most 1 entry, has 2"},
-		"BothForms":    {"a list and single fields contradict each other", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://x","list":[{"clientID":"d","issuerURL":"https://y"}]}}`, "oidc: must have either a list or single fields"},
+		"BothForms":    {"a list and individual fields contradict each other", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://x","list":[{"clientID":"d","issuerURL":"https://y"}]}}`, "oidc: must contain either a list or individual fields"},
 		"UnknownField": {"unknown fields are rejected", planAWS, `{"oidc":{"clientId":"c"}}`, "oidc.clientId: the plan has no such parameter; did you mean \"clientID\"?"},
 	}
 

@@ -41,9 +41,9 @@ const (
 // Violations are all broken rules of a request. If there are none, the parameters are valid.
 type Violations []Violation
 
-// unless adds a violation if the condition is false.
-func (v *Violations) unless(fine bool, field, rule, format string, args ...any) {
-	if !fine {
+// require adds a violation unless the condition is true.
+func (v *Violations) require(ok bool, field, rule, format string, args ...any) {
+	if !ok {
 		*v = append(*v, Violation{Field: field, Rule: rule, Message: fmt.Sprintf(format, args...)})
 	}
 }
@@ -73,20 +73,20 @@ func (v Violations) Err() error {
 // violationsOf converts the error of a schema check. It sorts the violations by field, because the library returns
 // them in random order. For an unknown parameter, it suggests a similar name from the schema.
 func violationsOf(invalid *jsonschema.ValidationError, schema map[string]any) Violations {
-	var found Violations
+	var violations Violations
 
-	collect(invalid, &found)
+	collect(invalid, &violations)
 
-	for i, one := range found {
+	for i, one := range violations {
 		if one.Rule == ruleUnknown {
 			path := strings.Split(one.Field, ".")
-			found[i].Message += failure.Suggestion(path[len(path)-1], namesAt(schema, path[:len(path)-1]))
+			violations[i].Message += failure.Suggestion(path[len(path)-1], namesAt(schema, path[:len(path)-1]))
 		}
 	}
 
-	slices.SortStableFunc(found, func(a, b Violation) int { return strings.Compare(a.Field, b.Field) })
+	slices.SortStableFunc(violations, func(a, b Violation) int { return strings.Compare(a.Field, b.Field) })
 
-	return found
+	return violations
 }
 
 // namesAt returns the names of the parameters in the object at the path. It returns none if the path leads through
@@ -103,9 +103,9 @@ func namesAt(schema map[string]any, path []string) []string {
 }
 
 // collect walks a tree of validation errors and adds a violation for each leaf. The inner nodes only group errors.
-func collect(invalid *jsonschema.ValidationError, found *Violations) {
+func collect(invalid *jsonschema.ValidationError, violations *Violations) {
 	for _, cause := range invalid.Causes {
-		collect(cause, found)
+		collect(cause, violations)
 	}
 
 	if len(invalid.Causes) > 0 {
@@ -116,11 +116,11 @@ func collect(invalid *jsonschema.ValidationError, found *Violations) {
 
 	if unknown, ok := invalid.ErrorKind.(*kind.AdditionalProperties); ok {
 		for _, name := range unknown.Properties {
-			found.unless(false, strings.TrimPrefix(field+"."+name, "."), ruleUnknown, "the plan has no such parameter")
+			violations.require(false, strings.TrimPrefix(field+"."+name, "."), ruleUnknown, "the plan has no such parameter")
 		}
 
 		return
 	}
 
-	found.unless(false, field, strings.Join(invalid.ErrorKind.KeywordPath(), "."), "%s", ruleText(invalid.ErrorKind))
+	violations.require(false, field, strings.Join(invalid.ErrorKind.KeywordPath(), "."), "%s", ruleText(invalid.ErrorKind))
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/catalog"
 )
 
-// look is longer than two intervals of the watcher, so that it has loaded a change after this time.
+// look is longer than two intervals between the watcher's checks. A watcher has loaded a change after this time.
 const look = 11 * time.Second
 
 // folder writes the built-in catalog to a temporary folder and returns its path.
@@ -48,7 +48,7 @@ func watched(t *testing.T, dir string, test func(t *testing.T, offer *catalog.Ca
 	recorded(t, dir, func(context.Context, catalog.Reload) error { return nil }, test)
 }
 
-// recorded is like watched, and also passes the results of reloads to record.
+// recorded is like watched, but also calls record with the result of each reload.
 func recorded(t *testing.T, dir string, record func(context.Context, catalog.Reload) error,
 	test func(t *testing.T, offer *catalog.Catalog, log *logtest.Hook),
 ) {

@@ -25,8 +25,8 @@ const (
 	samples = 20
 )
 
-// Past returns the durations of recent successful operations, newest first. instances.Store implements it.
-type Past interface {
+// History returns the durations of recent successful operations, newest first. instances.Store implements it.
+type History interface {
 	Durations(ctx context.Context) ([]instances.Duration, error)
 }
 
@@ -35,14 +35,14 @@ type key struct{ kind, planID string }
 
 // Estimator estimates how long operations take. A nil Estimator makes no estimates. It is safe for concurrent use.
 type Estimator struct {
-	past Past
+	history History
 
 	mutex   sync.RWMutex
 	typical map[key]time.Duration
 }
 
 // New returns an Estimator. It makes no estimates until Refresh has succeeded.
-func New(past Past) *Estimator { return &Estimator{past: past} }
+func New(history History) *Estimator { return &Estimator{history: history} }
 
 // Part returns the part of the service that calls Refresh periodically.
 func (e *Estimator) Part(clock clock.WithTicker, log logrus.FieldLogger) lifecycle.Part {
@@ -51,7 +51,7 @@ func (e *Estimator) Part(clock clock.WithTicker, log logrus.FieldLogger) lifecyc
 
 // Refresh reads the durations of past operations. If it fails, the Estimator keeps the previous estimates.
 func (e *Estimator) Refresh(ctx context.Context) error {
-	past, err := e.past.Durations(ctx)
+	past, err := e.history.Durations(ctx)
 	if err != nil {
 		return fmt.Errorf("refreshing the estimates: %w", err)
 	}

@@ -10,13 +10,13 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// past is a store that always returns the same durations or the same error.
-type past struct {
+// history always returns the same durations or the same error.
+type history struct {
 	durations []instances.Duration
 	err       error
 }
 
-func (p *past) Durations(context.Context) ([]instances.Duration, error) { return p.durations, p.err }
+func (p *history) Durations(context.Context) ([]instances.Duration, error) { return p.durations, p.err }
 
 func TestEnd(t *testing.T) {
 	t.Parallel()
@@ -30,7 +30,7 @@ func TestEnd(t *testing.T) {
 		return all
 	}
 
-	history := &past{}
+	history := &history{}
 	history.durations = append(history.durations, took("provision", "aws", 5, 4, 90)...)
 	history.durations = append(history.durations, took("provision", "gcp", 8)...)
 	history.durations = append(history.durations, took("deprovision", "", 2)...)
@@ -41,7 +41,7 @@ func TestEnd(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 	if got := estimator.End("provision", "aws", start); !got.IsZero() {
-		t.Errorf("got the end %s without any past operation", got)
+		t.Errorf("got the end %s without any history operation", got)
 	}
 
 	if err := estimator.Refresh(t.Context()); err != nil {

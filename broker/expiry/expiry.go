@@ -1,10 +1,10 @@
-// Package expiry ends the instances of plans with a limited lifetime: it removes the runtime of an instance and
-// retains the instance until it is deleted. Periods configures the plans. Expirer expires single instances for
-// operators and, in the background, all instances that are due.
+// Package expiry expires instances of plans with a limited lifetime: it removes the runtime but keeps the instance
+// until the platform deletes it. Periods configures the plans. Expirer expires single instances for operators and, in
+// the background, all instances that are due.
 //
-// An expired instance stays expired: no update or resumption restores its runtime. Expiring an instance is
-// idempotent, so any number of replicas can search for due instances at the same time. A failed suspension is
-// retried every hour until it succeeds.
+// An expired instance stays expired: no update or resumption restores its runtime. Expiring an instance is idempotent,
+// so any number of replicas can search for due instances at the same time. A failed suspension is retried every hour
+// until it succeeds.
 package expiry
 
 import (
@@ -132,7 +132,7 @@ func (e Expirer) Expire(ctx context.Context, instanceID, reason string) (string,
 	return done.operation, err
 }
 
-// outcome is the result of a call of expire.
+// outcome is the result of a call to expire.
 type outcome struct {
 	// operation is the ID of the suspension. It is empty if the runtime is already gone.
 	operation string
@@ -178,7 +178,7 @@ func (e Expirer) expire(ctx context.Context, tx storage.Tx, id, reason string) (
 	done := outcome{expired: instance.ExpiredAt.IsZero()}
 
 	instance = expired(instance, now)
-	instance.Suspended = phase == environment.Suspended // a failed resumption may have created a runtime
+	instance.Suspended = phase == environment.Suspended // a failed resumption may have left a runtime
 
 	if err := e.Instances.Update(ctx, tx, instance); err != nil {
 		return outcome{}, err
@@ -224,7 +224,7 @@ func expired(instance environment.Instance, now time.Time) environment.Instance 
 	}
 
 	if instance.ExpiresAt.IsZero() || instance.ExpiresAt.After(now) {
-		instance.ExpiresAt = now // due now: ExpireDue retries a failed suspension even if an operator expired the instance
+		instance.ExpiresAt = now // due now, so that ExpireDue retries a failed suspension of an instance that an operator expired
 	}
 
 	return instance

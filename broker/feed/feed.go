@@ -34,7 +34,8 @@ const (
 
 	// pollWithFeed is the interval of polls while the feed works. The polls are then only a safeguard.
 	pollWithFeed = 10 * time.Minute
-	// Without a feed, the interval is 1/pollShare of the elapsed time, but at least minPoll and at most maxPoll.
+	// Without a feed, the interval between polls is 1/pollShare of the elapsed time, but at least minPoll and at most
+	// maxPoll.
 	minPoll   = time.Second
 	maxPoll   = 20 * time.Second
 	pollShare = 20
@@ -91,8 +92,8 @@ func (f *Feed) Alive() bool { return f.alive.Load() }
 // kind does not change the result.
 func (f *Feed) Kind() provisionerclient.Kind { return provisionerclient.Kind(f.kind.Load()) }
 
-// Pace returns the pause before the next poll of an operation that has been polled for the elapsed time. It
-// includes a random part, which spreads the polls of operations that started at the same time.
+// Pace returns the pause before the next poll of an operation that has waited for the elapsed time. It includes a
+// random part, which spreads the polls of operations that started at the same time.
 func (f *Feed) Pace(elapsed time.Duration) time.Duration {
 	pause := pollWithFeed
 	if !f.Alive() {

@@ -35,12 +35,11 @@ type endpoint struct {
 	ca []byte
 }
 
-// cachedEndpoints reads the endpoint of a runtime from an admin kubeconfig and caches it. It discards the
-// credentials.
+// cachedEndpoints reads the endpoint of a runtime from an admin kubeconfig and caches it. It discards the credentials.
 //
-// Unauthenticated requests need endpoints, and each admin kubeconfig costs calls to the Provisioner and to
-// Gardener. The cache, and a rate limit that all clients share, bound this cost. Only valid endpoints are cached.
-// It is safe for concurrent use.
+// Clients without credentials can request endpoints, and each admin kubeconfig costs calls to the Provisioner and to
+// Gardener. The cache, and a rate limit that all clients share, bound this cost. Only valid endpoints are cached. A
+// cachedEndpoints is safe for concurrent use.
 type cachedEndpoints struct {
 	kubeconfigs Kubeconfigs
 	clock       clock.PassiveClock

@@ -58,7 +58,7 @@ type Options struct {
 	// counting.
 	Log     logrus.FieldLogger
 	Metrics *httpserver.Metrics
-	// Tracing knows which operations have a trace. Nil means that tracing is disabled.
+	// Tracing reports which operations have a trace. Nil means that tracing is disabled.
 	Tracing *tracing.Tracing
 	// Kubeconfigs creates the kubeconfigs for administrators. The kubeconfigs for users contain the address of the
 	// API server from an administrator's kubeconfig, but not its credentials.
@@ -66,7 +66,7 @@ type Options struct {
 	// OIDC is the issuer at which users of runtimes log in, unless the runtime has another one. If it is empty,
 	// kubeconfigs for users contain no user.
 	OIDC environment.OIDC
-	// Engine knows the kinds of operations that this broker runs, and the steps that may be skipped.
+	// Engine provides the kinds of operations that this broker runs, and the steps that may be skipped.
 	Engine  *process.Engine[environment.Data]
 	Expirer Expirer
 	// Wake makes the engine look for due operations. It is called after a commit and must not block.
@@ -76,8 +76,8 @@ type Options struct {
 	// Systems are the upstream systems. Their state is that of this replica, because each replica has separate
 	// circuit breakers.
 	Systems []*upstream.System
-	// RangesLeftOpen reports whether Gardener chooses the ranges of pods and services, which are then not shown.
-	// Nil means that it does not.
+	// RangesLeftOpen reports whether Gardener chooses the ranges of pods and services; if so, the API does not show
+	// them. Nil means that Gardener never chooses them.
 	RangesLeftOpen func() bool
 	// Estimator predicts the end of operations. Nil means no predictions.
 	Estimator *estimate.Estimator

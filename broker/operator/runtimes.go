@@ -54,10 +54,11 @@ func inState(filter instances.Filter, state operatorapi.RuntimeState) (instances
 	}
 
 	filter.Kinds, filter.States = rule.Kinds, rule.States
-	filter.Suspended = state == operatorapi.RuntimeStateSuspended // the operation implies it, but this column has an index
+	filter.Suspended = state == operatorapi.RuntimeStateSuspended // redundant, but this condition can use an index
 
 	if state == operatorapi.RuntimeStateDeprovisioning {
-		// A successful deletion has removed its instance. With this state, the query would read every past deletion.
+		// Drop the final states. A successful deletion has removed its instance, so the query would read every past
+		// deletion for nothing.
 		filter.States = slices.DeleteFunc(slices.Clone(rule.States), process.State.Terminal)
 	}
 

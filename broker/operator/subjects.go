@@ -13,7 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// subjects are the instances of the broker with their bindings. It implements operatorserver.Subjects.
+// subjects implements operatorserver.Subjects: the subject of the broker's operations is an instance or one of its
+// bindings.
 type subjects struct{ instances *instances.Store }
 
 // Noun returns "instance".

@@ -25,8 +25,8 @@ func catalogFiles(config Config) fs.FS {
 	return resources.Catalog()
 }
 
-// loadCatalog loads the catalog with the settings of the configuration. If the files are invalid, the broker does
-// not start. Later, while the broker runs, invalid files are reported and the catalog does not change.
+// loadCatalog loads the catalog with the settings of the configuration. If the files are invalid, the broker does not
+// start. If files become invalid while the broker runs, the catalog does not change, and the error is reported.
 func loadCatalog(config Config) (*catalog.Catalog, error) {
 	options := catalog.Options{
 		KubernetesVersion: config.KubernetesVersion, OperationTimeout: config.Engine.OperationTimeout,

@@ -80,7 +80,7 @@ type Provisioner struct {
 	CAFile         string        `env:"CA_FILE"         help:"file with certificate authorities; empty for those of the system. This file, the certificate and the key are reloaded when they change"`
 	CertFile       string        `env:"CERT_FILE"       help:"client certificate of the broker; empty for none"`
 	KeyFile        string        `env:"KEY_FILE"        help:"key of the client certificate"`
-	RuntimeTimeout time.Duration `env:"RUNTIME_TIMEOUT" help:"how long an operation waits for the Provisioner"`
+	RuntimeTimeout time.Duration `env:"RUNTIME_TIMEOUT" help:"maximum time that an operation waits for the Provisioner"`
 	PollLimit      int           `env:"POLL_LIMIT"      help:"maximum number of requests per second for the states of operations, in one replica, while the Provisioner has no feed"`
 	Calls          int           `env:"CALLS"           help:"maximum number of concurrent calls, in one replica"`
 }

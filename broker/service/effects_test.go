@@ -43,8 +43,8 @@ type shownRows struct {
 	Kubeconfig       string
 }
 
-// TestResultsAppearWithTheEnd runs the last stage of each process that changes the rows of an instance or a binding. The rows
-// must not change before the end of the operation is stored, and must be changed then.
+// TestResultsAppearWithTheEnd runs the last stage of each process that changes the rows of an instance or a binding. Before
+// the end of the operation is stored, the rows must not have changed; afterwards they must.
 func TestResultsAppearWithTheEnd(t *testing.T) {
 	before := shownRows{Account: "account", Runtime: "runtime", Instances: 1, Binding: environment.BindingReady, Kubeconfig: "kubeconfig"}
 	with := func(change func(*shownRows)) shownRows {

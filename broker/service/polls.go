@@ -15,14 +15,14 @@ type countedPolls struct {
 	counted func(operations int)
 }
 
-// OperationStatus asks for one operation.
+// OperationStatus requests the state of one operation.
 func (p countedPolls) OperationStatus(ctx context.Context, tenant, operationID string) (provisionerclient.Operation, error) {
 	p.count(1)
 
 	return p.client.OperationStatus(ctx, tenant, operationID)
 }
 
-// OperationStatuses asks for several operations of a tenant in one request.
+// OperationStatuses requests the states of several operations of a tenant at once.
 func (p countedPolls) OperationStatuses(ctx context.Context, tenant string, operationIDs []string,
 ) map[string]provisionerclient.OperationResult {
 	p.count(len(operationIDs))

@@ -109,7 +109,7 @@ func (r rows) Resume(instance environment.Instance) process.Effect {
 }
 
 // record changes the current row of the instance. It does nothing if the row is gone or belongs to a newer instance
-// of the same ID.
+// with the same ID.
 func (r rows) record(known environment.Instance, change func(environment.Instance) (environment.Instance, error)) process.Effect {
 	return operations.Effect(func(ctx context.Context, tx storage.Tx) error {
 		present, err := r.instances.Hold(ctx, tx, known, r.clock.Now())

@@ -82,7 +82,7 @@ func TestLateWriteOfFrozenReplicaChangesNothing(t *testing.T) {
 		"Delete": func(rows service.Rows, instance environment.Instance) process.Effect { return rows.Delete(instance) },
 	}
 
-	// write makes the late write of a replica.
+	// write performs the late write of a replica.
 	write := func(t *testing.T, made effect, rows service.Rows, ops *operations.Store, late process.Progress, instance environment.Instance) {
 		t.Helper()
 

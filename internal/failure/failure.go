@@ -207,7 +207,7 @@ func Reasons() []ReasonMeaning {
 		},
 		{
 			ReasonNotAdopted, "the Provisioner does not know the runtime, although a Shoot belongs to the runtime",
-			"adopt the Shoot, or delete it in Gardener and skip `Remove_Runtime`",
+			"delete the Shoot in Gardener and skip `Remove_Runtime`",
 		},
 		{ReasonSystemAway, "an upstream failed several calls in a row, and the circuit breaker is open", "repair that system; the operation continues by itself"},
 		{ReasonBusy, "too many calls to an upstream are in flight", "nothing: the operation retries by itself"},

@@ -22,7 +22,7 @@ const (
 // Token is a one-time token that an agent exchanges at the Connector for its client certificate. Do not log its fields.
 type Token = director.Token
 
-// Tokens issues one-time tokens for agents. A token expires after about an hour.
+// Tokens issues one-time tokens for agents. A token expires about an hour after it is issued.
 type Tokens interface {
 	OneTimeToken(ctx context.Context, tenant, runtimeID string) (Token, error)
 }
@@ -55,7 +55,7 @@ type Configuration struct {
 	// replace.
 	WrittenBy, Replaces string
 	// Over is the resource version of the Secret that the writer has read, or empty if no Secret existed. The write fails if
-	// another replica has changed the Secret since.
+	// another replica has changed the Secret since that read.
 	Over string
 }
 
@@ -76,8 +76,8 @@ type Options struct {
 	Clusters Clusters
 	// Tokens is nil if Director is disabled. Stages then returns nil, and reconnections fail with ErrOff.
 	Tokens Tokens
-	// ConfigurationTimeout is the retry window for writing the configuration while the cluster or Director fails.
-	// ConnectionTimeout is how long the agent can take to connect after each configuration.
+	// ConfigurationTimeout is the retry window of the step that writes the configuration. ConnectionTimeout is how long the
+	// agent can take to connect after each configuration.
 	ConfigurationTimeout time.Duration
 	ConnectionTimeout    time.Duration
 	// Connected lists the stages that run after the agent has connected.
@@ -103,8 +103,8 @@ func Reconnect(options Options) process.Process[operation.Data] {
 }
 
 // stages returns the stage that configures the agent, the stage that waits for the connection, and the stages in Connected. If
-// when is not nil, the first two run only when it returns true. A retry of the wait restarts with the configuration, because the
-// agent has used up its token.
+// when is not nil, the first two run only when it returns true. When an operator retries an operation that failed in the wait,
+// it restarts with the configuration, because the agent has used up its token.
 func (o Options) stages(when func(operation.Operation) bool) []process.Stage[operation.Data] {
 	const connecting = "ConnectRuntimeAgent"
 

@@ -17,8 +17,8 @@ const (
 	firstPoll, lastPoll = 2 * time.Second, 20 * time.Second
 	// absentPoll is the minimum polling interval before the agent starts. The cluster first has to pull the agent's image.
 	absentPoll = 5 * time.Second
-	// newTokenPoll is the polling interval after a new token is issued. With a shorter interval, the next poll could see the
-	// failure of the old token and waste the new one.
+	// newTokenPoll is the polling interval after a new token is issued. With a shorter interval, the next poll could still see
+	// the failure that belongs to the old token, and Run would replace the new token before the agent has tried it.
 	newTokenPoll = 2 * time.Minute
 )
 
@@ -28,7 +28,7 @@ type await struct{ Options }
 // Name implements process.Step.
 func (await) Name() string { return "Wait_For_Agent_To_Connect" }
 
-// Run implements process.Step. An agent that fails to connect has used up its token and does not retry, so Run issues a new
+// Run implements process.Step. An agent that fails to connect has used up its token and does not try again, so Run issues a new
 // token. It repeats this until the timeout.
 func (s await) Run(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
@@ -61,7 +61,7 @@ func (s await) Run(ctx context.Context, op operation.Operation, log logrus.Field
 			return op, 0, err
 		}
 
-		return process.Await(op, connection.why()+"; it has received another token", newTokenPoll, s.ConnectionTimeout)
+		return process.Await(op, connection.why()+"; it has received a new token", newTokenPoll, s.ConnectionTimeout)
 	}
 
 	return process.Await(op, connection.why(), interval, s.ConnectionTimeout)

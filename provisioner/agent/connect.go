@@ -16,8 +16,8 @@ type connect struct{ Options }
 // Name implements process.Step.
 func (connect) Name() string { return "Connect_Runtime_Agent" }
 
-// Run implements process.Step. The Secret records the ID of the operation and of the replaced connection. When the step runs
-// again after a crash, it therefore recognizes its own Secret and does not request a second token. If the agent has already
+// Run implements process.Step. The Secret records the IDs of the operation and of the connection that it replaces. When the step
+// runs again after a crash, it therefore recognizes its own Secret and does not request a second token. If the agent has already
 // connected with the first token, the step leaves that connection in place.
 func (s connect) Run(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
@@ -40,7 +40,8 @@ func (s connect) Run(ctx context.Context, op operation.Operation, log logrus.Fie
 		present = found.Connection.ID
 	}
 
-	// After a crash, the Secret of this operation may already exist. Then found.Replaces is the ID that the first attempt stored.
+	// After a crash, the Secret of this operation may already exist. In that case, found.Replaces is the connection that the
+	// first attempt wanted to replace.
 	if found.ConfiguredBy != op.ID {
 		found.Replaces = present
 

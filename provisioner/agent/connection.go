@@ -22,12 +22,12 @@ type Connection struct {
 }
 
 // settled reports whether the agent has connected and tried to synchronize with Director at least once. The synchronization may
-// have failed: the connection persists, and the agent retries.
+// have failed: the connection persists, and the agent synchronizes again later.
 func (c Connection) settled() bool {
 	return c.State == Synchronized || c.State == SynchronizationFailed || c.State == MetadataUpdateFailed
 }
 
-// broken reports whether the agent has failed to connect and does not retry.
+// broken reports whether the agent has failed to connect. It then does not try again.
 func (c Connection) broken() bool {
 	return c.State == ConnectionFailed || c.State == ConnectionMaintenanceFailed
 }

@@ -31,7 +31,7 @@ type fixture struct {
 	agent Agent
 	shoot *gardencorev1beta1.Shoot
 
-	// The errors that the methods return; nil for success.
+	// The errors that the methods return, or nil for success.
 	agentErr, configureErr, tokenErr, shootErr error
 
 	tokens  int // number of issued tokens

@@ -24,9 +24,9 @@ const (
 	maxQueries = 16
 )
 
-// Statuses returns the states of agents' connections for the API. Each query needs a new kubeconfig, so a cluster is queried at
-// most once every few seconds, regardless of the number of requests. The methods are safe for concurrent use. Each replica has
-// its own cache.
+// Statuses returns the states of agents' connections for the API. Each query needs a new kubeconfig. Statuses therefore caches
+// the states, and queries a cluster at most once per cache lifetime, regardless of the number of requests. The methods are safe
+// for concurrent use. Each replica has its own cache.
 type Statuses struct {
 	clusters Clusters
 	shoots   shoot.Reader
@@ -73,8 +73,8 @@ func (s *Statuses) Status(ctx context.Context, runtime runtimes.Runtime) Status 
 	}
 }
 
-// cached returns the cached status, or queries the cluster. It must run inside the shared query. Otherwise a request that finds
-// the cache empty just before a query ends would start a second query.
+// cached returns the cached status, or queries the cluster. It must run inside the shared query: otherwise a request that finds
+// the cache empty just before another query ends would start a second query.
 func (s *Statuses) cached(ctx context.Context, at Place) Status {
 	if present, ok := s.known.Get(at); ok {
 		status, _ := present.(Status)
@@ -104,7 +104,7 @@ func (s *Statuses) query(ctx context.Context, at Place) Status {
 
 	switch {
 	case failure.Is(err, failure.NotFound):
-		// Gardener has not created the Shoot yet, or has deleted it already. Neither is a problem of the agent.
+		// Gardener has not created the Shoot yet, or has already deleted it. Neither is a problem of the agent.
 		return pending()
 	case err != nil:
 		return pending(failure.Of(err).Text)

@@ -151,7 +151,7 @@ func bindingOf(users []string) *rbacv1.ClusterRoleBinding {
 	return binding
 }
 
-// bindingsClient returns a client of the ClusterRoleBindings. It needs no discovery, which would take two more calls.
+// bindingsClient returns a client for ClusterRoleBindings. It needs no discovery, which would take two more calls.
 func bindingsClient(cluster *rest.Config) (client.Client, error) {
 	scheme, mapper := runtime.NewScheme(), meta.NewDefaultRESTMapper(nil)
 	mapper.Add(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), meta.RESTScopeRoot)

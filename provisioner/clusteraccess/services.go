@@ -58,7 +58,7 @@ func (a Access) ReleaseBrokers(ctx context.Context, shootName string) error {
 	})
 }
 
-// withServices calls work with a client for the cluster. The context that it passes ends after maxDuration.
+// withServices calls work with a client for the cluster and a context that ends after maxDuration.
 func (a Access) withServices(ctx context.Context, shootName string, work func(context.Context, services) error) error {
 	ctx, cancel := context.WithTimeout(ctx, maxDuration)
 	defer cancel()
@@ -72,7 +72,7 @@ func (a Access) withServices(ctx context.Context, shootName string, work func(co
 	return work(ctx, services{client})
 }
 
-// services works on the objects of the service catalog in one cluster.
+// services performs operations on the objects of the service catalog in one cluster.
 type services struct {
 	client dynamic.Interface
 }
@@ -203,12 +203,12 @@ func (s services) list(ctx context.Context, name string) ([]unstructured.Unstruc
 	return list.Items, nil
 }
 
-// remains are the services and bindings that existed before a call of remove, so they may be deleted in the meantime.
+// remains are the services and bindings that existed before a call to remove. Some of them may be deleted in the meantime.
 type remains struct {
 	bindings, instances []unstructured.Unstructured
 }
 
-// String returns the number of remaining objects for users and quotes the condition of the first object. Bindings come first,
+// String describes the remaining objects to users: their numbers, and the condition of the first one. Bindings come first,
 // because they must be removed before the services. String returns "" if no service remains.
 func (r remains) String() string {
 	if len(r.instances) == 0 {

@@ -112,7 +112,8 @@ func (c *call) unanswered(ctx context.Context, err error) error {
 		WithReason(failure.ReasonInternal, failure.ComponentDirectorClient)
 }
 
-// unexpected returns the error for a response that is not GraphQL or does not have the expected fields.
+// unexpected returns the error for a response that is not GraphQL or does not have the expected fields. text completes the
+// sentence "it …".
 func (c *call) unexpected(cause error, text string) error {
 	return failure.Wrap(failure.Transient, cause, "Director could not %s: it %s", c.action, text).
 		WithReason(failure.ReasonHTTPStatus, failure.ComponentDirectorClient)
@@ -131,6 +132,6 @@ func (c *call) checkID(got, want string) error {
 		return nil
 	}
 
-	return failure.New(failure.Transient, "Director could not %s: its response concerns another runtime", c.action).
+	return failure.New(failure.Transient, "Director could not %s: its response concerns a different runtime", c.action).
 		WithReason(failure.ReasonDirectorIDMismatch, failure.ComponentDirector)
 }

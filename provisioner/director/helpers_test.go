@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const (
 	tenant = "tenant-1"
 	label  = "order"
-	// timeout bounds each call of the client.
+	// timeout bounds each call by the client.
 	timeout = time.Minute
 )
 

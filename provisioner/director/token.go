@@ -79,7 +79,7 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 }
 
 // goodUntil returns the time at which the token must be replaced. This is renewEarly before its expiry, but not before three
-// quarters of its lifetime have passed: otherwise each call would replace a token with a short lifetime.
+// quarters of its lifetime have passed: otherwise every call would replace a short-lived token.
 func goodUntil(token *oauth2.Token) time.Time {
 	if token.Expiry.IsZero() {
 		return time.Time{}

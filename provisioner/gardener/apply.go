@@ -13,9 +13,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
-// Apply creates the Shoot and the objects that it refers to, or updates them if an earlier attempt has created them. Fields that
-// Gardener has set in the meantime are preserved. If the existing Shoot has failed, Apply requests a retry. It fails with
-// failure.Conflict if another runtime's Shoot has the name, or if the Shoot is being deleted.
+// Apply creates the Shoot and the objects that it refers to, or updates them if an earlier attempt has created them. It
+// preserves the fields that Gardener has set in the meantime. If the existing Shoot has failed, Apply requests a retry. It fails
+// with failure.Conflict if the name belongs to the Shoot of another runtime, or if the Shoot is being deleted.
 func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -102,7 +102,7 @@ func (c *Client) apply(ctx context.Context, object client.Object, doing string) 
 	return explain(err, doing, object.GetName())
 }
 
-// retryFailed requests a retry of a Shoot that had failed before the apply. Without a request, Gardener reconciles a failed
+// retryFailed requests a retry of a Shoot that had failed before the apply. Without this request, Gardener reconciles a failed
 // Shoot only if the apply has changed its spec.
 func (c *Client) retryFailed(ctx context.Context, before *gardencorev1beta1.Shoot) error {
 	if !TakenUp(before) || before.Status.LastOperation.State != gardencorev1beta1.LastOperationStateFailed {
@@ -112,8 +112,8 @@ func (c *Client) retryFailed(ctx context.Context, before *gardencorev1beta1.Shoo
 	return c.Retry(ctx, before)
 }
 
-// Tidy deletes the runtime's ConfigMaps that its Shoot does not refer to, or all of them if present is nil. Callers wait for the
-// end of the reconciliation, because Gardener reads the old ConfigMap until then.
+// Tidy deletes the runtime's ConfigMaps that its Shoot does not refer to, or all of them if present is nil. Callers first wait
+// until Gardener has reconciled the Shoot, because Gardener reads the old ConfigMap until then.
 func (c *Client) Tidy(ctx context.Context, runtimeID string, present *gardencorev1beta1.Shoot) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -41,7 +41,7 @@ func Meanings() []Meaning {
 		},
 		{
 			gardencorev1beta1.ErrorConfigurationProblem, failure.Permanent,
-			"the cluster or its order is misconfigured: correct the problem in the message, then retry",
+			"the cluster or its order is misconfigured: correct what the message describes, then retry",
 		},
 		{
 			gardencorev1beta1.ErrorProblematicWebhook, failure.Permanent,
@@ -61,7 +61,7 @@ func Meanings() []Meaning {
 		},
 		{
 			gardencorev1beta1.ErrorRetryableConfigurationProblem, failure.Transient,
-			"the cluster is misconfigured: wait, or correct the problem in the message",
+			"the cluster is misconfigured: wait, or correct what the message describes",
 		},
 		{
 			gardencorev1beta1.ErrorInfraRateLimitsExceeded, failure.Transient,
@@ -70,34 +70,34 @@ func Meanings() []Meaning {
 	}
 }
 
-// found returns the meanings of the codes in the last errors of a Shoot, each once and in the order of the errors. Unknown codes
-// are permanent.
-func found(shoot *gardencorev1beta1.Shoot) []Meaning {
-	var met []Meaning
+// meaningsOf returns the meanings of the codes in the last errors of a Shoot, each once and in the order of the errors. Unknown
+// codes are permanent.
+func meaningsOf(shoot *gardencorev1beta1.Shoot) []Meaning {
+	var meanings []Meaning
 
-	known := Meanings()
+	all := Meanings()
 
 	for _, problem := range shoot.Status.LastErrors {
 		for _, code := range problem.Codes {
 			// A newer Gardener may report codes that this list does not contain.
 			meaning := Meaning{Code: code, Kind: failure.Permanent}
-			if i := slices.IndexFunc(known, func(m Meaning) bool { return m.Code == code }); i >= 0 {
-				meaning = known[i]
+			if i := slices.IndexFunc(all, func(m Meaning) bool { return m.Code == code }); i >= 0 {
+				meaning = all[i]
 			}
 
-			if !slices.Contains(met, meaning) {
-				met = append(met, meaning)
+			if !slices.Contains(meanings, meaning) {
+				meanings = append(meanings, meaning)
 			}
 		}
 	}
 
-	return met
+	return meanings
 }
 
 // kindOf returns the kind of a failure with these codes. At least one code must not be transient.
-func kindOf(met []Meaning) failure.Kind {
+func kindOf(meanings []Meaning) failure.Kind {
 	for _, meaning := range Meanings() {
-		if meaning.Kind != failure.Transient && slices.Contains(met, meaning) {
+		if meaning.Kind != failure.Transient && slices.Contains(meanings, meaning) {
 			return meaning.Kind
 		}
 	}
@@ -105,16 +105,15 @@ func kindOf(met []Meaning) failure.Kind {
 	return failure.Permanent
 }
 
-// passes reports whether all codes are transient. Without a code it returns false, because nothing indicates that a retry would
-// help.
-func passes(met []Meaning) bool {
-	return len(met) > 0 && !slices.ContainsFunc(met, func(m Meaning) bool { return m.Kind != failure.Transient })
+// passes reports whether all codes are transient, so that a retry can help. It returns false if there are no codes.
+func passes(meanings []Meaning) bool {
+	return len(meanings) > 0 && !slices.ContainsFunc(meanings, func(m Meaning) bool { return m.Kind != failure.Transient })
 }
 
 // reasonOfCodes returns the codes separated by commas, as the reason of a failure. Clients of the API parse this form.
-func reasonOfCodes(met []Meaning) string {
-	texts := make([]string, 0, len(met))
-	for _, meaning := range met {
+func reasonOfCodes(meanings []Meaning) string {
+	texts := make([]string, 0, len(meanings))
+	for _, meaning := range meanings {
 		texts = append(texts, string(meaning.Code))
 	}
 
@@ -136,7 +135,7 @@ func problems(shoot *gardencorev1beta1.Shoot) string {
 	text := strings.Join(texts, "; ")
 
 	var remedies []string
-	for _, meaning := range found(shoot) {
+	for _, meaning := range meaningsOf(shoot) {
 		remedies = append(remedies, strings.TrimSuffix(string(meaning.Code)+": "+meaning.Remedy, ": "))
 	}
 

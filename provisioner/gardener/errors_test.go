@@ -157,7 +157,7 @@ func TestEachCallExplainsItsErrors(t *testing.T) {
 	}
 }
 
-// TestSilentGardener delays the response to each call of the client beyond the timeout, because a worker must not hang.
+// TestSilentGardener delays the response to each call beyond the client's timeout, because a worker must not hang.
 func TestSilentGardener(t *testing.T) {
 	calls := map[string]func(ctx context.Context, b fixture, shoots *gardener.Client) error{
 		"reading": func(ctx context.Context, _ fixture, shoots *gardener.Client) error {

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// fieldManager is the field manager of all server-side applies. Creation and changes share it, so the API server removes
-	// fields that a change omits. It differs from the manager of Kyma Provisioner, which applied whole Shoots as formerManager:
-	// an apply under that name would remove all of those fields that our order omits.
+	// fieldManager is the field manager of all server-side applies. The creation and later changes of a Shoot share it, so the
+	// API server removes the fields that a change omits. It differs from the manager of Kyma Provisioner, which applied whole
+	// Shoots as formerManager: an apply under that name would remove all of those fields that our order omits.
 	fieldManager = "environment-broker-provisioner"
 	// formerManager is the field manager of Kyma Provisioner, and of earlier versions of this Provisioner.
 	formerManager = "provisioner"
 )
 
-// takeOver changes the owner of the fields that an earlier version of this Provisioner applied as formerManager to fieldManager,
-// and returns the updated Shoot. Otherwise a field that a later order omits would remain, because formerManager would still own
-// it. Without such fields, takeOver makes no call and returns the Shoot unchanged. Fields that Kyma Provisioner applied as
+// takeOver makes fieldManager the owner of the fields that an earlier version of this Provisioner applied as formerManager, and
+// returns the updated Shoot. Otherwise a field that a later order omits would remain, because formerManager would still own it.
+// If there are no such fields, takeOver makes no call and returns the Shoot unchanged. Fields that Kyma Provisioner applied as
 // formerManager keep their owner.
 func (c *Client) takeOver(ctx context.Context, read *gardencorev1beta1.Shoot) (*gardencorev1beta1.Shoot, error) {
 	managed, err := takenOver(read.ManagedFields)
@@ -50,7 +50,7 @@ func (c *Client) takeOver(ctx context.Context, read *gardencorev1beta1.Shoot) (*
 
 // takenOver returns the entries after moving the fields of an earlier version to fieldManager, or nil if there are no such
 // fields. During an upgrade of the Provisioner, replicas of both versions may write a Shoot, and each version has an entry.
-// fieldManager then owns the fields of both entries, and its next apply determines all of them.
+// fieldManager then owns the fields of both entries, and its next apply removes those that the order omits.
 func takenOver(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error) {
 	former, own := -1, -1
 

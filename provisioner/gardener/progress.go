@@ -31,8 +31,8 @@ type Progress struct {
 // Rested reports whether enough time has passed since the failure to request a retry from Gardener.
 func (p Progress) Rested(now time.Time) bool { return !now.Before(p.Updated.Add(retryPause)) }
 
-// TakenUp reports whether Gardener has started to reconcile the latest generation of the Shoot. Before that, the status
-// describes an earlier generation and must not be used.
+// TakenUp reports whether Gardener has started to reconcile the latest generation of the Shoot. Until then, the status describes
+// an earlier generation and must not be used.
 func TakenUp(shoot *gardencorev1beta1.Shoot) bool {
 	return shoot.Status.LastOperation != nil && shoot.Status.ObservedGeneration >= shoot.Generation
 }
@@ -47,7 +47,7 @@ func ProgressOf(shoot *gardencorev1beta1.Shoot) Progress {
 	}
 
 	last := shoot.Status.LastOperation
-	progress := Progress{Codes: reasonOfCodes(found(shoot)), Updated: last.LastUpdateTime.Time}
+	progress := Progress{Codes: reasonOfCodes(meaningsOf(shoot)), Updated: last.LastUpdateTime.Time}
 
 	switch last.State {
 	case gardencorev1beta1.LastOperationStateSucceeded:
@@ -78,11 +78,11 @@ func unscheduled(shoot *gardencorev1beta1.Shoot) string {
 	return ": " + last.Description
 }
 
-// fail completes the progress of a Shoot in the state Failed.
+// fail records the failure of a Shoot in the state Failed: as Stopped if a retry can help, and otherwise as Err.
 func (p *Progress) fail(shoot *gardencorev1beta1.Shoot) {
-	met, said := found(shoot), problems(shoot)
+	meanings, said := meaningsOf(shoot), problems(shoot)
 
-	if passes(met) {
+	if passes(meanings) {
 		p.Stopped, p.Message = true, "Gardener has stopped and is asked to retry: "+said
 
 		return
@@ -94,7 +94,7 @@ func (p *Progress) fail(shoot *gardencorev1beta1.Shoot) {
 	}
 
 	p.Message = said
-	p.Err = failure.New(kindOf(met), "Gardener could not %s the cluster %q: %s", verb(shoot), shoot.Name, said).
+	p.Err = failure.New(kindOf(meanings), "Gardener could not %s the cluster %q: %s", verb(shoot), shoot.Name, said).
 		WithReason(reason, failure.ComponentGardener)
 }
 

@@ -25,9 +25,9 @@ const (
 // maxIdempotencyKey is the maximum length of an idempotency key, in characters.
 const maxIdempotencyKey = 255
 
-// queryingCaller reads the caller of a query from the headers. It replaces IDs that are not valid Shoot labels with the labels
-// for them, so that all ownership checks compare the same form. It trusts the headers, because package service requires an
-// authorized client.
+// queryingCaller reads the caller of a query from the headers. It replaces IDs that are not valid label values with the labels
+// that Shoots have instead, so that all ownership checks compare the same form. It trusts the headers, because package service
+// admits only authorized clients.
 func queryingCaller(ctx context.Context) (orders.Caller, error) {
 	headers := graphql.GetOperationContext(ctx).Headers
 

@@ -100,8 +100,8 @@ func TestClient(t *testing.T) {
 	}, gotInput.ClusterConfig.GardenerConfig.ProviderSpecificConfig.AWSConfig, nil)
 }
 
-// TestOwnersThatCannotBeLabels checks that our client and other brokers reach the same runtimes: our client sends the label of an
-// owner, other brokers send the ID.
+// TestOwnersThatCannotBeLabels checks that our client and other brokers access the same runtimes: our client sends the label of
+// an owner, other brokers send the ID.
 func TestOwnersThatCannotBeLabels(t *testing.T) {
 	t.Parallel()
 

@@ -43,7 +43,7 @@ const (
 
 // explained converts an error of the Service that is not a failure.Error: to a transient error if the request has ended, and
 // otherwise to an internal error. Resolvers pass all errors of the Service through explained. The presenter can therefore treat
-// any other error as an error of gqlgen about the request.
+// any remaining error as an error of gqlgen about the request.
 func explained(ctx context.Context, err error) error {
 	var known *failure.Error
 	if err == nil || errors.As(err, &known) {
@@ -80,7 +80,7 @@ func errorPresenter(log logrus.FieldLogger) graphql.ErrorPresenterFunc {
 		if ours {
 			logError(log, &presented, known)
 		} else {
-			// Only the client gets the message, because it may contain a secret value.
+			// The log line omits the message, which may quote a secret value of the request. The client gets it.
 			log.WithField(logging.Kind, known.Kind).Info("invalid GraphQL request")
 		}
 

@@ -9,8 +9,8 @@ import (
 )
 
 // limits is a gqlgen extension that rejects requests with too many fields, too much nesting or too high costs. It replaces the
-// complexity limit of gqlgen, which visits a fragment once per spread. In a chain of fragments that each spread the next
-// fragment twice, that takes exponential time. limits visits each fragment once.
+// complexity limit of gqlgen, which visits a fragment once per spread. A chain of fragments that each spread the next one twice
+// takes exponential time there. limits visits each fragment once.
 type limits struct {
 	// fields is the maximum number of selected fields. The fields of a fragment count at each spread.
 	fields int

@@ -33,7 +33,7 @@ func TestMaximumCost(t *testing.T) {
 	}
 }
 
-// TestBatch checks that an array of requests, which some servers support, is rejected.
+// TestBatch checks that the server rejects an array of requests. Some other servers support such batches.
 func TestBatch(t *testing.T) {
 	t.Parallel()
 

@@ -29,7 +29,7 @@ func (q query) RuntimeStatus(ctx context.Context, id string) (*model.RuntimeStat
 	})
 }
 
-// answered reads the caller from the headers with identify, and calls the service. After an error it returns the zero value,
+// answered reads the caller from the headers with identify and calls the service. After an error it returns the zero value,
 // which gqlgen encodes as null.
 func answered[T any](ctx context.Context, identify func(context.Context) (orders.Caller, error),
 	call func(caller orders.Caller) (T, error),
@@ -49,8 +49,8 @@ func answered[T any](ctx context.Context, identify func(context.Context) (orders
 	return answer, nil
 }
 
-// partial returns the known parts of a runtime and adds the error about the missing parts to the response. If no part is known,
-// it returns the error.
+// partial returns the parts of a runtime that could be read, and adds the error about the other parts to the response. If no
+// part could be read, it returns the error.
 func partial(ctx context.Context, status orders.RuntimeStatus, err error) (*model.RuntimeStatus, error) {
 	if err != nil && status.Operation == nil {
 		return nil, err

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// ManifestFile is a YAML file with any number of objects. Name is its path in the release. The digest of a component depends on
-// the JSON form.
+// ManifestFile is a YAML file with any number of objects. Name is its path in the release. The digest of a component covers the
+// JSON form, so the names of the JSON fields must not change.
 type ManifestFile struct {
 	Name    string `json:"name"`
 	Content []byte `json:"content"`

@@ -47,7 +47,7 @@ type Releases interface {
 	Plan(ctx context.Context, order spec.Kyma) (Plan, error)
 }
 
-// Progress is the result of one call of an Installer. Message describes the state of the installation to users.
+// Progress is the result of one call to an Installer. Message describes the state of the installation to users.
 type Progress struct {
 	Done    bool
 	Message string

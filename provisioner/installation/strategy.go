@@ -12,7 +12,7 @@ import (
 // and a component's strategy to its own configuration.
 func Upgraded(former, wanted spec.Kyma) spec.Kyma {
 	upgraded := wanted
-	upgraded.Configuration = over(former.Configuration, wanted.Configuration, wanted.ConflictStrategy)
+	upgraded.Configuration = mergeEntries(former.Configuration, wanted.Configuration, wanted.ConflictStrategy)
 	upgraded.Components = slices.Clone(wanted.Components)
 	for i, component := range wanted.Components {
 		if component == nil {
@@ -25,15 +25,15 @@ func Upgraded(former, wanted spec.Kyma) spec.Kyma {
 			continue
 		}
 		merged := *component
-		merged.Configuration = over(former.Components[before].Configuration, component.Configuration, component.ConflictStrategy)
+		merged.Configuration = mergeEntries(former.Components[before].Configuration, component.Configuration, component.ConflictStrategy)
 		upgraded.Components[i] = &merged
 	}
 	return upgraded
 }
 
-// over returns the entries that only the previous order has, followed by the wanted entries. With the strategy Replace, it
-// returns only the wanted entries.
-func over(former, wanted []*spec.Entry, strategy *spec.ConflictStrategy) []*spec.Entry {
+// mergeEntries returns the entries that only the previous order has, followed by the wanted entries. With the strategy Replace,
+// it returns only the wanted entries.
+func mergeEntries(former, wanted []*spec.Entry, strategy *spec.ConflictStrategy) []*spec.Entry {
 	if strategy != nil && *strategy == spec.ConflictStrategyReplace {
 		return wanted
 	}

@@ -68,7 +68,7 @@ type Data struct {
 	Runtime runtimes.Runtime `json:"runtime"`
 	// Asleep reports whether the cluster will be hibernated after the operation. Steps inside the cluster are then skipped.
 	Asleep bool `json:"asleep,omitempty"`
-	// FormerKyma is the Kyma that an upgrade replaces, for a later RollBack. It is also set if the upgrade fails.
+	// FormerKyma is the Kyma configuration that an upgrade replaces, for a later RollBack. It is also set if the upgrade fails.
 	FormerKyma *spec.Kyma `json:"formerKyma,omitempty"`
 	// Registered reports whether the runtime was registered in Director when the operation was accepted.
 	Registered bool `json:"registered,omitempty"`

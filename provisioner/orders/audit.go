@@ -23,8 +23,8 @@ type Recorder interface {
 	RecordAlone(ctx context.Context, entry auditlog.Entry) error
 }
 
-// audited adds the actor, the trace and the audit entry to a new operation. The entry lists the fields that differ before and
-// after the operation. A creation has no fields before it, and a removal has none after it.
+// audited adds the actor, the trace and the audit entry to a new operation. The entry lists the fields that the operation
+// changes, with their values before and after it. A creation has no values before it, and a removal has none after it.
 func (s *Service) audited(ctx context.Context, tx storage.Tx, accepted process.New, runtime runtimes.Runtime,
 ) (process.New, error) {
 	entry := auditlog.Entry{By: audit.ActorOf(ctx)}

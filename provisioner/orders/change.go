@@ -97,7 +97,7 @@ func hasCluster(runtime runtimes.Runtime, past []process.Record) bool {
 }
 
 // reorder replaces the order in the data of the operation. The row of the runtime contains the previous order until the
-// operation has succeeded, so a failed operation needs no undo.
+// operation has succeeded, so a failed operation leaves nothing to restore.
 func reorder(data *operation.Data, order spec.Runtime) error {
 	configuration, err := spec.Encode(order)
 	if err != nil {

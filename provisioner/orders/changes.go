@@ -18,16 +18,16 @@ import (
 const (
 	// feedPause is the interval at which a waiting request queries the database.
 	feedPause = 250 * time.Millisecond
-	// feedOverlap is how far a request reads behind the newest change of its cursor. The time of a change is the start of its
-	// write, but the change becomes visible only with the commit. A write may wait ten seconds for the database (see packages
-	// process and storage), so it can become visible after changes that are up to ten seconds newer.
+	// feedOverlap is how far before the newest change of its cursor a request starts to read. The time of a change is the start
+	// of its write, but the change becomes visible only with the commit. A write may wait ten seconds for the database (see
+	// packages process and storage), so it can become visible after changes that are up to ten seconds newer.
 	feedOverlap = 12 * time.Second
 	// feedPage is the maximum number of changes in one response.
 	feedPage = 500
 )
 
-// Change reports that an operation has changed, with the fields of operation.Status that any client may see: the feed covers all
-// tenants.
+// Change reports that an operation has changed. It contains only those fields of operation.Status that any client may see,
+// because the feed covers all tenants.
 type Change struct {
 	ID, RuntimeID, Kind string
 	State               process.State
@@ -68,7 +68,7 @@ func (s *Service) Changes(ctx context.Context, after string, wait time.Duration)
 		case <-ctx.Done():
 			return after, nil, nil
 		case <-httpserver.Draining(ctx):
-			return after, nil, nil // the broker continues with another replica
+			return after, nil, nil // the replica is stopping: the client continues with another replica
 		case <-s.Clock.After(feedPause):
 		}
 	}
@@ -91,7 +91,8 @@ func (s *Service) changesAfter(ctx context.Context, from cursor) (cursor, []Chan
 	changes := []Change{}
 
 	for _, change := range found {
-		// The clock of another replica may be ahead. A cursor in the future would skip the other replicas' changes.
+		// The clock of another replica may be ahead. A cursor in the future would skip changes of the replicas with earlier
+		// clocks.
 		at := change.At.Time
 		if now := s.Clock.Now(); at.After(now) {
 			at = now

@@ -67,15 +67,15 @@ func (s *Service) Deprovision(ctx context.Context, caller Caller, runtimeID stri
 	})
 
 	if failure.Is(err, failure.NotFound) {
-		err = s.foreign(ctx, runtimeID, err)
+		err = s.checkForeignShoot(ctx, runtimeID, err)
 	}
 
 	return status.ID, err
 }
 
-// foreign returns a failure.Conflict if a Shoot exists for a runtime without a row: another Provisioner created it, or the
-// database was lost. Otherwise, including for a runtime of another tenant, foreign returns the error unknown.
-func (s *Service) foreign(ctx context.Context, runtimeID string, unknown error) error {
+// checkForeignShoot returns a failure.Conflict if a Shoot exists for a runtime without a row: another Provisioner created it, or
+// the database was lost. Otherwise, including for a runtime of another tenant, it returns the error unknown.
+func (s *Service) checkForeignShoot(ctx context.Context, runtimeID string, unknown error) error {
 	if _, err := s.Runtimes.Get(ctx, s.Runtimes.Reader(), runtimeID); err == nil || !errors.Is(err, storage.ErrNotFound) {
 		return cmp.Or(unavailable(err), unknown)
 	}
@@ -86,7 +86,7 @@ func (s *Service) foreign(ctx context.Context, runtimeID string, unknown error) 
 	}
 
 	return failure.New(failure.Conflict, "the runtime %s is not in the database of this Provisioner, but the Shoot %q belongs to it: "+
-		"adopt it, or delete the Shoot in Gardener", runtimeID, name).
+		"delete the Shoot in Gardener, or restore the database that contains the runtime", runtimeID, name).
 		WithReason(failure.ReasonNotAdopted, failure.ComponentProvisioner)
 }
 

@@ -141,7 +141,7 @@ func TestConcurrentRemovals(t *testing.T) {
 	}
 }
 
-// TestRemovalOfARuntimeOfAnotherProvisioner removes runtimes that have a Shoot and no row.
+// TestRemovalOfARuntimeOfAnotherProvisioner removes runtimes that have a Shoot but no row in the database.
 func TestRemovalOfARuntimeOfAnotherProvisioner(t *testing.T) {
 	onBothDatabases(t, func(f *fixture) {
 		_, runtimeID := f.provision("tenant", "", "c-first")
@@ -149,7 +149,7 @@ func TestRemovalOfARuntimeOfAnotherProvisioner(t *testing.T) {
 
 		_, err := f.service.Deprovision(f.Context(), caller("tenant", ""), "former")
 		if known := failure.Of(err); known.Kind != failure.Conflict || known.Reason != failure.ReasonNotAdopted ||
-			!strings.Contains(known.Text, `the Shoot "c-former" belongs to it: adopt it`) {
+			!strings.Contains(known.Text, `the Shoot "c-former" belongs to it: delete the Shoot`) {
 			f.Errorf("a runtime without a row: got %v", err)
 		}
 

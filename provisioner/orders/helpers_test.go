@@ -62,7 +62,7 @@ type fixture struct {
 	entries *auditlog.Store
 
 	checkError      atomic.Pointer[failure.Error] // of Check
-	wakes           atomic.Int64                  // number of calls of Wake
+	wakes           atomic.Int64                  // number of calls to Wake
 	kubeconfigError error                         // of AdminKubeconfig
 	shoot           gardencorev1beta1.Shoot
 	getError        error             // of Get and OfRuntime
@@ -71,7 +71,7 @@ type fixture struct {
 	recordError     error             // of RecordAlone
 	requested       []string          // name and validity of the requested kubeconfigs
 	connection      agent.Status
-	statusCalls     int // number of calls of Status
+	statusCalls     int // number of calls to Status
 }
 
 func (f *fixture) AdminKubeconfig(_ context.Context, shootName string, valid time.Duration) ([]byte, error) {

@@ -129,7 +129,7 @@ func TestStuckOperations(t *testing.T) {
 	}
 }
 
-// TestPublicKindsOfLists lists operations whose kinds the API shows under another name.
+// TestPublicKindsOfLists lists operations whose kinds have a different name in the API.
 func TestPublicKindsOfLists(t *testing.T) {
 	f := newFixture(t, storagetest.SQLite(t))
 	creation, runtimeID := f.provision("tenant", "", "c-first")

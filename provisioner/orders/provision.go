@@ -18,8 +18,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// Provision accepts the order for a runtime and returns the operation that creates it. An order with a known key returns its
-// operation without validation, because the rules may have become stricter since then.
+// Provision accepts the order for a runtime and returns the operation that creates it. If the caller's idempotency key was used
+// before, it returns the operation of that order without validation, because the rules may have become stricter since then.
 //
 // The error is failure.Invalid for an order that breaks a rule, failure.Conflict if another order uses the name of the cluster,
 // and failure.Transient if the database, Director or the release registry is unavailable. After a transient error the order may
@@ -91,8 +91,8 @@ type provision struct {
 	order registration.Order
 }
 
-// prepare validates the order, builds its Shoot and plans its installation to find errors early, and returns the row of its
-// runtime.
+// prepare validates the order and returns the row of its runtime. To find errors early, it also builds the Shoot and plans the
+// installation.
 func (s *Service) prepare(ctx context.Context, caller Caller, order spec.Runtime) (provision, error) {
 	if s.Validate != nil {
 		if err := s.Validate(order); err != nil {
@@ -138,9 +138,9 @@ func (s *Service) prepare(ctx context.Context, caller Caller, order spec.Runtime
 	return provision{caller: caller, runtime: runtime, order: registered}, nil
 }
 
-// register returns the ID of the new runtime: its ID in Director or, without Director, a random one. If the name of the cluster
-// is in use, the ID is empty and nothing is registered, because the order repeats that of the existing runtime or will be
-// rejected.
+// register returns the ID of the new runtime: the ID that Director assigns or, without Director, a random one. If the name of
+// the cluster is in use, the ID is empty and nothing is registered, because the order either repeats that of the existing
+// runtime or will be rejected.
 func (s *Service) register(ctx context.Context, p provision) (registration.Registered, error) {
 	if s.Registrar == nil {
 		return registration.Registered{RuntimeID: uuid.NewString()}, nil
@@ -217,12 +217,12 @@ func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, p provision
 		return s.acceptProvisioning(ctx, tx, p, operation.Data{Runtime: existing, Registered: former.Registered})
 	}
 
-	same, err := sameOrder(existing, p)
+	repeated, err := sameOrder(existing, p)
 
 	switch {
 	case err != nil:
 		return operation.Status{}, err
-	case !same:
+	case !repeated:
 		return operation.Status{}, taken
 	default:
 		return operation.StatusOf(past[0]), s.Runtimes.Reassign(ctx, tx, p.caller.Tenant, p.caller.IdempotencyKey, past[0].ID)
@@ -231,8 +231,8 @@ func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, p provision
 
 // sameOrder reports whether an order repeats that of the existing runtime. The caller has checked the tenant and the name of the
 // Shoot. The orders are the same if they are equal, or if both have the same labelInstance. Kyma Environment Broker needs the
-// second rule: after a lost response it repeats an order with another name of the runtime and other zones, which it chooses at
-// random. If the repeated order were rejected, the broker would lose track of the cluster.
+// second rule: after a lost response it repeats an order with a different name of the runtime and different zones, which it
+// chooses at random. If the repeated order were rejected, the broker would lose track of the cluster.
 func sameOrder(existing runtimes.Runtime, p provision) (bool, error) {
 	if bytes.Equal(existing.Configuration, p.runtime.Configuration) {
 		return true, nil

@@ -112,8 +112,8 @@ func TestProvisionIsAcceptedOnce(t *testing.T) {
 	})
 }
 
-// TestRepeatedOrderOfKymaEnvironmentBroker repeats orders as that broker does after a lost response: without a key, and with another
-// name of the runtime and other zones.
+// TestRepeatedOrderOfKymaEnvironmentBroker repeats orders as that broker does after a lost response: without a key, with a different
+// runtime name and with different zones.
 func TestRepeatedOrderOfKymaEnvironmentBroker(t *testing.T) {
 	cases := []struct {
 		reason         string
@@ -399,7 +399,8 @@ func TestUnavailableDatabase(t *testing.T) {
 	})
 }
 
-// TestOrderAfterACancellation repeats an order whose operation an operator has canceled, with another region.
+// TestOrderAfterACancellation orders a runtime, lets an operator cancel the operation, and repeats the order with a different
+// region.
 func TestOrderAfterACancellation(t *testing.T) {
 	onBothDatabases(t, func(f *fixture) {
 		creation, runtimeID := f.provision("tenant", "", "c-first")

@@ -139,7 +139,7 @@ func (s *Service) transact(ctx context.Context, accept func(tx storage.Tx) (oper
 	return status, nil
 }
 
-// kindFor returns the kind of a creation or removal: with for a runtime with Kyma, without for any other runtime.
+// kindFor returns the kind of a creation or removal: with if the runtime has Kyma, and otherwise without.
 func kindFor(runtime runtimes.Runtime, with, without string) (string, error) {
 	order, err := operation.OrderOf(runtime)
 	if err == nil && order.KymaConfig != nil {
@@ -160,8 +160,8 @@ func (s *Service) owned(ctx context.Context, tx storage.Tx, tenant, id string) (
 	return runtime, unavailable(err)
 }
 
-// awake rejects a runtime whose cluster is hibernated or being hibernated, because its API server does not respond. The check
-// needs no lock: only another operation could change the result, and change rejects concurrent operations.
+// awake rejects a runtime whose cluster is hibernated or about to be, because its API server does not respond. The check needs no
+// lock: only another operation could change the result, and change rejects concurrent operations.
 func (s *Service) awake(ctx context.Context, runtime runtimes.Runtime) error {
 	existing, err := s.Shoots.Get(ctx, runtime.ShootName)
 

@@ -45,7 +45,7 @@ func (s *Service) RollBackUpgrade(ctx context.Context, caller Caller, runtimeID 
 		case err == nil:
 			err = s.installable(ctx, caller, runtimeID, always(former))
 		case errors.Is(err, errNothingToRollBack):
-			err = nil // the edit returns the same error again, unless change finds a more important one
+			err = nil // the edit finds this error again; change may reject the request earlier for a more important reason
 		}
 
 		if err != nil {
@@ -73,8 +73,9 @@ func always(kyma spec.Kyma) replacement {
 	return func(spec.Kyma) spec.Kyma { return kyma }
 }
 
-// installable rejects Kyma that no release provides, and a hibernated cluster. It calls the release registry and Gardener, so it
-// must run before the transaction. The runtime that it reads may be outdated; change repeats the edit on the locked row.
+// installable rejects a Kyma configuration that no release provides, and a hibernated cluster. It calls the release registry and
+// Gardener, so it must run before the transaction. The runtime that it reads may be outdated; change repeats the edit on the
+// locked row.
 func (s *Service) installable(ctx context.Context, caller Caller, runtimeID string, replacement replacement) error {
 	runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
 	if err != nil {

@@ -40,7 +40,7 @@ type removalFixture struct {
 
 	services     int   // service instances in the cluster; each cleanup call removes one
 	finalizers   bool  // whether the service brokers have finalizers
-	parts        int   // installed parts of Kyma; each call of Uninstall removes one
+	parts        int   // installed parts of Kyma; each call to Uninstall removes one
 	connected    int   // open connections to the cluster
 	clusterError error // the error of all calls to the cluster
 }
@@ -73,7 +73,7 @@ func (f *removalFixture) Delete(_ context.Context, _, id string) error {
 	})
 }
 
-// Get implements Shoots. After the deletion, it returns the Shoot for a configured number of reads.
+// Get implements Shoots. After the deletion has been requested, it still returns the Shoot for a configured number of reads.
 func (f *removalFixture) Get(context.Context, string) (*gardencorev1beta1.Shoot, error) {
 	var found *gardencorev1beta1.Shoot
 

@@ -33,8 +33,8 @@ func TestDeprovisionStagesWithKyma(t *testing.T) {
 	}
 }
 
-// TestNoFaultLeavesAServiceOrACluster injects a fault into each call of a removal in turn: either the call or its response is
-// lost. After every fault the removal must delete the service instances, Kyma and the cluster.
+// TestNoFaultLeavesAServiceOrACluster injects a fault into each call that a removal makes, one at a time: either the call or
+// its response is lost. After every fault the removal must delete the service instances, Kyma and the cluster.
 func TestNoFaultLeavesAServiceOrACluster(t *testing.T) {
 	newFixture := func() *removalFixture {
 		f := newRemoval(runtimeID, createdCluster)

@@ -66,7 +66,7 @@ func TestWaitForDeletion(t *testing.T) {
 		wantWait    time.Duration
 		wantKind    failure.Kind
 		wantText    string
-		wantRetries int // calls of Retry in two runs
+		wantRetries int // calls to Retry in two runs
 	}{
 		"gone":        {reason: "the Shoot does not exist", fixture: &removalFixture{}},
 		"foreign":     {reason: "the Shoot belongs to another runtime, so our cluster is gone", fixture: newRemoval("runtime-2", nil)},
@@ -202,8 +202,8 @@ func runRemovalToEnd(t *testing.T, f *removalFixture, whole process.Process[oper
 	}
 }
 
-// TestNoFaultLeavesACluster injects a fault into each call of a removal in turn: either the call or its response is lost. After
-// every fault the removal must delete its own cluster, and no cluster of another runtime.
+// TestNoFaultLeavesACluster injects a fault into each call that a removal makes, one at a time: either the call or its response
+// is lost. After every fault the removal must delete its own cluster, and no cluster of another runtime.
 func TestNoFaultLeavesACluster(t *testing.T) {
 	newFixture := func(owner string) *removalFixture {
 		f := newRemoval(owner, func(s *gardencorev1beta1.Shoot) {

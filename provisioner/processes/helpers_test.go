@@ -34,8 +34,8 @@ func run(t *testing.T, step process.RunFunc[operation.Data], op operation.Operat
 // faults records the calls to a fixture and injects faults into them.
 type faults struct {
 	calls []string
-	// failing is the number of the failing call, counted from 1, or 0 if all calls succeed. The call takes effect and its
-	// response is lost; if unsent is true, the call has no effect.
+	// failing is the number of the failing call, counted from 1, or 0 if all calls succeed. If unsent is true, the
+	// failing call has no effect. Otherwise it takes effect, and only its response is lost.
 	failing int
 	unsent  bool
 	// err is the error of all calls. errs maps names of calls to errors.

@@ -25,7 +25,7 @@ const (
 	orderedKyma = `{"clusterConfig": {}, "kymaConfig": {"version": "2.0.0", "components": [{"component": "a"}, {"component": "b"}, {"component": "c"}]}}`
 )
 
-// kymaFixture is a cluster in which each call of Install installs one more component.
+// kymaFixture is a cluster in which each call to Install installs one more component.
 type kymaFixture struct {
 	Clusters
 	faults
@@ -128,8 +128,8 @@ func TestInstallationStages(t *testing.T) {
 	}
 }
 
-// TestInstallation injects a fault into each call in turn: either the call or its response is lost. After every fault all
-// components must be installed once.
+// TestInstallation injects a fault into each call of the installation, one at a time: either the call or its response is
+// lost. After every fault all components must be installed once.
 func TestInstallation(t *testing.T) {
 	want := []string{"c-first rt-1 a 2.0.0", "c-first rt-1 b 2.0.0", "c-first rt-1 c 2.0.0"}
 	whole := &kymaFixture{}

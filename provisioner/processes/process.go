@@ -45,8 +45,8 @@ type Clusters interface {
 	Connect(ctx context.Context, shootName string) (cluster *rest.Config, disconnect func(), err error)
 	// SetAdministrators makes exactly these users cluster-admins. Users of an earlier call lose the role.
 	SetAdministrators(ctx context.Context, shootName string, users []string) error
-	// RemoveServices deletes the service instances of the brokers whose address starts with the prefix. It deletes an instance
-	// after its bindings. It returns a description of the remaining instances for users, or "" if all are gone.
+	// RemoveServices deletes the service instances of the brokers whose address starts with the prefix, each after its bindings.
+	// It returns a description of the remaining instances for users, or "" if all are gone.
 	RemoveServices(ctx context.Context, shootName, prefix string) (left string, err error)
 	// ReleaseBrokers removes the finalizers of the service brokers in the cluster.
 	ReleaseBrokers(ctx context.Context, shootName string) error

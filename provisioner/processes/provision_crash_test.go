@@ -48,8 +48,8 @@ func runCreationToEnd(t *testing.T, g *creationFixture) {
 	}
 }
 
-// TestNoFaultCreatesASecondCluster injects a fault into each call of a creation in turn: either the call or its response is lost.
-// After every fault there must be exactly one cluster.
+// TestNoFaultCreatesASecondCluster injects a fault into each call that a creation makes, one at a time: either the call or its
+// response is lost. After every fault there must be exactly one cluster.
 func TestNoFaultCreatesASecondCluster(t *testing.T) {
 	newFixture := func() *creationFixture {
 		g, reads := newGarden(), 0

@@ -25,7 +25,7 @@ type creationFixture struct {
 
 	shoots  map[string]*gardencorev1beta1.Shoot
 	applied int // number of created Shoots
-	retried int // number of calls of Retry
+	retried int // number of calls to Retry
 
 	administrators []string
 	// onGet, if not nil, changes a Shoot before each read, as Gardener does between two polls.

@@ -116,7 +116,7 @@ func TestWaitingSteps(t *testing.T) {
 		wantWait    time.Duration
 		wantKind    failure.Kind
 		wantText    string
-		wantRetries int // calls of Retry in two runs
+		wantRetries int // calls to Retry in two runs
 	}{
 		"no DNS":       {reason: "the Shoot is new", garden: newGarden().with(nil), wantWait: poll},
 		"no domain":    {reason: "the Shoot is new", garden: newGarden().with(domain(nil)), wantWait: poll},

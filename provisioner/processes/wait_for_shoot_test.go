@@ -64,8 +64,8 @@ func TestGardenerIsAskedToRetryAfterAPause(t *testing.T) {
 	}
 }
 
-// TestOverdueWaitReportsTheCodes checks that after the limit the reason consists of Gardener's error codes, which are more
-// specific than a timeout.
+// TestOverdueWaitReportsTheCodes checks the reason of an operation that exceeds its limit: it consists of Gardener's error
+// codes, which are more specific than a timeout.
 func TestOverdueWaitReportsTheCodes(t *testing.T) {
 	type cause struct{ Reason, Component string }
 
@@ -98,7 +98,8 @@ func TestOverdueWaitReportsTheCodes(t *testing.T) {
 	}
 }
 
-// TestShootDeletedDuringTheWait checks that a wait for a creation does not take a finished deletion for success.
+// TestShootDeletedDuringTheWait checks that the step that waits for a creation does not mistake a finished deletion for
+// success.
 func TestShootDeletedDuringTheWait(t *testing.T) {
 	for name, step := range map[string]func(Options) process.RunFunc[operation.Data]{
 		"Refresh": refresh, "Creation": creation,

@@ -19,10 +19,10 @@ import (
 const (
 	// careInterval is the interval between two runs of Care.
 	careInterval = 5 * time.Second
-	// unsettledFor is how long a client can repeat an order before its unused registrations are removed.
+	// unsettledFor is how long a client can repeat an order. After that time, its unused registrations are removed.
 	unsettledFor = time.Hour
-	// holdFor is how long new attempts of an order are blocked while registrations of earlier attempts are removed. It exceeds
-	// settleTimeout: the replica that removes the registrations finishes or gives up before a new attempt can register.
+	// holdFor is how long new attempts at an order are blocked while registrations of earlier attempts are removed. It is longer
+	// than settleTimeout, so the replica that removes the registrations finishes or gives up before a new attempt can register.
 	holdFor       = 2 * time.Minute
 	settleTimeout = time.Minute
 	// failureBatch is the maximum number of failed provisionings that one run reports.
@@ -43,8 +43,8 @@ func (c Caretaker) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "caretaker of registrations", Every: careInterval, Work: c.Care, Clock: c.Clock, Log: c.Log}.Part()
 }
 
-// Care reports the failures and removes the registrations that are due. It does both even if one of them fails, and joins their
-// errors.
+// Care reports the failures and removes the registrations that are due. If one of the two fails, it still does the other, and it
+// joins their errors.
 func (c Caretaker) Care(ctx context.Context) error {
 	return errors.Join(c.reportFailures(ctx), c.settle(ctx))
 }

@@ -207,8 +207,8 @@ func TestCaretakerRemovesLeftovers(t *testing.T) {
 	})
 }
 
-// TestAttemptDuringTheRemovalIsRefused lets an outage of Director interrupt the removal of registrations. Further attempts at the
-// order must be rejected until the removal is complete.
+// TestAttemptDuringTheRemovalIsRefused interrupts the removal of registrations with an outage of Director. Further attempts at
+// the order must be rejected until the removal is complete.
 func TestAttemptDuringTheRemovalIsRefused(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.director.Inject(simulator.Fault{Operation: "registerRuntime", Lost: true})

@@ -28,7 +28,7 @@ type example struct {
 }
 
 // TestPageOfTheAPI sends the examples on the API page in order and compares the responses with those on the page. The IDs on the
-// page are placeholders for the IDs of this run. A text on the page that ends with … matches any text that starts the same way.
+// page are placeholders for the IDs of this run. A text on the page that ends with … matches any text with the same beginning.
 func TestPageOfTheAPI(t *testing.T) {
 	f := start(t, 100*time.Millisecond, func(config *service.Config) {
 		config.Kyma.ReleasesPath = filepath.Join("..", "..", "resources", "releases")

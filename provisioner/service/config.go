@@ -77,8 +77,8 @@ type HibernationTimeout struct {
 	WaitingForClusterHibernation time.Duration `env:"WAITING_FOR_CLUSTER_HIBERNATION" help:"longest wait until a cluster is hibernated or awake"`
 }
 
-// Gardener configures the Gardener project of the clusters. A watch reports changes to Shoots immediately. A change that the
-// watch misses is detected after PollInterval at the latest.
+// Gardener configures the Gardener project of the clusters. A watch reports changes to Shoots immediately. If the watch misses
+// a change, the next poll after PollInterval detects it.
 type Gardener struct {
 	Project                string        `env:"PROJECT"                           help:"name of the Gardener project that the kubeconfig's account belongs to"`
 	KubeconfigPath         string        `env:"KUBECONFIG_PATH"                   help:"path of the kubeconfig for Gardener; reloaded when the file changes"`

@@ -7,5 +7,5 @@
 //
 // Config declares the variables; docs/operator/configuration.md is generated from it. Parts contains all systems that the
 // processes call, and tests replace them to inject faults. Add a new background job as a lifecycle.Part in assembly.build, and a
-// new upstream system with a call of assembly.guard.
+// new upstream system with a call to assembly.guard.
 package service

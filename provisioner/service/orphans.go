@@ -22,9 +22,10 @@ const (
 	orphanBatch = 500
 )
 
-// Orphans removes Shoots and their objects in Gardener if the runtime is recorded as deleted. An orphan appears only if a
-// request to create a Shoot takes effect after its runtime was removed: a replica froze before sending the request, or the API
-// server committed a request but the response was lost. An orphaned cluster costs money until it is removed.
+// Orphans removes Shoots and their objects in Gardener if the runtime is recorded as deleted. Such an orphan appears only if a
+// request to create a Shoot takes effect after its runtime was removed: because a replica froze before it sent the request, or
+// because the API server committed a request after its client had given up. An orphaned cluster costs money until it is
+// removed.
 type Orphans struct {
 	Runtimes *runtimes.Store
 	Shoots   *gardener.Client

@@ -145,7 +145,7 @@ func (a *assembly) build(ctx context.Context, garden client.WithWatch) error {
 	return a.Serve(ctx, a.handler(), a.background...)
 }
 
-// openStores opens the tables of the Provisioner and registers the metric of the queue of operations.
+// openStores opens the tables of the Provisioner and registers the metric for the length of the operation queue.
 func (a *assembly) openStores(ctx context.Context) error {
 	var err error
 

@@ -54,13 +54,14 @@ func (w *shootWaker) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case name := <-w.changed:
-			w.wakeFor(ctx, w.more(ctx, operation.ShootEvent(name)))
+			w.wakeFor(ctx, w.collect(ctx, operation.ShootEvent(name)))
 		}
 	}
 }
 
-// more returns the event of the first change, and the events of the changes that follow within the time gather.
-func (w *shootWaker) more(ctx context.Context, first string) []string {
+// collect returns the event of the first change, and the events of further changes until the time gather has passed or the
+// batch is full.
+func (w *shootWaker) collect(ctx context.Context, first string) []string {
 	events := []string{first}
 	enough := w.clock.After(gather)
 

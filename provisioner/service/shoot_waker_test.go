@@ -13,7 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
-// TestNotifyReturnsAfterTheEnd checks that notify does not prevent a service from stopping while many Shoots change.
+// TestNotifyReturnsAfterTheEnd checks that a service can stop while many Shoots change: notify must return when the
+// context ends.
 func TestNotifyReturnsAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())

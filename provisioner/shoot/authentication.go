@@ -72,8 +72,8 @@ func HasIdentityProvider(order *spec.OIDC) bool {
 	return order != nil && order.ClientID+order.IssuerURL+order.UsernameClaim+order.UsernamePrefix+order.GroupsClaim != ""
 }
 
-// usernamePrefix returns the prefix of user names, following the rule for kube-apiserver's flags: email addresses have no prefix
-// by default, and the default for all other names is the issuer.
+// usernamePrefix returns the prefix of user names. As with kube-apiserver's flags, email addresses have no prefix by default, and
+// the default prefix for all other claims is the issuer.
 func usernamePrefix(order *spec.OIDC) string {
 	switch {
 	case order.UsernamePrefix == noPrefix:

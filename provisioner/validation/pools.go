@@ -56,7 +56,7 @@ func (p *problems) workers(at string, pool *spec.WorkerPool) {
 		at+"maxSurge", "and maxUnavailable must not both be 0: no machine could be replaced")
 }
 
-// count rejects a number below least, and a number that does not fit into the 32 bits of Gardener's fields.
+// count rejects a number below the minimum, and a number that does not fit into the 32 bits of Gardener's fields.
 func (p *problems) count(field string, count, least int) {
 	p.addIf(count < least || count > math.MaxInt32, field, "must be between %d and %d", least, math.MaxInt32)
 }

@@ -35,9 +35,9 @@ func (p *problems) add(field, format string, args ...any) {
 	}
 }
 
-// addIf records a problem if the condition is true. The arguments are also evaluated if it is false.
-func (p *problems) addIf(wrong bool, field, format string, args ...any) {
-	if wrong {
+// addIf records a problem if the condition is true.
+func (p *problems) addIf(condition bool, field, format string, args ...any) {
+	if condition {
 		p.add(field, format, args...)
 	}
 }

@@ -161,7 +161,7 @@ func (p *problems) providerChange(config *spec.Cluster, upgrade *spec.Provider) 
 	case azure:
 		return p.azureChange(present.AzureConfig, upgrade.AzureConfig)
 	case gcp:
-		p.same("gcpConfig.zones", present.GCPConfig.Zones, upgrade.GCPConfig.Zones)
+		p.unchanged("gcpConfig.zones", present.GCPConfig.Zones, upgrade.GCPConfig.Zones)
 	case openstack:
 		p.openStackChange(present.OpenStackConfig, upgrade.OpenStackConfig)
 	}
@@ -171,8 +171,8 @@ func (p *problems) providerChange(config *spec.Cluster, upgrade *spec.Provider) 
 
 // awsChange allows an upgrade to change only whether instance metadata requires tokens.
 func (p *problems) awsChange(present, upgrade *spec.AWS) *spec.Provider {
-	p.same("awsConfig.vpcCidr", present.VpcCIDR, upgrade.VpcCIDR)
-	p.same("awsConfig.awsZones", present.AWSZones, upgrade.AWSZones)
+	p.unchanged("awsConfig.vpcCidr", present.VpcCIDR, upgrade.VpcCIDR)
+	p.unchanged("awsConfig.awsZones", present.AWSZones, upgrade.AWSZones)
 
 	config := *present
 	replaceOptional(&config.EnableIMDSv2, upgrade.EnableIMDSv2)
@@ -182,14 +182,14 @@ func (p *problems) awsChange(present, upgrade *spec.AWS) *spec.Provider {
 
 // azureChange allows an upgrade to change only the NAT gateway. An upgrade that omits the zones does not change them.
 func (p *problems) azureChange(present, upgrade *spec.Azure) *spec.Provider {
-	p.same("azureConfig.vnetCidr", present.VnetCIDR, upgrade.VnetCIDR)
+	p.unchanged("azureConfig.vnetCidr", present.VnetCIDR, upgrade.VnetCIDR)
 
 	if len(upgrade.Zones) > 0 {
-		p.same("azureConfig.zones", present.Zones, upgrade.Zones)
+		p.unchanged("azureConfig.zones", present.Zones, upgrade.Zones)
 	}
 
 	if len(upgrade.AzureZones) > 0 {
-		p.same("azureConfig.azureZones", present.AzureZones, upgrade.AzureZones)
+		p.unchanged("azureConfig.azureZones", present.AzureZones, upgrade.AzureZones)
 	}
 
 	p.idleTimeout(upgrade.IdleConnectionTimeoutMinutes)
@@ -203,19 +203,19 @@ func (p *problems) azureChange(present, upgrade *spec.Azure) *spec.Provider {
 
 // openStackChange rejects every change. An upgrade may omit the optional names.
 func (p *problems) openStackChange(present, upgrade *spec.OpenStack) {
-	p.same("openStackConfig.zones", present.Zones, upgrade.Zones)
-	p.same("openStackConfig.loadBalancerProvider", present.LoadBalancerProvider, upgrade.LoadBalancerProvider)
+	p.unchanged("openStackConfig.zones", present.Zones, upgrade.Zones)
+	p.unchanged("openStackConfig.loadBalancerProvider", present.LoadBalancerProvider, upgrade.LoadBalancerProvider)
 
 	if isSet(upgrade.FloatingPoolName) {
-		p.same("openStackConfig.floatingPoolName", present.FloatingPoolName, upgrade.FloatingPoolName)
+		p.unchanged("openStackConfig.floatingPoolName", present.FloatingPoolName, upgrade.FloatingPoolName)
 	}
 
 	if isSet(upgrade.CloudProfileName) {
-		p.same("openStackConfig.cloudProfileName", present.CloudProfileName, upgrade.CloudProfileName)
+		p.unchanged("openStackConfig.cloudProfileName", present.CloudProfileName, upgrade.CloudProfileName)
 	}
 }
 
-// same rejects a value that differs from the current one.
-func (p *problems) same(field string, present, upgrade any) {
+// unchanged rejects a value that differs from the current one.
+func (p *problems) unchanged(field string, present, upgrade any) {
 	p.addIf(!reflect.DeepEqual(present, upgrade), field, "cannot be changed after the cluster is created")
 }

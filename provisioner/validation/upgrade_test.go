@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-// present returns a cluster before the upgrade, with values in all fields that an upgrade must keep.
+// present returns a cluster before the upgrade, with values in all fields that an upgrade must not change.
 func present(config *spec.Cluster) spec.ClusterConfig {
 	config.KubernetesVersion = "1.34.5"
 	config.ControlPlaneFailureTolerance, config.EUAccess = new("zone"), new(true)

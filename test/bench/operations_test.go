@@ -89,8 +89,8 @@ func measurePickUp(s *scope) {
 	})
 }
 
-// measureSlowRuntimes creates more runtimes than there are workers. Each runtime takes a minute. One broker uses the feed, and
-// another one polls. Both run at the same time, because they mostly wait.
+// measureSlowRuntimes creates more runtimes than there are workers. Each runtime takes a minute. One broker uses the feed, and a
+// second one polls. Both run at the same time, because they mostly wait.
 func measureSlowRuntimes(s *scope) {
 	const count = 200
 
@@ -118,7 +118,7 @@ func measureSlowRuntimes(s *scope) {
 	}
 }
 
-// measureWaiting measures a broker with very many waiting operations, once with a feed and once polled: the delay until the
+// measureWaiting measures a broker with very many waiting operations, once with a feed and once without: the delay until the
 // operations start, their cost while they wait, and the calls to the Provisioner.
 func measureWaiting(s *scope) {
 	s.within(func(s *scope) {
@@ -195,8 +195,8 @@ func (e *environment) order(count int) (longest time.Duration) {
 	return longest
 }
 
-// watch counts the polls of the Provisioner and the commits while the operations wait. An operation without a feed is polled
-// about every 20 s.
+// watch counts the broker's polls and commits while the operations wait. Without a feed, the broker polls each operation about
+// every 20 s.
 func (e *environment) watch(name string, count int) {
 	const duration = 20 * time.Second
 

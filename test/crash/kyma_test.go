@@ -38,8 +38,8 @@ type kymaInstallation struct {
 	heldBrokers int
 }
 
-// report returns the installed components, each as component@version, and the numbers of services and of service brokers with
-// finalizers.
+// report returns the installed components, each as component@version, the number of external services, and the number of
+// service brokers with finalizers.
 func (k *kymaInstallation) report() (components string, services, heldBrokers int) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()

@@ -160,7 +160,7 @@ func testAgent(t *testing.T, api client.WithWatch) {
 	id := c.reconnect(created.RuntimeID)
 	c.waitForConnection(created.RuntimeID, "Disconnected", "the account is locked")
 
-	c.waitForMessage(id, "the runtime agent could not connect (ConnectionFailed): the account is locked; it has received another token")
+	c.waitForMessage(id, "the runtime agent could not connect (ConnectionFailed): the account is locked; it has received a new token")
 
 	c.remove(created.RuntimeID)
 	c.waitForConnection(created.RuntimeID, "Pending")

@@ -13,7 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// revokedWithin is the longest time for which revoked credentials may work. An API server caches a valid token for ten seconds.
+// revokedWithin is the maximum time for which revoked credentials may still work. An API server caches a valid token for ten
+// seconds.
 const revokedWithin = 15 * time.Second
 
 func bindingOf(planID, role string) map[string]any {

@@ -243,8 +243,8 @@ func ranAgain(stage string, timeline []process.Entry) bool {
 	return done > 1
 }
 
-// delay returns the longest time between two entries in which an attempt was due but did not start. The first attempt is due at
-// the acceptance. Each later attempt is due when the previous attempt ends, or at the time that the previous attempt scheduled.
+// delay returns the longest time by which an attempt started later than it was due. The first attempt is due at the acceptance.
+// Each later attempt is due when the previous attempt ends, or at the time that the previous attempt scheduled.
 func delay(timeline []process.Entry) time.Duration {
 	var longest time.Duration
 

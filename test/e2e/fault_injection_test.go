@@ -86,11 +86,11 @@ func (f *fleet) inject(next fault) {
 }
 
 const (
-	// stopLimit is the longest time that a replica without a shutdown delay takes to stop. docs/operator/running.md promises
+	// stopLimit is the maximum time that a replica without a shutdown delay may take to stop. docs/operator/running.md promises
 	// this limit.
 	stopLimit = 25 * time.Second
-	// takeoverLimit is the longest time until other replicas have claimed the operations of a frozen replica. It is also the
-	// longest time until the frozen replica, once resumed, logs that it has lost its leases.
+	// takeoverLimit is the maximum time until other replicas have claimed the operations of a frozen replica. It also applies to
+	// the time until the frozen replica, once resumed, logs that it has lost its leases.
 	takeoverLimit = 30 * time.Second
 	// freezeAttempts limits how often the test tries to freeze a replica that has leases.
 	freezeAttempts = 5
@@ -113,7 +113,7 @@ func (f *fleet) freeze(m *member) {
 	for range freezeAttempts {
 		before, rejectedBefore := rows.takeovers(), strings.Count(m.running.readLog(), leaseLost)
 
-		// While the upstream does not respond, every replica soon has an operation in progress.
+		// While the upstream does not respond, the operations stay in progress, so every replica soon has one.
 		release := hold()
 		allHold := harness.Within(3*time.Second, func() bool { return rows.leaseOwners() >= others })
 		m.running.signal(syscall.SIGSTOP)

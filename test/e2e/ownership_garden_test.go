@@ -21,7 +21,7 @@ import (
 
 const (
 	ownManager = "environment-broker-provisioner"
-	// formerManager is the field manager that Kyma Provisioner and version 0.1.0 use.
+	// formerManager is the field manager of Kyma Provisioner, and of our Provisioner before it got a field manager of its own.
 	formerManager = "provisioner"
 )
 
@@ -34,7 +34,8 @@ type ownership struct {
 	name   string
 }
 
-// TestFieldsOfFormerManagersOnLocalGarden changes Shoots that Kyma Provisioner or version 0.1.0 has written.
+// TestFieldsOfFormerManagersOnLocalGarden changes Shoots that Kyma Provisioner or an earlier version of our Provisioner has
+// written.
 func TestFieldsOfFormerManagersOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
@@ -52,8 +53,8 @@ func TestFieldsOfFormerManagersOnLocalGarden(t *testing.T) {
 	}
 
 	t.Run("Kyma Provisioner", func(t *testing.T) { on(t, "c-former").testKymaProvisioner() })
-	t.Run("version 0.1.0", func(t *testing.T) { on(t, "c-earlier").testEarlierVersion(false) })
-	t.Run("version 0.1.0 next to this version", func(t *testing.T) { on(t, "c-concurrent").testEarlierVersion(true) })
+	t.Run("earlier version", func(t *testing.T) { on(t, "c-earlier").testEarlierVersion(false) })
+	t.Run("earlier version beside this version", func(t *testing.T) { on(t, "c-concurrent").testEarlierVersion(true) })
 }
 
 // testKymaProvisioner changes a Shoot whose fields all belong to Kyma Provisioner. Fields that our order omits must stay.
@@ -105,8 +106,8 @@ func (o ownership) testKymaProvisioner() {
 	}
 }
 
-// testEarlierVersion creates a Shoot as version 0.1.0 does, and then removes a worker pool from the order. If concurrent is true,
-// replicas of both versions write the Shoot before the removal.
+// testEarlierVersion creates a Shoot as an earlier version of our Provisioner did, and then removes a worker pool from the order.
+// If concurrent is true, replicas of both versions write the Shoot before the removal.
 func (o ownership) testEarlierVersion(concurrent bool) {
 	o.applyAs(formerManager, o.order(3, "batch").Shoot)
 

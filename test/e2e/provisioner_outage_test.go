@@ -23,8 +23,8 @@ const (
 	breakerProbeInterval = 2 * time.Second
 )
 
-// countedDisconnect returns a fault that breaks every connection and counts the calls. It does not count calls of the change
-// feed, because one of them is always open.
+// countedDisconnect returns a fault that breaks every connection and counts the calls. It does not count the requests to the
+// change feed, because one of them is always open.
 func countedDisconnect(calls *atomic.Int64) harness.Fault {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if body, err := io.ReadAll(r.Body); err == nil && !bytes.Contains(body, []byte("operationChanges")) {
@@ -108,8 +108,8 @@ func (p platform) operation(id string) map[string]any {
 	return p.Send(http.MethodGet, "/operations/"+id, nil, http.StatusOK).Body
 }
 
-// progressed returns when the operation first made progress after the given time: the end of the first attempt whose outcome is
-// not retrying.
+// progressed returns when the operation first made progress after the given time, that is, when its first attempt with an
+// outcome other than retrying ended.
 func (p platform) progressed(operation string, after time.Time) time.Time {
 	p.Helper()
 

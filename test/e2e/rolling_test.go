@@ -22,7 +22,7 @@ const (
 	maxDelay = 6 * time.Second
 	// shutdownDelay is much longer than clients need to notice that a replica is draining, even on a slow machine.
 	shutdownDelay = 50 * probeInterval
-	// unreadyLimit is the longest time for which no replica of the broker may look ready to a client on a slow machine.
+	// unreadyLimit is the maximum time for which a client on a slow machine may see no ready replica of the broker.
 	unreadyLimit = shutdownDelay
 )
 

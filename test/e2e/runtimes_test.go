@@ -25,7 +25,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// clusters is a client of the GraphQL API of a Provisioner, with the garden of that Provisioner.
+// clusters is a client of a Provisioner's GraphQL API. It also has access to the garden of that Provisioner.
 type clusters struct {
 	*testing.T
 

@@ -31,7 +31,7 @@ func (c clusters) dynamicClient(runtimeID string) dynamic.Interface {
 // catalogFinalizer is the finalizer that the service catalog sets on its objects.
 const catalogFinalizer = "kubernetes-incubator/service-catalog"
 
-// kymaFinalizer blocks the removal of Kyma, so that the test can check the runtime during the removal.
+// kymaFinalizer blocks the removal of Kyma, so that the test can check the runtime while Kyma is being removed.
 const kymaFinalizer = "example.com/keeper"
 
 // catalogResource returns a resource of the service catalog's API.

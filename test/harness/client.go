@@ -166,7 +166,7 @@ func (c Client) Try(method, path string, body any) (Reply, error) {
 	return reply, err
 }
 
-// Send sends a request like [Client.Try]. An error or another status than want fails the test.
+// Send sends a request like [Client.Try]. It fails the test after an error, and if the status is not want.
 func (c Client) Send(method, path string, body any, want int) Reply {
 	c.Helper()
 

@@ -107,7 +107,7 @@ func (e *Environment) StartBroker() {
 	e.Broker = StartBroker(e.TB, e.Settings, e.log)
 }
 
-// RestartBroker stops the broker and starts it again on the same database, on another port.
+// RestartBroker stops the broker and starts it again on the same database, with a new port.
 func (e *Environment) RestartBroker() {
 	e.Helper()
 	e.Broker.Stop()

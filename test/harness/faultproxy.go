@@ -70,12 +70,12 @@ func NewFaultProxy(tb testing.TB, target func() string) *FaultProxy {
 	return proxy
 }
 
-// Inject applies the fault to matching calls until lift is called. Repeated calls of lift have no effect.
+// Inject applies the fault to matching calls until lift is called. Repeated calls to lift have no effect.
 func (p *FaultProxy) Inject(match Match, fault Fault) (lift func()) {
 	return p.inject(&injected{match: match, fault: fault, lifted: make(chan struct{})})
 }
 
-// Hold delays matching calls until lift is called, then forwards them. Repeated calls of lift have no effect.
+// Hold delays matching calls until lift is called, then forwards them. Repeated calls to lift have no effect.
 func (p *FaultProxy) Hold(match Match) (lift func()) {
 	return p.inject(&injected{match: match, lifted: make(chan struct{})})
 }

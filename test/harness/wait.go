@@ -49,7 +49,7 @@ func Within(limit time.Duration, condition func() bool) bool {
 }
 
 // Run runs a service in a goroutine until stop is called or the test ends. stop cancels the service's context and waits until the
-// service returns; an error of the service fails the test. Repeated calls of stop have no effect.
+// service returns; an error of the service fails the test. Repeated calls to stop have no effect.
 func Run(tb testing.TB, service func(context.Context) error) (stop func()) {
 	tb.Helper()
 

@@ -29,8 +29,8 @@ func load(t *testing.T, path string) *ast.Schema {
 	return schema
 }
 
-// TestOurQueriesFitTheKymaSchema checks that a Kyma Provisioner supports all calls of our broker, except calls of the change
-// feed.
+// TestOurQueriesFitTheKymaSchema checks that a Kyma Provisioner supports all queries and mutations of our broker, except the
+// query for the change feed.
 func TestOurQueriesFitTheKymaSchema(t *testing.T) {
 	kyma := load(t, filepath.Join("provisioner", "schema.graphql"))
 

@@ -19,7 +19,7 @@ const (
 	checkLimit = time.Minute
 	// prefixLimit is how long the search may take for one prefix of a history that is not linearizable.
 	prefixLimit = 3 * time.Second
-	// explained is the maximum number of failures that a test explains.
+	// explained is the maximum number of failures for which a test prints an explanation.
 	explained = 2
 	// histories is the folder for visualizations. Git ignores it.
 	histories = "testdata/histories"
@@ -84,9 +84,9 @@ func partition(calls []porcupine.Operation) map[int][]porcupine.Operation {
 }
 
 // withoutImplied drops calls that cannot make a history illegal, which makes the search much faster. It drops a call if the
-// same call with the same response occurs in a shorter interval within the interval of the call. The longer call can then take
-// effect right after the shorter one, because the model accepts every call a second time. Parts of synchronous requests are
-// never dropped, because each part has an effect.
+// history has another call with the same content and the same response, whose interval lies within the interval of the first.
+// The longer call can then take effect right after the shorter one, because the model accepts every call a second time. Parts
+// of synchronous requests are never dropped, because each part has an effect.
 func withoutImplied(calls []porcupine.Operation) []porcupine.Operation {
 	type pair struct {
 		call   call

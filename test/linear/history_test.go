@@ -125,7 +125,7 @@ type answer struct {
 	nodes   nodes
 	// credentials is a digest of a binding's credentials.
 	credentials string
-	// pending reports whether the response arrived after the end of the examined part of the history.
+	// pending reports whether the examined part of the history ends before the response arrives.
 	pending bool
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// shortestRound is the minimum time for which the clients send calls in a round.
+	// shortestRound is the minimum duration of a round, in which the clients send calls.
 	shortestRound = 15 * time.Second
 	// roundLimit bounds a history, so that its check stays short. A longer run has several rounds, each with new instances.
 	roundLimit = 20 * time.Second

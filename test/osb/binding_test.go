@@ -43,8 +43,8 @@ func rowEndpoints(r *row) {
 	}
 }
 
-// rowNoDrainAndRoute checks that bindings have no log drain and no route service, because the catalog requires no permission for
-// them (B17).
+// rowNoDrainAndRoute checks that bindings have no log drain and no route service. The catalog must not require permissions for
+// them; rowRequiresNoPermission checks that.
 func rowNoDrainAndRoute(r *row) {
 	created := r.createBinding(r.createInstance(), "b")
 	for _, field := range []string{"syslog_drain_url", "route_service_url"} {
@@ -176,7 +176,7 @@ func rowUnbindablePlanIsRejected(r *row) {
 		http.StatusUnprocessableEntity)
 }
 
-// rowCredentialsExpire checks that the token of a binding expires with the binding. Row H2 tests the revocation by an unbind.
+// rowCredentialsExpire checks that the token of a binding expires with the binding.
 func rowCredentialsExpire(r *row) {
 	created := r.createBinding(r.createInstance(), "b", fields{"parameters": fields{"expiration_seconds": 600}})
 	expires, _ := created.Object("metadata")["expires_at"].(string)

@@ -104,8 +104,8 @@ func rowDeprovisionDuringUpdate(r *row) {
 	r.wantNoClusters()
 }
 
-// rowDeprovisionDuringCreation deletes an instance during its creation, once with each call of the creation held. Without a
-// hold, the creation may succeed before the deletion.
+// rowDeprovisionDuringCreation deletes an instance during its creation, once for each call to the Provisioner that the creation
+// makes. The test holds the call, because the creation could otherwise succeed before the deletion.
 func rowDeprovisionDuringCreation(r *row) {
 	for _, held := range []string{"", callOrder, callStatus, callKubeconfig} {
 		lift, ends := func() {}, []string{"failed", "succeeded"}

@@ -20,7 +20,7 @@ import (
 const (
 	// clusterCreation is how long it takes to create or change a cluster. A deletion takes half as long.
 	clusterCreation = 100 * time.Millisecond
-	// responseLimit is the longest acceptable duration of a request on a busy machine. Platforms give up after a minute.
+	// responseLimit is the maximum time that a response may take on a busy machine. Platforms give up after a minute.
 	responseLimit = 20 * time.Second
 	// identity is the default request identity of the tests.
 	identity = "4f8d1c9e-0000-4000-8000-0123456789ab"

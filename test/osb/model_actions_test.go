@@ -135,8 +135,8 @@ func (m *model) deleteOnce(instance *modelInstance, async bool) {
 		query = harness.Incomplete + "&" + ids
 	}
 
-	// The deletion cancels a creation or an update. Waiting for the held call keeps that operation in progress; otherwise the
-	// operation and the deletion could end immediately (row J8).
+	// The deletion cancels a creation or an update. Wait until the call of that operation is held. Otherwise the operation
+	// could end before the deletion arrives, and the deletion could end immediately.
 	canceledCall := m.waitForCall(instance)
 
 	got := m.do(harness.Call{Method: http.MethodDelete, Path: harness.InstancePath(instance.id) + query})

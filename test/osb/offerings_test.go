@@ -149,7 +149,7 @@ func rowCatalogTextsAreShort(r *row) {
 	})
 }
 
-// rowBindableIsTrue binds an instance of a bindable plan. Row G21 tests an unbindable plan.
+// rowBindableIsTrue binds an instance of a bindable plan. rowUnbindablePlanIsRejected tests a plan that is not bindable.
 func rowBindableIsTrue(r *row) {
 	bindable := 0
 

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// rowSynchronousRequestIsRejected sends requests without accepts_incomplete=true. Binds and unbinds can be synchronous (rows G7
-// and H6).
+// rowSynchronousRequestIsRejected sends requests without accepts_incomplete=true. Only binds and unbinds can be synchronous;
+// rowSynchronousBind and rowUnbindWithoutAsync test those.
 func rowSynchronousRequestIsRejected(r *row) {
 	id, unknown := r.createInstance(), r.newID()
 

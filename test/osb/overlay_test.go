@@ -48,7 +48,7 @@ func missingFields() []missingField {
 	}
 }
 
-// closedSchemas returns the names of the schemas that must not allow additional properties (A10).
+// closedSchemas returns the names of the schemas that must not allow additional properties.
 func closedSchemas() []string {
 	return []string{
 		"Catalog", "Service", "Plan", "Schemas", "ServiceInstanceSchema", "ServiceBindingSchema", "DashboardClient",

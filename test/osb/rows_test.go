@@ -18,7 +18,7 @@ func newRow(t *testing.T, e *env) *row {
 	return &row{platform: newPlatform(t, e), t: t}
 }
 
-// isolated starts an environment for this row alone, because the row needs different settings or restarts the broker.
+// isolated starts a separate environment for this row, because the row needs different settings or restarts the broker.
 func (r *row) isolated(settings ...setting) platform {
 	r.Helper()
 

@@ -124,7 +124,8 @@ func rowContextUpdate(r *row) {
 	}
 }
 
-// rowAppliedUpdateIs200 sends an update that changes nothing. Changes to the cluster are asynchronous (row F10).
+// rowAppliedUpdateIs200 sends an update that changes nothing. Updates that change the cluster are asynchronous and have rows of
+// their own.
 func rowAppliedUpdateIs200(r *row) {
 	id := r.createInstance()
 

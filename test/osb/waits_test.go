@@ -133,12 +133,12 @@ func (p platform) wantUnchanged(paths []string, sendRequests func()) {
 	}
 }
 
-// hold delays the tenant's calls of a GraphQL operation until lift is called. Held calls do not reach the Provisioner.
+// hold delays the tenant's calls to a GraphQL operation until lift is called. Held calls do not reach the Provisioner.
 func (p platform) hold(operation string) (lift func()) {
 	return p.Proxy.Hold(harness.Match{Tenant: p.tenant, Operation: operation})
 }
 
-// refuse makes the tenant's calls of a GraphQL operation fail permanently, until lift is called.
+// refuse makes the tenant's calls to a GraphQL operation fail permanently, until lift is called.
 func (p platform) refuse(operation string) (lift func()) {
 	return p.Proxy.Inject(harness.Match{Tenant: p.tenant, Operation: operation}, harness.Refuse)
 }

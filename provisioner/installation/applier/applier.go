@@ -65,8 +65,8 @@ func (a *Applier) Install(ctx context.Context, cluster *rest.Config, runtimeID s
 	return a.call(ctx, cluster, runtimeID, func(work *work) (installation.Progress, error) { return a.install(ctx, work, plan) })
 }
 
-// install applies the components in the order of the plan until one of them is not ready or the budget is used up. A component
-// is applied only when its dependencies are ready. After the last component, install calls prune.
+// install applies the components in the order of the plan until one of them is not ready or the budget is used up. Each component
+// waits for its dependencies to be ready. After the last component, install calls prune.
 func (a *Applier) install(ctx context.Context, work *work, plan installation.Plan) (installation.Progress, error) {
 	for i, component := range plan.Components {
 		where := fmt.Sprintf("component %d of %d (%s)", i+1, len(plan.Components), component.Name)
@@ -94,8 +94,8 @@ func (a *Applier) exhausted(work *work) bool {
 }
 
 // component applies one component and checks its health. waiting is "" if the component is ready. Otherwise it names the object
-// that is not ready, and the next call continues. The inventory lists the objects before they are applied, and records them as
-// applied only afterwards, so a crash at any point is harmless.
+// that is not ready, and the next call continues. The inventory lists the objects before they are applied and marks the component
+// as applied only afterwards, so no object is lost in a crash.
 func (a *Applier) component(ctx context.Context, work *work, component installation.Component) (waiting string, err error) {
 	files, err := a.options.Manifests.Manifests(ctx, component.Source)
 	if err != nil {

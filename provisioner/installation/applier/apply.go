@@ -189,8 +189,8 @@ func kindsFirst() []string {
 	}
 }
 
-// kindsLast lists the kinds that are applied after all others. Until a webhook's server is running, the webhook rejects the
-// objects that are applied after it.
+// kindsLast lists the kinds that are applied after all others. They are webhook configurations: a webhook whose server is not
+// running yet rejects the objects that are applied after it.
 func kindsLast() []string {
 	return []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
 }

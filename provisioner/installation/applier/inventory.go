@@ -65,8 +65,8 @@ func (r ref) kind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
 }
 
-// same reports whether both refer to the same object, in any version of its kind.
-func (r ref) same(other ref) bool {
+// sameObject reports whether both refer to the same object, in any version of its kind.
+func (r ref) sameObject(other ref) bool {
 	other.Version = r.Version
 	return r == other
 }
@@ -126,9 +126,9 @@ func (e *entry) intend(objects []ref) {
 	e.Objects, e.Applied, e.Ready = objects, "", false
 }
 
-// has, union and without operate on sets of objects. They ignore the versions of kinds, because a release may change the version
-// of an object.
-func has(refs []ref, wanted ref) bool { return slices.ContainsFunc(refs, wanted.same) }
+// has, union and without operate on sets of objects. They ignore the versions of kinds, because a release may use a new version
+// for an existing object.
+func has(refs []ref, wanted ref) bool { return slices.ContainsFunc(refs, wanted.sameObject) }
 
 func union(refs, more []ref) []ref { return append(slices.Clone(refs), without(more, refs)...) }
 

@@ -19,9 +19,9 @@ const (
 	maxPages = 200
 )
 
-// foreign returns the reason why a namespace must not be deleted, or "". It returns a reason for a namespace with an object of
-// another owner, because the object would be deleted too, and for the standard namespaces of clusters.
-func (w *work) foreign(ctx context.Context, namespace ref) (string, error) {
+// reasonToKeepNamespace returns the reason why a namespace must not be deleted, or "". It returns a reason for a namespace with
+// an object of another owner, because the object would be deleted too, and for the standard namespaces of clusters.
+func (w *work) reasonToKeepNamespace(ctx context.Context, namespace ref) (string, error) {
 	if slices.Contains([]string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"}, namespace.Name) {
 		return "it belongs to the cluster", nil
 	}
@@ -37,16 +37,16 @@ func (w *work) foreign(ctx context.Context, namespace ref) (string, error) {
 		return "", err
 	}
 	for _, kind := range kinds {
-		if reason, err := w.foreignOf(ctx, kind, namespace.Name); err != nil || reason != "" {
+		if reason, err := w.foreignObject(ctx, kind, namespace.Name); err != nil || reason != "" {
 			return reason, err
 		}
 	}
 	return "", nil
 }
 
-// foreignOf searches the objects of one kind for an object of another owner. It returns the reason why the namespace must not be
+// foreignObject searches the objects of one kind for an object of another owner. It returns the reason why the namespace must not be
 // deleted, or "".
-func (w *work) foreignOf(ctx context.Context, kind schema.GroupVersionKind, namespace string) (string, error) {
+func (w *work) foreignObject(ctx context.Context, kind schema.GroupVersionKind, namespace string) (string, error) {
 	next := ""
 	for range maxPages {
 		found := &metav1.PartialObjectMetadataList{}

@@ -24,8 +24,8 @@ const (
 )
 
 // prune removes the objects that earlier plans installed and this plan omits, last component first, and completes the
-// installation. It does not remove definitions that still have objects, and namespaces with objects of other owners. The message
-// names them, and the next installation tries again to remove them.
+// installation. It keeps definitions that still have objects, and namespaces with objects of other owners. The message names
+// them, and the next installation tries again to remove them.
 func (w *work) prune(ctx context.Context, plan installation.Plan) (installation.Progress, error) {
 	definitions, rest, namespaces := split(w.unwanted(plan))
 	waiting, err := w.remove(ctx, backwards(rest))
@@ -99,14 +99,14 @@ func (w *work) done(plan installation.Plan, kept []ref) {
 // reasonToKeep returns the reason why a definition or namespace must not be removed, or "".
 func (w *work) reasonToKeep(ctx context.Context, ref ref) (string, error) {
 	if ref.isNamespace() {
-		return w.foreign(ctx, ref)
+		return w.reasonToKeepNamespace(ctx, ref)
 	}
 	return w.instances(ctx, ref)
 }
 
 // instances returns a message about an object of the defined kind, or "" if there is none. Deleting the definition would delete
-// such objects, which may belong to users. instances lists the objects in the most recent of the stored versions, because the
-// API server serves that version.
+// such objects, which may belong to users. instances lists the objects in the last of the definition's stored versions, because
+// the API server serves that version.
 func (w *work) instances(ctx context.Context, definition ref) (string, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(definition.kind())

@@ -135,7 +135,7 @@ func (w *work) removeNamespaces(ctx context.Context) (installation.Progress, err
 	message := []string{"nothing is installed"}
 	var going []ref
 	for _, namespace := range namespaces {
-		reason, err := w.foreign(ctx, namespace)
+		reason, err := w.reasonToKeepNamespace(ctx, namespace)
 		if err != nil {
 			return installation.Progress{}, err
 		}

@@ -86,8 +86,9 @@ func connect(t *testing.T, config *rest.Config) client.Client {
 	return cluster
 }
 
-// TestReplacedObjectIsKept replaces an installed object by an object of another owner with the same name, after the applier has
-// read it and before its request to delete it arrives. The UID of that request belongs to the former object.
+// TestReplacedObjectIsKept replaces an installed object by an object of another owner with the same name. It does so after the
+// applier has read the object and before the applier's request to delete it arrives. That request has the UID of the original
+// object.
 func TestReplacedObjectIsKept(t *testing.T) {
 	config := sandboxRuntime(t)
 	cluster := connect(t, config)

@@ -35,9 +35,9 @@ const (
 
 	// largestPart bounds the data in one Secret, in bytes. etcd accepts 1.5 MiB for the encoded object, and base64 adds a third.
 	largestPart = 900 << 10
-	// largestInventory, in bytes, and maxValues limit the memory for reading an inventory. They are necessary because the owner
-	// of a cluster can write any data into the Secrets, and decompression can enlarge data a hundredfold. The limits allow
-	// inventories of a hundred thousand objects.
+	// largestInventory, in bytes, and maxValues limit the memory for reading an inventory, because the owner of a cluster can
+	// write any data into the Secrets, and decompression can enlarge data a hundredfold. The limits allow inventories of a
+	// hundred thousand objects.
 	largestInventory = 16 << 20
 	maxValues        = 1 << 20
 	maxParts         = largestInventory/largestPart + 1

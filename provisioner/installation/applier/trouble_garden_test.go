@@ -60,8 +60,8 @@ func TestCrashAtEachWrite(t *testing.T) {
 	}
 }
 
-// survives makes the call crash at its n-th write, and then repeats the call until it is done. It reports whether there was an
-// n-th write.
+// survives makes the call crash at its n-th write, and then repeats the call until it is done. If done is true, the write still
+// takes effect. survives reports whether there was an n-th write.
 func (c *cluster) survives(n int, done bool, call func() (installation.Progress, error)) (died bool) {
 	c.Helper()
 	dead := c.dieAt(n, done)

@@ -28,8 +28,8 @@ type Store interface {
 // memory. It is safe for concurrent use.
 type Catalog struct {
 	store Store
-	// known maps a version to its *release. Concurrent requests may read the same release twice, with the same result.
-	known sync.Map
+	// cache maps a version to its *release. Concurrent requests may read the same release twice, with the same result.
+	cache sync.Map
 }
 
 var _ installation.Releases = (*Catalog)(nil)
@@ -88,7 +88,7 @@ var versions = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // release returns the release from the cache or from the store. Errors are not cached: a missing release may be added later.
 func (c *Catalog) release(ctx context.Context, version string) (*release, error) {
-	if cached, ok := c.known.Load(version); ok {
+	if cached, ok := c.cache.Load(version); ok {
 		found, _ := cached.(*release)
 		return found, nil
 	}
@@ -103,7 +103,7 @@ func (c *Catalog) release(ctx context.Context, version string) (*release, error)
 	if err != nil {
 		return nil, &brokenError{err}
 	}
-	c.known.Store(version, found)
+	c.cache.Store(version, found)
 	return found, nil
 }
 
@@ -113,8 +113,8 @@ type brokenError struct{ error }
 func (e *brokenError) Unwrap() error { return e.error }
 
 // explain converts an error of release to a failure.Error. Only an unknown version is a mistake in the order; the error then
-// lists the known versions. The problems of an invalid release concern its maintainer, so they are part of the cause, which is
-// logged.
+// lists the versions in the store. The problems of an invalid release concern its maintainer, so they are part of the cause,
+// which is logged.
 func (c *Catalog) explain(ctx context.Context, version string, err error) error {
 	if _, broken := errors.AsType[*brokenError](err); broken {
 		return failure.Wrap(failure.Permanent, err, "release %s cannot be used because it is invalid; the log has the reason for its maintainer", version).

@@ -149,10 +149,10 @@ func sorted(components []component) (ordered []component, circle []string) {
 	return ordered, nil
 }
 
-// resolve merges the values of a component. Later sources win: the defaults of the release, the profile, the order's
-// configuration for all components, and the order's configuration for this component. If the component does not have a key,
-// resolve ignores an entry for all components and reports an entry for this component as a problem. secrets are the keys whose
-// winning entry is secret.
+// resolve merges the values of a component. Later sources override earlier ones: the defaults of the release, the profile, the
+// order's configuration for all components, and the order's configuration for this component. If the component does not have a
+// key, resolve ignores an entry for all components and reports an entry for this component as a problem. secrets are the keys
+// whose value comes from a secret entry.
 func (c *component) resolve(order spec.Kyma, problems *problems) (values map[string]string, secrets []string) {
 	values = map[string]string{}
 	set := func(entry *spec.Entry) {

@@ -34,8 +34,8 @@ type Behaviour struct {
 
 // Calls counts the broker's calls by kind.
 type Calls struct {
-	// Orders counts calls of provisionRuntime, Statuses requests with runtimeOperationStatus, Feeds calls of operationChanges, and
-	// Kubeconfigs of runtimeStatus.
+	// Orders counts calls to provisionRuntime, Feeds calls to operationChanges, and Kubeconfigs calls to runtimeStatus. Statuses
+	// counts requests with runtimeOperationStatus.
 	Orders, Statuses, Feeds, Kubeconfigs int
 	// Polled counts the operations in the requests that Statuses counts.
 	Polled int

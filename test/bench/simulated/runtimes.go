@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 )
 
-// validity of the client certificate. It is longer than any benchmark.
+// validity is the lifetime of the client certificate. It is longer than any benchmark runs.
 const validity = 24 * time.Hour
 
 // kubeconfigText is a kubeconfig like Gardener's, except that all runtimes share one client certificate. Signing one for each

@@ -27,7 +27,7 @@ const (
 
 // service implements the part of graph.Service that the benchmarks need. Each runtime has one operation, with the same ID.
 type service struct {
-	graph.Service // nil: calls of other methods panic, and the GraphQL server returns internal errors
+	graph.Service // nil: calls to other methods panic, and the GraphQL server returns internal errors
 
 	kubeconfig func(id string) string
 	// released is closed by release. Orders without an immediate response wait for it.

@@ -22,7 +22,7 @@ const (
 	TenantRejected
 )
 
-// Fail makes the next calls of a GraphQL field fail. Each fault applies to one call. Faults from earlier calls of Fail apply
+// Fail makes the next calls to a GraphQL field fail. Each fault applies to one call. Faults from earlier calls to Fail apply
 // first.
 func (p *Provisioner) Fail(field string, faults ...Fault) {
 	p.mutex.Lock()

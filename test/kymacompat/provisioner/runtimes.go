@@ -202,8 +202,8 @@ func (o *operation) response() map[string]any {
 	}
 }
 
-// status returns the status of a runtime. The Kyma Provisioner, unlike ours, creates a kubeconfig as soon as the cluster
-// exists, even if the query does not select the kubeconfig.
+// status returns the status of a runtime. Unlike our Provisioner, the Kyma Provisioner creates a kubeconfig as soon as the
+// cluster exists, even if the query does not select the kubeconfig.
 func (p *Provisioner) status(runtime *runtime) map[string]any {
 	config := maps.Clone(runtime.Config)
 	config["providerSpecificConfig"] = specific(runtime.Config["providerSpecificConfig"])
