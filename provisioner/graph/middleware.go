@@ -30,7 +30,7 @@ func bounded(next http.Handler, present graphql.ErrorPresenterFunc) http.Handler
 		switch {
 		case errors.As(err, &tooLong):
 			refuse(w, http.StatusRequestEntityTooLarge, present(r.Context(),
-				failure.New(failure.Invalid, "the request has more than %d bytes: send less, or spread it over several requests", maxBody)))
+				failure.New(failure.Invalid, "the request is larger than %d KiB: send less, or spread it over several requests", maxBody>>10)))
 		case err != nil:
 			refuse(w, http.StatusBadRequest, present(r.Context(), failure.Wrap(failure.Invalid, err, "the request is incomplete")))
 		default:

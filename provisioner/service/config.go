@@ -45,7 +45,7 @@ type Director struct {
 
 // OAuth configures how the Provisioner authenticates to Director. The Secret is read only if Director.OAuthPath is empty.
 type OAuth struct {
-	SkipDirectorCertVerification bool   `env:"SKIP_DIRECTOR_CERT_VERIFICATION" help:"do not check Director's certificate"`
+	SkipDirectorCertVerification bool   `env:"SKIP_DIRECTOR_CERT_VERIFICATION" help:"do not verify the certificate of Director"`
 	CredentialsNamespace         string `env:"CREDENTIALS_NAMESPACE"           help:"namespace of the Secret with the credentials for Director"`
 	CredentialsSecretName        string `env:"OAUTH_CREDENTIALS_SECRET_NAME"   help:"Secret with the credentials for Director, in the cluster of the Provisioner"`
 }
@@ -53,28 +53,28 @@ type OAuth struct {
 // ProvisioningTimeout limits the waits of provisionings and upgrades. Each limit starts with its wait; APP_OPERATION_TIMEOUT
 // limits the whole operation.
 type ProvisioningTimeout struct {
-	ClusterDomains         time.Duration `env:"CLUSTER_DOMAINS"         help:"longest wait until a cluster has its domain"`
-	ClusterCreation        time.Duration `env:"CLUSTER_CREATION"        help:"longest wait until a cluster is created"`
-	BindingsCreation       time.Duration `env:"BINDINGS_CREATION"       help:"longest wait until a cluster has accepted its administrators"`
-	ShootRefresh           time.Duration `env:"SHOOT_REFRESH"           help:"longest wait until Gardener starts to change a cluster"`
-	ShootUpgrade           time.Duration `env:"SHOOT_UPGRADE"           help:"longest wait until a cluster is changed"`
-	InstallationTriggering time.Duration `env:"INSTALLATION_TRIGGERING" help:"longest wait until the installation of Kyma has started"`
-	Installation           time.Duration `env:"INSTALLATION"            help:"longest wait until Kyma is installed"`
-	UpgradeTriggering      time.Duration `env:"UPGRADE_TRIGGERING"      help:"longest wait until the upgrade or rollback of Kyma has started"`
-	Upgrade                time.Duration `env:"UPGRADE"                 help:"longest wait until Kyma is upgraded or rolled back"`
-	AgentConfiguration     time.Duration `env:"AGENT_CONFIGURATION"     help:"longest wait until the runtime agent is configured"`
-	AgentConnection        time.Duration `env:"AGENT_CONNECTION"        help:"longest wait until the runtime agent is connected"`
+	ClusterDomains         time.Duration `env:"CLUSTER_DOMAINS"         help:"maximum time to wait for Gardener to assign the domain of a cluster"`
+	ClusterCreation        time.Duration `env:"CLUSTER_CREATION"        help:"maximum time to wait for the creation of a cluster"`
+	BindingsCreation       time.Duration `env:"BINDINGS_CREATION"       help:"maximum time to wait for a cluster to accept its administrators"`
+	ShootRefresh           time.Duration `env:"SHOOT_REFRESH"           help:"maximum time to wait for Gardener to start changing a cluster"`
+	ShootUpgrade           time.Duration `env:"SHOOT_UPGRADE"           help:"maximum time to wait for the change of a cluster"`
+	InstallationTriggering time.Duration `env:"INSTALLATION_TRIGGERING" help:"maximum time to wait for the installation of Kyma to start"`
+	Installation           time.Duration `env:"INSTALLATION"            help:"maximum time to wait for the installation of Kyma to finish"`
+	UpgradeTriggering      time.Duration `env:"UPGRADE_TRIGGERING"      help:"maximum time to wait for the upgrade or rollback of Kyma to start"`
+	Upgrade                time.Duration `env:"UPGRADE"                 help:"maximum time to wait for the upgrade or rollback of Kyma to finish"`
+	AgentConfiguration     time.Duration `env:"AGENT_CONFIGURATION"     help:"maximum time to wait for the configuration of the runtime agent"`
+	AgentConnection        time.Duration `env:"AGENT_CONNECTION"        help:"maximum time to wait for the connection of the runtime agent"`
 }
 
 // DeprovisioningTimeout limits the waits of a deprovisioning.
 type DeprovisioningTimeout struct {
-	ClusterCleanup            time.Duration `env:"CLUSTER_CLEANUP"              help:"longest wait until the services of a cluster with Kyma are deleted; the remaining services are deleted with the cluster"`
-	WaitingForClusterDeletion time.Duration `env:"WAITING_FOR_CLUSTER_DELETION" help:"longest wait until a cluster is deleted"`
+	ClusterCleanup            time.Duration `env:"CLUSTER_CLEANUP"              help:"maximum time to wait for the deletion of the services of a cluster with Kyma; the remaining services are deleted with the cluster"`
+	WaitingForClusterDeletion time.Duration `env:"WAITING_FOR_CLUSTER_DELETION" help:"maximum time to wait for the deletion of a cluster"`
 }
 
 // HibernationTimeout limits the waits of a hibernation and of a wake-up.
 type HibernationTimeout struct {
-	WaitingForClusterHibernation time.Duration `env:"WAITING_FOR_CLUSTER_HIBERNATION" help:"longest wait until a cluster is hibernated or awake"`
+	WaitingForClusterHibernation time.Duration `env:"WAITING_FOR_CLUSTER_HIBERNATION" help:"maximum time to wait for the hibernation or the wake-up of a cluster"`
 }
 
 // Gardener configures the Gardener project of the clusters. A watch reports changes to Shoots immediately. If the watch misses

@@ -130,7 +130,7 @@ func (r *Registry) layer(ctx context.Context, version string) (ocispec.Descripto
 		return found, unavailable(version, err)
 	}
 	if found.Size > largestManifest {
-		return found, &brokenError{fmt.Errorf("release %s has a manifest of %d bytes", version, found.Size)}
+		return found, &brokenError{fmt.Errorf("the manifest of release %s is larger than %d MiB", version, largestManifest>>20)}
 	}
 	text, err := content.FetchAll(ctx, r.repository, found)
 	if err != nil {
@@ -141,14 +141,14 @@ func (r *Registry) layer(ctx context.Context, version string) (ocispec.Descripto
 		return found, &brokenError{fmt.Errorf("the manifest of release %s cannot be read: %w", version, err)}
 	}
 	if len(manifest.Layers) != 1 {
-		return found, &brokenError{fmt.Errorf("release %s is not an artifact with one layer: it has %d", version, len(manifest.Layers))}
+		return found, &brokenError{fmt.Errorf("release %s must be an artifact with one layer, but has %d layers", version, len(manifest.Layers))}
 	}
 	layer := manifest.Layers[0]
 	switch {
 	case !strings.HasSuffix(layer.MediaType, "tar+gzip") && !strings.HasSuffix(layer.MediaType, "tar.gzip"):
-		return layer, &brokenError{fmt.Errorf("release %s is not a tar.gz of a folder but %q", version, layer.MediaType)}
+		return layer, &brokenError{fmt.Errorf("release %s must be a tar.gz of a folder, but its media type is %q", version, layer.MediaType)}
 	case layer.Size > largestLayer:
-		return layer, &brokenError{fmt.Errorf("release %s has %d bytes, at most %d are allowed", version, layer.Size, largestLayer)}
+		return layer, &brokenError{fmt.Errorf("release %s is larger than %d MiB", version, largestLayer>>20)}
 	}
 	return layer, nil
 }
@@ -258,7 +258,7 @@ func unpack(from io.Reader, folder string) error {
 		case !fs.ValidPath(name):
 			return &brokenError{fmt.Errorf("the path %q leaves the folder", header.Name)}
 		case count >= maxFiles || left < 0:
-			return &brokenError{fmt.Errorf("it has more than %d files or %d bytes", maxFiles, maxBytes)}
+			return &brokenError{fmt.Errorf("it has more than %d files or %d MiB", maxFiles, maxBytes>>20)}
 		case header.Typeflag == tar.TypeDir:
 			err = root.MkdirAll(name, 0o750)
 		case header.Typeflag == tar.TypeReg:

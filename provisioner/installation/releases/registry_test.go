@@ -186,8 +186,8 @@ func TestInvalidArtifacts(t *testing.T) {
 		layers [][]byte
 		want   string
 	}{
-		"image":      {"the tag may be an image", folderType, [][]byte{[]byte("a"), []byte("b")}, "is not an artifact with one layer: it has 2"},
-		"other type": {"the tag may be a chart", "application/vnd.cncf.helm.chart.content.v1", [][]byte{[]byte("a")}, "is not a tar.gz of a folder"},
+		"image":      {"the tag may be an image", folderType, [][]byte{[]byte("a"), []byte("b")}, "must be an artifact with one layer, but has 2 layers"},
+		"other type": {"the tag may be a chart", "application/vnd.cncf.helm.chart.content.v1", [][]byte{[]byte("a")}, "must be a tar.gz of a folder"},
 		"no gzip":    {"the content must match its media type", folderType, [][]byte{[]byte("a")}, "not a gzip file"},
 		"elsewhere":  {"a file must stay inside the cache", folderType, [][]byte{packed(t, "", map[string]string{"../x": "y"})}, `the path "../x" leaves the folder`},
 		"absolute":   {"an absolute path leaves the cache", folderType, [][]byte{packed(t, "", map[string]string{"/tmp/x": "y"})}, `the path "/tmp/x" leaves the folder`},
