@@ -139,7 +139,7 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	return &fixture{T: t, db: db, store: store}
 }
 
-// engine returns an engine on the store. Its only process has the kind "test".
+// engine returns an engine that uses the store. Its only process has the kind "test".
 func (b *fixture) engine(store process.Store, stages ...process.Stage[data]) *process.Engine[data] {
 	b.Helper()
 

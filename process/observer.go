@@ -15,7 +15,7 @@ type Observer interface {
 	// PickedUp reports how long an operation was due before a worker started it. It is not called for operations taken over
 	// from another replica.
 	PickedUp(kind string, delay time.Duration)
-	// RunEnded reports that the worker is free again.
+	// RunEnded reports that the run has ended and its worker is free.
 	RunEnded(kind string)
 	// Attempted reports the outcome and the duration of an attempt.
 	Attempted(kind, step string, outcome Outcome, took time.Duration)

@@ -76,7 +76,7 @@ type Process[D any] struct {
 	// Stages run in order. A run skips finished stages by name, so a new release may add stages while operations are
 	// unfinished.
 	Stages []Stage[D]
-	// Limit is the longest time that an operation may take, counted from its first claim and including all waits. After that the
+	// Limit is the maximum duration of an operation, counted from its first claim and including all waits. After that the
 	// operation fails.
 	Limit time.Duration
 }

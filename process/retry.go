@@ -84,7 +84,7 @@ func (p Process[D]) reusableStages(former Record) []string {
 
 // skippedSteps lists the steps that a retry does not run. In the reused stages these are the steps that were not completed. In
 // the stages that run again these are the steps that an operator skipped. A step that gave up by itself runs again, unless
-// operators may skip it.
+// it is skippable.
 func (p Process[D]) skippedSteps(former Record, reused []string) []string {
 	var steps []string
 

@@ -79,7 +79,7 @@ func (o TokenOptions) check() error {
 	}
 
 	if o.NameClaim == "" {
-		return errors.New("the name claim is required, such as sub")
+		return errors.New("a name claim is required, such as sub")
 	}
 
 	supported := []string{

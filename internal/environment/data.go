@@ -15,9 +15,9 @@ import (
 // because both run at the same time during a rolling update.
 const dataVersion = 1
 
-// Data is the state that the steps of an operation share. The engine stores it with the operation, encrypted, after each step. If
-// a step is repeated after a crash, it gets the data that the previous step stored, so it must not rely on changes that its own
-// interrupted attempt made. The JSON names are stored and never change.
+// Data is the state that the steps of an operation share. The engine stores it with the operation, encrypted, when a stage
+// finishes, when a step waits or fails, and when a step calls Save. If a stage restarts after a crash, its steps get the stored
+// data, so they must not rely on unsaved changes of an interrupted attempt. The JSON names are stored and never change.
 type Data struct {
 	// Instance is the instance as it was when the operation was accepted, with the changes that the operation has made since.
 	Instance Instance `json:"instance,omitzero"`

@@ -44,8 +44,8 @@ func memoryGarden(ctx context.Context, config Config, log logrus.FieldLogger) (c
 }
 
 // localGarden starts the local garden and waits until it is ready. The returned part stops the garden when its context ends. The
-// garden logs to log. Its data is not in the folder of the fake garden: a sandbox can switch between the two gardens, but neither
-// of them knows the clusters of the other.
+// garden logs to log. Its data is not in the folder of the fake garden, so a sandbox can switch between the two gardens. Each
+// garden has its own clusters.
 func localGarden(ctx context.Context, program string, config Config, log io.Writer) (client.WithWatch, lifecycle.Part, error) {
 	process := &gardenProcess{
 		log: log, ready: make(chan string, 1), ended: make(chan error, 1), stop: make(chan struct{}),

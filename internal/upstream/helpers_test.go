@@ -63,7 +63,7 @@ func (e *netError) Unwrap() error   { return e.error }
 func (e *netError) Timeout() bool   { return false }
 func (e *netError) Temporary() bool { return false }
 
-// fixture is a System in front of a fake upstream, on fake time.
+// fixture is a System in front of a fake upstream, in fake time.
 type fixture struct {
 	*testing.T
 

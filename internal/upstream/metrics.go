@@ -51,7 +51,7 @@ func newMetrics(system *System) *metrics {
 
 	made.MustRegister(made.calls, made.refused, made.duration,
 		gauge("calls_in_flight", "Calls in flight.", func(s Status) float64 { return float64(s.InFlight) }),
-		gauge("calls_limit", "Number of calls that may be in flight at the same time.", func(s Status) float64 { return float64(s.Calls) }),
+		gauge("calls_limit", "Maximum number of concurrent calls.", func(s Status) float64 { return float64(s.Calls) }),
 		gauge("breaker_state", "State of the circuit breaker. 0: closed, calls are made. 1: half-open, one call is made as a trial. 2: open, no call is made.",
 			func(s Status) float64 { return map[State]float64{Closed: 0, HalfOpen: 1, Open: 2}[s.State] }),
 	)

@@ -121,7 +121,7 @@ environment_broker_upstream_breaker_state{system="garden"} 2
 # HELP environment_broker_upstream_calls_in_flight Calls in flight.
 # TYPE environment_broker_upstream_calls_in_flight gauge
 environment_broker_upstream_calls_in_flight{system="garden"} 0
-# HELP environment_broker_upstream_calls_limit Number of calls that may be in flight at the same time.
+# HELP environment_broker_upstream_calls_limit Maximum number of concurrent calls.
 # TYPE environment_broker_upstream_calls_limit gauge
 environment_broker_upstream_calls_limit{system="garden"} 2
 # HELP environment_broker_upstream_calls_total Calls made, by outcome: answered, server_error (HTTP 5xx), timed_out, unreachable, canceled (by the caller).

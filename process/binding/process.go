@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Limit is the longest time that creating or removing a binding may take. It exceeds the sum of the
-// retry windows of the stages, each of which is at most one hour.
+// Limit is the maximum duration of creating or removing a binding. It exceeds the sum of the retry
+// windows of the stages, each of which is at most one hour.
 const Limit = 3 * time.Hour
 
 // Operation is the input and the result of the steps.

@@ -19,8 +19,8 @@ const (
 	operationTimeout = 2 * time.Hour
 	// settleTime is the time between the end of the operations and the checks. Late calls take effect in this time.
 	settleTime = 3 * latency
-	// poll is the poll interval of replicas. It is long because each poll costs real time.
-	poll = 4 * time.Second
+	// pollInterval is the poll interval of replicas. It is long because each poll costs real time.
+	pollInterval = 4 * time.Second
 )
 
 // Run is one run of a scenario, and the argument of its script. Its methods are called from the goroutine of the test.
@@ -86,7 +86,7 @@ func (r *Run[D]) startReplica() {
 	processes := observe(r.env.Processes(proxy), proxy, r.monitor)
 
 	config := process.DefaultConfig()
-	config.Poll = poll
+	config.Poll = pollInterval
 
 	engine, err := process.NewEngine(store{Store: r.env.Store, proxy: proxy, monitor: r.monitor}, config, clock.RealClock{},
 		logging.Discard(), processes...)

@@ -77,7 +77,7 @@ func Pairs[D any](t *testing.T, seed uint64, count int, scenarios ...Scenario[D]
 	})
 }
 
-// each rehearses every scenario, and runs it with the plans that the function plan derives from the possible faults.
+// each runs every scenario without faults, and then with the plans that the function plan derives from the possible faults.
 func each[D any](t *testing.T, scenarios []Scenario[D], plan func(possible []Fault) [][]Fault) {
 	t.Helper()
 

@@ -49,7 +49,7 @@ type Options struct {
 	Kind func() provisionerclient.Kind
 	// LeftOver, if set, counts runtimes that may not have been removed.
 	LeftOver func(LeftOver)
-	// Limit is the longest time that an operation may take.
+	// Limit is the maximum duration of an operation.
 	Limit time.Duration
 }
 

@@ -95,7 +95,7 @@ func (s *statuses) sent() (operations [][]string) {
 	return operations
 }
 
-// fixture is a Poller on fake time.
+// fixture is a Poller in fake time.
 type fixture struct {
 	*testing.T
 	*statuses

@@ -15,7 +15,7 @@ import (
 
 const (
 	// spacing is the shortest time between two requests for one tenant. A tenant therefore sends at most 20 requests per second,
-	// for 1,000 operations, and leaves the rest of the limit to other tenants. It is also the longest time that a poll occupies a
+	// for 1,000 operations, and leaves the rest of the limit to other tenants. It is also the maximum time that a poll occupies a
 	// worker while its request fills up.
 	spacing = 50 * time.Millisecond
 	// A request may include an operation once only 1/leadShare of the interval before the operation's next poll is left.

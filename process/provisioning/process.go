@@ -43,7 +43,7 @@ type Options struct {
 	Waiter        provisionerwait.Waiter
 	// OwnClusterLimit is how long the process tries to reach a tenant's own cluster.
 	OwnClusterLimit time.Duration
-	// Limit is the longest time that an operation may take.
+	// Limit is the maximum duration of an operation.
 	Limit time.Duration
 }
 

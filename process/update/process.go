@@ -40,7 +40,7 @@ type Options struct {
 	Instances   Instances
 	Access      RuntimeAccess
 	Waiter      provisionerwait.Waiter
-	// Limit is the longest time that an operation may take.
+	// Limit is the maximum duration of an operation.
 	Limit time.Duration
 }
 

@@ -127,7 +127,7 @@ func number(values url.Values, name string, fallback int) int {
 	return given
 }
 
-// boolean returns a parameter that is true or false, and false if it is absent.
+// boolean returns the value of a parameter that must be true or false. It returns false if the parameter is absent.
 func boolean(values url.Values, name string) (bool, error) {
 	given, err := strconv.ParseBool(values.Get(name))
 	if err != nil && values.Has(name) {

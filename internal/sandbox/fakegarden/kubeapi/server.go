@@ -40,7 +40,7 @@ func (k Kind) Resource() schema.GroupVersionResource {
 	return resource
 }
 
-// verbs returns what clients may do with objects of the kind, for discovery.
+// verbs returns the verbs that discovery lists for the kind.
 func (k Kind) verbs() metav1.Verbs {
 	if k.ReadOnly {
 		return metav1.Verbs{"get", "list", "watch"}
