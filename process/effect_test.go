@@ -75,7 +75,7 @@ func TestEffect(t *testing.T) {
 			observed: []string{"Write done after 0s"},
 		},
 		"away": {
-			reason: "a retryable error is one of the step, and leaves no row",
+			reason: "a retryable error counts as an error of the step and leaves no row",
 			fault: func(run int) error {
 				if run < 3 {
 					return transient

@@ -247,10 +247,10 @@ func sendActive(active bool) changer {
 func newInstanceExpireCommand(session *session) *cobra.Command {
 	return addYes(session, session.newChangeCommand(&cobra.Command{
 		Use:   "expire ID_OR_NAME",
-		Short: "Delete the cluster of an instance for good",
-		Long: "Delete the cluster of an instance for good. The instance stays and can only be deleted.\n\n" +
+		Short: "Permanently delete the cluster of an instance",
+		Long: "Permanently delete the cluster of an instance. The instance stays and can only be deleted.\n\n" +
 			"The command needs the role operator. Only instances of plans that can expire can be expired.",
-	}, "expiring", session.confirmed("Delete the cluster of instance %s for good?",
+	}, "expiring", session.confirmed("Permanently delete the cluster of instance %s?",
 		func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
 			expiration, err := instance.ExpireInstance(ctx, instance.InstanceID)
 
@@ -264,9 +264,9 @@ func newInstanceDeleteCommand(session *session) *cobra.Command {
 	return addYes(session, session.newChangeCommand(&cobra.Command{
 		Use:   "delete ID_OR_NAME",
 		Short: "Delete an instance and its cluster",
-		Long: "Delete an instance and its cluster for good.\n\n" +
+		Long: "Permanently delete an instance and its cluster.\n\n" +
 			"A creation in progress is canceled first. The command is idempotent.",
-	}, "deleting", session.confirmed("Delete instance %s and its cluster for good?",
+	}, "deleting", session.confirmed("Permanently delete instance %s and its cluster?",
 		func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
 			return instance.Deprovision(ctx, instance.InstanceID, domain.DeprovisionDetails{
 				ServiceID: instance.ServiceClassID, PlanID: instance.ServicePlanID,

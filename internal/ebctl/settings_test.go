@@ -52,7 +52,7 @@ func TestResolve(t *testing.T) {
 			want:   ebctl.Settings{Address: "http://broker.example.com"},
 		},
 		"SameAddress": {
-			reason: "an equal address in another notation keeps the credentials",
+			reason: "an equal address in a different notation keeps the credentials",
 			flags:  ebctl.Settings{Address: "Broker.example.com/"},
 			file:   "address: https://broker.example.com\ntoken: file-token\n",
 			want:   ebctl.Settings{Address: "https://Broker.example.com", Token: "file-token"},

@@ -195,12 +195,12 @@ func Reasons() []ReasonMeaning {
 	return []ReasonMeaning{
 		{ReasonInternal, "an internal error of the broker or the Provisioner", "search the logs of both services for the ID of the operation"},
 		{ReasonTimeout, "something did not finish in time", "run `ebctl operation explain` to see what the operation waited for, then retry the operation"},
-		{ReasonHTTPStatus, "an upstream returned an unexpected response", "check that system; the operation retries by itself"},
+		{ReasonHTTPStatus, "an upstream returned an unexpected response", "check that system; the operation retries automatically"},
 		{ReasonNotFound, "a database row that the operation needs no longer exists", "the operation cannot continue; delete the instance if it still exists"},
 		{ReasonAlreadyExists, "an object with the same name exists", "remove the object that the description names, then retry"},
-		{ReasonConflict, "the object was changed at the same time", "usually nothing: the operation retries by itself; if it has failed, retry it"},
+		{ReasonConflict, "the object was changed at the same time", "usually nothing: the operation retries automatically; if it has failed, retry it"},
 		{ReasonClusterNotFound, "Gardener does not have the cluster", "check the logs of Gardener, unless somebody removed the cluster manually"},
-		{ReasonClusterUnreachable, "the API server of the cluster does not respond or rejects the kubeconfig", "see the description for the host and the cause; the operation retries by itself; if it has failed, update the kubeconfig and retry"},
+		{ReasonClusterUnreachable, "the API server of the cluster does not respond or rejects the kubeconfig", "see the description for the host and the cause; the operation retries automatically; if it has failed, update the kubeconfig and retry"},
 		{
 			ReasonRuntimeUnknown, "the Provisioner does not know the runtime that it should remove",
 			"check APP_PROVISIONER_URL, then retry. If the cluster is gone, skip `Remove_Runtime`",
@@ -209,9 +209,9 @@ func Reasons() []ReasonMeaning {
 			ReasonNotAdopted, "the Provisioner does not know the runtime, although a Shoot belongs to the runtime",
 			"delete the Shoot in Gardener and skip `Remove_Runtime`",
 		},
-		{ReasonSystemAway, "an upstream failed several calls in a row, and the circuit breaker is open", "repair that system; the operation continues by itself"},
-		{ReasonBusy, "too many calls to an upstream are in flight", "nothing: the operation retries by itself"},
-		{ReasonDirectorNilResponse, "Director returned no result", "check Director; the operation retries by itself"},
-		{ReasonDirectorIDMismatch, "Director returned a different runtime", "check Director; the operation retries by itself"},
+		{ReasonSystemAway, "an upstream failed several calls in a row, and the circuit breaker is open", "restore that system; the operation continues automatically"},
+		{ReasonBusy, "too many calls to an upstream are in flight", "nothing: the operation retries automatically"},
+		{ReasonDirectorNilResponse, "Director returned no result", "check Director; the operation retries automatically"},
+		{ReasonDirectorIDMismatch, "Director returned a different runtime", "check Director; the operation retries automatically"},
 	}
 }

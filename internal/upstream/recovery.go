@@ -23,7 +23,7 @@ const (
 	resumePause = time.Minute
 )
 
-// Recovery resumes operations soon after an outage. Delayed operations also retry by themselves, but at growing intervals.
+// Recovery resumes operations soon after an outage. Delayed operations also retry automatically, but at growing intervals.
 // Recovery probes the system every few seconds during an outage, and makes the operations due when the system responds again.
 // Every replica runs a Recovery for each of its Systems.
 type Recovery struct {
@@ -98,13 +98,13 @@ func (r Recovery) probe(ctx context.Context) {
 }
 
 // resume makes the operations due that are waiting for the component. A failure is only logged, because the operations also retry
-// by themselves.
+// automatically.
 func (r Recovery) resume(ctx context.Context, status Status) {
 	resumed, err := r.Operations.Resume(ctx, status.Component, r.Clock.Now())
 
 	switch {
 	case err != nil && ctx.Err() == nil:
-		r.Log.WithError(err).Warn("resuming operations after an outage failed; the operations retry by themselves")
+		r.Log.WithError(err).Warn("resuming operations after an outage failed; the operations retry automatically")
 	case resumed > 0:
 		r.Wake()
 		r.Log.WithField("operations", resumed).Infof("%s is available again, resuming operations", r.System.options.Title)

@@ -119,9 +119,9 @@ func (e Explanation) Elapsed() time.Duration {
 	return max(e.At.Sub(e.AcceptedAt), 0)
 }
 
-// Left returns the expected time until the end of the operation. It is not positive if there is no estimate, or if the operation
+// Remaining returns the expected time until the end of the operation. It is not positive if there is no estimate, or if the operation
 // takes longer than past ones.
-func (e Explanation) Left() time.Duration { return e.EstimatedEnd.Sub(e.At) }
+func (e Explanation) Remaining() time.Duration { return e.EstimatedEnd.Sub(e.At) }
 
 // Ended reports whether the operation succeeded, failed or was canceled.
 func (e Explanation) Ended() bool { return process.State(e.State).Terminal() }

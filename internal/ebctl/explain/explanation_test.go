@@ -115,7 +115,7 @@ func TestOf(t *testing.T) {
 			},
 		},
 		"Responds": {
-			reason: "an answer of the Provisioner does not point to its address",
+			reason: "a response from the Provisioner shows that its address is correct",
 			operation: operation(func(o *operatorapi.Operation) {
 				o.Problem = operatorapi.Problem{Message: "the Provisioner refused to upgrade", Component: "provisioner"}
 				o.System = operatorapi.System{Name: "provisioner", State: "closed", CallsLimit: 32}

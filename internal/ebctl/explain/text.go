@@ -66,7 +66,7 @@ func (e Explanation) fields() output.Fields {
 		add("Continues", "%s", e.Continues())
 	}
 
-	if left := e.Left(); left > 0 {
+	if left := e.Remaining(); left > 0 {
 		add("Left", "about %s, based on past operations", output.Duration(left))
 	}
 

@@ -35,8 +35,8 @@ const (
 	clearRest = "\x1b[J"
 )
 
-// Show replaces the last drawing. It cuts each line to the width of the terminal and drops the first lines if the drawing is too
-// high, because the cursor cannot move back to a line that has wrapped or scrolled off the screen.
+// Show replaces the last drawing. It cuts each line to the width of the terminal and drops the first lines of a drawing that is
+// too high. The cursor could not move back to a line that has wrapped or scrolled off the screen.
 func (l *Live) Show(moment Moment) {
 	size := l.size()
 	lines := frame(moment)
@@ -100,7 +100,7 @@ func appendPollError(lines []string, moment Moment) []string {
 // left returns the expected time until the operation ends. It returns an empty string if the time is unknown or has passed, or if
 // UserText contains the time.
 func left(explained explain.Explanation) string {
-	if left := explained.Left(); left > 0 && explained.UserText == "" {
+	if left := explained.Remaining(); left > 0 && explained.UserText == "" {
 		return ", about " + output.Duration(left) + " left"
 	}
 
