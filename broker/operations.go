@@ -107,8 +107,8 @@ func beingDeleted(newest process.Record) bool {
 	return newest.Kind == environment.KindDeprovision && !newest.State.Terminal()
 }
 
-// reusable reports whether a repeated request can return the operation instead of starting another one: the
-// operation is unfinished and not being canceled.
+// reusable reports whether a repeated request can return the operation instead of starting a new one: the operation is unfinished and not
+// being canceled.
 func reusable(operation process.Record) bool {
 	return !operation.State.Terminal() && operation.State != process.Canceling
 }

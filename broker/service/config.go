@@ -37,7 +37,7 @@ type Config struct {
 
 // Check reports all invalid settings in one error, which names their variables.
 func (c Config) Check() error {
-	wrong := []error{c.Config.Check()}
+	errs := []error{c.Config.Check()}
 
 	for _, limit := range []struct {
 		variable string
@@ -48,41 +48,41 @@ func (c Config) Check() error {
 		{"APP_BINDING_LIMIT", c.BindingLimit},
 	} {
 		if limit.value < 1 {
-			wrong = append(wrong, fmt.Errorf("%s: must be at least 1", limit.variable))
+			errs = append(errs, fmt.Errorf("%s: must be at least 1", limit.variable))
 		}
 	}
 
 	if c.DashboardURL != "" && !strings.Contains(c.DashboardURL, "{instance_id}") {
-		wrong = append(wrong, errors.New("APP_DASHBOARD_URL: must contain {instance_id}, because each instance has its own link"))
+		errs = append(errs, errors.New("APP_DASHBOARD_URL: must contain {instance_id}, because each instance has its own link"))
 	}
 
 	if c.OwnClusterTimeout <= 0 {
-		wrong = append(wrong, errors.New("APP_OWN_CLUSTER_TIMEOUT: must be positive"))
+		errs = append(errs, errors.New("APP_OWN_CLUSTER_TIMEOUT: must be positive"))
 	}
 
 	if c.UnbindWait < 0 {
-		wrong = append(wrong, errors.New("APP_UNBIND_WAIT: must not be negative"))
+		errs = append(errs, errors.New("APP_UNBIND_WAIT: must not be negative"))
 	}
 
 	if err := expiry.Periods(c.ExpirationPeriods).Check(); err != nil {
-		wrong = append(wrong, fmt.Errorf("APP_EXPIRATION_PERIODS: %w", err))
+		errs = append(errs, fmt.Errorf("APP_EXPIRATION_PERIODS: %w", err))
 	}
 
-	return errors.Join(wrong...)
+	return errors.Join(errs...)
 }
 
 // Provisioner configures the connection to the Provisioner, and limits the load that the broker causes there.
 type Provisioner struct {
 	URL            string        `env:"URL"             help:"GraphQL API of the Provisioner"`
-	Timeout        time.Duration `env:"TIMEOUT"         help:"timeout of one call"`
+	Timeout        time.Duration `env:"TIMEOUT"         help:"timeout of one call to the Provisioner"`
 	User           string        `env:"USER"            help:"user for the Provisioner; empty for none"`
 	Password       secret.String `env:"PASSWORD"        help:"password of the user"`
 	CAFile         string        `env:"CA_FILE"         help:"file with certificate authorities; empty for those of the system. This file, the certificate and the key are reloaded when they change"`
 	CertFile       string        `env:"CERT_FILE"       help:"client certificate of the broker; empty for none"`
 	KeyFile        string        `env:"KEY_FILE"        help:"key of the client certificate"`
 	RuntimeTimeout time.Duration `env:"RUNTIME_TIMEOUT" help:"maximum time that an operation waits for the Provisioner"`
-	PollLimit      int           `env:"POLL_LIMIT"      help:"maximum number of requests per second for the states of operations, in one replica, while the Provisioner has no feed"`
-	Calls          int           `env:"CALLS"           help:"maximum number of concurrent calls, in one replica"`
+	PollLimit      int           `env:"POLL_LIMIT"      help:"maximum number of polls (requests for the states of operations) per second and replica, while the Provisioner has no feed"`
+	Calls          int           `env:"CALLS"           help:"maximum number of concurrent calls to the Provisioner, per replica"`
 }
 
 // Catalog configures the files of the catalog, the plans that are offered, and their quotas. Most variables have

@@ -6,9 +6,9 @@ import (
 	"github.com/environment-broker/environment-broker/process/deprovisioning"
 )
 
-// countLeftOver registers the counter of runtimes that may be left over, and returns a function that increments it.
-// The counter can exceed the number of such runtimes, because each failed attempt to delete an instance increments
-// it.
+// countLeftOver registers the counter of runtimes that a failed or skipped removal may have left in Gardener, and
+// returns a function that increments it. The counter can exceed the number of such runtimes, because each failed
+// attempt to delete an instance increments it.
 func countLeftOver(metrics prometheus.Registerer) func(deprovisioning.LeftOver) {
 	leftOver := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_runtimes_left_over_total",

@@ -35,14 +35,14 @@ type Statuses struct {
 	slots chan struct{}
 	// queries makes concurrent requests for the same Place share one query.
 	queries singleflight.Group
-	// known caches the Status of each Place.
-	known *cache.Expiring
+	// results caches the Status of each Place.
+	results *cache.Expiring
 }
 
 // NewStatuses returns Statuses with an empty cache.
 func NewStatuses(clusters Clusters, shoots shoot.Reader, clock clock.Clock) *Statuses {
 	return &Statuses{
-		clusters: clusters, shoots: shoots, clock: clock, slots: make(chan struct{}, maxQueries), known: cache.NewExpiringWithClock(clock),
+		clusters: clusters, shoots: shoots, clock: clock, slots: make(chan struct{}, maxQueries), results: cache.NewExpiringWithClock(clock),
 	}
 }
 
@@ -76,14 +76,14 @@ func (s *Statuses) Status(ctx context.Context, runtime runtimes.Runtime) Status 
 // cached returns the cached status, or queries the cluster. It must run inside the shared query: otherwise a request that finds
 // the cache empty just before another query ends would start a second query.
 func (s *Statuses) cached(ctx context.Context, at Place) Status {
-	if present, ok := s.known.Get(at); ok {
+	if present, ok := s.results.Get(at); ok {
 		status, _ := present.(Status)
 
 		return status
 	}
 
 	status := s.query(ctx, at)
-	s.known.Set(at, status, fresh)
+	s.results.Set(at, status, fresh)
 
 	return status
 }
@@ -118,10 +118,10 @@ func (s *Statuses) query(ctx context.Context, at Place) Status {
 	}
 
 	// If the cluster does not respond, its agent is disconnected. If Gardener does not respond, the agent's state is unknown.
-	known := failure.Of(err)
-	if known.Component == failure.ComponentRuntime {
-		return Status{State: StatusDisconnected, Problems: []string{known.Text}}
+	problem := failure.Of(err)
+	if problem.Component == failure.ComponentRuntime {
+		return Status{State: StatusDisconnected, Problems: []string{problem.Text}}
 	}
 
-	return pending(known.Text)
+	return pending(problem.Text)
 }

@@ -140,8 +140,8 @@ func TestConcurrentRequestsShareAnswer(t *testing.T) {
 		time.Sleep(fresh)
 		ask()
 
-		if c.asked[at] != 2 || statuses.known.Len() != 1 {
-			t.Errorf("after the expiry: the cluster was queried %d times, %d statuses are cached", c.asked[at], statuses.known.Len())
+		if c.asked[at] != 2 || statuses.results.Len() != 1 {
+			t.Errorf("after the expiry: the cluster was queried %d times, %d statuses are cached", c.asked[at], statuses.results.Len())
 		}
 	})
 }
@@ -171,8 +171,8 @@ func TestConcurrencyIsLimited(t *testing.T) {
 
 		time.Sleep(fresh)
 
-		if got := statuses.Status(t.Context(), row("c-last", ordered)); got.State != StatusConnected || statuses.known.Len() != 1 {
-			t.Errorf("expired statuses must be removed: %d are cached, reported %v", statuses.known.Len(), got)
+		if got := statuses.Status(t.Context(), row("c-last", ordered)); got.State != StatusConnected || statuses.results.Len() != 1 {
+			t.Errorf("expired statuses must be removed: %d are cached, reported %v", statuses.results.Len(), got)
 		}
 	})
 }

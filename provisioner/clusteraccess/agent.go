@@ -136,8 +136,8 @@ func (a Access) ConfigureAgent(ctx context.Context, at agent.Place, configuratio
 	}
 
 	// The message of the API server may quote the rejected Secret with its token, so the error contains only the reason.
-	if known, ok := errors.AsType[*apierrors.StatusError](err); ok {
-		status := known.Status()
+	if typed, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		status := typed.Status()
 		status.Message = "its API server rejects it as " + string(status.Reason)
 		err = &apierrors.StatusError{ErrStatus: metav1.Status{Reason: status.Reason, Code: status.Code, Message: status.Message}}
 	}

@@ -99,8 +99,8 @@ func (c *call) attempt(ctx context.Context, token string, body []byte, data any)
 // address.
 func (c *call) unanswered(ctx context.Context, err error) error {
 	// The concurrency limit and the circuit breaker reject requests with a failure.Error.
-	if known, ok := errors.AsType[*failure.Error](err); ok {
-		return known
+	if typed, ok := errors.AsType[*failure.Error](err); ok {
+		return typed
 	}
 
 	if ctx.Err() != nil {

@@ -115,8 +115,8 @@ func (t *tokens) unlock() { <-t.turn }
 // refusedToken turns an error of the token request into a failure.Error. Its text contains neither the address nor the response,
 // which may contain secrets.
 func refusedToken(ctx context.Context, err error) error {
-	if known, ok := errors.AsType[*failure.Error](err); ok { // The concurrency limit or the circuit breaker rejects the request.
-		return known
+	if typed, ok := errors.AsType[*failure.Error](err); ok { // The concurrency limit or the circuit breaker rejects the request.
+		return typed
 	}
 
 	answer, answered := errors.AsType[*oauth2.RetrieveError](err)

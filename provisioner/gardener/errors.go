@@ -23,8 +23,8 @@ func explain(err error, doing string, args ...any) error {
 	}
 
 	// The concurrency limit and the circuit breaker reject requests with a failure.Error.
-	if known, ok := errors.AsType[*failure.Error](err); ok {
-		return failure.Wrap(known.Kind, err, "%s: %s", fmt.Sprintf(doing, args...), known.Text).WithReason(known.Reason, known.Component)
+	if typed, ok := errors.AsType[*failure.Error](err); ok {
+		return failure.Wrap(typed.Kind, err, "%s: %s", fmt.Sprintf(doing, args...), typed.Text).WithReason(typed.Reason, typed.Component)
 	}
 
 	kind, said := classify(err)

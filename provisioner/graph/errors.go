@@ -45,8 +45,8 @@ const (
 // otherwise to an internal error. Resolvers pass all errors of the Service through explained. The presenter can therefore treat
 // any remaining error as an error of gqlgen about the request.
 func explained(ctx context.Context, err error) error {
-	var known *failure.Error
-	if err == nil || errors.As(err, &known) {
+	var problem *failure.Error
+	if err == nil || errors.As(err, &problem) {
 		return err
 	}
 
@@ -62,26 +62,26 @@ func errorPresenter(log logrus.FieldLogger) graphql.ErrorPresenterFunc {
 	return func(ctx context.Context, err error) *gqlerror.Error {
 		presented := *graphql.DefaultErrorPresenter(ctx, err)
 
-		known, ours := errors.AsType[*failure.Error](err)
+		problem, ours := errors.AsType[*failure.Error](err)
 		if !ours {
-			known = failure.New(failure.Invalid, "%s", requestProblem(presented.Message)).At(argument(presented.Path)...)
+			problem = failure.New(failure.Invalid, "%s", requestProblem(presented.Message)).At(argument(presented.Path)...)
 		}
 
-		presented.Message = known.Text
-		if known.Kind == failure.Internal {
+		presented.Message = problem.Text
+		if problem.Kind == failure.Internal {
 			presented.Message = textInternal
 		}
 
-		presented.Extensions = extended(presented.Extensions, known)
+		presented.Extensions = extended(presented.Extensions, problem)
 		if id := tracing.ID(ctx); id != "" {
 			presented.Extensions[extensionTrace] = id
 		}
 
 		if ours {
-			logError(log, &presented, known)
+			logError(log, &presented, problem)
 		} else {
 			// The log line omits the message, which may quote a secret value of the request. The client gets it.
-			log.WithField(logging.Kind, known.Kind).Info("invalid GraphQL request")
+			log.WithField(logging.Kind, problem.Kind).Info("invalid GraphQL request")
 		}
 
 		return &presented
@@ -90,15 +90,15 @@ func errorPresenter(log logrus.FieldLogger) graphql.ErrorPresenterFunc {
 
 // logError logs an error with its causes. An internal error is a fault of the Provisioner and has level error. All other errors
 // have level info, because the client handles them.
-func logError(log logrus.FieldLogger, presented *gqlerror.Error, known *failure.Error) {
-	log = log.WithFields(logrus.Fields{logging.Kind: known.Kind, logging.Reason: known.Reason}).WithError(known)
+func logError(log logrus.FieldLogger, presented *gqlerror.Error, problem *failure.Error) {
+	log = log.WithFields(logrus.Fields{logging.Kind: problem.Kind, logging.Reason: problem.Reason}).WithError(problem)
 	text := "GraphQL request failed"
 
 	if path := presented.Path.String(); path != "" {
 		text = "GraphQL field " + path + " failed"
 	}
 
-	if known.Kind == failure.Internal {
+	if problem.Kind == failure.Internal {
 		log.Error(text)
 	} else {
 		log.Info(text)
@@ -136,20 +136,20 @@ func argument(path ast.Path) []string {
 
 // extended adds code, reason, component and fields of the error to the extensions. It does not replace values that gqlgen has
 // set.
-func extended(extensions map[string]any, known *failure.Error) map[string]any {
+func extended(extensions map[string]any, problem *failure.Error) map[string]any {
 	reason := reasonInternal
-	if known.Kind == failure.Invalid {
+	if problem.Kind == failure.Invalid {
 		reason = reasonBadRequest
 	}
 
 	all := map[string]any{
-		extensionCode:      failure.MappingOf(known.Kind).GraphQL,
-		extensionReason:    cmp.Or(known.Reason, reason),
-		extensionComponent: cmp.Or(known.Component, failure.ComponentProvisioner),
+		extensionCode:      failure.MappingOf(problem.Kind).GraphQL,
+		extensionReason:    cmp.Or(problem.Reason, reason),
+		extensionComponent: cmp.Or(problem.Component, failure.ComponentProvisioner),
 	}
 
-	if len(known.Fields) > 0 {
-		all[extensionFields] = known.Fields
+	if len(problem.Fields) > 0 {
+		all[extensionFields] = problem.Fields
 	}
 
 	maps.Copy(all, extensions)

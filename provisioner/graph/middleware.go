@@ -109,10 +109,10 @@ func audited(recorder Recorder) graphql.FieldMiddleware {
 			return result, err
 		}
 
-		known := failure.Of(err)
+		problem := failure.Of(err)
 
 		entry := auditlog.Entry{
-			Action: field.Field.Name, InstanceID: idOf(field), Status: failure.MappingOf(known.Kind).HTTP, Code: known.Reason,
+			Action: field.Field.Name, InstanceID: idOf(field), Status: failure.MappingOf(problem.Kind).HTTP, Code: problem.Reason,
 		}
 		if isKubeconfig(field) {
 			entry.Action = auditlog.ActionAdminKubeconfig

@@ -186,7 +186,7 @@ func fill(node *yaml.Node, value func(key string) (string, bool)) error {
 
 // fillText replaces the placeholders of one scalar. An unquoted scalar gets the type of its new text.
 func fillText(node *yaml.Node, value func(key string) (string, bool)) error {
-	var wrong error
+	var failed error
 	used := false
 	filled := placeholder.ReplaceAllStringFunc(node.Value, func(found string) string {
 		if strings.HasPrefix(found, "$$") {
@@ -194,18 +194,18 @@ func fillText(node *yaml.Node, value func(key string) (string, bool)) error {
 		}
 		name := found[len("${") : len(found)-len("}")]
 		if !IsKey(name) {
-			wrong = fmt.Errorf("line %d: %q is not a valid name of a value; write $%s for the text itself", node.Line, name, found)
+			failed = fmt.Errorf("line %d: %q is not a valid name of a value; write $%s for the text itself", node.Line, name, found)
 			return found
 		}
 		text, known := value(name)
 		if !known {
-			wrong = fmt.Errorf("line %d: there is no value for %s", node.Line, found)
+			failed = fmt.Errorf("line %d: there is no value for %s", node.Line, found)
 		}
 		used = true
 		return text
 	})
-	if wrong != nil {
-		return wrong
+	if failed != nil {
+		return failed
 	}
 	if plain := node.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) == 0; used && plain {
 		node.Tag = tagOf(filled)

@@ -56,7 +56,7 @@ type Progress struct {
 // Installer installs plans on clusters. Each call does a bounded amount of work, so callers repeat it until Progress.Done. A call
 // after a crash continues the work. Errors come from package failure.
 type Installer interface {
-	// Install applies the plan, and removes objects that an earlier plan of this runtime contained and this plan does not.
+	// Install applies the plan, and removes the objects that an earlier plan of this runtime contained and this plan omits.
 	Install(ctx context.Context, cluster *rest.Config, runtimeID string, plan Plan) (Progress, error)
 	// Uninstall removes all installed objects, in reverse order. If nothing is installed, the first call reports Done.
 	Uninstall(ctx context.Context, cluster *rest.Config, runtimeID string) (Progress, error)

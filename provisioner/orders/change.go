@@ -36,13 +36,13 @@ func (s *Service) change(ctx context.Context, caller Caller, runtimeID, kind str
 
 		operationID := uuid.NewString()
 
-		known, err := s.remember(ctx, tx, caller, requestFor(runtimeID, kind), operationID)
+		repeated, err := s.remember(ctx, tx, caller, requestFor(runtimeID, kind), operationID)
 		if err != nil {
 			return operation.Status{}, err
 		}
 
-		if known != nil {
-			return *known, nil
+		if repeated != nil {
+			return *repeated, nil
 		}
 
 		past, err := s.Operations.OfInstance(ctx, tx, runtimeID)

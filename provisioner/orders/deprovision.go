@@ -43,13 +43,13 @@ func (s *Service) Deprovision(ctx context.Context, caller Caller, runtimeID stri
 			operationID = past[0].ID
 		}
 
-		known, err := s.remember(ctx, tx, caller, wanted, operationID)
+		repeated, err := s.remember(ctx, tx, caller, wanted, operationID)
 
 		switch {
 		case err != nil:
 			return operation.Status{}, err
-		case known != nil:
-			return *known, nil
+		case repeated != nil:
+			return *repeated, nil
 		case removed:
 			return operation.StatusOf(past[0]), nil
 		}

@@ -47,12 +47,12 @@ func (s *Service) once(ctx context.Context, caller Caller, request request, acce
 		return operation.Status{}, unavailable(err)
 	}
 
-	known, err := s.earlier(ctx, s.Runtimes.Reader(), operationID, request)
+	repeated, err := s.earlier(ctx, s.Runtimes.Reader(), operationID, request)
 	if err != nil {
 		return operation.Status{}, unavailable(err)
 	}
 
-	return *known, nil
+	return *repeated, nil
 }
 
 // remember stores the caller's key for a new operation and returns nil. If an earlier request has used the key, it returns the
@@ -77,7 +77,7 @@ func (s *Service) earlier(ctx context.Context, tx storage.Tx, operationID string
 	}
 
 	if !request.fulfilledBy(record.Kind) || (request.runtimeID != "" && request.runtimeID != record.InstanceID) {
-		return nil, failure.New(failure.Invalid, "the header %s was sent with another request, which created operation %s (%s): "+
+		return nil, failure.New(failure.Invalid, "the header %s was already used by a different request, which created operation %s (%s): "+
 			"each request needs its own key", HeaderIdempotencyKey, record.ID, operation.PublicKind(record.Kind))
 	}
 

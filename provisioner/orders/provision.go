@@ -48,13 +48,13 @@ func (s *Service) provisionNew(ctx context.Context, caller Caller, order spec.Ru
 	p.runtime.ID = registered.RuntimeID
 
 	status, err := s.transact(ctx, func(tx storage.Tx) (operation.Status, error) {
-		known, err := s.remember(ctx, tx, caller, wanted, p.runtime.ProvisionedBy)
+		repeated, err := s.remember(ctx, tx, caller, wanted, p.runtime.ProvisionedBy)
 		if err != nil {
 			return operation.Status{}, err
 		}
 
-		if known != nil {
-			return *known, nil
+		if repeated != nil {
+			return *repeated, nil
 		}
 
 		inserted := p.runtime.ID != ""

@@ -168,7 +168,7 @@ func (f *fixture) registered() []string {
 	return ids
 }
 
-// unsettled returns the number of rows of registrations. Settling a registration deletes its row.
+// unsettled returns the number of registrations that have not been settled. Settling a registration deletes its row.
 func (f *fixture) unsettled() int {
 	f.Helper()
 

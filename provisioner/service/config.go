@@ -128,7 +128,7 @@ func DefaultConfig() Config {
 
 // check returns one error that lists all invalid and conflicting settings. It neither calls an upstream nor reads a file.
 func (c Config) check() error {
-	wrong := []error{c.Check(), c.Gardener.Shoots.check(), c.checkWaits()}
+	errs := []error{c.Check(), c.Gardener.Shoots.check(), c.checkWaits()}
 
 	for _, rule := range []struct {
 		broken  bool
@@ -144,17 +144,17 @@ func (c Config) check() error {
 		{c.Gardener.Calls < 1, "APP_GARDENER_CALLS: must be at least 1"},
 	} {
 		if rule.broken {
-			wrong = append(wrong, errors.New(rule.problem))
+			errs = append(errs, errors.New(rule.problem))
 		}
 	}
 
-	return errors.Join(wrong...)
+	return errors.Join(errs...)
 }
 
 // checkWaits rejects limits that are not positive. With such a limit, a step would fail in the middle of an operation, long
 // after startup. checkWaits reads the names of the variables from the tags, so a new limit needs no change here.
 func (c Config) checkWaits() error {
-	var wrong []error
+	var errs []error
 
 	for _, wait := range slices.Concat(
 		program.Variables(program.Prefix+"PROVISIONING_TIMEOUT_", c.ProvisioningTimeout),
@@ -162,9 +162,9 @@ func (c Config) checkWaits() error {
 		program.Variables(program.Prefix+"HIBERNATION_TIMEOUT_", c.HibernationTimeout),
 	) {
 		if limit, err := time.ParseDuration(wait.Default); err != nil || limit <= 0 {
-			wrong = append(wrong, fmt.Errorf("%s: must be positive", wait.Name))
+			errs = append(errs, fmt.Errorf("%s: must be positive", wait.Name))
 		}
 	}
 
-	return errors.Join(wrong...)
+	return errors.Join(errs...)
 }

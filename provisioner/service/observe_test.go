@@ -11,8 +11,9 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 )
 
-// TestRequestsAreCountedByField checks that the name of a GraphQL operation does not become a metric label, because clients
-// choose it. Only mutations are logged at level info.
+// TestRequestsAreCountedByField checks that requests are counted by the field of the schema and not by the name of the
+// GraphQL operation: clients choose that name, so it must not become a metric label. Only mutations are logged at level
+// info.
 func TestRequestsAreCountedByField(t *testing.T) {
 	t.Parallel()
 

@@ -125,8 +125,8 @@ func maintenanceOf(config *spec.Cluster, options Options) *gardencorev1beta1.Mai
 	return maintenance
 }
 
-// controlPlaneOf returns the failure tolerance of the control plane. With nil, each component of the control plane has a single
-// replica.
+// controlPlaneOf returns the failure tolerance of the control plane. If it returns nil, each component of the control plane has
+// a single replica.
 func controlPlaneOf(config *spec.Cluster) *gardencorev1beta1.ControlPlane {
 	tolerance := nonEmpty(config.ControlPlaneFailureTolerance)
 	if tolerance == nil {

@@ -42,8 +42,8 @@ func purposes() []string { return []string{"evaluation", "testing", "development
 // name validates the name of the Shoot. Gardener joins the names of project and Shoot with two hyphens, so the name must not
 // contain two hyphens in a row. A unique index in the table of runtimes guarantees that names are unique within the project.
 func (p *problems) name(name, project string) {
-	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
-		p.add("name", "%q is not a valid Shoot name: %s", name, wrong[0])
+	if reasons := validation.IsDNS1123Label(name); len(reasons) > 0 {
+		p.add("name", "%q is not a valid Shoot name: %s", name, reasons[0])
 	}
 
 	p.addIf(strings.Contains(name, "--"), "name", "must not contain consecutive hyphens")
@@ -62,8 +62,8 @@ func (p *problems) version(version string) {
 
 // binding validates the form of a credentials binding's name. Gardener rejects a Shoot whose binding does not exist.
 func (p *problems) binding(name string) {
-	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
-		p.add("targetSecret", "%q is not a valid name of a credentials binding: %s", name, wrong[0])
+	if reasons := validation.IsDNS1123Subdomain(name); len(reasons) > 0 {
+		p.add("targetSecret", "%q is not a valid name of a credentials binding: %s", name, reasons[0])
 	}
 }
 
@@ -74,8 +74,8 @@ func (p *problems) domain(config *spec.DNS) {
 		return
 	}
 
-	if wrong := validation.IsDNS1123Subdomain(config.Domain); len(wrong) > 0 {
-		p.add("dnsConfig.domain", "%q is not a domain: %s", config.Domain, wrong[0])
+	if reasons := validation.IsDNS1123Subdomain(config.Domain); len(reasons) > 0 {
+		p.add("dnsConfig.domain", "%q is not a domain: %s", config.Domain, reasons[0])
 	}
 
 	primaries := 0

@@ -93,8 +93,8 @@ func (p *problems) additionalWorkers(config *spec.Cluster, zones []string) {
 
 // poolName validates the name of an additional pool. others includes the first pool, whose name is shoot.WorkerPool.
 func (p *problems) poolName(field, name string, others []string) {
-	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
-		p.add(field, "%q is not a valid worker pool name: %s", name, wrong[0])
+	if reasons := validation.IsDNS1123Label(name); len(reasons) > 0 {
+		p.add(field, "%q is not a valid worker pool name: %s", name, reasons[0])
 	}
 
 	p.addIf(len(name) > maxPoolName, field, "has %d characters, at most %d are allowed", len(name), maxPoolName)

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// maxText limits the name of a runtime and the name of an administrator, in characters. Director stores the former, and the
-	// cluster's RBAC the latter.
+	// maxText limits the names of runtimes and of administrators, in characters. Director stores the former; the latter become
+	// subjects of a ClusterRoleBinding.
 	maxText = 256
 	// maxAdministrators limits the administrators of one cluster: all of them are subjects of one ClusterRoleBinding.
 	maxAdministrators = 100

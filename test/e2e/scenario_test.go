@@ -89,7 +89,7 @@ func (s *scenario) remove(random *rand.Rand) {
 	s.actions = append(s.actions, action{kind: kind, want: before.want, losesResponse: random.IntN(4) == 0})
 }
 
-// newScenarios draws scenarios until every kind of operation occurs.
+// newScenarios draws count scenarios. It draws again until every kind of operation in kinds occurs.
 func newScenarios(random *rand.Rand, prefix string, count int, kinds []string) []*scenario {
 	for {
 		covered := map[string]bool{}

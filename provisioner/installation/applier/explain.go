@@ -20,11 +20,11 @@ import (
 // temporary. Texts from the cluster may quote values of the component, so explain masks secret values, and replaces the cause
 // by its masked text.
 func explain(err error, where string, component installation.Component) error {
-	if known, ok := errors.AsType[*failure.Error](err); ok {
-		masked := *known
-		masked.Text = mask(known.Text, component)
-		if known.Cause != nil {
-			masked.Cause = errors.New(mask(known.Cause.Error(), component))
+	if typed, ok := errors.AsType[*failure.Error](err); ok {
+		masked := *typed
+		masked.Text = mask(typed.Text, component)
+		if typed.Cause != nil {
+			masked.Cause = errors.New(mask(typed.Cause.Error(), component))
 		}
 		return &masked
 	}
@@ -97,8 +97,8 @@ func mask(text string, component installation.Component) string {
 			continue
 		}
 		quoted := strings.Trim(strconv.Quote(value), `"`)
-		held := base64.StdEncoding.EncodeToString([]byte(value))
-		text = strings.NewReplacer(value, secret.Mask, quoted, secret.Mask, held, secret.Mask).Replace(text)
+		encoded := base64.StdEncoding.EncodeToString([]byte(value))
+		text = strings.NewReplacer(value, secret.Mask, quoted, secret.Mask, encoded, secret.Mask).Replace(text)
 	}
 	return text
 }

@@ -120,19 +120,19 @@ func (c *Catalog) explain(ctx context.Context, version string, err error) error 
 		return failure.Wrap(failure.Permanent, err, "release %s cannot be used because it is invalid; the log has the reason for its maintainer", version).
 			WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 	}
-	if known, ok := errors.AsType[*failure.Error](err); ok {
-		return known
+	if typed, ok := errors.AsType[*failure.Error](err); ok {
+		return typed
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return failure.Wrap(failure.Transient, err, "release %s is temporarily unavailable", version).
 			WithReason(failure.ReasonSystemAway, failure.ComponentProvisioner)
 	}
-	known, listing := c.store.Versions(ctx)
-	if listing != nil || len(known) == 0 {
+	listed, listing := c.store.Versions(ctx)
+	if listing != nil || len(listed) == 0 {
 		return invalid("kymaConfig.version: there is no release %q", version)
 	}
-	slices.Sort(known)
-	return invalid("kymaConfig.version: there is no release %q; the releases are %s", version, strings.Join(known, ", "))
+	slices.Sort(listed)
+	return invalid("kymaConfig.version: there is no release %q; the releases are %s", version, strings.Join(listed, ", "))
 }
 
 // Folder is a Store. Each subfolder contains one release and is named after its version. Releases may be added while the service

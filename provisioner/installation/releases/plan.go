@@ -110,20 +110,20 @@ func invalid(format string, args ...any) error {
 
 // checkOrder reports dependencies that cannot be satisfied: on unknown components, of required components on optional
 // components, and in cycles.
-func (r *release) checkOrder(wrong func(string, ...any)) {
+func (r *release) checkOrder(report func(string, ...any)) {
 	for _, component := range r.Components {
 		for _, name := range component.DependsOn {
 			on := r.component(name)
 			switch {
 			case on == nil:
-				wrong("component %q depends on %q, which is not a component of the release", component.Name, name)
+				report("component %q depends on %q, which is not a component of the release", component.Name, name)
 			case on.Optional && !component.Optional:
-				wrong("component %q, which is always installed, depends on %q, which is optional", component.Name, name)
+				report("component %q, which is always installed, depends on %q, which is optional", component.Name, name)
 			}
 		}
 	}
 	if _, circle := sorted(r.Components); len(circle) > 0 {
-		wrong("components depend on each other in a cycle: %s", strings.Join(circle, ", "))
+		report("components depend on each other in a cycle: %s", strings.Join(circle, ", "))
 	}
 }
 

@@ -194,9 +194,9 @@ func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version 
 // them.
 func unavailable(version string, err error) error {
 	// The concurrency limit and the circuit breaker reject requests with a failure.Error.
-	if known, ok := errors.AsType[*failure.Error](err); ok {
-		return failure.Wrap(known.Kind, err, "release %s cannot be fetched: %s", version, known.Text).
-			WithReason(known.Reason, known.Component)
+	if typed, ok := errors.AsType[*failure.Error](err); ok {
+		return failure.Wrap(typed.Kind, err, "release %s cannot be fetched: %s", version, typed.Text).
+			WithReason(typed.Reason, typed.Component)
 	}
 	answer, answered := errors.AsType[*errcode.ErrorResponse](err)
 	if errors.Is(err, auth.ErrBasicCredentialNotFound) ||

@@ -58,22 +58,22 @@ func read(folder fs.FS, version string) (*release, error) {
 		return nil, fmt.Errorf("%s of release %s: %w", file, version, err)
 	}
 	var problems []error
-	wrong := func(format string, args ...any) {
+	report := func(format string, args ...any) {
 		problems = append(problems, fmt.Errorf("%s of release %s: %w", file, version, fmt.Errorf(format, args...)))
 	}
 	if found.Version != version {
-		wrong("version is %q, but it is stored as %q", found.Version, version)
+		report("version is %q, but it is stored as %q", found.Version, version)
 	}
 	if len(found.Components) == 0 {
-		wrong("there are no components")
+		report("there are no components")
 	}
-	found.checkNames(wrong)
-	found.checkOrder(wrong)
+	found.checkNames(report)
+	found.checkOrder(report)
 	for i := range found.Components {
-		found.Components[i].readManifests(folder, wrong)
+		found.Components[i].readManifests(folder, report)
 	}
 	if len(problems) == 0 {
-		found.checkObjects(wrong)
+		found.checkObjects(report)
 	}
 	return found, errors.Join(problems...)
 }
@@ -96,64 +96,64 @@ func (r *release) names() []string {
 }
 
 // checkNames reports names that are not unique or that Kubernetes does not accept.
-func (r *release) checkNames(wrong func(string, ...any)) {
+func (r *release) checkNames(report func(string, ...any)) {
 	for i, component := range r.Components {
 		if len(validation.IsDNS1123Label(component.Name)) > 0 {
-			wrong("%q is not a valid component name: use lower-case letters, digits and hyphens", component.Name)
+			report("%q is not a valid component name: use lower-case letters, digits and hyphens", component.Name)
 		}
 		if slices.Index(r.names(), component.Name) < i {
-			wrong("component %q appears twice", component.Name)
+			report("component %q appears twice", component.Name)
 		}
 		if len(validation.IsDNS1123Label(component.Namespace)) > 0 {
-			wrong("component %q: %q is not a valid namespace", component.Name, component.Namespace)
+			report("component %q: %q is not a valid namespace", component.Name, component.Namespace)
 		}
 	}
 }
 
 // readManifests reads the manifests of the component. It reports placeholders without a declared value, which could never be set,
 // and values without a placeholder, which would have no effect.
-func (c *component) readManifests(folder fs.FS, wrong func(string, ...any)) {
+func (c *component) readManifests(folder fs.FS, report func(string, ...any)) {
 	if c.Manifests == "" {
 		c.Manifests = c.Name
 	}
 	c.Manifests = path.Clean(c.Manifests)
 	if !fs.ValidPath(c.Manifests) || c.Manifests == "." {
-		wrong("component %q: manifests: %q is not a file or folder next to this file", c.Name, c.Manifests)
+		report("component %q: manifests: %q is not a file or folder next to this file", c.Name, c.Manifests)
 		return
 	}
 	files, err := installation.ReadManifests(folder, c.Manifests)
 	if err != nil {
-		wrong("component %q: manifests: %w", c.Name, err)
+		report("component %q: manifests: %w", c.Name, err)
 		return
 	}
 	used, err := installation.Keys(files)
 	if err != nil {
-		wrong("component %q: %w", c.Name, err)
+		report("component %q: %w", c.Name, err)
 		return
 	}
 	c.files = files
 	for key := range used {
 		if _, known := c.Values[key]; !known && key != namespaceKey {
-			wrong("component %q: its manifests use the value %q, which is not among its values", c.Name, key)
+			report("component %q: its manifests use the value %q, which is not among its values", c.Name, key)
 		}
 	}
 	for key := range c.Values {
 		if !used[key] || key == namespaceKey {
-			wrong("component %q: no manifest uses its value %q", c.Name, key)
+			report("component %q: no manifest uses its value %q", c.Name, key)
 		}
 	}
-	c.checkProfiles(wrong)
+	c.checkProfiles(report)
 }
 
 // checkProfiles reports unknown profiles, and profiles that set undeclared values.
-func (c *component) checkProfiles(wrong func(string, ...any)) {
+func (c *component) checkProfiles(report func(string, ...any)) {
 	for profile, values := range c.Profiles {
 		if !slices.Contains(spec.Profiles(), profile) {
-			wrong("component %q: there is no profile %q; the profiles are %v", c.Name, profile, spec.Profiles())
+			report("component %q: there is no profile %q; the profiles are %v", c.Name, profile, spec.Profiles())
 		}
 		for key := range values {
 			if _, known := c.Values[key]; !known {
-				wrong("component %q: profile %s sets %q, which is not among its values", c.Name, profile, key)
+				report("component %q: profile %s sets %q, which is not among its values", c.Name, profile, key)
 			}
 		}
 	}
@@ -162,7 +162,7 @@ func (c *component) checkProfiles(wrong func(string, ...any)) {
 // checkObjects fills the manifests with sample values and reports objects that cannot be installed. These are invalid objects,
 // objects that belong to two components and would overwrite each other, and Jobs that Kubernetes deletes after they finish,
 // because the installer would recreate and rerun such a Job repeatedly.
-func (r *release) checkObjects(wrong func(string, ...any)) {
+func (r *release) checkObjects(report func(string, ...any)) {
 	owners := map[string]string{}
 	for _, component := range r.Components {
 		values := map[string]string{namespaceKey: component.Namespace}
@@ -174,7 +174,7 @@ func (r *release) checkObjects(wrong func(string, ...any)) {
 		}
 		objects, err := installation.Parse(component.files, values)
 		if err != nil {
-			wrong("component %q: %w", component.Name, err)
+			report("component %q: %w", component.Name, err)
 		}
 		for _, object := range objects {
 			kind := object.GroupVersionKind().GroupKind()
@@ -186,11 +186,11 @@ func (r *release) checkObjects(wrong func(string, ...any)) {
 			}
 			id := fmt.Sprintf("%s %s/%s", kind, namespace, object.GetName())
 			if owner, taken := owners[id]; taken {
-				wrong("component %q: %s %q is also in component %q", component.Name, object.GetKind(), object.GetName(), owner)
+				report("component %q: %s %q is also in component %q", component.Name, object.GetKind(), object.GetName(), owner)
 			}
 			owners[id] = component.Name
 			if _, expires, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "ttlSecondsAfterFinished"); expires {
-				wrong("component %q: Job %q has ttlSecondsAfterFinished: omit it, because a deleted Job would be started again",
+				report("component %q: Job %q has ttlSecondsAfterFinished: omit it, because a deleted Job would be started again",
 					component.Name, object.GetName())
 			}
 		}

@@ -35,11 +35,11 @@ func Run(ctx context.Context, config Config, output io.Writer, log logrus.FieldL
 	if err := os.MkdirAll(config.Dir, 0o700); err != nil {
 		return fmt.Errorf("creating the folder of the garden: %w", err)
 	}
-	held, err := process.Lock(ctx, filepath.Join(config.Dir, "lock"))
+	lock, err := process.Lock(ctx, filepath.Join(config.Dir, "lock"))
 	if err != nil {
 		return err
 	}
-	defer held.Close()
+	defer lock.Close()
 
 	ports, err := process.OpenPorts(filepath.Join(config.Dir, "ports.json"))
 	if err != nil {
