@@ -65,10 +65,10 @@ func (db *DB) ExecCTE(ctx context.Context, first Statement, others ...Statement)
 // ApplyCTE is ExecCTE in the caller's transaction.
 func ApplyCTE(ctx context.Context, tx Tx, first Statement, others ...Statement) (value string, changed bool, err error) {
 	if tx.DriverName() == DriverPostgres {
-		return one(selectBound[string](ctx, tx, tx.Rebind(cte(first, others)), cteArgs(first, others)))
+		return onlyValue(selectBound[string](ctx, tx, tx.Rebind(cte(first, others)), cteArgs(first, others)))
 	}
 
-	value, changed, err = one(Select[string](ctx, tx, first.Text, first.Args...))
+	value, changed, err = onlyValue(Select[string](ctx, tx, first.Text, first.Args...))
 	if err != nil || !changed {
 		return value, changed, err
 	}
@@ -115,8 +115,8 @@ func cteArgs(first Statement, others []Statement) []any {
 	return args
 }
 
-// one returns the only value. It returns false if the statement returned no row.
-func one(values []string, err error) (value string, found bool, _ error) {
+// onlyValue returns the only value. It returns false if the statement returned no row.
+func onlyValue(values []string, err error) (value string, found bool, _ error) {
 	if err != nil || len(values) == 0 {
 		return "", false, err
 	}

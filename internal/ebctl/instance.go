@@ -176,7 +176,7 @@ func newInstanceUpdateCommand(session *session) *cobra.Command {
 		Example: `  ebctl instance update my-runtime --set autoScalerMax=10 --wait` + "\n" +
 			"  ebctl instance update my-runtime --maintenance",
 		PreRunE: func(*cobra.Command, []string) error {
-			if plan == "" && !given.given() && !maintenance {
+			if plan == "" && !given.isSet() && !maintenance {
 				return usage("set at least one of --plan, --parameters, --set and --maintenance")
 			}
 

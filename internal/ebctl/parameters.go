@@ -30,13 +30,13 @@ func (p *parameterFlags) add(command *cobra.Command, purpose string) {
 		purpose+" one by one, as NAME=VALUE or OBJECT.NAME=VALUE with a YAML value; repeatable, and overrides --parameters")
 }
 
-// given reports whether at least one of the flags is set.
-func (p *parameterFlags) given() bool { return p.object != "" || len(p.assignments) > 0 }
+// isSet reports whether at least one of the flags is set.
+func (p *parameterFlags) isSet() bool { return p.object != "" || len(p.assignments) > 0 }
 
 // read returns the parameters, including the region from --region, as a JSON object. If there are none, it returns nil, so that
 // the request contains no parameters. Malformed parameters are usage errors.
 func (p *parameterFlags) read(stdin io.Reader, region string) (json.RawMessage, error) {
-	if !p.given() && region == "" {
+	if !p.isSet() && region == "" {
 		return nil, nil
 	}
 

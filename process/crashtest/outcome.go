@@ -55,7 +55,7 @@ func runOnce[D any](t *testing.T, scenario Scenario[D], plan []Fault) (outcome, 
 		run.settle()
 
 		for _, id := range ids {
-			result.Operations = append(result.Operations, run.ending(run.get(id)))
+			result.Operations = append(result.Operations, run.endedOperation(run.get(id)))
 		}
 
 		for _, record := range all {
@@ -162,8 +162,8 @@ var (
 	times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
-// ending returns the part of an ended operation that is compared. It replaces random texts in the data.
-func (r *Run[D]) ending(record process.Record) ended {
+// endedOperation returns the part of an ended operation that is compared. It replaces random texts in the data.
+func (r *Run[D]) endedOperation(record process.Record) ended {
 	data := ""
 	if !r.env.AnyData {
 		data = string(record.Payload)

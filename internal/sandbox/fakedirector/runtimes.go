@@ -43,7 +43,7 @@ func (d *Director) execute(tenant, operation string, arguments map[string]any) (
 
 	switch {
 	case operation == "runtime":
-		return shown(runtime), nil
+		return runtimeValue(runtime), nil
 	case operation == "runtimes":
 		return d.list(tenant, arguments["filter"])
 	case operation == "registerRuntime":
@@ -58,7 +58,7 @@ func (d *Director) execute(tenant, operation string, arguments map[string]any) (
 		return nil, err
 	}
 
-	return shown(runtime), d.store()
+	return runtimeValue(runtime), d.store()
 }
 
 // change runs an operation that registers, updates or unregisters a runtime. If the input is invalid, nothing changes.
@@ -103,7 +103,7 @@ func (d *Director) list(tenant string, filters any) (any, error) {
 		}
 
 		if runtime.Tenant == tenant && matches {
-			found = append(found, shown(runtime))
+			found = append(found, runtimeValue(runtime))
 		}
 	}
 
@@ -175,8 +175,8 @@ func (d *Director) set(runtime *Runtime, input map[string]any) error {
 	return nil
 }
 
-// shown returns a runtime in the form of the schema, or nil for a nil runtime.
-func shown(runtime *Runtime) map[string]any {
+// runtimeValue returns a runtime in the form of the schema, or nil for a nil runtime.
+func runtimeValue(runtime *Runtime) map[string]any {
 	if runtime == nil {
 		return nil
 	}

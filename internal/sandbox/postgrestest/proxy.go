@@ -113,7 +113,7 @@ func (p *Proxy) accept() {
 		}
 
 		server, err := new(net.Dialer).DialContext(context.Background(), "tcp", p.target)
-		if err != nil || !p.keep(client, server) {
+		if err != nil || !p.register(client, server) {
 			_ = client.Close()
 
 			if server != nil {
@@ -128,8 +128,8 @@ func (p *Proxy) accept() {
 	}
 }
 
-// keep registers both ends of a connection. It returns false if the proxy is cut.
-func (p *Proxy) keep(client, server net.Conn) bool {
+// register registers both ends of a connection. It returns false if the proxy is cut.
+func (p *Proxy) register(client, server net.Conn) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 

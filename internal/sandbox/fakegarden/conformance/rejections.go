@@ -71,16 +71,16 @@ func (r rejection) send(t *testing.T, g Garden, stored *gardencorev1beta1.Shoot)
 	t.Helper()
 	switch {
 	case r.Create != nil:
-		return g.Client.Create(t.Context(), spoiled(t, Shoot(g.Namespace, "invalid"), r.Create))
+		return g.Client.Create(t.Context(), patchedShoot(t, Shoot(g.Namespace, "invalid"), r.Create))
 	case r.Update != nil:
-		return g.Client.Patch(t.Context(), spoiled(t, stored, r.Update), client.MergeFrom(stored))
+		return g.Client.Patch(t.Context(), patchedShoot(t, stored, r.Update), client.MergeFrom(stored))
 	}
 	return r.request(t.Context(), g, stored)
 }
 
-// spoiled returns a copy of a valid Shoot with the patch applied. If the patch does not apply or adds an unknown field, the test
+// patchedShoot returns a copy of a valid Shoot with the patch applied. If the patch does not apply or adds an unknown field, the test
 // fails, because the garden would reject the Shoot for the wrong reason.
-func spoiled(t *testing.T, valid *gardencorev1beta1.Shoot, patch jsonpatch.Patch) *gardencorev1beta1.Shoot {
+func patchedShoot(t *testing.T, valid *gardencorev1beta1.Shoot, patch jsonpatch.Patch) *gardencorev1beta1.Shoot {
 	t.Helper()
 	shoot := &gardencorev1beta1.Shoot{}
 	content, err := json.Marshal(valid)

@@ -106,7 +106,7 @@ func (s *Server) patched(r *request, old object, patch []byte) (client.Object, e
 	if err := s.decode(merged, r.resource.GroupVersionKind, object); err != nil {
 		return nil, err
 	}
-	return object, r.place(object)
+	return object, r.setNamespace(object)
 }
 
 // apply performs server-side apply. If the applied configuration has a resource version, it must be the current one. Setting a
@@ -117,7 +117,7 @@ func (s *Server) apply(r *request, body []byte) (int, any, error) {
 	if yaml.Unmarshal(body, &applied.Object) != nil || applied.GroupVersionKind() != r.resource.GroupVersionKind {
 		return 0, nil, invalidBody(r.resource.GroupVersionKind)
 	}
-	if err := r.place(applied); err != nil {
+	if err := r.setNamespace(applied); err != nil {
 		return 0, nil, err
 	}
 	code := http.StatusOK

@@ -243,11 +243,11 @@ func (s *Server) readObject(r *request) (client.Object, error) {
 	if r.key.Name == "" {
 		r.key.Name = object.GetName()
 	}
-	return object, r.place(object)
+	return object, r.setNamespace(object)
 }
 
-// place sets the object's namespace to the one in the path. It returns an error if the object has a different namespace or name.
-func (r *request) place(object client.Object) error {
+// setNamespace sets the object's namespace to the one in the path. It returns an error if the object has a different namespace or name.
+func (r *request) setNamespace(object client.Object) error {
 	if object.GetNamespace() == "" {
 		object.SetNamespace(r.key.Namespace)
 	}
