@@ -235,7 +235,7 @@ func (b *body) label(field string) string {
 	return text
 }
 
-// optional returns a string, empty if the field is absent or null, and rejects an empty one.
+// optional returns a string, empty if the field is absent or null. A field that is present must not be empty.
 func (b *body) optional(field string) string {
 	text := b.text(field)
 	if text == "" && b.fields[field] != nil && string(b.fields[field]) != "null" {

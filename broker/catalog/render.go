@@ -12,7 +12,7 @@ import (
 )
 
 // pollMargin is added to the maximum duration of an operation, because an operation may wait for earlier ones.
-// Platforms poll for the sum of both; after that, they stop and report a failure.
+// Platforms poll for the sum of the two; after that, they stop and report a failure.
 const pollMargin = time.Hour
 
 // publishedPlan adds the field that the library's type lacks.

@@ -39,11 +39,11 @@ func TestAuditLogRecordsOperators(t *testing.T) {
 		b.instance("three", process.Succeeded)
 
 		later()
-		b.intervene("retry", running, because)
+		b.intervene("retry", running, onlyReason)
 		later()
-		b.intervene("cancel", running, because)
+		b.intervene("cancel", running, onlyReason)
 		later()
-		retry := b.answered("a retry", b.intervene("retry", failed, because)).ID
+		retry := b.answered("a retry", b.intervene("retry", failed, onlyReason)).ID
 		later()
 		b.want("a kubeconfig", b.do("admin", "POST", "/runtimes/three/adminkubeconfig"), http.StatusOK)
 		later()
@@ -121,7 +121,7 @@ func TestPagesAndFiltersOfTheAuditLog(t *testing.T) {
 
 	for _, id := range ids {
 		b.clock.SetTime(b.clock.Now().Add(time.Minute))
-		b.answered("a cancel", b.intervene("cancel", id, because))
+		b.answered("a cancel", b.intervene("cancel", id, onlyReason))
 	}
 
 	since := b.clock.Now().Add(-time.Minute).Format(time.RFC3339)

@@ -94,9 +94,9 @@ func TestOperationsOnBindings(t *testing.T) {
 
 		b.want("a binding of an unknown instance", b.do("viewer", "GET", "/operations?binding_id=failed"), http.StatusBadRequest)
 
-		const because = `{"reason": "it answers again"}`
+		const onlyReason = `{"reason": "it answers again"}`
 
-		retried := b.want("a failed operation on a binding", b.intervene("retry", failed.OperationID, because), http.StatusAccepted)
+		retried := b.want("a failed operation on a binding", b.intervene("retry", failed.OperationID, onlyReason), http.StatusAccepted)
 		if next := read[operatorapi.Operation](b, retried); next.BindingID != "failed" || next.PredecessorID != failed.OperationID {
 			b.Errorf("the retry is %+v", next)
 		}
@@ -105,9 +105,9 @@ func TestOperationsOnBindings(t *testing.T) {
 			b.Errorf("entries of the instance: %+v", answer)
 		}
 
-		b.want("the operation was already retried", b.intervene("retry", failed.OperationID, because), http.StatusConflict)
+		b.want("the operation was already retried", b.intervene("retry", failed.OperationID, onlyReason), http.StatusConflict)
 
 		lost := b.operation(environment.BindingKey("gone", "x"), environment.KindBind, process.Failed)
-		b.want("the instance was deleted", b.intervene("retry", lost, because), http.StatusConflict)
+		b.want("the instance was deleted", b.intervene("retry", lost, onlyReason), http.StatusConflict)
 	})
 }

@@ -85,8 +85,8 @@ func (b *bench) intervene(verb, id, body string) reply {
 	return b.send("operator", "POST", "/operations/"+id+"/"+verb, io.MultiReader(strings.NewReader(body)))
 }
 
-// because is the body of an intervention with only a reason.
-const because = `{"reason": "the quota was raised"}`
+// onlyReason is the body of an intervention with only a reason.
+const onlyReason = `{"reason": "the quota was raised"}`
 
 // at returns a change that sets the current step and the finished stages of an operation. If released is true, it also
 // removes the lease.

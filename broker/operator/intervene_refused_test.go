@@ -24,14 +24,14 @@ func TestRejectedInterventionsChangeNothing(t *testing.T) {
 		want     int
 		wantText string
 	}{
-		"cancel when ended":           {"an ended operation has no next step", "cancel", ended(succeeded), because, 409, "it is succeeded"},
+		"cancel when ended":           {"an ended operation has no next step", "cancel", ended(succeeded), onlyReason, 409, "it is succeeded"},
 		"cancel with a step":          {"a step suggests that a skip was meant", "cancel", ended(failed), `{"reason": "x", "step": "Probe"}`, 400, "for a skip or a retry"},
-		"cancel an unknown operation": {"the operation does not exist", "cancel", unknown("x"), because, 404, "operation does not exist"},
-		"an ID with a slash":          {"an ID may contain any character", "retry", unknown("a%2Fb"), because, 404, "operation does not exist"},
-		"an ID with NUL":              {"PostgreSQL cannot store NUL", "retry", unknown("%00"), because, 400, "path"},
-		"a very long ID":              {"an ID has no length limit", "skip", unknown(strings.Repeat("x", 5000)), because, 404, "operation does not exist"},
-		"retry when running":          {"the engine retries it", "retry", running(probing), because, 409, "in progress"},
-		"retry when succeeded":        {"there is nothing to retry", "retry", ended(succeeded), because, 409, "succeeded"},
+		"cancel an unknown operation": {"the operation does not exist", "cancel", unknown("x"), onlyReason, 404, "operation does not exist"},
+		"an ID with a slash":          {"an ID may contain any character", "retry", unknown("a%2Fb"), onlyReason, 404, "operation does not exist"},
+		"an ID with NUL":              {"PostgreSQL cannot store NUL", "retry", unknown("%00"), onlyReason, 400, "path"},
+		"a very long ID":              {"an ID has no length limit", "skip", unknown(strings.Repeat("x", 5000)), onlyReason, 404, "operation does not exist"},
+		"retry when running":          {"the engine retries it", "retry", running(probing), onlyReason, 409, "in progress"},
+		"retry when succeeded":        {"there is nothing to retry", "retry", ended(succeeded), onlyReason, 409, "succeeded"},
 		"retry without a required step": {
 			"later steps depend on it", "retry", failedAt(at("create_runtime", "Order", true, "start")), `{"reason": "x", "step": "Order"}`,
 			409, "cannot be skipped",
@@ -43,7 +43,7 @@ func TestRejectedInterventionsChangeNothing(t *testing.T) {
 				b.operation("one", environment.KindDeprovision, process.Pending)
 
 				return id
-			}, because, 409, "A later operation exists for this instance",
+			}, onlyReason, 409, "A later operation exists for this instance",
 		},
 		"retry after the deletion": {
 			"the instance has been deleted", "retry", func(b *bench) string {
@@ -52,14 +52,14 @@ func TestRejectedInterventionsChangeNothing(t *testing.T) {
 				b.drop("one")
 
 				return id
-			}, because, 409, "no longer exists",
+			}, onlyReason, 409, "no longer exists",
 		},
 		"retry of an unsupported kind": {
 			"no engine would run the new operation", "retry", func(b *bench) string {
 				b.instance("one", succeeded)
 
 				return b.operation("one", "upgrade", failed)
-			}, because, 409, "no longer supports operations of kind upgrade",
+			}, onlyReason, 409, "no longer supports operations of kind upgrade",
 		},
 		"retry without the key": {
 			"the error names the variable with the keys", "retry", func(b *bench) string {
@@ -67,23 +67,23 @@ func TestRejectedInterventionsChangeNothing(t *testing.T) {
 				b.spoil(id)
 
 				return id
-			}, because, 409, "APP_DATABASE_SECRET_KEYS",
+			}, onlyReason, 409, "APP_DATABASE_SECRET_KEYS",
 		},
-		"skip when pending":       {"a pending operation has no step", "skip", func(b *bench) string { return b.instance("one", process.Pending) }, because, 409, "pending"},
-		"skip when canceling":     {"the operation ends before its next step", "skip", canceling(probing), because, 409, "canceling"},
-		"skip when ended":         {"an ended operation has no current step", "skip", ended(failed), because, 409, "failed"},
-		"skip before any step":    {"the operation has just been claimed", "skip", running(at("", "", false)), because, 409, "not started a step"},
-		"skip a required step":    {"later steps depend on it", "skip", running(at("create_runtime", "Order", true, "start")), because, 409, "cannot be skipped"},
+		"skip when pending":       {"a pending operation has no step", "skip", func(b *bench) string { return b.instance("one", process.Pending) }, onlyReason, 409, "pending"},
+		"skip when canceling":     {"the operation ends before its next step", "skip", canceling(probing), onlyReason, 409, "canceling"},
+		"skip when ended":         {"an ended operation has no current step", "skip", ended(failed), onlyReason, 409, "failed"},
+		"skip before any step":    {"the operation has just been claimed", "skip", running(at("", "", false)), onlyReason, 409, "not started a step"},
+		"skip a required step":    {"later steps depend on it", "skip", running(at("create_runtime", "Order", true, "start")), onlyReason, 409, "cannot be skipped"},
 		"skip another step":       {"the operation has reached another step since the operator looked", "skip", running(probing), `{"reason": "x", "step": "Check"}`, 409, `at step "Probe", not at "Check"`},
 		"skip an odd step":        {"a step name is compared, never stored", "skip", running(probing), `{"reason": "x", "step": "\u0000"}`, 409, "at step"},
-		"skip of a finished step": {"the next stage is about to start", "skip", running(at("post_actions", "Probe", false, "post_actions")), because, 409, "finished the step"},
+		"skip of a finished step": {"the next stage is about to start", "skip", running(at("post_actions", "Probe", false, "post_actions")), onlyReason, 409, "finished the step"},
 		"no body":                 {"others need to know why", "cancel", running(probing), ``, 400, "reason is missing"},
 		"null":                    {"others need to know why", "cancel", running(probing), `null`, 400, "reason is missing"},
 		"no reason":               {"others need to know why", "cancel", running(probing), `{"step": ""}`, 400, "reason is missing"},
 		"blank reason":            {"others need to know why", "cancel", running(probing), `{"reason": " \n\t\u0000\u200b"}`, 400, "reason is missing"},
 		"long reason":             {"a reason has a limit", "cancel", running(probing), `{"reason": "` + strings.Repeat("ü", 501) + `"}`, 400, "501 characters. At most 500"},
 		"another field":           {"unknown fields are probably misspelled", "cancel", running(probing), `{"reason": "x", "Why": "y"}`, 400, "The body is invalid"},
-		"two bodies":              {"two bodies are ambiguous", "cancel", running(probing), because + because, 400, "The body is invalid"},
+		"two bodies":              {"two bodies are ambiguous", "cancel", running(probing), onlyReason + onlyReason, 400, "The body is invalid"},
 		"no JSON":                 {"only JSON with the right types is accepted", "cancel", running(probing), `reason=x`, 400, "The body is invalid"},
 		"a reason of a number":    {"only JSON with the right types is accepted", "cancel", running(probing), `{"reason": 7}`, 400, "The body is invalid"},
 		"too long a body":         {"a body has a limit", "cancel", running(probing), `{"reason": "` + strings.Repeat("x", 70000) + `"}`, 413, "too large"},

@@ -30,12 +30,12 @@ func TestCancel(t *testing.T) {
 		for name, c := range cases {
 			id := b.instance(name, c.state)
 
-			answer := b.answered(c.reason, b.intervene("cancel", id, because))
+			answer := b.answered(c.reason, b.intervene("cancel", id, onlyReason))
 			if answer.ID != id || answer.State != operatorapi.OperationState(c.wantState) || b.woken == 0 {
 				b.Errorf("%s\nthe response is operation %s in state %s; the engine was woken %d times", c.reason, answer.ID, answer.State, b.woken)
 			}
 
-			if got := b.intervene("cancel", id, because); got.Status != c.wantAgain {
+			if got := b.intervene("cancel", id, onlyReason); got.Status != c.wantAgain {
 				b.Errorf("%s\nrepeated: want %d, got %d %s", c.reason, c.wantAgain, got.Status, got.Raw)
 			}
 
@@ -50,7 +50,7 @@ func TestCancelAffectsOneOperation(t *testing.T) {
 		running := b.instance("one", process.InProgress)
 		behind := b.operation("one", environment.KindDeprovision, process.Pending)
 
-		b.answered("only the pending operation is canceled", b.intervene("cancel", behind, because))
+		b.answered("only the pending operation is canceled", b.intervene("cancel", behind, onlyReason))
 		b.wantTimeline("the running operation continues", running, "accepted: provision")
 	})
 }
@@ -74,7 +74,7 @@ func TestRetry(t *testing.T) {
 			b.instance(name, process.Succeeded)
 			former, woken := b.operation(name, environment.KindProvision, c.state, c.change), b.woken
 
-			answer := b.answered(c.reason, b.intervene("retry", former, because))
+			answer := b.answered(c.reason, b.intervene("retry", former, onlyReason))
 			if answer.ID == former || answer.PredecessorID != former || answer.State != "pending" || answer.InstanceID != name || answer.Kind != "provision" {
 				b.Errorf("%s\nthe response is %+v", c.reason, answer)
 			}
@@ -117,7 +117,7 @@ func TestRetrySkipsTheFailedStep(t *testing.T) {
 // TestRetryKeepsSkips checks that a retry skips the steps that the original operation skipped, and that the first
 // entry of its timeline names them. Naming such a step in the request makes no difference.
 func TestRetryKeepsSkips(t *testing.T) {
-	cases := map[string]string{"a retry": because, "a retry without the step": `{"reason": "the quota was raised", "step": "Probe"}`}
+	cases := map[string]string{"a retry": onlyReason, "a retry without the step": `{"reason": "the quota was raised", "step": "Probe"}`}
 
 	for name, body := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestConcurrentRetries(t *testing.T) {
 		)
 
 		for i := range operators {
-			asking.Go(func() { statuses[i] = b.intervene("retry", id, because).Status })
+			asking.Go(func() { statuses[i] = b.intervene("retry", id, onlyReason).Status })
 		}
 
 		asking.Wait()
@@ -178,9 +178,9 @@ func TestSkip(t *testing.T) {
 		body     string
 		released bool
 	}{
-		"present": {"without a name the current step is skipped", because, true},
+		"present": {"without a name the current step is skipped", onlyReason, true},
 		"named":   {"the name must match the current step", `{"reason": "the quota was raised", "step": "Probe"}`, true},
-		"held":    {"a running step is skipped after its attempt", because, false},
+		"held":    {"a running step is skipped after its attempt", onlyReason, false},
 	}
 
 	onEach(t, func(b *bench) {
@@ -232,11 +232,11 @@ func TestInterventionsAreAudited(t *testing.T) {
 	b := newBench(t)
 	id := b.instance("one", process.InProgress)
 
-	b.intervene("retry", id, because)
+	b.intervene("retry", id, onlyReason)
 	b.send("admin", "POST", "/operations/"+id+"/cancel", strings.NewReader(`{"reason": "nobody wants it"}`))
 
 	failed := b.instance("two", process.Failed)
-	retry := b.answered("a retry", b.intervene("retry", failed, because)).ID
+	retry := b.answered("a retry", b.intervene("retry", failed, onlyReason)).ID
 
 	want := []auditLine{
 		{Level: "warning", Message: "audit: operation not retried", User: "operator", Operation: id, Reason: "the quota was raised"},

@@ -81,7 +81,7 @@ type Provisioner struct {
 	CertFile       string        `env:"CERT_FILE"       help:"client certificate of the broker; empty for none"`
 	KeyFile        string        `env:"KEY_FILE"        help:"key of the client certificate"`
 	RuntimeTimeout time.Duration `env:"RUNTIME_TIMEOUT" help:"maximum time that an operation waits for the Provisioner"`
-	PollLimit      int           `env:"POLL_LIMIT"      help:"maximum number of polls (requests for the states of operations) per second and replica, while the Provisioner has no feed"`
+	PollLimit      int           `env:"POLL_LIMIT"      help:"maximum number of requests per second for the states of operations, per replica, while the Provisioner has no feed"`
 	Calls          int           `env:"CALLS"           help:"maximum number of concurrent calls to the Provisioner, per replica"`
 }
 

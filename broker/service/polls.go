@@ -40,11 +40,11 @@ func (p countedPolls) count(operations int) {
 func countPolls(metrics prometheus.Registerer) func(operations int) {
 	requests := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "environment_broker_poll_requests_total",
-		Help: "Requests for the states of operations of the Provisioner.",
+		Help: "Requests to the Provisioner for the states of its operations.",
 	})
 	operations := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "environment_broker_poll_operations_total",
-		Help: "Operations of the Provisioner whose states were requested. One request asks for up to 50.",
+		Help: "Operations whose states were requested from the Provisioner. One request asks for up to 50.",
 	})
 	metrics.MustRegister(requests, operations)
 

@@ -16,8 +16,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// because is the body of an intervention that has only a reason.
-const because = `{"reason": "the quota was raised"}`
+// onlyReason is the body of an intervention that has only a reason.
+const onlyReason = `{"reason": "the quota was raised"}`
 
 func (f *fixture) operationIDs(query string) []string {
 	f.Helper()
@@ -90,17 +90,17 @@ func TestInterventions(t *testing.T) {
 	onEach(t, func(f *fixture) {
 		running, failed := f.order("running", process.InProgress), f.order("failed", process.Failed)
 
-		canceled := read[operatorapi.Operation](f, f.do("operator", "POST", "/operations/"+running+"/cancel", because, http.StatusAccepted))
+		canceled := read[operatorapi.Operation](f, f.do("operator", "POST", "/operations/"+running+"/cancel", onlyReason, http.StatusAccepted))
 		if canceled.State != operatorapi.OperationStateCanceling || f.woken != 1 {
 			f.Errorf("the operation is %s, and the engine was woken %d times", canceled.State, f.woken)
 		}
 
-		again := read[operatorapi.Operation](f, f.do("operator", "POST", "/operations/"+failed+"/retry", because, http.StatusAccepted))
+		again := read[operatorapi.Operation](f, f.do("operator", "POST", "/operations/"+failed+"/retry", onlyReason, http.StatusAccepted))
 		if again.PredecessorID != failed || again.State != operatorapi.OperationStatePending || again.InstanceID != "failed" {
 			f.Errorf("the retry is %+v", again)
 		}
 
-		refused := read[operatorapi.Error](f, f.do("operator", "POST", "/operations/"+failed+"/retry", because, http.StatusConflict))
+		refused := read[operatorapi.Error](f, f.do("operator", "POST", "/operations/"+failed+"/retry", onlyReason, http.StatusConflict))
 		if want := "A later operation exists for this runtime: " + again.ID; !strings.HasPrefix(refused.Description, want) {
 			f.Errorf("a second retry: got %q, want %q", refused.Description, want)
 		}
@@ -122,7 +122,7 @@ func TestNoRetryWithoutARuntime(t *testing.T) {
 	onEach(t, func(f *fixture) {
 		id := f.order("gone", process.Failed, func(r *runtimes.Runtime) { r.DeletedAt = start.Add(time.Hour) })
 
-		refused := read[operatorapi.Error](f, f.do("operator", "POST", "/operations/"+id+"/retry", because, http.StatusConflict))
+		refused := read[operatorapi.Error](f, f.do("operator", "POST", "/operations/"+id+"/retry", onlyReason, http.StatusConflict))
 		if want := "The runtime of the operation no longer exists, so there is nothing to retry."; refused.Description != want {
 			f.Errorf("got %q, want %q", refused.Description, want)
 		}

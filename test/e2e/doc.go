@@ -18,5 +18,5 @@
 //   - The fleet of replicas that these tests share: fleet, fleet_agents, fleet_director, fleet_services, replica, fault_injection.
 //   - Helpers of all tests: fixture (services in the test process), programs (services as processes), graphql (requests to a
 //     Provisioner), faultproxy (faults below TLS), dbview (operations in a database). dbview_check tests the last one.
-//   - The command line of the programs: arguments.
+//   - The command line of the programs: arguments. The roles for each endpoint: roles.
 package e2e
