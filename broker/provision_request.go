@@ -46,7 +46,7 @@ func (a *api) readProvisionRequest(r request) (provisionRequest, error) {
 		Request: environment.Request{
 			OrganizationGUID: sent.label("organization_guid"),
 			SpaceGUID:        sent.label("space_guid"),
-			Context:          sent.object("context"),
+			Context:          sent.context(),
 			Parameters:       sent.object("parameters"),
 		},
 		CreatedAt: now,
@@ -96,8 +96,8 @@ func (a *api) setRequester(instance *environment.Instance, context *body, origin
 
 	instance.GlobalAccountID = cmp.Or(account, organization, cluster)
 	instance.SubAccountID = cmp.Or(context.label("subaccount_id"), space, context.label("namespace"))
-	instance.Request.User = cmp.Or(strings.ToLower(context.text("user_id")), originator)
-	instance.Name = context.text("instance_name")
+	instance.Request.User = cmp.Or(strings.ToLower(context.label("user_id")), originator)
+	instance.Name = start(context.text("instance_name"), longestLabel)
 
 	switch {
 	case context.err != nil:
@@ -111,6 +111,19 @@ func (a *api) setRequester(instance *environment.Instance, context *body, origin
 	default:
 		return nil
 	}
+}
+
+// start returns the first characters of the text, at most the given number.
+func start(text string, characters int) string {
+	for i := range text {
+		if characters == 0 {
+			return text[:i]
+		}
+
+		characters--
+	}
+
+	return text
 }
 
 // matches reports whether the existing instance was created by an equal request. Later updates of the instance do

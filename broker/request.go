@@ -13,19 +13,15 @@ import (
 	"os"
 	"reflect"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/gorilla/mux"
 
+	"github.com/environment-broker/environment-broker/internal/bounds"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
-
-// longestID is the maximum length of the IDs and regions in a path, in bytes. PostgreSQL limits the size of an
-// index entry, and the key of a binding contains two IDs.
-const longestID = 255
 
 // request is a request for an instance or a binding, after its path, query and body were read.
 type request struct {
@@ -130,12 +126,12 @@ func (a *api) region(r *http.Request) (string, error) {
 }
 
 // segment returns the decoded value of a variable in the path, such as a-b for a%2Db. It rejects values that are empty
-// or too long, and values with control characters or environment.BindingPath.
+// or too long, and values with invisible characters or environment.BindingPath.
 func segment(r *http.Request, name string) (string, error) {
 	value, ok := unescapeID(mux.Vars(r)[name])
 	if !ok || strings.Contains(value, environment.BindingPath) {
-		return "", invalid(fmt.Sprintf("The %s must have 1 to %d bytes and must not contain control characters or %s.",
-			name, longestID, environment.BindingPath))
+		return "", invalid(fmt.Sprintf("The %s must have 1 to %d bytes and must not contain control characters, invisible characters or %s.",
+			name, bounds.ID, environment.BindingPath))
 	}
 
 	return value, nil
@@ -144,20 +140,19 @@ func segment(r *http.Request, name string) (string, error) {
 // unescapeID decodes an ID in a path. It returns an empty string and false if the ID is invalid.
 func unescapeID(escaped string) (string, bool) {
 	id, err := url.PathUnescape(escaped)
-	if err != nil || !printable(id) || len(id) > longestID {
+	if err != nil || len(id) > bounds.ID || !bounds.Visible(id) {
 		return "", false
 	}
 
 	return id, true
 }
 
-// printable reports whether a text can be stored and displayed: it is valid UTF-8 without control characters.
-func printable(text string) bool {
-	return !strings.ContainsFunc(text, func(char rune) bool { return unicode.IsControl(char) || char == utf8.RuneError })
-}
-
-// longestLabel is the maximum length of names and IDs of accounts, applications and users, in characters.
-const longestLabel = 255
+const (
+	// longestLabel is the maximum length of names and IDs of accounts, applications and users, in characters.
+	longestLabel = 255
+	// largestContext is the maximum size of a context, in bytes. It is stored with the instance.
+	largestContext = 64 << 10
+)
 
 // body reads the fields of a JSON object in a request. Each method returns the value of a field and records the
 // first error in err, so the caller checks err once at the end. Unknown fields are ignored, as the protocol
@@ -173,7 +168,7 @@ type body struct {
 	err    error
 }
 
-// readBody reads the body of a request. A request without a content type is accepted as JSON, and so is a request
+// readBody reads the body of a request, and rejects it if it exceeds the limits of package bounds. A request without a content type is accepted as JSON, and so is a request
 // with the content type of a form, which is curl's default.
 func readBody(r *http.Request) (*body, error) {
 	if kind := r.Header.Get("Content-Type"); kind != "" {
@@ -186,6 +181,10 @@ func readBody(r *http.Request) (*body, error) {
 	content, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, unreadableBody(err)
+	}
+
+	if err := bounds.JSON("The body", content); err != nil {
+		return nil, invalid(err.Error() + ".")
 	}
 
 	object := &body{}
@@ -224,12 +223,12 @@ func (b *body) text(field string) string {
 	return text
 }
 
-// label returns a string for an indexed column, empty if the field is absent or null. It rejects control characters and
+// label returns a string for an indexed column, empty if the field is absent or null. It rejects invisible characters and
 // long texts: PostgreSQL cannot store NUL, and limits the size of an index entry.
 func (b *body) label(field string) string {
 	text := b.text(field)
-	if !printable(text) || utf8.RuneCountInString(text) > longestLabel {
-		b.refuse(field, fmt.Sprintf("must have at most %d characters and no control characters.", longestLabel))
+	if utf8.RuneCountInString(text) > longestLabel || !bounds.Visible(text) {
+		b.refuse(field, fmt.Sprintf("must have at most %d characters, and no control characters or invisible characters.", longestLabel))
 	}
 
 	return text
@@ -272,6 +271,17 @@ func (b *body) object(field string) json.RawMessage {
 	}
 
 	return b.fields[field]
+}
+
+// context returns the object in the field context as it was sent, or nil if it is absent or null. It rejects an object of
+// more than largestContext bytes.
+func (b *body) context() json.RawMessage {
+	context := b.object("context")
+	if len(context) > largestContext {
+		b.refuse("context", fmt.Sprintf("must have at most %d bytes.", largestContext))
+	}
+
+	return context
 }
 
 // inner returns a body that reads the fields of an object. If the object is absent or null, it has no fields. The

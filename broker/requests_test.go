@@ -162,16 +162,16 @@ func TestPathIDs(t *testing.T) {
 		"%C3%BC": "ü", strings.Repeat("i", 255): strings.Repeat("%69", 255), "..%2Fup": "%2e%2e%2Fup",
 	}
 	for first, then := range same {
-		operation := b.want("IDs may contain any printable character", b.put(first, order()), 202).text("operation")
+		operation := b.want("IDs may contain any visible character", b.put(first, order()), 202).text("operation")
 
 		if got := b.want("percent-encoding does not matter: "+then, b.poll(then, operation), 200); got.text("state") != "in progress" {
 			b.Errorf("%s: %s", then, got.Raw)
 		}
 	}
 
-	for _, bad := range []string{"a%00b", "a%0Ab", "a%7Fb", "%ff", strings.Repeat("i", 256), "a%C2%85b"} {
+	for _, bad := range []string{"a%00b", "a%0Ab", "a%7Fb", "%ff", strings.Repeat("i", 256), "a%C2%85b", "a%E2%80%8Bb", "a%E2%80%AEb", "a%C2%ADb"} {
 		for _, method := range []string{"PUT", "GET", "PATCH", "DELETE"} {
-			b.want("IDs have at most 255 bytes and no control characters: "+bad,
+			b.want("IDs have at most 255 bytes and no control or invisible characters: "+bad,
 				b.do(call{method: method, path: path(bad) + "?accepts_incomplete=true" + ids, body: order()}), 400)
 		}
 

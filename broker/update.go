@@ -69,7 +69,7 @@ func readUpdateRequest(r request) (updateRequest, error) {
 		instanceID:         r.instanceID,
 		serviceID:          sent.required("service_id"),
 		planID:             sent.optional("plan_id"),
-		context:            sent.object("context"),
+		context:            sent.context(),
 		parameters:         sent.object("parameters"),
 		maintenanceVersion: sent.maintenanceVersion(),
 		active:             context.flag("active"),

@@ -20,7 +20,7 @@ const (
 type validation struct {
 	// Valid reports whether a provision request with the same body would be accepted now.
 	Valid bool `json:"valid"`
-	// Errors lists all reasons for a rejection. If the order is valid, the list is empty, not null.
+	// Errors lists the reasons for a rejection; see catalog.Violations. If the order is valid, the list is empty, not null.
 	Errors []catalog.Violation `json:"errors"`
 	// Resolved is absent if the parameters break a rule of the plan.
 	Resolved *catalog.Resolved `json:"resolved,omitempty"`

@@ -66,13 +66,20 @@ func ResolveBinding(raw json.RawMessage) (BindingParameters, error) {
 		}
 	}
 
-	var violations Violations
+	var (
+		violations Violations
+		unknown    int
+	)
 
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		value := given[name]
 
 		switch {
 		case name != paramRole && name != paramLifetime:
+			if unknown++; unknown > maxViolations {
+				continue
+			}
+
 			violations.require(false, name, ruleUnknown, "bindings have no such parameter%s", failure.Suggestion(name, []string{paramRole, paramLifetime}))
 		case value == nil: // null means absent
 		case name == paramRole:
@@ -89,6 +96,8 @@ func ResolveBinding(raw json.RawMessage) (BindingParameters, error) {
 			resolved.Lifetime = time.Duration(wanted) * time.Second
 		}
 	}
+
+	violations.limit(max(0, unknown-maxViolations))
 
 	return resolved, violations.Err()
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
@@ -131,20 +130,6 @@ func TestResolveUsesEveryParameter(t *testing.T) {
 	}
 }
 
-func TestDuplicateParameterUsesTheLastValue(t *testing.T) {
-	t.Parallel()
-
-	got, err := resolve(plan(t, planAWS), order{InstanceID: instanceID, Parameters: json.RawMessage(`{
-		"oidc": {"clientID": "first", "issuerURL": "https://first.example.com", "signingAlgs": ["none"]},
-		"oidc": {"clientID": "second", "issuerURL": "https://second.example.com"}
-	}`)})
-
-	want := catalog.NewOIDC("https://second.example.com", "second")
-	if diff := cmp.Diff(want, got.Cluster.OIDC); diff != "" || err != nil {
-		t.Errorf("want only the last of duplicate fields: %v -want +got\n%s", err, diff)
-	}
-}
-
 func TestResolveRejects(t *testing.T) {
 	t.Parallel()
 
@@ -162,6 +147,11 @@ func TestResolveRejects(t *testing.T) {
 		"ListTexts":        {reason: "texts about lists contain no keywords", plan: planAWS, parameters: `{"zones":["eu-central-1a","eu-central-1a"],"administrators":[""]}`, want: []string{"zones: entries 1 and 2 are equal", "administrators.0: must not be empty"}},
 		"NoZones":          {reason: "an empty list is no choice", plan: planAWS, parameters: `{"zones":[]}`, want: []string{"zones: must not be empty"}},
 		"LongName":         {reason: "texts about lengths contain no keywords", plan: planAWS, parameters: `{"name":"` + strings.Repeat("x", 65) + `"}`, want: []string{"name: must have at most 64 characters, has 65"}},
+		"Duplicate":        {reason: "decoders disagree on repeated fields", plan: planAWS, parameters: `{"oidc":{"clientID":"a"},"oidc":{"clientID":"b"}}`, want: []string{"the JSON text has the field \"oidc\" more than once"}},
+		"HugeNumber":       {reason: "exact arithmetic on this number takes seconds", plan: planAWS, parameters: `{"autoScalerMin":1e999000}`, want: []string{"the JSON text has a number with an exponent beyond 308"}},
+		"Administrators":   {reason: "the Provisioner accepts 100 administrators", plan: planAWS, parameters: `{"administrators":["x"` + strings.Repeat(`,"x"`, 100) + `]}`, want: []string{"administrators: must have at most 100 entries, has 101"}},
+		"Administrator":    {reason: "the Provisioner accepts names of 256 characters", plan: planAWS, parameters: `{"administrators":["` + strings.Repeat("ü", 257) + `"]}`, want: []string{"administrators.0: must have at most 256 characters, has 257"}},
+		"Issuer":           {reason: "the issuer in a list is limited, too", plan: planAWS, parameters: `{"oidc":{"list":[{"issuerURL":"` + strings.Repeat("x", 1025) + `"}]}}`, want: []string{"oidc.list.0.issuerURL: must have at most 1024 characters, has 1025"}},
 		"Fraction":         {reason: "numbers of nodes are integers", plan: planAWS, parameters: `{"autoScalerMin":3.0}`, want: []string{"autoScalerMin: the value does not have the type"}},
 		"Range":            {reason: "the schema's bounds apply", plan: planAWS, parameters: `{"volumeSizeGb":100000}`, want: []string{"volumeSizeGb: must be at most 500, is"}},
 		"MinOverMax":       {reason: "bounds are checked after the defaults", plan: planAWS, parameters: `{"autoScalerMin":30}`, want: []string{"autoScalerMin: 30 is greater than autoScalerMax 20"}},

@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/environment-broker/environment-broker/internal/bounds"
 )
 
 // draft is the version of all schemas. Cloud Foundry supports only draft 4 and rejects catalogs with a later one.
@@ -18,7 +20,9 @@ const maxSchema = 64 * 1024
 // form consists of the schema of a request's parameters and the validator compiled from it. Platforms display the
 // schema as a form, and the broker checks requests against the same schema.
 type form struct {
-	schema    map[string]any
+	schema map[string]any
+	// bounds is the schema as JSON decodes it: numbers are float64.
+	bounds    map[string]any
 	validator *jsonschema.Schema
 }
 
@@ -47,6 +51,20 @@ func newForm(place string, properties map[string]any, order, required []string) 
 		return form{}, fmt.Errorf("the schema of %s has %d bytes, the protocol allows %d", place, len(encoded), maxSchema)
 	}
 
+	// Decode the schema, so that its numbers and lists have the same types wherever they come from.
+	var decoded map[string]any
+	if err := json.Unmarshal(encoded, &decoded); err != nil {
+		return form{}, fmt.Errorf("reading the schema of %s: %w", place, err)
+	}
+
+	var found problems
+
+	found.bounded("the schema of "+place, decoded)
+
+	if err := errors.Join(found...); err != nil {
+		return form{}, err
+	}
+
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(encoded))
 	if err != nil {
 		return form{}, fmt.Errorf("reading the schema of %s: %w", place, err)
@@ -64,7 +82,7 @@ func newForm(place string, properties map[string]any, order, required []string) 
 		return form{}, fmt.Errorf("compiling the schema of %s: %w", place, err)
 	}
 
-	return form{schema: schema, validator: validator}, nil
+	return form{schema: schema, bounds: decoded, validator: validator}, nil
 }
 
 // read checks the parameters against the schema and decodes them. Missing parameters and null are treated as an
@@ -79,10 +97,22 @@ func (f form) read(raw json.RawMessage) (parameters, Violations) {
 		raw = json.RawMessage("{}")
 	}
 
+	if err := bounds.JSON("the JSON text", raw); err != nil {
+		violations.require(false, "", ruleJSON, "%s", err)
+
+		return given, violations
+	}
+
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
 		violations.require(false, "", ruleJSON, "the parameters are not valid JSON")
 
+		return given, violations
+	}
+
+	violations.size("", document, f.bounds)
+
+	if violations.limit(0); len(violations) > 0 {
 		return given, violations
 	}
 
@@ -96,14 +126,7 @@ func (f form) read(raw json.RawMessage) (parameters, Violations) {
 		return given, violations
 	}
 
-	// Decode the validated document instead of the raw parameters. If a field occurs twice, the document has only its
-	// last value, while the raw parameters could be decoded to an unchecked one.
-	seen, err := json.Marshal(document)
-	if err == nil {
-		err = json.Unmarshal(seen, &given)
-	}
-
-	if err != nil {
+	if err := json.Unmarshal(raw, &given); err != nil {
 		field := ""
 		if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			field = mismatch.Field

@@ -36,16 +36,36 @@ const (
 	ruleOverlap     = "overlap"     // two ranges of addresses overlap
 	ruleOIDC        = "oidc"        // the issuer is unusable
 	ruleKubeconfig  = "kubeconfig"  // the kubeconfig is unusable
+	ruleMore        = "more"        // stands for the violations that are not listed
 )
 
-// Violations are all broken rules of a request. If there are none, the parameters are valid.
+const (
+	// maxViolations is the maximum number of violations in a response.
+	maxViolations = 20
+	// maxField is the maximum length of a parameter's name in a violation, in characters. Clients choose the names of unknown
+	// parameters.
+	maxField = 100
+)
+
+// Violations are the broken rules of a request: the first maxViolations, and one with the number of the others. If there are
+// none, the parameters are valid.
 type Violations []Violation
 
 // require adds a violation unless the condition is true.
 func (v *Violations) require(ok bool, field, rule, format string, args ...any) {
 	if !ok {
-		*v = append(*v, Violation{Field: field, Rule: rule, Message: fmt.Sprintf(format, args...)})
+		*v = append(*v, Violation{Field: failure.Shorten(field, maxField), Rule: rule, Message: fmt.Sprintf(format, args...)})
 	}
+}
+
+// limit keeps the first maxViolations violations. If there are more, it adds one with the number of the others, including those
+// that were not added at all.
+func (v *Violations) limit(omitted int) {
+	if more := len(*v) - maxViolations; more > 0 {
+		*v, omitted = (*v)[:maxViolations:maxViolations], omitted+more
+	}
+
+	v.require(omitted == 0, "", ruleMore, "and %d more", omitted)
 }
 
 // Err returns an error of kind invalid that lists all violations, or nil if there are none.
@@ -73,18 +93,25 @@ func (v Violations) Err() error {
 // violationsOf converts the error of a schema check. It sorts the violations by field, because the library returns
 // them in random order. For an unknown parameter, it suggests a similar name from the schema.
 func violationsOf(invalid *jsonschema.ValidationError, schema map[string]any) Violations {
-	var violations Violations
+	var (
+		broken     []brokenRule
+		violations Violations
+	)
 
-	collect(invalid, &violations)
+	collect(invalid, &broken)
+	slices.SortStableFunc(broken, func(a, b brokenRule) int { return strings.Compare(a.field, b.field) })
 
-	for i, one := range violations {
-		if one.Rule == ruleUnknown {
-			path := strings.Split(one.Field, ".")
-			violations[i].Message += failure.Suggestion(path[len(path)-1], namesAt(schema, path[:len(path)-1]))
+	for _, one := range broken[:min(len(broken), maxViolations)] {
+		if one.kind == nil {
+			path := strings.Split(one.field, ".")
+			violations.require(false, one.field, ruleUnknown, "the plan has no such parameter%s",
+				failure.Suggestion(path[len(path)-1], namesAt(schema, path[:len(path)-1])))
+		} else {
+			violations.require(false, one.field, strings.Join(one.kind.KeywordPath(), "."), "%s", ruleText(one.kind))
 		}
 	}
 
-	slices.SortStableFunc(violations, func(a, b Violation) int { return strings.Compare(a.Field, b.Field) })
+	violations.limit(max(0, len(broken)-maxViolations))
 
 	return violations
 }
@@ -102,10 +129,16 @@ func namesAt(schema map[string]any, path []string) []string {
 	return slices.Sorted(maps.Keys(properties))
 }
 
-// collect walks a tree of validation errors and adds a violation for each leaf. The inner nodes only group errors.
-func collect(invalid *jsonschema.ValidationError, violations *Violations) {
+// brokenRule is a leaf in the tree of a schema check's errors. The kind is nil for an unknown parameter.
+type brokenRule struct {
+	field string
+	kind  jsonschema.ErrorKind
+}
+
+// collect walks a tree of validation errors and adds each leaf. The inner nodes only group errors.
+func collect(invalid *jsonschema.ValidationError, found *[]brokenRule) {
 	for _, cause := range invalid.Causes {
-		collect(cause, violations)
+		collect(cause, found)
 	}
 
 	if len(invalid.Causes) > 0 {
@@ -116,11 +149,11 @@ func collect(invalid *jsonschema.ValidationError, violations *Violations) {
 
 	if unknown, ok := invalid.ErrorKind.(*kind.AdditionalProperties); ok {
 		for _, name := range unknown.Properties {
-			violations.require(false, strings.TrimPrefix(field+"."+name, "."), ruleUnknown, "the plan has no such parameter")
+			*found = append(*found, brokenRule{field: strings.TrimPrefix(field+"."+name, ".")})
 		}
 
 		return
 	}
 
-	violations.require(false, field, strings.Join(invalid.ErrorKind.KeywordPath(), "."), "%s", ruleText(invalid.ErrorKind))
+	*found = append(*found, brokenRule{field, invalid.ErrorKind})
 }

@@ -29,7 +29,7 @@ func TestRejectedInterventionsChangeNothing(t *testing.T) {
 		"cancel an unknown operation": {"the operation does not exist", "cancel", unknown("x"), onlyReason, 404, "operation does not exist"},
 		"an ID with a slash":          {"an ID may contain any character", "retry", unknown("a%2Fb"), onlyReason, 404, "operation does not exist"},
 		"an ID with NUL":              {"PostgreSQL cannot store NUL", "retry", unknown("%00"), onlyReason, 400, "path"},
-		"a very long ID":              {"an ID has no length limit", "skip", unknown(strings.Repeat("x", 5000)), onlyReason, 404, "operation does not exist"},
+		"a very long ID":              {"an ID has at most 255 bytes", "skip", unknown(strings.Repeat("x", 5000)), onlyReason, 400, "at most 255 bytes"},
 		"retry when running":          {"the engine retries it", "retry", running(probing), onlyReason, 409, "in progress"},
 		"retry when succeeded":        {"there is nothing to retry", "retry", ended(succeeded), onlyReason, 409, "succeeded"},
 		"retry without a required step": {

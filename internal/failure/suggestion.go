@@ -28,7 +28,11 @@ func letters(word string) string { return string(slices.Sorted(slices.Values([]r
 // error text. Suggestion returns an empty string if no known word is similar. Words of up to four characters can have one typing error;
 // longer words can have two. Case is ignored.
 func Suggestion(given string, known []string) string {
-	const shortWord, most = 4, 2
+	const shortWord, most, longest = 4, 2, 100
+
+	if len(given) > longest { // no known word is that long, and the comparison takes quadratic time
+		return ""
+	}
 
 	nearest, best := "", most+1
 

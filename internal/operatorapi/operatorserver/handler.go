@@ -2,6 +2,7 @@ package operatorserver
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/bounds"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
@@ -189,11 +191,16 @@ func conflict(description string) error { return httpserver.Refuse(http.StatusCo
 // NotFound rejects a request for an object that does not exist.
 func NotFound(description string) error { return httpserver.Refuse(http.StatusNotFound, description) }
 
-// Segment returns the percent-decoded value of a path variable. A value that is not valid UTF-8 is rejected with 400.
+// Segment returns the percent-decoded value of a path variable. A value that is not valid UTF-8 or
+// longer than any ID is rejected with 400.
 func Segment(r *http.Request, name string) (string, error) {
 	value, err := url.PathUnescape(mux.Vars(r)[name])
 	if err != nil || !storage.IsText(value) {
 		return "", Invalid("The path is not valid UTF-8 or contains a NUL character.")
+	}
+
+	if len(value) > bounds.ID {
+		return "", Invalid(fmt.Sprintf("IDs have at most %d bytes.", bounds.ID))
 	}
 
 	return value, nil

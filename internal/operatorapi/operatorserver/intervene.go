@@ -1,6 +1,7 @@
 package operatorserver
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -16,6 +17,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/bounds"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
@@ -181,22 +183,30 @@ func (a *API) readIntervention(r *http.Request) (intervention, error) {
 // readStrictly decodes a body that contains one JSON object or is empty. It rejects unknown fields: if a field name
 // were misspelled, the intervention would have an effect that the operator did not intend.
 func readStrictly(body io.Reader, into any) error {
-	decoder := json.NewDecoder(body)
-	decoder.DisallowUnknownFields()
+	content, err := io.ReadAll(body)
+	if err != nil {
+		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+			return err
+		}
 
-	err := decoder.Decode(into)
-	if errors.Is(err, io.EOF) {
+		return Invalid(textIntervention)
+	}
+
+	if len(bytes.TrimSpace(content)) == 0 {
 		return nil
 	}
 
-	if err == nil {
+	if err := bounds.JSON("The body", content); err != nil {
+		return Invalid(err.Error() + ".")
+	}
+
+	decoder := json.NewDecoder(bytes.NewReader(content))
+	decoder.DisallowUnknownFields()
+
+	if err := decoder.Decode(into); err == nil {
 		if _, err = decoder.Token(); errors.Is(err, io.EOF) {
 			return nil
 		}
-	}
-
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return err
 	}
 
 	return Invalid(textIntervention)

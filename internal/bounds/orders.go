@@ -1,0 +1,18 @@
+package bounds
+
+// The limits of an order for a runtime. Lengths are in characters.
+const (
+	// Administrators limits the administrators of one cluster: all of them are subjects of one ClusterRoleBinding.
+	Administrators = 100
+	// Name limits the names of runtimes, administrators, claims and cloud resources.
+	Name = 256
+	// URL limits the URL of an OIDC issuer.
+	URL = 1024
+	// Zones limits the zones of a worker pool: the network of the nodes is divided among at most four zones.
+	Zones = 4
+	// SigningAlgorithms limits the list of signing algorithms. Kubernetes knows nine.
+	SigningAlgorithms = 9
+	// Kubeconfig limits the kubeconfig of a cluster that the tenant brings, encoded as base64. Parsing YAML takes about 30 times as
+	// long as decoding JSON of the same size.
+	Kubeconfig = 32 << 10
+)
