@@ -41,15 +41,18 @@ func retryLostRace[Result any](attempt func() (Result, error)) (Result, error) {
 // decide runs a decision in a transaction. If the decision loses a race, decide runs it again in a new transaction.
 // The decision therefore must not have side effects outside of its transaction.
 func decide[Result any](ctx context.Context, a *api, decision func(tx storage.Tx) (Result, error)) (Result, error) {
-	return retryLostRace(func() (result Result, err error) {
-		err = a.DB.InTx(ctx, func(tx storage.Tx) error {
-			result, err = decision(tx)
+	return retryLostRace(func() (Result, error) { return inTx(ctx, a, decision) })
+}
 
-			return err
-		})
+// inTx runs a decision once, in a transaction.
+func inTx[Result any](ctx context.Context, a *api, decision func(tx storage.Tx) (Result, error)) (result Result, err error) {
+	err = a.DB.InTx(ctx, func(tx storage.Tx) error {
+		result, err = decision(tx)
 
-		return result, err
+		return err
 	})
+
+	return result, err
 }
 
 // snapshot reads several rows in one transaction, as they were at one point in time. Separate reads could mix rows from before and after a

@@ -3,6 +3,7 @@ package broker
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -22,6 +23,10 @@ type updateRequest struct {
 	// context and parameters are merged into those of the instance, field by field.
 	context    json.RawMessage
 	parameters json.RawMessage
+	// hasParameters reports whether parameters has fields.
+	hasParameters bool
+	// resolution is the result of the last check of the parameters, or nil.
+	resolution *resolution
 	// maintenanceVersion requests maintenance unless it is empty.
 	maintenanceVersion string
 	// active is a field of the context: false suspends the instance, true resumes it.
@@ -44,7 +49,18 @@ func (a *api) update(r request) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
-	result, err := decide(r.Context(), a, func(tx storage.Tx) (outcome, error) { return a.decideUpdate(r.Context(), tx, request) })
+	if err := a.resolveEarly(r.Context(), &request); err != nil {
+		return httpserver.Response{}, err
+	}
+
+	result, err := retryLostRace(func() (outcome, error) {
+		result, err := inTx(r.Context(), a, func(tx storage.Tx) (outcome, error) { return a.decideUpdate(r.Context(), tx, request) })
+		if other, ok := errors.AsType[*unresolvedError](err); ok {
+			request.resolution = resolve(other.plan, other.instance, request.parameters)
+		}
+
+		return result, err
+	})
 	if err != nil {
 		return httpserver.Response{}, err
 	}
@@ -76,6 +92,8 @@ func readUpdateRequest(r request) (updateRequest, error) {
 		account:            context.label("globalaccount_id"),
 		acceptsIncomplete:  r.acceptsIncomplete(),
 	}
+
+	request.hasParameters = !isEmpty(request.parameters)
 
 	sent.object("previous_values")
 	sent.keep(context.err)
@@ -121,7 +139,8 @@ func (a *api) targetPlan(request updateRequest, instance environment.Instance) (
 }
 
 // resolveUpdate returns the changes that the request makes to the instance with the target plan. It does not read
-// the database, so the instance can also be the predicted result of a running operation.
+// the database, so the instance can also be the predicted result of a running operation. If request.resolution belongs
+// to another plan or another state of the instance, the error is an unresolvedError.
 func (a *api) resolveUpdate(request updateRequest, instance environment.Instance, target *catalog.Plan) (environment.Update, error) {
 	update := environment.UnchangedUpdate(instance)
 	update.Parameters, update.Context = request.parameters, request.context
@@ -144,11 +163,17 @@ func (a *api) resolveUpdate(request updateRequest, instance environment.Instance
 		update.Exclusive = exclusive(target, update.GlobalAccountID)
 	}
 
-	if otherPlan || !isEmpty(request.parameters) {
-		var err error
-		if update.Cluster, update.Parameters, err = target.Update(instance, request.parameters); err != nil {
-			return update, err
+	if otherPlan || request.hasParameters {
+		resolved := request.resolution
+		if !resolved.concerns(target, instance) {
+			return update, &unresolvedError{plan: target, instance: instance}
 		}
+
+		if resolved.err != nil {
+			return update, resolved.err
+		}
+
+		update.Cluster, update.Parameters = resolved.cluster, resolved.parameters
 	}
 
 	// Versions of different plans are unrelated, so a plan change includes maintenance.

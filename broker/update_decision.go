@@ -25,7 +25,8 @@ type updateContext struct {
 }
 
 // decideUpdate decides on an update inside the transaction. It touches the instance first, so that concurrent
-// requests run one after another.
+// requests run one after another. It does not check parameters, because other writes may wait for the transaction: if
+// request.resolution does not fit, the error is an unresolvedError.
 func (a *api) decideUpdate(ctx context.Context, tx storage.Tx, request updateRequest) (outcome, error) {
 	present, err := a.Instances.Touch(ctx, tx, request.instanceID, a.Clock.Now())
 	if err != nil {
@@ -120,7 +121,7 @@ func (a *api) updateRow(ctx context.Context, tx storage.Tx, u updateContext) err
 // checkUpdate rejects updates that the phase of the instance does not allow. Updates of the context alone are
 // allowed in most phases: platforms send them to all instances, for example after an organization was renamed.
 func (a *api) checkUpdate(u updateContext) error {
-	contextOnly := u.PlanID == u.update.PlanID && u.MaintenanceVersion == u.update.MaintenanceVersion && isEmpty(u.parameters)
+	contextOnly := u.PlanID == u.update.PlanID && u.MaintenanceVersion == u.update.MaintenanceVersion && !u.hasParameters
 
 	switch {
 	case u.phase == environment.CreationFailed:

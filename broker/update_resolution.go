@@ -1,0 +1,86 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+
+	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+// resolution is the result of Plan.Update: the cluster with the parameters of an update, or the error that lists the
+// violations. It is computed before the transaction that decides on the update. It is valid for the plan and for
+// instances with the same fields.
+type resolution struct {
+	plan *catalog.Plan
+	// instance contains only the fields that the result depends on.
+	instance environment.Instance
+
+	cluster    environment.Cluster
+	parameters json.RawMessage
+	err        error
+}
+
+// unresolvedError ends the transaction of an update that needs a resolution for the plan and the instance. It is also an
+// errLostRace, because the update is decided again.
+type unresolvedError struct {
+	plan     *catalog.Plan
+	instance environment.Instance
+}
+
+// Error implements error.
+func (*unresolvedError) Error() string {
+	return "the parameters were checked against another state of the instance"
+}
+
+// Is reports that the error is an errLostRace.
+func (*unresolvedError) Is(target error) bool { return target == errLostRace }
+
+// resolve checks the parameters of an update and applies them to the cluster of the instance.
+func resolve(plan *catalog.Plan, instance environment.Instance, parameters json.RawMessage) *resolution {
+	resolved := &resolution{plan: plan, instance: relevant(instance)}
+	resolved.cluster, resolved.parameters, resolved.err = plan.Update(resolved.instance, parameters)
+
+	return resolved
+}
+
+// relevant returns the instance with only the fields that Plan.Update reads.
+func relevant(instance environment.Instance) environment.Instance {
+	return environment.Instance{
+		Name: instance.Name, Provider: instance.Provider, Region: instance.Region,
+		Request: environment.Request{Cluster: instance.Request.Cluster, Parameters: instance.Request.Parameters},
+	}
+}
+
+// concerns reports whether the resolution is valid for the plan and the instance.
+func (r *resolution) concerns(plan *catalog.Plan, instance environment.Instance) bool {
+	return r != nil && r.plan == plan && reflect.DeepEqual(r.instance, relevant(instance))
+}
+
+// resolveEarly sets the resolution for the current state of the instance. It sets none if the instance does not exist,
+// if the request does not change the cluster, or if the target plan is invalid: decideUpdate reports that.
+func (a *api) resolveEarly(ctx context.Context, request *updateRequest) error {
+	if !request.hasParameters && request.planID == "" {
+		return nil
+	}
+
+	instance, err := a.Instances.Get(ctx, a.DB.Reader(), request.instanceID)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil
+	}
+
+	if err != nil {
+		return err
+	}
+
+	target, err := a.Catalog.Plan(request.serviceID, cmp.Or(request.planID, instance.PlanID))
+	if err == nil && (request.hasParameters || target.ID != instance.PlanID) {
+		request.resolution = resolve(target, instance, request.parameters)
+	}
+
+	return nil
+}
