@@ -20,6 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
+	"github.com/environment-broker/environment-broker/storage/endpoints"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
@@ -154,6 +155,10 @@ func openAll(t *testing.T, db *storage.DB, keys *secret.Keyring) stores {
 	}
 
 	if all.bindings, err = bindings.Open(t.Context(), db, keys); err != nil {
+		t.Fatal(err)
+	}
+
+	if all.endpoints, err = endpoints.Open(t.Context(), db, keys); err != nil {
 		t.Fatal(err)
 	}
 

@@ -17,6 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
+	"github.com/environment-broker/environment-broker/storage/endpoints"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/keyrotation"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -32,6 +33,7 @@ type stores struct {
 	bindings   *bindings.Store
 	runtimes   *runtimes.Store
 	auditlog   *auditlog.Store
+	endpoints  *endpoints.Store
 }
 
 // call calls one method. Its name is `store.Method`, or `store.Method variant` if a method has several calls.
@@ -49,7 +51,7 @@ func (s stores) inTx(work func(ctx context.Context, tx storage.Tx) error) call {
 func (s stores) calls() map[string]call {
 	all := map[string]call{}
 
-	for _, group := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.runtimeCalls(), s.auditlogCalls()} {
+	for _, group := range []map[string]call{s.operationCalls(), s.engineCalls(), s.listCalls(), s.instanceCalls(), s.bindingCalls(), s.endpointCalls(), s.runtimeCalls(), s.auditlogCalls()} {
 		maps.Copy(all, group)
 	}
 
@@ -205,7 +207,7 @@ func (s stores) engineCalls() map[string]call {
 		},
 		"keyrotation.Rotate": func(ctx context.Context) error {
 			logger, _ := logtest.NewNullLogger()
-			columns := []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed(), runtimes.Sealed()}
+			columns := []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed(), runtimes.Sealed(), endpoints.Sealed()}
 
 			return keyrotation.New(keyrotation.Options{
 				DB: s.db, Keys: s.keys, Columns: columns, Clock: noPauseClock{}, Log: logger, Metrics: prometheus.NewRegistry(),

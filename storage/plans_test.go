@@ -19,6 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
+	"github.com/environment-broker/environment-broker/storage/endpoints"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
@@ -52,6 +53,7 @@ func mayScan() map[string]string {
 		"operations.Count of a region":    few,
 		"runtimes.List of no region":      none,
 		"instances.FeedCursor":            "the table has one row",
+		"endpoints.AddMissing":            "it compares all instances with all endpoints, once a day",
 		"auditlog.List of no user":        none,
 		"auditlog.List of no action":      none,
 	}
@@ -85,7 +87,7 @@ func TestEveryStatementUsesAnIndex(t *testing.T) {
 	everyMethod(t, calls, map[string]reflect.Type{
 		"operations": reflect.TypeFor[*operations.Store](), "instances": reflect.TypeFor[*instances.Store](), "runtimes": reflect.TypeFor[*runtimes.Store](),
 		"bindings": reflect.TypeFor[*bindings.Store](),
-		"auditlog": reflect.TypeFor[*auditlog.Store](),
+		"auditlog": reflect.TypeFor[*auditlog.Store](), "endpoints": reflect.TypeFor[*endpoints.Store](),
 	})
 }
 

@@ -70,7 +70,11 @@ func TestExpire(t *testing.T) {
 
 func TestASuspendedInstanceHasNoKubeconfig(t *testing.T) {
 	b := newBench(t)
-	b.kubeconfigs.make = gives(kubeconfig("https://api.example.com", ""), nil)
+
+	for _, id := range []string{"one", "two", "three"} {
+		b.endpoint(id, "runtime-"+id)
+	}
+
 	b.instance("one", process.Succeeded)
 	b.operation("one", environment.KindUpdate, process.InProgress)
 	b.want("the runtime is reachable during an update", b.do("", "GET", "/kubeconfig/one"), http.StatusOK)

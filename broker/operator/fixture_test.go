@@ -27,6 +27,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
+	"github.com/environment-broker/environment-broker/storage/endpoints"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
@@ -54,6 +55,7 @@ type bench struct {
 	db          *storage.DB
 	instances   *instances.Store
 	bindings    *bindings.Store
+	endpoints   *endpoints.Store
 	operations  *operations.Store
 	clock       *clocktesting.FakePassiveClock
 	log         *logtest.Hook
@@ -105,6 +107,10 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 		t.Fatal(err)
 	}
 
+	if b.endpoints, err = endpoints.Open(t.Context(), b.db, keys); err != nil {
+		t.Fatal(err)
+	}
+
 	entries, err := auditlog.Open(t.Context(), b.db, time.Hour)
 	if err != nil {
 		t.Fatal(err)
@@ -129,10 +135,10 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 
 	options := operator.Options{
 		Catalog: offer, DB: b.db, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Authorizer: auth.NewAuthorizer(users), Entries: entries, Clock: b.clock, Log: logger,
-		Kubeconfigs: b.kubeconfigs,
-		OIDC:        environment.OIDC{IssuerURL: "https://issuer.example.com", ClientID: "client"},
-		Stages:      map[string][]string{environment.KindProvision: {"start", "create_runtime"}},
-		Engine:      engineOn(t, b.operations), Expirer: b.expirer, Wake: func() { b.woken++ },
+		Kubeconfigs: b.kubeconfigs, Endpoints: b.endpoints,
+		OIDC:   environment.OIDC{IssuerURL: "https://issuer.example.com", ClientID: "client"},
+		Stages: map[string][]string{environment.KindProvision: {"start", "create_runtime"}},
+		Engine: engineOn(t, b.operations), Expirer: b.expirer, Wake: func() { b.woken++ },
 	}
 	options.Recorder = audit.NewRecorder(entries, b.db, b.clock, logger)
 

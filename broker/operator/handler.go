@@ -23,9 +23,13 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
+	"github.com/environment-broker/environment-broker/storage/endpoints"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
+
+// kubeconfigPath is the path of the kubeconfigs for users in openapi.yaml.
+const kubeconfigPath = "/kubeconfig/{instance_id}"
 
 const textNoInstance = "The instance does not exist."
 
@@ -60,9 +64,13 @@ type Options struct {
 	Metrics *httpserver.Metrics
 	// Tracing reports which operations have a trace. Nil means that tracing is disabled.
 	Tracing *tracing.Tracing
-	// Kubeconfigs creates the kubeconfigs for administrators. The kubeconfigs for users contain the address of the
-	// API server from an administrator's kubeconfig, but not its credentials.
+	// Kubeconfigs creates the kubeconfigs for administrators. Endpoints has the addresses in the kubeconfigs for users.
 	Kubeconfigs Kubeconfigs
+	Endpoints   *endpoints.Store
+	// KubeconfigLogin requires a login for the kubeconfigs for users. KubeconfigLimit bounds the requests of each
+	// address for them; nil means no limit.
+	KubeconfigLogin bool
+	KubeconfigLimit *auth.Limiter
 	// OIDC is the issuer at which users of runtimes log in, unless the runtime has another one. If it is empty,
 	// kubeconfigs for users contain no user.
 	OIDC environment.OIDC
@@ -92,8 +100,6 @@ type Options struct {
 type api struct {
 	Options
 	*operatorserver.API
-
-	endpoints *cachedEndpoints
 }
 
 // NewHandler returns the handler of the operator API. It responds with 404 to other paths.
@@ -105,9 +111,20 @@ func NewHandler(options Options) http.Handler {
 		UserText:     options.UserText,
 		EstimatedEnd: func(record process.Record) time.Time { return options.Estimator.End(record.Kind, "", record.StartedAt) },
 	})
-	api := &api{Options: options, API: shared, endpoints: newCachedEndpoints(options.Kubeconfigs, options.Clock)}
+	routes := operatorserver.BrokerRoutes(&api{Options: options, API: shared})
 
-	return shared.NewHandler(operatorserver.BrokerRoutes(api))
+	for i := range routes {
+		if routes[i].Path != kubeconfigPath {
+			continue
+		}
+
+		routes[i].PerAddress = options.KubeconfigLimit
+		if options.KubeconfigLogin {
+			routes[i].Role = operatorserver.RoleAny
+		}
+	}
+
+	return shared.NewHandler(routes)
 }
 
 // GetCatalog returns the catalog of this replica and, if changed files could not be loaded, their error.

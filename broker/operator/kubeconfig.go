@@ -3,6 +3,7 @@ package operator
 import (
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -19,10 +20,15 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
 	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-const textNoRuntime = "The instance has no reachable runtime: it is not ready, is suspended, or is being deleted."
+const (
+	textNoRuntime = "The instance has no reachable runtime: it is not ready, is suspended, or is being deleted."
+	// textNoKubeconfig is the same for all reasons, because the request may be anonymous.
+	textNoKubeconfig = "There is no kubeconfig for this ID: no such instance exists, or it is not ready, is suspended, or is being deleted."
+)
 
 // reachable returns the instance in the path. It rejects instances without a runtime, and instances that are being
 // created, suspended, resumed or deleted. If it fails, it still returns the known fields of the instance, for the log.
@@ -106,14 +112,20 @@ func expiry(kubeconfig secret.String) time.Time {
 }
 
 // GetKubeconfig returns a kubeconfig with which users log in at the OIDC issuer. It contains no secrets. The
-// request therefore needs no credentials, and scripts of other websites may read the response.
+// request therefore needs no credentials by default, and scripts of other websites may read the response. Everything
+// in it is stored: the request calls no other system. Its rejections do not reveal whether the instance exists.
 func (a *api) GetKubeconfig(r *http.Request) (httpserver.Response, error) {
 	instance, err := a.reachable(r)
-	if err != nil {
-		return httpserver.Response{}, err
+
+	var endpoint environment.Endpoint
+	if err == nil {
+		endpoint, err = a.Endpoints.Get(r.Context(), instance)
 	}
 
-	endpoint, err := a.endpoints.of(r.Context(), instance)
+	if errors.Is(err, storage.ErrNotFound) || err != nil && httpserver.RefusalOf(err).Status == http.StatusNotFound {
+		return httpserver.Response{}, operatorserver.NotFound(textNoKubeconfig)
+	}
+
 	if err != nil {
 		return httpserver.Response{}, err
 	}
@@ -137,7 +149,7 @@ func (a *api) GetKubeconfig(r *http.Request) (httpserver.Response, error) {
 
 // userKubeconfig returns a kubeconfig with one context, named after the runtime. kubectl gets the token of the user
 // from kubelogin, its plugin oidc-login. If there is no issuer, the kubeconfig contains no user.
-func userKubeconfig(instance environment.Instance, endpoint endpoint, oidc environment.OIDC) kubeconfigv1.Config {
+func userKubeconfig(instance environment.Instance, endpoint environment.Endpoint, oidc environment.OIDC) kubeconfigv1.Config {
 	const user = "oidc"
 
 	config := kubeconfigv1.Config{
@@ -145,7 +157,7 @@ func userKubeconfig(instance environment.Instance, endpoint endpoint, oidc envir
 		APIVersion:     "v1",
 		CurrentContext: instance.Name,
 		Clusters: []kubeconfigv1.NamedCluster{{Name: instance.ShootName, Cluster: kubeconfigv1.Cluster{
-			Server: endpoint.server, CertificateAuthorityData: endpoint.ca,
+			Server: endpoint.Server, CertificateAuthorityData: endpoint.CA,
 		}}},
 		Contexts: []kubeconfigv1.NamedContext{{Name: instance.Name, Context: kubeconfigv1.Context{Cluster: instance.ShootName}}},
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/environment-broker/environment-broker/broker/operator"
+	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
@@ -31,6 +32,16 @@ users: [{name: u, user: {token: hunter2, client-certificate-data: "` + certifica
 
 func gives(content secret.String, err error) func(environment.Instance) (secret.String, error) {
 	return func(environment.Instance) (secret.String, error) { return content, err }
+}
+
+// endpoint stores the endpoint of a runtime of the instance.
+func (b *bench) endpoint(instanceID, runtimeID string) {
+	b.Helper()
+
+	if err := b.endpoints.Set(b.Context(), environment.Instance{ID: instanceID, RuntimeID: runtimeID},
+		environment.Endpoint{Server: "https://api.example.com", CA: []byte("ca")}, b.clock.Now()); err != nil {
+		b.Fatal(err)
+	}
 }
 
 func TestAdminKubeconfig(t *testing.T) {
@@ -113,7 +124,7 @@ func TestAdminKubeconfigIsAudited(t *testing.T) {
 func TestKubeconfigForUsers(t *testing.T) {
 	b := newBench(t)
 	b.instance("one", process.Succeeded)
-	b.kubeconfigs.make = gives(kubeconfig("https://api.example.com", ""), nil)
+	b.endpoint("one", "runtime-one")
 
 	got := b.want("no credentials are required", b.do("", "GET", "/kubeconfig/one"), http.StatusOK)
 
@@ -152,7 +163,7 @@ func TestKubeconfigForUsers(t *testing.T) {
 func TestKubeconfigForUsersWithoutAnIssuer(t *testing.T) {
 	b := newBench(t, func(options *operator.Options) { options.OIDC = environment.OIDC{} })
 	b.instance("one", process.Succeeded)
-	b.kubeconfigs.make = gives(kubeconfig("https://api.example.com", ""), nil)
+	b.endpoint("one", "runtime-one")
 
 	parsed, err := clientcmd.Load([]byte(b.want("the kubeconfig lacks the address of the cluster", b.do("", "GET", "/kubeconfig/one"), http.StatusOK).Raw))
 	if err != nil {
@@ -169,7 +180,7 @@ func TestKubeconfigOfARuntimeWithItsOwnIssuer(t *testing.T) {
 	b.instance("one", process.Succeeded, func(i *environment.Instance) {
 		i.Request.Cluster.OIDC = &environment.OIDC{IssuerURL: "https://own.example.com", ClientID: "own"}
 	})
-	b.kubeconfigs.make = gives(kubeconfig("https://api.example.com", ""), nil)
+	b.endpoint("one", "runtime-one")
 
 	got := b.want("the configuration of the runtime is used", b.do("", "GET", "/kubeconfig/one"), http.StatusOK).Raw
 	if !strings.Contains(got, "--oidc-issuer-url=https://own.example.com") || strings.Contains(got, "https://issuer.example.com") {
@@ -177,16 +188,34 @@ func TestKubeconfigOfARuntimeWithItsOwnIssuer(t *testing.T) {
 	}
 }
 
-func TestKubeconfigRequiresARuntime(t *testing.T) {
+// TestMissingKubeconfigs checks that a rejection does not reveal whether an instance exists, and that no request calls the
+// Provisioner.
+func TestMissingKubeconfigs(t *testing.T) {
 	b := newBench(t)
 	b.instance("making", process.InProgress)
 	b.instance("failed", process.Failed)
 	b.instance("leaving", process.Succeeded)
 	b.operation("leaving", environment.KindDeprovision, process.Pending)
 	b.instance("bare", process.Succeeded, func(i *environment.Instance) { i.RuntimeID = "" })
+	b.instance("unread", process.Succeeded)
+	b.instance("resumed", process.Succeeded)
 
-	for _, id := range []string{"making", "failed", "leaving", "bare", "unknown"} {
-		b.want(id, b.do("", "GET", "/kubeconfig/"+id), http.StatusNotFound)
+	for _, id := range []string{"making", "failed", "leaving", "bare"} {
+		b.endpoint(id, "runtime-"+id)
+	}
+
+	b.endpoint("resumed", "former-runtime")
+
+	unknown := b.want("unknown", b.do("", "GET", "/kubeconfig/unknown"), http.StatusNotFound)
+	unknown.Header.Del("Date")
+
+	for _, id := range []string{"making", "failed", "leaving", "bare", "unread", "resumed"} {
+		got := b.want(id, b.do("", "GET", "/kubeconfig/"+id), http.StatusNotFound)
+		got.Header.Del("Date")
+
+		if diff := cmp.Diff(unknown, got); diff != "" {
+			b.Errorf("%s differs from an unknown instance: -unknown +got\n%s", id, diff)
+		}
 	}
 
 	if b.kubeconfigs.calls != 0 {
@@ -194,55 +223,42 @@ func TestKubeconfigRequiresARuntime(t *testing.T) {
 	}
 }
 
-func TestPublicKubeconfigsAreCachedAndLimited(t *testing.T) {
-	b := newBench(t)
-	b.kubeconfigs.make = gives(kubeconfig("https://api.example.com", ""), nil)
+func TestKubeconfigsAreLimitedByAddress(t *testing.T) {
+	const burst = 3
 
-	ids := make([]string, 0, 21)
-	for i := range 21 {
-		ids = append(ids, strings.Repeat("i", i+1))
-		b.instance(ids[i], process.Succeeded)
+	b := newBench(t, func(options *operator.Options) {
+		limit, err := auth.NewLimiter(1, burst, options.Clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		options.KubeconfigLimit = limit
+	})
+	b.instance("one", process.Succeeded)
+	b.endpoint("one", "runtime-one")
+
+	for range burst {
+		b.want("a burst is allowed", b.do("", "GET", "/kubeconfig/one"), http.StatusOK)
 	}
 
-	for range 3 {
-		b.want("repeated requests use the cache", b.do("", "GET", "/kubeconfig/"+ids[0]), http.StatusOK)
-	}
-
-	if b.kubeconfigs.calls != 1 {
-		b.Errorf("the Provisioner was called %d times, want once", b.kubeconfigs.calls)
-	}
-
-	for _, id := range ids[1:20] {
-		b.want("a burst is allowed", b.do("", "GET", "/kubeconfig/"+id), http.StatusOK)
-	}
-
-	got := b.want("a request beyond the burst", b.do("", "GET", "/kubeconfig/"+ids[20]), http.StatusTooManyRequests)
+	got := b.want("a request beyond the burst", b.do("", "GET", "/kubeconfig/unknown"), http.StatusTooManyRequests)
 	if got.Header.Get("Retry-After") != "1" {
 		b.Error("Retry-After is missing")
 	}
 
+	b.want("other endpoints are not limited", b.do("viewer", "GET", "/runtimes/one"), http.StatusOK)
 	b.clock.SetTime(b.clock.Now().Add(time.Second))
-	b.want("the limiter recovers", b.do("", "GET", "/kubeconfig/"+ids[20]), http.StatusOK)
-
-	calls := b.kubeconfigs.calls
-
-	b.clock.SetTime(b.clock.Now().Add(time.Hour))
-	b.want("the certificates of the cluster may have changed", b.do("", "GET", "/kubeconfig/"+ids[0]), http.StatusOK)
-
-	if b.kubeconfigs.calls != calls+1 {
-		b.Error("the cache did not expire")
-	}
+	b.want("the limit recovers", b.do("", "GET", "/kubeconfig/one"), http.StatusOK)
 }
 
-func TestInvalidKubeconfigIsNotQuoted(t *testing.T) {
-	b := newBench(t)
+func TestKubeconfigsWithLogin(t *testing.T) {
+	b := newBench(t, func(options *operator.Options) { options.KubeconfigLogin = true })
 	b.instance("one", process.Succeeded)
+	b.endpoint("one", "runtime-one")
 
-	for name, content := range map[string]secret.String{"rubbish": "hunter2: [", "without a context": "apiVersion: v1\nkind: Config\n"} {
-		b.kubeconfigs.make = gives(content, nil)
-
-		if got := b.want(name, b.do("", "GET", "/kubeconfig/one"), http.StatusBadGateway); strings.Contains(got.Raw, "hunter2") {
-			b.Errorf("the response quotes the content: %s", got.Raw)
-		}
+	for user, want := range map[string]int{
+		"": http.StatusUnauthorized, "platform": http.StatusOK, "viewer": http.StatusOK, "operator": http.StatusOK, "admin": http.StatusOK,
+	} {
+		b.want("as "+user, b.do(user, "GET", "/kubeconfig/one"), want)
 	}
 }

@@ -30,6 +30,7 @@ type Config struct {
 	DashboardURL         string            `env:"DASHBOARD_URL"          help:"console of runtimes, with the placeholder {instance_id}; empty for none"`
 	PublicURL            string            `env:"PUBLIC_URL"             help:"address of the broker in links for users; empty for no links"`
 	OIDC                 OIDC              `envPrefix:"OIDC_"`
+	Kubeconfigs          Kubeconfigs       `envPrefix:"KUBECONFIG_"`
 
 	ExpirationPeriods         map[string]time.Duration `env:"EXPIRATION_PERIODS"          help:"lifetimes of the instances of plans that can be suspended and expire, as plan:duration,…; with 0, instances expire only when an operator expires them"`
 	SubaccountMovementEnabled bool                     `env:"SUBACCOUNT_MOVEMENT_ENABLED" help:"allow updates of the context that move an instance to another global account"`
@@ -101,6 +102,15 @@ type OIDC struct {
 	ClientID  string `env:"CLIENT_ID"  help:"client ID in kubeconfigs for users"`
 }
 
+// Kubeconfigs configures the kubeconfigs for users of runtimes, GET /kubeconfig/{instance_id}.
+type Kubeconfigs struct {
+	LoginRequired bool    `env:"LOGIN_REQUIRED" help:"require a login, with any role, for the kubeconfigs for users of runtimes, which contain no credentials"`
+	RateLimit     float64 `env:"RATE_LIMIT"     help:"requests per second for kubeconfigs for users that a replica accepts from each address; 0 means no limit"`
+}
+
+// kubeconfigBurst is the number of requests for kubeconfigs that an address may send at once.
+const kubeconfigBurst = 50
+
 // DefaultConfig returns the defaults. They suit a single machine; only the keys of the database are missing. The
 // Provisioner is expected at its default address.
 func DefaultConfig() Config {
@@ -121,6 +131,7 @@ func DefaultConfig() Config {
 		BindingLimit:         10,
 		UnbindWait:           3 * time.Second,
 		PublicURL:            "http://127.0.0.1:8080",
+		Kubeconfigs:          Kubeconfigs{RateLimit: 10},
 		ExpirationPeriods:    map[string]time.Duration{"trial": 14 * 24 * time.Hour, "free": 30 * 24 * time.Hour},
 	}
 }

@@ -14,7 +14,9 @@ import (
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/broker/feed"
 	"github.com/environment-broker/environment-broker/broker/operator"
+	"github.com/environment-broker/environment-broker/broker/refresh"
 	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -28,6 +30,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
+	"github.com/environment-broker/environment-broker/storage/endpoints"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/keyrotation"
 	"github.com/environment-broker/environment-broker/storage/operations"
@@ -70,6 +73,7 @@ type stores struct {
 	instances  *instances.Store
 	bindings   *bindings.Store
 	entries    *auditlog.Store
+	endpoints  *endpoints.Store
 }
 
 // openStores opens the stores and migrates their tables. Replicas that start at the same time wait for each other.
@@ -86,6 +90,10 @@ func (s *Service) openStores(ctx context.Context, retention time.Duration) (stor
 	}
 
 	if opened.bindings, err = bindings.Open(ctx, s.DB, s.Keys); err != nil {
+		return stores{}, err
+	}
+
+	if opened.endpoints, err = endpoints.Open(ctx, s.DB, s.Keys); err != nil {
 		return stores{}, err
 	}
 
@@ -123,7 +131,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	var engine *process.Engine[environment.Data]
 
 	follow := feed.New(provisioner, stores.operations, stores.instances, func() { engine.Wake() }, clock.RealClock{}, s.Log)
-	access := clusterclient.New(provisioner)
+	access := clusterclient.New(provisioner).Recording(refresh.Recorder{Endpoints: stores.endpoints, Clock: clock.RealClock{}})
 	processes := Processes(config, Parts{
 		Provisioner: provisioner, Rows: NewRows(stores.db, stores.operations, stores.instances, stores.bindings, clock.RealClock{}), Access: access,
 		Pace: follow.Pace, Kind: follow.Kind, FeedAlive: follow.Alive, LeftOver: countLeftOver(s.Metrics()), Polled: countPolls(s.Metrics()),
@@ -144,10 +152,16 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		Wake: wake, Clock: clock.RealClock{},
 	}
 	estimator := estimate.New(stores.instances)
+
+	limit, err := auth.NewLimiter(config.Kubeconfigs.RateLimit, kubeconfigBurst, clock.RealClock{})
+	if err != nil {
+		return fmt.Errorf("APP_KUBECONFIG_RATE_LIMIT: %w", err)
+	}
 	options := brokerOptions(config, operator.Options{
 		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings,
 		Recorder: recorder, Entries: stores.entries, Authorizer: s.Access.Authorizer, Clock: clock.RealClock{}, Log: s.Log,
 		Metrics: s.HTTP, Tracing: s.Tracing, Kubeconfigs: access,
+		Endpoints: stores.endpoints, KubeconfigLogin: config.Kubeconfigs.LoginRequired, KubeconfigLimit: limit,
 		OIDC: environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID}, Engine: engine, Expirer: expirer, Wake: wake, Stages: operatorserver.StagesOf(processes), Systems: []*upstream.System{system}, Catalog: plans,
 		Estimator:      estimator,
 		UserText:       broker.OperationText,
@@ -162,6 +176,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		stores.operations.Retention(config.Engine.TimelineRetention, clock.RealClock{}, s.Log).Part(),
 		estimator.Part(clock.RealClock{}, s.Log),
 		expirer.Part(clock.RealClock{}, s.Log),
+		s.addresses(stores, access),
 		lifecycle.Periodic{
 			Name: "expiry of bindings", Every: expireEvery, Clock: clock.RealClock{}, Log: s.Log,
 			Work: func(ctx context.Context) error { return broker.ExpireBindings(ctx, options) },
@@ -192,10 +207,19 @@ func (s *Service) newEngine(config Config, store *operations.Store, processes []
 	return engine, nil
 }
 
+// addresses returns the part of the service that reads missing and old addresses of clusters.
+func (s *Service) addresses(stores stores, access clusterclient.Access) lifecycle.Part {
+	refresher := &refresh.Refresher{
+		DB: s.DB, Endpoints: stores.endpoints, Instances: stores.instances, Kubeconfigs: access, Clock: clock.RealClock{}, Log: s.Log,
+	}
+
+	return refresher.Part()
+}
+
 // rotation returns the part of the service that re-encrypts all sealed columns when the first key changes.
 func (s *Service) rotation() lifecycle.Part {
 	return keyrotation.New(keyrotation.Options{
-		DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed()},
+		DB: s.DB, Keys: s.Keys, Columns: []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed(), endpoints.Sealed()},
 		Clock: clock.RealClock{}, Log: s.Log, Metrics: s.Metrics(),
 	}).Part()
 }

@@ -123,9 +123,23 @@ func (a *Authorizer) Public(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.limit(next, w, r) })
 }
 
+// PerAddress returns a middleware that limits the requests of each network, regardless of the client. Nil limits nothing.
+func (a *Authorizer) PerAddress(limits *Limiter) httpserver.Middleware {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			a.pass(limits.Take(ClientNetwork(r.RemoteAddr)), next, w, r)
+		})
+	}
+}
+
 // limit passes the request to next, or responds 429 if the client has exceeded its rate limit.
 func (a *Authorizer) limit(next http.Handler, w http.ResponseWriter, r *http.Request) {
-	if wait := a.Limits.Take(clientOf(r)); wait > 0 {
+	a.pass(a.Limits.Take(clientOf(r)), next, w, r)
+}
+
+// pass passes the request to next if wait is 0. Otherwise it responds 429 with the wait in Retry-After.
+func (a *Authorizer) pass(wait time.Duration, next http.Handler, w http.ResponseWriter, r *http.Request) {
+	if wait > 0 {
 		a.refuse(w, r, RateLimited, &httpserver.Refusal{
 			Status: http.StatusTooManyRequests, Code: "TooManyRequests", Description: textRateLimited, RetryAfter: wait,
 		})

@@ -22,9 +22,15 @@ type Kubeconfigs interface {
 	Kubeconfig(ctx context.Context, tenant, runtimeID string) (secret.String, error)
 }
 
+// Endpoints records the addresses of runtimes. Errors are of package failure.
+type Endpoints interface {
+	Record(ctx context.Context, instance environment.Instance, endpoint environment.Endpoint) error
+}
+
 // Access calls the runtimes of instances. It is safe for concurrent use.
 type Access struct {
 	kubeconfigs Kubeconfigs
+	endpoints   Endpoints
 }
 
 // New returns an Access that requests an admin kubeconfig for each session.
@@ -32,15 +38,52 @@ func New(kubeconfigs Kubeconfigs) Access {
 	return Access{kubeconfigs: kubeconfigs}
 }
 
+// Recording returns an Access that records the address in each admin kubeconfig.
+func (a Access) Recording(endpoints Endpoints) Access {
+	a.endpoints = endpoints
+
+	return a
+}
+
 // AdminKubeconfig returns a new admin kubeconfig of the instance's runtime. Callers must not store the kubeconfig. If the
-// instance has no runtime, the error is failure.NotFound.
+// instance has no runtime, the error is failure.NotFound. If the address in the kubeconfig cannot be recorded, the kubeconfig is
+// discarded: at the end of a creation, the address must be stored.
 func (a Access) AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error) {
 	if instance.RuntimeID == "" {
 		return "", failure.New(failure.NotFound, "instance %s has no runtime", instance.ID).
 			WithReason(failure.ReasonClusterNotFound, failure.ComponentBroker)
 	}
 
-	return a.kubeconfigs.Kubeconfig(ctx, instance.RuntimeTenant(), instance.RuntimeID)
+	kubeconfig, err := a.kubeconfigs.Kubeconfig(ctx, instance.RuntimeTenant(), instance.RuntimeID)
+	if err != nil || a.endpoints == nil {
+		return kubeconfig, err
+	}
+
+	// An invalid kubeconfig has no address. Its user gets an error from restConfig.
+	if endpoint, valid := endpointIn(kubeconfig); valid {
+		if err := a.endpoints.Record(ctx, instance, endpoint); err != nil {
+			return "", err
+		}
+	}
+
+	return kubeconfig, nil
+}
+
+// endpointIn returns the address in the current context of a kubeconfig.
+func endpointIn(kubeconfig secret.String) (environment.Endpoint, bool) {
+	parsed, err := clientcmd.Load([]byte(kubeconfig.Reveal()))
+	if err != nil {
+		return environment.Endpoint{}, false
+	}
+
+	current, found := parsed.Contexts[parsed.CurrentContext]
+	if !found || parsed.Clusters[current.Cluster] == nil {
+		return environment.Endpoint{}, false
+	}
+
+	cluster := parsed.Clusters[current.Cluster]
+
+	return environment.Endpoint{Server: cluster.Server, CA: cluster.CertificateAuthorityData}, cluster.Server != ""
 }
 
 // kubeconfig returns the kubeconfig from the tenant if the instance uses the tenant's own cluster, and a new admin kubeconfig

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -289,5 +290,54 @@ func TestInstanceWithoutKubeconfig(t *testing.T) {
 				t.Errorf("%s: a probe returned %v, want %s", c.reason, err, c.want)
 			}
 		})
+	}
+}
+
+// recorder records endpoints, or fails.
+type recorder struct {
+	err  error
+	seen []environment.Endpoint
+}
+
+func (r *recorder) Record(_ context.Context, _ environment.Instance, endpoint environment.Endpoint) error {
+	r.seen = append(r.seen, endpoint)
+
+	return r.err
+}
+
+func TestEndpointsAreRecorded(t *testing.T) {
+	config := kubeconfig(runtime(t, http.StatusOK))
+	cluster := config.Clusters["runtime"]
+	want := []environment.Endpoint{{Server: cluster.Server, CA: cluster.CertificateAuthorityData}}
+
+	endpoints := &recorder{}
+	if err := clusterclient.New(kubeconfigs{text: written(t, config)}).Recording(endpoints).Probe(t.Context(), instance()); err != nil {
+		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff(want, endpoints.seen); diff != "" {
+		t.Errorf("a probe: -want +got\n%s", diff)
+	}
+
+	failing := &recorder{err: failure.New(failure.Transient, "the database does not respond")}
+	if got, err := clusterclient.New(kubeconfigs{text: written(t, config)}).Recording(failing).AdminKubeconfig(t.Context(), instance()); !failure.Is(err, failure.Transient) || got != "" {
+		t.Errorf("an address that cannot be stored: %v", err)
+	}
+
+	for _, invalid := range []secret.String{"hush-hush: [", "apiVersion: v1\nkind: Config\n"} {
+		endpoints := &recorder{}
+		if _, err := clusterclient.New(kubeconfigs{text: invalid}).Recording(endpoints).AdminKubeconfig(t.Context(), instance()); err != nil || len(endpoints.seen) > 0 {
+			t.Errorf("an invalid kubeconfig has no address: recorded %v, %v", endpoints.seen, err)
+		}
+	}
+}
+
+func TestOwnClustersAreNotRecorded(t *testing.T) {
+	own := instance()
+	own.Request.Cluster.Own = &environment.OwnCluster{Kubeconfig: secret.Stored(written(t, kubeconfig(runtime(t, http.StatusOK))))}
+
+	endpoints := &recorder{}
+	if err := clusterclient.New(kubeconfigs{}).Recording(endpoints).Probe(t.Context(), own); err != nil || len(endpoints.seen) > 0 {
+		t.Errorf("recorded %v, %v", endpoints.seen, err)
 	}
 }

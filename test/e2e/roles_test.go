@@ -227,3 +227,27 @@ func wantComplete(t *testing.T, service string, rows []roleRow, fields []string)
 		t.Errorf("the %s has only %d endpoints and fields: %q", service, len(wanted), wanted)
 	}
 }
+
+// TestKubeconfigNeedsNoProvisioner checks that the kubeconfig for users comes from the broker's database.
+func TestKubeconfigNeedsNoProvisioner(t *testing.T) {
+	t.Parallel()
+
+	e := start(t, harness.SQLite, 0)
+	e.Create("i1", harness.PlanAWS)
+	e.WantSucceeded("i1")
+
+	e.services.Proxy.Inject(harness.Match{}, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+
+	anonymous := http.Header{"Authorization": nil}
+
+	found, err := e.Do(harness.Call{Method: http.MethodGet, Path: "/kubeconfig/i1", Header: anonymous})
+	if err != nil || found.Status != http.StatusOK || !strings.Contains(found.Raw, "server: https://127.0.0.1:") ||
+		!strings.Contains(found.Raw, "certificate-authority-data: ") || strings.Contains(found.Raw, "client-key-data") {
+		t.Errorf("got %d %s, %v", found.Status, found.Raw, err)
+	}
+
+	missing, err := e.Do(harness.Call{Method: http.MethodGet, Path: "/kubeconfig/i2", Header: anonymous})
+	if err != nil || missing.Status != http.StatusNotFound {
+		t.Errorf("got %d %s, %v", missing.Status, missing.Raw, err)
+	}
+}

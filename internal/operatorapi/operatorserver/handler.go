@@ -34,6 +34,9 @@ const (
 	requestLimit = 40 * time.Second
 	// RoleNone is the value of x-role for routes that need no credentials.
 	RoleNone = "none"
+	// RoleAny is for routes that every authenticated user may call. No route in openapi.yaml has it; services set it according to
+	// their configuration.
+	RoleAny = "any"
 )
 
 // Engine provides the engine's knowledge about kinds of operations. *process.Engine implements it.
@@ -115,8 +118,11 @@ func New(options Options) *API { return &API{Options: options} }
 // Route is an operation of the operator API.
 type Route struct {
 	Method, Path string
-	// Role is the role that the user needs, or RoleNone.
-	Role  string
+	// Role is the role that the user needs, RoleNone or RoleAny.
+	Role string
+	// PerAddress limits the requests of each address, in addition to the limit for each client. Nil means no additional limit.
+	PerAddress *auth.Limiter
+
 	serve httpserver.Endpoint
 }
 
@@ -149,12 +155,18 @@ func (a *API) NewHandler(routes []Route) http.Handler {
 // before the check, because it records rejected requests.
 func (a *API) guarded(route Route) http.Handler {
 	endpoint := withCode(route.serve)
+	perAddress := a.Authorizer.PerAddress(route.PerAddress)
 	if route.Role == RoleNone {
-		return a.Authorizer.Public(endpoint)
+		return httpserver.Wrap(endpoint, perAddress, a.Authorizer.Public)
 	}
 
-	return httpserver.Wrap(endpoint,
-		audit.Introduce, a.Recorder.Refusals(targetOf), a.Authorizer.Require(auth.Role(route.Role)), logUser)
+	roles := []auth.Role{auth.Role(route.Role)}
+	if route.Role == RoleAny {
+		roles = []auth.Role{auth.RoleOSB, auth.RoleViewer} // the other roles include viewer
+	}
+
+	return httpserver.Wrap(endpoint, perAddress,
+		audit.Introduce, a.Recorder.Refusals(targetOf), a.Authorizer.Require(roles...), logUser)
 }
 
 // logUser adds the authenticated user to the log line of the request.

@@ -1,0 +1,128 @@
+// Package refresh keeps the stored addresses of the runtimes' API servers up to date. The broker stores an address whenever it gets
+// an admin kubeconfig, at the latest at the end of a creation. This package reads the addresses that are missing or old: clusters
+// of earlier versions of the broker, and clusters whose certificate authority has changed.
+package refresh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/utils/clock"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/lifecycle"
+	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/endpoints"
+)
+
+const (
+	// validity is the time after which a stored address is read again. Each read costs an admin kubeconfig and an audit entry of
+	// the Provisioner, and a rotation of certificate authorities takes weeks.
+	validity = 7 * 24 * time.Hour
+	// retryAfter is the time between two attempts to read an address.
+	retryAfter = 10 * time.Minute
+	// missingEvery is the interval between two searches for instances without an address.
+	missingEvery = 24 * time.Hour
+	// every and batch limit the reads of a replica to five per second.
+	every = 5 * time.Second
+	batch = 25
+)
+
+// Instances reads instances. The error is storage.ErrNotFound if an instance does not exist.
+type Instances interface {
+	Get(ctx context.Context, tx storage.Tx, id string) (environment.Instance, error)
+}
+
+// Kubeconfigs creates admin kubeconfigs and passes their addresses to Recorder.Record.
+type Kubeconfigs interface {
+	AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error)
+}
+
+// Recorder stores the addresses of runtimes.
+type Recorder struct {
+	Endpoints *endpoints.Store
+	Clock     clock.PassiveClock
+}
+
+// Record stores the address of the instance's runtime. The error is failure.Transient.
+func (r Recorder) Record(ctx context.Context, instance environment.Instance, endpoint environment.Endpoint) error {
+	if err := r.Endpoints.Set(ctx, instance, endpoint, r.Clock.Now().Add(validity)); err != nil {
+		return failure.Wrap(failure.Transient, err, "the address of the cluster could not be stored")
+	}
+
+	return nil
+}
+
+// Refresher reads missing and old addresses. All fields are required.
+type Refresher struct {
+	DB          *storage.DB
+	Endpoints   *endpoints.Store
+	Instances   Instances
+	Kubeconfigs Kubeconfigs
+	Clock       clock.WithTicker
+	Log         logrus.FieldLogger
+
+	searched time.Time
+}
+
+// Part returns the background work of the refresher.
+func (r *Refresher) Part() lifecycle.Part {
+	return lifecycle.Periodic{Name: "addresses of clusters", Every: every, Work: r.Refresh, Clock: r.Clock, Log: r.Log}.Part()
+}
+
+// Refresh reads the addresses that are due, at most batch. It stops at the first error of the database; other errors postpone the
+// address.
+func (r *Refresher) Refresh(ctx context.Context) error {
+	now := r.Clock.Now()
+
+	if r.searched.IsZero() || now.Sub(r.searched) >= missingEvery {
+		if err := r.Endpoints.AddMissing(ctx, now); err != nil {
+			return err
+		}
+
+		r.searched = now
+	}
+
+	due, err := r.Endpoints.ListDue(ctx, now, batch)
+	if err != nil {
+		return err
+	}
+
+	for _, each := range due {
+		if err := r.refresh(ctx, each, now); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// refresh reads an address, unless another replica does.
+func (r *Refresher) refresh(ctx context.Context, due endpoints.Due, now time.Time) error {
+	claimed, err := r.Endpoints.Postpone(ctx, due, now.Add(retryAfter))
+	if err != nil || !claimed {
+		return err
+	}
+
+	instance, err := r.Instances.Get(ctx, r.DB.Reader(), due.InstanceID)
+
+	switch {
+	case errors.Is(err, storage.ErrNotFound) || err == nil && instance.RuntimeID == "":
+		return r.Endpoints.Remove(ctx, due.InstanceID)
+	case err != nil:
+		return fmt.Errorf("reading the address of a cluster: %w", err)
+	}
+
+	if _, err := r.Kubeconfigs.AdminKubeconfig(ctx, instance); err != nil && ctx.Err() == nil {
+		r.Log.WithError(err).WithFields(logrus.Fields{logging.InstanceID: instance.ID, logging.RuntimeID: instance.RuntimeID}).
+			Info("reading the address of a cluster failed")
+	}
+
+	return nil
+}

@@ -1,0 +1,131 @@
+package endpoints
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/storage"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Store stores endpoints.
+type Store struct {
+	db   *storage.DB
+	keys *secret.Keyring
+}
+
+// Open migrates the table and returns the store. The table of instances must exist.
+func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, error) {
+	if err := db.Migrate(ctx, "endpoints", migrations, "migrations"); err != nil {
+		return nil, err
+	}
+
+	return &Store{db: db, keys: keys}, nil
+}
+
+// place is the context to which a sealed endpoint is bound.
+func place(instanceID string) string { return "endpoint of instance " + instanceID }
+
+// Sealed returns the sealed column, for key rotation. Its values can be empty.
+func Sealed() storage.SealedColumn {
+	return storage.SealedColumn{Table: "endpoints", Column: "endpoint", Place: place}
+}
+
+// content is the sealed form of an endpoint.
+type content struct {
+	environment.Endpoint
+
+	RuntimeID string `json:"runtimeID"`
+}
+
+// Get returns the endpoint of the instance's runtime. The error is storage.ErrNotFound if the instance has no runtime, or if the
+// endpoint of this runtime is not stored.
+func (s *Store) Get(ctx context.Context, instance environment.Instance) (environment.Endpoint, error) {
+	envelope, err := storage.Get[string](ctx, s.db.Reader(), `SELECT endpoint FROM endpoints WHERE id = ?`, instance.ID)
+	if err == nil && envelope == "" {
+		err = storage.ErrNotFound
+	}
+
+	if err != nil {
+		return environment.Endpoint{}, fmt.Errorf("reading the endpoint of instance %s: %w", instance.ID, err)
+	}
+
+	plain, err := s.keys.Open(envelope, place(instance.ID))
+	if err != nil {
+		return environment.Endpoint{}, fmt.Errorf("reading the endpoint of instance %s: %w", instance.ID, err)
+	}
+
+	var found content
+	if err := json.Unmarshal(plain, &found); err != nil {
+		return environment.Endpoint{}, fmt.Errorf("decoding the endpoint of instance %s: %w", instance.ID, err)
+	}
+
+	if instance.RuntimeID == "" || found.RuntimeID != instance.RuntimeID {
+		return environment.Endpoint{}, fmt.Errorf("the runtime of instance %s has no stored endpoint: %w", instance.ID, storage.ErrNotFound)
+	}
+
+	return found.Endpoint, nil
+}
+
+// Set stores the endpoint of the instance's runtime. It is due for a refresh at the given time.
+func (s *Store) Set(ctx context.Context, instance environment.Instance, endpoint environment.Endpoint, due time.Time) error {
+	plain, err := json.Marshal(content{Endpoint: endpoint, RuntimeID: instance.RuntimeID})
+	if err != nil {
+		return fmt.Errorf("encoding the endpoint of instance %s: %w", instance.ID, err)
+	}
+
+	_, err = storage.Exec(ctx, s.db.Writer(), `INSERT INTO endpoints (id, endpoint, due_at) VALUES (?, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET endpoint = excluded.endpoint, due_at = excluded.due_at`,
+		instance.ID, s.keys.Seal(plain, place(instance.ID)), storage.At(due))
+
+	return failure.While(err, "storing the endpoint of instance %s", instance.ID)
+}
+
+// AddMissing adds an empty row, due at the given time, for each instance that has a runtime but no row. Replicas of earlier
+// versions create such instances. AddMissing reads all instances.
+func (s *Store) AddMissing(ctx context.Context, due time.Time) error {
+	_, err := storage.Exec(ctx, s.db.Writer(), `INSERT INTO endpoints (id, endpoint, due_at)
+		SELECT instances.id, '', ? FROM instances
+		WHERE instances.runtime_id <> '' AND NOT EXISTS (SELECT 1 FROM endpoints WHERE endpoints.id = instances.id)
+		ON CONFLICT (id) DO NOTHING`, storage.At(due))
+
+	return failure.While(err, "finding instances without an endpoint")
+}
+
+// Due is an endpoint that is due for a refresh.
+type Due struct {
+	InstanceID string       `db:"id"`
+	At         storage.Time `db:"due_at"`
+}
+
+// ListDue returns at most limit endpoints that are due at the given time, those due first at the start.
+func (s *Store) ListDue(ctx context.Context, now time.Time, limit int) ([]Due, error) {
+	due, err := storage.Select[Due](ctx, s.db.Reader(), `SELECT id, due_at FROM endpoints WHERE due_at <= ? ORDER BY due_at `+
+		storage.Page(limit, 0), storage.At(now))
+
+	return due, failure.While(err, "finding endpoints that are due")
+}
+
+// Postpone sets the time at which the endpoint is due again. It reports false if another replica has changed the row.
+func (s *Store) Postpone(ctx context.Context, due Due, until time.Time) (bool, error) {
+	changed, err := storage.Exec(ctx, s.db.Writer(), `UPDATE endpoints SET due_at = ? WHERE id = ? AND due_at = ?`,
+		storage.At(until), due.InstanceID, due.At)
+
+	return changed == 1, failure.While(err, "postponing the endpoint of instance %s", due.InstanceID)
+}
+
+// Remove deletes the endpoint of an instance that has no runtime.
+func (s *Store) Remove(ctx context.Context, instanceID string) error {
+	_, err := storage.Exec(ctx, s.db.Writer(), `DELETE FROM endpoints WHERE id = ?
+		AND NOT EXISTS (SELECT 1 FROM instances WHERE instances.id = endpoints.id AND instances.runtime_id <> '')`, instanceID)
+
+	return failure.While(err, "removing the endpoint of instance %s", instanceID)
+}
