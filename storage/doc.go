@@ -20,6 +20,8 @@
 //   - No call outlives its context by more than a second, even if the server is frozen. Calls without a deadline end after 10 s.
 //   - Connections are handed out in the order of the requests.
 //   - Errors of both drivers are classified in the same way: ErrNotFound, IsDuplicate and IsUnavailable.
+//   - A commit is never canceled. With synchronous replication, a call fails if no standby has confirmed its commit, and other calls do
+//     not see the commit until then.
 //   - Calls never use a standby: new connections to a standby fail, and connections to a server that became read-only are dropped.
 //
 // # Versions

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync/atomic"
 	"time"
@@ -27,16 +28,20 @@ type guardedConnection struct {
 	*preparedConnection
 
 	line *line
+	// inTransaction is true between BeginTx and the end of the transaction.
+	inTransaction bool
+	// unreplicated is true if the server has reported, since the last call, a commit that no synchronous standby has confirmed.
+	unreplicated *atomic.Bool
 	// broken reports whether the connection must not be used again.
 	broken atomic.Bool
 }
 
 // Connect implements driver.Connector.
 func (g guarding) Connect(ctx context.Context) (driver.Conn, error) {
-	line, own := &line{}, *g.Connector
+	line, own, unreplicated := &line{}, *g.Connector, &atomic.Bool{}
 	own.Dialer(line)
 
-	inner, err := preparing{Connector: &own}.connect(ctx)
+	inner, err := preparing{Connector: pq.ConnectorWithNoticeHandler(&own, reportUnreplicated(unreplicated))}.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -47,24 +52,35 @@ func (g guarding) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, errors.Join(err, inner.Close())
 	}
 
-	return &guardedConnection{preparedConnection: inner, line: line}, nil
+	return &guardedConnection{preparedConnection: inner, line: line, unreplicated: unreplicated}, nil
 }
 
 // during sets a deadline for the network connection if the context ends before the call has finished. The connection is then
 // broken, because the deadline may have interrupted a protocol message. The caller calls finish when the call has ended.
-func (c *guardedConnection) during(ctx context.Context) (finish func()) {
-	stop := context.AfterFunc(ctx, func() { _ = c.line.SetDeadline(time.Now().Add(cancelGrace)) })
+//
+// If the call commits, it is not canceled, and its connection breaks at once: see line.committing.
+func (c *guardedConnection) during(ctx context.Context, commits bool) (finish func()) {
+	grace := cancelGrace
+	if commits {
+		grace = 0
+	}
+
+	c.line.committing.Store(commits)
+
+	stop := context.AfterFunc(ctx, func() { _ = c.line.SetDeadline(time.Now().Add(grace)) })
 
 	return func() {
 		if !stop() {
 			c.broken.Store(true)
 		}
+
+		c.line.committing.Store(false)
 	}
 }
 
 // BeginTx implements driver.ConnBeginTx. The context applies to the whole transaction, so Commit and Rollback finish the call.
 func (c *guardedConnection) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
-	finish := c.during(ctx)
+	finish := c.during(ctx, false)
 
 	begun, err := c.preparedConnection.BeginTx(ctx, options)
 	if err != nil {
@@ -73,12 +89,18 @@ func (c *guardedConnection) BeginTx(ctx context.Context, options driver.TxOption
 		return nil, err //nolint:wrapcheck // database/sql inspects the driver's own errors
 	}
 
-	return guardedTx{begun, finish}, nil
+	c.inTransaction = true
+
+	return guardedTx{Tx: begun, ctx: ctx, connection: c, finish: func() {
+		c.inTransaction = false
+
+		finish()
+	}}, nil
 }
 
 // QueryContext implements driver.QueryerContext. The call lasts until the rows are closed.
 func (c *guardedConnection) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	finish := c.during(ctx)
+	finish := c.during(ctx, !c.inTransaction && !reads(query))
 
 	rows, err := c.preparedConnection.QueryContext(ctx, query, args)
 	if err != nil {
@@ -87,12 +109,12 @@ func (c *guardedConnection) QueryContext(ctx context.Context, query string, args
 		return nil, c.checked(err)
 	}
 
-	return guardedRows{rows, finish}, nil
+	return guardedRows{rows, c, finish}, nil
 }
 
 // ExecContext implements driver.ExecerContext.
 func (c *guardedConnection) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	defer c.during(ctx)()
+	defer c.during(ctx, !c.inTransaction)()
 
 	result, err := c.preparedConnection.ExecContext(ctx, query, args)
 
@@ -101,14 +123,14 @@ func (c *guardedConnection) ExecContext(ctx context.Context, query string, args 
 
 // PrepareContext implements driver.ConnPrepareContext.
 func (c *guardedConnection) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	defer c.during(ctx)()
+	defer c.during(ctx, false)()
 
 	return c.preparedConnection.PrepareContext(ctx, query) //nolint:wrapcheck // database/sql inspects the driver's own errors
 }
 
 // Ping implements driver.Pinger.
 func (c *guardedConnection) Ping(ctx context.Context) error {
-	defer c.during(ctx)()
+	defer c.during(ctx, false)()
 
 	return c.preparedConnection.Ping(ctx) //nolint:wrapcheck // database/sql inspects the driver's own errors
 }
@@ -129,15 +151,25 @@ func (c *guardedConnection) IsValid() bool { return !c.broken.Load() && c.prepar
 type guardedTx struct {
 	driver.Tx
 
-	finish func()
+	ctx        context.Context //nolint:containedctx // the context of BeginTx applies to the whole transaction
+	connection *guardedConnection
+	finish     func()
 }
 
+// Commit implements driver.Tx. A commit is not canceled: see line.committing.
 func (t guardedTx) Commit() error {
 	defer t.finish()
 
-	return t.Tx.Commit() //nolint:wrapcheck // database/sql inspects the driver's own errors
+	t.connection.line.committing.Store(true)
+
+	if err := t.ctx.Err(); err != nil { // a request to cancel may be on its way
+		return errors.Join(err, t.Tx.Rollback())
+	}
+
+	return t.connection.checked(t.Tx.Commit())
 }
 
+// Rollback implements driver.Tx.
 func (t guardedTx) Rollback() error {
 	defer t.finish()
 
@@ -148,13 +180,25 @@ func (t guardedTx) Rollback() error {
 type guardedRows struct {
 	driver.Rows
 
-	finish func()
+	connection *guardedConnection
+	finish     func()
 }
 
+// Next implements driver.Rows.
+func (r guardedRows) Next(row []driver.Value) error {
+	err := r.Rows.Next(row)
+	if errors.Is(err, io.EOF) && r.connection.unreplicated.Load() {
+		return errUnreplicated
+	}
+
+	return err //nolint:wrapcheck // database/sql inspects the driver's own errors
+}
+
+// Close implements driver.Rows.
 func (r guardedRows) Close() error {
 	defer r.finish()
 
-	return r.Rows.Close() //nolint:wrapcheck // database/sql inspects the driver's own errors
+	return r.connection.checked(r.Rows.Close())
 }
 
 // line dials the network connection of a database connection and stores it, so that deadlines can be set. lib/pq reaches the
@@ -165,7 +209,14 @@ type line struct {
 	// connected is true once the database connection exists. lib/pq sends each cancel request on a new connection, so all later
 	// dials are for cancel requests.
 	connected bool
+	// committing is true while a call may be committing. Such a call must not be canceled: if the server waits for a synchronous
+	// standby, it would stop waiting, and clients would see rows that a failover loses. A call that is only abandoned stays
+	// invisible until a standby has confirmed it.
+	committing atomic.Bool
 }
+
+// errCommitting is the result of a request to cancel a commit.
+var errCommitting = errors.New("a commit is not canceled")
 
 // Dial implements pq.Dialer.
 func (l *line) Dial(network, address string) (net.Conn, error) {
@@ -183,6 +234,10 @@ func (l *line) DialTimeout(network, address string, timeout time.Duration) (net.
 // DialContext implements pq.DialerContext.
 func (l *line) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	until := time.Now().Add(cancelGrace)
+
+	if l.connected && l.committing.Load() {
+		return nil, errCommitting
+	}
 
 	if l.connected {
 		bounded, cancel := context.WithDeadline(ctx, until)
@@ -245,14 +300,4 @@ func checkPrimary(ctx context.Context, opened driver.QueryerContext) error {
 	}
 
 	return nil
-}
-
-// checked returns the error of a call. It marks the connection as broken if the server rejected a write as read-only, because
-// the next connection may reach the new primary.
-func (c *guardedConnection) checked(err error) error {
-	if pqErr, ok := errors.AsType[*pq.Error](err); ok && pqErr.Code == codeReadOnly {
-		c.broken.Store(true)
-	}
-
-	return err
 }

@@ -11,8 +11,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Proxy forwards connections to a database. Tests interrupt them with Cut and Freeze. It is safe for concurrent use.
+// Proxy forwards TCP connections to a server, usually to a database. Tests interrupt them with Cut and Freeze. It is safe for concurrent use.
 type Proxy struct {
+	// Port is the port on which the proxy listens.
+	Port int
+
 	listener net.Listener
 	target   string
 
@@ -27,9 +30,20 @@ type Proxy struct {
 	busy sync.WaitGroup
 }
 
-// Through starts a proxy to a database and returns the configuration to connect through it. The proxy listens on the loopback.
-// When the test ends, the proxy closes all its connections and stops. Other clients of the database are not affected.
+// Through starts a proxy to a database and returns the configuration to connect through it. Other clients of the database are not
+// affected.
 func Through(tb testing.TB, config storage.Config) (storage.Config, *Proxy) {
+	tb.Helper()
+
+	p := NewProxy(tb, net.JoinHostPort(config.Host, strconv.Itoa(config.Port)))
+	config.Host, config.Port = "127.0.0.1", p.Port
+
+	return config, p
+}
+
+// NewProxy starts a proxy to a server, which is the host and port of a TCP listener. The proxy listens on the loopback. When the
+// test ends, it closes all its connections and stops.
+func NewProxy(tb testing.TB, server string) *Proxy {
 	tb.Helper()
 
 	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
@@ -43,8 +57,7 @@ func Through(tb testing.TB, config storage.Config) (storage.Config, *Proxy) {
 	}
 
 	p := &Proxy{
-		listener: listener, target: net.JoinHostPort(config.Host, strconv.Itoa(config.Port)),
-		open: make(chan struct{}), ends: map[net.Conn]bool{},
+		Port: address.Port, listener: listener, target: server, open: make(chan struct{}), ends: map[net.Conn]bool{},
 	}
 	close(p.open)
 	p.busy.Go(p.accept)
@@ -56,9 +69,7 @@ func Through(tb testing.TB, config storage.Config) (storage.Config, *Proxy) {
 		p.busy.Wait()
 	})
 
-	config.Host, config.Port = "127.0.0.1", address.Port
-
-	return config, p
+	return p
 }
 
 // Cut closes all connections and rejects new ones until Mend is called. Clients cannot know whether the server has executed a

@@ -90,7 +90,7 @@ func (s *Server) Stop() error {
 // Start starts a stopped server and waits until it is ready. The port stays the same; freeport reserves it while the server is
 // stopped.
 func (s *Server) Start() error {
-	binary, err := binary("postgres")
+	binary, err := Binary("postgres")
 	if err != nil {
 		return err
 	}
@@ -116,12 +116,12 @@ func startWithoutSync(settings ...string) (*Server, error) {
 // start creates a server in a temporary folder and starts it on a free port. If initdb fails, the folder remains for diagnosis;
 // otherwise Remove deletes it.
 func start(settings ...string) (*Server, error) {
-	initdb, err := binary("initdb")
+	initdb, err := Binary("initdb")
 	if err != nil {
 		return nil, err
 	}
 
-	attributes, owner, err := unprivileged()
+	attributes, owner, err := Unprivileged()
 	if err != nil {
 		return nil, err
 	}
@@ -217,8 +217,8 @@ func (s *Server) Promote(ctx context.Context) error {
 	return failure.While(administer(ctx, s.dsn, `SELECT pg_promote()`), "promoting PostgreSQL")
 }
 
-// binary finds a PostgreSQL program on PATH or in Debian's folder of the newest installed version.
-func binary(name string) (string, error) {
+// Binary finds a PostgreSQL program on PATH or in Debian's folder of the newest installed version.
+func Binary(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
 	}
@@ -231,9 +231,9 @@ func binary(name string) (string, error) {
 	return found[len(found)-1], nil
 }
 
-// unprivileged returns the process attributes and the user ID for PostgreSQL, which refuses to run as root. The ID is -1 if the
+// Unprivileged returns the process attributes and the user ID for PostgreSQL, which refuses to run as root. The ID is -1 if the
 // current user can run it.
-func unprivileged() (*syscall.SysProcAttr, int, error) {
+func Unprivileged() (*syscall.SysProcAttr, int, error) {
 	attributes := &syscall.SysProcAttr{}
 	if os.Geteuid() != 0 {
 		return attributes, -1, nil

@@ -1,0 +1,43 @@
+package storage
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+
+	"github.com/lib/pq"
+)
+
+// errUnreplicated reports a commit on the primary that no synchronous standby has confirmed, because an operator or the server has
+// canceled the wait. A failover may undo it.
+var errUnreplicated = errors.New("the server has not waited for a synchronous standby, so a failover may undo the change")
+
+// syncRepRoutine is the function of PostgreSQL that waits for synchronous standbys. It is part of the warning of a canceled wait.
+// Unlike the text of the warning, it is not translated.
+const syncRepRoutine = "SyncRepWaitForLSN"
+
+// reportUnreplicated returns a handler for notices of the server that sets found for a commit that is not replicated.
+func reportUnreplicated(found *atomic.Bool) func(*pq.Error) {
+	return func(notice *pq.Error) {
+		if notice.Routine == syncRepRoutine {
+			found.Store(true)
+		}
+	}
+}
+
+// reads reports whether a query only reads.
+func reads(query string) bool { return strings.HasPrefix(strings.TrimSpace(query), "SELECT") }
+
+// checked returns the error of a call. A commit that is not replicated is an error. checked marks the connection as broken if
+// the server rejected a write as read-only, because the next connection may reach the new primary.
+func (c *guardedConnection) checked(err error) error {
+	if c.unreplicated.Swap(false) && err == nil {
+		return errUnreplicated
+	}
+
+	if pqErr, ok := errors.AsType[*pq.Error](err); ok && pqErr.Code == codeReadOnly {
+		c.broken.Store(true)
+	}
+
+	return err
+}
