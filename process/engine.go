@@ -21,8 +21,8 @@ type Config struct {
 	Workers int
 	// Limits bounds how many operations of a kind run at the same time in this replica. Other kinds are bounded by Workers.
 	Limits map[string]int
-	// Lease is how long a replica keeps its operations after it stops renewing their leases. Each lease is renewed three times
-	// before it would expire. A shorter lease means a faster takeover after a crash, and more writes.
+	// Lease is how long a replica keeps its operations after it stops renewing their leases. The replica renews them at intervals of
+	// a third of this time. A shorter lease means a faster takeover after a crash, and more writes.
 	Lease time.Duration
 	// Poll is the interval between searches for due operations and expired leases when nothing wakes the engine.
 	Poll time.Duration

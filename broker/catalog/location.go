@@ -87,7 +87,7 @@ func (p *Plan) chooseOffer(given, platformRegion string, violations *Violations)
 func (p platformsFile) providerOf(region string) string {
 	for _, char := range region {
 		if char >= '0' && char <= '9' {
-			return cmp.Or(p.ProviderByDigit[string(char)], string(char))
+			return cmp.Or(p.ProviderByDigit[string(char)], "an unknown provider")
 		}
 	}
 

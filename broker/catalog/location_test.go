@@ -80,7 +80,7 @@ func TestLocationRejected(t *testing.T) {
 		"EUProvider":    {"the provider is not allowed", planGCP, "cf-eu11", `{}`, "plan gcp is not available in platform region cf-eu11, where only aws may be used"},
 		"TrialProvider": {"the order cannot override the allowed providers", planTrial, "cf-eu11", `{"provider":"Azure"}`, "provider: plan trial is not available on Azure in platform region cf-eu11"},
 		"FreeGCP":       {"the plan free is not offered on the provider", planFree, "cf-eu30", `{}`, "plan free is not available on gcp in platform region cf-eu30"},
-		"FreeUnknown":   {"an unknown digit is an error", planFree, "cf-eu90", `{}`, "plan free is not available on 9 in platform region cf-eu90"},
+		"FreeUnknown":   {"an unknown digit is an error", planFree, "cf-eu90", `{}`, "plan free is not available on an unknown provider in platform region cf-eu90"},
 		"FreeRegion":    {"the region belongs to another provider", planFree, "cf-eu10", `{"region":"westeurope"}`, `region: "westeurope" is not a region of AWS`},
 	}
 

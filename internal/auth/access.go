@@ -129,9 +129,8 @@ func (a *Access) serverTLS(config TLS) (*tls.Config, error) {
 	return server, nil
 }
 
-// users returns an authenticator for the users of both the variable and the file, or nil if neither is set. Only the file is
-// reloaded; the environment of a process never changes. The file is rejected if it lists a user of the variable with different
-// roles.
+// users returns an authenticator for the users in APP_AUTH_BASIC_USERS and in the users file, or nil if neither is set. Only the
+// file is reloaded. It is rejected if it lists a user from the variable with different roles.
 func (a *Access) users(options Options) (Authenticator, error) {
 	fixed, err := ParseUsers(options.Users)
 

@@ -62,7 +62,7 @@ func newBindingCreateCommand(session *session) *cobra.Command {
 	flags.StringVar(&id, "id", "", "the binding's ID (default: a new UUID)")
 	flags.StringVar(&order.Parameters.Role, "role", "", "the role of the binding: admin (default), edit or view")
 	flags.DurationVar(&lifetime, "expires-in", 0, "the lifetime of the binding, 10m (default) to 2h")
-	flags.StringVar(&order.Predecessor, "rotate", "", "the ID of the binding to replace; its role and lifetime are the defaults")
+	flags.StringVar(&order.Predecessor, "rotate", "", "the ID of the binding to replace; the new binding has the same role and lifetime, so omit --role and --expires-in")
 	addOutputFile(command, &file)
 	complete(command, "role", "admin", "edit", "view")
 

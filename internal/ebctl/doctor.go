@@ -136,7 +136,7 @@ func (s *session) status(ctx context.Context, client *brokerclient.Client, servi
 	case answered(http.StatusNotFound)(err):
 		return []check{{service + " version", checkWarning, "unknown, ebctl has " + s.Version, "Update the service, which is older than ebctl."}}
 	case err != nil:
-		return []check{{service, checkFailed, err.Error(), "Check that the service is running, its address, and the credentials for it."}}
+		return []check{{service, checkFailed, err.Error(), "Check that the service is running, and that its address and credentials are correct."}}
 	}
 
 	checks := []check{{Name: service + " version", Result: checkPassed, Detail: status.Version}}

@@ -93,7 +93,7 @@ func InCluster(namespace, name string) (Secret, error) {
 	}
 
 	if err != nil {
-		return Secret{}, fmt.Errorf("loading the configuration of the cluster to read Secret %s/%s: %w", namespace, name, err)
+		return Secret{}, fmt.Errorf("loading the Kubernetes client configuration for reading Secret %s/%s: %w", namespace, name, err)
 	}
 
 	api, err := client.New(config, client.Options{})

@@ -76,7 +76,7 @@ func (o Options) install(ctx context.Context, op operation.Operation) (installat
 	// Save fails if the lease is lost. A replica that was frozen must not install components that a later operation has removed.
 	if err := op.Save(ctx); err != nil {
 		return installation.Progress{},
-			failure.Wrap(failure.Transient, err, "storing the operation before installing Kyma failed")
+			failure.Wrap(failure.Transient, err, "the operation could not be stored, so Kyma was not installed")
 	}
 
 	return o.Installer.Install(ctx, cluster, op.Data.Runtime.ID, plan)

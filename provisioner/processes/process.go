@@ -54,7 +54,8 @@ type Clusters interface {
 
 // Runtimes records the results of operations in the rows of runtimes. runtimes.Store implements it.
 type Runtimes interface {
-	// Configured stores the order for the runtime, unless an operation with a higher position has already stored one.
+	// Configured records the configuration that an operation has applied to the runtime. It does nothing if a later operation,
+	// which has a higher position, has already recorded one.
 	Configured(ctx context.Context, id string, configuration json.RawMessage, position int64) error
 	// MarkDeleted stores the time of the deletion, unless the row already has one.
 	MarkDeleted(ctx context.Context, id string, at time.Time) error

@@ -151,8 +151,8 @@ type accountReference struct {
 	UID  string `json:"uid"`
 }
 
-// issueToken sets the status of a token request for an account. The token is a JWT with the claims of Kubernetes, signed with the
-// server's key. Its audience is the technical ID, so it is valid only in this runtime.
+// issueToken sets the status of a token request for an account. The token is a JWT with the same claims as a Kubernetes
+// service account token, signed with the server's key. Its audience is the technical ID, so it is valid only in this runtime.
 func (s *Server) issueToken(
 	ctx context.Context, objects client.Reader, technicalID string, key client.ObjectKey, request *authenticationv1.TokenRequest,
 ) error {
