@@ -2,9 +2,12 @@ package auditlog_test
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +15,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
@@ -32,19 +36,24 @@ type fixture struct {
 
 func onEach(t *testing.T, keep time.Duration, test func(b fixture)) {
 	t.Helper()
-	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
-		operationStore, err := operations.Open(t.Context(), db, storagetest.Keys(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) { test(fixtureOn(t, db, keep)) })
+}
 
-		entries, err := auditlog.Open(t.Context(), db, keep)
-		if err != nil {
-			t.Fatal(err)
-		}
+// fixtureOn returns the stores in the database.
+func fixtureOn(t *testing.T, db *storage.DB, keep time.Duration) fixture {
+	t.Helper()
 
-		test(fixture{T: t, db: db, operations: operationStore, entries: entries})
-	})
+	operationStore, err := operations.Open(t.Context(), db, storagetest.Keys(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	entries, err := auditlog.Open(t.Context(), db, keep)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return fixture{T: t, db: db, operations: operationStore, entries: entries}
 }
 
 // add adds an entry at the given number of minutes after began.
@@ -154,6 +163,99 @@ func TestEntriesCannotBeChanged(t *testing.T) {
 			b.Errorf("want both entries, got %v, %v", got, err)
 		}
 	})
+}
+
+// TestEntriesCannotBeReplaced inserts rows over present ones, through the service's connections and through those of another
+// program, which sets no pragmas.
+func TestEntriesCannotBeReplaced(t *testing.T) {
+	statements := map[string][]string{
+		storage.DriverSQLite: {
+			`INSERT OR REPLACE INTO audit SELECT id, at, action, instance_id, operation_id, 'nobody', status, entry, keep_until FROM audit`,
+			`INSERT OR REPLACE INTO audit (rowid, id, at, action, instance_id, operation_id, ordered_by, status, entry)
+				SELECT rowid, 'other', at, action, instance_id, operation_id, 'nobody', status, entry FROM audit`,
+			`INSERT INTO audit SELECT * FROM audit WHERE true ON CONFLICT (id) DO UPDATE SET ordered_by = 'nobody'`,
+			`UPDATE OR REPLACE audit SET ordered_by = 'nobody'`,
+			`REPLACE INTO operations SELECT * FROM operations`,
+			`INSERT INTO operations SELECT * FROM operations WHERE true ON CONFLICT (id) DO UPDATE SET audit = ''`,
+			`UPDATE OR REPLACE operations SET audit = ''`,
+		},
+		storage.DriverPostgres: {
+			`INSERT INTO audit SELECT * FROM audit ON CONFLICT (id) DO UPDATE SET ordered_by = 'nobody'`,
+			`MERGE INTO audit USING (SELECT 1) AS one ON true WHEN MATCHED THEN DELETE`,
+			`INSERT INTO operations SELECT * FROM operations ON CONFLICT (id) DO UPDATE SET audit = ''`,
+			`MERGE INTO operations USING (SELECT 1) AS one ON true WHEN MATCHED THEN UPDATE SET audit = ''`,
+		},
+	}
+
+	path := filepath.Join(t.TempDir(), "test.db")
+	databases := map[string]*storage.DB{
+		storage.DriverSQLite:   storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: path}),
+		storage.DriverPostgres: storagetest.Open(t, postgrestest.Database(t)),
+	}
+
+	for driver, db := range databases {
+		b := fixtureOn(t, db, 0)
+		b.add(1, auditlog.Entry{Action: auditlog.ActionAccess, By: auditlog.Actor{User: "alice"}})
+		b.accept(2, process.New{Kind: "provision", InstanceID: "i1"}, auditlog.Entry{By: auditlog.Actor{User: "alice"}})
+
+		want, err := b.entries.List(t.Context(), auditlog.Filter{Limit: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		execute := map[string]func(statement string) error{"service": func(statement string) error {
+			_, err := storage.Exec(t.Context(), db.Writer(), statement)
+
+			return err
+		}}
+
+		if driver == storage.DriverSQLite {
+			other, err := sql.Open("sqlite", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer other.Close()
+
+			execute["other program"] = func(statement string) error {
+				_, err := other.ExecContext(t.Context(), statement)
+
+				return err
+			}
+		}
+
+		for client, exec := range execute {
+			for _, statement := range statements[driver] {
+				if err := exec(statement); err == nil || !strings.Contains(err.Error(), "append-only") {
+					t.Errorf("%s, %s: %s: want an error that the audit log is append-only, got %v", driver, client, statement, err)
+				}
+			}
+		}
+
+		if driver == storage.DriverSQLite {
+			// A new ID in the place of a present operation: only the DELETE trigger rejects it.
+			statement := `INSERT OR REPLACE INTO operations (` + strings.Join(columns(t, db, "operations"), ", ") + `) SELECT 'other', ` +
+				strings.Join(columns(t, db, "operations")[1:], ", ") + ` FROM operations`
+			if err := execute["service"](statement); err == nil {
+				t.Errorf("%s: the database replaces an operation", statement)
+			}
+		}
+
+		if got, err := b.entries.List(t.Context(), auditlog.Filter{Limit: 10}); err != nil || !cmp.Equal(want, got) {
+			t.Errorf("%s: %v -want +got\n%s", driver, err, cmp.Diff(want, got))
+		}
+	}
+}
+
+// columns returns the names of the columns of a table of a SQLite database, in order.
+func columns(t *testing.T, db *storage.DB, table string) []string {
+	t.Helper()
+
+	names, err := storage.Select[string](t.Context(), db.Reader(), `SELECT name FROM pragma_table_info(?)`, table)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return names
 }
 
 func TestRetention(t *testing.T) {
