@@ -30,7 +30,8 @@ func (a *api) fetchBinding(r request) (httpserver.Response, error) {
 	})
 }
 
-// usableBinding returns the binding if its credentials work. The service and the plan may be missing in the request.
+// usableBinding returns the binding if it has credentials, has not expired, and is not being removed, and if its instance is
+// active. The request may omit the service and the plan.
 func (a *api) usableBinding(ctx context.Context, tx storage.Tx, r request) (environment.Binding, error) {
 	instance, err := a.Instances.Get(ctx, tx, r.instanceID)
 

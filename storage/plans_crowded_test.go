@@ -112,7 +112,7 @@ type large struct {
 	sent    *[]storage.PreparedQuery
 }
 
-// statementsOf makes a call and returns the different statements that it sends.
+// statementsOf makes a call and returns the distinct statements that it sends.
 func (l large) statementsOf(t *testing.T, call call) []storage.PreparedQuery {
 	t.Helper()
 
@@ -126,5 +126,5 @@ func (l large) statementsOf(t *testing.T, call call) []storage.PreparedQuery {
 		t.Fatal("the call sends no statement, so it tests nothing")
 	}
 
-	return different(*l.sent)
+	return distinct(*l.sent)
 }

@@ -123,8 +123,8 @@ func listStatements(name string) int {
 	}
 }
 
-// different returns the statements without duplicates. Statements that differ only in their arguments are duplicates.
-func different(sent []storage.PreparedQuery) []storage.PreparedQuery {
+// distinct returns the statements without duplicates. Statements that differ only in their arguments are duplicates.
+func distinct(sent []storage.PreparedQuery) []storage.PreparedQuery {
 	seen := map[string]bool{}
 
 	return slices.DeleteFunc(slices.Clone(sent), func(statement storage.PreparedQuery) bool {

@@ -82,8 +82,7 @@ func (p *Plan) chooseOffer(given, platformRegion string, violations *Violations)
 }
 
 // providerOf returns the provider for the first digit in the name of a platform region, such as aws for cf-us10. If
-// no provider belongs to the digit, it returns the digit, which the error text then shows. Without a digit, it
-// returns an empty string.
+// no provider belongs to the digit, it returns a text for the error. Without a digit, it returns an empty string.
 func (p platformsFile) providerOf(region string) string {
 	for _, char := range region {
 		if char >= '0' && char <= '9' {

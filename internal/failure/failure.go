@@ -196,7 +196,7 @@ func Reasons() []ReasonMeaning {
 		{ReasonInternal, "an internal error of the broker or the Provisioner", "search the logs of both services for the ID of the operation"},
 		{ReasonTimeout, "something did not finish in time", "run `ebctl operation explain` to see what the operation waited for, then retry the operation"},
 		{ReasonHTTPStatus, "an upstream returned an unexpected response", "check that system; the operation retries automatically"},
-		{ReasonNotFound, "a database row that the operation needs no longer exists", "the operation cannot continue; delete the instance if it still exists"},
+		{ReasonNotFound, "a database row required by the operation no longer exists", "the operation cannot continue; delete the instance if it still exists"},
 		{ReasonAlreadyExists, "an object with the same name exists", "remove the object that the description names, then retry"},
 		{ReasonConflict, "the object was changed at the same time", "usually nothing: the operation retries automatically; if it has failed, retry it"},
 		{ReasonClusterNotFound, "Gardener does not have the cluster", "check the logs of Gardener, unless somebody removed the cluster manually"},

@@ -12,7 +12,7 @@ import (
 )
 
 // removeAccess removes the account, unless its runtime is gone. While the instance is being deleted or suspended, removeAccess
-// treats a permanent failure as success, because the runtime rejects all clients and its accounts are removed with it.
+// treats a permanent failure as success: the runtime may already reject requests, and its accounts are removed with it.
 func removeAccess(runtimes Runtimes, bindings Bindings) Step {
 	return process.StepFunc("Remove_Access",
 		func(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {

@@ -33,7 +33,7 @@ func Gaps(state process.State, timeline []process.Entry) []string {
 		case entry.Outcome == process.Accepted && i > 0:
 			note("entry %d: accepted again", i)
 		case last && entry.Outcome != ends[state]:
-			note("an operation that is %s ends with %q", state, entry.Outcome)
+			note("the state is %q, but the timeline ends with %q", state, entry.Outcome)
 		case !last && slices.Contains([]process.Outcome{ends[process.Succeeded], ends[process.Failed], ends[process.Canceled]}, entry.Outcome):
 			note("entry %d: %q follows the end of the operation", i, entry.Outcome)
 		}

@@ -7,7 +7,7 @@ import "regexp"
 var (
 	percentage = regexp.MustCompile(`Gardener is at (\d{1,3})%`)
 	// retriedError matches an infrastructure error after which Gardener continues.
-	retriedError = regexp.MustCompile(`(?:and retries|earlier problems|is asked to retry|` + delayed + `): (.+)`)
+	retriedError = regexp.MustCompile(`(?:and retries|earlier problems|is asked to retry|makes it retry|` + delayed + `): (.+)`)
 )
 
 const (

@@ -16,13 +16,14 @@ func TestSummary(t *testing.T) {
 			"an infrastructure error explains a delay", working + "Gardener is at 20% and retries: no quota [ERR_QUOTA]",
 			"20 %, delayed: no quota [ERR_QUOTA]",
 		},
-		"earlier": {"earlier errors may still delay it", working + "Gardener is at 20%: Busy; earlier problems: no quota", "20 %, delayed: no quota"},
-		"stopped": {"a stopped Gardener has no percentage", working + "Gardener has stopped and is asked to retry: no quota", "delayed: no quota"},
-		"error":   {"errors of the Provisioner are for users", "the Provisioner is working on it, delayed by an error: no answer", "delayed: no answer"},
-		"waiting": {"internal waits are for operators", working + "Gardener has not started to reconcile the cluster yet", ""},
-		"busy":    {"internal waits are for operators", "many operations are polling the Provisioner; this one is waiting for its turn", ""},
-		"Kyma":    {"Kyma Provisioner reports no percentage", "the Provisioner is working on it: Operation in progress", ""},
-		"nothing": {"the first poll has not happened yet", "", ""},
+		"earlier":       {"earlier errors may still delay it", working + "Gardener is at 20%: Busy; earlier problems: no quota", "20 %, delayed: no quota"},
+		"stopped":       {"a stopped Gardener has no percentage", working + "Gardener has stopped; the Provisioner makes it retry: no quota", "delayed: no quota"},
+		"stopped 0.1.0": {"a Provisioner 0.1.0 words it differently", working + "Gardener has stopped and is asked to retry: no quota", "delayed: no quota"},
+		"error":         {"errors of the Provisioner are for users", "the Provisioner is working on it, delayed by an error: no answer", "delayed: no answer"},
+		"waiting":       {"internal waits are for operators", working + "Gardener has not started to reconcile the cluster yet", ""},
+		"busy":          {"internal waits are for operators", "many operations are polling the Provisioner; this one is waiting for its turn", ""},
+		"Kyma":          {"Kyma Provisioner reports no percentage", "the Provisioner is working on it: Operation in progress", ""},
+		"nothing":       {"the first poll has not happened yet", "", ""},
 	}
 
 	for name, c := range cases {

@@ -83,7 +83,7 @@ func (p *Progress) fail(shoot *gardencorev1beta1.Shoot) {
 	meanings, said := meaningsOf(shoot), problems(shoot)
 
 	if passes(meanings) {
-		p.Stopped, p.Message = true, "Gardener has stopped and is asked to retry: "+said
+		p.Stopped, p.Message = true, "Gardener has stopped; the Provisioner makes it retry: "+said
 
 		return
 	}

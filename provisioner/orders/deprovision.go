@@ -85,7 +85,7 @@ func (s *Service) checkForeignShoot(ctx context.Context, runtimeID string, unkno
 		return cmp.Or(err, unknown)
 	}
 
-	return failure.New(failure.Conflict, "the runtime %s is not in the database of this Provisioner, but the Shoot %q belongs to it: "+
+	return failure.New(failure.Conflict, "the database of this Provisioner does not contain the runtime %s, but its Shoot %q exists: "+
 		"delete the Shoot in Gardener, or restore the database that contains the runtime", runtimeID, name).
 		WithReason(failure.ReasonNotAdopted, failure.ComponentProvisioner)
 }

@@ -149,7 +149,7 @@ func TestRemovalOfARuntimeOfAnotherProvisioner(t *testing.T) {
 
 		_, err := f.service.Deprovision(f.Context(), caller("tenant", ""), "former")
 		if known := failure.Of(err); known.Kind != failure.Conflict || known.Reason != failure.ReasonNotAdopted ||
-			!strings.Contains(known.Text, `the Shoot "c-former" belongs to it: delete the Shoot`) {
+			!strings.Contains(known.Text, `its Shoot "c-former" exists: delete the Shoot`) {
 			f.Errorf("a runtime without a row: got %v", err)
 		}
 

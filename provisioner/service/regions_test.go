@@ -12,7 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestRegionsOfOlderRows completes rows that an older version inserted without a provider and a region.
+// TestRegionsOfOlderRows checks that rows of an older version, which have no provider and no region, are completed from their
+// configuration, and that an unreadable configuration is reported.
 func TestRegionsOfOlderRows(t *testing.T) {
 	db := storagetest.Volatile(t)
 

@@ -19,9 +19,9 @@ import (
 // Kyma configures the location of Kyma releases: a folder or an OCI repository. If neither is set, the Provisioner rejects
 // orders with kymaConfig.
 type Kyma struct {
-	ReleasesPath       string        `env:"RELEASES_PATH"       help:"folder with the releases of Kyma; without a folder and a repository, orders with kymaConfig are rejected"`
+	ReleasesPath       string        `env:"RELEASES_PATH"       help:"folder with the releases of Kyma; if neither a folder nor a repository is set, orders with kymaConfig are rejected"`
 	ReleasesRepository string        `env:"RELEASES_REPOSITORY" help:"OCI repository of the releases instead of a folder, for example registry.example.com/team/releases"`
-	ReleasesCachePath  string        `env:"RELEASES_CACHE_PATH" help:"folder that caches the releases of the repository; required with a repository"`
+	ReleasesCachePath  string        `env:"RELEASES_CACHE_PATH" help:"folder that caches the releases of the repository; required if a repository is set"`
 	ReleasesUsername   string        `env:"RELEASES_USERNAME"   help:"user name for the repository; empty for anonymous access"`
 	ReleasesPassword   secret.String `env:"RELEASES_PASSWORD"   help:"password of the user"`
 	ReleasesInsecure   bool          `env:"RELEASES_INSECURE"   help:"use HTTP without TLS for the repository"`

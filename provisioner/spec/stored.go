@@ -34,7 +34,7 @@ func Decode(text json.RawMessage) (Runtime, error) {
 	}
 
 	if found.Version > version {
-		return Runtime{}, fmt.Errorf("decoding an order: its version %d is newer than version %d of this Provisioner",
+		return Runtime{}, fmt.Errorf("decoding an order: its format version %d is newer than %d, the newest that this Provisioner can read",
 			found.Version, version)
 	}
 

@@ -79,7 +79,7 @@ func TestDecodeVersions(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"clusterConfig": null}`:               "",
 		`{"version": 1, "clusterConfig": null}`: "",
-		`{"version": 2, "clusterConfig": null}`: "its version 2 is newer than version 1 of this Provisioner",
+		`{"version": 2, "clusterConfig": null}`: "its format version 2 is newer than 1, the newest",
 		`{"clusterConfig": 1}`:                  "decoding an order",
 	} {
 		_, err := spec.Decode([]byte(text))

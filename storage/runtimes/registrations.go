@@ -12,7 +12,8 @@ import (
 // removed once the caretaker has made sure that Director has no registration without a runtime.
 type Registration struct {
 	Tenant string `db:"tenant"`
-	// Label is the value of a label in Director. All attempts of an order use the same value.
+	// Label is the value of the label in Director that identifies the order, see registration.LabelOrder. All attempts of an order
+	// use the same value.
 	Label string `db:"label"`
 	// RuntimeID and OperationID are empty until the order is accepted.
 	RuntimeID   string `db:"runtime_id"`

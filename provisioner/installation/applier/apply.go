@@ -114,7 +114,7 @@ func (w *work) differs(ctx context.Context, object *unstructured.Unstructured) (
 	return !equality.Semantic.DeepEqual(relevant(present), relevant(applied)), nil
 }
 
-// relevant returns the fields that differs compares: labels, annotations, and everything outside metadata and status. The API
+// relevant returns the fields to compare: labels, annotations, and everything outside metadata and status. The API
 // server sets the other fields.
 func relevant(object *unstructured.Unstructured) map[string]any {
 	fields := maps.Clone(object.Object)
