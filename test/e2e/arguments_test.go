@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 // TestHelpAndVersionNeedNoConfiguration runs the programs without environment variables, as after a new installation.
@@ -13,7 +15,7 @@ func TestHelpAndVersionNeedNoConfiguration(t *testing.T) {
 	for name, variable := range map[string]string{
 		"broker": "APP_PROVISIONER_URL", "provisioner": "APP_GARDENER_PROJECT", "sandbox": "SANDBOX_CLUSTER_CREATION",
 	} {
-		path := build(t, name)
+		path := harness.Build(t, name)
 
 		for argument, want := range map[string][]string{
 			"--help":    {"Usage: " + name, "  --version", variable},

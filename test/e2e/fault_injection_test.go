@@ -111,12 +111,12 @@ func (f *fleet) freeze(m *member) {
 	}
 
 	for range freezeAttempts {
-		before, rejectedBefore := rows.takeovers(), strings.Count(m.running.readLog(), leaseLost)
+		before, rejectedBefore := rows.takeovers(), strings.Count(m.running.Log(), leaseLost)
 
 		// While the upstream does not respond, the operations stay in progress, so every replica soon has one.
 		release := hold()
 		allHold := harness.Within(3*time.Second, func() bool { return rows.leaseOwners() >= others })
-		m.running.signal(syscall.SIGSTOP)
+		m.running.Signal(syscall.SIGSTOP)
 		release()
 
 		limit := 3 * lease
@@ -128,9 +128,9 @@ func (f *fleet) freeze(m *member) {
 		takenOver := harness.Within(limit, func() bool {
 			return time.Since(stopped) > lease && rows.expiredLeases() == 0 && rows.takeovers() > before
 		})
-		m.running.signal(syscall.SIGCONT)
+		m.running.Signal(syscall.SIGCONT)
 
-		if takenOver && harness.Within(takeoverLimit, func() bool { return strings.Count(m.running.readLog(), leaseLost) > rejectedBefore }) {
+		if takenOver && harness.Within(takeoverLimit, func() bool { return strings.Count(m.running.Log(), leaseLost) > rejectedBefore }) {
 			f.Logf("%s was frozen for %s; its late writes were rejected", m.name, time.Since(stopped).Round(time.Millisecond))
 			f.allReady()
 

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"syscall"
 	"testing"
 	"time"
 
@@ -46,7 +45,7 @@ func newFleet(t *testing.T, settings ...string) *fleet {
 	f := newProvisioners(t, "shared", settings...)
 	rows := harness.PostgresSettings(f.postgres.Database(t), "broker")
 	f.toProvisioner = harness.NewFaultProxy(t, func() string { return "http://" + f.provisioners.address() })
-	f.brokers = newReplicas(t, "broker", brokerReplicas, append(append(variables(rows),
+	f.brokers = newReplicas(t, "broker", brokerReplicas, append(append(harness.DatabaseVariables(rows),
 		"APP_AUTH_BASIC_USERS="+harness.User+":"+harness.Password+":osb+admin",
 		"APP_PROVISIONER_URL="+f.toProvisioner.URL+"/graphql", "APP_PROVISIONER_TIMEOUT=5s"), settings...)...)
 
@@ -76,7 +75,7 @@ func newProvisioners(t *testing.T, runtimes string, settings ...string) *fleet {
 
 	toGarden, proxied := proxyGarden(t, kubeconfig)
 	f.toGarden = toGarden
-	f.provisioners = newReplicas(t, "provisioner", provisionerReplicas, append(append(variables(rows),
+	f.provisioners = newReplicas(t, "provisioner", provisionerReplicas, append(append(harness.DatabaseVariables(rows),
 		"APP_GARDENER_PROJECT=local", "APP_GARDENER_KUBECONFIG_PATH="+proxied), append([]string{
 		"APP_DIRECTOR_ENABLED=true", "APP_DIRECTOR_URL=" + director.URL, "APP_DIRECTOR_OAUTH_PATH=" + director.OAuthPath,
 	}, settings...)...)...)
@@ -110,7 +109,7 @@ func (f *fleet) shoots() []gardencorev1beta1.Shoot {
 // kill ends a replica with SIGKILL and starts it again.
 func (f *fleet) kill(m *member) {
 	f.Helper()
-	m.running.kill()
+	m.running.Kill()
 	f.restart(m)
 }
 
@@ -120,11 +119,10 @@ func (f *fleet) terminate(m *member) time.Duration {
 
 	signaled := time.Now()
 
-	m.running.terminate()
-
+	code := m.running.Terminate()
 	took := time.Since(signaled)
 
-	if code := m.running.command.ProcessState.ExitCode(); code != 0 {
+	if code != 0 {
 		f.Errorf("%s exited with code %d after SIGTERM", m.name, code)
 	}
 
@@ -139,16 +137,4 @@ func (f *fleet) restart(m *member) {
 	f.until(m.name+" to become unready", func() bool { return !m.ready.Load() })
 	m.restart()
 	f.allReady()
-}
-
-// terminate sends SIGTERM and waits until the process has ended.
-func (p *program) terminate() {
-	p.Helper()
-	p.signal(syscall.SIGTERM)
-
-	select {
-	case <-p.ended:
-	case <-time.After(harness.Patience):
-		p.Fatalf("the program has not stopped within %s", harness.Patience)
-	}
 }

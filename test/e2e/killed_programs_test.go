@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
@@ -29,15 +28,15 @@ type programs struct {
 	// toGarden forwards the Provisioner's connections to the garden.
 	toGarden *tcpProxy
 	// broker and provisioner are the most recently started processes.
-	broker, provisioner *program
-	start               map[string]func() *program
+	broker, provisioner *harness.Program
+	start               map[string]func() *harness.Program
 }
 
 // gardenProgram returns the path of the local garden's executable.
 func gardenProgram(t *testing.T) string {
 	t.Helper()
 
-	program, err := filepath.Abs(filepath.Join(root, ".bin", "garden"))
+	program, err := filepath.Abs(filepath.Join(harness.Root, ".bin", "garden"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +48,7 @@ func gardenProgram(t *testing.T) string {
 func localGarden(t *testing.T, arguments ...string) string {
 	t.Helper()
 
-	line := launch(t, nil, gardenProgram(t), append([]string{"--dir", t.TempDir()}, arguments...)...).line()
+	line := harness.Launch(t, nil, gardenProgram(t), append([]string{"--dir", t.TempDir()}, arguments...)...).Line()
 
 	kubeconfig, found := strings.CutPrefix(line, "garden ready kubeconfig=")
 	if !found {
@@ -74,20 +73,20 @@ func startProgramsOn(t *testing.T, kubeconfig string, database harness.Database)
 	}
 
 	toGarden, proxied := proxyGarden(t, kubeconfig)
-	brokerProgram, provisionerProgram := build(t, "broker"), build(t, "provisioner")
-	address, provisionerAddress := freeAddress(t), freeAddress(t)
-	brokerVariables := append(variables(database(t, "broker")),
-		"APP_ADDRESS="+address, "APP_STATUS_ADDRESS="+freeAddress(t), "APP_AUTH_BASIC_USERS="+harness.User+":"+harness.Password+":osb+admin",
+	brokerProgram, provisionerProgram := harness.Build(t, "broker"), harness.Build(t, "provisioner")
+	address, provisionerAddress := harness.FreeAddress(t), harness.FreeAddress(t)
+	brokerVariables := append(harness.DatabaseVariables(database(t, "broker")),
+		"APP_ADDRESS="+address, "APP_STATUS_ADDRESS="+harness.FreeAddress(t), "APP_AUTH_BASIC_USERS="+harness.User+":"+harness.Password+":osb+admin",
 		"APP_PROVISIONER_URL=http://"+provisionerAddress+"/graphql", "APP_SHUTDOWN_DELAY=0s")
-	provisionerVariables := append(variables(database(t, "provisioner")),
-		"APP_ADDRESS="+provisionerAddress, "APP_STATUS_ADDRESS="+freeAddress(t),
+	provisionerVariables := append(harness.DatabaseVariables(database(t, "provisioner")),
+		"APP_ADDRESS="+provisionerAddress, "APP_STATUS_ADDRESS="+harness.FreeAddress(t),
 		"APP_GARDENER_PROJECT=local", "APP_GARDENER_KUBECONFIG_PATH="+proxied, "APP_SHUTDOWN_DELAY=0s")
 
 	p := &programs{
 		T: t, platform: newPlatform(t, "http://"+address), garden: api, toGarden: toGarden,
-		start: map[string]func() *program{
-			"broker":      func() *program { return launch(t, brokerVariables, brokerProgram) },
-			"provisioner": func() *program { return launch(t, provisionerVariables, provisionerProgram) },
+		start: map[string]func() *harness.Program{
+			"broker":      func() *harness.Program { return harness.Launch(t, brokerVariables, brokerProgram) },
+			"provisioner": func() *harness.Program { return harness.Launch(t, provisionerVariables, provisionerProgram) },
 		},
 	}
 	p.provisioner, p.broker = p.start["provisioner"](), p.start["broker"]()
@@ -128,20 +127,6 @@ func proxyGarden(t *testing.T, kubeconfig string) (proxy *tcpProxy, path string)
 	return proxy, path
 }
 
-// variables returns the environment variables that configure a database.
-func variables(database replica.Database) []string {
-	return []string{
-		"APP_DATABASE_DRIVER=" + database.Driver,
-		"APP_DATABASE_USER=" + database.User,
-		"APP_DATABASE_PASSWORD=" + database.Password.Reveal(),
-		"APP_DATABASE_HOST=" + database.Host,
-		"APP_DATABASE_PORT=" + database.Port,
-		"APP_DATABASE_NAME=" + database.Name,
-		"APP_DATABASE_SSL_MODE=" + database.SSLMode,
-		"APP_DATABASE_SECRET_KEYS=" + database.SecretKeys.Reveal(),
-	}
-}
-
 func (p *programs) shoots() []gardencorev1beta1.Shoot {
 	p.Helper()
 
@@ -168,7 +153,7 @@ const (
 	killProvisioner = "provisioner"
 )
 
-func (p *programs) running(victim string) **program {
+func (p *programs) running(victim string) **harness.Program {
 	if victim == killBroker {
 		return &p.broker
 	}
@@ -178,7 +163,7 @@ func (p *programs) running(victim string) **program {
 
 // killAndRestart kills a program with SIGKILL and starts it again.
 func (p *programs) killAndRestart(victim string) {
-	(*p.running(victim)).kill()
+	(*p.running(victim)).Kill()
 	p.restart(victim)
 }
 
@@ -214,7 +199,7 @@ func TestKilledPrograms(t *testing.T) {
 					p.Errorf("want no Shoot yet, got %d", len(shoots))
 				}
 
-				(*p.running(victim)).kill()
+				(*p.running(victim)).Kill()
 				p.toGarden.block(false)
 				p.restart(victim)
 			},
@@ -235,7 +220,7 @@ func TestKilledPrograms(t *testing.T) {
 				harness.InjectClusterFaults(p.T, p.garden, harness.StuckClusters())
 				p.Create(id, harness.PlanAWS)
 				p.waitForShoot(gardencorev1beta1.LastOperationStateProcessing)
-				(*p.running(victim)).signal(syscall.SIGSTOP)
+				(*p.running(victim)).Signal(syscall.SIGSTOP)
 				harness.InjectClusterFaults(p.T, p.garden, nil)
 				p.waitForShoot(gardencorev1beta1.LastOperationStateSucceeded)
 				p.killAndRestart(victim)

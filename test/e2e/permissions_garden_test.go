@@ -115,7 +115,7 @@ func provisionerAccount(t *testing.T, admin string) string {
 func documentedRole(t *testing.T) *rbacv1.Role {
 	t.Helper()
 
-	page, err := os.ReadFile(filepath.Join(root, "docs", "operator", "gardener.md"))
+	page, err := os.ReadFile(filepath.Join(harness.Root, "docs", "operator", "gardener.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func TestProvisionerReplicas(t *testing.T) {
 
 	seed, duration := harness.Seed(t), harness.SoakDuration(t)
 
-	releases, err := filepath.Abs(filepath.Join(root, "resources", "releases"))
+	releases, err := filepath.Abs(filepath.Join(harness.Root, "resources", "releases"))
 	if err != nil {
 		t.Fatal(err)
 	}

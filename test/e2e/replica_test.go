@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 const (
@@ -23,9 +25,9 @@ const (
 type member struct {
 	name            string
 	address, status string
-	start           func() *program
+	start           func() *harness.Program
 
-	running *program
+	running *harness.Program
 	ready   atomic.Bool
 }
 
@@ -42,13 +44,13 @@ type replicas struct {
 func newReplicas(t *testing.T, service string, count int, variables ...string) *replicas {
 	t.Helper()
 
-	path := build(t, service)
+	path := harness.Build(t, service)
 	r := &replicas{}
 
 	for i := range count {
-		m := &member{name: fmt.Sprintf("%s %d", service, i+1), address: freeAddress(t), status: freeAddress(t)}
+		m := &member{name: fmt.Sprintf("%s %d", service, i+1), address: harness.FreeAddress(t), status: harness.FreeAddress(t)}
 		own := append([]string{"APP_ADDRESS=" + m.address, "APP_STATUS_ADDRESS=" + m.status}, variables...)
-		m.start = func() *program { return launch(t, own, path) }
+		m.start = func() *harness.Program { return harness.Launch(t, own, path) }
 		m.restart()
 		r.members = append(r.members, m)
 	}

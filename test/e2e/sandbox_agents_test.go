@@ -14,6 +14,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/sandbox"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 // withSandbox runs the sandbox until the function use returns. The argument of use is a client of the sandbox's Provisioner.
@@ -39,7 +40,7 @@ func withSandbox(t *testing.T, config sandbox.Config, gardenProgram string, use 
 		}
 
 		if log, err := os.ReadFile(filepath.Join(config.Dir, "sandbox.log")); t.Failed() {
-			t.Logf("log of the sandbox: %v\n%s", err, tail(string(log)))
+			t.Logf("log of the sandbox: %v\n%s", err, harness.LastLines(string(log)))
 		}
 	}()
 

@@ -16,23 +16,23 @@ import (
 func TestSandboxSurvivesSIGKILL(t *testing.T) {
 	t.Parallel()
 
-	path := build(t, "sandbox") // before freeAddress, because another process could take the address during the build
-	folder, address := t.TempDir(), freeAddress(t)
+	path := harness.Build(t, "sandbox") // before freeAddress, because another process could take the address during the build
+	folder, address := t.TempDir(), harness.FreeAddress(t)
 	variables := []string{
 		"SANDBOX_DIR=" + folder,
 		"SANDBOX_CLUSTER_CREATION=3s",
 		"SANDBOX_BROKER_ADDRESS=" + address,
-		"SANDBOX_PROVISIONER_ADDRESS=" + freeAddress(t),
-		"SANDBOX_STATUS_ADDRESS=" + freeAddress(t),
-		"SANDBOX_PROVISIONER_STATUS_ADDRESS=" + freeAddress(t),
+		"SANDBOX_PROVISIONER_ADDRESS=" + harness.FreeAddress(t),
+		"SANDBOX_STATUS_ADDRESS=" + harness.FreeAddress(t),
+		"SANDBOX_PROVISIONER_STATUS_ADDRESS=" + harness.FreeAddress(t),
 	}
 	p := newPlatform(t, "http://"+address)
 	p.User, p.Password = sandbox.User, sandbox.Password
 
-	begin := func() *program {
-		running := launch(t, variables, path)
+	begin := func() *harness.Program {
+		running := harness.Launch(t, variables, path)
 
-		if line := running.line(); !strings.HasPrefix(line, "sandbox ready") || !strings.Contains(line, address) {
+		if line := running.Line(); !strings.HasPrefix(line, "sandbox ready") || !strings.Contains(line, address) {
 			t.Fatalf("the first line of the sandbox is %q", line)
 		}
 
@@ -44,7 +44,7 @@ func TestSandboxSurvivesSIGKILL(t *testing.T) {
 	p.Create("first", harness.PlanAWS)
 	p.Create("second", harness.PlanGCP)
 	p.Until("the Shoots", func() bool { return shootFiles(t, folder) == 2 })
-	running.kill()
+	running.Kill()
 
 	running = begin()
 
@@ -57,7 +57,7 @@ func TestSandboxSurvivesSIGKILL(t *testing.T) {
 	}
 
 	p.Delete("first", harness.PlanAWS)
-	running.kill()
+	running.Kill()
 
 	running = begin()
 
@@ -73,17 +73,17 @@ func TestSandboxSurvivesSIGKILL(t *testing.T) {
 
 	began := time.Now()
 
-	second := launch(t, variables, path)
-	<-second.ended // a second sandbox fails, because the first one has locked the folder
+	second := harness.Launch(t, variables, path)
+	<-second.Ended // a second sandbox fails, because the first one has locked the folder
 
-	if second.command.ProcessState.ExitCode() != 1 || time.Since(began) > harness.Patience {
-		t.Errorf("a second sandbox in the same folder exited with code %d", second.command.ProcessState.ExitCode())
+	if second.ExitCode() != 1 || time.Since(began) > harness.Patience {
+		t.Errorf("a second sandbox in the same folder exited with code %d", second.ExitCode())
 	}
 
-	running.signal(syscall.SIGINT)
-	<-running.ended
+	running.Signal(syscall.SIGINT)
+	<-running.Ended
 
-	if code := running.command.ProcessState.ExitCode(); code != 0 {
+	if code := running.ExitCode(); code != 0 {
 		t.Errorf("the interrupted sandbox exited with code %d, want 0", code)
 	}
 }

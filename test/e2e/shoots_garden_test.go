@@ -39,7 +39,7 @@ func TestGoldenShootsOnLocalGarden(t *testing.T) {
 
 	createReferences(t, admin)
 
-	files, err := filepath.Glob(filepath.Join(root, "provisioner", "shoot", "testdata", "*.yaml"))
+	files, err := filepath.Glob(filepath.Join(harness.Root, "provisioner", "shoot", "testdata", "*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("found %d golden files, error %v", len(files), err)
 	}
