@@ -42,7 +42,7 @@ garden: ## Build the parts of the local garden into .bin/ (takes minutes the fir
 
 # The slowest packages start first. Their tests mostly wait, so more of them run concurrently than the smallest machine has cores: three
 # packages, with four tests each.
-LONG_TESTS    := ./test/e2e ./test/crash ./test/osb ./test/linear ./broker
+LONG_TESTS    := ./test/e2e ./test/crash ./test/upgrade ./test/osb ./test/linear ./broker
 TEST_PACKAGES ?= 3
 TEST_PARALLEL ?= 4
 # A fifth of the tests' time is garbage collection; memory is sufficient.
@@ -53,10 +53,10 @@ test: postgres garden ## Run every test: unit, SQLite, PostgreSQL, end to end on
 	@$(MAKE) --no-print-directory --jobs=2 test-project test-garden-module
 
 # Packages of test/ that run whole services: end to end, under injected faults, and through hundreds of OSB requests.
-SYSTEM_TESTS := e2e|crash|osb|linear|kymacompat
+SYSTEM_TESTS := e2e|crash|osb|linear|kymacompat|upgrade
 
 .PHONY: test-unit
-test-unit: postgres ## Run the unit tests and the storage suites, in about two minutes. Leaves out e2e, crash, osb, linear and kymacompat of test/, and the engine's tests on PostgreSQL.
+test-unit: postgres ## Run the unit tests and the storage suites, in about two minutes. Leaves out e2e, crash, osb, linear, kymacompat and upgrade of test/, and the engine's tests on PostgreSQL.
 	go test -short -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) $$(go list ./... | grep -vE '/test/($(SYSTEM_TESTS))(/|$$)')
 
 .PHONY: test-garden

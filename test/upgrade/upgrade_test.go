@@ -1,5 +1,6 @@
-// Package upgrade_test opens databases that an earlier version of the services wrote, and reads every row with the current
-// stores. testdata/README.md describes how the databases were written.
+// Package upgrade_test checks the promises of docs/operator/upgrade.md. It reads every row of databases that the previous version of
+// the services wrote with the current stores; testdata/README.md describes how the databases were written. It also builds the programs of
+// the previous version from the history, and runs them next to the current programs and after them.
 package upgrade_test
 
 import (
@@ -29,41 +30,57 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(m) }
 
-// database opens a copy of the stored database of a service. It also returns the keyring that decrypts the sealed values.
-func database(t *testing.T, driver, service string) (*storage.DB, *secret.Keyring) {
+// storedKeys returns the text of the secret keys of the stored databases of a driver.
+func storedKeys(t *testing.T, driver string) secret.String {
 	t.Helper()
 
-	folder := filepath.Join("testdata", driver)
-
-	key, err := os.ReadFile(filepath.Join(folder, "secret-keys"))
+	key, err := os.ReadFile(filepath.Join("testdata", driver, "secret-keys"))
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	keys, err := secret.ParseKeyring(secret.String(key))
+	return secret.String(key)
+}
+
+// restore executes a dump of the stored PostgreSQL database of a service in an empty database. edit changes the dump before.
+func restore(t *testing.T, service string, edit func(dump string) string) (storage.Config, *storage.DB) {
+	t.Helper()
+
+	dump, err := os.ReadFile(filepath.Join("testdata", storage.DriverPostgres, service+".sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	config := postgrestest.Database(t)
+	db := storagetest.Open(t, config)
+
+	if err := db.InTx(t.Context(), func(tx storage.Tx) error {
+		_, err := tx.ExecContext(t.Context(), edit(string(dump)))
+
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	return config, db
+}
+
+// database opens a copy of the stored database of a service. It also returns the keyring that decrypts the sealed values.
+func database(t *testing.T, driver, service string) (*storage.DB, *secret.Keyring) {
+	t.Helper()
+
+	keys, err := secret.ParseKeyring(storedKeys(t, driver))
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	if driver == storage.DriverPostgres {
-		dump, err := os.ReadFile(filepath.Join(folder, service+".sql"))
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		db := storagetest.Open(t, postgrestest.Database(t))
-		if err := db.InTx(t.Context(), func(tx storage.Tx) error {
-			_, err := tx.ExecContext(t.Context(), string(dump))
-
-			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		_, db := restore(t, service, func(dump string) string { return dump })
 
 		return db, keys
 	}
 
-	file, err := os.ReadFile(filepath.Join(folder, service+".sqlite"))
+	file, err := os.ReadFile(filepath.Join("testdata", driver, service+".sqlite"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"time"
 
@@ -103,6 +104,10 @@ func openServer(dir string) (*kubeapi.Server, error) {
 // Client returns a client of the garden. It is safe for concurrent use and works before, during and after Run. Its errors are
 // those of Gardener's API server.
 func (m *Memory) Client() client.WithWatch { return m.client }
+
+// Handler returns the API server of the garden, for services in other processes. It accepts every request without authentication,
+// so only a test may serve it.
+func (m *Memory) Handler() http.Handler { return m.server }
 
 // Counted returns another client of the garden, with counts of its calls. Calls of the gardenlet and of other clients are not
 // included, so a test can count the calls of the Provisioner alone.
