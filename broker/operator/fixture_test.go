@@ -180,6 +180,7 @@ func (b *bench) send(user, method, path string, body io.Reader) reply {
 	}
 
 	request.Header.Set("X-Broker-API-Request-Identity", identity)
+	request.Header.Set("Content-Type", "application/json")
 
 	response, err := http.DefaultTransport.RoundTrip(request)
 	if err != nil {

@@ -26,6 +26,9 @@ type Config struct {
 	TLS              TLS     `envPrefix:"TLS_"`
 	RateLimit        float64 `env:"RATE_LIMIT"             help:"requests per second that a replica accepts from each client; 0 means no limit"`
 	RateLimitBurst   int     `env:"RATE_LIMIT_BURST"       help:"maximum number of requests that each client may send in a burst"`
+
+	TrustedOrigins []string `env:"TRUSTED_ORIGINS" help:"origins whose pages may send changes from browsers, comma-separated, such as https://console.example.com; the origin of the service is always trusted"`
+	AllowedHosts   []string `env:"ALLOWED_HOSTS"   help:"host names, without ports, that clients may use in addition to localhost if the service has no authentication, comma-separated; with authentication, all hosts are accepted"`
 }
 
 // OIDC configures the accepted tokens of an OpenID Connect issuer. Without an IssuerURL, the other fields have no effect.
@@ -88,7 +91,7 @@ func New(options Options) (*Access, error) {
 	access := &Access{Files: files}
 	access.Parts = []lifecycle.Part{files.Part()}
 
-	var wrong [5]error
+	var wrong [6]error
 
 	access.TLS, wrong[0] = access.serverTLS(options.Config.TLS)
 
@@ -105,11 +108,14 @@ func New(options Options) (*Access, error) {
 		wrong[4] = fmt.Errorf("APP_RATE_LIMIT, APP_RATE_LIMIT_BURST: %w", err)
 	}
 
+	guard, err := newGuard(options.Config, len(authenticators) == 0)
+	wrong[5] = err
+
 	if err := errors.Join(wrong[:]...); err != nil {
 		return nil, err
 	}
 
-	access.Authorizer = &Authorizer{Authenticator: authenticators, Limits: limits, Refused: count(options.Metrics)}
+	access.Authorizer = &Authorizer{Authenticator: authenticators, Limits: limits, Refused: count(options.Metrics), guard: guard}
 	if len(authenticators) == 0 {
 		access.Authorizer.Authenticator = NoAuthentication{}
 	}
@@ -217,7 +223,8 @@ func certificates(options Options) (Authenticator, error) {
 func count(metrics prometheus.Registerer) func(reason string) {
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_requests_refused_total",
-		Help: "Rejected requests, by reason: unauthenticated, forbidden, rate_limited, unchecked (credentials that could not be verified).",
+		Help: "Rejected requests, by reason: unauthenticated, forbidden, rate_limited, unchecked (credentials that could not be verified), " +
+			"cross_origin (a page of another origin in a browser), unknown_host (without authentication).",
 	}, []string{"reason"})
 	metrics.MustRegister(refused)
 

@@ -25,6 +25,10 @@ const (
 	RateLimited     = "rate_limited"
 	// Unchecked means that the service could not verify the credentials, for example during an outage of the token issuer.
 	Unchecked = "unchecked"
+	// CrossOrigin means that a browser sent a request for a page of another origin. UnknownHost means that the service has no
+	// authentication and the request is for another host.
+	CrossOrigin = "cross_origin"
+	UnknownHost = "unknown_host"
 )
 
 // uncheckedWait is the value of Retry-After in responses with the reason Unchecked.
@@ -60,9 +64,11 @@ type Authorizer struct {
 	Authenticator Authenticator
 	// Limits bounds the requests of each client; nil means no limit.
 	Limits *Limiter
-	// Refused, if not nil, is called for each rejected request. The reason is Unauthenticated, Forbidden, RateLimited or
-	// Unchecked.
+	// Refused, if not nil, is called for each rejected request. The reason is one of the constants of this package.
 	Refused func(reason string)
+
+	// guard checks the origin and the host of each request; nil accepts all.
+	guard *guard
 }
 
 // NewAuthorizer returns an authorizer for tests, without rate limits and metrics.
@@ -73,12 +79,16 @@ func NewAuthorizer(authenticator Authenticator) *Authorizer {
 // Require returns a middleware that accepts requests from clients with at least one of the roles. It stores the identity in the
 // context of the request, for FromContext.
 //
-// The middleware responds 401 to missing or invalid credentials, 503 if the credentials cannot be verified, 403 to clients
+// The middleware responds 403 to requests that browsers send for pages of other origins, 401 to missing or invalid credentials, 503 if the credentials cannot be verified, 403 to clients
 // without a role, and 429 if the client has exceeded its rate limit. It checks the rate limit last: a request with a wrong
 // password must not use up the rate limit of the named user.
 func (a *Authorizer) Require(roles ...Role) httpserver.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if a.foreign(w, r) {
+				return
+			}
+
 			identity, err := a.Authenticator.Authenticate(r)
 			rejection, rejected := errors.AsType[*Rejection](err)
 
@@ -118,9 +128,26 @@ func forbidden(roles []Role) string {
 	return "The user lacks the role " + strings.Join(names, " or ") + "."
 }
 
-// Public is a middleware for endpoints without authentication. It applies the rate limit of the client's network.
+// Public is a middleware for endpoints without authentication. It checks origin and host, and applies the rate limit of the client's
+// network.
 func (a *Authorizer) Public(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.limit(next, w, r) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !a.foreign(w, r) {
+			a.limit(next, w, r)
+		}
+	})
+}
+
+// foreign responds 403 and returns true if the origin or the host of the request is not accepted.
+func (a *Authorizer) foreign(w http.ResponseWriter, r *http.Request) bool {
+	reason, description := a.guard.check(r)
+	if reason == "" {
+		return false
+	}
+
+	a.refuse(w, r, reason, &httpserver.Refusal{Status: http.StatusForbidden, Code: "Forbidden", Description: description})
+
+	return true
 }
 
 // PerAddress returns a middleware that limits the requests of each network, regardless of the client. Nil limits nothing.

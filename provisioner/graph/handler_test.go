@@ -252,6 +252,41 @@ func TestMalformedBody(t *testing.T) {
 	}
 }
 
+// TestContentTypes checks that the server executes only JSON. Browsers send the other content types for pages of other origins
+// without asking the server.
+func TestContentTypes(t *testing.T) {
+	t.Parallel()
+
+	for media, want := range map[string]bool{
+		"application/json": true, "application/json; charset=utf-8": true,
+		"text/plain": false, "application/x-www-form-urlencoded": false, "multipart/form-data; boundary=x": false, "application/graphql": false, "": false,
+	} {
+		executed := false
+		server := startServer(t, runtimes{operationStatus: func(orders.Caller, string) (operation.Status, error) {
+			executed = true
+
+			return operation.Status{}, nil
+		}})
+
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/graphql",
+			strings.NewReader(`{"query": "{ runtimeOperationStatus(id: \"op\") { id } }"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		request.Header.Set("tenant", "acme")
+
+		if media != "" {
+			request.Header.Set("Content-Type", media)
+		}
+
+		status, got := send(t, request)
+		if executed != want || want != (status == http.StatusOK) || !want && !strings.Contains(got, `"errors"`) {
+			t.Errorf("%q: executed %t, want %t: %d %s", media, executed, want, status, got)
+		}
+	}
+}
+
 func TestGet(t *testing.T) {
 	t.Parallel()
 

@@ -114,6 +114,8 @@ func (f *fixture) do(user, method, path, body string, want int) string {
 		f.Fatal(err)
 	}
 
+	request.Header.Set("Content-Type", "application/json")
+
 	if user != "" {
 		request.SetBasicAuth(user, user[:1])
 	}

@@ -25,6 +25,8 @@ func operatorAPI[Body any](f fixture, method, path, body string, want int) Body 
 		f.Fatal(err)
 	}
 
+	request.Header.Set("Content-Type", "application/json")
+
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		f.Fatal(err)

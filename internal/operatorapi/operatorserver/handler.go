@@ -3,6 +3,7 @@ package operatorserver
 import (
 	"context"
 	"fmt"
+	"mime"
 	"net/http"
 	"net/url"
 	"strings"
@@ -37,6 +38,8 @@ const (
 	// RoleAny is for routes that every authenticated user may call. No route in openapi.yaml has it; services set it according to
 	// their configuration.
 	RoleAny = "any"
+
+	textNoJSON = "The body must be JSON: send the header Content-Type: application/json."
 )
 
 // Engine provides the engine's knowledge about kinds of operations. *process.Engine implements it.
@@ -166,7 +169,24 @@ func (a *API) guarded(route Route) http.Handler {
 	}
 
 	return httpserver.Wrap(endpoint, perAddress,
-		audit.Introduce, a.Recorder.Refusals(targetOf), a.Authorizer.Require(roles...), logUser)
+		audit.Introduce, a.Recorder.Refusals(targetOf), a.Authorizer.Require(roles...), logUser, requireJSON)
+}
+
+// requireJSON is a middleware that rejects bodies of other content types. Browsers send the content types of forms for pages of
+// other origins without asking the service.
+func requireJSON(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+		if r.ContentLength == 0 || err == nil && media == "application/json" {
+			next.ServeHTTP(w, r)
+
+			return
+		}
+
+		withCode(func(*http.Request) (httpserver.Response, error) {
+			return httpserver.Response{}, httpserver.Refuse(http.StatusUnsupportedMediaType, textNoJSON)
+		}).ServeHTTP(w, r)
+	})
 }
 
 // logUser adds the authenticated user to the log line of the request.
