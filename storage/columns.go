@@ -53,7 +53,7 @@ func (t *Time) Scan(source any) error {
 type SealedColumn struct {
 	// Table must have a primary key named id.
 	Table, Column string
-	// Place returns the context to which the envelope of a row is bound. An envelope that is copied to another row or column
-	// cannot be decrypted. Stored envelopes depend on this text, so it never changes.
+	// Place returns the additional data that binds an envelope to its row and column, so an envelope that is copied elsewhere cannot
+	// be decrypted. The result for an ID must never change, because stored envelopes would become unreadable.
 	Place func(id string) string
 }

@@ -80,7 +80,7 @@ type planFile struct {
 	SharedCredentials bool   `json:"sharedCredentials"`
 	// ZonesCount is the default number of zones for worker nodes. Regions with fewer zones use all of them.
 	ZonesCount int `json:"zonesCount"`
-	// Nodes contains the defaults of the autoscaler, min and max, and the bounds for orders.
+	// Nodes contains the default limits of the autoscaler (Min, Max) and the bounds for orders (Lowest, Highest).
 	Nodes struct {
 		Min     int `json:"min"`
 		Max     int `json:"max"`

@@ -18,7 +18,7 @@ func main() {
 		Name: "sandbox", About: "a broker, a Provisioner and a garden on one machine, for a first look and for development",
 		Prefix: sandbox.Prefix, Defaults: sandbox.DefaultConfig(),
 		Flags: func(flags *flag.FlagSet) {
-			flags.StringVar(&garden, "garden", "", "`program` of the local garden (default: the fake garden)")
+			flags.StringVar(&garden, "garden", "", "path of the `program` that runs the local garden; if empty, the sandbox uses the fake garden")
 		},
 		Run: func(ctx context.Context, settings sandbox.Config) error {
 			return sandbox.Run(ctx, settings, garden, os.Stdout)

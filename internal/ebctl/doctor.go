@@ -35,7 +35,8 @@ type check struct {
 // errUnhealthy reports that a check failed. The command has already printed the checks.
 var errUnhealthy = errors.New("a check failed")
 
-// maxSkew is the maximum difference between the clocks. A larger difference makes ages wrong and tokens invalid.
+// maxSkew is the largest accepted difference between the broker's clock and the local one. With a larger difference, displayed ages
+// are wrong, and tokens may be rejected.
 const maxSkew = 30 * time.Second
 
 // newDoctorCommand returns the command that checks the connection from this machine to the broker, the state of the broker, and

@@ -22,8 +22,8 @@ const (
 	leadShare = 4
 	// lateness is how late an operation may fetch its result, for example because all workers are busy.
 	lateness = 2 * time.Second
-	// forgetAfter is how long the Poller expects an overdue poll. After that, the operation has probably ended, or another
-	// replica runs it.
+	// forgetAfter is how long the Poller waits for an overdue poll. By then, the operation has probably ended, or another replica
+	// runs it.
 	forgetAfter = time.Minute
 	// pollsPerSecond is how many polls a replica schedules per second. Each poll costs the engine a claim and a commit, even if
 	// it shares a request, and must leave room for other work.

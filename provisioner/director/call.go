@@ -95,8 +95,7 @@ func (c *call) attempt(ctx context.Context, token string, body []byte, data any)
 	return nil
 }
 
-// unanswered converts the error of a request without a response to a failure.Error. It shortens the cause, which may contain an
-// address.
+// unanswered returns the failure.Error for a request that got no response. The cause may contain a long URL, so it is shortened.
 func (c *call) unanswered(ctx context.Context, err error) error {
 	// The concurrency limit and the circuit breaker reject requests with a failure.Error.
 	if typed, ok := errors.AsType[*failure.Error](err); ok {

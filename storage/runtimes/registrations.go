@@ -67,9 +67,9 @@ func (s *Store) FailureReported(ctx context.Context, registration Registration) 
 	return failure.While(err, "recording the report to Director for runtime %s", registration.RuntimeID)
 }
 
-// HoldRegistration reserves a registration for the caller until the given time. It chooses the oldest registration that no
-// request has touched since before, whose operation has ended or is unknown, and whose failure does not need to be reported.
-// It returns storage.ErrNotFound if no registration qualifies.
+// HoldRegistration reserves a registration for the caller until the given time. It chooses the oldest registration that was
+// last touched earlier than before, if its operation does not exist or has ended. A failed operation must have been reported to
+// Director. HoldRegistration returns storage.ErrNotFound if no registration qualifies.
 func (s *Store) HoldRegistration(ctx context.Context, before, now, until time.Time) (Registration, error) {
 	held, err := storage.Get[Registration](ctx, s.db.Writer(), `UPDATE registrations SET held_until = ?
 		WHERE (tenant, label) IN (

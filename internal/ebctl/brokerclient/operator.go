@@ -13,7 +13,7 @@ import (
 
 // errCursor is returned by All if the broker returns the cursor of the current page as the next one. Without this check, All
 // would read the page forever.
-var errCursor = errors.New("the broker returned the same cursor twice")
+var errCursor = errors.New("the service returned the same cursor twice")
 
 // Operation returns an operation with its timeline, and the broker's Retry-After, which is valid even if the call fails. It
 // replaces a generated method, because generated methods do not return headers.

@@ -11,7 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestRuntimes uses runtimes with the rights of a project member.
+// TestRuntimes checks, as a project member, which modes isolate runtimes from each other, and that a deleted runtime rejects its
+// administrator.
 func TestRuntimes(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
