@@ -3,7 +3,10 @@ package replica
 import (
 	"errors"
 	"fmt"
+	"net"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/auth"
@@ -39,6 +42,8 @@ const (
 	// defaultAuditRetention is 400 days: a yearly audit can cover the whole previous year even if it starts a month late.
 	defaultAuditRetention   = 400 * 24 * time.Hour
 	defaultOperationTimeout = 24 * time.Hour
+	// defaultPassword suits only a database that no other machine can reach.
+	defaultPassword secret.String = "password"
 	// defaultTimelineRetention is 30 days.
 	defaultTimelineRetention = 720 * time.Hour
 )
@@ -51,7 +56,7 @@ func DefaultConfig(name, driver string) Config {
 	return Config{
 		Log: logging.DefaultConfig(), ShutdownDelay: defaultShutdownDelay,
 		Database: Database{
-			Driver: driver, Path: name + ".db", User: "postgres", Password: "password", Host: "localhost", Port: "5432",
+			Driver: driver, Path: name + ".db", User: "postgres", Password: defaultPassword, Host: "localhost", Port: "5432",
 			Name: name, SSLMode: "disable",
 		},
 		Engine: Engine{
@@ -75,6 +80,30 @@ func (c Config) Check() error {
 	}
 
 	return errors.Join(errs...)
+}
+
+// Warnings returns a text for each valid setting that is unsafe if other machines can reach the service or its database. Each text
+// names the variables. None quotes a value.
+func (c Config) Warnings() []string {
+	database, remoteDatabase := c.Database, c.Database.remote()
+	reachable := auth.BeyondLoopback(c.Address)
+
+	var warnings []string
+
+	if database.Driver == storage.DriverPostgres && database.Password == defaultPassword && (reachable || remoteDatabase) {
+		warnings = append(warnings, program.Prefix+"DATABASE_PASSWORD: the default password is public: set a different password in PostgreSQL and in this variable")
+	}
+
+	if remoteDatabase && !slices.Contains([]string{"require", "verify-ca", "verify-full"}, database.SSLMode) {
+		warnings = append(warnings, program.Prefix+"DATABASE_SSL_MODE: the connection to PostgreSQL on another machine may not be encrypted: use verify-full")
+	}
+
+	if reachable && c.Access.TLS.CertFile == "" && (c.AuthBasicUsers != "" || c.Access.UsersFile != "") {
+		warnings = append(warnings, program.Prefix+"TLS_CERT_FILE: without a certificate, the passwords of "+
+			program.Prefix+"AUTH_BASIC_USERS cross the network unencrypted, unless a proxy in front of the service terminates TLS")
+	}
+
+	return warnings
 }
 
 // invalid returns the error for the value of a variable.
@@ -114,6 +143,12 @@ func (d Database) Storage() (storage.Config, error) {
 		Driver: d.Driver, Path: d.Path, User: d.User, Password: d.Password, Host: d.Host, Port: port,
 		Name: d.Name, SSLMode: d.SSLMode, SSLRootCert: d.SSLRootCert,
 	}, nil
+}
+
+// remote reports whether the database is a PostgreSQL server that may run on another machine. A host that starts with a slash is
+// the folder of a Unix socket.
+func (d Database) remote() bool {
+	return d.Driver == storage.DriverPostgres && !strings.HasPrefix(d.Host, "/") && auth.BeyondLoopback(net.JoinHostPort(d.Host, d.Port))
 }
 
 // Keys parses SecretKeys. The error names the variable and quotes no key.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/environment-broker/environment-broker/internal/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
@@ -81,5 +82,94 @@ func TestCheck(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), variable) {
 			t.Errorf("%s is missing from %v", variable, err)
 		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	const password, tls, sslMode = "APP_DATABASE_PASSWORD", "APP_TLS_CERT_FILE", "APP_DATABASE_SSL_MODE"
+
+	cases := map[string]struct {
+		reason string
+		change func(*replica.Config)
+		want   []string
+	}{
+		"defaults": {"nothing crosses the network", func(*replica.Config) {}, nil},
+		"reachable service": {
+			"a service on the network uses the public password", func(c *replica.Config) { c.Address = ":8080" }, []string{password},
+		},
+		"remote database": {
+			"the password and the data cross the network", func(c *replica.Config) { c.Database.Host = "db.example.com" }, []string{password, sslMode},
+		},
+		"own password": {
+			"only encryption is missing", func(c *replica.Config) { c.Database.Host, c.Database.Password = "10.0.0.1", "hush" }, []string{sslMode},
+		},
+		"encrypted": {
+			"the connection is encrypted and verified", func(c *replica.Config) {
+				c.Database.Host, c.Database.Password, c.Database.SSLMode = "10.0.0.1", "hush", "verify-full"
+			}, nil,
+		},
+		"Unix socket": {"a socket is on the same machine", func(c *replica.Config) { c.Database.Host = "/run/postgresql" }, nil},
+		"SQLite": {
+			"SQLite has no password", func(c *replica.Config) { c.Address, c.Database.Driver = ":8080", storage.DriverSQLite }, nil,
+		},
+		"users without TLS": {
+			"passwords of users cross the network", func(c *replica.Config) {
+				c.Address, c.Database.Password, c.AuthBasicUsers = "0.0.0.0:8080", "hush", "cf:hush"
+			}, []string{tls},
+		},
+		"file of users without TLS": {
+			"passwords of users cross the network", func(c *replica.Config) {
+				c.Address, c.Database.Password, c.Access.UsersFile = "0.0.0.0:8080", "hush", "users"
+			}, []string{tls},
+		},
+		"users with TLS": {
+			"passwords of users are encrypted", func(c *replica.Config) {
+				c.Address, c.Database.Password, c.AuthBasicUsers, c.Access.TLS.CertFile = ":8080", "hush", "cf:hush", "tls.crt"
+			}, nil,
+		},
+		"users on loopback": {"nothing crosses the network", func(c *replica.Config) { c.AuthBasicUsers = "cf:hush" }, nil},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			config := replica.DefaultConfig("broker", storage.DriverPostgres)
+			config.Address = "127.0.0.1:8080"
+			c.change(&config)
+
+			var got []string
+
+			for _, warning := range config.Warnings() {
+				variable, _, _ := strings.Cut(warning, ":")
+				got = append(got, variable)
+
+				if strings.Contains(warning, "hush") {
+					t.Errorf("the warning quotes a password: %s", warning)
+				}
+			}
+
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s: -want +got\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+// TestNewLogsWarnings fails at the keys, which New checks after it has logged the warnings.
+func TestNewLogsWarnings(t *testing.T) {
+	config := replica.DefaultConfig("broker", storage.DriverPostgres)
+	config.Address, config.AuthBasicUsers = ":8080", "cf:hush"
+
+	log, hook := logtest.NewNullLogger()
+	if _, err := replica.New(t.Context(), "broker", config, log); err == nil {
+		t.Fatal("the service starts without keys")
+	}
+
+	var got []string
+	for _, entry := range hook.AllEntries() {
+		got = append(got, entry.Message)
+	}
+
+	if diff := cmp.Diff(config.Warnings(), got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
 	}
 }

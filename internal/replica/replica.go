@@ -48,8 +48,12 @@ type Replica struct {
 }
 
 // New returns a replica of the named service and opens its database. The stores of the service migrate their tables later. Errors
-// name the invalid variables.
+// name the invalid variables. New logs the Warnings of the configuration.
 func New(ctx context.Context, name string, config Config, log logrus.FieldLogger) (*Replica, error) {
+	for _, warning := range config.Warnings() {
+		log.Warn(warning)
+	}
+
 	replica := &Replica{Log: log, config: config}
 	replica.health = httpserver.NewHealth(func(ctx context.Context) error { return replica.DB.Ping(ctx) }, log)
 
